@@ -200,6 +200,10 @@ class GraphReader:
         """Return the number of nodes of a group."""
         return self._store.count(group)
 
+    def changed_ids(self, group: str, since: int) -> tuple[list[str], list[str]] | None:
+        """Return the ids of removed and of added nodes after a revision. None: unknown."""
+        return self._store.changed_ids(group, since)
+
     def changes(self, group: str, since: int, *, stream: bool = False) -> Changes:
         """Return the changes of a group after a revision.
 

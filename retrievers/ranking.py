@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import repeat
 from operator import itemgetter
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, TypeVar, get_args
 from uuid import UUID
 
 import numpy as np
@@ -18,10 +18,12 @@ from ..nodegraph.document import Document
 from ..nodegraph.errors import nearest_names
 from ..nodegraph.node import Node
 from .filters import DOCUMENT_ID
-from .results import Hits, QueryVariant, ScoredNode, lifted_node
+from .results import Hits, QueryVariant, ScoredNode
 from .validation import check_number
 
 Mode = Literal["rrf", "relative", "distribution", "concat"]
+
+Key = TypeVar("Key", bound=Hashable)
 
 RANK_CONSTANT = 60
 
@@ -85,52 +87,46 @@ def fuse(
     return sorted(fused, key=lambda result: -result.score)[:top_k]
 
 
-class FusedIds(NamedTuple):
-    """A ranking of nodes of one graph by their ids.
-
-    Attributes:
-        scores: The sum of the shares, or the highest, by id, best first.
-        parts: What each ranking gives, by id.
-        total: What shares are divided by.
-    """
-
-    scores: Mapping[str, float]
-    parts: Sequence[Mapping[str, float]]
-    total: float
-
-    def shares(self, node_id: str) -> list[tuple[int, float]]:
-        """Return the number of each ranking that has a node, with what that gave to its score."""
-        having = (at for at, part in enumerate(self.parts) if node_id in part)
-        return [(at, self.parts[at][node_id] / self.total) for at in having]
-
-
-def fuse_ids(
-    rankings: Sequence[Mapping[str, float]],
+def fused_scores(
+    rankings: Sequence[Mapping[Key, float]],
     mode: Mode,
     weights: Sequence[float],
     rank_constant: float = RANK_CONSTANT,
-) -> FusedIds:
-    """Do what ``fuse`` does for nodes of one graph by their ids.
+) -> tuple[dict[Key, float], list[dict[Key, float]]]:
+    """Fuse rankings like ``fuse``, by the keys of nodes.
 
     Args:
-        rankings: The scores of each ranking, by id, best first.
-        mode: How scores are made.
-        weights: What each ranking counts, above 0.
+        rankings: The scores of each ranking by key, best first.
+        mode: See ``fuse``.
+        weights: The weight of each ranking, above 0.
         rank_constant: For ``"rrf"``.
+
+    Returns:
+        The fused scores, best first, and the share of each ranking in them.
     """
     total = sum(weights) if mode in ("relative", "distribution") else 1.0
-    parts: list[dict[str, float]] = []
-    of_nodes = defaultdict[str, list[float]](list)
+    parts: list[dict[Key, float]] = []
+    of_nodes = defaultdict[Key, list[float]](list)
     for ranking, weight in zip(rankings, weights, strict=True):
         scores = _SCORES[mode]([*ranking.values()], rank_constant)
         shares = [score * weight if score >= 0 else score / weight for score in scores]
-        parts.append(dict(zip(ranking, shares, strict=True)))
-        for i, share in zip(ranking, shares, strict=True):
-            of_nodes[i].append(share)
+        parts.append({key: share / total for key, share in zip(ranking, shares, strict=True)})
+        for key, share in zip(ranking, shares, strict=True):
+            of_nodes[key].append(share)
     join = max if mode == "concat" else math.fsum
-    joined = [(i, join(of_node) / total) for i, of_node in of_nodes.items()]
+    joined = [(key, join(of_node) / total) for key, of_node in of_nodes.items()]
     joined.sort(key=itemgetter(1), reverse=True)
-    return FusedIds(dict(joined), parts, total)
+    return dict(joined), parts
+
+
+def scaled(shares: Sequence[float | None], score: float) -> list[float | None]:
+    """Scale shares so that their sum is a score. If all are 0, they become equal."""
+    given = [share for share in shares if share is not None]
+    total = sum(given)
+    return [
+        None if share is None else score * share / total if total else score / len(given)
+        for share in shares
+    ]
 
 
 def by_node(results: Iterable[ScoredNode], merge_by: str | None = None) -> list[list[ScoredNode]]:
@@ -322,34 +318,32 @@ def _units(vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def merge_hits(
-    hits_by_index: Sequence[Hits], limit: int | None, cut_off: float
+    hits_by_index: Sequence[Hits], limit: int | None, min_score: float
 ) -> tuple[list[tuple[float, int, str]], bool]:
-    """Join the hits of several indexes, best first, ties by index, as far as they are certain.
+    """Merge the hits of several indexes, best first, ties by index, as far as they are certain.
 
-    An index that returned ``limit`` hits may have more; hits that rank below its last one are
+    An index that returned ``limit`` hits may have more. Hits that rank below its last one are
     left out.
 
     Args:
         hits_by_index: The hits of each index.
-        limit: How many hits each index returned at most; None for all.
-        cut_off: Keeps scores from here.
+        limit: The maximum number of hits per index. None: all hits.
+        min_score: The lowest score.
 
     Returns:
-        Score, number of the index and node id of each hit; and whether there may be more.
+        The score, the number of the index and the node id of each hit; and whether there may be
+        more.
     """
-    rows = [
-        (score, at, node_id)
-        for at, hits in enumerate(hits_by_index)
-        for node_id, score in zip(hits.ids, hits.scores, strict=True)
-        if score >= cut_off
-    ]
+    rows: list[tuple[float, int, str]] = []
+    ends: set[tuple[float, int, str]] = set()
+    for at, (ids, scores) in enumerate(hits_by_index):
+        is_cut = bool(scores) and scores[-1] < min_score
+        count = sum(score >= min_score for score in scores) if is_cut else len(scores)
+        rows += zip(scores[:count], repeat(at), ids)
+        if len(ids) == limit and not is_cut:
+            ends.add(rows[-1])
     if len(hits_by_index) > 1:
         rows.sort(key=lambda row: (-row[0], row[1]))
-    ends = {
-        (hits.scores[-1], at, hits.ids[-1])
-        for at, hits in enumerate(hits_by_index)
-        if len(hits.ids) == limit and hits.scores[-1] >= cut_off
-    }
     if not ends:
         return rows, False
     certain = next(position for position, row in enumerate(rows, 1) if row in ends)
@@ -357,32 +351,6 @@ def merge_hits(
 
 
 Lift = Literal["max", "sum", "mean"]
-
-
-def lift(
-    hits: Iterable[ScoredNode], kin: Callable[[Node], Sequence[Node]], top_k: int
-) -> list[ScoredNode]:
-    """Take hits best first until ``top_k`` targets are found; each keeps its best hit's score.
-
-    A target's evidence holds the hits that were read until then and led to it, best first.
-
-    Args:
-        hits: Best first.
-        kin: Gives a hit's targets, in document order.
-        top_k: How many targets at most.
-    """
-    # Two graphs may give the same id to documents with different texts.
-    targets: dict[tuple[str, str], tuple[Node, list[ScoredNode]]] = {}
-    for hit in hits:
-        for target in kin(hit.node):
-            key = (target.id, target.text)
-            if key in targets:
-                targets[key][1].append(hit)
-            elif len(targets) < top_k:
-                targets[key] = (target, [hit])
-        if len(targets) == top_k:
-            break
-    return [lifted_node(node, all_[0].score, all_) for node, all_ in targets.values()]
 
 
 _SECOND = 0.5  # what a target's second best hit counts beside its best
@@ -408,34 +376,6 @@ def lifted_score(scores: Sequence[float], how: Lift) -> float:
         return sum(scores) / len(scores)
     best, *others = sorted(scores, reverse=True)
     return best + _SECOND * max(0.0, others[0]) if how == "sum" and others else best
-
-
-def lift_all(
-    hits: Iterable[ScoredNode],
-    kin: Callable[[Node], Sequence[Node]],
-    top_k: int,
-    how: Literal["sum", "mean"],
-    place: Callable[[Node], tuple[int, int]],
-) -> list[ScoredNode]:
-    """Score each target by several of its hits, ties in document order.
-
-    Args:
-        hits: Best first.
-        kin: Gives a hit's targets.
-        top_k: How many targets at most.
-        how: What a target scores, see ``lifted_score``.
-        place: Tells a target's graph and its order in that.
-    """
-    # Two graphs may give the same id to documents with different texts.
-    targets: dict[tuple[str, str], tuple[Node, list[ScoredNode]]] = {}
-    for hit in hits:
-        for target in kin(hit.node):
-            targets.setdefault((target.id, target.text), (target, []))[1].append(hit)
-    scored = []
-    for node, all_ in targets.values():
-        score = lifted_score([hit.score for hit in all_], how)
-        scored.append(lifted_node(node, score, all_))
-    return sorted(scored, key=lambda s: (-s.score, place(s.node)))[:top_k]
 
 
 def cut_scores(
@@ -488,23 +428,6 @@ def check_cuts(cut_off: float | None, relative_cut: float | None) -> None:
             raise ValueError(f"{name} is a number, not {number!r}")
     if relative_cut is not None and not 0 <= relative_cut <= 1:
         raise ValueError(f"relative_cut is a share of the top score, 0 to 1, not {relative_cut!r}")
-
-
-def merge_results(
-    rankings: Sequence[Sequence[ScoredNode]], place: Callable[[Node], tuple[int, int]]
-) -> list[ScoredNode]:
-    """Return each node once, with its highest score and all its evidence, best first.
-
-    Args:
-        rankings: The results of each search; their scores can be compared.
-        place: Tells a node's graph and its order in that, for ties.
-    """
-    results = []
-    for same in by_node(chain.from_iterable(rankings)):
-        evidence = sorted((e for r in same for e in r.evidence), key=lambda e: -e.score)
-        score = max(result.score for result in same)
-        results.append(ScoredNode(same[0].node, score, tuple(evidence)))
-    return sorted(results, key=lambda result: (-result.score, place(result.node)))
 
 
 def with_variant(results: Sequence[ScoredNode], variant: QueryVariant) -> list[ScoredNode]:

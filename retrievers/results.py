@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict
 
 from ..nodegraph.node import Kin, Node
 from .conditions import SEVERAL, plain
@@ -72,46 +72,8 @@ COPY = "also in"
 """The ``similarity`` of evidence for another node with the same text, which is left out."""
 
 
-class Match(NamedTuple):
-    """Tell how nodes were found for a query: what the evidence of all of them has in common.
-
-    ``Evidence(node, score, *match)`` is that of one node; see there for the attributes.
-    """
-
-    similarity: str
-    query: str
-    embed_key: str | None = None
-    share: float | None = None
-    variants: tuple[QueryVariant, ...] = ()
-    by_search_text: bool = False
-    filters: Filters | None = None
-
-
-class _DeferredEvidence:
-    """Make the evidence of a ``ScoredNode`` when it is asked for and not there yet.
-
-    It takes ten times as long to make as the rest of a result, and most callers look at the nodes
-    alone.
-    """
-
-    __slots__ = ("_match",)
-
-    if not TYPE_CHECKING:  # which would take any attribute to be there
-
-        def __getattr__(self, name: str) -> Any:
-            if name != "evidence":
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            match = self._match
-            if type(match) is Match:
-                evidence = (Evidence(self.node, self.score, *match),)
-            else:
-                evidence = tuple(match())
-            object.__setattr__(self, "evidence", evidence)
-            return evidence
-
-
 @dataclass(frozen=True, slots=True)
-class ScoredNode(_DeferredEvidence):
+class ScoredNode:
     """Hold a node, its score (higher is better) and its evidence, the best match first."""
 
     node: Node
@@ -199,46 +161,6 @@ class ScoredNode(_DeferredEvidence):
 def _quoted(text: str) -> str:
     line = " ".join(text.split(None, 60)[:60])  # sixty words are more than sixty characters
     return f'"{line}"' if len(line) <= 60 else f'"{line[:57]}..."'
-
-
-_new_result: Callable[[type[ScoredNode]], ScoredNode] = object.__new__
-
-# What the constructor does takes twice as long.
-_set_node = vars(ScoredNode)["node"].__set__
-_set_score = vars(ScoredNode)["score"].__set__
-_set_match = vars(_DeferredEvidence)["_match"].__set__
-
-
-def scored_nodes(nodes: Iterable[Node], scores: Iterable[float], match: Match) -> list[ScoredNode]:
-    """Return nodes that were found themselves, each with its score and one piece of evidence."""
-    results = []
-    for node, score in zip(nodes, scores, strict=True):
-        result = _new_result(ScoredNode)
-        _set_node(result, node)
-        _set_score(result, score)
-        _set_match(result, match)
-        results.append(result)
-    return results
-
-
-def deferred_node(
-    node: Node, score: float, evidence: Callable[[], Iterable[Evidence]]
-) -> ScoredNode:
-    """Return a result whose evidence is made when it is asked for."""
-    result = _new_result(ScoredNode)
-    _set_node(result, node)
-    _set_score(result, score)
-    _set_match(result, evidence)
-    return result
-
-
-def lifted_node(node: Node, score: float, hits: Sequence[ScoredNode]) -> ScoredNode:
-    """Return a node that stands for others that were found, with the evidence of all of them."""
-    return deferred_node(node, score, functools.partial(_evidence_of, hits))
-
-
-def _evidence_of(results: Sequence[ScoredNode]) -> Iterable[Evidence]:
-    return (entry for result in results for entry in result.evidence)
 
 
 def _json_value(value: Any) -> Any:

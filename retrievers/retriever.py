@@ -20,7 +20,16 @@ from .protocols import Similarity
 from .ranking import Lift
 from .results import OutputOptions, ScoredNode
 from .retrieval_conditions import Conditions, check_restriction
-from .search import Plans, Search, SearchScope, check_cut_off, search_scopes
+from .search import (
+    Search,
+    all_results,
+    check_cut_off,
+    has_embedding,
+    one_ranking,
+    ready,
+    search,
+    search_keys,
+)
 from .similarities.registry import DEFAULT, MakeIndex, Unranked, get_similarity, with_index
 from .token_budget import Order, TokenBudget
 from .validation import UNBOUNDED, check_options, check_top_k, choice, whole
@@ -145,10 +154,12 @@ class Retriever(BaseRetriever):
         if similarity is None:
             similarity = self._by_what_there_is(index)
         self.similarity = with_index(get_similarity(similarity), index)
-        self._scopes = search_scopes(self.similarity, self.graphs, self.settings.embed_keys)
-        self._embedded = [(p.key, p.graphs) for p in self._scopes if p.key is not None]
-        self._plans = Plans()
-        self.embed_keys = [scope.key for scope in self._scopes if scope.key is not None]
+        self._keys = search_keys(self.similarity, self.graphs, self.settings.embed_keys)
+        self.embed_keys = [key for key in self._keys if key is not None]
+        self._embedded: list[tuple[str, Sequence[NodeGraph]]] = [
+            (key, [item for item in self.graphs if has_embedding(item, key)])
+            for key in self.embed_keys
+        ]
         self.top_k = check_top_k(top_k)
         cut_off = check_cut_off(
             self.settings.similarity_cut_off, self.embed_keys, self.similarity.name
@@ -225,10 +236,7 @@ class Retriever(BaseRetriever):
                 [query], top_k=top_k, filters=filters, max_tokens=max_tokens, order=order
             )[0]
         queries = [query]
-        search = self.search_for(queries, top_k, filters)
-        if not query.strip():
-            return self._answers(search, queries)[0]
-        return search(queries, self.query_vectors(queries) if self._embedded else ())[0]
+        return self._answers(self.search_for(queries, top_k, filters), queries)[0]
 
     async def aretrieve(
         self,
@@ -250,11 +258,7 @@ class Retriever(BaseRetriever):
                 queries, top_k=top_k, filters=filters, max_tokens=max_tokens, order=order
             )
             return results[0]
-        search = self.search_for(queries, top_k, filters)
-        if not query.strip():
-            return await in_thread(partial(_listed, search, queries))
-        vectors = await self.aquery_vectors(queries) if self._embedded else ()
-        return (await self._asearch(search, queries, vectors))[0]
+        return (await self._aanswers(self.search_for(queries, top_k, filters), queries))[0]
 
     def batch(
         self,
@@ -281,10 +285,8 @@ class Retriever(BaseRetriever):
 
     def _answers(self, search: Search, queries: Sequence[str]) -> list[list[ScoredNode]]:
         texts = [query for query in queries if query.strip()]
-        if len(texts) == len(queries):
-            return search(queries, self.query_vectors(queries))
-        listed = _listed(search, queries)
-        return _spread(queries, search(texts, self.query_vectors(texts)), listed)
+        found = _found(search, texts, self.query_vectors(texts))
+        return found if len(texts) == len(queries) else _spread(queries, found, search)
 
     def batch_vectors(
         self,
@@ -325,7 +327,7 @@ class Retriever(BaseRetriever):
             [self._checked(vectors_of(graph, key), queries) for graph in graphs]
             for key, graphs in self._comparing(queries)
         ]
-        return search(queries, vectors)
+        return _found(search, queries, vectors)
 
     async def abatch(
         self,
@@ -340,21 +342,19 @@ class Retriever(BaseRetriever):
         check_queries(queries)
         budget = TokenBudget(max_tokens, order, top_k)
         search = self.search_for(queries, budget.candidates(self), filters)
-        texts = [query for query in queries if query.strip()]
-        vectors = await self.aquery_vectors(texts)
-        listed = []
-        if len(texts) < len(queries):
-            listed = await in_thread(partial(_listed, search, queries))
-        results = _spread(queries, await self._asearch(search, texts, vectors), listed)
+        results = await self._aanswers(search, queries)
         return [*map(budget.fit, results)] if budget else results
 
-    async def _asearch(
-        self, search: Search, queries: Sequence[str], vectors: Sequence[Sequence[Vectors]]
-    ) -> list[list[ScoredNode]]:
+    async def _aanswers(self, search: Search, queries: Sequence[str]) -> list[list[ScoredNode]]:
         """Search in a thread; new passages are embedded by the model's async form before."""
-        if queries and self.embeds_by_async_model:
-            await embed_ahead(search.ready)
-        return await in_thread(partial(search, queries, vectors))
+        texts = [query for query in queries if query.strip()]
+        vectors = await self.aquery_vectors(texts)
+        if texts and self.embeds_by_async_model:
+            await embed_ahead(partial(ready, [search]))
+        found = await in_thread(partial(_found, search, texts, vectors))
+        if len(texts) == len(queries):
+            return found
+        return await in_thread(partial(_spread, queries, found, search))
 
     @property
     def embeds_by_async_model(self) -> bool:
@@ -463,30 +463,30 @@ class Retriever(BaseRetriever):
             [self.group_name],
             self.target,
             self.similarity,
-            self._scopes,
-            self.similarity_cut_off,
-            self.settings.lift,
+            self._keys,
             max(limit, FUSED) if is_fused else limit,
             self.conditions(filters),
-            hits=self.settings.child_k if child_k is None else child_k,
-            plans=self._plans,
-            top_k=limit if is_fused else None,
+            self.similarity_cut_off,
+            self.settings.lift,
+            self.settings.child_k if child_k is None else child_k,
+            limit,
         )
 
 
-def _listed(search: Search, queries: Sequence[str]) -> list[ScoredNode]:
-    """Return what meets the filters of a search, if there are any, for the blank queries."""
-    if all(query.strip() for query in queries) or not search.conditions:
-        return []
-    similarity = Unranked()
-    scopes = [SearchScope(None, search.graphs, similarity.name)]
-    unranked = replace(search, similarity=similarity, scopes=scopes, cut_off=None)
-    return unranked([""], [[]])[0][: search.top_k]
+def _found(
+    single: Search, queries: Sequence[str], vectors: Sequence[Sequence[Vectors]]
+) -> list[list[ScoredNode]]:
+    return search([single], queries, [vectors], one_ranking, all_results)
 
 
 def _spread(
-    queries: Sequence[str], rankings: Sequence[list[ScoredNode]], listed: list[ScoredNode]
+    queries: Sequence[str], found: Sequence[list[ScoredNode]], search: Search
 ) -> list[list[ScoredNode]]:
-    """Give each query its results, and a blank one what meets the filters."""
-    results = iter(rankings)
+    """Return the results of all queries; nodes that meet the filters for blank queries."""
+    results, listed = iter(found), []
+    if search.conditions:
+        limit = search.top_k or search.limit
+        similarity = Unranked()
+        unranked = replace(search, similarity=similarity, keys=[None], min_score=None, limit=limit)
+        listed = _found(unranked, [""], [])[0]
     return [next(results) if query.strip() else list(listed) for query in queries]

@@ -1,24 +1,24 @@
-"""Search indexes, lift the hits, merge the results."""
+"""The search path: indexes -> hits -> targets -> one ranking -> nodes with evidence."""
 
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
-from itertools import chain, product
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, islice, product
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from ..nodegraph.errors import nearest_names
 from ..nodegraph.graph import NodeGraph
 from ..nodegraph.locking import with_deferred_work
 from ..nodegraph.navigation import kin, path_to
-from ..nodegraph.node import Kin, Node
+from ..nodegraph.node import ROOT, Kin, Node
 from .filters import Filter
 from .protocols import Index, Similarity
-from .ranking import Lift, fuse, lift, lift_all, merge_hits, merge_results
-from .results import Hits, Match, ScoredNode, scored_nodes
+from .ranking import RANK_CONSTANT, Lift, Mode, fused_scores, lifted_score, merge_hits, scaled
+from .results import Evidence, Hits, Results, ScoredNode
 from .retrieval_conditions import Conditions
 from .tracing import is_observed, start_span
 from .validation import check_number
@@ -27,14 +27,22 @@ GraphT = TypeVar("GraphT", bound=Kin)
 
 T = TypeVar("T")
 
+Key = Any
+"""A target: the id of its node. In searches over several graphs, the graph's number and the id."""
+
+Hit = tuple[float, int, str]
+"""The score of a hit, the number of its index in the branch, and the id of its node."""
+
 MAX_QUERIES = 64
-"""Queries that are searched while the graphs are held once."""
+"""The number of queries that are searched in one turn."""
+
+_FETCH = 3  # hits per target, at first
 
 
 def reading(groups: Mapping[GraphT, Iterable[str]]) -> AbstractContextManager[None]:
-    """Hold a consistent state of several graphs, with groups built, until the block ends.
+    """Hold the locks of several graphs, with groups built, until the block ends.
 
-    The graphs are locked in one order, whoever locks them: two threads can't wait for each other.
+    All threads lock the graphs in the same order, to avoid deadlocks.
 
     Args:
         groups: The names of the groups to build, by graph.
@@ -51,394 +59,640 @@ def reading(groups: Mapping[GraphT, Iterable[str]]) -> AbstractContextManager[No
 
 @contextmanager
 def _reading_all(groups: Mapping[GraphT, Iterable[str]]) -> Iterator[None]:
+    ordered = sorted(groups, key=id)
+    for graph in ordered[1:]:  # built before any lock is held
+        with graph.reader.reading(*groups[graph]):
+            pass
     with ExitStack() as locks:
-        for graph in sorted(groups, key=id):
+        for graph in ordered:
             locks.enter_context(graph.reader.reading(*groups[graph]))
         yield
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Answer queries whose embeddings are known.
+    """The search of one retriever in one call.
+
+    It has a branch for each embedding, and one for words.
 
     Attributes:
         graphs: The graphs.
-        groups: The groups to search, as one.
-        target: The group to answer with.
-        similarity: Scores the nodes.
-        scopes: What is searched together; each finds ``limit`` nodes.
-        cut_off: Keeps scores from here, for all scopes or by their key.
-        lift: What a target scores.
-        limit: How many results for each query and scope.
-        conditions: What hits must meet, and what is returned in their place.
-        stays: Tells hits that are answered with as they are, and not lifted.
-        pooled: Whether texts are scored as if all groups were one, or each by its own.
-        hits: How many hits are read and lifted for each query and scope; None for as many as it
-            takes to fill ``limit``.
-        plans: Of earlier searches for the same, which are quicker to find ready.
-        top_k: How many results for each query where words and vectors are fused.
+        groups: The searched groups.
+        target: The group of the results.
+        similarity: The similarity.
+        keys: The embedding of each branch; None for words.
+        limit: The maximum number of targets per branch.
+        conditions: The conditions of hits and targets.
+        min_score: The lowest score of a hit; a number, or one for each embedding.
+        lift: The score of a target.
+        fetch_k: The number of hits of each branch; None for as many as ``limit`` targets need.
+        top_k: The number of targets after fusing branches; None for all.
+        stays: A function from a hit to whether the hit itself is its target.
+        pooled: Whether words are weighed by the statistics of all groups together.
     """
 
     graphs: Sequence[NodeGraph]
     groups: Sequence[str]
     target: str
     similarity: Similarity
-    scopes: Sequence[SearchScope]
-    cut_off: float | Mapping[str, float] | None
-    lift: Lift
+    keys: Sequence[str | None]
     limit: int
     conditions: Conditions
+    min_score: float | Mapping[str, float] | None = None
+    lift: Lift = "max"
+    fetch_k: int | None = None
+    top_k: int | None = None
     stays: Callable[[Node], bool] | None = None
     pooled: bool = False
-    hits: int | None = None
-    plans: Plans = field(default_factory=lambda: Plans())
-    top_k: int | None = None
-
-    def __call__(
-        self, queries: Sequence[str], vectors: Sequence[Sequence[Any]]
-    ) -> list[list[ScoredNode]]:
-        """Make the indexes ready, hold the graphs, search; return the results of each query.
-
-        Args:
-            queries: The queries, none of them blank.
-            vectors: By scope and graph, an array (queries, dimension); none for texts.
-        """
-        if not queries:
-            return []
-        if not is_observed():
-            return self._search(queries, vectors)
-        group, similarity = " + ".join(self.groups), self.similarity.name
-        with start_span(
-            "search", queries=queries, group=group, similarity=similarity, target=self.target
-        ) as span:
-            results = self._search(queries, vectors)
-            span.set_results(results)
-        return results
-
-    def _search(
-        self, queries: Sequence[str], vectors: Sequence[Sequence[Any]]
-    ) -> list[list[ScoredNode]]:
-        if len(queries) <= MAX_QUERIES:
-            return self._search_together(queries, vectors)
-        results: list[list[ScoredNode]] = []
-        for start in range(0, len(queries), MAX_QUERIES):
-            part = slice(start, start + MAX_QUERIES)
-            part_vectors = [[of_graph[part] for of_graph in scope] for scope in vectors]
-            results += self._search_together(queries[part], part_vectors)
-        return results
-
-    def _search_together(
-        self, queries: Sequence[str], vectors: Sequence[Sequence[Any]]
-    ) -> list[list[ScoredNode]]:
-        return search_held([self], lambda plans: self._search_held(queries, vectors, plans[0]))
-
-    def ready(self) -> SearchPlan:
-        """Open all indexes, and do what may take long: build groups, embed nodes."""
-        indexes = [
-            [self.similarity.open(*part, scope.key) for part in self._searched(scope)]
-            for scope in self.scopes
-        ]
-        for index in chain.from_iterable(indexes):
-            index.ready()
-        groups = {graph: self._read_groups(graph) for graph in self.graphs}
-        for graph in self.graphs[1:]:  # built before any is held: writers don't have to wait
-            with graph.reader.reading(*groups[graph]):
-                pass
-        return SearchPlan(self, groups, indexes)
-
-    def _search_held(
-        self, queries: Sequence[str], vectors: Sequence[Sequence[Any]], plan: SearchPlan
-    ) -> list[list[ScoredNode]]:
-        """Search every scope; the graphs are held, and the indexes up to date."""
-        prepare = self.similarity.prepare
-        rankings = []
-        for number, (scope, opened) in enumerate(zip(self.scopes, plan.indexes, strict=True)):
-            if scope.key is None:
-                every = 1 if self.pooled else len(self.groups)  # a group's, one for each graph
-                prepared = [
-                    [prepare(query, opened[position::every]) for query in queries]
-                    for position in range(every)
-                ] * (len(opened) // every)
-            else:
-                of_indexes = [of_graph for of_graph in vectors[number] for _ in self.groups]
-                prepared = [
-                    [prepare(vector, [index]) for vector in of_index]
-                    for index, of_index in zip(opened, of_indexes, strict=True)
-                ]
-            rankings.append(self._search_scope(scope, queries, prepared, opened))
-        if len(rankings) == 1:
-            return rankings[0]
-        if self.similarity.mode == "both":
-            *of_vectors, of_words = rankings
-            per_query = zip(of_words, *of_vectors, strict=True)  # words decide where scores tie
-            return [fuse(of_query, "relative", top_k=self.top_k) for of_query in per_query]
-        return [merge_results(of_query, self._place) for of_query in zip(*rankings, strict=True)]
-
-    def _search_scope(
-        self,
-        scope: SearchScope,
-        queries: Sequence[str],
-        prepared: Sequence[Sequence[Any]],
-        indexes: Sequence[Index[Any]],
-    ) -> list[list[ScoredNode]]:
-        """Search indexes, for more hits as long as a query's hits give too few targets."""
-        lifting, cut_off = self.lifting, self.cut_off_of(scope.key)
-        if not lifting and len(indexes) == 1:  # no node is there twice
-            found = search_index(indexes[0], prepared[0], self.limit, self.conditions.filter)
-            return [
-                self._own_hits(scope, query, hits, cut_off, indexes[0])
-                for query, hits in zip(queries, found, strict=True)
-            ]
-        exactly, targets = self.hits if lifting else None, self._targets()
-        results: list[list[ScoredNode]] = [[] for _ in queries]
-        fetch = 4 * self.limit if lifting else self.limit
-        open_queries = list(range(len(queries)))
-        while open_queries:
-            limit = exactly or (None if lifting and self.lift != "max" else fetch)
-            hits_by_index = [
-                search_index(
-                    index, [ready[at] for at in open_queries], limit, self.conditions.filter
-                )
-                for index, ready in zip(indexes, prepared, strict=True)
-            ]
-            short = []
-            for at, *hits in zip(open_queries, *hits_by_index, strict=True):
-                rows, more = merge_hits(hits, limit, cut_off)
-                if exactly is not None:
-                    rows, more = rows[:exactly], False
-                nodes = self._hits(scope, queries[at], rows, indexes)
-                if lifting and self.lift != "max":
-                    results[at] = lift_all(nodes, targets, self.limit, self.lift, self._place)
-                    continue
-                # Hits that are to be looked at are evidence also behind the last target.
-                maximum = self.limit if exactly is None else sys.maxsize
-                results[at] = lift(nodes, targets, maximum)[: self.limit]
-                if more and len(results[at]) < self.limit:
-                    short.append(at)
-            open_queries, fetch = short, 4 * fetch
-        return results
-
-    def _own_hits(
-        self, scope: SearchScope, query: str, hits: Hits, cut_off: float, index: Index[Any]
-    ) -> list[ScoredNode]:
-        """Return the hits of the only index, down to a score."""
-        ids, scores = hits
-        scores = [score for score in scores if score >= cut_off]
-        nodes = scope.graphs[0].reader.nodes_by_id(ids[: len(scores)])
-        return scored_nodes(nodes, scores, self.match(scope, query, index))
-
-    def match(self, scope: SearchScope, query: str, index: Index[Any]) -> Match:
-        """Return what the evidence of all hits of a query has in common."""
-        searched = getattr(index, "uses_search_text", False)
-        filters = self.conditions.filters
-        return Match(scope.name, query, scope.key, None, (), searched, filters)
-
-    def _hits(
-        self,
-        scope: SearchScope,
-        query: str,
-        rows: Sequence[tuple[float, int, str]],
-        indexes: Sequence[Index[Any]],
-    ) -> Iterator[ScoredNode]:
-        graphs = [graph for graph, _ in self._searched(scope)]
-        matches = [self.match(scope, query, index) for index in indexes]
-        for start in range(0, len(rows), self.limit):  # as many as may be enough, at once
-            batch = rows[start : start + self.limit]
-            if len(graphs) == 1:
-                nodes_of_one = graphs[0].reader.nodes_by_id([i for _, _, i in batch])
-                yield from scored_nodes(nodes_of_one, [score for score, _, _ in batch], matches[0])
-                continue
-            nodes = {
-                graph: iter(
-                    graph.reader.nodes_by_id([i for _, n, i in batch if graphs[n] is graph])
-                )
-                for graph in {graphs[at] for _, at, _ in batch}
-            }
-            for score, at, _ in batch:
-                yield from scored_nodes([next(nodes[graphs[at]])], [score], matches[at])
-
-    def _searched(self, scope: SearchScope) -> list[tuple[NodeGraph, str]]:
-        """Return what each index of a scope is of: the graphs' groups, graph by graph."""
-        return [(graph, group) for graph in scope.graphs for group in self.groups]
-
-    def _read_groups(self, graph: NodeGraph) -> list[str]:
-        """Return the groups to build and hold, with those whose texts are searched, too."""
-        searched = [name for group in self.groups for name in graph.reader.searched_groups(group)]
-        return [*dict.fromkeys((*searched, self.target))]
 
     @property
     def lifting(self) -> bool:
-        """Whether hits are answered with their kin in another group."""
+        """Whether hits are replaced by their relatives in the target group."""
         return {*self.groups} != {self.target}
 
-    def cut_off_of(self, key: str | None) -> float:
-        """Return the least score of a scope's hits."""
-        number = self.cut_off
-        if number is None:
-            return -math.inf
+    def built_groups(self, graph: NodeGraph) -> list[str]:
+        """Return the groups to build: those of the hits, their searched texts and the targets."""
+        searched = [name for group in self.groups for name in graph.reader.searched_groups(group)]
+        return [*dict.fromkeys((*searched, self.target))]
+
+    def branches(self) -> list[Branch]:
+        """Open the indexes of each branch."""
+        return [
+            Branch(self, key, [graph for graph in self.graphs if has_embedding(graph, key)])
+            for key in self.keys
+        ]
+
+    def least_score(self, key: str | None) -> float:
+        """Return the lowest score of a hit in a branch."""
+        number = self.min_score
         if isinstance(number, Mapping):
             number = None if key is None else number.get(key)
         return -math.inf if number is None else number
 
-    def _place(self, node: Node) -> tuple[int, int]:
-        return next(at for at, graph in enumerate(self.graphs) if graph is node.graph), node.order
+    def key_of(self, graph: NodeGraph, node_id: str) -> Key:
+        """Return the key of a target."""
+        return node_id if len(self.graphs) == 1 else (self.graphs.index(graph), node_id)
 
-    def _targets(self) -> Callable[[Node], Sequence[Node]]:
-        if not self.lifting:
-            return lambda node: [node]
-        stays, conditions = self.stays, self.conditions
-        paths = {id(graph): path_to(graph, self.target) for graph in self.graphs}
+    def node_of(self, key: Key) -> tuple[NodeGraph, str]:
+        """Return the graph and the id of a target."""
+        return (self.graphs[0], key) if len(self.graphs) == 1 else (self.graphs[key[0]], key[1])
 
-        def targets(node: Node) -> list[Node]:
-            if stays is not None and stays(node):
-                return [node]
-            graph = node.graph
-            relatives = kin(graph, paths[id(graph)], node) if graph is not None else []
-            if conditions.filters is None:
-                return relatives
-            return [relative for relative in relatives if conditions.allow(relative, node)]
+    def ranking(self, founds: Sequence[Found]) -> Ranking:
+        """Return one ranking of what the branches have found for a query."""
+        if len(founds) == 1:
+            return Ranking(founds[0].scores, [Part(founds)])
+        if self.similarity.mode == "both":
+            rankings = [Ranking(found.scores, [Part([found])]) for found in founds]
+            return fused(rankings, "relative", [1.0] * len(founds)).first(self.top_k)
+        highest: dict[Key, float] = {}
+        for found in founds:
+            for key, score in found.scores.items():
+                highest[key] = max(score, highest.get(key, score))
+        order = self.order([*highest])
+        ranked = sorted(highest, key=lambda key: (-highest[key], order[key]))
+        return Ranking({key: highest[key] for key in ranked}, [Part(founds)])
 
+    def order(self, keys: Sequence[Key]) -> dict[Key, tuple[int, int]]:
+        """Return the graph and the place in document order of targets."""
+        nodes = read_nodes(self, keys)
+        return {key: (self.graphs.index(n.graph), n.order) for key, n in nodes.items()}
+
+
+def has_embedding(graph: NodeGraph, key: str | None) -> bool:
+    """Return whether a graph has an embedding; True for words."""
+    return key is None or key in graph.embeddings.embedders
+
+
+class Branch:
+    """A part of a search with one kind of scores: words, or the vectors of one embedding.
+
+    Args:
+        search: The search.
+        key: The embedding; None for words.
+        graphs: The graphs with this embedding.
+    """
+
+    def __init__(self, search: Search, key: str | None, graphs: Sequence[NodeGraph]) -> None:
+        self.search, self.key, self.graphs = search, key, graphs
+        self.sources = [(graph, group) for graph in graphs for group in search.groups]
+        self.indexes = [search.similarity.open(*source, key) for source in self.sources]
+        self.prepared: list[list[Any]] = []  # the queries, by index
+        self._snapshots: list[IndexSnapshot] = []
+
+    def take(self, queries: Sequence[str], vectors: Sequence[Any]) -> bool:
+        """Prepare queries and take the arrays of the indexes; the graphs are held.
+
+        Args:
+            queries: The queries.
+            vectors: The vectors of the queries, by graph; empty for words.
+
+        Returns:
+            Whether all indexes can be searched without the locks of the graphs.
+        """
+        search, prepare = self.search, self.search.similarity.prepare
+        if self.key is None:
+            every = 1 if search.pooled else len(search.groups)  # else one group of all graphs
+            self.prepared = [
+                [prepare(query, self.indexes[position::every]) for query in queries]
+                for position in range(every)
+            ] * (len(self.indexes) // every)
+        else:
+            of_indexes = [of_graph for of_graph in vectors for _ in search.groups]
+            self.prepared = [
+                [prepare(vector, [index]) for vector in of_index]
+                for index, of_index in zip(self.indexes, of_indexes, strict=True)
+            ]
+        self._snapshots = [
+            take_snapshot(index, prepared, search.conditions.filter)
+            for index, prepared in zip(self.indexes, self.prepared, strict=True)
+        ]
+        return not any(isinstance(snapshot, HeldIndex) for snapshot in self._snapshots)
+
+    def find(self, seen: Sequence[_SeenTargets]) -> list[Found]:
+        """Return the targets of each query.
+
+        Args:
+            seen: The targets of each query in other branches.
+        """
+        search = self.search
+        if not search.lifting:
+            first: int | None = search.limit
+        elif search.lift == "max" or search.fetch_k is not None:
+            first = search.fetch_k or _FETCH * search.limit
+        else:
+            first = None
+        exactly = search.fetch_k if search.lifting else None
+        least = search.least_score(self.key)
+        every = range(len(seen))
+        of_indexes = [snapshot.search(every, first) for snapshot in self._snapshots]
+        founds = []
+        for number, hits in enumerate(zip(*of_indexes, strict=True)):
+            limit = first
+            while True:
+                rows, more = merge_hits(hits, limit, least)
+                found = self._lifted(rows[:exactly], number, seen[number])
+                if not more or exactly or limit is None or len(found.scores) >= search.limit:
+                    break
+                limit *= 4
+                hits = tuple(s.search([number], limit)[0] for s in self._snapshots)
+            founds.append(found)
+        return founds
+
+    def term_scores(self, number: int, ids: Sequence[str]) -> Any:
+        """Return the scores of nodes by each term of a query, (nodes, terms).
+
+        Args:
+            number: The number of the query.
+            ids: The ids of nodes in the first index.
+        """
+        return self._snapshots[0].term_scores(number, ids)
+
+    def evidence(self, hit: Hit, node: Node, query: str, share: float | None) -> Evidence:
+        """Return the evidence of a hit."""
+        score, source, _ = hit
+        search = self.search
+        name = search.similarity.name
+        if search.similarity.mode == "both":
+            name = "bm25" if self.key is None else "cosine"
+        searched = getattr(self.indexes[source], "uses_search_text", False)
+        filters = search.conditions.filters
+        return Evidence(node, score, name, query, self.key, share, (), searched, filters)
+
+    def _lifted(self, rows: Sequence[Hit], number: int, seen: _SeenTargets) -> Found:
+        """Return the targets of hits, best first."""
+        search = self.search
+        if not search.lifting and len(search.graphs) == 1:
+            return Found(self, number, {node_id: score for score, _, node_id in rows}, None)
+        takes_all = search.lift != "max" or search.fetch_k is not None
+        targets: dict[Key, list[Hit]] = {}
+        for hit, of_hit in self._with_targets(rows):
+            for target in of_hit:
+                key = seen.first(target)
+                if key in targets:
+                    targets[key].append(hit)
+                elif takes_all or len(targets) < search.limit:
+                    targets[key] = [hit]
+            if not takes_all and len(targets) == search.limit:
+                break
+        if search.lift == "max":
+            best = islice(targets.items(), search.limit)
+            return Found(self, number, {key: hits[0][0] for key, hits in best}, targets)
+        scores = {
+            key: lifted_score([score for score, *_ in hits], search.lift)
+            for key, hits in targets.items()
+        }
+        order = search.order([*scores])
+        ranked = sorted(scores, key=lambda key: (-scores[key], order[key]))[: search.limit]
+        return Found(self, number, {key: scores[key] for key in ranked}, targets)
+
+    def _with_targets(self, rows: Sequence[Hit]) -> Iterator[tuple[Hit, Sequence[Key]]]:
+        """Yield each hit with its targets."""
+        for start in range(0, len(rows), self.search.limit):  # usually enough
+            part = rows[start : start + self.search.limit]
+            yield from zip(part, self._targets(part), strict=True)
+
+    def _targets(self, rows: Sequence[Hit]) -> Iterable[Sequence[Key]]:
+        """Return the targets of each hit."""
+        if len(self.sources) == 1:
+            return self._targets_in(0, [node_id for _, _, node_id in rows])
+        ids: dict[int, list[str]] = {}
+        for _, source, node_id in rows:
+            ids.setdefault(source, []).append(node_id)
+        targets = {source: iter(self._targets_in(source, of_it)) for source, of_it in ids.items()}
+        return [next(targets[source]) for _, source, _ in rows]
+
+    def _targets_in(self, source: int, ids: Sequence[str]) -> Iterable[Sequence[Key]]:
+        search, (graph, group) = self.search, self.sources[source]
+        if not search.lifting:
+            return [(search.key_of(graph, node_id),) for node_id in ids]
+        conditions, stays = search.conditions, search.stays
+        if _is_child(graph, group, search.target) and not conditions and stays is None:
+            parents = graph.reader.parent_ids(ids)
+            return [() if i is None else (search.key_of(graph, i),) for i in parents]
+        path = path_to(graph, search.target)
+        targets: list[Sequence[Key]] = []
+        with graph.reader.reading():
+            for node in graph.reader.nodes_by_id(ids):
+                relatives = [node] if stays and stays(node) else kin(graph, path, node)
+                allowed = (other for other in relatives if conditions.allow(other, node))
+                targets.append([search.key_of(graph, other.id) for other in allowed])
         return targets
 
 
-def search_index(
-    index: Index[Any],
-    prepared: Sequence[Any],
-    limit: int | None,
-    filter: Filter,
-) -> list[Hits]:
-    """Search an index for all queries, at once where it can."""
-    search_many = getattr(index, "search_many", None)
-    if search_many is not None:
-        hits: list[Hits] = search_many(prepared, limit, filter)
-        return hits
-    return [index.search(query, limit, filter) for query in prepared]
+def _is_child(graph: NodeGraph, group: str, parent: str) -> bool:
+    """Return whether the nodes of a group are derived from single nodes of another group."""
+    if group == ROOT:
+        return False
+    declared = graph.reader.lineage(group)[-1]
+    return declared.scope != "group" and declared.parent == parent
 
 
-def search_held(searches: Sequence[Search], work: Callable[[Sequence[SearchPlan]], T]) -> T:
-    """Hold the graphs of searches, with all that these need built and up to date, and do some work.
+class _SeenTargets:
+    """The targets of a query in several graphs, which may have the same documents.
 
     Args:
-        searches: The searches.
-        work: Gets the plan of each.
-    """
-    plans = [search.plans.latest for search in searches]
-    known = [
-        plan
-        for plan, search in zip(plans, searches, strict=True)
-        if plan is not None and plan.serves(search)
-    ]
-    if len(known) == len(searches):
-
-        def current() -> list[T]:
-            with reading(_groups_of(known)):
-                return [work(known)] if all(plan.is_current() for plan in known) else []
-
-        if done := with_deferred_work(current):
-            return done[0]
-    known = []
-    for search in searches:
-        search.plans.latest = search.ready()
-        known.append(search.plans.latest)
-
-    def synced() -> T:
-        with reading(_groups_of(known)):
-            for plan in known:
-                plan.sync()
-            return work(known)
-
-    return with_deferred_work(synced)
-
-
-def _groups_of(plans: Sequence[SearchPlan]) -> Mapping[NodeGraph, Sequence[str]]:
-    """Return the groups that plans build and hold, by graph."""
-    if len(plans) == 1:
-        return plans[0].groups
-    groups: dict[NodeGraph, list[str]] = {}
-    for plan in plans:
-        for graph, names in plan.groups.items():
-            held = groups.setdefault(graph, [])
-            held += [name for name in names if name not in held]
-    return groups
-
-
-class SearchPlan:
-    """Hold what a search needs of its graphs, as long as nothing changes in them.
-
-    Attributes:
-        groups: What is to be built and held, by graph.
-        indexes: Of each scope.
+        search: The search.
     """
 
-    __slots__ = ("_of", "_states", "groups", "indexes")
+    def __init__(self, search: Search) -> None:
+        self._search = search
+        self._keys: dict[str, list[Key]] = {}
 
-    def __init__(
-        self,
-        search: Search,
-        groups: Mapping[NodeGraph, Sequence[str]],
-        indexes: Sequence[Sequence[Index[Any]]],
-    ) -> None:
-        self.groups, self.indexes = groups, indexes
-        self._of = search.scopes, search.similarity, search.groups, search.target
-        self._states: list[tuple[NodeGraph, object]] = []
-
-    def serves(self, search: Search) -> bool:
-        """Return whether a search needs the same."""
-        scopes, similarity, groups, target = self._of
-        return (
-            scopes is search.scopes
-            and similarity is search.similarity
-            and groups == search.groups
-            and target == search.target
-        )
-
-    def sync(self) -> None:
-        """Bring the indexes up to date; the graphs are held."""
-        for index in chain.from_iterable(self.indexes):
-            index.sync()
-        self._states = [(graph, graph.reader.held_state()) for graph in self.groups]
-
-    def is_current(self) -> bool:
-        """Return whether nothing has changed since ``sync``; the graphs are held."""
-        for graph, state in self._states:
-            if graph.reader.held_state() is not state:
-                return False
-        return bool(self._states)
-
-
-class Plans:
-    """Remember the plan of the latest search of a retriever; copies of it have none."""
-
-    __slots__ = ("latest",)
-
-    def __init__(self) -> None:
-        self.latest: SearchPlan | None = None
-
-    def __reduce__(self) -> tuple[type[Plans], tuple[()]]:
-        return Plans, ()
+    def first(self, key: Key) -> Key:
+        """Return the first target with the same id and text."""
+        if len(self._search.graphs) == 1:
+            return key
+        others = self._keys.setdefault(key[1], [])
+        if key in others:
+            return key
+        for other in others:
+            nodes = read_nodes(self._search, [other, key])
+            if nodes[other].text == nodes[key].text:
+                return other
+        others.append(key)
+        return key
 
 
 @dataclass(frozen=True, slots=True)
-class SearchScope:
-    """Name graphs that are searched as one, by one embedding or by their texts.
+class Found:
+    """The targets that a branch has found for a query.
 
     Attributes:
-        key: The embedding, None where texts are compared.
-        graphs: The graphs that are searched.
-        name: What evidence calls the similarity.
+        branch: The branch.
+        number: The number of the query.
+        scores: The scores of the targets, best first.
+        hits: The hits for each target, best first; None if hits are targets.
     """
 
-    key: str | None
-    graphs: Sequence[NodeGraph]
-    name: str
+    branch: Branch
+    number: int
+    scores: dict[Key, float]
+    hits: Mapping[Key, Sequence[Hit]] | None
+
+    @property
+    def query(self) -> Any:
+        """The query as prepared for the first index: weighed terms, or a vector."""
+        return self.branch.prepared[0][self.number]
+
+    def hits_for(self, key: Key) -> Sequence[Hit]:
+        """Return the hits for a target."""
+        if key not in self.scores:
+            return ()
+        if self.hits is None:
+            return [(self.scores[key], 0, str(key))]
+        return self.hits[key]
 
 
-def search_scopes(
+class Part(NamedTuple):
+    """A part of a ranking.
+
+    Attributes:
+        founds: The targets that the branches of a search have found.
+        shares: The part of each target's score that the search contributes; None without fusion.
+    """
+
+    founds: Sequence[Found]
+    shares: Mapping[Key, float] | None = None
+
+    def share(self, key: Key) -> float | None:
+        """Return the share of the search in a target's score; None without fusion."""
+        return None if self.shares is None else self.shares.get(key)
+
+    def hits(self, key: Key) -> list[tuple[Branch, Hit]]:
+        """Return the hits for a target."""
+        hits = [(found.branch, hit) for found in self.founds for hit in found.hits_for(key)]
+        if len(self.founds) > 1:
+            hits.sort(key=lambda hit: -hit[1][0])
+        return hits
+
+
+class Ranking(NamedTuple):
+    """A ranking of targets.
+
+    Attributes:
+        scores: The scores of the targets, best first.
+        parts: The searches that have found them.
+    """
+
+    scores: Mapping[Key, float]
+    parts: Sequence[Part]
+
+    def first(self, count: int | None) -> Ranking:
+        """Return the first targets."""
+        return self._replace(scores=dict(islice(self.scores.items(), count)))
+
+
+def fused(
+    rankings: Sequence[Ranking],
+    mode: Mode,
+    weights: Sequence[float],
+    rank_constant: float = RANK_CONSTANT,
+) -> Ranking:
+    """Fuse the rankings of several searches; see ``fuse``."""
+    scores, shares = fused_scores([r.scores for r in rankings], mode, weights, rank_constant)
+    parts = [
+        Part(part.founds, of_ranking)
+        for ranking, of_ranking in zip(rankings, shares, strict=True)
+        for part in ranking.parts
+    ]
+    return Ranking(scores, parts)
+
+
+Read = Callable[[Sequence[Key], "Sequence[float] | None"], Results]
+"""Reads targets of a ranking as results, with their own or with other scores."""
+
+Rank = Callable[[str, Sequence[Ranking]], Ranking]
+"""Makes one ranking of the rankings of all searches."""
+
+Select = Callable[[str, Ranking, Read], T]
+"""Returns the result of a query, while the graphs are held."""
+
+
+def one_ranking(query: str, rankings: Sequence[Ranking]) -> Ranking:
+    """Return the ranking of a single search."""
+    return rankings[0]
+
+
+def all_results(query: str, ranking: Ranking, read: Read) -> Results:
+    """Return all targets of a ranking as results."""
+    return read([*ranking.scores], None)
+
+
+def search(
+    searches: Sequence[Search],
+    queries: Sequence[str],
+    vectors: Sequence[Sequence[Sequence[Any]]],
+    rank: Rank,
+    select: Select[T],
+) -> list[T]:
+    """Search for queries, whose embeddings are known; return the result of each query.
+
+    The graphs are held twice: to update the indexes and take their arrays, and to read the
+    results. If a result was changed or removed in between, the search runs again in one turn.
+
+    Args:
+        searches: The searches, of the same graphs and the same target.
+        queries: The queries, none of which is blank.
+        vectors: By search, embedding and graph, an array (queries, dimension).
+        rank: Makes one ranking of the rankings of all searches.
+        select: Reads the result of a query from its ranking.
+    """
+    results: list[T] = []
+    for start in range(0, len(queries), MAX_QUERIES):
+        part = slice(start, start + MAX_QUERIES)
+        of_part = [
+            [[of_graph[part] for of_graph in of_key] for of_key in of_search]
+            for of_search in vectors
+        ]
+        turns = _Turns(searches, queries[part], of_part, rank, select)
+        results += with_deferred_work(turns.run)
+    return results
+
+
+def ready(searches: Sequence[Search]) -> None:
+    """Build the groups of searches, and embed their nodes."""
+    for branch in (branch for search in searches for branch in search.branches()):
+        for index in branch.indexes:
+            index.ready()
+
+
+@dataclass(frozen=True, slots=True)
+class _Turns(Generic[T]):
+    """The two turns of a search; see ``search``."""
+
+    searches: Sequence[Search]
+    queries: Sequence[str]
+    vectors: Sequence[Sequence[Sequence[Any]]]
+    rank: Rank
+    select: Select[T]
+
+    def run(self) -> list[T]:
+        branches = [search.branches() for search in self.searches]
+        indexes = [index for of_search in branches for b in of_search for index in b.indexes]
+        for index in indexes:
+            index.ready()
+        groups: dict[NodeGraph, list[str]] = {}
+        for search in self.searches:
+            for graph in search.graphs:
+                groups.setdefault(graph, []).extend(search.built_groups(graph))
+        try:
+            with reading(groups):
+                if not self._take(branches):
+                    return self._selected(self._rankings(branches))
+                revisions = _revisions(groups)
+            rankings = self._rankings(branches)
+            with reading(dict.fromkeys(groups, ())):
+                if revisions == _revisions(groups) or not self._is_outdated(rankings, revisions):
+                    return self._selected(rankings)
+        except LookupError:  # a node was removed in between
+            pass
+        with reading(groups):
+            self._take(branches)
+            return self._selected(self._rankings(branches))
+
+    def _take(self, branches: Sequence[Sequence[Branch]]) -> bool:
+        """Update the indexes and take their arrays; False if one can only be searched now."""
+        is_free = True
+        for of_search, of_vectors in zip(branches, self.vectors, strict=True):
+            vectors = iter(of_vectors)
+            for branch in of_search:
+                for index in branch.indexes:
+                    index.sync()
+                of_branch = () if branch.key is None else next(vectors)
+                is_free = branch.take(self.queries, of_branch) and is_free
+        return is_free
+
+    def _rankings(self, branches: Sequence[Sequence[Branch]]) -> list[Ranking]:
+        """Return one ranking for each query."""
+        of_searches = []
+        for search, of_search in zip(self.searches, branches, strict=True):
+            with start_span(
+                "search",
+                queries=self.queries,
+                group=" + ".join(search.groups),
+                similarity=search.similarity.name,
+                target=search.target,
+            ) as span:
+                seen = [_SeenTargets(search) for _ in self.queries]
+                founds = [branch.find(seen) for branch in of_search]
+                rankings = [search.ranking(of_query) for of_query in zip(*founds, strict=True)]
+                of_searches.append(rankings)
+                if is_observed():
+                    span.set_results(
+                        [
+                            _results(search, query, ranking, [*ranking.scores])
+                            for query, ranking in zip(self.queries, rankings, strict=True)
+                        ]
+                    )
+        per_query = zip(*of_searches, strict=True)
+        return [self.rank(*of_query) for of_query in zip(self.queries, per_query, strict=True)]
+
+    def _selected(self, rankings: Sequence[Ranking]) -> list[T]:
+        """Return the result of each query; the graphs are held."""
+        return [
+            self.select(query, ranking, partial(_results, self.searches[0], query, ranking))
+            for query, ranking in zip(self.queries, rankings, strict=True)
+        ]
+
+    def _is_outdated(
+        self, rankings: Sequence[Ranking], revisions: Mapping[tuple[NodeGraph, str], int]
+    ) -> bool:
+        """Return whether a target or a hit was changed or removed since the first turn."""
+        ids: set[str] = set()
+        for ranking in rankings:
+            for key in ranking.scores:
+                ids.add(self.searches[0].node_of(key)[1])
+                ids.update(hit[2] for part in ranking.parts for _, hit in part.hits(key))
+        for (graph, group), revision in revisions.items():
+            changed = graph.reader.changed_ids(group, revision)
+            if changed is None or not ids.isdisjoint(chain.from_iterable(changed)):
+                return True
+        return False
+
+
+def _revisions(groups: Mapping[NodeGraph, Iterable[str]]) -> dict[tuple[NodeGraph, str], int]:
+    return {
+        (graph, name): graph.reader.revision(name)
+        for graph, names in groups.items()
+        for name in names
+    }
+
+
+def read_nodes(search: Search, keys: Iterable[Key]) -> dict[Key, Node]:
+    """Return the nodes of targets."""
+    if len(search.graphs) == 1:
+        ids = list(keys)
+        return dict(zip(ids, search.graphs[0].reader.nodes_by_id(ids), strict=True))
+    nodes: dict[Key, Node] = {}
+    for key in keys:
+        graph, node_id = search.node_of(key)
+        (nodes[key],) = graph.reader.nodes_by_id([node_id])
+    return nodes
+
+
+def _results(
+    search: Search,
+    query: str,
+    ranking: Ranking,
+    keys: Sequence[Key],
+    scores: Sequence[float] | None = None,
+) -> Results:
+    """Read targets with their evidence.
+
+    Args:
+        search: A search of the ranking.
+        query: The query.
+        ranking: The ranking.
+        keys: Targets of the ranking.
+        scores: Scores instead of those of the ranking; the shares are scaled to them.
+    """
+    targets = read_nodes(search, keys)
+    hits = [[part.hits(key) for part in ranking.parts] for key in keys]
+    ids: dict[NodeGraph, list[str]] = {graph: [] for graph in search.graphs}
+    for branch, (_, source, node_id) in chain.from_iterable(chain.from_iterable(hits)):
+        ids[branch.sources[source][0]].append(node_id)
+    nodes = {
+        graph: dict(zip(of_graph, graph.reader.nodes_by_id(of_graph), strict=True))
+        for graph, of_graph in ids.items()
+    }
+    results = []
+    for at, key in enumerate(keys):
+        shares = [part.share(key) for part in ranking.parts]
+        score = ranking.scores[key]
+        if scores is not None:
+            score = scores[at]
+            shares = scaled(shares, score)
+        evidence = tuple(
+            branch.evidence(hit, nodes[branch.sources[hit[1]][0]][hit[2]], query, share)
+            for share, of_part in zip(shares, hits[at], strict=True)
+            for branch, hit in of_part
+        )
+        results.append(ScoredNode(targets[key], score, evidence))
+    return results
+
+
+class IndexSnapshot(Protocol):
+    """The arrays of an index in one revision, and the queries of a search."""
+
+    def search(self, queries: Sequence[int], limit: int | None) -> list[Hits]:
+        """Return the best nodes for queries, by their numbers; None for all nodes."""
+
+    def term_scores(self, query: int, ids: Sequence[str]) -> Any:
+        """Return the scores of nodes by each term of a query, (nodes, terms)."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldIndex:
+    """An index that can only be searched while the graph is held."""
+
+    index: Any
+    queries: Sequence[Any]
+    filter: Filter
+
+    def search(self, queries: Sequence[int], limit: int | None) -> list[Hits]:
+        """Return the best nodes for queries."""
+        prepared = [self.queries[number] for number in queries]
+        search_many = getattr(self.index, "search_many", None)
+        if search_many is not None:
+            hits: list[Hits] = search_many(prepared, limit, self.filter)
+            return hits
+        return [self.index.search(query, limit, self.filter) for query in prepared]
+
+    def term_scores(self, query: int, ids: Sequence[str]) -> Any:
+        """Return the scores of nodes by each term of a query, (nodes, terms)."""
+        return self.index.passages().term_scores(ids, self.queries[query])
+
+
+def take_snapshot(index: Index[Any], queries: Sequence[Any], filter: Filter) -> IndexSnapshot:
+    """Return what a search needs of an index; the graph is held."""
+    snapshot: Callable[..., IndexSnapshot] | None = getattr(index, "snapshot", None)
+    return HeldIndex(index, queries, filter) if snapshot is None else snapshot(queries, filter)
+
+
+def search_keys(
     similarity: Similarity, graphs: Sequence[NodeGraph], embed_keys: Sequence[str] | None
-) -> list[SearchScope]:
-    """Return the scopes of a similarity: one for each embedding, one for texts.
-
-    Without ``embed_keys`` every graph is searched by all its own embeddings.
+) -> list[str | None]:
+    """Return the embedding of each branch of a search; None for words, which come first.
 
     Raises:
         ValueError: If keys are given to a similarity of texts, or none at all, or a graph has no
@@ -450,7 +704,7 @@ def search_scopes(
                 f"embed_keys={embed_keys!r} choose among embeddings, and similarity "
                 f"{similarity.name!r} compares texts; leave them out"
             )
-        return [SearchScope(None, graphs, similarity.name)]
+        return [None]
     has_words = similarity.mode == "both"
     keys_by_graph = [list(graph.embeddings.embedders) for graph in graphs]
     for graph, keys in zip(graphs, keys_by_graph, strict=True):
@@ -471,12 +725,7 @@ def search_scopes(
                     f"no embedding {key!r}; the graph has {nearest_names(str(key), keys)}: choose "
                     "embed_keys among them, or give it one: NodeGraph(..., embed={'key': model})"
                 )
-    name = "cosine" if has_words else similarity.name
-    scopes = []
-    for key in selected:
-        having = [g for g, keys in zip(graphs, keys_by_graph, strict=True) if key in keys]
-        scopes.append(SearchScope(key, having, name))
-    return [*scopes, SearchScope(None, graphs, "bm25")] if has_words else scopes
+    return [None, *selected] if has_words else [*selected]
 
 
 def check_cut_off(

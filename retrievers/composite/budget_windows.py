@@ -16,7 +16,7 @@ from ...nodegraph.splitters.chunking import tokens_before
 from ...nodegraph.splitters.passage_splitter import LIST_ITEM
 from ..indexes.bm25_scores import Floats, Passages, Saturation, TermWeights
 from ..ranking import joined_span
-from ..results import Results, ScoredNode, lifted_node
+from ..results import Results, ScoredNode
 from ..token_budget import TokenBudget
 from .relevance import descending
 
@@ -295,7 +295,7 @@ class _Sentences:
         rows = self.rows[slice(*run)]
         passages = list({row.passage.node.id: row.passage for row in rows}.values())
         node = _node(rows, [passage.node for passage in passages])
-        return lifted_node(node, score, passages)
+        return ScoredNode(node, score, tuple(e for passage in passages for e in passage.evidence))
 
 
 def _node(rows: Sequence[_Row], passages: Sequence[Node]) -> Node:

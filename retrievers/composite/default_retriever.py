@@ -10,7 +10,7 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import replace
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -28,13 +28,13 @@ from ..planned_retriever import PlannedRetriever
 from ..plans.effects import Compute, Find, Work, run_with_timeout
 from ..plans.plan import Plan
 from ..protocols import RetrieverProtocol, Similarity
-from ..ranking import fuse_ids
 from ..results import Hits, OutputOptions, QueryVariant, Results
 from ..retriever import Retriever, RetrieverSettings
+from ..search import Ranking, Read, fused
 from ..similarities.bm25 import Bm25
 from ..similarities.registry import DEFAULT, MakeIndex, get_similarity
 from ..token_budget import BUDGET, TokenBudget
-from ..tracing import is_observed, start_span, summarize_queries
+from ..tracing import start_span, summarize_queries
 from ..validation import check_top_k
 from .budget_windows import passages_within, search_windows
 from .default_settings import (
@@ -46,8 +46,7 @@ from .default_settings import (
     save_settings,
     sentence_group,
 )
-from .fusion import FusionRetriever, check_weights
-from .joint_search import Found, Read, joint_search
+from .fusion import FusionRetriever, check_weights, search_together
 from .link_graph import LinkOptions
 from .link_retriever import LinkRetriever
 from .relevance import (
@@ -394,28 +393,28 @@ class DefaultRetriever(PlannedRetriever):
         links: bool,
     ) -> Plan[list[Results]]:
         """Return results with other texts each, from as deep in the rankings as it takes."""
-        joint = self._is_joint(queries, weights, links)
+        is_local = self._is_local(queries, weights, links)
         results: list[Results | None] = [None] * len(queries)
         depth = limit + _SPARE
         while short := [at for at, of_query in enumerate(results) if of_query is None]:
-            deepest = max(depth, DEPTH) if joint else depth
+            deepest = max(depth, DEPTH) if is_local else depth
             options = [queries[at] for at in short], deepest, filters, measured, weights
-            select = partial(_distinct, limit, depth, deepest)
-            if joint:  # what is searched in one go has as many anyway
-                found = yield from self._search_together(*options, select)
+            distinct = partial(_distinct, limit, depth, deepest)
+            if is_local:
+                found = yield from self._search_together(*options, distinct)
             else:
                 rankings = yield from self._ranked(*options, links)
-                found = yield from Work(partial(_each_distinct, select, options[0], rankings))
+                found = yield from Work(partial(_each_distinct, distinct, options[0], rankings))
             for at, of_query in zip(short, found, strict=True):
                 results[at] = of_query
             while depth <= deepest:
                 depth *= 2
         return [of_query or [] for of_query in results]
 
-    def _is_joint(self, queries: Sequence[str], weights: Sequence[float], links: bool) -> bool:
-        """Return whether all branches can be searched and scored in one go."""
+    def _is_local(self, queries: Sequence[str], weights: Sequence[float], links: bool) -> bool:
+        """Return whether one search of all branches also has the scores of the results."""
         own_words = self.bm25 is self._words[1].similarity and weights[1]
-        return bool(not links and own_words and all(map(str.strip, queries)) and not is_observed())
+        return bool(not links and own_words and all(map(str.strip, queries)))
 
     def _ranked(
         self,
@@ -427,7 +426,7 @@ class DefaultRetriever(PlannedRetriever):
         links: bool,
     ) -> Plan[list[Results]]:
         """Return so many scored results of each query, copies included."""
-        if self._is_joint(queries, weights, links):
+        if self._is_local(queries, weights, links):
             options = queries, limit, filters, measured, weights
             return (yield from self._search_together(*options, lambda _, first: first(limit)))
         retriever = self._retriever(weights, links)
@@ -445,13 +444,13 @@ class DefaultRetriever(PlannedRetriever):
         weights: Sequence[float],
         select: Callable[[str, First], T],
     ) -> Plan[list[T]]:
-        """Do what the fusion of all branches does, and score it, in one go.
+        """Fuse all branches in one search, and score the targets.
 
         Args:
             queries: The queries, none of them blank.
-            limit: How many targets each branch finds.
-            filters: Conditions beside the retriever's own.
-            measured: What was measured on the graph.
+            limit: The maximum number of targets per branch.
+            filters: Conditions, in addition to the retriever's own.
+            measured: The settings that were measured on the graph.
             weights: The weight of each branch.
             select: Returns what is wanted of a query's ranking.
         """
@@ -460,30 +459,34 @@ class DefaultRetriever(PlannedRetriever):
         branches = [branch for branch, _ in used]
         of_words = branches.index(self._words[1])
 
-        def rank(query: str, founds: Sequence[Found], read: Read) -> T:
-            rankings, weights = [found.scores for found in founds], [weight for _, weight in used]
-            fused = fuse_ids(rankings, "relative", weights)
-            every = [*fused.scores]
-            index, terms = founds[of_words].index, founds[of_words].query
+        def rank(query: str, rankings: Sequence[Ranking]) -> Ranking:
+            ranking = fused(rankings, "relative", [weight for _, weight in used])
+            ids: list[Any] = [*ranking.scores]
+            founds = [found for part in ranking.parts for found in part.founds]
+            words = founds[of_words]
+            scores = word_scores(words.query, words.branch.term_scores(words.number, ids))
+            nearest = np.zeros(len(ids))
+            for found in founds:
+                if (key := found.branch.key) is not None and measured.backgrounds:
+                    cosines = np.array([found.scores.get(node_id, 0.0) for node_id in ids])
+                    near = vector_scores(cosines, unit(found.query), measured.backgrounds[key])
+                    nearest = np.maximum(nearest, near)
+            scores = joined(scores, nearest)
+            return ranking._replace(scores=dict(zip(ids, scores.tolist(), strict=True)))
+
+        def selected(query: str, ranking: Ranking, read: Read) -> T:
+            every = [*ranking.scores]
 
             def first(count: int) -> Results:
                 ids = every[: max(count, COMPARED)]
-                scores = word_scores(terms, index.passages().term_scores(ids, terms))
-                nearest = np.zeros(len(ids))
-                for branch, found in zip(branches, founds, strict=True):
-                    for key in branch.embed_keys if measured.backgrounds else ():
-                        cosines = np.array([found.scores.get(node_id, 0.0) for node_id in ids])
-                        near = vector_scores(cosines, unit(found.query), measured.backgrounds[key])
-                        nearest = np.maximum(nearest, near)
-                scores = joined(scores, nearest)
-                kept = [i for i, score in zip(ids, scores.tolist(), strict=True) if score > 0]
-                of_kept = descending(scores[scores > 0])[:count].tolist()
-                return read(fused, kept[:count], of_kept)
+                kept = [i for i in ids if ranking.scores[i] > 0]
+                scores = descending(np.array([ranking.scores[i] for i in kept]))[:count]
+                return read(kept[:count], scores.tolist())
 
             return select(query, first)
 
         limits = [limit if limit > DEPTH else None] * len(branches)
-        return joint_search(branches, rank, queries, limits, filters)
+        return search_together(branches, queries, limits, filters, rank, selected)
 
     def _scored(
         self, queries: Sequence[str], rankings: Sequence[Results], measured: MeasuredSettings

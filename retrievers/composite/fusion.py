@@ -6,27 +6,31 @@ import copy
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from ...nodegraph.models.embedder import Vectors
+from ...nodegraph.models.passage_vectors import embed_ahead
 from ..base_retriever import inner_retrievers
 from ..filters import Filters
 from ..foreign.coercion import as_retriever
 from ..planned_retriever import PlannedRetriever
-from ..plans.effects import Each, Find, Work
+from ..plans.effects import Compute, Each, Find, Work
 from ..plans.plan import Plan
 from ..protocols import RetrieverLike, RetrieverProtocol
-from ..ranking import RANK_CONSTANT, Mode, check_mode, fuse, fuse_ids
+from ..ranking import RANK_CONSTANT, Mode, check_mode, fuse
 from ..results import OutputOptions, Results
 from ..retriever import Retriever
-from ..tracing import is_observed, start_span
+from ..search import Rank, Ranking, Select, all_results, fused, ready, search
+from ..tracing import start_span
 from ..validation import check_top_k, choice, number
-from .joint_search import Found, Read, can_join, joint_search
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class FusionRetriever(PlannedRetriever):
@@ -151,17 +155,20 @@ class FusionRetriever(PlannedRetriever):
             if weight
         ]
         top_k = self.top_k if limit is None else limit
-        joined = [retriever for retriever, _ in branches if isinstance(retriever, Retriever)]
-        if (
-            can_join([retriever for retriever, _ in branches])
-            and (self.merge_by, self.on_error) == (None, "raise")
-            and all(map(str.strip, queries))
-            and not is_observed()  # each retriever would show what it has found
-        ):
-            rank = partial(self._rank, [weight for _, weight in branches], top_k)
-            limits = [_limit_of(retriever, limit) for retriever in joined]
-            return (yield from joint_search(joined, rank, queries, limits, filters))
+        local = local_retrievers([retriever for retriever, _ in branches])
         with start_span(self.name, mode=self.mode, queries=queries) as span:
+            if (
+                local
+                and (self.merge_by, self.on_error) == (None, "raise")
+                and all(map(str.strip, queries))
+            ):
+                rank = partial(self._rank, [weight for _, weight in branches], top_k)
+                limits = [_limit_of(retriever, limit) for retriever in local]
+                found = yield from search_together(
+                    local, queries, limits, filters, rank, all_results
+                )
+                span.set_results(found)
+                return found
             outcomes = yield from Each(
                 [_search(retriever, queries, limit, filters) for retriever, _ in branches],
                 max_threads=len(branches),
@@ -188,17 +195,61 @@ class FusionRetriever(PlannedRetriever):
         weights: Sequence[float],
         top_k: int | None,
         query: str,
-        founds: Sequence[Found],
-        read: Read,
-    ) -> Results:
-        rankings = [found.scores for found in founds]
-        fused = fuse_ids(rankings, self.mode, weights, self.rank_constant)
-        return read(fused, [*fused.scores][:top_k], None)
+        rankings: Sequence[Ranking],
+    ) -> Ranking:
+        return fused(rankings, self.mode, weights, self.rank_constant).first(top_k)
 
     def check_limit(self, top_k: int | None, filters: Filters | None) -> int | None:
         """Return the ``top_k`` of a call: without one every retriever returns its own."""
         limit = super().check_limit(top_k, filters)
         return None if top_k is None else limit
+
+
+def local_retrievers(retrievers: Sequence[object]) -> list[Retriever]:
+    """Return retrievers that can be searched together: plain ones of one graph and one target.
+
+    The list is empty if one of the retrievers is another one.
+    """
+    local = [item for item in retrievers if type(item) is Retriever]
+    same = {(*map(id, item.graphs), item.target) for item in local}
+    is_local = len(local) == len(retrievers) and len(same) == 1 and len(local[0].graphs) == 1
+    return local if is_local else []
+
+
+def search_together(
+    retrievers: Sequence[Retriever],
+    queries: Sequence[str],
+    limits: Sequence[int | None],
+    filters: Filters | None,
+    rank: Rank,
+    select: Select[T],
+) -> Plan[list[T]]:
+    """Return the results of one search with several retrievers as a plan.
+
+    Args:
+        retrievers: ``local_retrievers``.
+        queries: The queries, none of which is blank.
+        limits: The maximum number of targets per retriever; None for its own ``top_k``.
+        filters: Conditions, in addition to those of the retrievers.
+        rank: Makes one ranking of the rankings of the retrievers.
+        select: Reads the result of a query from its ranking.
+    """
+    searches = [
+        retriever.search_for(queries, limit, filters)
+        for retriever, limit in zip(retrievers, limits, strict=True)
+    ]
+    vectors = []
+    for retriever in retrievers:
+        of_retriever: Sequence[Sequence[Vectors]] = ()
+        if retriever.embed_keys:
+            of_retriever = yield from Compute.of(
+                retriever.query_vectors, retriever.aquery_vectors, queries
+            )
+        vectors.append(of_retriever)
+    if any(retriever.embeds_by_async_model for retriever in retrievers):
+        yield from Compute(lambda: None, partial(embed_ahead, partial(ready, searches)))
+    work = Work(partial(search, searches, queries, vectors, rank, select))
+    return (yield from work)
 
 
 def _search(

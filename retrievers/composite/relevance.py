@@ -6,8 +6,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +14,8 @@ from ...nodegraph.lazy_names import lazy_pattern
 from ...nodegraph.node import Node
 from ...nodegraph.splitters.chunking import UNSPACED
 from ..indexes.bm25_scores import Floats, TermWeights
-from ..results import COPY, Evidence, QueryVariant, ScoredNode, deferred_node
-
-T = TypeVar("T")
+from ..ranking import scaled
+from ..results import COPY, Evidence, QueryVariant, ScoredNode
 
 Vectors = npt.NDArray[np.float32]
 
@@ -138,23 +135,14 @@ def descending(scores: Floats) -> Floats:
     return np.minimum.accumulate(np.concatenate([first, scores[COMPARED:]]))
 
 
-def rescaled(shares: Sequence[tuple[T, float]], score: float) -> list[tuple[T, float]]:
-    """Return shares that add up to a score; they are alike where there was nothing to share."""
-    total = sum(share for _, share in shares)
-    return [(of, score * share / total if total else score / len(shares)) for of, share in shares]
-
-
 def rescored(result: ScoredNode, score: float) -> ScoredNode:
-    """Return a result with another score, to which the shares of its evidence add up again."""
-    return deferred_node(result.node, score, partial(_shared_out, result, score))
-
-
-def _shared_out(result: ScoredNode, score: float) -> list[Evidence]:
-    evidence = list(result.evidence)
-    shares = [(at, e.share) for at, e in enumerate(evidence) if e.share is not None]
-    for at, share in rescaled(shares, score):
-        evidence[at] = replace(evidence[at], share=share)
-    return evidence
+    """Return a result with another score, to which the shares of its evidence are scaled."""
+    shares = scaled([match.share for match in result.evidence], score)
+    evidence = (
+        match if share is None else replace(match, share=share)
+        for match, share in zip(result.evidence, shares, strict=True)
+    )
+    return ScoredNode(result.node, score, tuple(evidence))
 
 
 def linked_from(result: ScoredNode) -> Node | None:

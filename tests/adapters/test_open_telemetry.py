@@ -100,7 +100,7 @@ def test_the_example_shows_the_stages_as_a_tree(capsys, monkeypatch) -> None:
     names = [line[:36].rstrip() for line in lines]
     assert names[0] == "answer"
     assert names[1] == "  retrieval retrieve"
-    assert names.count("        retrieval search") == 2
+    assert names.count("      retrieval search") == 2
     assert names[-1].startswith("  chat ")
     kinds = [line[36:].split()[0] for line in lines]
     assert {kinds[0], kinds[1], kinds[-1]} == {"CHAIN", "RETRIEVER", "LLM"}

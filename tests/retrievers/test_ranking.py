@@ -7,12 +7,9 @@ from hypothesis import strategies as st
 from langchain_core.vectorstores import utils
 from stress import amount
 
-from nodekin.nodegraph import Document, Node, NodeGraph
-from nodekin.retrievers import Evidence, Retriever, RetrieverSettings, ScoredNode
-from nodekin.retrievers import results as results_module
+from nodekin.nodegraph import Document, NodeGraph
+from nodekin.retrievers import Retriever, RetrieverSettings
 from nodekin.retrievers.ranking import (
-    lift,
-    lift_all,
     lifted_score,
     maximal_marginal_relevance,
     merge_hits,
@@ -23,50 +20,8 @@ from nodekin.retrievers.similarities.bm25 import Bm25
 WORDS = Bm25(analyzer=str.split)
 
 
-def hit(text: str, score: float) -> ScoredNode:
-    node = Node(text)
-    return ScoredNode(node, score, (Evidence(node, score, "bm25", "query"),))
-
-
-@pytest.mark.parametrize("top_k", [1, 2, 3, 4, 5, 9])
-def test_no_more_targets_than_are_wanted_also_of_one_hit_with_many(top_k: int) -> None:
-    kin = {
-        "first": [Node("a")],
-        "second": [Node("b"), Node("c"), Node("a"), Node("d")],
-        "third": [Node("e")],
-    }
-    hits = [hit("first", 3.0), hit("second", 2.0), hit("third", 1.0)]
-    lifted = lift(hits, lambda node: kin[node.text], top_k)
-    assert texts(lifted) == list("abcde")[:top_k]
-    assert [result.score for result in lifted] == [3.0, 2.0, 2.0, 2.0, 1.0][:top_k]
-    assert [match.node.text for match in lifted[0].evidence] == ["first", "second"][:top_k]
-    summed = lift_all(hits, lambda node: kin[node.text], top_k, "sum", lambda node: (0, 0))
-    assert texts(summed) == list("abcde")[:top_k]  # a has 4, b to d have 2
-
-
 def texts(results) -> list[str]:
     return [result.node.text for result in results]
-
-
-def test_evidence_is_made_when_it_is_asked_for(library, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = []
-
-    def counted(*values: object) -> Evidence:
-        made.append(values)
-        return Evidence(*values)
-
-    monkeypatch.setattr(results_module, "Evidence", counted)
-    for lift_by in ("max", "sum", "mean"):
-        retriever = Retriever(
-            library, "sentence", WORDS, target="paragraph", settings=RetrieverSettings(lift=lift_by)
-        )
-        results = retriever("tea")
-        assert not made
-        first = results[0].evidence
-        assert len(made) == len(first) > 0
-        assert first is results[0].evidence
-        assert {match.group for match in first} == {"sentence"}
-        made.clear()
 
 
 def test_up(library) -> None:

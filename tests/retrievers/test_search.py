@@ -143,44 +143,6 @@ def test_ties_of_sums_go_by_graph_then_document() -> None:
             assert [result.node.id for result in retriever.retrieve("a")] == order
 
 
-class CountedWords(Bm25):
-    """Count how often an index is opened."""
-
-    opened = 0
-
-    def open(self, graph, group, key=None):
-        CountedWords.opened += 1
-        return super().open(graph, group, key)
-
-
-def test_what_a_search_needs_is_found_ready_until_something_changes(tmp_path) -> None:
-    graph = NodeGraph(store=tmp_path / "graph.db", progress=False)
-    graph.create_node_group("line", str.splitlines)
-    graph.add(Document("one tea\nmore tea", id="a"))
-    retriever = Retriever(graph, "line", CountedWords(analyzer=str.split))
-
-    def found() -> tuple[list[str], int]:
-        CountedWords.opened = 0
-        return [result.node.text for result in retriever("tea")], CountedWords.opened
-
-    assert found() == (["one tea", "more tea"], 1)
-    assert found() == (["one tea", "more tea"], 0)
-    graph.add(Document("tea too", id="b"))
-    assert found() == (["one tea", "more tea", "tea too"], 1)
-    assert found()[1] == 0
-    graph.create_node_group("line", lambda text: [text.upper(), "tea"], replace=True)
-    assert found() == (["tea", "tea"], 1)
-    graph.create_node_group("line", str.splitlines, replace=True, search_text=lambda node: "tea")
-    assert found() == (["one tea", "more tea", "tea too"], 1)
-    graph.close()
-    assert found() == (["one tea", "more tea", "tea too"], 1)
-    assert found()[1] == 0
-    retriever.top_k = 1
-    assert found() == (["one tea"], 0)
-    retriever.target = "ROOT"
-    assert found() == (["one tea\nmore tea"], 1)
-
-
 def test_what_another_process_has_written_is_found(tmp_path) -> None:
     graph, other = (NodeGraph(store=tmp_path / "graph.db", progress=False) for _ in range(2))
     graph.add(Document("green tea", id="a"))

@@ -1,0 +1,142 @@
+"""Retrievers that are searched together, and searches while the graph changes."""
+
+import asyncio
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nodekin.nodegraph import Document, NodeGraph, split_sentences
+from nodekin.retrievers import FusionRetriever, Retriever, RetrieverSettings, ScoredNode, restrict
+from nodekin.retrievers.base_retriever import child_k_override
+from nodekin.retrievers.composite.fusion import local_retrievers
+from nodekin.retrievers.ranking import fuse
+from nodekin.retrievers.tracing import trace
+from nodekin.retrievers.validation import with_settings
+
+WORDS = "tea river music chess bread star horse glass stone bird lamp salt".split()
+QUERIES = ["tea by the river", "salt", "chess horse", "nothing of it"]
+
+
+def letters(texts: list[str]) -> np.ndarray:
+    return np.array([[1 + text.count(letter) for letter in "abeiorst"] for text in texts])
+
+
+@pytest.fixture(scope="module")
+def graph() -> NodeGraph:
+    rnd = random.Random(7)
+    graph = NodeGraph(embed={"one": letters, "two": lambda t: letters(t)[:, ::-1]}, progress=False)
+    graph.add(
+        [
+            Document(
+                " ".join(
+                    " ".join(rnd.choices(WORDS, k=rnd.randint(2, 9))).capitalize() + "."
+                    for _ in range(rnd.randint(1, 9))
+                ),
+                {"of": rnd.choice(["a", "b"])},
+                id=str(number),
+            )
+            for number in range(150)
+        ]
+    )
+    graph.create_node_group("sentence", split_sentences)
+    return graph
+
+
+def shown(results: list[ScoredNode]) -> list[Any]:
+    return [(result.node.id, result.score, result.explain()) for result in results]
+
+
+def branches(graph: NodeGraph, **options: Any) -> dict[str, Retriever]:
+    vectors = with_settings(Retriever, {"embed_keys": ["one"], **options})
+    options = with_settings(Retriever, options)
+    return {
+        "whole": Retriever(graph, "ROOT", "bm25", top_k=20, **options),
+        "sentences": Retriever(graph, "sentence", "bm25", target="ROOT", top_k=20, **options),
+        "vectors": Retriever(graph, "sentence", "cosine", target="ROOT", top_k=12, **vectors),
+    }
+
+
+@pytest.mark.parametrize("mode", ["rrf", "relative", "distribution", "concat"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"filters": {"of": "a"}}, {"similarity_cut_off": 0.9}, {"child_k": 7}, {"lift": "sum"}],
+    ids=str,
+)
+def test_fusion_of_local_retrievers_equals_fuse(
+    graph: NodeGraph, mode: Any, options: dict[str, Any]
+) -> None:
+    of_all = branches(graph, **options)
+    for names in (["whole", "sentences"], ["sentences", "whole"], list(of_all)):
+        weights = [1.0, 3.0, 2.0][: len(names)]
+        retrievers = [of_all[name] for name in names]
+        fusion = FusionRetriever(retrievers, mode, weights)
+        for top_k in (None, 1, 40):
+            expected = []
+            for query in QUERIES:
+                limits = [max(top_k or 0, retriever.top_k) for retriever in retrievers]
+                rankings = [
+                    retriever.retrieve(query, top_k=limit)
+                    for retriever, limit in zip(retrievers, limits, strict=True)
+                ]
+                expected.append(shown(fuse(rankings, mode, weights, top_k or fusion.top_k)))
+            for found in (
+                [fusion.retrieve(query, top_k=top_k) for query in QUERIES],
+                fusion.batch(QUERIES, top_k=top_k),
+                asyncio.run(fusion.abatch(QUERIES, top_k=top_k)),
+            ):
+                assert list(map(shown, found)) == expected
+
+
+def test_traced_search_returns_the_same_results(graph: NodeGraph) -> None:
+    fusion = FusionRetriever([*branches(graph).values()], "relative")
+    for query in QUERIES:
+        with trace() as traced:
+            results = fusion.retrieve(query)
+        assert shown(results) == shown(fusion.retrieve(query))
+        (fused,) = traced.children
+        assert [span.name for span in fused.children] == ["search"] * 3
+        for span, retriever in zip(fused.children, fusion.retrievers, strict=True):
+            assert span.results is not None
+            assert shown([*span.results[0]]) == shown(retriever.retrieve(query))
+
+
+def test_fusion_obeys_filters_of_call_and_restriction(graph: NodeGraph) -> None:
+    fusion = FusionRetriever([*branches(graph).values()], "relative")
+    for results in (
+        fusion.retrieve("tea", filters={"of": "b"}),
+        restrict(fusion, {"of": "b"}).retrieve("tea"),
+        fusion.retrieve(" ", filters={"of": "b"}, top_k=3),
+    ):
+        assert {result.node.metadata["of"] for result in results} == {"b"}
+    with child_k_override(3):
+        assert fusion.retrieve("tea") != fusion.with_weights(None).retrieve("salt")
+
+
+def test_fusion_finds_changes(graph: NodeGraph) -> None:
+    fusion = FusionRetriever([*branches(graph).values()], "relative")
+    assert "new" not in {result.node.id for result in fusion.retrieve("zebra")}
+    graph.add(Document("A zebra drinks tea.", id="new"))
+    assert fusion.retrieve("zebra")[0].node.document_id == "new"
+    graph.remove("new")
+    assert "new" not in {result.node.document_id for result in fusion.retrieve("zebra")}
+
+
+def test_local_retrievers_have_one_graph_and_target(graph: NodeGraph) -> None:
+    of_all = branches(graph)
+    whole = of_all["whole"]
+    summed = RetrieverSettings(lift="sum")
+    for other in (
+        of_all["sentences"],
+        of_all["vectors"],
+        Retriever(graph, "ROOT", "auto"),
+        Retriever(graph, "sentence", "bm25", target="ROOT", settings=summed),
+    ):
+        assert local_retrievers([whole, other]) == [whole, other]
+    for other in (
+        Retriever(NodeGraph(progress=False), "ROOT"),
+        Retriever(graph, "sentence", "bm25"),
+        FusionRetriever([whole]),
+    ):
+        assert local_retrievers([whole, other]) == []
