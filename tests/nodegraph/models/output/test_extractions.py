@@ -1,5 +1,3 @@
-import contextlib
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -12,8 +10,6 @@ from nodekin.nodegraph.models.output.extractions import (
     parse_summary,
 )
 from nodekin.nodegraph.models.output.json_values import clean, is_no_answer
-
-# What stands around an answer
 
 
 @pytest.mark.parametrize(
@@ -36,7 +32,7 @@ from nodekin.nodegraph.models.output.json_values import clean, is_no_answer
         "摘要：Tea is a drink.",
     ],
 )
-def test_a_summary_alone(answer):
+def test_parse_summary_strips_label_and_phrases(answer):
     assert parse_summary(answer) == ["Tea is a drink."]
 
 
@@ -54,30 +50,20 @@ def test_a_summary_alone(answer):
         'He said "no" and left "home"',
     ],
 )
-def test_a_summary_that_looks_like_something_else(summary):
+def test_parse_summary_keeps_unusual_summaries(summary):
     assert parse_summary(summary) == [summary]
 
 
 @pytest.mark.parametrize("task", PARSERS)
 @pytest.mark.parametrize(
     "answer",
-    [
-        "NONE",
-        "None.",
-        "**NONE**",
-        "无",
-        "无。",
-        "没有。",
-        "<think>Hm</think>无",
-        "[]",
-        "```json\n[]\n```",
-    ],
+    ["NONE", "None.", "**NONE**", "无。", "没有。", "<think>Hm</think>无", "```json\n[]\n```"],
 )
-def test_the_model_says_there_is_none(task, answer):
+def test_none_returns_empty_list(task, answer):
     assert PARSERS[task](answer) == []
 
 
-def test_an_empty_json_list_means_none():
+def test_empty_json_list_returns_empty_list():
     assert parse_keywords('{"keywords": []}') == []
     assert parse_pairs('{"pairs": []}') == []
 
@@ -90,6 +76,8 @@ def test_an_empty_json_list_means_none():
         (" \n ", "empty"),
         ("<think>I think and think", "empty"),
         ("Here are the results:", "empty"),
+        ("Sure!", "empty"),
+        ("好的", "empty"),
         ("**", "empty"),
         ("I'm sorry, but I can't help with that.", "refused"),
         ("I cannot provide a summary.", "refused"),
@@ -99,12 +87,9 @@ def test_an_empty_json_list_means_none():
         ('["cut', "JSON"),
     ],
 )
-def test_garbage_is_an_error(task, answer, says):
+def test_garbage_raises(task, answer, says):
     with pytest.raises(ValueError, match=says):
         PARSERS[task](answer)
-
-
-# Keywords
 
 
 @pytest.mark.parametrize(
@@ -126,16 +111,16 @@ def test_garbage_is_an_error(task, answer, says):
         "Here are the keywords:\n\n1. 长江\n\n2. 黄河\n\n3. tea\n\nLet me know if you want more.",
     ],
 )
-def test_keywords(answer):
+def test_parse_keywords_reads_lists_and_json(answer):
     assert parse_keywords(answer) == ["长江", "黄河", "tea"]
 
 
-def test_keywords_keep_their_marks():
+def test_parse_keywords_keeps_marks_in_names():
     kept = ["C++", "C#", ".NET", "U.S.A.", "1,000 meters", "3D打印", "TCP/IP", "1:1比例", "2.0版"]
     assert parse_keywords(", ".join(kept)) == kept
 
 
-def test_sentences_are_no_keywords():
+def test_parse_keywords_rejects_sentences():
     with pytest.raises(ValueError, match="no list of keywords"):
         parse_keywords("This text is about tea and how it came from China to all of the world.")
 
@@ -161,11 +146,8 @@ layout = st.sampled_from(
 
 
 @given(words, layout)
-def test_keywords_come_back_from_any_layout(given_words, write):
+def test_parse_keywords_reads_any_layout(given_words, write):
     assert parse_keywords(write(given_words)) == given_words
-
-
-# Questions
 
 
 @pytest.mark.parametrize(
@@ -184,26 +166,24 @@ def test_keywords_come_back_from_any_layout(given_words, write):
         "I have read it.\nWhat is tea?\n谁喝茶？\n谁喝茶?",
     ],
 )
-def test_questions(answer):
+def test_parse_questions_reads_lists_and_json(answer):
     assert parse_questions(answer) == ["What is tea?", "谁喝茶？"]
 
 
-def test_questions_without_marks():
+def test_parse_questions_accepts_missing_marks():
     assert parse_questions("1. 茶是什么\n2. Who drinks it") == ["茶是什么", "Who drinks it"]
 
 
-def test_a_question_with_a_question_in_quotes():
+def test_parse_questions_keeps_quoted_question():
     asked = "他问“你是谁？”是什么意思？"
     assert parse_questions(f"1. {asked}") == [asked]
 
 
 @pytest.mark.parametrize("parse", [parse_questions, parse_pairs])
-def test_a_statement_is_no_question(parse):
+def test_statement_instead_of_question_raises(parse):
     with pytest.raises(ValueError, match="no question"):
         parse("Tea has been drunk since the Tang dynasty.")
 
-
-# Pairs
 
 PAIRS = [("What is tea?", "A drink."), ("谁喝茶？", "人。\n- 多")]
 
@@ -225,11 +205,11 @@ PAIRS = [("What is tea?", "A drink."), ("谁喝茶？", "人。\n- 多")]
         "Q: What is tea?\nA: A drink.\nQ: 谁喝茶？\nA: 人。\n- 多\nQ: And who",
     ],
 )
-def test_pairs(answer):
+def test_parse_pairs_reads_lines_and_json(answer):
     assert parse_pairs(answer) == PAIRS
 
 
-def test_an_answer_may_be_a_number():
+def test_parse_pairs_accepts_numbers_as_answers():
     assert parse_pairs("Q: How many?\nA: 42\n\nQ: When?\nA: 1904") == [
         ("How many?", "42"),
         ("When?", "1904"),
@@ -260,7 +240,7 @@ styles = st.sampled_from(
 
 
 @given(pairs, styles)
-def test_pairs_come_back_from_any_style(given_pairs, style):
+def test_parse_pairs_reads_any_style(given_pairs, style):
     form, between = style
     mark = "？" if "？" in form else "?"
     written = between.join(form.format(*pair) for pair in given_pairs)
@@ -268,15 +248,13 @@ def test_pairs_come_back_from_any_style(given_pairs, style):
     assert parse_pairs(written) == expected
 
 
-# Whatever a model says
-
 noise = st.text(st.sampled_from("aQA?？:：问答1.、-*\n {}[]\"',，无<think>/`#江"), max_size=60)
 
 
 @pytest.mark.parametrize("task", PARSERS)
 @given(st.one_of(noise, st.text(max_size=60)))
 @example("{1:'")
-def test_something_or_an_error(task, answer):
+def test_any_text_returns_items_or_raises(task, answer):
     try:
         found = PARSERS[task](answer)
     except ValueError:
@@ -289,41 +267,9 @@ def test_something_or_an_error(task, answer):
         assert all(text.strip() for text in texts)
 
 
-@pytest.mark.parametrize("task", PARSERS)
-def test_long_answers_take_no_long_time(task):
-    for answer in ("- " * 20_000, "问" * 20_000, "<think>" * 5_000, "[" * 50_000, "** " * 20_000):
-        try:
-            PARSERS[task](answer)
-        except ValueError:
-            continue
-
-
-# JSON, languages, prompts
-
-
-def test_of_the_same_question_the_first_answer_counts():
+def test_parse_pairs_keeps_first_of_equal_questions():
     assert parse_pairs("Q: a?\nA: 1\nQ: b?\nA: 2\nQ: A ?\nA: 3\nQ: a?\nA: 4") == [
         ("a?", "1"),
         ("b?", "2"),
         ("A ?", "3"),
     ]
-
-
-@pytest.mark.parametrize("opening", ["Sure!", "好的", "Here are the keywords:"])
-def test_an_opening_alone_is_no_answer(opening: str) -> None:
-    for parse in PARSERS.values():
-        with pytest.raises(ValueError, match="the answer is empty"):
-            parse(opening)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "unit",
-    [" ", "\n", "a", "[", "[ 'a ", "<think>", "Sure!\n", "**.", '?"', "A: ", "``` ", "问："],
-)
-def test_a_long_text_of_anything_is_read(unit: str) -> None:
-    """A pattern that goes back and forth would take hours for 200,000 characters."""
-    answer = "Question" + unit * (200_000 // len(unit)) + "x\n."
-    for read in (clean, *PARSERS.values()):
-        with contextlib.suppress(ValueError):
-            read(answer)

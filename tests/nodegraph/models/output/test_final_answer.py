@@ -45,35 +45,35 @@ BITS = [
         ("```py\nprint(1)\n```", "```py\nprint(1)\n```", True),
     ],
 )
-def test_what_is_read(raw, text, answered) -> None:
+def test_parse_final_answer_finds_signals_and_text(raw, text, answered) -> None:
     assert parse_final_answer(raw) == FinalAnswer(text, answered)
 
 
 @given(st.lists(st.sampled_from(BITS), max_size=12).map("".join), st.data())
-def test_pieces_tell_what_the_whole_says(raw, data) -> None:
+def test_chunks_equal_parsed_answer(raw, data) -> None:
     reader = FinalAnswerParser()
-    told, at = "", 0
+    text, at = "", 0
     while at < len(raw):
         step = data.draw(st.integers(1, 6))
-        told += reader.feed(raw[at : at + step])
+        text += reader.feed(raw[at : at + step])
         at += step
-    told += reader.close()
-    # Thoughts that nobody saw begin are told before it is known.
-    assert told.endswith(parse_final_answer(raw).text)
+    text += reader.close()
+    # Thoughts without an opening tag are returned before their end.
+    assert text.endswith(parse_final_answer(raw).text)
     if "</think>" not in raw or raw.lstrip().startswith("<think>"):
-        assert told == parse_final_answer(raw).text
+        assert text == parse_final_answer(raw).text
 
 
-def test_pieces_are_told_as_they_come() -> None:
+def test_chunks_are_returned_immediately() -> None:
     reader = FinalAnswerParser()
-    told = [reader.feed(piece) for piece in ("Tea is", " a drink", ". N", "o more. ", "NO_ANS")]
-    assert told == ["Tea is", " a drink", ".", " No more.", ""]
+    text = [reader.feed(piece) for piece in ("Tea is", " a drink", ". N", "o more. ", "NO_ANS")]
+    assert text == ["Tea is", " a drink", ".", " No more.", ""]
     assert reader.close() == " NO_ANS"
 
 
 @pytest.mark.parametrize("start", ["", "<think>", "Tea.", "Answer:", "NO_ANSWER. "])
 @pytest.mark.parametrize("chunk", ["a", " ", "\n", ":", "(", "* ", "无", "<"])
-def test_a_stream_of_anything_equals_the_parsed_answer(start: str, chunk: str) -> None:
+def test_long_streams_equal_parsed_answer(start: str, chunk: str) -> None:
     parser = FinalAnswerParser()
     text = parser.feed(start)
     for _ in range(1_000):
@@ -81,13 +81,13 @@ def test_a_stream_of_anything_equals_the_parsed_answer(start: str, chunk: str) -
     assert text + parser.close() == parse_final_answer(start + 1_000 * chunk).text
 
 
-def test_a_long_answer_is_read_in_linear_time():
+def test_long_answers_are_parsed_in_linear_time():
     for filler in (" ", "\n", "。 ", "NO_ANSWER ", "[", "无答案"):
         text = f"tea.{filler * 100_000}"
         assert parse_final_answer(f"{text}x").text == f"{text}x".strip()
 
 
-def test_the_end_of_thoughts_is_known_from_its_pieces() -> None:
+def test_split_end_of_thoughts_is_recognized() -> None:
     reader = FinalAnswerParser()
     pieces = ("It is warm.\n", "</thi", "nk>", "Tea.")
     assert [reader.feed(piece) for piece in pieces][2:] == ["", "Tea."]

@@ -34,29 +34,35 @@ PASSAGE, PASSAGE_ZH = "The Nile is 6,650 km long. It flows north.", "尼罗河�
     ],
 )
 @pytest.mark.parametrize("passage", [PASSAGE, PASSAGE_ZH])
-def test_a_passage(form: str, passage: str) -> None:
+def test_parse_passage_strips_label_and_phrases(form: str, passage: str) -> None:
     assert parse_passage(form.format(passage), NILE) == passage
 
 
 @pytest.mark.parametrize(
     "answer",
     [
-        "",
-        NILE,
-        "how long is the nile",
-        "Tell me: which Nile?",
-        "None",
-        "无",
-        "您想问什么？",
-        "抱歉，我不知道。",
+        *("", NILE, "how long is the nile", "Tell me: which Nile?", "None", "无", "您想问什么？"),
+        *(
+            "抱歉，我不知道。",
+            '{"a": [1,2',
+            '{"a": 1}',
+            "42",
+            "-1.5e3",
+            "...",
+            "8 / 10",
+            "Sure!",
+            "好的",
+        ),
+        *("https://example.org/a/passage", "www.example.org", "{sub_questions: ["),
+        '{"error": "rate limit exceeded for this model"}',
     ],
 )
-def test_no_passage(answer: str) -> None:
+def test_parse_passage_without_passage_raises(answer: str) -> None:
     with pytest.raises(ValueError, match=r"answer|refused|nothing"):
         parse_passage(answer, NILE)
 
 
-def test_a_passage_has_an_end() -> None:
+def test_parse_passage_truncates_long_passages() -> None:
     assert len(parse_passage("long " * 5000, NILE)) <= MAX_PASSAGE_LENGTH
 
 
@@ -78,15 +84,6 @@ def test_a_passage_has_an_end() -> None:
         ("无", None),
         ("资料中没有答案。", None),
         ("根据资料，无法回答。", None),
-    ],
-)
-def test_a_partial_answer(answer: str, read: str | None) -> None:
-    assert parse_partial_answer(answer) == read
-
-
-@pytest.mark.parametrize(
-    ("answer", "read"),
-    [
         ("Unknown Pleasures", "Unknown Pleasures"),
         ("An unknown author", "An unknown author"),
         ("Not available in stores", "Not available in stores"),
@@ -110,7 +107,7 @@ def test_a_partial_answer(answer: str, read: str | None) -> None:
         ("没有提到", None),
     ],
 )
-def test_what_only_begins_like_not_knowing_is_an_answer(answer: str, read: str | None) -> None:
+def test_parse_partial_answer_returns_answer_or_none(answer: str, read: str | None) -> None:
     assert parse_partial_answer(answer) == read
 
 
@@ -121,34 +118,14 @@ def test_what_only_begins_like_not_knowing_is_an_answer(answer: str, read: str |
         *("these passages do not help", "无法找到", "未找到", "他的出生地未提及", "作者没有说明。"),
     ],
 )
-def test_short_answers_that_nothing_is_known(text: str) -> None:
+def test_is_unknown_recognizes_short_answers(text: str) -> None:
     assert is_unknown(text)
     assert parse_partial_answer(text) is None
 
 
-def test_unclear_endings_are_answers() -> None:
+def test_is_unknown_rejects_statements() -> None:
     assert not is_unknown("他没有找到工作。")
     assert not is_unknown("It is unclear water.")
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        '{"a": [1,2',
-        '{"a": 1}',
-        "42",
-        "-1.5e3",
-        "https://example.org/a/passage",
-        "www.example.org",
-        '{"error": "rate limit exceeded for this model"}',
-        "{sub_questions: [",
-        "...",
-        "8 / 10",
-    ],
-)
-def test_what_is_no_passage_is_refused(answer: str) -> None:
-    with pytest.raises(ValueError, match="answer"):
-        parse_passage(answer, "How long is the Nile?")
 
 
 @pytest.mark.parametrize(
@@ -160,5 +137,5 @@ def test_what_is_no_passage_is_refused(answer: str) -> None:
         '{"passage": "The Nile is long."}',
     ],
 )
-def test_short_passages_and_passages_with_addresses_are_passages(answer: str) -> None:
+def test_parse_passage_accepts_short_passages(answer: str) -> None:
     assert parse_passage(answer, "How long is the Nile?")

@@ -29,7 +29,7 @@ def test_clean_strips_thoughts_fences_and_phrases(answer: str, text: str) -> Non
     assert clean(answer) == text
 
 
-def test_a_question_is_an_answer() -> None:
+def test_question_is_an_answer() -> None:
     assert not is_no_answer("没有问题吗？")
 
 
@@ -108,14 +108,14 @@ def read_questions(answer: str) -> list[str] | None:
         return None
 
 
-def test_malformed_json_is_read_where_it_can_be() -> None:
+def test_most_malformed_json_is_read() -> None:
     read = {name: read_questions(answer) for name, answer in MALFORMED.items()}
     assert len(MALFORMED) == 46
     assert sum(questions == TWO for questions in read.values()) == 34
 
 
 @pytest.mark.parametrize("answer", MALFORMED.values(), ids=MALFORMED)
-def test_what_is_left_of_malformed_json_is_no_query(answer: str) -> None:
+def test_remains_of_malformed_json_are_no_queries(answer: str) -> None:
     assert set(read_questions(answer) or ()) <= {*TWO, "Wh"}
     for read in (parse_query, lambda a, q: parse_phrasings(a, q, 5)):
         with contextlib.suppress(ValueError):
@@ -124,7 +124,7 @@ def test_what_is_left_of_malformed_json_is_no_query(answer: str) -> None:
                 assert "questions" not in query
 
 
-def test_what_is_cut_off_in_a_text_is_not_repaired() -> None:
+def test_truncated_text_is_not_repaired() -> None:
     for answer in ('{"query": "How long is', '["cut', '{"summary": "cut', "{question: 'Wh"):
         with pytest.raises(ValueError, match="JSON"):
             read_texts(answer, ("query", "summary", "question"))

@@ -1,8 +1,4 @@
-"""Reading takes time in proportion to what is read, whatever a model writes.
-
-Text is made four times as long: in proportion it takes four times as long to read, with the square
-sixteen times. What counts is the CPU time of this thread, and only where there is some.
-"""
+"""Parsers take linear time: four times the text takes less than ten times the CPU time."""
 
 import contextlib
 import importlib
@@ -20,11 +16,10 @@ from nodekin.nodegraph.models import output
 SIZE = 3_000
 
 MOST = 10
-"""How many times as long four times the text may take."""
+"""Maximum ratio of the times of a text and a text of four times its length."""
 
 LITTLE = 0.03
-"""Seconds that say nothing."""
-
+"""Shorter times are too inaccurate, in seconds."""
 
 QUICK = ("\n", " ", "_", "? ", "1. ", "x: 1\n", '{"', "[", "*", "- a\n")
 
@@ -40,19 +35,19 @@ MORE = (
 )
 
 HEADS = ("", "1. ", "What is tea? ") if LONG else ("1. ",)
-"""What an answer starts with."""
+"""Starts of answers."""
 
 
 def seconds(read: Callable[[str], Any], text: str) -> float:
     begin = time.thread_time()
-    with contextlib.suppress(ValueError):  # by which a reader says that there is nothing in it
+    with contextlib.suppress(ValueError):  # the text has no answer
         read(text)
     return time.thread_time() - begin
 
 
 def is_linear(read: Callable[[str], Any], head: str, unit: str) -> bool:
     short, long = (head + unit * (size // len(unit)) + "x" for size in (SIZE, 4 * SIZE))
-    for _ in range(4):  # something else may have taken the time
+    for _ in range(4):  # another process may have taken the time
         first, second = seconds(read, short), seconds(read, long)
         if second < LITTLE or second < MOST * first:
             return True
@@ -61,19 +56,19 @@ def is_linear(read: Callable[[str], Any], head: str, unit: str) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
-def test_four_times_the_text_takes_about_four_times_as_long(name: str) -> None:
+def test_parsers_are_linear(name: str) -> None:
     found = [(h, u) for h in HEADS for u in QUICK if not is_linear(READERS[name], h, u)]
     assert found == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
-def test_so_it_does_whatever_is_repeated(name: str) -> None:
+def test_parsers_are_linear_in_more_texts(name: str) -> None:
     found = [(h, u) for h in HEADS for u in MORE if not is_linear(READERS[name], h, u)]
     assert found == []
 
 
-def test_every_public_reader_is_among_them() -> None:
+def test_every_parser_is_measured() -> None:
     modules = {module.name for module in pkgutil.iter_modules(output.__path__)} - {"extractions"}
     names = {
         name

@@ -1,4 +1,4 @@
-"""Sub-questions with tools, as models write them."""
+"""Sub-questions with tools in answers."""
 
 import pytest
 
@@ -24,13 +24,13 @@ NILE, TEA = ("rivers", "How long is the Nile?"), ("tea_facts", "Is tea green?")
         "rivers: How long is the Nile?\nrivers: How long is the Nile?\ntea_facts: Is tea green?",
     ],
 )
-def test_answers_in_lines_and_json(answer: str) -> None:
+def test_parse_tool_questions_reads_lines_and_json(answer: str) -> None:
     assert parse_tool_questions(answer, NAMES) == ([NILE, TEA], [])
 
 
-def test_chinese_answers() -> None:
-    told = "以下是子问题：\n1. 茶叶：红茶发酵吗？\n2、【rivers】：长江有多长？"
-    assert parse_tool_questions(told, NAMES) == (
+def test_parse_tool_questions_reads_chinese() -> None:
+    answer = "以下是子问题：\n1. 茶叶：红茶发酵吗？\n2、【rivers】：长江有多长？"
+    assert parse_tool_questions(answer, NAMES) == (
         [("茶叶", "红茶发酵吗？"), ("rivers", "长江有多长？")],
         [],
     )
@@ -40,18 +40,18 @@ def test_chinese_answers() -> None:
     )
 
 
-def test_an_unknown_tool_in_an_answer() -> None:
-    told = "rivers: How long is the Nile?\nwater: Is it wet?"
-    assert parse_tool_questions(told, NAMES) == ([NILE], [("water", "Is it wet?")])
-    told = '[{"tool": "water", "question": "Is it wet?"}]'
-    assert parse_tool_questions(told, NAMES) == ([], [("water", "Is it wet?")])
+def test_unknown_tools_are_returned_separately() -> None:
+    answer = "rivers: How long is the Nile?\nwater: Is it wet?"
+    assert parse_tool_questions(answer, NAMES) == ([NILE], [("water", "Is it wet?")])
+    answer = '[{"tool": "water", "question": "Is it wet?"}]'
+    assert parse_tool_questions(answer, NAMES) == ([], [("water", "Is it wet?")])
 
 
-def test_a_tool_name_that_begins_another() -> None:
+def test_tool_name_may_begin_another_name() -> None:
     assert parse_tool_questions("tea_facts: Is tea green?", ["tea", "tea_facts"]) == ([TEA], [])
 
 
-def test_answers_without_questions() -> None:
+def test_parse_tool_questions_without_question_raises() -> None:
     assert parse_tool_questions("None", NAMES) == ([], [])
     for answer in ("", "The Nile is 6,650 km long.", "{", "[]x", "I'm sorry, but no."):
         with pytest.raises(ValueError, match=r"answer|refused"):
