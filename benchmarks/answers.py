@@ -1,12 +1,10 @@
-"""What a small model's judge is worth (``answers.py judges``): planted statements on passages.
+"""The accuracy of a small model as a judge (``answers.py judges``): planted statements on passages.
 
 For each of ``--passages`` questions of CMRC 2018's development set, and as many first hops of
-MuSiQue, there are four answers: the sentence of the passage that has the right answer, the same
-sentence with the answer to another question in its place, and each of the two answers in a short
-sentence that stands nowhere. The gate supports what stands in the passage word for word. The model
-says yes or no to each. ``groundedness`` asks the gate first, then the model. ``--llm`` is a model
-of the server at ``OPENAI_BASE_URL``. What it decides is kept in ``--cache``, so that a run that was
-interrupted goes on.
+MuSiQue, there are four answers: the sentence of the passage with the correct answer, the same
+sentence with the answer to another question, and each of the two answers in a short sentence that
+is in no passage. ``--llm`` is a model of the server at ``OPENAI_BASE_URL``. Its answers are cached
+in ``--cache``, so that an interrupted run resumes.
 
 And the longest turn of an event loop (``answers.py turns``), in CPU time of its thread, beside the
 longest collection of garbage, which is as long as the program has objects.
@@ -19,7 +17,6 @@ import asyncio
 import gc
 import json
 import logging
-import math
 import random
 import statistics
 import sys
@@ -40,7 +37,7 @@ from nodekin.retrievers import (
     QueryEngine,
     Retriever,
 )
-from nodekin.retrievers.evaluation import GoldPassage, Judge, Matching, Question, judges
+from nodekin.retrievers.evaluation import GoldPassage, Judge, Matching, Question
 from nodekin.retrievers.evaluation.matching import RetrievalCase, RetrievedItem
 from nodekin.retrievers.strategies.strategy_registry import make_strategy, simple_strategies
 
@@ -104,22 +101,11 @@ def planted(cases: list[tuple[str, str, str]], count: int, short: str) -> Iterat
             return
 
 
-def grounded(judge: Judge, one: Planted, *, gate: bool) -> float | None:
-    """Return the groundedness of a statement, by the gate and the model or the model alone."""
-    before = judges.MIN_QUOTED_TOKENS
-    if not gate:
-        judges.MIN_QUOTED_TOKENS = math.inf  # type: ignore[assignment]  # nothing is so long
-    try:
-        item = RetrievedItem("1", one.passage, 1.0)
-        case = RetrievalCase(Question("1", one.question), (item,), Matching(), one.statement)
-        return judge.metric("groundedness").judge(case).value
-    finally:
-        judges.MIN_QUOTED_TOKENS = before
-
-
-def refuse(prompt: str) -> str:
-    """Say no to any statement."""
-    return json.dumps({"verdicts": [{"number": n, "quote": "", "verdict": "no"} for n in (1,)]})
+def grounded(judge: Judge, one: Planted) -> float | None:
+    """Return the groundedness of a statement."""
+    item = RetrievedItem("1", one.passage, 1.0)
+    case = RetrievalCase(Question("1", one.question), (item,), Matching(), one.statement)
+    return judge.metric("groundedness").judge(case).value
 
 
 def judged_answers(passed: list[str]) -> None:
@@ -130,30 +116,20 @@ def judged_answers(passed: list[str]) -> None:
     options = parser.parse_args(passed)
     options.cache.mkdir(parents=True, exist_ok=True)
     chat = OpenAIChat(options.llm, timeout=1800)
-    judge, gate = Judge(chat, store=options.cache / "judge.db"), Judge(refuse)
+    judge = Judge(chat, store=options.cache / "judge.db")
     sets = {"zh": (chinese, "答案是{}。"), "en": (english, "The answer is {}.")}
     rows = []
     for language, (read, short) in sets.items():
-        said: dict[str, list[tuple[bool, ...]]] = {kind: [] for kind in SUPPORTED}
+        right: dict[str, list[bool]] = {kind: [] for kind in SUPPORTED}
         for one in planted([*read(options.data)], options.passages, short):
-            values = (
-                grounded(gate, one, gate=True),
-                grounded(judge, one, gate=False),
-                grounded(judge, one, gate=True),
-            )
-            print(one.kind, one.statement, *values, sep="\t", flush=True)
-            if None not in values:
-                said[one.kind].append(tuple(value == 1 for value in values))
+            value = grounded(judge, one)
+            print(one.kind, one.statement, value, sep="\t", flush=True)
+            if value is not None:
+                right[one.kind].append((value == 1) == SUPPORTED[one.kind])
         for kind, supported in SUPPORTED.items():
-            judged = said[kind]
-            right = [
-                sum(yes == supported for yes in column) for column in zip(*judged, strict=True)
-            ]
-            agree = sum(by_gate == by_model for by_gate, by_model, _ in judged)
-            rows.append([f"{language}, {kind}", "yes" if supported else "no",
-                         *(f"{n} of {len(judged)}" for n in (*right, agree))])  # fmt: skip
-    columns = ["the gate is right", "the model is right", "`groundedness` is right"]
-    header = ["statement", "supported", *columns, "gate and model agree"]
+            count = f"{sum(right[kind])} of {len(right[kind])}"
+            rows.append([f"{language}, {kind}", "yes" if supported else "no", count])
+    header = ["statement", "supported", "`groundedness` is right"]
     show("What a model's judge is worth", header, rows)
 
 

@@ -108,13 +108,6 @@ _PATH = click.Path(path_type=Path, dir_okay=False)
     help="With --baseline: the number of questions on which a retriever may fail.",
 )
 @click.option(
-    "--max-missing",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="With --baseline: how many of its questions, or of their gold, may be gone.",
-)
-@click.option(
     "--save-baseline",
     type=_PATH,
     metavar="FILE",
@@ -147,7 +140,6 @@ def eval_command(
     baseline: Path | None,
     max_losses: tuple[str, ...],
     max_failures: int,
-    max_missing: int,
     save_baseline: Path | None,
     markdown: Path | None,
     csv: Path | None,
@@ -206,14 +198,12 @@ def eval_command(
             documents=graphs[0] if graphs else None,
             path=results,
             descriptions={DEFAULT: DEFAULT},
-            max_workers=workers,
+            num_workers=workers,
             progress=False if quiet else None,
         )
     gate = None
     if baseline is not None:
-        gate = compare_with_baseline(
-            result, baseline, limits, max_failures=max_failures, max_missing=max_missing
-        )
+        gate = compare_with_baseline(result, baseline, limits, max_failures=max_failures)
     table = result if gate is None else gate.evaluation
     if markdown is not None:
         _write_text(markdown, (gate or result).to_markdown())

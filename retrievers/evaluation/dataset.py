@@ -1,4 +1,4 @@
-"""Questions with what a retrieval should return for them, and a check of it."""
+"""Questions with gold: what a retriever should return for them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ...nodegraph.document import Document
 
 @dataclass(frozen=True, slots=True)
 class GoldPassage:
-    """Hold the text of a passage that should be retrieved.
+    """The text of a passage that a retriever should return.
 
     Attributes:
         text: The passage.
-        grade: How relevant it is, above 0. What nDCG weighs it by.
+        grade: The relevance, above 0. nDCG weights the passage by the grade.
     """
 
     text: str
@@ -25,11 +25,11 @@ class GoldPassage:
 
 @dataclass(frozen=True, slots=True)
 class GoldDocument:
-    """Hold the id of a document of which any part should be retrieved.
+    """The id of a document. Each result of the document is relevant.
 
     Attributes:
         document_id: The id.
-        grade: How relevant it is, above 0. What nDCG weighs it by.
+        grade: The relevance, above 0. nDCG weights the document by the grade.
     """
 
     document_id: str
@@ -38,14 +38,14 @@ class GoldDocument:
 
 @dataclass(frozen=True, slots=True)
 class GoldSpan:
-    """Hold a part of a document. A result that overlaps it by a token or more is right.
+    """A part of a document. A result is relevant if it overlaps the span by a token or more.
 
     Attributes:
         document_id: The id of the document.
-        start: Where it starts, in characters of the document's text.
-        end: Where it ends, exclusive.
-        text: The text of the span. Token recall and precision need it.
-        grade: How relevant it is, above 0. What nDCG weighs it by.
+        start: The first character in the document's text.
+        end: The end, exclusive.
+        text: The text of the span, to find the span again after edits.
+        grade: The relevance, above 0. nDCG weights the span by the grade.
     """
 
     document_id: str
@@ -57,8 +57,8 @@ class GoldSpan:
     def __post_init__(self) -> None:
         if not 0 <= self.start < self.end:
             raise ValueError(
-                f"a gold span begins at 0 or later and ends after that, not {self.start} to "
-                f"{self.end} in document {self.document_id!r}; count characters, the end exclusive"
+                f"a gold span must have 0 <= start < end, got {self.start} to {self.end} in "
+                f"document {self.document_id!r}"
             )
 
 
@@ -67,14 +67,16 @@ Gold: TypeAlias = GoldPassage | GoldDocument | GoldSpan
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Hold a question and what should be retrieved for it.
+    """A question and its gold.
 
     Attributes:
-        id: Its id, one of its own in a data set.
-        text: What is searched for.
-        gold: What should be retrieved. A question without is not judged by what needs it.
-        answers: The right answers, any of which will do.
-        answerable: Whether the documents answer it. Where not, "unknown" is the right answer.
+        id: The id, unique in a data set.
+        text: The query.
+        gold: The relevant passages, documents and spans. Without gold, ranking metrics do not
+            judge the question.
+        answers: Alternative correct answers.
+        answerable: False if the documents do not answer the question. The correct answer is then
+            "unknown".
     """
 
     id: str
@@ -86,12 +88,12 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class MissingGold:
-    """Name gold that no document has.
+    """Gold that is in no document.
 
     Attributes:
-        question_id: Of the question.
-        gold: What is missing.
-        nearest: The paragraph that resembles a passage most, or the nearest id. Empty if none does.
+        question_id: The id of the question.
+        gold: The missing gold.
+        nearest: The most similar paragraph or document id. Empty if there is none.
     """
 
     question_id: str
@@ -106,15 +108,15 @@ class MissingGold:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """Hold questions, and documents where the source of the questions has them.
+    """A set of questions, with documents if their source includes them.
 
     Args:
-        questions: At least one, each with an id of its own.
-        documents: What is searched. Empty where the source has questions only.
-        name: What reports call it.
+        questions: At least one, each with a unique id.
+        documents: The documents to search. Empty if the source has questions only.
+        name: The name in reports.
 
     Raises:
-        ValueError: If there is no question, an id is there twice, or a grade is not above 0.
+        ValueError: If there are no questions, an id is repeated, or a grade is not above 0.
 
     Example:
         >>> data = Dataset([Question("1", "Which tea is green?", (GoldDocument("tea"),))])
@@ -132,26 +134,22 @@ class Dataset:
         documents: Iterable[Document] = (),
         name: str = "questions",
     ) -> None:
-        items = tuple(questions)
-        if not items:
-            raise ValueError(f"{name} has no questions; a data set has one at least")
-        counts = Counter(question.id for question in items)
-        twice = [identity for identity, count in counts.items() if count > 1]
-        if twice:
-            count = "a question id" if len(twice) == 1 else f"{len(twice)} question ids"
-            raise ValueError(
-                f"{name} has {count} more than once: "
-                f"{', '.join(map(repr, twice[:5]))}; give each question an id of its own"
-            )
-        for question in items:
-            if any(not gold.grade > 0 for gold in question.gold):
-                raise ValueError(
-                    f"question {question.id!r} of {name} has gold with a grade that is not above "
-                    "0; leave out what is not relevant"
-                )
-        object.__setattr__(self, "questions", items)
+        object.__setattr__(self, "questions", tuple(questions))
         object.__setattr__(self, "documents", tuple(documents))
         object.__setattr__(self, "name", name)
+        if not self.questions:
+            raise ValueError(f"{name} has no questions; a data set needs at least one")
+        counts = Counter(question.id for question in self.questions)
+        if repeated := [repr(key) for key, count in counts.items() if count > 1]:
+            raise ValueError(
+                f"question ids of {name} must be unique, got {', '.join(repeated[:5])} repeatedly"
+            )
+        for question in self.questions:
+            if any(not gold.grade > 0 for gold in question.gold):
+                raise ValueError(
+                    f"grades must be above 0, got another one in question {question.id!r} of "
+                    f"{name}; leave out what is not relevant"
+                )
 
     def __len__(self) -> int:
         return len(self.questions)

@@ -1,12 +1,10 @@
-"""Find gold again in the documents of today: where a text stands, also after an edit or a move."""
+"""Find gold in the current documents: moved, renamed or slightly edited."""
 
 from __future__ import annotations
 
 import difflib
 import re
-import unicodedata
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -17,28 +15,21 @@ from ...nodegraph.splitters.chunking import count_tokens
 from ...nodegraph.splitters.sentences import split_paragraphs
 from ..retriever import Retriever
 from .dataset import Dataset, Gold, GoldDocument, GoldPassage, GoldSpan, MissingGold
-from .matching import SPACED, RetrievedItem, edit_similarity, similar_part
+from .edit_distance import similar_part
+from .matching import RetrievedItem
 from .records import document_hashes
 
 MIN_TOKENS = 6
-"""With fewer tokens a text says too little to be looked for in other documents, or by likeness."""
+"""The minimum length of a text that is searched in other documents, or by similarity."""
 
 MIN_SIMILARITY = 0.7
-"""How much of a text has to be there still: one minus the edit distance divided by its length."""
+"""The minimum similarity of an edited text: 1 - edit distance / length."""
 
-
-SAME_PLACE = 0.7
-"""How much of two places has to be common for them to be one."""
-
-_CHINESE_DIGITS = "〇零一二两兩三四五六七八九十百千万萬亿億"
-_NUMBER = re.compile(rf"\d+(?:[.,]\d+)*|[{_CHINESE_DIGITS}]+")
-_WORD_LETTER = re.compile(rf"{SPACED}|[{_CHINESE_DIGITS}]")
-_WORD = re.compile(rf"{SPACED}+")
-_FIRST_WORD = re.compile(rf"(?:^|[.!?:\n])\W*({SPACED}{{1,3}}\b)")  # "The", "It": no name
+_NUMBER = re.compile(r"\d+|[〇零一二两兩三四五六七八九十百千万萬亿億]+")
 
 
 class TextLocation(NamedTuple):
-    """Where a text stands."""
+    """The position of a text in a document."""
 
     document_id: str
     start: int
@@ -47,12 +38,12 @@ class TextLocation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MovedGold:
-    """Name gold that is not where the question says, and where it was found again.
+    """Gold that was found at another place, or with another text.
 
     Attributes:
-        question_id: Of the question.
-        before: As the question has it.
-        now: As it is in the documents.
+        question_id: The id of the question.
+        before: The gold of the question.
+        now: The gold in the current documents.
     """
 
     question_id: str
@@ -61,20 +52,35 @@ class MovedGold:
 
     @property
     def is_edited(self) -> bool:
-        """Whether its text is another one than it was."""
-        texts = [getattr(gold, "text", "").split() for gold in (self.before, self.now)]
-        return bool(texts[0]) and texts[0] != texts[1]
+        """Whether the text has changed."""
+        before, now = (getattr(gold, "text", "").split() for gold in (self.before, self.now))
+        return bool(before) and before != now
 
     def __str__(self) -> str:
         return f"{self.question_id}: {_shown(self.before)} is now {_shown(self.now)}"
 
 
+@dataclass(frozen=True, slots=True)
+class LocatedGold:
+    """Questions with the gold of the current documents.
+
+    Attributes:
+        dataset: The questions.
+        moved: Gold that was found at another place.
+        missing: Gold that is in no document. It is still in the questions.
+    """
+
+    dataset: Dataset
+    moved: Sequence[MovedGold] = ()
+    missing: Sequence[MissingGold] = ()
+
+
 class DocumentTexts:
-    """Hold the documents that are searched, and find texts in them.
+    """The texts of the current documents.
 
     Args:
-        documents: A graph, or its documents.
-        document_key: The metadata field with the ids of documents, see ``Matching``.
+        documents: A graph or its documents.
+        document_key: The metadata field with the id of a document, see ``Matching``.
     """
 
     def __init__(
@@ -93,107 +99,90 @@ class DocumentTexts:
 
     @cached_property
     def hashes(self) -> dict[str, str]:
-        """A hash of each document's text, by its id."""
+        """The hash of each document's text by id."""
         return document_hashes(self.documents.values())
 
-    @cached_property
-    def _by_file(self) -> dict[str, list[str]]:
-        files: dict[str, list[str]] = {}
-        for name in self.documents:
-            files.setdefault(_file_of(name), []).append(name)
-        return files
-
     def resolve_id(self, name: str) -> str:
-        """Return the id of the document that a name means. Empty if there is none.
-
-        It is the id itself, or the only id with the same file name, since folders move.
-        """
+        """Return a document id, or the only id with the same file name. Empty if there is none."""
         if name in self.documents:
             return name
-        same = self._by_file.get(_file_of(name), []) if "." in _file_of(name) else []
+        file = _file_of(name)
+        same = [other for other in self.documents if _file_of(other) == file] if "." in file else []
         return same[0] if len(same) == 1 else ""
 
     def place(self, item: RetrievedItem) -> RetrievedItem:
-        """Return a result with its document and its place in it, as far as these can be found.
+        """Return a result with its document and position, if its text is in a document.
 
-        What a retriever of another framework returns may have ids of its own.
+        Results of other frameworks may have other document ids.
         """
         if not item.text or (item.start is not None and item.document_id in self.documents):
             return item
-        document = self.resolve_id(item.document_id)
-        key = (document, item.text)
+        key = item.document_id, item.text
         if key not in self._locations:
-            self._locations[key] = (
-                self._find(item.text, [document], 0) if document else self._elsewhere(item.text, "")
-            )
+            self._locations[key] = self._find(item.text, item.document_id)
         if (location := self._locations[key]) is not None:
-            start, end = location.start, location.end
-            return replace(item, document_id=location.document_id, start=start, end=end)
-        return replace(item, document_id=document) if document else item
+            return replace(item, **location._asdict())
+        return replace(item, document_id=self.resolve_id(item.document_id) or item.document_id)
 
-    def locate(self, gold: GoldSpan) -> TextLocation | None:
-        """Return where a span is today: nearest to its old place, else elsewhere, else alike."""
+    def locate(self, gold: GoldPassage | GoldSpan) -> TextLocation | None:
+        """Return the current position of gold: its text, or the most similar text."""
+        if isinstance(gold, GoldPassage):
+            return self._find(gold.text) or self._similar(gold.text)
+        if gold.text:
+            found = self._find(gold.text, gold.document_id, gold.start)
+            return found or self._similar(gold.text, gold.document_id)
         document = self.resolve_id(gold.document_id)
-        if document:
-            text = self.documents[document].text
-            if (not gold.text and gold.end <= len(text)) or (
-                gold.text and text[gold.start : gold.end] == gold.text
-            ):
-                return TextLocation(document, gold.start, gold.end)
-        if not gold.text:
+        if not document or gold.end > len(self.documents[document].text):
             return None
-        location = self._find(gold.text, [document], gold.start) if document else None
-        location = location or self._elsewhere(gold.text, gold.document_id)
-        return location or self._alike(gold.text, document)
+        return TextLocation(document, gold.start, gold.end)
 
-    def find(self, text: str) -> TextLocation | None:
-        """Return where a text is in any document, or what is most like it. None if nothing is."""
+    def _find(self, text: str, document: str = "", near: int = 0) -> TextLocation | None:
+        """Return the nearest position of a text in a document, else a position in any document.
+
+        White space is ignored. Documents with the same file name come first.
+        """
         if not text.strip():
             return None
-        return self._find(text, self.documents, 0) or self._alike(text, "")
-
-    def _find(self, text: str, names: Iterable[str], near: int) -> TextLocation | None:
-        """Return where a text is in some documents, white space apart."""
-        squeezed = " ".join(text.split())
+        own, file = self.resolve_id(document), _file_of(document)
+        names = [own] if own else []
+        if not document or count_tokens(text) >= MIN_TOKENS:
+            names += sorted(self.documents, key=lambda name: _file_of(name) != file)
         for name in names:
             content = self.documents[name].text
-            spans = [(at, at + len(text)) for at in _occurrences(text, content)]
-            if not spans and squeezed in self._squeezed[name]:
-                words = map(re.escape, text.split())
-                spans = [match.span() for match in re.finditer(r"\s+".join(words), content)]
-            if spans:
-                return TextLocation(name, *min(spans, key=lambda span: abs(span[0] - near)))
+            if text in content:
+                pattern = re.escape(text)
+            elif " ".join(text.split()) in self._squeezed[name]:
+                pattern = r"\s+".join(map(re.escape, text.split()))
+            else:
+                continue
+            matches = [match.span(1) for match in re.finditer(f"(?=({pattern}))", content)]
+            if matches:
+                return TextLocation(name, *min(matches, key=lambda span: abs(span[0] - near)))
         return None
 
     @cached_property
     def _squeezed(self) -> dict[str, str]:
         return {name: " ".join(document.text.split()) for name, document in self.documents.items()}
 
-    def _elsewhere(self, text: str, name: str) -> TextLocation | None:
-        if count_tokens(text) < MIN_TOKENS:
-            return None
-        file = _file_of(name)
-        order = sorted(self.documents, key=lambda id: _file_of(id) != file) if name else None
-        return self._find(text, order or self.documents, 0)
+    def _similar(self, text: str, document: str = "") -> TextLocation | None:
+        """Return the most similar text with equal numbers, in the documents of similar paragraphs.
 
-    def _alike(self, text: str, document: str) -> TextLocation | None:
-        """Return the part of a document that is most like a text: its own, or the nearest ones."""
+        Texts below ``MIN_TOKENS`` are too short for that.
+        """
         if count_tokens(text) < MIN_TOKENS:
             return None
-        names = [document] if document else []
-        names += [near for near, _ in self.nearest(text) if near != document]
-        best: tuple[float, TextLocation] | None = None
-        for name in names:
+        names = [self.resolve_id(document), *(name for name, _ in self.nearest(text))]
+        best, best_similarity = None, MIN_SIMILARITY
+        for name in dict.fromkeys(filter(None, names)):
             content = self.documents[name].text
             similarity, start, end = similar_part(text, content)
-            if similarity < MIN_SIMILARITY or (best is not None and similarity <= best[0]):
-                continue
-            if has_same_facts(text, _whole_words(content, start, end)):
-                best = similarity, TextLocation(name, start, end)
-        return None if best is None else best[1]
+            same_numbers = _NUMBER.findall(text) == _NUMBER.findall(content[start:end])
+            if similarity >= best_similarity and same_numbers:
+                best, best_similarity = TextLocation(name, start, end), similarity
+        return best
 
     def nearest(self, text: str) -> list[tuple[str, str]]:
-        """Return the documents with the paragraphs that resemble a text most, and these."""
+        """Return the document ids and texts of the most similar paragraphs."""
         if not self.documents:
             return []
         results = self._paragraphs.retrieve(text)
@@ -207,147 +196,56 @@ class DocumentTexts:
         return Retriever(graph, "paragraph", "bm25", top_k=3)
 
 
-@dataclass(frozen=True, slots=True)
-class LocatedGold:
-    """Hold questions whose gold is that of the documents of today.
-
-    Attributes:
-        dataset: The questions.
-        moved: Gold that was found elsewhere than the questions say.
-        missing: Gold that is in no document. It is still in the questions.
-    """
-
-    dataset: Dataset
-    moved: Sequence[MovedGold]
-    missing: Sequence[MissingGold]
-
-
 def locate_gold(dataset: Dataset, texts: DocumentTexts, *, as_spans: bool = False) -> LocatedGold:
-    """Find the gold of questions in documents: moved, renamed or edited a little.
+    """Find the gold of questions in documents: moved, renamed or slightly edited.
 
     Args:
         dataset: The questions.
         texts: The documents.
-        as_spans: Whether passages become spans, so that a result that overlaps one is right.
+        as_spans: Convert passages to spans, so that each result that overlaps one is relevant.
     """
     moved: list[MovedGold] = []
     missing: list[MissingGold] = []
     questions = []
-    locations = {
-        gold: location
-        for gold in dict.fromkeys(gold for question in dataset.questions for gold in question.gold)
-        if (location := _location_of(gold, texts)) is not None
-    }
-    for gold in _doubtful(locations, texts):
-        del locations[gold]
     located: dict[Gold, Gold | None] = {}
     for question in dataset.questions:
         golds: list[Gold] = []
         for gold in question.gold:
             if gold not in located:
-                located[gold] = _locate(gold, locations.get(gold), texts, as_spans)
+                located[gold] = _locate(gold, texts, as_spans)
             now = located[gold]
-            golds.append(gold if now is None else now)
+            golds.append(now or gold)
             if now is None:
                 missing.append(MissingGold(question.id, gold, _nearest(gold, texts)))
-            elif _is_elsewhere(gold, now):
+            elif _has_moved(gold, now):
                 moved.append(MovedGold(question.id, gold, now))
         questions.append(replace(question, gold=tuple(dict.fromkeys(golds))))
     return LocatedGold(Dataset(questions, dataset.documents, dataset.name), moved, missing)
 
 
-def _location_of(gold: Gold, texts: DocumentTexts) -> TextLocation | None:
-    """Return where the text of gold stands. None if it has none, or is in no document."""
-    if isinstance(gold, GoldPassage):
-        return texts.find(gold.text)
-    return texts.locate(gold) if isinstance(gold, GoldSpan) else None
-
-
-def _doubtful(locations: Mapping[Gold, TextLocation], texts: DocumentTexts) -> Iterator[Gold]:
-    """Yield the gold that is only alike what stands at its place, where another gold text fits."""
-    by_document = defaultdict(list)
-    for gold, location in locations.items():
-        text = "" if isinstance(gold, GoldDocument) else " ".join(gold.text.split())
-        now = texts.documents[location.document_id].text[location.start : location.end]
-        similarity = edit_similarity(text, " ".join(now.split())) if text else 1.0
-        by_document[location.document_id].append((similarity, location, text, gold))
-    for entries in by_document.values():
-        assigned: list[tuple[TextLocation, str]] = []
-        for similarity, location, text, gold in sorted(entries, key=lambda entry: -entry[0]):
-            if similarity < 1 and any(
-                _is_same(location, other) and text not in other_text and other_text not in text
-                for other, other_text in assigned
-            ):
-                yield gold
-            elif text:
-                assigned.append((location, text))
-
-
-def _is_same(location: TextLocation, other: TextLocation) -> bool:
-    common = min(location.end, other.end) - max(location.start, other.start)
-    return common > SAME_PLACE * (max(location.end, other.end) - min(location.start, other.start))
-
-
-def has_same_facts(text: str, other: str) -> bool:
-    """Return whether two texts have the same numbers and names: words with a capital letter.
-
-    A name may be in small letters in the other. Numbers are digits, also Chinese ones.
-
-    Example:
-        >>> has_same_facts("Premium: 90 days", "For Premium it is 90 days")
-        True
-        >>> has_same_facts("Premium: 90 days", "Premium: 30 days")
-        False
-    """
-    text, other = (unicodedata.normalize("NFKC", entry) for entry in (text, other))
-    if _NUMBER.findall(text) != _NUMBER.findall(other):
-        return False
-    for entry, compared in ((text, other), (other, text)):
-        words = {word.casefold() for word in _WORD.findall(compared)}
-        words.update(w.casefold() for w in _FIRST_WORD.findall(entry) if not w[1:].isupper())
-        if any(w.casefold() not in words for w in _WORD.findall(entry) if w != w.lower()):
-            return False
-    return True
-
-
-def _whole_words(content: str, start: int, end: int) -> str:
-    """Return a part of a text with the words at its edges complete."""
-    is_letter = _WORD_LETTER.match
-    while 0 < start < end and is_letter(content[start]) and is_letter(content[start - 1]):
-        start -= 1
-    while start < end < len(content) and is_letter(content[end - 1]) and is_letter(content[end]):
-        end += 1
-    return content[start:end]
-
-
-def _locate(
-    gold: Gold, location: TextLocation | None, texts: DocumentTexts, as_spans: bool
-) -> Gold | None:
+def _locate(gold: Gold, texts: DocumentTexts, as_spans: bool) -> Gold | None:
     """Return gold as it is in the documents. None if it is in none."""
     if isinstance(gold, GoldDocument):
         name = texts.resolve_id(gold.document_id)
         return replace(gold, document_id=name) if name else None
+    location = texts.locate(gold)
     if location is None:
         return None
-    text = (
-        texts.documents[location.document_id].text[location.start : location.end]
-        if gold.text
-        else ""
-    )
+    text = texts.documents[location.document_id].text[location.start : location.end]
     if isinstance(gold, GoldPassage) and not as_spans:
         return gold if text.split() == gold.text.split() else replace(gold, text=text)
-    return GoldSpan(*location, text, gold.grade)
+    return GoldSpan(*location, text if gold.text else "", gold.grade)
 
 
-def _is_elsewhere(before: Gold, now: Gold) -> bool:
-    """Return whether gold is elsewhere or other than it was, not only in another form."""
+def _has_moved(before: Gold, now: Gold) -> bool:
+    """Return whether gold has another place or text, not only another form."""
     if isinstance(before, GoldPassage) and isinstance(now, GoldSpan):
         return before.text.split() != now.text.split()
     return before != now
 
 
 def _nearest(gold: Gold, texts: DocumentTexts) -> str:
-    """Return the paragraph or document id that missing gold resembles most."""
+    """Return the paragraph or document id that is most similar to missing gold."""
     if isinstance(gold, GoldPassage):
         return next((text for _, text in texts.nearest(gold.text)), "")
     return next(iter(difflib.get_close_matches(gold.document_id, texts.documents, 1)), "")
@@ -363,10 +261,3 @@ def _shown(gold: Gold) -> str:
 
 def _file_of(name: str) -> str:
     return re.split(r"[/\\]", name)[-1]
-
-
-def _occurrences(text: str, content: str) -> Iterator[int]:
-    at = content.find(text)
-    while at >= 0:
-        yield at
-        at = content.find(text, at + 1)

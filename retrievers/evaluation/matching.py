@@ -1,11 +1,9 @@
-"""Which results are the gold of a question: by edit distance, containment, document or span."""
+"""Decide which results are gold: by document, span, or the text of a passage."""
 
 from __future__ import annotations
 
 import functools
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, get_args
@@ -15,27 +13,28 @@ from ...nodegraph.splitters.chunking import UNSPACED, count_tokens
 from ..results import ScoredNode
 from ..validation import choice
 from .dataset import Gold, GoldDocument, GoldPassage, GoldSpan, Question
+from .edit_distance import is_similar
 
 PassageMatch = Literal["edit", "contains", "place"]
-"""How a result is compared with the text of a gold passage."""
+"""How a result is compared with a gold passage."""
 
 
 class NotJudgedError(ValueError):
-    """A metric can't say anything about a question. The message says why."""
+    """A metric can't judge a question. The message has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetrievedItem:
-    """Hold what is judged of a result, as plain values that a file can have.
+    """A result, as plain values for a file.
 
     Attributes:
-        id: Of the node.
-        text: What it was returned as.
-        score: Higher is better.
-        document_id: Of its document.
-        start: Where its text starts in the document, in characters. None where that is not known.
-        end: Where it ends, exclusive.
-        explanation: How it was retrieved, in words (``ScoredNode.explain``).
+        id: The id of the node.
+        text: The text of the result.
+        score: The score. Higher is better.
+        document_id: The id of the document.
+        start: The first character in the document. None: unknown.
+        end: The end, exclusive.
+        explanation: How the result was retrieved, see ``ScoredNode.explain``.
     """
 
     id: str
@@ -48,52 +47,51 @@ class RetrievedItem:
 
     @property
     def tokens(self) -> int:
-        """How many tokens its text has, by ``count_tokens``."""
+        """The number of tokens of the text, see ``count_tokens``."""
         return _tokens(self.text)
 
     @classmethod
     def of(cls, result: ScoredNode, document_key: str | None = None) -> RetrievedItem:
-        """Return what is judged of a result.
+        """Convert a result.
 
         Args:
             result: The result.
-            document_key: The metadata field that has the id of the document.
+            document_key: The metadata field with the id of the document.
         """
         node = result.node
         text = node.content if isinstance(node.content, str) else node.text
-        start, stop = node.start, node.end
+        start, end = node.start, node.end
         if start is None and isinstance(index := node.metadata.get("start_index"), int):
-            start, stop = index, index + len(node.text)  # as LangChain's splitters have it
+            start, end = index, index + len(node.text)  # written by LangChain's splitters
         document_id = node.document_id or node.id
         if document_key is not None:
             document_id = str(node.metadata.get(document_key, ""))
         score = float(result.score)
-        return cls(node.id, text, score, document_id, start, stop, result.explain())
+        return cls(node.id, text, score, document_id, start, end, result.explain())
 
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """Say when a result is gold.
+    """The rule that decides whether a result is gold.
 
-    A gold document is matched by any result of it, a gold span by any result of its document that
-    overlaps it by a token or more. A gold passage is matched by a result whose
+    Each result of a gold document matches the document. Each result that overlaps a gold span by
+    a token or more matches the span. A result matches a gold passage if
 
-    - ``"edit"``: similarity, one minus the edit distance divided by the length of the longer text
-      (in characters), is above the threshold. This is how Ragas and LazyLLM compute context recall
-      without a model. It is for results of about the size of the gold, and says no to a document
-      that contains a passage, and to a sentence of it.
-    - ``"contains"``: text has the passage in it, or is in it, white space apart.
-    - ``"place"``: overlaps the passage where it stands in its document, by a token or more. It
-      needs the documents, and is for any way to split them.
+    - ``"edit"``: the similarity is above the threshold: 1 - edit distance / length of the longer
+      text, in characters. Ragas and LazyLLM compute context recall without a model like this. It
+      requires results of about the size of the gold.
+    - ``"contains"``: one text contains the other, apart from white space.
+    - ``"place"``: the result overlaps the passage in its document by a token or more. This works
+      for all splitters, and requires the documents.
 
     Args:
-        passages: How a gold passage is compared.
-        threshold: For ``"edit"``, from 0 to below 1.
-        document_key: The metadata field that has the id of a result's document, like ``"source"``.
-            None for the node's ``document_id``.
+        passages: The comparison with gold passages.
+        threshold: The threshold of ``"edit"``, from 0 to below 1.
+        document_key: The metadata field with the id of a result's document, like ``"source"``.
+            None: the node's ``document_id``.
 
     Raises:
-        ValueError: If the way is unknown or the threshold out of range.
+        ValueError: If the comparison is unknown or the threshold out of range.
     """
 
     passages: PassageMatch = "edit"
@@ -108,113 +106,89 @@ class Matching:
         """Return whether a result is this gold.
 
         Raises:
-            NotJudgedError: If the result lacks what it takes to tell.
+            NotJudgedError: If the result has no document id or position, and the gold needs them.
         """
         if isinstance(gold, GoldPassage):
             if self.passages == "edit":
                 return is_similar(item.text, gold.text, self.threshold)
-            entry, other = " ".join(item.text.split()), " ".join(gold.text.split())
-            return bool(entry) and (entry in other or other in entry)
+            text, passage = " ".join(item.text.split()), " ".join(gold.text.split())
+            return bool(text) and (text in passage or passage in text)
         if not item.document_id:
             raise NotJudgedError(f"result {item.id!r} has no document id; set document_key")
         if item.document_id != gold.document_id:
             return False
-        return isinstance(gold, GoldDocument) or overlap(gold, item) is not None
+        return isinstance(gold, GoldDocument) or _overlaps(gold, item)
 
 
 def check_threshold(threshold: float) -> float:
-    """Return a threshold of similarity that is in range.
-
-    Raises:
-        ValueError: If it is not.
-    """
+    """Return a valid threshold of similarity, or raise a ValueError."""
     if isinstance(threshold, bool) or not 0 <= threshold < 1:
-        raise ValueError(f"threshold is a number from 0 to below 1, not {threshold!r}")
+        raise ValueError(f"threshold must be from 0 to below 1, got {threshold!r}")
     return threshold
 
 
-def overlap(gold: GoldSpan, item: RetrievedItem) -> tuple[int, int] | None:
-    """Return where a result overlaps a span of its document, None where by less than a token.
-
-    Raises:
-        NotJudgedError: If the result does not say where it is in the document.
-    """
+def _overlaps(gold: GoldSpan, item: RetrievedItem) -> bool:
+    """Return whether a result overlaps a span of its document by a token or more."""
     if item.start is None or item.end is None:
-        raise NotJudgedError(
-            f"result {item.id!r} does not say where it is in document {item.document_id!r}"
-        )
-    start, stop = max(gold.start, item.start), min(gold.end, item.end)
-    if start >= stop:
-        return None
-    text = gold.text[start - gold.start : stop - gold.start]
-    return (start, stop) if not gold.text or count_tokens(text) else None
+        raise NotJudgedError(f"result {item.id!r} has no position in document {item.document_id!r}")
+    start, end = max(gold.start, item.start), min(gold.end, item.end)
+    if start >= end:
+        return False
+    return not gold.text or count_tokens(gold.text[start - gold.start : end - gold.start]) > 0
 
 
 @dataclass(frozen=True)
 class RetrievalCase:
-    """Hold a question and what was retrieved for it: what a metric judges.
+    """A question and its results: the input of a metric.
 
     Attributes:
         question: The question.
         items: The results, best first.
-        matching: When a result is gold.
-        answer: The answer of a query engine, None of a retriever.
-        model_calls: How many calls of language models it took.
-        model_tokens: How many tokens their prompts and answers have.
-        answer_only: Whether the set-up returned an answer here and sources for no question, as a
-            chain does that returns a text, so that what it retrieved is not known.
+        matching: Decides whether a result is gold.
+        answer: The answer of a query engine. None: a retriever.
+        answer_only: True if the system returned answers and never sources, for example a chain
+            that returns a text. Its results are unknown.
     """
 
     question: Question
     items: tuple[RetrievedItem, ...]
     matching: Matching = Matching()
     answer: str | None = None
-    model_calls: int = 0
-    model_tokens: int = 0
     answer_only: bool = False
 
     def check_sources(self) -> None:
-        """Check that it is known what was retrieved.
-
-        Raises:
-            NotJudgedError: If it is not.
-        """
+        """Raise a NotJudgedError if the results are unknown."""
         if self.answer_only:
             raise NotJudgedError(
-                "the set-up returned an answer without its sources; let it return both, as "
+                "the system returned an answer without sources; return both: "
                 "{'answer': ..., 'context': documents}"
             )
 
     @cached_property
     def matched(self) -> list[frozenset[int]]:
-        """The places in ``question.gold`` of the gold that each result is.
+        """The positions in ``question.gold`` of the gold that each result matches.
 
         Raises:
             NotJudgedError: If the question has no gold, or a result can't be compared.
         """
-        gold = self.question.gold
-        if not gold:
+        if not self.question.gold:
             raise NotJudgedError("the question has no gold")
         self.check_sources()
+        gold = [*enumerate(self.question.gold)]
         matches = self.matching.matches
-        positions = [*enumerate(gold)]
-        return [
-            frozenset([at for at, entry in positions if matches(entry, item)])
-            for item in self.items
-        ]
+        return [frozenset([n for n, entry in gold if matches(entry, i)]) for i in self.items]
 
     @cached_property
-    def _ranks(self) -> tuple[int | None, ...]:
+    def _ranks(self) -> list[int | None]:
         ranks: list[int | None] = [None] * len(self.question.gold)
-        for rank, positions in enumerate(self.matched, 1):
+        for rank, positions in reversed([*enumerate(self.matched, 1)]):
             for position in positions:
-                if ranks[position] is None:
-                    ranks[position] = rank
-        return tuple(ranks)
+                ranks[position] = rank
+        return ranks
 
     @cached_property
     def first_answer(self) -> tuple[int | None, str]:
-        """The rank of the first result that has an answer, and the answer. None where none has.
+        """The rank of the first result that contains an answer, and the answer.
 
         Raises:
             NotJudgedError: If the question has no answers.
@@ -230,136 +204,26 @@ class RetrievalCase:
                     return rank, answer
         return None, ""
 
-    def first_ranks(self, k: int | None = None) -> tuple[int | None, ...]:
-        """Return the rank, from 1, at which each gold is first among the first ``k`` results."""
-        if k is None or len(self.items) <= k:
-            return self._ranks
-        return tuple([None if rank is None or rank > k else rank for rank in self._ranks])
+    def first_ranks(self, k: int | None = None) -> list[int | None]:
+        """Return the first rank of each gold among the first ``k`` results. None: not found."""
+        return [None if rank is None or (k and rank > k) else rank for rank in self._ranks]
 
 
-@functools.lru_cache(maxsize=20_000)  # set-ups retrieve the same passages
-def _tokens(text: str) -> int:
-    return count_tokens(text)
-
-
-def edit_similarity(entry: str, other: str) -> float:
-    """Return one minus the edit distance (Levenshtein, 1966), divided by the longer length.
-
-    Example:
-        >>> round(edit_similarity("kitten", "sitting"), 4)
-        0.5714
-    """
-    if entry == other:
-        return 1.0
-    return 1 - _distance(entry, other) / max(len(entry), len(other))
-
-
-@functools.lru_cache(maxsize=100_000)  # set-ups retrieve the same passages
-def is_similar(entry: str, other: str, threshold: float) -> bool:
-    """Return whether the edit similarity of two texts is above a threshold.
-
-    The distance is at least the difference in length, and the number of characters that the longer
-    text has and the shorter lacks. Where these suffice it is not computed.
-    """
-    if entry == other:
-        return True
-    maximum = max(len(entry), len(other))
-    if 1 - abs(len(entry) - len(other)) / maximum <= threshold:
-        return False
-    common = (_letters(entry) & _letters(other)).total()
-    return common / maximum > threshold and edit_similarity(entry, other) > threshold
-
-
-@functools.lru_cache(maxsize=20_000)
-def _letters(text: str) -> Counter[str]:
-    return Counter(text)
-
-
-def similar_part(text: str, content: str) -> tuple[float, int, int]:
-    """Return the part of a content that is most like a text: its similarity, start and end.
-
-    The similarity is one minus the edit distance divided by the length of the text.
-
-    Example:
-        >>> similar_part("black tea", "We drink a blak tea.")
-        (0.8888888888888888, 11, 19)
-    """
-    distances = list(_distances(text, content, anywhere=True))
-    end = min(range(len(content) + 1), key=lambda at: distances[at])
-    back = list(_distances(text[::-1], content[:end][::-1], anywhere=True))
-    length = min(range(len(back)), key=lambda at: back[at])
-    return 1 - distances[end] / len(text), end - length, end
-
-
-def _distance(entry: str, other: str) -> int:
-    """Return the edit distance of two texts."""
-    distance = len(entry)
-    for distance in _distances(entry, other):  # noqa: B007 - the last one counts
-        pass
-    return distance
-
-
-def _distances(entry: str, other: str, *, anywhere: bool = False) -> Iterator[int]:
-    """Yield the edit distance of a text to nothing, and to each beginning of another one.
-
-    By bit vectors (Myers, 1999, in the form of Hyyrö, 2003).
-
-    Args:
-        entry: The text.
-        other: The other one.
-        anywhere: Whether it is compared with what ends there and starts anywhere.
-    """
-    positions: dict[str, int] = {}
-    for position, letter in enumerate(entry):
-        positions[letter] = positions.get(letter, 0) | 1 << position
-    every, last = (1 << len(entry)) - 1, 1 << len(entry) >> 1
-    up, down, distance = every, 0, len(entry)  # where a column of the table rises and falls
-    first = not anywhere or not entry
-    yield distance
-    for letter in other:
-        equal = positions.get(letter, 0)
-        vertical = equal | down
-        horizontal = (((equal & up) + up) ^ up) | equal
-        rises, falls = (down | ~(horizontal | up)) & every, up & horizontal
-        distance += bool(rises & last) - bool(falls & last) if entry else 1
-        rises, falls = rises << 1 | first, falls << 1
-        up, down = (falls | ~(vertical | rises)) & every, rises & vertical & every
-        yield distance
-
-
-def covered_tokens(gold: GoldSpan, items: Sequence[RetrievedItem]) -> int:
-    """Return how many tokens of a span the results cover, each counted once."""
-    if not gold.text:
-        raise NotJudgedError(f"a gold span of document {gold.document_id!r} has no text")
-    parts = sorted(
-        part
-        for item in items
-        if item.document_id == gold.document_id and (part := overlap(gold, item))
-    )
-    total, reached = 0, gold.start
-    for start, stop in parts:
-        total += count_tokens(gold.text[max(start, reached) - gold.start : stop - gold.start])
-        reached = max(reached, stop)
-    return total
-
-
+# Systems retrieve the same passages, so the caches are hit often.
+_tokens = functools.lru_cache(maxsize=20_000)(count_tokens)
 _normalized = functools.lru_cache(maxsize=20_000)(normalize)
 
-
-SPACED = rf"[^\W{UNSPACED}]"
-"""A pattern for a character of a word that has spaces around it."""
-
-_SPACED = re.compile(SPACED)
+_SPACED = re.compile(rf"[^\W{UNSPACED}]")  # a letter of a script with spaces between words
 
 
 def has_words(text: str, answer: str) -> bool:
-    """Return whether an answer is in a text, as whole words where its script has spaces."""
+    """Return whether a text contains an answer, as whole words in scripts with spaces."""
     at = text.find(answer)
     while at >= 0:
         before, after = text[at - 1 : at], text[at + len(answer) : at + len(answer) + 1]
-        if not (_SPACED.match(answer) and _SPACED.match(before)) and not (
-            _SPACED.match(answer[-1]) and _SPACED.match(after)
-        ):
+        starts_inside = _SPACED.match(answer) and _SPACED.match(before)
+        ends_inside = _SPACED.match(answer[-1]) and _SPACED.match(after)
+        if not starts_inside and not ends_inside:
             return True
         at = text.find(answer, at + 1)
     return False

@@ -1,78 +1,59 @@
-"""Measures of a retrieval, each by its published definition.
+"""Metrics of retrieval, each by its published definition.
 
-A metric gives each question a ``Judgement``: a value, or the reason why there is none. What can't
-be judged is counted, and is never a zero.
+A metric gives each question a value, or the reason for "not judged". A question that can't be
+judged is counted, and never a zero.
 
-Ranks are those of results. Gold counts at the first result that is it. A result that is no gold,
-or is gold that came before, gains nothing. Where results and gold are documents, each there once,
-the figures are those of trec_eval (``ir-measures``).
+Gold counts at the first result that matches it. Other results gain nothing. If results and gold
+are documents without duplicates, the values are those of trec_eval (``ir-measures``).
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import TypeAlias
 
 from ...nodegraph.errors import nearest_names
 from ...nodegraph.models.output.free_text import is_unknown
-from ...nodegraph.splitters.chunking import count_tokens
 from ...nodegraph.splitters.sentences import split_sentences
 from .dataset import GoldPassage, GoldSpan
-from .matching import NotJudgedError, RetrievalCase, check_threshold, covered_tokens, is_similar
+from .edit_distance import is_similar
+from .matching import NotJudgedError, RetrievalCase
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Hold what a metric says of a question.
-
-    A figure over questions is the sum of numerators divided by the sum of denominators: the mean,
-    where every denominator is 1.
+    """The value of a metric for a question.
 
     Attributes:
-        numerator: The value times the denominator. None where the question is not judged.
-        denominator: What the question weighs.
-        reason: Why it is not judged.
-        evidence: What the value is from, in words.
-        model_calls: How many answers of a judge it is made of, also of those that were kept.
-        tokens: How many tokens their prompts and answers have together, by ``count_tokens``.
+        value: The value. None: not judged.
+        reason: Why the question is not judged.
+        evidence: The source of the value, in words.
+        model_calls: The number of a judge's answers, cached ones included.
+        tokens: The number of tokens of the judge's prompts and answers, see ``count_tokens``.
     """
 
-    numerator: float | None
-    denominator: float = 1.0
+    value: float | None
     reason: str = ""
     evidence: str = ""
     model_calls: int = 0
     tokens: int = 0
 
-    @property
-    def judged(self) -> bool:
-        """Whether there is a value."""
-        return self.numerator is not None
-
-    @property
-    def value(self) -> float | None:
-        """The value, None where there is none."""
-        if self.numerator is None or not self.denominator:
-            return None
-        return self.numerator / self.denominator
-
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """Hold a measure and how its figures are read.
+    """A named measure.
 
     Attributes:
-        name: What reports call it: ``"recall@5"``.
-        measure: Returns the judgement of a case. Raises what makes it impossible.
-        k: How many results count, None for all.
-        max_tokens: How many tokens the results that count have together, None for any number.
-        higher_is_better: Whether more of it is better.
-        bounded: Whether values are between 0 and 1.
-        asks_model: Whether a model is waited for, so that questions are judged in threads.
+        name: The name in reports: ``"recall@5"``.
+        measure: Returns the judgement of a case. Exceptions mean "not judged".
+        k: The number of results that count. None: all.
+        max_tokens: The number of tokens of the results that count. None: any number.
+        higher_is_better: False for costs.
+        bounded: Whether values are from 0 to 1.
+        asks_model: Whether the measure calls a model, so that questions are judged in threads.
 
     Example:
         >>> from nodekin.retrievers.evaluation import RetrievalCase
@@ -88,78 +69,76 @@ class Metric:
     max_tokens: int | None = None
 
     def judge(self, case: RetrievalCase) -> Judgement:
-        """Return the judgement of a case, "not judged" where the measure raises or is no number."""
+        """Return the judgement of a case. "Not judged" if the measure fails or is not finite."""
         if self.max_tokens is not None:
-            case = within(case, self.max_tokens)
+            case = _within(case, self.max_tokens)
         try:
             judgement = self.measure(case)
         except NotJudgedError as error:
-            return Judgement(None, reason=str(error))
-        except Exception as error:  # a judge of a user's: its failure is counted
-            return Judgement(None, reason=f"{type(error).__name__}: {error}")
-        value = judgement.numerator
-        if value is None or (math.isfinite(value) and math.isfinite(judgement.denominator)):
-            return judgement
-        return Judgement(None, reason=f"{self.name} gave {value!r}, which is no number")
+            return Judgement(None, str(error))
+        except Exception as error:  # any error of the user's code
+            return Judgement(None, f"{type(error).__name__}: {error}")
+        if judgement.value is not None and not math.isfinite(judgement.value):
+            return Judgement(None, f"{self.name} must be a finite number, got {judgement.value!r}")
+        return judgement
 
 
 MetricLike: TypeAlias = Metric | str
-"""A metric, or the name of one: ``"mrr@5"``."""
+"""A metric or its name: ``"mrr@5"``."""
 
 
-def recall(case: RetrievalCase, k: int | None) -> Judgement:
-    """Share of the gold that is among the first ``k`` results (Manning et al., 2008, 8.3)."""
+def _recall(case: RetrievalCase, k: int | None) -> Judgement:
+    """Return the share of the gold in the first ``k`` results (Manning et al., 2008, 8.3)."""
     ranks = case.first_ranks(k)
     return _by_ranks((len(ranks) - ranks.count(None)) / len(ranks), ranks)
 
 
-def precision(case: RetrievalCase, k: int | None) -> Judgement:
-    """Share of the first ``k`` places with a result that is gold. Places left empty count.
+def _precision(case: RetrievalCase, k: int | None) -> Judgement:
+    """Return the share of gold in the first ``k`` results (Manning et al., 2008, 8.4).
 
-    As trec_eval has it (Manning et al., 2008, 8.4). Without ``k`` of all results.
+    As in trec_eval, missing results count as wrong.
     """
     right = sum(map(bool, case.matched[:k]))
-    positions = len(case.items) if k is None else k
-    return Judgement(right / positions if positions else 0.0, evidence=f"{right} of {positions}")
+    count = len(case.items) if k is None else k
+    return Judgement(right / count if count else 0.0, evidence=f"{right} of {count}")
 
 
-def hit_rate(case: RetrievalCase, k: int | None) -> Judgement:
-    """Whether any gold is among the first ``k`` results: trec_eval's success at ``k``."""
+def _hit_rate(case: RetrievalCase, k: int | None) -> Judgement:
+    """Return 1 if any gold is in the first ``k`` results (trec_eval's success)."""
     ranks = case.first_ranks(k)
     return _by_ranks(float(any(ranks)), ranks)
 
 
-def all_gold(case: RetrievalCase, k: int | None) -> Judgement:
-    """Whether all gold is among the first ``k``: what a question in several steps needs."""
+def _all_gold(case: RetrievalCase, k: int | None) -> Judgement:
+    """Return 1 if all gold is in the first ``k`` results. For questions in several steps."""
     ranks = case.first_ranks(k)
     return _by_ranks(float(all(ranks)), ranks)
 
 
-def reciprocal_rank(case: RetrievalCase, k: int | None) -> Judgement:
-    """One divided by the rank of the first gold, 0 where there is none (Voorhees, 1999)."""
+def _reciprocal_rank(case: RetrievalCase, k: int | None) -> Judgement:
+    """Return 1 / rank of the first gold, 0 without any (Voorhees, 1999)."""
     ranks = case.first_ranks(k)
     return _by_ranks(1 / min(filter(None, ranks), default=math.inf), ranks)
 
 
-def average_precision(case: RetrievalCase, k: int | None) -> Judgement:
-    """Mean over all gold of the precision at its rank, 0 for what is missing (Harman, 1993).
+def _average_precision(case: RetrievalCase, k: int | None) -> Judgement:
+    """Return the mean over all gold of the precision at its rank, 0 if missing (Harman, 1993).
 
-    The mean over questions is MAP. Precision at a rank is the share of results so far that are
-    gold that had not come before, each result counted once.
+    Precision at a rank is the share of results with new gold.
     """
     ranks = case.first_ranks(k)
     firsts = sorted(rank for rank in ranks if rank)
-    at = {rank: index for index, rank in enumerate(sorted(set(firsts)), 1)}
-    total = sum(at[rank] / rank for rank in firsts)
+    order = sorted(set(firsts))
+    total = sum((order.index(rank) + 1) / rank for rank in firsts)
     return _by_ranks(total / len(ranks), ranks)
 
 
-def ndcg(case: RetrievalCase, k: int | None) -> Judgement:
-    """Gain discounted by the logarithm of the rank, divided by that of the ideal ranking.
+def _ndcg(case: RetrievalCase, k: int | None) -> Judgement:
+    """Return the discounted gain divided by that of the ideal ranking.
 
     Gains are grades, the discount is log2(rank + 1) (Järvelin and Kekäläinen, 2002, in the form
-    of trec_eval). A result that is several gold at once gains the sum of their grades, and the
-    ideal ranking then has these in one place, too, so that the value is 1 at most.
+    of trec_eval). A result that matches several gold items gains the sum of their grades, also in
+    the ideal ranking, so that the value is at most 1.
     """
     ranks = case.first_ranks()
     missing: list[float] = []
@@ -175,39 +154,31 @@ def ndcg(case: RetrievalCase, k: int | None) -> Judgement:
     return _by_ranks(gained / best, ranks)
 
 
-def context_recall(
-    case: RetrievalCase, k: int | None, *, threshold: float = 0.5, binary: bool = False
-) -> Judgement:
-    """Share of the gold passages that a result resembles, by edit distance.
+def _context_recall(case: RetrievalCase, k: int | None) -> Judgement:
+    """Return the share of gold passages with a similar result, by edit distance.
 
-    The non-model context recall of Ragas (``NonLLMContextRecall``), whose threshold is 0.5. With
-    ``binary``, as in LazyLLM, whether any is resembled.
+    Ragas' context recall without a model (``NonLLMContextRecall``), with its threshold.
     """
     passages = _passages(case)
     texts = [item.text for item in case.items[:k]]
-    right = [any(is_similar(text, entry, threshold) for text in texts) for entry in passages]
-    value = float(any(right)) if binary else sum(right) / len(right)
-    return Judgement(value, evidence=f"{sum(right)} of {len(right)} passages")
+    right = sum(any(is_similar(text, entry, 0.5) for text in texts) for entry in passages)
+    return _share(right, len(passages), "passages")
 
 
-def context_relevance(case: RetrievalCase, k: int | None, *, of: str = "retrieved") -> Judgement:
-    """Share of sentences that are both in the gold passages and in the results.
+def _context_relevance(case: RetrievalCase, k: int | None) -> Judgement:
+    """Return the share of the results' sentences that are in the gold passages.
 
-    LazyLLM's tutorial prints the formula over the sentences of the gold (``of="reference"``, a
-    recall), and computes its example over those of the results (``of="retrieved"``, a precision).
-    Sentences are compared without white space at their ends. Each counts once.
+    As in the example of LazyLLM's tutorial. Each sentence counts once.
     """
     gold = _sentences(_passages(case))
     retrieved = _sentences(item.text for item in case.items[:k])
-    common = len(gold & retrieved)
-    total = len(retrieved if of == "retrieved" else gold)
-    return Judgement(common / total if total else 0.0, evidence=f"{common} of {total} sentences")
+    return _share(len(gold & retrieved), len(retrieved), "sentences")
 
 
-def answer_in_context(case: RetrievalCase, k: int | None) -> Judgement:
-    """Whether one of the answers is in the text of a result (DPR's accuracy: Karpukhin, 2020).
+def _answer_in_context(case: RetrievalCase, k: int | None) -> Judgement:
+    """Return 1 if a result contains an answer (DPR's accuracy: Karpukhin et al., 2020).
 
-    Letter case, width and white space apart, and as whole words where words have spaces.
+    Letter case, width and white space are ignored. Words with spaces match as whole words.
     """
     rank, answer = case.first_answer
     if rank is None or (k is not None and rank > k):
@@ -215,34 +186,113 @@ def answer_in_context(case: RetrievalCase, k: int | None) -> Judgement:
     return Judgement(1.0, evidence=f"{answer!r} at {rank}")
 
 
-def abstention(case: RetrievalCase, k: int | None) -> Judgement:
-    """Whether a question that the documents don't answer is answered by saying so, or not at all.
-
-    The accuracy on unanswerable questions (SQuAD 2.0: Rajpurkar et al., 2018), by the reader of
-    answers that strategies use.
-    """
+def _abstention(case: RetrievalCase, k: int | None) -> Judgement:
+    """Return 1 if an unanswerable question got no answer (SQuAD 2.0: Rajpurkar et al., 2018)."""
     if case.question.answerable:
-        raise NotJudgedError("the question can be answered")
-    if case.answer is None:
-        raise NotJudgedError("the set-up gives no answers; give a query engine")
-    answer = case.answer.strip()
-    return Judgement(float(says_unknown(answer)), evidence=f"{answer:.120}" or NO_ANSWER)
+        raise NotJudgedError("the question is answerable")
+    answer = answer_of(case)
+    return Judgement(float(says_unknown(answer)), evidence=f"{answer:.120}" or "no answer")
+
+
+def _tokens(case: RetrievalCase, k: int | None) -> Judgement:
+    """Return the number of tokens of the first ``k`` results, see ``count_tokens``."""
+    if not (case.question.gold or case.question.answers):
+        raise NotJudgedError("the question has no gold")
+    case.check_sources()
+    return Judgement(sum(item.tokens for item in case.items[:k]))
+
+
+_MEASURES: dict[str, Callable[[RetrievalCase, int | None], Judgement]] = {
+    "abstention": _abstention,
+    "all_gold": _all_gold,
+    "answer_in_context": _answer_in_context,
+    "context_recall": _context_recall,
+    "context_relevance": _context_relevance,
+    "hit_rate": _hit_rate,
+    "map": _average_precision,
+    "mrr": _reciprocal_rank,
+    "ndcg": _ndcg,
+    "precision": _precision,
+    "recall": _recall,
+    "tokens": _tokens,
+}
+
+METRICS = tuple(_MEASURES)
+"""The names of the metrics. With ``"@5"`` the first five results count, with ``"@500tokens"`` the
+first results that have at most 500 tokens together."""
+
+JUDGED_METRICS = (
+    *("judged_context_recall", "judged_context_relevance"),
+    *("groundedness", "answer_relevance"),
+)
+"""The names of the metrics of a ``Judge``. The last two require a query engine."""
+
+
+def get_metric(name: MetricLike) -> Metric:
+    """Return the metric of a name such as ``"recall@5"`` or ``"recall@1000tokens"``.
+
+    Raises:
+        ValueError: If the name is unknown or the number below 1.
+        TypeError: If the argument is neither a name nor a metric.
+
+    Example:
+        >>> get_metric("ndcg@10").k
+        10
+    """
+    if isinstance(name, Metric):
+        return name
+    if not isinstance(name, str):
+        raise TypeError(f"a metric must be a name like 'recall@5' or a Metric, got {name!r:.80}")
+    base, k = split_name(name.removesuffix("tokens") if "@" in name else name)
+    if base in JUDGED_METRICS:
+        raise ValueError(f"{name!r} needs a judge: Judge(llm).metric({name!r})")
+    if base not in _MEASURES:
+        raise ValueError(f"a metric must be {nearest_names(base, METRICS)}, got {base!r}")
+    max_tokens = None
+    if "@" in name and name.endswith("tokens"):
+        k, max_tokens = None, k
+    measure = _MEASURES[base]
+    is_cost = base == "tokens"
+    return Metric(
+        name,
+        lambda case: measure(case, k),
+        k,
+        higher_is_better=not is_cost,
+        bounded=not is_cost,
+        max_tokens=max_tokens,
+    )
+
+
+def split_name(name: str) -> tuple[str, int | None]:
+    """Split the name of a metric: ``"mrr@5"`` is "mrr" and 5.
+
+    Raises:
+        ValueError: If the number is below 1.
+    """
+    base, at, number = name.partition("@")
+    if at and not (number.isascii() and number.isdigit() and int(number)):
+        raise ValueError(f"{name!r} must have a number of results, as in '{base}@5'")
+    return base, int(number) if at else None
 
 
 def says_unknown(answer: str) -> bool:
-    """Return whether an answer says that it is unknown, or is none.
-
-    What a query engine says instead of an answer is none, see ``Answer.answered``.
-    """
+    """Return whether an answer is empty or says that the answer is unknown."""
     return not answer or is_unknown(answer)
 
 
-NO_ANSWER = "the set-up gave no answer"
-"""What is the evidence where there is no answer to show."""
+def answer_of(case: RetrievalCase) -> str:
+    """Return the answer of a query engine.
+
+    Raises:
+        NotJudgedError: If there is none.
+    """
+    if case.answer is None:
+        raise NotJudgedError("the system gives no answers; give a query engine")
+    return case.answer.strip()
 
 
-def within(case: RetrievalCase, max_tokens: int) -> RetrievalCase:
-    """Return a case with the first results that have so many tokens together at most."""
+def _within(case: RetrievalCase, max_tokens: int) -> RetrievalCase:
+    """Return a case with the first results that have at most ``max_tokens`` tokens together."""
     count = total = 0
     for item in case.items:
         total += item.tokens
@@ -252,154 +302,11 @@ def within(case: RetrievalCase, max_tokens: int) -> RetrievalCase:
     return replace(case, items=case.items[:count])
 
 
-def tokens(case: RetrievalCase, k: int | None) -> Judgement:
-    """Tokens of the first ``k`` results, by ``count_tokens``: what they cost in a prompt."""
-    if not (case.question.gold or case.question.answers):
-        raise NotJudgedError("the question has no gold")
-    case.check_sources()
-    total = sum(item.tokens for item in case.items[:k])
-    return Judgement(total, evidence=f"{total} tokens")
+def _share(part: int, total: int, unit: str) -> Judgement:
+    return Judgement(part / total if total else 0.0, evidence=f"{part} of {total} {unit}")
 
 
-def model_cost(case: RetrievalCase, k: int | None, unit: Literal["calls", "tokens"]) -> Judgement:
-    """Calls of language models for a question, or the tokens of their prompts and answers."""
-    if not (case.question.gold or case.question.answers):
-        raise NotJudgedError("the question has no gold")
-    return Judgement(case.model_calls if unit == "calls" else case.model_tokens)
-
-
-def tokens_to_first_hit(case: RetrievalCase, k: int | None) -> Judgement:
-    """Tokens that are read until the first gold, by ``count_tokens``: less is better.
-
-    Over all questions: all tokens that are read, divided by the questions with a hit. Of a question
-    without one all results are read for nothing (as the expected running time of Hansen et al.,
-    2009, counts runs that fail). Of a question without gold the first answer is the hit.
-    """
-    ranks_of_gold = case.first_ranks() if case.question.gold else [case.first_answer[0]]
-    ranks = [rank for rank in ranks_of_gold if rank is not None and rank <= (k or rank)]
-    read = sum(item.tokens for item in case.items[: min(ranks) if ranks else k])
-    return Judgement(read, float(bool(ranks)), evidence=f"{read} tokens, {len(ranks)} gold")
-
-
-def tokens_per_gold(case: RetrievalCase, k: int | None) -> Judgement:
-    """Tokens of the first ``k`` results for each gold among them, by ``count_tokens``.
-
-    Over all questions: all tokens divided by all gold that was retrieved, so that a question
-    without a hit costs what it costs.
-    """
-    right = sum(rank is not None for rank in case.first_ranks(k))
-    tokens = sum(item.tokens for item in case.items[:k])
-    return Judgement(tokens, right, evidence=f"{tokens} tokens, {right} gold")
-
-
-def token_recall(case: RetrievalCase, k: int | None) -> Judgement:
-    """Share of the tokens of gold spans that the results cover (Smith and Troynikov, 2024)."""
-    spans = _spans(case)
-    covered = sum(covered_tokens(span, case.items[:k]) for span in spans)
-    total = sum(count_tokens(span.text) for span in spans)
-    return _share(covered, total)
-
-
-def token_precision(case: RetrievalCase, k: int | None) -> Judgement:
-    """Share of the tokens of results that are in gold spans (Smith and Troynikov, 2024)."""
-    spans = _spans(case)
-    covered = sum(covered_tokens(span, case.items[:k]) for span in spans)
-    total = sum(item.tokens for item in case.items[:k])
-    return _share(min(covered, total), total)
-
-
-_LESS = {"higher_is_better": False, "bounded": False}
-
-_MEASURES: dict[str, tuple[Callable[[RetrievalCase, int | None], Judgement], dict[str, Any]]] = {
-    "abstention": (abstention, {}),
-    "all_gold": (all_gold, {}),
-    "answer_in_context": (answer_in_context, {}),
-    "context_recall": (context_recall, {}),
-    "context_recall_binary": (partial(context_recall, binary=True), {}),
-    "context_relevance": (context_relevance, {}),
-    "context_relevance_of_reference": (partial(context_relevance, of="reference"), {}),
-    "hit_rate": (hit_rate, {}),
-    "map": (average_precision, {}),
-    "model_calls": (partial(model_cost, unit="calls"), _LESS),
-    "model_tokens": (partial(model_cost, unit="tokens"), _LESS),
-    "mrr": (reciprocal_rank, {}),
-    "ndcg": (ndcg, {}),
-    "precision": (precision, {}),
-    "recall": (recall, {}),
-    "token_precision": (token_precision, {}),
-    "token_recall": (token_recall, {}),
-    "tokens": (tokens, _LESS),
-    "tokens_per_gold": (tokens_per_gold, _LESS),
-    "tokens_to_first_hit": (tokens_to_first_hit, _LESS),
-}
-
-JUDGED_METRICS = (
-    *("judged_context_recall", "judged_context_relevance"),
-    *("groundedness", "answer_relevance"),
-)
-"""The names of the metrics of a ``Judge``. The last two are of answers of query engines."""
-
-METRICS = tuple(_MEASURES)
-"""The names of all metrics. ``"@5"`` behind one lets the first five results count,
-``"@500tokens"`` the first that have 500 tokens together."""
-
-
-def get_metric(name: MetricLike, *, threshold: float = 0.5) -> Metric:
-    """Return a metric by its name, ``"recall@5"``. A ``Metric`` as it is.
-
-    Args:
-        name: One of ``METRICS``, with ``@`` and how many results count, or how many tokens they
-            have together (``"recall@1000tokens"``), or without for all.
-        threshold: The least similarity of a passage, exclusive, for ``context_recall``.
-
-    Raises:
-        ValueError: If there is none of this name, or the number is below 1.
-        TypeError: If it is neither a name nor a metric.
-
-    Example:
-        >>> get_metric("ndcg@10").k
-        10
-    """
-    if isinstance(name, Metric):
-        return name
-    if not isinstance(name, str):
-        raise TypeError(f"a metric is a name like 'recall@5' or a Metric, not {name!r:.80}")
-    base = name.partition("@")[0]
-    if base in JUDGED_METRICS:
-        raise ValueError(
-            f"{base!r} is a metric by a judge: give Judge(llm).metric({name!r}) in its place"
-        )
-    if base not in _MEASURES:
-        raise ValueError(f"there is no metric {base!r}; there are {nearest_names(base, METRICS)}")
-    limit = name.removesuffix("tokens") if "@" in name else name
-    base, k = split_name(limit)
-    measure, options = _MEASURES[base]
-    if limit != name:
-        options, k = {**options, "max_tokens": k}, None
-    keywords: dict[str, Any] = {"k": k}
-    if base.startswith("context_recall"):
-        keywords["threshold"] = check_threshold(threshold)
-    return Metric(name, partial(measure, **keywords), k, **options)
-
-
-def split_name(name: str, *, counts_results: bool = True) -> tuple[str, int | None]:
-    """Return what a metric measures and how many results count: ``"mrr@5"`` is "mrr" and 5.
-
-    Raises:
-        ValueError: If the number is below 1, or the metric does not count results.
-    """
-    base, at, index = name.partition("@")
-    if at and not (counts_results and index.isascii() and index.isdigit() and int(index)):
-        ways = f"write one, as in '{base}@5'" if counts_results else f"it is {base!r} without"
-        raise ValueError(f"{name!r} lets no number of results count; {ways}")
-    return base, int(index) if at else None
-
-
-def _share(part: int, total: int) -> Judgement:
-    return Judgement(part / total if total else 0.0, evidence=f"{part} of {total} tokens")
-
-
-def _by_ranks(value: float, ranks: tuple[int | None, ...]) -> Judgement:
+def _by_ranks(value: float, ranks: Sequence[int | None]) -> Judgement:
     positions = ", ".join("-" if rank is None else str(rank) for rank in ranks)
     return Judgement(value, evidence=f"gold at {positions}")
 
@@ -412,15 +319,6 @@ def _passages(case: RetrievalCase) -> list[str]:
     if not texts or len(texts) < len(gold):
         raise NotJudgedError("the question has gold without text" if gold else "it has no gold")
     return texts
-
-
-def _spans(case: RetrievalCase) -> list[GoldSpan]:
-    case.check_sources()
-    gold = case.question.gold
-    spans = [entry for entry in gold if isinstance(entry, GoldSpan)]
-    if not spans or len(spans) < len(gold):
-        raise NotJudgedError("the question has gold that is no span" if gold else "it has no gold")
-    return spans
 
 
 def _sentences(texts: Iterable[str]) -> set[str]:

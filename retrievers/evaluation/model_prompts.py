@@ -1,4 +1,4 @@
-"""The prompts of judges in Chinese and English, and the forms of the answers."""
+"""The prompts of judges in Chinese and English, and the JSON forms of answers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _prompt(
     zh_closing: str = "",
     en_closing: str = "",
 ) -> Prompt:
-    """Return a prompt: what to do, then the material in tags, then the form of the answer."""
+    """Return a prompt: the task, the material in tags, and the form of the answer."""
     material = "\n\n".join(f"<{tag}>\n{text}\n</{tag}>" for tag, text in quoted.items())
     texts = [
         f"{task}\n{line}\n\n{material}" + (f"\n\n{stop}" if stop else "")

@@ -1,4 +1,4 @@
-"""Search for all questions of a data set with several retrievers, and judge what they return."""
+"""Search the questions of a data set with several systems, and judge the results."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from ...nodegraph.graph import NodeGraph
 from ..foreign.coercion import as_retriever
 from ..foreign.foreign_retriever import ForeignRetriever
 from ..protocols import RetrieverLike, RetrieverProtocol
-from ..tracing import ASKS, Span
 from .dataset import Dataset, Question
 from .gold_places import DocumentTexts, LocatedGold, locate_gold
 from .hidden_failures import hidden_failure
-from .judges import model_tokens, run_all
+from .judging import model_tokens, recorded_model_calls, run_all
 from .matching import Matching, RetrievedItem
 from .metrics import Metric, MetricLike, get_metric
 from .records import Record, RecordFile
@@ -28,21 +27,18 @@ from .report import Evaluation
 _logger = logging.getLogger("nodekin")
 
 RANKING_METRICS = ("recall@1", "recall@5", "mrr@5", "ndcg@5")
-"""What is measured of questions with gold unless told otherwise."""
+"""The default metrics of questions with gold."""
 
 ANSWER_METRICS = ("answer_in_context@1", "answer_in_context@5")
-"""What is measured of questions with answers."""
+"""The default metrics of questions with answers."""
 
+_RESULT_TOKENS = 20  # the assumed size of a result for metrics with a token budget
 
-MIN_RESULT_TOKENS = 20
-"""For a metric within a number of tokens as many results are requested as if each had so many."""
-
-MAX_RESULTS = 200
-"""How many results are requested for a metric within a number of tokens at most."""
+_MAX_RESULTS = 200  # for metrics with a token budget
 
 
 def default_metrics(dataset: Dataset) -> tuple[str, ...]:
-    """Return what is measured unless told otherwise: what the questions have something for.
+    """Return the default metrics: those of gold, of answers, or of both.
 
     Example:
         >>> default_metrics(Dataset([Question("1", "Which tea?", answers=("green",))]))
@@ -63,40 +59,38 @@ def evaluate(
     documents: NodeGraph | Sequence[Document] | None = None,
     path: str | Path | None = None,
     descriptions: Mapping[str, str] | None = None,
-    max_workers: int = 1,
+    num_workers: int = 1,
     progress: bool | None = None,
 ) -> Evaluation:
-    """Search for every question with every retriever, and measure what comes back.
+    """Search each question with each retriever, and measure the results.
 
-    Of a query engine its sources are judged. One that raises on a question is reported, the
-    question is not judged for it, and all else goes on. If documents failed in a group that a
-    retriever searches (an unreachable model, a raising transform), the retriever gets no figure.
+    The sources of query engines are judged. If a retriever raises on a question, the question is
+    reported and not judged. If documents failed in a group that a retriever searches (an
+    unreachable model, a raising transform), the retriever has no figure.
 
     Args:
-        retrievers: By name: what ``as_retriever`` takes, so also those of LangChain and
-            LlamaIndex as they are. The first is what the others are compared with.
+        retrievers: Retrievers by name, also those of LangChain and LlamaIndex, see
+            ``as_retriever``. The others are compared with the first.
         dataset: The questions.
-        metrics: Names like ``"recall@5"``, see ``METRICS``, or objects. None for what the
-            questions have gold or answers for, see ``default_metrics``.
-        top_k: How many results to request. None for the highest number in a metric's name, 10
-            where none has one. For ``"recall@1000tokens"`` one for each 20 tokens, 200 at most.
-        matching: When a result is gold. None for ``Matching()``.
-        documents: What is searched, to find gold in it, also where it was moved or edited a
-            little, and results of other frameworks. Gold that is in no document is listed and not
-            counted. None for the data set's own, if it has any.
-        path: A file of JSON lines to which results are written as they come. With the same file
-            an evaluation that was interrupted goes on where it was. Other metrics cost nothing.
-        descriptions: What a set-up is, by name, where its ``repr`` does not show it. A set-up that
-            has changed since the file was written is known by it.
-        max_workers: How many questions are searched, and judged by a model, at once. Threads help
-            where a model or a server is waited for, and then make the seconds of a question longer.
-        progress: True draws a bar in any case, False never, None where a person can see it.
+        metrics: Metrics, or names such as ``"recall@5"``, see ``METRICS``. Defaults to
+            ``default_metrics``.
+        top_k: Number of requested results. Defaults to the largest number in a metric's name, else
+            10. For ``"recall@1000tokens"`` one per 20 tokens, 200 at most.
+        matching: Decides whether a result is gold. Defaults to ``Matching()``.
+        documents: The documents, to find moved and edited gold, and results of other frameworks.
+            Gold that is in no document is listed and not counted. Defaults to the data set's own.
+        path: A file of JSON lines for the results. An interrupted evaluation resumes from the
+            file, and other metrics need no search.
+        descriptions: Descriptions of systems by name, if their ``repr`` is not sufficient. A file
+            with results of another description is rejected.
+        num_workers: Number of concurrent questions, in threads. Useful if systems wait for models
+            or servers. Increases the seconds of a question.
+        progress: Whether to show a bar. None: only in a terminal.
 
     Raises:
-        TypeError: If one is no retriever.
-        ValueError: If there is none, a metric is unknown, ``top_k`` is less than a metric's
-            number, or the file is of other set-ups.
-        KeyboardInterrupt: When interrupted. What was searched is in the file.
+        TypeError: If a retriever is not supported.
+        ValueError: If there are no retrievers, a metric is unknown, ``top_k`` is less than the
+            number of a metric, or the file is of other systems.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -111,88 +105,65 @@ def evaluate(
     """
     if not isinstance(retrievers, Mapping) or not retrievers:
         raise ValueError(
-            f"give retrievers by name, as {{'words': retriever}}, not {retrievers!r:.80}"
+            f"retrievers must be a mapping, as {{'words': retriever}}, got {retrievers!r:.80}"
         )
-    measures = _measures(default_metrics(dataset) if metrics is None else metrics)
+    names = default_metrics(dataset) if metrics is None else metrics
+    measures = [get_metric(metric) for metric in names]
+    if not measures or len({measure.name for measure in measures}) < len(measures):
+        raise ValueError(f"metrics must be different, at least one, got {names!r}")
     count = result_count(measures, top_k)
-    check_integer(max_workers, "max_workers", 1)
+    check_integer(num_workers, "num_workers", 1)
     matching = matching or Matching()
     sources = {name: as_retriever(item, repr(name)) for name, item in retrievers.items()}
-    texts = DocumentTexts(
-        dataset.documents if documents is None else documents, matching.document_key
-    )
-    described = _described(sources, descriptions or {}, matching)
+    documents = dataset.documents if documents is None else documents
+    texts = DocumentTexts(documents, matching.document_key)
     gold = _located(dataset, texts, matching)
     missing = Counter(item.question_id for item in gold.missing)
+    described = {
+        name: (descriptions or {}).get(name) or repr(getattr(source, "source", source))
+        for name, source in sources.items()
+    }
+    if key := matching.document_key:
+        described = {name: f"{text}, documents by {key}" for name, text in described.items()}
     file = RecordFile(path, described, texts.hashes, missing)
-    dataset = gold.dataset
+    questions = gold.dataset.questions
     work = [
-        partial(search, sources[name], name, question, count, matching, texts)
-        for name in sources
-        for question in dataset.questions
-        if not file.done(name, question, count)
+        partial(search, source, name, question, count, matching, texts)
+        for name, source in sources.items()
+        for question in questions
+        if not file.is_done(name, question, count)
     ]
-    run_all(work, "evaluate", max_workers, progress, file.add)
-    records = {name: file.of(name, dataset.questions, count) for name in sources}
-    evaluation = Evaluation(
-        *(dataset, measures, records, matching, gold.missing),
-        moved_gold=gold.moved,
-        texts=texts,
-        described=file.setups,
+    run_all(work, "evaluate", num_workers, progress, file.add)
+    records = {name: file.of(name, questions, count) for name in sources}
+    return Evaluation(
+        *(gold, measures, records, matching, texts, file.setups),
+        num_workers=num_workers,
+        progress=progress,
     )
-    if any(measure.asks_model for measure in measures):
-        evaluation.judge(max_workers, progress)
-    return evaluation
-
-
-def _measures(metrics: Sequence[MetricLike]) -> list[Metric]:
-    measures = [get_metric(metric) for metric in metrics]
-    if not measures:
-        raise ValueError("there are no metrics; name one at least, like 'recall@5'")
-    names = [measure.name for measure in measures]
-    if len(set(names)) < len(names):
-        raise ValueError(f"metrics have names of their own, not {', '.join(names)}")
-    return measures
 
 
 def result_count(measures: Sequence[Metric], top_k: int | None = None) -> int:
-    """Return how many results to request."""
+    """Return the number of results to request."""
     counts = [measure.k for measure in measures if measure.k is not None]
     budgets = [measure.max_tokens for measure in measures if measure.max_tokens is not None]
-    counts += [min(MAX_RESULTS, max(10, budget // MIN_RESULT_TOKENS)) for budget in budgets]
+    counts += [min(_MAX_RESULTS, max(10, budget // _RESULT_TOKENS)) for budget in budgets]
     needed = max(counts, default=None)
     if top_k is None:
         return needed or 10
     if check_integer(top_k, "top_k", 1) < (needed or 0):
-        raise ValueError(
-            f"top_k={top_k} is less than the {needed} results that a metric counts; leave it out"
-        )
+        raise ValueError(f"top_k must be at least {needed}, the number of a metric, got {top_k}")
     return top_k
 
 
-def _described(
-    sources: Mapping[str, RetrieverProtocol], descriptions: Mapping[str, str], matching: Matching
-) -> dict[str, str]:
-    """Return what decides the results of each set-up, as a text."""
-    kind = f", documents by {matching.document_key}" if matching.document_key else ""
-    described = {}
-    for name, retriever in sources.items():
-        source = retriever.source if isinstance(retriever, ForeignRetriever) else retriever
-        described[name] = f"{descriptions.get(name) or repr(source)}{kind}"
-    return described
-
-
 def _located(dataset: Dataset, texts: DocumentTexts, matching: Matching) -> LocatedGold:
-    """Return the questions with gold as it is in the documents, and log what is missing."""
+    """Return the questions with the gold of the current documents. Log missing gold."""
     if not texts.documents:
-        return LocatedGold(dataset, (), ())
+        return LocatedGold(dataset)
     gold = locate_gold(dataset, texts, as_spans=matching.passages == "place")
-    if missing := gold.missing:
-        is_single = len(missing) == 1
+    if gold.missing:
         _logger.warning(
-            "%s of %s %s in no document and can't be retrieved; see missing_gold; the first: %s",
-            "1 gold item" if is_single else f"{len(missing)} gold items",
-            *(dataset.name, "is" if is_single else "are", missing[0]),
+            "gold of %s that is in no document and does not count: %d; the first: %s",
+            *(dataset.name, len(gold.missing), gold.missing[0]),
         )
     return gold
 
@@ -203,43 +174,28 @@ def search(
     question: Question,
     top_k: int,
     matching: Matching,
-    texts: DocumentTexts | None = None,
+    texts: DocumentTexts,
 ) -> Record:
-    """Return what a retriever returns for a question, or what it raises, as a record.
-
-    With the texts of documents results of other frameworks are found in these.
-    """
+    """Return the results of a retriever for a question, or its error, as a record."""
     answer: str | None = None
     items: tuple[RetrievedItem, ...] = ()
     error = ""
-    model_spans: list[Span] = []
-    token = ASKS.set(model_spans)
-    start = time.perf_counter()
-    try:
-        if isinstance(retriever, ForeignRetriever):
-            answer, results = retriever.retrieve_sources(question.text, top_k)
-        else:
-            results = retriever.retrieve(question.text, top_k=top_k)
-        seconds = time.perf_counter() - start
-        items = tuple([RetrievedItem.of(r, matching.document_key) for r in results[:top_k]])
-        if texts is not None and texts.documents:
-            items = tuple(map(texts.place, items))
-        error = hidden_failure(retriever, results)
-    except Exception as raised:
-        seconds = time.perf_counter() - start
-        error = f"{type(raised).__name__}: {raised}"
-    finally:
-        ASKS.reset(token)
-    tokens = model_tokens(model_spans) if model_spans else 0
+    with recorded_model_calls() as calls:
+        start = time.perf_counter()
+        try:
+            if isinstance(retriever, ForeignRetriever):
+                answer, results = retriever.retrieve_sources(question.text, top_k)
+            else:
+                results = retriever.retrieve(question.text, top_k=top_k)
+            seconds = time.perf_counter() - start
+            items = tuple([RetrievedItem.of(r, matching.document_key) for r in results[:top_k]])
+            if texts.documents:
+                items = tuple(map(texts.place, items))
+            error = hidden_failure(retriever, results)
+        except Exception as raised:
+            seconds = time.perf_counter() - start
+            error = f"{type(raised).__name__}: {raised}"
     return Record(
-        name,
-        question.id,
-        question.text,
-        top_k,
-        items,
-        answer,
-        seconds,
-        len(model_spans),
-        error,
-        tokens,
+        *(name, question.id, question.text, top_k, items, answer, seconds, len(calls), error),
+        model_tokens=model_tokens(calls),
     )

@@ -1,4 +1,4 @@
-"""What a data set refuses, and gold that can't be retrieved."""
+"""Invalid data sets, and missing gold."""
 
 import pytest
 
@@ -14,7 +14,7 @@ from nodekin.retrievers.evaluation import (
 )
 
 
-def test_gold_that_is_in_no_document_is_listed_with_the_nearest():
+def test_missing_gold_has_nearest_text():
     tea = Document("Green tea is not fermented.\n\nBlack  tea\nis.", id="tea-1")
     gold = (
         GoldPassage("Black tea is."),
@@ -33,12 +33,12 @@ def test_gold_that_is_in_no_document_is_listed_with_the_nearest():
     assert str(missing[1]) == "1: 'tea-2' is in no document; nearest: 'tea-1'"
 
 
-def test_a_data_set_refuses_what_cant_be_measured():
+def test_invalid_dataset_raises():
     with pytest.raises(ValueError, match="questions has no questions"):
         Dataset([])
-    with pytest.raises(ValueError, match="has a question id more than once: 'a'"):
+    with pytest.raises(ValueError, match="must be unique, got 'a'"):
         Dataset([Question("a", "?"), Question("a", "!")])
-    with pytest.raises(ValueError, match="a grade that is not above 0"):
+    with pytest.raises(ValueError, match="grades must be above 0"):
         Dataset([Question("a", "?", (GoldDocument("d", float("nan")),))])
-    with pytest.raises(ValueError, match="not 5 to 5 in document 'd'"):
+    with pytest.raises(ValueError, match="got 5 to 5 in document 'd'"):
         GoldSpan("d", 5, 5)

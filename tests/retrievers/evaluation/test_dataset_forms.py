@@ -6,7 +6,7 @@ from nodekin.retrievers.evaluation import GoldDocument, GoldPassage
 from nodekin.retrievers.evaluation.dataset_forms import load_dataset
 
 
-def test_the_form_is_known_by_the_name_and_the_content(tmp_path):
+def test_load_dataset_selects_form_by_name(tmp_path):
     rows = [{"id": "1", "question": "Tea?", "document_ids": ["green"]}]
     jsonl = tmp_path / "q.jsonl"
     jsonl.write_text("\n".join(map(json.dumps, rows)))
@@ -31,27 +31,27 @@ def test_the_form_is_known_by_the_name_and_the_content(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "fields", "error"),
     [
-        ("q.txt", "Tea?", None, "not a known form of questions"),
-        ("q.json", "[1]", None, "not a known form of questions"),
-        ("q.json", "{", None, "is no JSON"),
-        ("q.json", "{}", {"question": "Frage"}, "leave fields out"),
+        ("q.txt", "Tea?", None, "questions must be a BEIR folder"),
+        ("q.json", "[1]", None, "must have the form of SQuAD"),
+        ("q.json", "{", None, "must have the form of SQuAD"),
+        ("q.json", "{}", {"question": "Frage"}, "only .jsonl and .csv files"),
         ("q.jsonl", "", None, "q.jsonl has no questions"),
-        ("q.csv", "", None, "has no column 'question'"),
+        ("q.csv", "", None, "has no 'question'"),
         (
             "q.jsonl",
             '{"id": 1, "question": "a"}\n{"id": 1, "question": "b"}',
             None,
-            "more than once",
+            "must be unique",
         ),
     ],
 )
-def test_what_is_no_set_of_questions_says_why(tmp_path, name, text, fields, error):
+def test_load_dataset_with_invalid_file_raises(tmp_path, name, text, fields, error):
     path = tmp_path / name
     path.write_text(text)
     with pytest.raises(ValueError, match=error):
         load_dataset(path, fields)
 
 
-def test_a_file_that_is_not_there(tmp_path):
+def test_load_dataset_with_missing_file_raises(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"questions\.jsonl"):
         load_dataset(tmp_path / "questions.jsonl")

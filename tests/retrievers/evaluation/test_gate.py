@@ -1,4 +1,4 @@
-"""The gate: it catches what is lost, lets chance pass, and says what it can't tell."""
+"""The gate catches losses, passes chance, and says what it can't tell."""
 
 from random import Random
 
@@ -18,7 +18,7 @@ from nodekin.retrievers.evaluation import (
     evaluate,
 )
 from nodekin.retrievers.evaluation.gate import MetricCheck
-from nodekin.retrievers.evaluation.intervals import Difference, drawn_sums, make_difference
+from nodekin.retrievers.evaluation.intervals import Difference, make_difference
 from nodekin.retrievers.evaluation.metrics import get_metric
 
 TEXTS = [f"Tea number {n} is from the hill of {'abcdefghij'[n % 10] * 3}{n}." for n in range(60)]
@@ -31,7 +31,7 @@ def dataset(count=60):
 
 
 def found(missing=(), failing=(), count=60):
-    """Return a retriever that finds the document of each question but of some."""
+    """Return a retriever that finds the document of each question except some."""
 
     class Known:
         def retrieve(self, query, *, top_k=None, filters=None):
@@ -53,7 +53,7 @@ def found(missing=(), failing=(), count=60):
 
 @pytest.fixture
 def baseline(tmp_path):
-    """Save what finds all but three, and return a function that compares another with it."""
+    """Save a baseline with three misses. Return a function that compares a retriever with it."""
     path = tmp_path / "baseline.jsonl"
     evaluate({"search": found({50, 51, 52})}, dataset(), ["recall@1"]).save(path)
 
@@ -78,14 +78,14 @@ def baseline(tmp_path):
         (found(), True, "no loss above 0.02"),
     ],
 )
-def test_a_gate_fails_where_a_loss_is_certain(baseline, retriever, passed, sentence):
+def test_gate_fails_for_certain_loss(baseline, retriever, passed, sentence):
     gate = baseline(retriever)
     assert gate.passed is passed
     assert sentence in str(gate)
     assert str(gate).endswith("the gate passed" if passed else "the gate failed")
 
 
-def test_what_was_lost_and_won_is_listed(baseline):
+def test_gate_lists_lost_and_won_questions(baseline):
     gate = baseline(found({1, 2, 50}))
     (check,) = gate.checks
     assert [change.question_id for change in check.lost] == ["1", "2"]
@@ -118,7 +118,7 @@ def check_of(lost, won, count, limit):
         (9, 0, "on 40 questions: worse by more than the 0.02 allowed"),
     ],
 )
-def test_what_questions_can_not_tell_as_many_as_it_says_would(lost, won, sentence):
+def test_questions_needed_would_tell(lost, won, sentence):
     check = check_of(lost, won, 40, 0.02)
     assert sentence in str(check)
     if check.questions_needed:
@@ -126,30 +126,14 @@ def test_what_questions_can_not_tell_as_many_as_it_says_would(lost, won, sentenc
         assert check_of(times * lost, times * won, times * 40, 0.02).verdict == "lost"
 
 
-def test_budgets_and_costs_are_in_table_page_gate_and_summary(tmp_path):
-    metrics = [*(f"recall@{n}tokens" for n in (500, 1000, 2000, 4000)), "tokens_to_first_hit"]
-    metrics.append("model_calls")
-    with NodeGraph(progress=False) as graph:
-        graph.add(dataset().documents)
-        evaluation = evaluate({"search": Retriever(graph, "ROOT")}, dataset(), metrics)
-        evaluation.save(tmp_path / "b.jsonl")
-        limits = dict.fromkeys(metrics[:4], 0.02) | {"tokens_to_first_hit": 5, "model_calls": 0}
-        gate = compare_with_baseline(evaluation, tmp_path / "b.jsonl", limits)
-    assert gate.passed
-    assert [check.metric.name for check in gate.checks] == metrics
-    for text in (evaluation.table(), str(gate), gate.to_markdown()):
-        assert all(name in text for name in metrics)
-    assert "tokens of results" in gate.to_markdown()
-
-
-def test_a_retriever_that_raises_fails_the_gate_unless_it_may(baseline):
+def test_failing_retriever_fails_gate_above_max_failures(baseline):
     gate = baseline(found({50, 51, 52}, failing={3}))
     assert not gate.passed
     assert "search failed on 1 question, 0 allowed" in str(gate)
     assert baseline(found({50, 51, 52}, failing={3}), max_failures=1).passed
 
 
-def test_what_differs_beside_the_results_is_said(baseline):
+def test_gate_notes_other_differences(baseline):
     questions = [
         *dataset(9).questions,
         Question("8b", "Which tea is number 8?"),
@@ -162,27 +146,24 @@ def test_what_differs_beside_the_results_is_said(baseline):
     ]
     gate = baseline(found({1}), data=Dataset(questions, documents))
     assert gate.checks[0].difference.questions == 9
-    assert "1 question is not in the baseline, and not compared: '8b'" in gate.notes
-    assert "1 question has another text in the baseline, and not compared: '9'" in gate.notes
-    assert any(note.startswith("50 questions are only in the baseline") for note in gate.notes)
+    assert "1 question not in the baseline, and not compared" in gate.notes
+    assert gate.lost_questions == [str(n) for n in range(9, 60)]
     changes = "1 changed ('d0'), 1 new ('m'), 1 removed ('d59')"
     assert f"documents since the baseline: {changes}" in gate.notes
-    assert "search is not what it was: Known([50, 51, 52]) in the baseline, now Known([1])" in (
-        gate.notes
-    )
+    assert "search has changed: Known([50, 51, 52]) in the baseline, now Known([1])" in gate.notes
 
 
-def test_without_a_limit_nothing_fails_and_it_says_so(baseline):
+def test_gate_without_limit_passes(baseline):
     gate = baseline(found(set(range(60))), limit=None)
     assert gate.passed
     assert str(gate).endswith("sets one")
     assert [check.metric.name for check in gate.checks] == ["recall@1", "mrr@1"]
 
 
-def test_what_can_not_be_compared_is_refused(baseline, tmp_path):
-    with pytest.raises(ValueError, match="has none of the 1 questions, but '0': 'Which tea is"):
+def test_incomparable_baseline_raises(baseline, tmp_path):
+    with pytest.raises(ValueError, match="has none of the 1 questions; save a new baseline"):
         baseline(found(), data=Dataset([Question("x", "Which tea is number 4?")]))
-    with pytest.raises(ValueError, match="from 0, not -1"):
+    with pytest.raises(ValueError, match="from 0, got -1"):
         baseline(found(), limit=-1)
     evaluation = evaluate({"other": found()}, dataset(), ["recall@5"])
     path = tmp_path / "baseline.jsonl"
@@ -191,7 +172,7 @@ def test_what_can_not_be_compared_is_refused(baseline, tmp_path):
     with pytest.raises(ValueError, match="'recall@1', which is not measured; there is 'recall@5'"):
         compare_with_baseline(evaluation, path, {"recall@1": 0.1})
     (tmp_path / "empty.jsonl").write_text("", encoding="utf-8")
-    with pytest.raises(ValueError, match="has no results of an evaluation; save a new baseline"):
+    with pytest.raises(ValueError, match="has no results of an evaluation"):
         compare_with_baseline(evaluation, tmp_path / "empty.jsonl")
     with pytest.raises(FileNotFoundError, match="there is no baseline"):
         compare_with_baseline(evaluation, tmp_path / "nothing.jsonl")
@@ -200,7 +181,7 @@ def test_what_can_not_be_compared_is_refused(baseline, tmp_path):
         compare_with_baseline(more, path)
 
 
-def test_no_question_with_gold_is_no_reason_to_pass(tmp_path):
+def test_gate_without_judged_questions_fails(tmp_path):
     data = Dataset([Question("1", "Which tea is number 1?")])
     evaluation = evaluate({"search": found()}, data, ["recall@1"])
     evaluation.save(tmp_path / "b.jsonl")
@@ -209,11 +190,11 @@ def test_no_question_with_gold_is_no_reason_to_pass(tmp_path):
     assert "no question is judged both now and in the baseline" in str(gate)
 
 
-def test_less_is_better_of_some_metrics(tmp_path):
+def test_gate_fails_for_higher_costs(tmp_path):
     with NodeGraph(progress=False) as graph:
         graph.add(dataset().documents)
         setups = {"search": Retriever(graph, "ROOT")}
-        metrics = ["tokens_per_gold@1", "tokens_per_gold@5"]
+        metrics = ["tokens@1", "tokens@5"]
         evaluation = evaluate(setups, dataset(), metrics)
         evaluation.save(tmp_path / "b.jsonl")
         gate = compare_with_baseline(evaluation, tmp_path / "b.jsonl", {metrics[0]: 0})
@@ -221,19 +202,19 @@ def test_less_is_better_of_some_metrics(tmp_path):
     rows = {"A": {}, "B": {}}
     for n in range(60):
         rows["A"][str(n)], rows["B"][str(n)] = Judgement(20.0 + n % 3), Judgement(30.0 + n % 5)
-    metric = get_metric("tokens_per_gold")
+    metric = get_metric("tokens")
     check = MetricCheck("B", metric, 5, make_difference(metric, "A", "B", rows), 0, 0, (), ())
     assert check.verdict == "lost"
 
 
-def test_a_summary_is_only_text(tmp_path):
+def test_to_markdown_escapes_questions(tmp_path):
     text = "Which <img src=x> | `tea` @someone is number 1?"
     data = Dataset([Question("1", text, (GoldDocument("d1"),))])
     evaluate({"a|b": found()}, data, ["recall@1"]).save(tmp_path / "b.jsonl")
     lost = evaluate({"a|b": found({1})}, data, ["recall@1"])
     summary = compare_with_baseline(lost, tmp_path / "b.jsonl", {"recall@1": 0}).to_markdown()
     assert summary.startswith("### Retrieval: the gate passed\n")
-    assert "| a\\|b | recall@1 | 1.0000 | 0.0000 | -1.000 (-1.000 to -1.000) | 0 | " in summary
+    assert "| a\\|b | 0.0000 (0.000 to 1.000) | 1 |" in summary
     assert "Which &lt;img src=x> \\| &#96;tea&#96; &#64;someone is number 1? (1.000 -> 0" in summary
 
 
@@ -252,7 +233,8 @@ def share_of_losses(change, limit=0.0, draws=1000, count=200):
     before = chance.choice(NDCG, (count, draws), p=SHARES)
     now = change(before, chance)
     gains = now - before
-    means = drawn_sums(gains, np.random.default_rng(0)) / count
+    resamples = np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), 2000)
+    means = resamples @ gains / count
     low, high = np.percentile(means, [2.5, 97.5], axis=0)
     lost = 0
     for n, value in enumerate(gains.mean(0)):
@@ -284,7 +266,7 @@ def worse(share, to):
 
 
 def noisy(change, share=0.04):
-    """Let as many questions win as lose, beside a change."""
+    """Let as many questions win as lose, besides a change."""
 
     def changed(before, chance):
         draw = chance.random(before.shape)
@@ -295,7 +277,7 @@ def noisy(change, share=0.04):
     return changed
 
 
-def test_a_loss_of_five_percent_is_caught_and_chance_passes():
+def test_gate_catches_five_percent_and_passes_chance():
     """200 questions, 1,000 draws: a loss of .05 nDCG, and none."""
     missed = share_of_losses(worse(0.05, 0.0))  # five of a hundred questions lose their passage
     moved = share_of_losses(worse(0.05 / (1 - NDCG[1]), NDCG[1]))  # it comes second
@@ -305,7 +287,7 @@ def test_a_loss_of_five_percent_is_caught_and_chance_passes():
 
 
 def passages(count=12, gone=()):
-    """Return questions whose gold is the text of a document each, one of them in none."""
+    """Return questions with the text of a document as gold, and one with missing gold."""
     draw = Random(1)
     texts = [" ".join("".join(draw.choices("aeiklmnorst", k=7)) for _ in range(9)) for _ in TEXTS]
     questions = [
@@ -317,36 +299,26 @@ def passages(count=12, gone=()):
     return Dataset(questions, documents)
 
 
-def test_gold_that_is_gone_since_the_baseline_fails_the_gate(tmp_path):
+def test_gate_fails_if_gold_is_gone(tmp_path):
     path, gone = tmp_path / "b.jsonl", range(10)
     evaluate({"search": found()}, passages(), ["recall@1"], path=path)
     after = evaluate({"search": found()}, passages(gone=gone), ["recall@1"])
-    for _ in ("--results wrote it", "--save-baseline wrote it"):
+    for _ in ("written by --results", "written by --save-baseline"):
         gate = compare_with_baseline(after, path, {"recall@1": 0.05})
         assert not gate.passed
-        assert gate.lost_gold == [str(n) for n in gone]  # not the milk, which never had any
-        sentence = "10 questions lost their gold and are not compared by it"
+        assert gate.lost_gold == [str(n) for n in gone]  # "milk" never had gold
+        sentence = "10 questions have no gold in any document any more: '0', '1'"
         assert sentence in str(gate)
         assert sentence in gate.to_markdown()
-        assert "--max-missing 10" in str(gate)
         assert "2 questions can't tell whether the loss is above 0.05; about 5 would" in str(gate)
-        assert compare_with_baseline(after, path, {"recall@1": 0.05}, max_missing=10).passed
         evaluate({"search": found()}, passages(), ["recall@1"]).save(path)
 
 
-def test_a_baseline_with_other_questions_or_set_ups_does_not_pass_silently(tmp_path):
+def test_gate_fails_if_questions_are_gone(tmp_path):
     path = tmp_path / "b.jsonl"
-    setups = {"search": found(), "other": found()}
-    evaluate(setups, passages(), ["recall@1"]).save(path)
+    evaluate({"search": found(), "other": found()}, passages(), ["recall@1"]).save(path)
     one = evaluate({"search": found()}, passages(1), ["recall@1"])
     gate = compare_with_baseline(one, path, {"recall@1": 0.05})
     assert (gate.passed, len(gate.lost_questions)) == (False, 11)
-    assert "11 questions of the baseline can't be compared as before, 0 allowed" in str(gate)
+    assert "11 questions have been removed or changed since the baseline: '1', '2'" in str(gate)
     assert "other is only in the baseline, and not compared" in gate.notes
-    gate = compare_with_baseline(one, path, {"recall@1": 0.05}, max_missing=11)
-    assert (gate.passed, gate.checks[0].verdict) == (True, "can't tell")
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    path.write_text("".join(lines[:4]), encoding="utf-8")
-    complete = evaluate({"search": found()}, passages(), ["recall@1"])
-    with pytest.raises(ValueError, match="of 2 of the 13 questions that were saved of 'search'"):
-        compare_with_baseline(complete, path, {"recall@1": 0.05})

@@ -8,7 +8,7 @@ from nodekin.retrievers.evaluation.model_prompts import JUDGE_PROMPTS
 
 
 @pytest.mark.parametrize("name", JUDGE_PROMPTS)
-def test_a_prompt_is_in_its_language_and_has_its_material_in_tags(name: str) -> None:
+def test_prompt_has_language_and_material_in_tags(name: str) -> None:
     prompt = JUDGE_PROMPTS[name]
     assert "请" in prompt.zh
     assert prompt.en.isascii()

@@ -1,9 +1,9 @@
-"""The file of what set-ups returned: what is on the disk when."""
+"""The file of records."""
 
 from nodekin.retrievers.evaluation.records import Record, RecordFile
 
 
-def test_each_record_is_on_the_disk_when_it_is_added(tmp_path):
+def test_added_record_is_on_disk(tmp_path):
     path = tmp_path / "results.jsonl"
     file = RecordFile(path, {"words": "x"})
     for number in range(3):
@@ -11,7 +11,7 @@ def test_each_record_is_on_the_disk_when_it_is_added(tmp_path):
         assert len(RecordFile(path, {"words": "x"}).records) == number + 1
 
 
-def test_a_last_line_that_was_cut_off_is_removed_when_one_is_added_and_by_no_reading(tmp_path):
+def test_incomplete_last_line_is_removed_by_add(tmp_path):
     path = tmp_path / "results.jsonl"
     RecordFile(path, {"words": "x"}).add(Record("words", "1", "Which tea?", 5))
     complete = path.read_bytes()

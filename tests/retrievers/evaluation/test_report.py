@@ -21,7 +21,7 @@ def evaluation():
     )
 
 
-def test_the_table_is_straight_with_wide_characters(evaluation):
+def test_table_aligns_wide_characters(evaluation):
     header, first, second = evaluation.table().splitlines()
     assert header.split()[:3] == ["set-up", "mrr@2", "recall@2"]
     assert header.index("recall@2") == second.index("1.0000", 20)
@@ -29,27 +29,27 @@ def test_the_table_is_straight_with_wide_characters(evaluation):
     assert "0.5000 (0.425 to 0.575)" in first
 
 
-def test_printed_it_says_who_is_better_and_what_is_not_judged(evaluation):
+def test_print_shows_differences_and_notes(evaluation):
     lines = str(evaluation).splitlines()
     assert lines[3] == "mrr@2: better is better than 词 by 0.500, 0.500 to 0.500"
     assert lines[4].startswith("recall@2: no difference between 词 and better that 40 questions")
     assert lines[5] == "词, mrr@2: 1 of 41 questions are not judged ('x'); the question has no gold"
 
 
-def test_of_many_questions_that_are_not_judged_three_are_named():
+def test_notes_name_three_unjudged_questions():
     data = Dataset([Question(f"q{n}", "?") for n in range(4)])
     report = str(evaluate({"one": fixed([Node("Tea")])}, data, ["mrr@2"]))
     assert "4 of 4 questions are not judged ('q0', 'q1', 'q2', ...)" in report
 
 
-def test_markdown(evaluation):
+def test_to_markdown_has_table_and_differences(evaluation):
     lines = evaluation.to_markdown().splitlines()
     assert lines[0].startswith("| set-up | mrr@2 | recall@2 |")
     assert lines[1] == "|" + " --- |" * 8
     assert lines[5] == "- mrr@2: better is better than 词 by 0.500, 0.500 to 0.500"
 
 
-def test_csv_has_every_judgement(evaluation):
+def test_to_csv_has_each_judgement(evaluation):
     rows = list(csv.DictReader(io.StringIO(evaluation.to_csv())))
     assert len(rows) == 2 * 41 * 2
     assert rows[0] == {
@@ -59,18 +59,18 @@ def test_csv_has_every_judgement(evaluation):
     assert [r["value"] for r in rows if r["question_id"] == "x"] == [""] * 4
 
 
-def test_json_has_results_with_their_evidence_and_no_nan(evaluation):
+def test_to_json_has_results_without_nan(evaluation):
     read = json.loads(evaluation.to_json())
     assert read["figures"]["better"]["mrr@2"]["value"] == 1
     assert read["differences"][0]["better"] == "better"
     result = read["results"]["词"][0]
     assert [item["id"] for item in result["items"]] == ["wrong", "right"]
     assert "fixed for" in result["items"][0]["explanation"]
-    assert read["results"]["词"][40]["judgements"]["mrr@2"]["numerator"] is None
+    assert read["results"]["词"][40]["judgements"]["mrr@2"]["value"] is None
     assert "NaN" not in evaluation.to_json()
 
 
-def test_tokens_are_the_mean_of_what_a_question_gets(evaluation):
+def test_costs_has_mean_tokens_per_question(evaluation):
     assert evaluation.costs("词")["tokens"] == 6  # two results of three tokens
     assert evaluation.costs("better")["tokens"] == 3
     assert evaluation.table().splitlines()[0].split()[-4:] == ["ms", "tokens", "model", "calls"]
