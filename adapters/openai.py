@@ -22,7 +22,7 @@ from typing import Any
 
 from ..nodegraph.errors import EmbeddingError
 from ..nodegraph.locking import mutex
-from ..retrievers.plans.effects import astream_with_timeout, run_with_timeout, stream_with_timeout
+from ..retrievers.plans.timeouts import astream_with_timeout, run_with_timeout, stream_with_timeout
 from ..retrievers.protocols import RerankError
 from .extras import extra
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from nodekin.nodegraph import NodeGraph, split_sentences
 from nodekin.retrievers import Prompt, Retriever, StrategySettings
-from nodekin.retrievers.plans.plan import Plan
 from nodekin.retrievers.strategies.model_prompt import QueryTransform, QueryVariants
 from nodekin.retrievers.strategies.transform_retriever import TransformRetriever
 
@@ -25,13 +24,13 @@ class StepBack(QueryTransform):
     supplements = True  # the query itself is searched for, too
     PROMPT = Prompt(
         zh="写出一个更一般的问题，它的答案有助于回答下面的问题。只写问题。\n\n{query}",
-        en="Write a more general question whose answer helps to answer this one:\n\n{query}",
+        en="Write a more general question.hose answer helps to answer this one:\n\n{query}",
         required=("query",),
     )
 
-    def variants(self, query: str) -> Plan[QueryVariants]:
-        """Return the more general question as a plan."""
-        general = yield from self.ask(query, str.strip)
+    async def variants(self, query: str) -> QueryVariants:
+        """Return the more general question."""
+        general = await self.ask(query, str.strip)
         return QueryVariants((general,))
 
 

@@ -93,7 +93,7 @@ async def run_in_tasks(
 ) -> list[T]:
     """Await functions in parallel tasks, within ``limit_concurrency``.
 
-    An error cancels the remaining tasks.
+    An error cancels the other tasks, and is raised after all of them have ended.
     """
     import asyncio
 
@@ -111,6 +111,7 @@ async def run_in_tasks(
     finally:
         for task in tasks:
             task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def in_thread(call: Callable[..., T], *args: Any) -> T:

@@ -31,11 +31,11 @@ from .indexes.bm25_scores import Saturation as Saturation
 from .indexes.bm25_scores import TermWeights as TermWeights
 from .indexes.synced_index import SyncedIndex as SyncedIndex
 from .indexes.text_index import TextIndex as TextIndex
-from .plans.effects import Ask as Ask
-from .plans.effects import Each as Each
-from .plans.effects import Find as Find
-from .plans.limits import Call as Call
-from .plans.plan import Plan as Plan
+from .plans.effects import ask as ask
+from .plans.effects import call_function as call_function
+from .plans.effects import find_all as find_all
+from .plans.plan import All as All
+from .plans.plan import Do as Do
 from .plans.prompting import Prompt as Prompt
 from .protocols import RerankerProtocol as RerankerProtocol
 from .protocols import RetrieverProtocol as RetrieverProtocol

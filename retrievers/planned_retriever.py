@@ -1,14 +1,14 @@
-"""The base class of retrievers whose work is a plan: for one query or many, sync or async."""
+"""The base class of retrievers with one ``async def`` method for all forms of a search."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from .base_retriever import BaseRetriever, check_queries, check_texts
 from .filters import Filters, parse_filters
-from .plans.effects import Work
-from .plans.plan import Plan, arun, run
+from .plans.plan import Do, arun, run
 from .results import OutputOptions, Results, ScoredNode
 from .token_budget import Order, TokenBudget
 from .validation import check_top_k
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class PlannedRetriever(BaseRetriever):
-    """A base class that derives ``retrieve``, ``batch`` and their async forms from ``plans``.
+    """A base class that derives ``retrieve``, ``batch`` and their async forms from ``search_all``.
 
     Each search within scores one revision of the graph. If the graph changes between two searches,
     the second search sees the new revision.
@@ -34,10 +34,10 @@ class PlannedRetriever(BaseRetriever):
         super().__init__(**output)
         self.top_k = None if top_k is None else check_top_k(top_k)
 
-    def plans(
+    async def search_all(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
-    ) -> Plan[list[Results]]:
-        """Return a plan for the results of each query, at most ``limit`` per query."""
+    ) -> list[Results]:
+        """Return the results of each query, at most ``limit`` per query."""
         raise NotImplementedError
 
     def retrieve(
@@ -64,7 +64,7 @@ class PlannedRetriever(BaseRetriever):
             ValueError: If a number is out of range, or the order is unknown.
             ModelError: If the model fails and ``on_error="raise"``.
         """
-        return run(self._budgeted([query], top_k, filters, max_tokens, order))[0]
+        return run(partial(self._budgeted, [query], top_k, filters, max_tokens, order))[0]
 
     async def aretrieve(
         self,
@@ -76,7 +76,7 @@ class PlannedRetriever(BaseRetriever):
         order: Order = "score",
     ) -> list[ScoredNode]:
         """Async version of ``retrieve``."""
-        return (await arun(self._budgeted([query], top_k, filters, max_tokens, order)))[0]
+        return (await arun(partial(self._budgeted, [query], top_k, filters, max_tokens, order)))[0]
 
     def batch(
         self,
@@ -97,7 +97,9 @@ class PlannedRetriever(BaseRetriever):
         """
         check_queries(queries)
         return (
-            run(self._budgeted(list(queries), top_k, filters, max_tokens, order)) if queries else []
+            run(partial(self._budgeted, list(queries), top_k, filters, max_tokens, order))
+            if queries
+            else []
         )
 
     async def abatch(
@@ -113,25 +115,24 @@ class PlannedRetriever(BaseRetriever):
         check_queries(queries)
         if not queries:
             return []
-        return await arun(self._budgeted(list(queries), top_k, filters, max_tokens, order))
+        return await arun(partial(self._budgeted, list(queries), top_k, filters, max_tokens, order))
 
-    def _budgeted(
+    async def _budgeted(
         self,
         queries: Sequence[str],
         top_k: int | None,
         filters: Filters | None,
         max_tokens: int | None,
         order: Order,
-    ) -> Plan[list[Results]]:
+    ) -> list[Results]:
         check_texts(queries)
         budget = TokenBudget(max_tokens, order, top_k)
         limit = self.check_limit(budget.candidates(self), filters)
         if not budget:
-            return (yield from self.plans(queries, limit, filters))
+            return await self.search_all(queries, limit, filters)
         with budget.holding():
-            results = yield from self.plans(queries, limit, filters)
-        fit: Work[list[Results]] = Work(lambda: [*map(budget.fit, results)])
-        return (yield from fit)
+            results = await self.search_all(queries, limit, filters)
+        return await Do(lambda: [*map(budget.fit, results)], kind="work")
 
     def check_limit(self, top_k: int | None, filters: Filters | None) -> int | None:
         """Check the arguments of a call. Return the maximum number of results."""

@@ -11,8 +11,7 @@ from .filters import Filter, Filters, all_of, parse_filters
 from .foreign.coercion import as_retriever
 from .foreign.outputs import ForeignNode
 from .planned_retriever import PlannedRetriever
-from .plans.effects import Find
-from .plans.plan import Plan
+from .plans.effects import find_all
 from .protocols import RetrieverProtocol
 from .results import Results, ScoredNode
 from .retrieval_conditions import check_restriction
@@ -126,13 +125,13 @@ class RestrictedRetriever(PlannedRetriever):
     def __repr__(self) -> str:
         return f"RestrictedRetriever({self.inner!r}, {self.filters!r})"
 
-    def plans(
+    async def search_all(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
-    ) -> Plan[list[Results]]:
-        """Return the results of each query as a plan."""
+    ) -> list[Results]:
+        """Return the results of each query."""
         own = check_restriction(self.filters()) if callable(self.filters) else self.filters
         with restricting(own):
-            results = yield from Find(self.inner, queries, limit, all_of(own, filters))
+            results = await find_all(self.inner, queries, limit, all_of(own, filters))
         conditions = parse_filters(own)
         return [[r for result in item if (r := _checked(result, conditions))] for item in results]
 

@@ -25,8 +25,7 @@ from ...retrievers.composite.recursive import RecursiveRetriever
 from ...retrievers.filters import Filters
 from ...retrievers.foreign.coercion import as_retriever
 from ...retrievers.foreign.foreign_retriever import configured, repr_without_top_k
-from ...retrievers.plans.effects import Compute
-from ...retrievers.plans.plan import Plan, arun, run
+from ...retrievers.plans.plan import Do, arun, run
 from ...retrievers.protocols import RetrieverLike, RetrieverProtocol
 from ...retrievers.results import ScoredNode
 from ...retrievers.retriever import Retriever
@@ -242,7 +241,7 @@ class NodeGraphRetriever(GraphDocuments):
         """
         documents: list[list[Document]] = []
         for queries, configs in _batches(inputs, config):
-            run(_embed(self.retriever, queries))
+            run(partial(_embed, self.retriever, queries))
             documents += super().batch(
                 queries, configs, return_exceptions=return_exceptions, **kwargs
             )
@@ -259,7 +258,7 @@ class NodeGraphRetriever(GraphDocuments):
         """Async version of ``batch``. A cancelled one ends when all its runs have ended."""
         documents: list[Any] = []
         for queries, configs in _batches(inputs, config):
-            await arun(_embed(self.retriever, queries))
+            await arun(partial(_embed, self.retriever, queries))
             slots = asyncio.Semaphore(configs[0].get("max_concurrency") or len(queries))
 
             async def ainvoke(
@@ -367,7 +366,7 @@ def _batches(
         yield queries[start : start + MAX_BATCH], configs[start : start + MAX_BATCH]
 
 
-def _embed(retriever: object, queries: Sequence[object]) -> Plan[None]:
+async def _embed(retriever: object, queries: Sequence[object]) -> None:
     """Let the models of all inner retrievers embed the queries, each model all in one call.
 
     A model that fails is called again by the search for each query, which then raises: one query
@@ -376,7 +375,7 @@ def _embed(retriever: object, queries: Sequence[object]) -> Plan[None]:
     texts = list(dict.fromkeys(q for q in queries if isinstance(q, str) and q.strip()))
     for searcher in _searchers(retriever) if len(texts) > 1 else ():
         try:
-            yield from Compute.of(searcher.embed, searcher.aembed, texts)
+            await Do(partial(searcher.embed, texts), partial(searcher.aembed, texts))
         except Exception as error:
             logger.info("%r could not embed a batch, goes one by one: %s", searcher, error)
 

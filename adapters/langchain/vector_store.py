@@ -22,8 +22,8 @@ from ...nodegraph.models.passage_vectors import embed_ahead
 from ...nodegraph.node import ROOT
 from ...retrievers.filters import Filters
 from ...retrievers.indexes.exact_index import Exact
-from ...retrievers.plans.effects import Compute, Find
-from ...retrievers.plans.plan import Plan, arun, run
+from ...retrievers.plans.effects import find_one
+from ...retrievers.plans.plan import Do, arun, run
 from ...retrievers.protocols import Similarity
 from ...retrievers.ranking import maximal_marginal_relevance
 from ...retrievers.results import ScoredNode
@@ -358,7 +358,7 @@ class NodeGraphVectorStore(VectorStore):
             ValueError: If the graph has no embeddings, which measure similarity.
         """
         _check("max_marginal_relevance_search", kwargs, k, _DIVERSE)
-        return run(self._search_diverse(query, k, fetch_k, lambda_mult, filter))
+        return run(partial(self._search_diverse, query, k, fetch_k, lambda_mult, filter))
 
     async def amax_marginal_relevance_search(
         self,
@@ -372,7 +372,7 @@ class NodeGraphVectorStore(VectorStore):
     ) -> list[Document]:
         """Async version of ``max_marginal_relevance_search``."""
         _check("amax_marginal_relevance_search", kwargs, k, _DIVERSE)
-        return await arun(self._search_diverse(query, k, fetch_k, lambda_mult, filter))
+        return await arun(partial(self._search_diverse, query, k, fetch_k, lambda_mult, filter))
 
     def max_marginal_relevance_search_by_vector(
         self,
@@ -508,19 +508,18 @@ class NodeGraphVectorStore(VectorStore):
             ["a vector"], lambda graph, key: [embedding], top_k=k, filters=as_filters(filter)
         )[0]
 
-    def _search_diverse(
+    async def _search_diverse(
         self, query: str, k: int, fetch_k: int, lambda_mult: float, filter: Filters | None
-    ) -> Plan[list[Document]]:
+    ) -> list[Document]:
         embeddings, retriever, key = self.graph.embeddings, self.retriever, self._embed_key()
-        (results,) = yield from Find(
-            retriever, [query], top_k=max(k, fetch_k), filters=self._filters(query, filter)
-        )
+        results = await find_one(retriever, query, max(k, fetch_k), self._filters(query, filter))
         if not results or not query.strip():
             return [document for document, _ in self._with_scores(results[:k])]
-        (vector,) = yield from Compute.of(
-            embeddings.query_vectors, embeddings.aquery_vectors, [query], key
+        (vector,) = await Do(
+            partial(embeddings.query_vectors, [query], key),
+            partial(embeddings.aquery_vectors, [query], key),
         )
-        return (yield from Compute(partial(self._diverse, vector, results, k, lambda_mult)))
+        return await Do(partial(self._diverse, vector, results, k, lambda_mult))
 
     def _diverse(
         self, vector: Any, results: Sequence[ScoredNode], k: int, lambda_mult: float

@@ -17,8 +17,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Node
-from ...retrievers.plans.effects import Compute
-from ...retrievers.plans.plan import Plan, arun, run
+from ...retrievers.plans.plan import Do, arun, run
 from ...retrievers.protocols import RerankerProtocol
 from ...retrievers.ranking import lifted_score
 from ...retrievers.rerankers.keyword_filter import KeywordFilter
@@ -109,17 +108,17 @@ class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        return run(self._plan(nodes, query_bundle))
+        return run(partial(self._plan, nodes, query_bundle))
 
     @dispatcher.span
     async def _apostprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        return await arun(self._plan(nodes, query_bundle))
+        return await arun(partial(self._plan, nodes, query_bundle))
 
-    def _plan(
+    async def _plan(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None
-    ) -> Plan[list[NodeWithScore]]:
+    ) -> list[NodeWithScore]:
         if self._reranker is None:
             raise ValueError(
                 "this NodeGraphReranker has no reranker, which to_dict() and pickling leave out; "
@@ -129,8 +128,8 @@ class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
         query = "" if query_bundle is None else query_bundle.query_str
         comparable = query.strip() or isinstance(reranker.reranker, KeywordFilter)
         if not nodes or not comparable:
-            return (yield from Compute(lambda: [*map(copy_result, nodes[: self.top_n])]))
-        candidates = yield from Compute(lambda: [*map(to_scored_node, nodes)])
+            return await Do(lambda: [*map(copy_result, nodes[: self.top_n])])
+        candidates = await Do(lambda: [*map(to_scored_node, nodes)])
         top_n = len(nodes) if self.top_n is None else self.top_n
         payload: dict[str, Any] = {
             EventPayload.NODES: nodes,
@@ -144,14 +143,15 @@ class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
         with self.callback_manager.event(CBEventType.RERANKING, payload) as event:
             try:
                 with report_spans(None):
-                    ranking = yield from Compute.of(
-                        reranker.rerank, reranker.arerank, candidates, query, top_k=self.top_n
+                    ranking = await Do(
+                        partial(reranker.rerank, candidates, query, top_k=self.top_n),
+                        partial(reranker.arerank, candidates, query, top_k=self.top_n),
                     )
             except Exception as error:
                 if self.on_error == "raise":
                     raise
                 ranking = _with_error(candidates[: self.top_n], query, reranker.name, error)
-            results = yield from Compute(partial(_rescored, ranking, candidates, nodes))
+            results = await Do(partial(_rescored, ranking, candidates, nodes))
             event.on_end(payload={EventPayload.NODES: results})
         dispatcher.event(ReRankEndEvent(nodes=results))
         return results

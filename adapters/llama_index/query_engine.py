@@ -5,7 +5,15 @@ from __future__ import annotations
 import copy
 import inspect
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Collection,
+    Coroutine,
+    Generator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -43,8 +51,8 @@ from ...retrievers.filters import Filters
 from ...retrievers.foreign.coercion import as_retriever
 from ...retrievers.foreign.outputs import ForeignNode, is_answer
 from ...retrievers.planned_retriever import PlannedRetriever
-from ...retrievers.plans.effects import Compute, Find, Work
-from ...retrievers.plans.plan import Plan, arun, run
+from ...retrievers.plans.effects import find_all
+from ...retrievers.plans.plan import Do, arun, run
 from ...retrievers.protocols import RetrieverLike, RetrieverProtocol
 from ...retrievers.ranking import Mode
 from ...retrievers.results import ScoredNode
@@ -307,11 +315,11 @@ class NodeGraphQueryEngine(BaseQueryEngine):
 
     def retrieve(self, query_bundle: QueryType) -> list[NodeWithScore]:
         """Return the nodes that an answer would be made from, best first."""
-        return run(self._retrieve_only(as_bundle(query_bundle)))
+        return run(partial(self._retrieve_only, as_bundle(query_bundle)))
 
     async def aretrieve(self, query_bundle: QueryType) -> list[NodeWithScore]:
         """Async version of ``retrieve``."""
-        return await arun(self._retrieve_only(as_bundle(query_bundle)))
+        return await arun(partial(self._retrieve_only, as_bundle(query_bundle)))
 
     def synthesize(
         self,
@@ -321,7 +329,9 @@ class NodeGraphQueryEngine(BaseQueryEngine):
     ) -> RESPONSE_TYPE:
         """Return the answer to a question from nodes."""
         retrieve = partial(_return_nodes, nodes)
-        return run(self._respond(as_bundle(query_bundle), retrieve, additional_source_nodes))
+        return run(
+            partial(self._respond, as_bundle(query_bundle), retrieve, additional_source_nodes)
+        )
 
     async def asynthesize(
         self,
@@ -331,61 +341,67 @@ class NodeGraphQueryEngine(BaseQueryEngine):
     ) -> RESPONSE_TYPE:
         """Async version of ``synthesize``."""
         retrieve = partial(_return_nodes, nodes)
-        return await arun(self._respond(as_bundle(query_bundle), retrieve, additional_source_nodes))
+        return await arun(
+            partial(self._respond, as_bundle(query_bundle), retrieve, additional_source_nodes)
+        )
 
     def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
-        return run(self._answer(query_bundle))
+        return run(partial(self._answer, query_bundle))
 
     async def _aquery(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
-        return await arun(self._answer(query_bundle))
+        return await arun(partial(self._answer, query_bundle))
 
     def _get_prompt_modules(self) -> PromptMixinType:
         return {"retriever": self._retriever, "response_synthesizer": self._synthesizer}
 
     # Plans
 
-    def _answer(self, bundle: QueryBundle) -> Plan[RESPONSE_TYPE]:
+    async def _answer(self, bundle: QueryBundle) -> RESPONSE_TYPE:
         payload: dict[str, Any] = {EventPayload.QUERY_STR: bundle.query_str}
         with self.callback_manager.event(CBEventType.QUERY, payload=payload) as event:
-            response = yield from self._respond(bundle, self._retrieve)
+            response = await self._respond(bundle, self._retrieve)
             event.on_end(payload={EventPayload.RESPONSE: response})
         return response
 
-    def _respond(
+    async def _respond(
         self,
         bundle: QueryBundle,
         retrieve: Retrieve,
         more_sources: Sequence[NodeWithScore] | None = None,
-    ) -> Plan[RESPONSE_TYPE]:
+    ) -> RESPONSE_TYPE:
         """Return the response, with the metadata of its sources and of the retrieval."""
-        response, record = yield from self._synthesizer.respond(
+        response, record = await self._synthesizer.respond(
             bundle, retrieve, self._retriever.filters
         )
         response.source_nodes = [*response.source_nodes, *(more_sources or ())]
         response.metadata.update(
             {source.node.node_id: source.node.metadata for source in response.source_nodes}
         )
-        response.metadata.update((yield from Work(record.metadata)))
+        response.metadata.update(await Do(record.metadata, kind="work"))
         complete: RESPONSE_TYPE = response
         return complete
 
-    def _retrieve(self, bundle: QueryBundle) -> Plan[tuple[list[NodeWithScore], RetrievalRecord]]:
+    async def _retrieve(self, bundle: QueryBundle) -> tuple[list[NodeWithScore], RetrievalRecord]:
         recorder = RecordingRetriever(self._retriever.search_for(bundle))
-        nodes = yield from self._nodes(self._retriever.with_retriever(recorder), bundle)
+        nodes = await self._nodes(self._retriever.with_retriever(recorder), bundle)
         return nodes, recorder.record
 
-    def _retrieve_only(self, bundle: QueryBundle) -> Plan[list[NodeWithScore]]:
+    async def _retrieve_only(self, bundle: QueryBundle) -> list[NodeWithScore]:
         with without_answers():
-            return (yield from self._nodes(self._retriever, bundle))
+            return await self._nodes(self._retriever, bundle)
 
-    def _nodes(
+    async def _nodes(
         self, retriever: NodeGraphRetriever, bundle: QueryBundle
-    ) -> Plan[list[NodeWithScore]]:
+    ) -> list[NodeWithScore]:
         """Retrieve nodes and apply the postprocessors."""
-        nodes = yield from Compute.of(retriever.retrieve, retriever.aretrieve, bundle)
+        nodes = await Do(
+            partial(retriever.retrieve, bundle),
+            partial(retriever.aretrieve, bundle),
+        )
         for processor in self._postprocessors:
-            nodes = yield from Compute.of(
-                processor.postprocess_nodes, processor.apostprocess_nodes, nodes, bundle
+            nodes = await Do(
+                partial(processor.postprocess_nodes, nodes, bundle),
+                partial(processor.apostprocess_nodes, nodes, bundle),
             )
         return nodes
 
@@ -394,11 +410,10 @@ _RETRIEVAL = frozenset({"num_workers", "verbose"})
 """The options that are those of the ``NodeGraphRetriever``."""
 
 
-def _return_nodes(
+async def _return_nodes(
     nodes: list[NodeWithScore], bundle: QueryBundle
-) -> Plan[tuple[list[NodeWithScore], RetrievalRecord]]:
-    """Return nodes that were retrieved before, as a plan."""
-    yield from ()
+) -> tuple[list[NodeWithScore], RetrievalRecord]:
+    """Return nodes that were retrieved before."""
     return nodes, RetrievalRecord()
 
 
@@ -516,22 +531,22 @@ class RecordingRetriever(PlannedRetriever):
         self.inner = inner
         self.record = RetrievalRecord()
 
-    def plans(
+    async def search_all(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
-    ) -> Plan[list[list[ScoredNode]]]:
-        """Return the results of each query as a plan."""
+    ) -> list[list[ScoredNode]]:
+        """Return the results of each query."""
         results = []
         for query in queries:
-            self.record = yield from self._plan(query, limit, filters)
+            self.record = await self._plan(query, limit, filters)
             results.append(self.record.results)
         return results
 
-    def _plan(
+    async def _plan(
         self, query: str, limit: int | None, filters: Filters | None
-    ) -> Plan[RetrievalRecord]:
+    ) -> RetrievalRecord:
         observer = OutcomeObserver()
         with observe(observer):
-            (results,) = yield from Find(self.inner, [query], limit, filters)
+            (results,) = await find_all(self.inner, [query], limit, filters)
         outcome = observer.outcome
         if outcome is None:
             return RetrievalRecord(results, errors=_noted_errors(results))
@@ -557,11 +572,8 @@ def _noted_errors(
     return tuple(note for note in notes if not note[1].startswith(_ANSWER))
 
 
-Retrieve = Callable[[QueryBundle], Plan[tuple[list[NodeWithScore], RetrievalRecord]]]
+Retrieve = Callable[[QueryBundle], Coroutine[Any, Any, tuple[list[NodeWithScore], RetrievalRecord]]]
 """Retrieves through LlamaIndex, with its events and postprocessors."""
-
-ResponsePlan = Plan[tuple[Any, RetrievalRecord]]
-"""Returns a response and the record of its retrieval."""
 
 SYNTHESIS_OPTIONS = frozenset(inspect.signature(get_response_synthesizer).parameters) - {
     "llm",
@@ -579,10 +591,10 @@ class Synthesizer(PromptMixin):
     """Make the response to a query, with its source nodes and its metadata so far."""
 
     @abstractmethod
-    def respond(
+    async def respond(
         self, query_bundle: QueryBundle, retrieve: Retrieve, filters: Filters | None
-    ) -> ResponsePlan:
-        """Return the response, and the record of its retrieval, as a plan.
+    ) -> tuple[Any, RetrievalRecord]:
+        """Return the response, and the record of its retrieval.
 
         Args:
             query_bundle: The query.
@@ -632,21 +644,22 @@ class LlamaIndexSynthesizer(Synthesizer):
             llm=MockLLM(), callback_manager=CallbackManager([]), **passed
         )
 
-    def respond(
+    async def respond(
         self, query_bundle: QueryBundle, retrieve: Retrieve, filters: Filters | None
-    ) -> ResponsePlan:
+    ) -> tuple[Any, RetrievalRecord]:
         """Retrieve and answer, also from the answers to sub-questions.
 
         Raises:
             ImportError: If there is neither a model nor one in LlamaIndex's settings.
         """
-        nodes, record = yield from retrieve(query_bundle)
+        nodes, record = await retrieve(query_bundle)
         synthesizer = self._with_model()
         texts = [*record.answer_nodes(query_bundle.query_str), *nodes]
-        response: Any = yield from Compute.of(
-            synthesizer.synthesize, synthesizer.asynthesize, query_bundle, texts
+        response: Any = await Do(
+            partial(synthesizer.synthesize, query_bundle, texts),
+            partial(synthesizer.asynthesize, query_bundle, texts),
         )
-        response.source_nodes = yield from Work(partial(record.sources, nodes))
+        response.source_nodes = await Do(partial(record.sources, nodes), kind="work")
         response.metadata = {}
         return response, record
 
@@ -693,9 +706,9 @@ class QueryEngineSynthesizer(NativePrompts, Synthesizer):
         self._streaming = streaming
         self._report_spans = partial(report_spans, callback_manager)
 
-    def respond(
+    async def respond(
         self, query_bundle: QueryBundle, retrieve: Retrieve, filters: Filters | None
-    ) -> ResponsePlan:
+    ) -> tuple[Any, RetrievalRecord]:
         """Answer, and retrieve where the engine needs passages."""
         passages = PassageRetriever(query_bundle, retrieve)
         engine = copy.copy(self._native)
@@ -703,12 +716,14 @@ class QueryEngineSynthesizer(NativePrompts, Synthesizer):
         question = query_bundle.query_str
         with self._report_spans():
             if self._streaming:  # the rest of a stream runs in the context of its first text
-                response = yield from Compute.of(
-                    _stream, _astream, engine, question, passages, filters
+                response = await Do(
+                    partial(_stream, engine, question, passages, filters),
+                    partial(_astream, engine, question, passages, filters),
                 )
             else:
-                answer: Answer = yield from Compute.of(
-                    engine.query, engine.aquery, question, filters=filters
+                answer: Answer = await Do(
+                    partial(engine.query, question, filters=filters),
+                    partial(engine.aquery, question, filters=filters),
                 )
                 response = Response(answer.text, passages.sources(answer), _metadata(answer))
         return response, passages.record
@@ -736,14 +751,14 @@ class PassageRetriever(PlannedRetriever):
         self._nodes: dict[str, NodeWithScore] = {}  # by the node's id in nodekin
         self.record = RetrievalRecord()
 
-    def plans(
+    async def search_all(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
-    ) -> Plan[list[list[ScoredNode]]]:
-        """Return the results of each query as a plan."""
+    ) -> list[list[ScoredNode]]:
+        """Return the results of each query."""
         results = []
         for query in queries:
             bundle = self._bundle if query == self._bundle.query_str else QueryBundle(query)
-            nodes, self.record = yield from self._retrieve(bundle)
+            nodes, self.record = await self._retrieve(bundle)
             results.append(self._results(nodes))
         return results
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, get_args
 
 from llama_index.core.callbacks import CallbackManager
@@ -13,7 +14,7 @@ from llama_index.core.question_gen.types import BaseQuestionGenerator, SubQuesti
 from llama_index.core.schema import QueryBundle, QueryType
 from llama_index.core.tools import ToolMetadata
 
-from ...retrievers.plans.plan import Plan, arun, run
+from ...retrievers.plans.plan import arun, run
 from ...retrievers.strategies.model_prompt import QueryTransform, StrategySettings
 from ...retrievers.strategies.strategy_registry import TransformName, make_transform
 from ...retrievers.strategies.sub_question import QueryDecomposition
@@ -85,7 +86,7 @@ class NodeGraphQueryTransform(NativePrompts, BaseQueryTransform):
         self._native = make_transform(transform, llm_or_settings(llm), **options)
 
     def _run(self, query_bundle: QueryBundle, metadata: dict[str, Any]) -> QueryBundle:
-        return run(self._plan(query_bundle))
+        return run(partial(self._plan, query_bundle))
 
     @dispatcher.span
     async def arun(
@@ -93,13 +94,15 @@ class NodeGraphQueryTransform(NativePrompts, BaseQueryTransform):
     ) -> QueryBundle:
         """Return what ``run`` returns, without blocking the event loop."""
         query = query_bundle_or_str
-        return await arun(self._plan(QueryBundle(query) if isinstance(query, str) else query))
+        return await arun(
+            partial(self._plan, QueryBundle(query) if isinstance(query, str) else query)
+        )
 
-    def _plan(self, bundle: QueryBundle) -> Plan[QueryBundle]:
+    async def _plan(self, bundle: QueryBundle) -> QueryBundle:
         """Return a new bundle without the vector of the old one, which is of another query."""
         query = bundle.query_str
         with report_spans(self._callback_manager):
-            variants = list((yield from self._native.plan(query)).queries)
+            variants = list((await self._native.plan(query)).queries)
         if len(variants) == 1 and not self._native.supplements:
             return QueryBundle(variants[0], image_path=bundle.image_path)
         texts = None if variants == [query] else variants or None
@@ -159,21 +162,21 @@ class NodeGraphQuestionGenerator(NativePrompts, BaseQuestionGenerator):
             ModelError: If the model fails, with ``on_error="raise"``.
         """
         with report_spans(self._callback_manager):
-            return run(self._plan(tools, query))
+            return run(partial(self._plan, tools, query))
 
     async def agenerate(
         self, tools: Sequence[ToolMetadata], query: QueryBundle
     ) -> list[SubQuestion]:
         """Async version of ``generate``."""
         with report_spans(self._callback_manager):
-            return await arun(self._plan(tools, query))
+            return await arun(partial(self._plan, tools, query))
 
-    def _plan(self, tools: Sequence[ToolMetadata], bundle: QueryBundle) -> Plan[list[SubQuestion]]:
+    async def _plan(self, tools: Sequence[ToolMetadata], bundle: QueryBundle) -> list[SubQuestion]:
         query = bundle.query_str if isinstance(bundle, QueryBundle) else bundle
         descriptions = {tool.get_name(): tool.description or "" for tool in tools}
         if not descriptions:
             raise ValueError("there are no tools to ask questions of; give at least one")
-        variants = yield from self._native.with_tools(descriptions).plan(query)
+        variants = await self._native.with_tools(descriptions).plan(query)
         pairs = list(zip(variants.tools, variants.queries, strict=True))
         unknown = "; ".join(f"{q!r} for {tool!r}" for tool, q in pairs if tool not in descriptions)
         if unknown:

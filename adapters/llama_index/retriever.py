@@ -38,8 +38,7 @@ from ...retrievers.filters import Filters, all_of, metadata_key, parse_filters
 from ...retrievers.foreign.coercion import as_retriever
 from ...retrievers.foreign.foreign_retriever import configured, repr_without_top_k
 from ...retrievers.planned_retriever import PlannedRetriever
-from ...retrievers.plans.effects import Compute
-from ...retrievers.plans.plan import Plan
+from ...retrievers.plans.plan import Do
 from ...retrievers.protocols import RetrieverLike, RetrieverProtocol
 from ...retrievers.results import ScoredNode
 from ...retrievers.retriever import Retriever
@@ -451,12 +450,12 @@ class MeanRetriever(PlannedRetriever):
         self.inner = retriever
         self.texts = texts
 
-    def plans(
+    async def search_all(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
-    ) -> Plan[list[list[ScoredNode]]]:
-        """Return the results of each query as a plan."""
+    ) -> list[list[ScoredNode]]:
+        """Return the results of each query."""
         search = partial(self._search, limit=limit, filters=filters)
-        return (yield from Compute(lambda: [*map(search, queries)]))
+        return await Do(lambda: [*map(search, queries)])
 
     def _search(self, query: str, limit: int | None, filters: Filters | None) -> list[ScoredNode]:
         if not query.strip():

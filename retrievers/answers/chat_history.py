@@ -8,7 +8,6 @@ from typing import Any
 
 from ...nodegraph.models.output.queries import parse_query
 from ...nodegraph.models.templates import Language, json_instruction, schema_of
-from ..plans.plan import Plan
 from ..plans.prompting import ask_and_parse
 from ..tracing import start_span
 from .context import AnswerContext, cut
@@ -30,7 +29,7 @@ _IGNORED_ROLES = frozenset(("system", "developer", "tool", "function"))
 _LABELS: Mapping[Language, Pair] = {"zh": ("用户：", "助手："), "en": ("User: ", "Assistant: ")}
 
 
-def condense(context: AnswerContext, pairs: Sequence[Pair]) -> Plan[str]:
+async def condense(context: AnswerContext, pairs: Sequence[Pair]) -> str:
     """Return the question so that it is understood without the conversation, by a model.
 
     Where the model fails, or there is no room for the conversation, it is the question as it is.
@@ -55,7 +54,7 @@ def condense(context: AnswerContext, pairs: Sequence[Pair]) -> Plan[str]:
             context.notes.append("there is no room for the conversation beside the question")
             return question
         try:
-            condensed = yield from ask_and_parse(
+            condensed = await ask_and_parse(
                 context.llm,
                 prompt,
                 lambda answer: parse_query(answer, question),

@@ -9,14 +9,14 @@ from typing import Generic, TypeVar
 
 from ...nodegraph.errors import ModelError
 from ...nodegraph.models.llm import LLM
-from ...nodegraph.models.output.free_text import FinalAnswer, parse_final_answer
+from ...nodegraph.models.output.free_text import FinalAnswer, FinalAnswerParser, parse_final_answer
 from ...nodegraph.models.templates import Language, QuotedText
 from ...nodegraph.node import Node
 from ...nodegraph.splitters.sentences import sentence_spans
 from ..filters import Filters
-from ..plans.effects import Ask, Each, StreamedAsk, Work
-from ..plans.limits import Budget
-from ..plans.plan import Plan
+from ..plans.effects import ask
+from ..plans.limits import CallLimits
+from ..plans.plan import All, Do, Part
 from ..plans.prompting import Prompt, neutralize, quote_passage
 from ..results import ScoredNode
 from ..strategies.outcome import SubResults, answer_texts
@@ -56,9 +56,10 @@ class AnswerContext:
         omitted: The results that it does not get.
         notes: The notes of the answer.
         streamed: The texts that were streamed.
+        parser: Splits the answer's text from the rest of the model's output.
         certain: Numbers of sources that the answer is from, whether it cites them or not.
         confidence: How sure the model is of the answer.
-        budget: Counts the calls of the model, and limits their time.
+        limits: Counts the calls of the model, and limits their time.
         answer: The answer, once it is complete.
         sub_answers: The answers to parts of the question, as they stand in a prompt.
         callbacks: Get the answer when its stream was read to its end.
@@ -81,9 +82,10 @@ class AnswerContext:
     omitted: list[OmittedResult] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     streamed: list[str] = field(default_factory=list)
+    parser: FinalAnswerParser = field(default_factory=FinalAnswerParser)
     certain: tuple[int, ...] = ()
     confidence: float | None = None
-    budget: Budget = field(default_factory=Budget)
+    limits: CallLimits = field(default_factory=CallLimits)
     answer: Answer | None = None
     sub_answers: str = ""
     callbacks: list[Callable[[Answer], None]] = field(default_factory=list)
@@ -153,24 +155,27 @@ class AnswerContext:
                 f"question {self.searched!r:.60}"
             )
 
-    def ask(self, prompt: str, *, last: bool = False) -> Plan[FinalAnswer]:
+    async def ask(self, prompt: str, *, last: bool = False) -> FinalAnswer:
         """Ask the model. Its last answer is the one that is streamed.
 
         Raises:
             ModelError: If it fails, or its answer is empty.
         """
-        llm, timeout = self.llm, self.settings.timeout
-        if last:
-            effect: Ask = StreamedAsk(llm, prompt, timeout=timeout, emitted=self.streamed)
-        else:
-            effect = Ask(llm, prompt, timeout=timeout)
-        text = yield from effect
-        answer = yield from Work(partial(parse_final_answer, text))
+        llm = self.llm
+        text = await ask(llm, prompt, timeout=self.settings.timeout, streamed=last)
+        answer = await Do(partial(parse_final_answer, text), kind="work")
         if answer.answered and only_cites(answer.text):
             raise ModelError(f"the language model {llm.name!r} gave an empty answer")
         return answer
 
-    def gather(self, plans: Sequence[Plan[T]], names: Sequence[str]) -> Plan[list[T | None]]:
+    def emit(self, text: str) -> str:
+        """Return the part of a streamed text that certainly belongs to the answer."""
+        emitted = self.parser.feed(text)
+        if emitted:
+            self.streamed.append(emitted)
+        return emitted
+
+    async def gather(self, parts: Sequence[Part[T]], names: Sequence[str]) -> list[T | None]:
         """Run plans in parallel. Note those whose model fails, and return None in their place.
 
         Raises:
@@ -178,7 +183,7 @@ class AnswerContext:
         """
         results: list[T | None] = []
         failure: ModelError | None = None
-        for name, outcome in zip(names, (yield from Each(plans)), strict=True):
+        for name, outcome in zip(names, await All(parts), strict=True):
             if isinstance(outcome, ModelError):
                 failure = outcome
                 self.notes.append(f"{name} did not take part: {outcome}")
@@ -250,7 +255,7 @@ class AnswerContext:
             omitted=tuple(self.omitted),
             notes=tuple(dict.fromkeys([*self.notes, *notes])),
             searched=self.searched,
-            calls=self.budget.calls,
+            calls=self.limits.calls,
             confidence=self.confidence,
             top_k=self.top_k,
             filters=self.filters,
@@ -269,9 +274,9 @@ class AnswerContext:
     def remaining_text(self) -> str:
         """Return the text to stream at the end: the answer, where it is not what was streamed."""
         text, streamed = self.current_answer().text, "".join(self.streamed)
-        if streamed.endswith(text):
-            return ""
-        return f"\n\n{text}" if streamed else text
+        if text.startswith(streamed):
+            return text[len(streamed) :]
+        return "" if streamed.endswith(text) else f"\n\n{text}"
 
 
 def format_sources(sources: Iterable[Source]) -> QuotedText:

@@ -24,8 +24,7 @@ from ...nodegraph.models.llm import LLM, as_llm
 from ...nodegraph.models.templates import language_of
 from ..filters import Filters, parse_filters
 from ..foreign.coercion import as_retriever
-from ..plans.effects import Work
-from ..plans.plan import Plan, arun, astream, run, stream
+from ..plans.plan import Do, Part, arun, astream, run, stream
 from ..plans.prompting import Prompt, PromptMixin, PromptReplacement, replace_prompts
 from ..protocols import RetrieverLike
 from ..restricted_retriever import restrict
@@ -244,20 +243,20 @@ class QueryEngine(PromptMixin):
             >>> [source.text for source in changes.changed], [new.text for new in changes.new]
             (['The Nile is 6,650 km long.'], ['The Nile is 6,853 km long.'])
         """
-        return run(self._check_plan(answer))
+        return run(partial(self._check_plan, answer))
 
     async def acheck_current(self, answer: Answer) -> SourceChanges:
         """Async version of ``check_current``."""
-        return await arun(self._check_plan(answer))
+        return await arun(partial(self._check_plan, answer))
 
-    def _check_plan(self, answer: Answer) -> Plan[SourceChanges]:
+    async def _check_plan(self, answer: Answer) -> SourceChanges:
         context = self._context(answer.question, answer.top_k, answer.filters)
         context.min_score, context.searched = answer.min_score, answer.searched
         results: Sequence[ScoredNode] = []
         if answer.preset is None and answer.searched.strip():
-            results = yield from answer_results(context, without_strategies(self.retriever))
+            results = await answer_results(context, without_strategies(self.retriever))
         retrievers = [item for item in (self.retriever, self.qa) if item is not None]
-        return (yield from Work(partial(compare_sources, answer, results, retrievers)))
+        return await Do(partial(compare_sources, answer, results, retrievers), kind="work")
 
     def conversation(self, history: Iterable[Any] | None = None) -> Conversation:
         """Return a conversation, which stores its questions and answers."""
@@ -292,8 +291,8 @@ class QueryEngine(PromptMixin):
         history: Iterable[Any] | None,
         top_k: int | None,
         filters: Filters | None,
-    ) -> tuple[Plan[Answer], AnswerContext]:
-        """Return the answer as a plan, and its context. Invalid arguments raise immediately."""
+    ) -> tuple[Part[Answer], AnswerContext]:
+        """Return a function that answers, and its context. Invalid arguments raise immediately."""
         if not isinstance(question, str):
             raise TypeError(f"a question is a str, not {type(question).__name__} {question!r:.80}")
         if filters is not None:
@@ -303,7 +302,7 @@ class QueryEngine(PromptMixin):
         pairs: Sequence[Pair] = []
         if history is not None:
             pairs, context.notes = parse_history(history)
-        return answer_question(context, self.retriever, self.qa, pairs), context
+        return partial(answer_question, context, self.retriever, self.qa, pairs), context
 
     def _context(self, question: str, top_k: int | None, filters: Filters | None) -> AnswerContext:
         language = self.settings.language
@@ -438,9 +437,9 @@ class AnswerStream(_Stream, Iterator[str]):
         ended: Whether the answer is complete.
     """
 
-    def __init__(self, plan: Plan[Answer], context: AnswerContext) -> None:
+    def __init__(self, answer: Part[Answer], context: AnswerContext) -> None:
         super().__init__(context)
-        self._texts = _texts(plan, context)
+        self._texts = _texts(answer, context)
 
     def __next__(self) -> str:
         return next(self._texts)
@@ -470,9 +469,9 @@ class AnswerStream(_Stream, Iterator[str]):
 class AsyncAnswerStream(_Stream, AsyncIterator[str]):
     """An async iterator over an answer's text. See ``AnswerStream``."""
 
-    def __init__(self, plan: Plan[Answer], context: AnswerContext) -> None:
+    def __init__(self, answer: Part[Answer], context: AnswerContext) -> None:
         super().__init__(context)
-        self._texts = _async_texts(plan, context)
+        self._texts = _async_texts(answer, context)
 
     async def __anext__(self) -> str:
         return await self._texts.__anext__()
@@ -499,13 +498,13 @@ class AsyncAnswerStream(_Stream, AsyncIterator[str]):
         return self.answer
 
 
-def _texts(plan: Plan[Answer], context: AnswerContext) -> Generator[str, None, None]:
-    yield from stream(plan)
+def _texts(answer: Part[Answer], context: AnswerContext) -> Generator[str, None, None]:
+    yield from stream(answer, context.emit)
     yield from _end(context)
 
 
-async def _async_texts(plan: Plan[Answer], context: AnswerContext) -> AsyncGenerator[str, None]:
-    async with aclosing(astream(plan)) as texts:
+async def _async_texts(answer: Part[Answer], context: AnswerContext) -> AsyncGenerator[str, None]:
+    async with aclosing(astream(answer, context.emit)) as texts:
         async for text in texts:
             yield text
     for text in _end(context):

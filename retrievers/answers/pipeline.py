@@ -5,18 +5,19 @@ from __future__ import annotations
 import logging
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
+from typing import Any
 
 from ...nodegraph.errors import EmbeddingError, ModelError
 from ...nodegraph.models.output.free_text import FinalAnswer, parse_final_answer
 from ...nodegraph.models.output.json_values import clean, find_json
 from ...nodegraph.models.templates import QuotedText, language_of, schema_of
-from ..plans.effects import Compute, Find, Work
-from ..plans.limits import Budget, BudgetExceededError
-from ..plans.plan import Plan
+from ..plans.effects import find_all
+from ..plans.limits import CallLimits, LimitExceededError
+from ..plans.plan import Do
 from ..plans.prompting import ask_and_parse, neutralize
 from ..protocols import RetrieverProtocol
 from ..ranking import cut_scores
@@ -39,12 +40,12 @@ ANSWER_TOKENS = 1_600
 _EXTRACTED = 3  # passages of an answer without a model
 
 
-def answer_question(
+async def answer_question(
     context: AnswerContext,
     retriever: RetrieverProtocol,
     qa: QaRetriever | None,
     pairs: Sequence[Pair],
-) -> Plan[Answer]:
+) -> Answer:
     """Return the answer to a question, as a plan.
 
     Args:
@@ -58,11 +59,12 @@ def answer_question(
             takes longer than ``max_seconds``.
     """
     with start_span("answer", question=context.question, mode=context.mode) as span:
-        context.budget = Budget(max_seconds=context.settings.max_seconds, fatal=False)
-        steps = context.budget.enforce(_steps(context, retriever, qa, pairs))
+        context.limits = CallLimits(total_timeout=context.settings.max_seconds)
         try:
-            answer = context.answer = yield from steps
-        except BudgetExceededError as error:  # before there were passages
+            answer = context.answer = await context.limits.enforce(
+                partial(_steps, context, retriever, qa, pairs)
+            )
+        except LimitExceededError as error:  # before there were passages
             raise AnswerError(str(error), context.partial_answer(str(error))) from error
         span.attributes.update(
             answer=answer.text,
@@ -77,23 +79,23 @@ def answer_question(
     return answer
 
 
-def _steps(
+async def _steps(
     context: AnswerContext,
     retriever: RetrieverProtocol,
     qa: QaRetriever | None,
     pairs: Sequence[Pair],
-) -> Plan[Answer]:
+) -> Answer:
     question = context.searched = context.question
     results: Sequence[ScoredNode] = []
     if question.strip():
-        preset = yield from preset_answer(context, qa)
+        preset = await preset_answer(context, qa)
         if preset is None and pairs:
-            context.searched = yield from condense(context, pairs)
+            context.searched = await condense(context, pairs)
             if context.searched != question:
-                preset = yield from preset_answer(context, qa)
+                preset = await preset_answer(context, qa)
         if preset is not None:
             return preset
-        results = yield from answer_results(context, retriever)
+        results = await answer_results(context, retriever)
     if results and context.settings.language == "auto":  # the corpus' where the question has none
         context.language = language_of(question, language_of(results[0].node.text))
     context.notes += _variant_notes(results)
@@ -104,12 +106,12 @@ def _steps(
         context.settings.title,
         lambda source: all(context.has_space(name, [source], answer="") for name in names),
     )
-    context.candidates, context.omitted = yield from Work(merge)
+    context.candidates, context.omitted = await Do(merge, kind="work")
     if not context.candidates:
         return _cited_answer(context, FinalAnswer("", False))
     try:
-        answer = yield from MODES[context.mode](context)
-        return (yield from Work(partial(_cited_answer, context, answer)))
+        answer = await MODES[context.mode](context)
+        return await Do(partial(_cited_answer, context, answer), kind="work")
     except ModelError as error:
         if context.streamed or context.settings.on_error == "raise":
             partial_answer = context.partial_answer(f"the model failed: {error}")
@@ -117,17 +119,17 @@ def _steps(
         return _extracted_answer(context, error)
 
 
-def answer_results(
+async def answer_results(
     context: AnswerContext, retriever: RetrieverProtocol
-) -> Plan[Sequence[ScoredNode]]:
+) -> Sequence[ScoredNode]:
     """Return the results that an answer is made from."""
     with start_span("retrieve", queries=[context.searched]) as span:
         if getattr(retriever, "is_free", False):  # no strategy within asks a model
-            found = yield from _retrieved(context, retriever)
+            found = await _retrieved(context, retriever)
         else:
             observer = OutcomeObserver()
             with observe(observer):
-                found = yield from _retrieved(context, retriever)
+                found = await _retrieved(context, retriever)
             if observer.outcome is not None:
                 context.use_sub_answers(observer.outcome.parts)
         results = cut_scores(found, context.min_score)
@@ -135,13 +137,13 @@ def answer_results(
     return results
 
 
-def _retrieved(context: AnswerContext, retriever: RetrieverProtocol) -> Plan[Results]:
+async def _retrieved(context: AnswerContext, retriever: RetrieverProtocol) -> Results:
     """Return the results within a budget; that of the default search if none is given."""
     budget = TokenBudget(context.max_tokens, top_k=context.top_k)
     if not budget and budget.top_k is None and getattr(retriever, "has_windows", False):
-        budget = TokenBudget(min(ANSWER_TOKENS, (yield from Work(context.passage_limit))))
+        budget = TokenBudget(min(ANSWER_TOKENS, (await Do(context.passage_limit, kind="work"))))
     elif budget.max_tokens is not None:
-        limit = yield from Work(context.passage_limit)
+        limit = await Do(context.passage_limit, kind="work")
         if budget.max_tokens > limit:
             context.notes.append(
                 f"max_tokens={budget.max_tokens} is more than a prompt has room for ({limit}); "
@@ -149,20 +151,20 @@ def _retrieved(context: AnswerContext, retriever: RetrieverProtocol) -> Plan[Res
             )
     with budget.holding():
         top_k = budget.candidates(retriever)
-        (results,) = yield from Find(retriever, [context.searched], top_k, context.filters)
+        (results,) = await find_all(retriever, [context.searched], top_k, context.filters)
     if not budget:
         return results
-    fitting = yield from Work(partial(budget.fit, results))
+    fitting = await Do(partial(budget.fit, results), kind="work")
     context.notes += fitting.notes
     return fitting
 
 
-def preset_answer(context: AnswerContext, qa: QaRetriever | None) -> Plan[Answer | None]:
+async def preset_answer(context: AnswerContext, qa: QaRetriever | None) -> Answer | None:
     """Return the answer of the pair that has this question, or None."""
     if qa is None:
         return None
     try:
-        preset = yield from Compute(
+        preset = await Do(
             partial(qa.answer, context.searched, filters=context.filters),
             partial(qa.aanswer, context.searched, filters=context.filters),
         )
@@ -206,14 +208,14 @@ def _variant_notes(results: Sequence[ScoredNode]) -> list[str]:
     return list(dict.fromkeys(f"{v.strategy}: {v.note}" for v in variants if v.note))
 
 
-def stuff(context: AnswerContext) -> Plan[FinalAnswer]:
+async def stuff(context: AnswerContext) -> FinalAnswer:
     """Answer from as many passages as fit, best first, in one call of the model.
 
     A passage that there is no room for is omitted, and a smaller one behind it may still be used.
     One that is too long for a prompt of its own is cut around its best match.
     """
-    prompt = yield from Work(partial(_pack_sources, context))
-    return (yield from context.ask(prompt, last=True))
+    prompt = await Do(partial(_pack_sources, context), kind="work")
+    return await context.ask(prompt, last=True)
 
 
 def _pack_sources(context: AnswerContext) -> str:
@@ -244,7 +246,7 @@ def _has_space(context: AnswerContext, source: Source) -> bool:
     return context.has_space("answer", [*context.sources, source])
 
 
-def refine(context: AnswerContext) -> Plan[FinalAnswer]:
+async def refine(context: AnswerContext) -> FinalAnswer:
     """Answer from as many passages as fit, then improve the answer with as many more, to the end.
 
     A call that fails is noted, and the next passages follow.
@@ -253,20 +255,20 @@ def refine(context: AnswerContext) -> Plan[FinalAnswer]:
         ModelError: If every call fails, or if the last one fails when a part of its answer was
             streamed.
     """
-    all_parts = parts = yield from Work(partial(_parts_to_refine, context))
+    all_parts = parts = await Do(partial(_parts_to_refine, context), kind="work")
     best: FinalAnswer | None = None
     failure: ModelError | None = None
     calls = 0
     while parts:
         earlier = best.text if best is not None and best.answered else None
-        prompt, batch = yield from Work(partial(_pack_parts, context, parts, earlier))
+        prompt, batch = await Do(partial(_pack_parts, context, parts, earlier), kind="work")
         parts = parts[len(batch) :]
         calls += 1
         if parts and calls == context.settings.max_calls:
             context.limit_parts(all_parts, len(all_parts) - len(parts))
             parts = []
         try:
-            answer = yield from context.ask(prompt, last=not parts)
+            answer = await context.ask(prompt, last=not parts)
         except ModelError as error:
             if context.streamed:
                 raise
@@ -321,7 +323,7 @@ def _shorten_answer(context: AnswerContext, answer: str, part: Source) -> str:
     return short
 
 
-def map_reduce(context: AnswerContext) -> Plan[FinalAnswer]:
+async def map_reduce(context: AnswerContext) -> FinalAnswer:
     """Answer from each passage by itself, and make one answer of the partial answers.
 
     Partial answers that don't fit in one prompt are made into fewer first, as often as needed.
@@ -333,15 +335,15 @@ def map_reduce(context: AnswerContext) -> Plan[FinalAnswer]:
             answer was streamed.
     """
     max_parts = (context.settings.max_calls + 1) // 2  # the other calls are for reducing
-    parts, prompts = yield from Work(partial(_single_prompts, context, "partial", max_parts))
-    partials = yield from _ask_all(context, prompts, [f"[{part.number}]" for part in parts])
+    parts, prompts = await Do(partial(_single_prompts, context, "partial", max_parts), kind="work")
+    partials = await _ask_all(context, prompts, [f"[{part.number}]" for part in parts])
     while len(partials) > 1:
-        prompts, single = yield from Work(partial(_reduce_prompts, context, partials))
+        prompts, single = await Do(partial(_reduce_prompts, context, partials), kind="work")
         try:
             if len(prompts) == 1 and not single:
-                return (yield from context.ask(prompts[0], last=True))
+                return await context.ask(prompts[0], last=True)
             names = ["a group of partial answers"] * len(prompts)
-            partials = [*(yield from _ask_all(context, prompts, names)), *single]
+            partials = [*(await _ask_all(context, prompts, names)), *single]
         except ModelError as error:
             if context.streamed:
                 raise
@@ -360,11 +362,11 @@ def _single_prompts(
     return parts, [context.prompt(name, passages=format_sources([part])) for part in parts]
 
 
-def _ask_all(
+async def _ask_all(
     context: AnswerContext, prompts: Iterable[str], names: Sequence[str]
-) -> Plan[list[str]]:
+) -> list[str]:
     """Ask several prompts in parallel. Return the answers that there are, and note failures."""
-    answers = yield from context.gather([context.ask(prompt) for prompt in prompts], names)
+    answers = await context.gather([partial(context.ask, prompt) for prompt in prompts], names)
     return [answer.text for answer in answers if answer is not None and answer.answered]
 
 
@@ -451,7 +453,7 @@ class RankedAnswer:
     confidence: float | None
 
 
-def map_rerank(context: AnswerContext) -> Plan[FinalAnswer]:
+async def map_rerank(context: AnswerContext) -> FinalAnswer:
     """Answer from each passage by itself, and choose the answer that the model is surest of.
 
     Of equals it is that of the better passage. Answers without a number come last.
@@ -460,11 +462,12 @@ def map_rerank(context: AnswerContext) -> Plan[FinalAnswer]:
         ModelError: If every call fails.
     """
     max_parts = context.settings.max_calls
-    parts, prompts = yield from Work(partial(_single_prompts, context, "rank", max_parts))
+    parts, prompts = await Do(partial(_single_prompts, context, "rank", max_parts), kind="work")
     schema = schema_of(_RANK_FORM)
-    ranked = yield from context.gather(
+    ranked = await context.gather(
         [
-            ask_and_parse(
+            partial(
+                ask_and_parse,
                 context.llm,
                 prompt,
                 parse_ranked_answer,
@@ -548,6 +551,8 @@ def parse_confidence(text: str) -> float | None:
     return round(min(100.0, max(0.0, number)), 2)
 
 
-MODES: Mapping[AnswerMode, Callable[[AnswerContext], Plan[FinalAnswer]]] = MappingProxyType(
-    {"stuff": stuff, "refine": refine, "map_reduce": map_reduce, "map_rerank": map_rerank}
+MODES: Mapping[AnswerMode, Callable[[AnswerContext], Coroutine[Any, Any, FinalAnswer]]] = (
+    MappingProxyType(
+        {"stuff": stuff, "refine": refine, "map_reduce": map_reduce, "map_rerank": map_rerank}
+    )
 )

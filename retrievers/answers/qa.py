@@ -15,8 +15,8 @@ from ..analysis.text_analyzer import TextAnalyzer
 from ..filters import Filters
 from ..indexes.exact_index import Exact, normal_question
 from ..planned_retriever import PlannedRetriever
-from ..plans.effects import Compute, Find
-from ..plans.plan import Plan, arun, run
+from ..plans.effects import find_all
+from ..plans.plan import Do, arun, run
 from ..protocols import RetrieverProtocol, Similarity
 from ..results import Evidence, OutputOptions, Results, ScoredNode
 from ..retriever import Retriever, RetrieverSettings
@@ -149,11 +149,11 @@ class QaRetriever(PlannedRetriever):
         other.retriever = retriever
         return other
 
-    def plans(
+    async def search_all(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
-    ) -> Plan[list[Results]]:
+    ) -> list[Results]:
         """Return for each query the pairs whose questions are closest to it, best first."""
-        results = yield from Find(self.retriever, queries, limit, filters)
+        results = await find_all(self.retriever, queries, limit, filters)
         return [[with_answer(result) for result in of_query] for of_query in results]
 
     def answer(self, query: str, *, filters: Filters | None = None) -> PresetAnswer | None:
@@ -164,11 +164,11 @@ class QaRetriever(PlannedRetriever):
         Raises:
             TypeError: If the query is no text.
         """
-        return run(self._answer(query, filters))
+        return run(partial(self._answer, query, filters))
 
     async def aanswer(self, query: str, *, filters: Filters | None = None) -> PresetAnswer | None:
         """Async version of ``answer``."""
-        return await arun(self._answer(query, filters))
+        return await arun(partial(self._answer, query, filters))
 
     def recommend(
         self, query: str, top_k: int = 3, *, filters: Filters | None = None
@@ -179,29 +179,29 @@ class QaRetriever(PlannedRetriever):
             TypeError: If the query is no text, ``top_k`` no whole number.
             ValueError: If ``top_k`` is below 1.
         """
-        return run(self._recommend(query, check_top_k(top_k), filters))
+        return run(partial(self._recommend, query, check_top_k(top_k), filters))
 
     async def arecommend(
         self, query: str, top_k: int = 3, *, filters: Filters | None = None
     ) -> list[ScoredNode]:
         """Async version of ``recommend``."""
-        return await arun(self._recommend(query, check_top_k(top_k), filters))
+        return await arun(partial(self._recommend, query, check_top_k(top_k), filters))
 
-    def _answer(self, query: str, filters: Filters | None) -> Plan[PresetAnswer | None]:
+    async def _answer(self, query: str, filters: Filters | None) -> PresetAnswer | None:
         with start_span("preset answer", query=query) as span:
-            preset = yield from Compute(partial(self._exact_match, query, filters))
+            preset = await Do(partial(self._exact_match, query, filters))
             if preset is None and self.threshold <= 1:
-                (results,) = yield from Find(self.retriever, [query], _CANDIDATES, filters)
+                (results,) = await find_all(self.retriever, [query], _CANDIDATES, filters)
                 preset = self._most_similar(query, results)
             span.attributes["match"] = preset and preset.question
             if preset is not None:
                 span.attributes.update(score=round(preset.score, 4), exact=preset.exact)
         return preset
 
-    def _recommend(self, query: str, top_k: int, filters: Filters | None) -> Plan[list[ScoredNode]]:
+    async def _recommend(self, query: str, top_k: int, filters: Filters | None) -> list[ScoredNode]:
         limit = step = top_k + _CANDIDATES
         while True:
-            (results,) = yield from Find(self.retriever, [query], limit, filters)
+            (results,) = await find_all(self.retriever, [query], limit, filters)
             others = self._other_questions(query, results)
             if len(others) >= top_k or len(results) < limit:
                 return others[:top_k]

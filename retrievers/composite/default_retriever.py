@@ -25,8 +25,9 @@ from ..filters import Filters, parse_filters
 from ..indexes.bm25_scores import Floats
 from ..indexes.nearest_vectors import unit
 from ..planned_retriever import PlannedRetriever
-from ..plans.effects import Compute, Find, Work, run_with_timeout
-from ..plans.plan import Plan
+from ..plans.effects import find_all
+from ..plans.plan import Do
+from ..plans.timeouts import run_with_timeout
 from ..protocols import RetrieverProtocol, Similarity
 from ..results import Hits, OutputOptions, QueryVariant, Results
 from ..retriever import Retriever, RetrieverSettings
@@ -256,18 +257,18 @@ class DefaultRetriever(PlannedRetriever):
         names = ["sentences", "words", *(item.embed_keys[0] for item in self._vectors)]
         return list(zip(names, [*self._words, *self._vectors], strict=True))
 
-    def plans(
+    async def search_all(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
-    ) -> Plan[list[Results]]:
-        """Return the results of each query as a plan."""
+    ) -> list[Results]:
+        """Return the results of each query."""
         if len(queries) > MAX_QUERIES:  # so that vectors of queries are cached until the end
             rankings: list[Results] = []
             for batch in split_batches(queries, MAX_QUERIES):
-                rankings += yield from self.plans(batch, limit, filters)
+                rankings += await self.search_all(batch, limit, filters)
             return rankings
         by_words = self._without_vectors()
         if by_words is None:
-            return (yield from self._search(queries, limit, filters))
+            return await self._search(queries, limit, filters)
         name, keys = "failures of embedding models", tuple(self._embed_keys)
         failed: dict[tuple[str, ...], tuple[float, str]] = self.graph.reader.shared(name, dict)
         until, failure = failed.get(keys, (0.0, ""))
@@ -275,10 +276,10 @@ class DefaultRetriever(PlannedRetriever):
         if started < until:
             errors = dict.fromkeys(queries, EmbeddingError(failure))
         else:
-            errors = yield from self._embed(queries)
+            errors = await self._embed(queries)
         embedded = [query for query in queries if query not in errors]
         try:
-            found = iter((yield from self._search(embedded, limit, filters)) if embedded else ())
+            found = iter((await self._search(embedded, limit, filters)) if embedded else ())
         except VectorLengthError:  # another model under the same name: no failure of a server
             raise
         except EmbeddingError as error:  # of passages: it is not tried again for as long as it took
@@ -290,13 +291,13 @@ class DefaultRetriever(PlannedRetriever):
         without = [query for query in queries if query in errors]
         what = summarize_queries(without)
         logger.warning("words alone answer %s: %s", what, errors[without[0]])
-        others = iter((yield from by_words._search(without, limit, filters)))
+        others = iter(await by_words._search(without, limit, filters))
         return [
             _noted(query, next(others), errors[query]) if query in errors else next(found)
             for query in queries
         ]
 
-    def _embed(self, queries: Sequence[str]) -> Plan[dict[str, EmbeddingError]]:
+    async def _embed(self, queries: Sequence[str]) -> dict[str, EmbeddingError]:
         """Embed queries ahead. Return those that have no vectors, with the error of each.
 
         A model that fails gets halves of the queries, as it may refuse one of them, until it has
@@ -312,7 +313,7 @@ class DefaultRetriever(PlannedRetriever):
             failures = 0
             while weight and batches:
                 batch = batches.pop()
-                error = yield from self._embed_batch(branch, batch)
+                error = await self._embed_batch(branch, batch)
                 failures += error is not None
                 if error is not None and len(batch) > 1 and failures < _MAX_FAILURES:
                     half = len(batch) // 2
@@ -321,9 +322,9 @@ class DefaultRetriever(PlannedRetriever):
                     errors.update(dict.fromkeys(batch, error))
         return errors
 
-    def _embed_batch(
+    async def _embed_batch(
         self, branch: Retriever, queries: Sequence[str]
-    ) -> Plan[EmbeddingError | None]:
+    ) -> EmbeddingError | None:
         """Embed queries, waiting no longer than ``PATIENCE``. Return what went wrong."""
         (key,) = branch.embed_keys
         embeddings = self.graph.embeddings
@@ -334,7 +335,7 @@ class DefaultRetriever(PlannedRetriever):
         if monotonic() < paused.get(key, 0.0):
             return EmbeddingError(f"{late} a short time ago, and is not asked again yet")
         try:
-            yield from Compute(
+            await Do(
                 partial(run_with_timeout, partial(branch.embed, queries), PATIENCE),
                 lambda: asyncio.wait_for(branch.aembed(queries), PATIENCE),
             )
@@ -356,16 +357,16 @@ class DefaultRetriever(PlannedRetriever):
         other._vectors, other.weights = [], weights
         return other
 
-    def _search(
+    async def _search(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
-    ) -> Plan[list[Results]]:
+    ) -> list[Results]:
         with start_span(self.name, query=summarize_queries(queries)) as span:
             measured = read_settings(self.graph, self.target, self._embed_keys)
             if measured is None:
                 for branch in self._vectors:  # embeds what is measured
                     index = branch.similarity.open(self.graph, self.sentences, *branch.embed_keys)
-                    yield from Compute(index.ready, partial(embed_ahead, index.ready))
-                measured = yield from Compute(self._measure)
+                    await Do(index.ready, partial(embed_ahead, index.ready))
+                measured = await Do(self._measure)
             weights = self.weights or [SENTENCES, WHOLE, *measured.weights]
             links = self._follows_links(measured)
             if not isinstance(self.follow_links, bool):
@@ -374,16 +375,14 @@ class DefaultRetriever(PlannedRetriever):
             assert limit is not None
             budget = None if self.bm25 is None else BUDGET.get()
             if budget is not None:  # windows repeat no sentence: copies need not be looked for
-                passages = yield from self._ranked(
+                passages = await self._ranked(
                     queries, passages_within(budget), filters, measured, weights, links
                 )
                 search = partial(self._windows, queries, passages, budget, weights[2:])
-                return (yield from Work(search))
-            return (
-                yield from self._without_copies(queries, limit, filters, measured, weights, links)
-            )
+                return await Do(search, kind="work")
+            return await self._without_copies(queries, limit, filters, measured, weights, links)
 
-    def _without_copies(
+    async def _without_copies(
         self,
         queries: Sequence[str],
         limit: int,
@@ -391,7 +390,7 @@ class DefaultRetriever(PlannedRetriever):
         measured: MeasuredSettings,
         weights: Sequence[float],
         links: bool,
-    ) -> Plan[list[Results]]:
+    ) -> list[Results]:
         """Return results with other texts each, from as deep in the rankings as it takes."""
         is_local = self._is_local(queries, weights, links)
         results: list[Results | None] = [None] * len(queries)
@@ -401,10 +400,12 @@ class DefaultRetriever(PlannedRetriever):
             options = [queries[at] for at in short], deepest, filters, measured, weights
             distinct = partial(_distinct, limit, depth, deepest)
             if is_local:
-                found = yield from self._search_together(*options, distinct)
+                found = await self._search_together(*options, distinct)
             else:
-                rankings = yield from self._ranked(*options, links)
-                found = yield from Work(partial(_each_distinct, distinct, options[0], rankings))
+                rankings = await self._ranked(*options, links)
+                found = await Do(
+                    partial(_each_distinct, distinct, options[0], rankings), kind="work"
+                )
             for at, of_query in zip(short, found, strict=True):
                 results[at] = of_query
             while depth <= deepest:
@@ -416,7 +417,7 @@ class DefaultRetriever(PlannedRetriever):
         own_words = self.bm25 is self._words[1].similarity and weights[1]
         return bool(not links and own_words and all(map(str.strip, queries)))
 
-    def _ranked(
+    async def _ranked(
         self,
         queries: Sequence[str],
         limit: int,
@@ -424,18 +425,18 @@ class DefaultRetriever(PlannedRetriever):
         measured: MeasuredSettings,
         weights: Sequence[float],
         links: bool,
-    ) -> Plan[list[Results]]:
+    ) -> list[Results]:
         """Return so many scored results of each query, copies included."""
         if self._is_local(queries, weights, links):
             options = queries, limit, filters, measured, weights
-            return (yield from self._search_together(*options, lambda _, first: first(limit)))
+            return await self._search_together(*options, lambda _, first: first(limit))
         retriever = self._retriever(weights, links)
-        rankings = yield from Find(retriever, queries, max(limit, COMPARED), filters)
+        rankings = await find_all(retriever, queries, max(limit, COMPARED), filters)
         score = partial(self._scored, queries, rankings, measured)
-        scored = yield from Work(score)
+        scored = await Do(score, kind="work")
         return [results[:limit] for results in scored]
 
-    def _search_together(
+    async def _search_together(
         self,
         queries: Sequence[str],
         limit: int,
@@ -443,7 +444,7 @@ class DefaultRetriever(PlannedRetriever):
         measured: MeasuredSettings,
         weights: Sequence[float],
         select: Callable[[str, First], T],
-    ) -> Plan[list[T]]:
+    ) -> list[T]:
         """Fuse all branches in one search, and score the targets.
 
         Args:
@@ -486,7 +487,7 @@ class DefaultRetriever(PlannedRetriever):
             return select(query, first)
 
         limits = [limit if limit > DEPTH else None] * len(branches)
-        return search_together(branches, queries, limits, filters, rank, selected)
+        return await search_together(branches, queries, limits, filters, rank, selected)
 
     def _scored(
         self, queries: Sequence[str], rankings: Sequence[Results], measured: MeasuredSettings

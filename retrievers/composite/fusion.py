@@ -14,8 +14,8 @@ from ..base_retriever import inner_retrievers
 from ..filters import Filters
 from ..foreign.coercion import as_retriever
 from ..planned_retriever import PlannedRetriever
-from ..plans.effects import Compute, Each, Find, Work
-from ..plans.plan import Plan
+from ..plans.effects import find_all
+from ..plans.plan import All, Do
 from ..protocols import RetrieverLike, RetrieverProtocol
 from ..ranking import RANK_CONSTANT, Mode, check_mode, fuse
 from ..results import OutputOptions, Results
@@ -145,10 +145,10 @@ class FusionRetriever(PlannedRetriever):
     def __repr__(self) -> str:
         return f"FusionRetriever({self.retrievers!r}, {self.mode!r}, top_k={self.top_k})"
 
-    def plans(
+    async def search_all(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
-    ) -> Plan[list[Results]]:
-        """Return the results of each query as a plan; ``limit`` is the ``top_k`` of the call."""
+    ) -> list[Results]:
+        """Return the results of each query; ``limit`` is the ``top_k`` of the call."""
         branches = [
             (retriever, weight)
             for retriever, weight in zip(self.retrievers, self.weights, strict=True)
@@ -164,14 +164,15 @@ class FusionRetriever(PlannedRetriever):
             ):
                 rank = partial(self._rank, [weight for _, weight in branches], top_k)
                 limits = [_limit_of(retriever, limit) for retriever in local]
-                found = yield from search_together(
-                    local, queries, limits, filters, rank, all_results
-                )
+                found = await search_together(local, queries, limits, filters, rank, all_results)
                 span.set_results(found)
                 return found
-            outcomes = yield from Each(
-                [_search(retriever, queries, limit, filters) for retriever, _ in branches],
-                max_threads=len(branches),
+            outcomes = await All(
+                [
+                    partial(find_all, item, queries, _limit_of(item, limit), filters)
+                    for item, _ in branches
+                ],
+                max_parallel=len(branches),
                 fail_fast=self.on_error == "raise",
             )
             errors = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
@@ -186,7 +187,9 @@ class FusionRetriever(PlannedRetriever):
                     weights.append(weight)
             options = self.mode, weights, top_k, self.rank_constant, self.merge_by
             per_query = zip(*rankings, strict=True)
-            results = yield from Work(lambda: [fuse(ranked, *options) for ranked in per_query])
+            results = await Do(
+                lambda: [fuse(ranked, *options) for ranked in per_query], kind="work"
+            )
             span.set_results(results)
         return results
 
@@ -216,15 +219,15 @@ def local_retrievers(retrievers: Sequence[object]) -> list[Retriever]:
     return local if is_local else []
 
 
-def search_together(
+async def search_together(
     retrievers: Sequence[Retriever],
     queries: Sequence[str],
     limits: Sequence[int | None],
     filters: Filters | None,
     rank: Rank,
     select: Select[T],
-) -> Plan[list[T]]:
-    """Return the results of one search with several retrievers as a plan.
+) -> list[T]:
+    """Return the results of one search with several retrievers.
 
     Args:
         retrievers: ``local_retrievers``.
@@ -242,20 +245,14 @@ def search_together(
     for retriever in retrievers:
         of_retriever: Sequence[Sequence[Vectors]] = ()
         if retriever.embed_keys:
-            of_retriever = yield from Compute.of(
-                retriever.query_vectors, retriever.aquery_vectors, queries
+            of_retriever = await Do(
+                partial(retriever.query_vectors, queries),
+                partial(retriever.aquery_vectors, queries),
             )
         vectors.append(of_retriever)
     if any(retriever.embeds_by_async_model for retriever in retrievers):
-        yield from Compute(lambda: None, partial(embed_ahead, partial(ready, searches)))
-    work = Work(partial(search, searches, queries, vectors, rank, select))
-    return (yield from work)
-
-
-def _search(
-    retriever: RetrieverProtocol, queries: Sequence[str], top_k: int | None, filters: Filters | None
-) -> Plan[list[Results]]:
-    return (yield from Find(retriever, queries, _limit_of(retriever, top_k), filters))
+        await Do(lambda: None, partial(embed_ahead, partial(ready, searches)))
+    return await Do(partial(search, searches, queries, vectors, rank, select), kind="work")
 
 
 def _limit_of(retriever: RetrieverProtocol, top_k: int | None) -> int | None:

@@ -17,8 +17,8 @@ from ..foreign.coercion import as_retriever
 from ..foreign.foreign_retriever import check_in_graph
 from ..indexes.bm25_scores import Floats, Meets, Passages
 from ..planned_retriever import PlannedRetriever
-from ..plans.effects import Compute, Find
-from ..plans.plan import Plan
+from ..plans.effects import find_all
+from ..plans.plan import Do
 from ..protocols import RetrieverLike
 from ..results import Evidence, OutputOptions, Results, ScoredNode
 from ..retrieval_conditions import HitConditions
@@ -154,14 +154,14 @@ class LinkRetriever(PlannedRetriever):
     def __repr__(self) -> str:
         return f"LinkRetriever({self.inner!r}, via={self.via!r}, top_k={self.top_k})"
 
-    def plans(
+    async def search_all(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
-    ) -> Plan[list[Results]]:
-        """Return the results of each query as a plan."""
+    ) -> list[Results]:
+        """Return the results of each query."""
         assert limit is not None
         conditions = all_of(self.filters, filters)
         with without_budget():
-            hits = yield from Find(self.inner, queries, max(limit, self.options.seeds), conditions)
+            hits = await find_all(self.inner, queries, max(limit, self.options.seeds), conditions)
         hit_conditions = HitConditions(conditions)
 
         def follow_all() -> list[Results]:
@@ -170,7 +170,7 @@ class LinkRetriever(PlannedRetriever):
                 for query, query_hits in zip(queries, hits, strict=True)
             ]
 
-        return (yield from Compute(follow_all))
+        return await Do(follow_all)
 
     def with_filters(self, filters: Filters | None) -> Self:
         """Return a copy with other conditions; see ``Retriever.with_filters``."""

@@ -13,8 +13,8 @@ from ..filters import Filters
 from ..foreign.coercion import as_retriever
 from ..foreign.foreign_retriever import check_in_graph
 from ..planned_retriever import PlannedRetriever
-from ..plans.effects import Compute, Find, fetch_until_full
-from ..plans.plan import Plan
+from ..plans.effects import fetch_until_full, find_all
+from ..plans.plan import Do
 from ..protocols import RetrieverLike
 from ..ranking import joined_span, merge
 from ..results import OutputOptions, Results, ScoredNode, without_removed
@@ -74,21 +74,21 @@ class PostprocessRetriever(PlannedRetriever):
         """
         raise NotImplementedError
 
-    def plans(
+    async def search_all(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
-    ) -> Plan[list[Results]]:
-        """Return the results of each query as a plan."""
+    ) -> list[Results]:
+        """Return the results of each query."""
         fetch = None if limit is None else self.over_fetch * limit
         hit_count = effective_child_k(fetch)
         fetches_on = self.fetches_on and hit_count == fetch and self.is_free
         conditions = HitConditions(filters)
         hit_counts: dict[str, int] = {}
 
-        def select(
+        async def select(
             queries: Sequence[str], hits: Sequence[Results]
-        ) -> Plan[list[tuple[Results, bool]]]:
+        ) -> list[tuple[Results, bool]]:
             hit_counts.update(zip(queries, map(len, hits), strict=True))
-            results = yield from Compute(
+            results = await Do(
                 lambda: [
                     self.postprocess(without_removed(query_hits), limit, conditions)
                     for query_hits in hits
@@ -98,12 +98,15 @@ class PostprocessRetriever(PlannedRetriever):
 
         with start_span(self.name, queries=queries) as span, without_budget():
             if hit_count is None:
-                hits = yield from Find(self.inner, queries, None, filters)
-                results = [created for created, _ in (yield from select(queries, hits))]
+                hits = await find_all(self.inner, queries, None, filters)
+                results = [created for created, _ in (await select(queries, hits))]
             else:
                 maximum = sys.maxsize if fetches_on else hit_count
-                results = yield from fetch_until_full(
-                    *(self.inner, queries, select), fetch=hit_count, most=maximum, filters=filters
+                results = await fetch_until_full(
+                    *(self.inner, queries, select),
+                    fetch_k=hit_count,
+                    max_fetch_k=maximum,
+                    filters=filters,
                 )
             span.attributes["hits"] = sum(hit_counts[query] for query in queries)
             span.set_results(results)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from ...nodegraph.concurrency import context_value
@@ -17,8 +18,8 @@ from ...nodegraph.node import Node
 from ..filters import Filters, all_of
 from ..foreign.coercion import as_retriever
 from ..planned_retriever import PlannedRetriever
-from ..plans.effects import Find, find_one, gather
-from ..plans.plan import Plan
+from ..plans.effects import find_all, find_one
+from ..plans.plan import gather
 from ..protocols import RetrieverLike, RetrieverProtocol, Similarity
 from ..ranking import by_node, merge
 from ..results import Evidence, OutputFormat, Results, ScoredNode
@@ -195,17 +196,15 @@ class RecursiveRetriever(PlannedRetriever):
             f"top_k={self.top_k})"
         )
 
-    def plans(
+    async def search_all(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
-    ) -> Plan[list[Results]]:
+    ) -> list[Results]:
         """Return the results of each query as a plan. Without references one search for all."""
         assert limit is not None
         if self.references is None:
-            return (yield from Find(self._pool, queries, limit, filters))
-        return (
-            yield from gather(
-                [self._recurse(query, limit, filters) for query in queries], max_threads=1
-            )
+            return await find_all(self._pool, queries, limit, filters)
+        return await gather(
+            [partial(self._recurse, query, limit, filters) for query in queries], max_parallel=1
         )
 
     def with_filters(self, filters: Filters | None) -> Self:
@@ -223,7 +222,7 @@ class RecursiveRetriever(PlannedRetriever):
         """Async version of ``embed``."""
         await self._pool.aembed(queries)
 
-    def _recurse(self, query: str, limit: int, filters: Filters | None) -> Plan[Results]:
+    async def _recurse(self, query: str, limit: int, filters: Filters | None) -> Results:
         """Search the pool and follow references. Search for more hits if results are few."""
         with self._span(query) as (span, leads_back):
             if leads_back:
@@ -231,8 +230,8 @@ class RecursiveRetriever(PlannedRetriever):
             answers: dict[int, Results] = {}
             hit_count = limit
             while True:
-                hits, complete = yield from self._search(self._pool, query, hit_count, filters)
-                results = yield from self._follow(query, hits, limit, filters, answers)
+                hits, complete = await self._search(self._pool, query, hit_count, filters)
+                results = await self._follow(query, hits, limit, filters, answers)
                 if len(results) >= limit or complete:
                     break
                 hit_count *= 4
@@ -241,18 +240,18 @@ class RecursiveRetriever(PlannedRetriever):
             span.set_results([results])
             return results
 
-    def _search(
+    async def _search(
         self, pool: _GroupPool, query: str, count: int, filters: Filters | None
-    ) -> Plan[tuple[Results, bool]]:
+    ) -> tuple[Results, bool]:
         """Return the first hits of a pool, and whether they are all that there are.
 
         What refers to something is no result itself, and need not have the fields that the filters
         of a call are about.
         """
-        hits = yield from find_one(pool, query, count, filters)
+        hits = await find_one(pool, query, count, filters)
         if filters is None:
             return hits, len(hits) < count
-        leading = yield from find_one(pool.leading(filters), query, count, None)
+        leading = await find_one(pool.leading(filters), query, count, None)
         same = {(id(hit.node.graph), hit.node.id) for hit in hits}
         entries = [
             hit
@@ -273,14 +272,14 @@ class RecursiveRetriever(PlannedRetriever):
                 span.attributes["leads_back"] = True
             yield span, id(self) in active
 
-    def _follow(
+    async def _follow(
         self,
         query: str,
         hits: Results,
         limit: int,
         filters: Filters | None,
         answers: dict[int, Results],
-    ) -> Plan[Results]:
+    ) -> Results:
         """Replace nodes by the results of what they refer to, level by level."""
         level = [RankedResult((rank,), hit) for rank, hit in enumerate(hits)]
         results: list[RankedResult] = []
@@ -302,8 +301,10 @@ class RecursiveRetriever(PlannedRetriever):
                     entries.setdefault(id(reference), []).append(ranked)
             followed.update(new)
             unanswered = [key for key in new if key not in answers]
-            searches = [self._results_of(new[key], query, limit, filters) for key in unanswered]
-            answers.update(zip(unanswered, (yield from gather(searches, 1)), strict=True))
+            searches = [
+                partial(self._results_of, new[key], query, limit, filters) for key in unanswered
+            ]
+            answers.update(zip(unanswered, (await gather(searches, 1)), strict=True))
             level = [
                 ranked
                 for key, key_entries in entries.items()
@@ -328,18 +329,14 @@ class RecursiveRetriever(PlannedRetriever):
             )
         return self.references[name]
 
-    def _results_of(
+    async def _results_of(
         self, reference: Reference, query: str, limit: int, filters: Filters | None
-    ) -> Plan[Results]:
+    ) -> Results:
         """Query what a node refers to."""
         if isinstance(reference, NodeGraph):
             pool = _GroupPool(self, reference, filters=self.filters)
-            return (yield from self._search(pool, query, limit, filters))[0]
-        return (
-            yield from find_one(
-                as_retriever(reference), query, limit, all_of(self.filters, filters)
-            )
-        )
+            return (await self._search(pool, query, limit, filters))[0]
+        return await find_one(as_retriever(reference), query, limit, all_of(self.filters, filters))
 
 
 class _GroupPool(Retriever):

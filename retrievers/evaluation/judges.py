@@ -126,8 +126,8 @@ class Judge(PromptMixin):
         language = language_of(values["query"])
         prompt = self.prompts[kind].fill(language, **values) + json_instruction(form, language)
         parse = partial(parse_verdicts, count=count)
-        schema, timeout = schema_of(form), self.timeout
-        return run(ask_and_parse(self.llm, prompt, parse, language, schema=schema, timeout=timeout))
+        ask = partial(ask_and_parse, schema=schema_of(form), timeout=self.timeout)
+        return run(partial(ask, self.llm, prompt, parse, language))
 
     def _support(self, case: RetrievalCase, answer: str) -> Judgement:
         """Return the share of the statements of an answer that the results support."""

@@ -13,8 +13,8 @@ from ...nodegraph.models.model_objects import finish, has, owner_of
 from ..base_retriever import child_k_override, current_restriction, inner_retrievers
 from ..filters import Filters, all_of, parse_filters
 from ..planned_retriever import PlannedRetriever
-from ..plans.effects import Compute, Find, gather
-from ..plans.plan import Plan
+from ..plans.effects import find_all
+from ..plans.plan import Do, gather
 from ..protocols import RetrieverProtocol
 from ..results import OutputOptions, Results
 from ..tracing import start_span
@@ -371,44 +371,42 @@ class ForeignRetriever(PlannedRetriever):
             )
         return limit
 
-    def plans(
+    async def search_all(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
-    ) -> Plan[list[Results]]:
+    ) -> list[Results]:
         """Return the results of each query as a plan; none of a blank one."""
         filters = all_of(current_restriction(), filters)
         texts = [query for query in queries if query.strip()]
         with start_span(self.name, queries=texts, retriever=self.source_name) as span:
             if filters and self._calls.filtered is None:
-                results = yield from gather([self._checked(q, limit, filters) for q in texts])
+                results = await gather([partial(self._checked, q, limit, filters) for q in texts])
             else:
-                results = yield from self._search(texts, limit, filters)
+                results = await self._search(texts, limit, filters)
             span.set_results(results)
         remaining = iter(results)
         return [next(remaining) if query.strip() else [] for query in queries]
 
-    def _search(
+    async def _search(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
-    ) -> Plan[list[Results]]:
+    ) -> list[Results]:
         """Search for all queries, in one call if there is one for many."""
         calls = self._calls
         if filters and calls.filtered is not None:
             calls = calls.filtered(filters)
         if len(queries) > 1 and calls.batch is not None:
             abatch = calls.abatch and partial(calls.abatch, list(queries), limit)
-            outputs: list[Any] = yield from Compute(
-                partial(calls.batch, list(queries), limit), abatch
-            )
+            outputs: list[Any] = await Do(partial(calls.batch, list(queries), limit), abatch)
         else:
-            outputs = yield from gather([_call(calls, query, limit) for query in queries])
+            outputs = await gather([partial(_call, calls, query, limit) for query in queries])
         return [
             self._results(output, query)[:limit]
             for query, output in zip(queries, outputs, strict=True)
         ]
 
-    def _checked(self, query: str, limit: int | None, filters: Filters) -> Plan[Results]:
+    async def _checked(self, query: str, limit: int | None, filters: Filters) -> Results:
         """Read as many results as it takes for ``limit`` that meet conditions."""
         conditions, calls = parse_filters(filters), self._pushed(filters)
-        output = yield from _call(calls, query, limit)
+        output = await _call(calls, query, limit)
         requested = count = len(output) if limit is None else limit
         before = -1
         while True:
@@ -423,7 +421,7 @@ class ForeignRetriever(PlannedRetriever):
                     "as_retriever(..., push_filters=function)"
                 )
             before, count = len(output), min(4 * count, MAX_READ)
-            output = yield from _call(calls, query, count)
+            output = await _call(calls, query, count)
 
     def _pushed(self, filters: Filters) -> RetrieverCalls:
         """Return the calls, with conditions that it checks itself besides."""
@@ -455,9 +453,9 @@ def _flat(filters: Filters) -> Filters:
     return {**fields, "and": remaining} if remaining else fields
 
 
-def _call(calls: RetrieverCalls, query: str, limit: int | None) -> Plan[Any]:
+async def _call(calls: RetrieverCalls, query: str, limit: int | None) -> Any:
     asearch = calls.asearch and partial(calls.asearch, query, limit)
-    return (yield from Compute(partial(calls.search, query, limit), asearch))
+    return await Do(partial(calls.search, query, limit), asearch)
 
 
 def check_in_graph(retriever: object, owner: str) -> None:
@@ -511,12 +509,12 @@ class ConfiguredRetriever(PlannedRetriever):
     def __repr__(self) -> str:
         return f"ConfiguredRetriever({repr_without_top_k(self.inner)}, top_k={self.top_k})"
 
-    def plans(
+    async def search_all(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
-    ) -> Plan[list[Results]]:
-        """Return the results of each query as a plan."""
+    ) -> list[Results]:
+        """Return the results of each query."""
         with child_k_override(self.child_k):
-            rankings = yield from Find(self.inner, queries, limit, all_of(self.filters, filters))
+            rankings = await find_all(self.inner, queries, limit, all_of(self.filters, filters))
         least = self.cut_off
         return [[r for r in ranking if least is None or r.score >= least] for ranking in rankings]
 

@@ -1,21 +1,16 @@
-"""Limit what a plan may do, in model calls and seconds, and count its model calls."""
+"""Limits of a strategy's model calls and seconds."""
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import TimeoutError as FutureTimeout
-from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeVar
+from collections.abc import Callable, Generator
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from ...nodegraph.errors import ModelError
-from ...nodegraph.models.model_objects import finish, is_async
-from ..tracing import start_span
-from .effects import Ask, Each, Work, run_with_timeout
-from .plan import Effect, Plan, interpose
+from .plan import All, Effect, Part, intercept
 
 T = TypeVar("T")
 
@@ -24,141 +19,81 @@ clock: Callable[[], float] = time.monotonic
 _SLACK = 0.02
 """Seconds that a timer may be early."""
 
-
-class BudgetExceededError(ModelError):
-    """A plan needs more calls or seconds than its budget has. What has no answer yet gets none.
-
-    Attributes:
-        resource: What is used up: ``"calls"`` or ``"seconds"``.
-    """
-
-    def __init__(self, resource: Literal["calls", "seconds"], message: str) -> None:
-        super().__init__(message)
-        self.resource: Literal["calls", "seconds"] = resource
-
-    def __reduce__(self) -> tuple[type[BudgetExceededError], tuple[str, str]]:
-        return type(self), (self.resource, str(self))
+Resource: TypeAlias = Literal["calls", "seconds"]
 
 
-@dataclass(frozen=True, slots=True)
-class Call(Effect[Any]):
-    """Call a user's function. It counts as a model call, since it may well make one.
-
-    Attributes:
-        function: A function, async or not.
-        arguments: Its arguments.
-    """
-
-    function: Callable[..., Any]
-    arguments: tuple[Any, ...]
-
-    def run(self) -> Any:
-        """Return what the function returns."""
-        with start_span("call", function=repr(self.function)):
-            result = self.function(*self.arguments)
-            return finish(_await, result) if inspect.isawaitable(result) else result
-
-    async def arun(self) -> Any:
-        """Async version of ``run``."""
-        with start_span("call", function=repr(self.function)):
-            if is_async(self.function):
-                return await self.function(*self.arguments)
-            result = await asyncio.to_thread(self.function, *self.arguments)
-            return await result if inspect.isawaitable(result) else result
+class LimitExceededError(ModelError):
+    """A strategy needs more model calls or seconds than its limits allow."""
 
 
-class Budget:
-    """Count and limit the model calls of a plan, and its seconds from now.
+class CallLimits:
+    """A counter and limit of model calls, and a limit of the seconds from now.
+
+    A call that exceeds a limit raises ``LimitExceededError`` where the strategy waits. Code within
+    the strategy may catch the error, so check ``exceeded`` where the limits were set.
 
     Args:
-        max_calls: Model calls at most, repeated ones included. None for no limit.
-        max_seconds: Seconds from now. None for no limit.
-        fatal: Whether the plan is closed when the budget is used up, and a search in a thread
-            runs to its end. Else the plan may catch the error and return what it has, and no
-            effect is waited for any longer.
+        max_calls: Maximum number of model calls, including repeated calls. None: no limit.
+        total_timeout: Maximum seconds from now. None: no limit.
+
+    Attributes:
+        calls: Number of model calls so far.
+        exceeded: The limit that was exceeded first. None: no limit.
     """
 
-    def __init__(
-        self, max_calls: int | None = None, max_seconds: float | None = None, *, fatal: bool = True
-    ) -> None:
+    def __init__(self, max_calls: int | None = None, total_timeout: float | None = None) -> None:
         self.calls = 0
-        self.fatal = fatal
+        self.exceeded: Resource | None = None
         self._max_calls = max_calls
-        self._max_seconds = max_seconds
-        self._end = None if max_seconds is None else clock() + max_seconds
+        self._total_timeout = total_timeout
+        self._end = None if total_timeout is None else clock() + total_timeout
         self._lock = threading.Lock()
 
-    def remaining(self) -> float | None:
-        """Return the remaining seconds, None for no limit."""
-        return None if self._end is None else max(0.0, self._end - clock())
+    async def enforce(self, function: Part[T]) -> T:
+        """Run a strategy within the limits.
 
-    def check_time(self, slack: float = 0.0) -> None:
-        """Check that seconds remain.
+        Calls of models count. Calls of models and searches end with the time; work completes.
 
         Raises:
-            BudgetExceededError: If none do.
+            LimitExceededError: If a limit was exceeded and the strategy did not catch the error.
         """
-        if self._end is not None and clock() + slack >= self._end:
-            message = f"max_seconds={self._max_seconds:g} are over"
-            raise BudgetExceededError("seconds", message) from None
+        return await intercept(function, self._limited)
 
-    def enforce(self, plan: Plan[T]) -> Plan[T]:
-        """Return a plan that does the same as far as the budget goes.
-
-        In an event loop the effect under way is cancelled. Elsewhere a model is no longer waited
-        for.
-
-        Raises:
-            BudgetExceededError: If it goes no farther.
-        """
-        return interpose(plan, self._limited, fatal=(BudgetExceededError,) if self.fatal else ())
-
-    def _limited(self, effect: Effect[T]) -> Plan[Any]:
-        if isinstance(effect, Each):
-            return (yield replace(effect, plans=[self.enforce(plan) for plan in effect.plans]))
-        if isinstance(effect, Work):
+    def _limited(self, effect: Effect) -> Generator[Effect, Any, Any]:
+        if isinstance(effect, All):
+            parts = [partial(self.enforce, part) for part in effect.parts]
+            return (yield replace(effect, parts=parts))
+        if effect.kind == "work":
             return (yield effect)
         self.check_time()
-        if isinstance(effect, Ask | Call):
-            with self._lock:
-                if self._max_calls is not None and self.calls >= self._max_calls:
-                    raise BudgetExceededError("calls", "no calls are left")
-                self.calls += 1
+        if effect.kind == "model":
+            self._count_call()
         if self._end is None:
             return (yield effect)
-        if not isinstance(effect, Ask):
-            return (yield _Until(effect, self))
-        limits = [limit for limit in (self.remaining(), effect.timeout) if limit is not None]
+        remaining = max(0.0, self._end - clock())
+        timeout = remaining if effect.timeout is None else min(remaining, effect.timeout)
         try:
-            return (yield replace(effect, timeout=min(limits)))
-        except ModelError:
+            return (yield replace(effect, timeout=timeout))
+        except TimeoutError:
             self.check_time(_SLACK)
             raise
 
+    def _count_call(self) -> None:
+        with self._lock:
+            if self._max_calls is not None and self.calls >= self._max_calls:
+                raise self._error("calls", f"max_calls={self._max_calls} is reached")
+            self.calls += 1
 
-@dataclass(frozen=True, slots=True)
-class _Until(Effect[T]):
-    """Wait for an effect as long as a budget has seconds."""
+    def check_time(self, slack: float = 0.0) -> None:
+        """Check that time remains.
 
-    effect: Effect[T]
-    budget: Budget
+        Raises:
+            LimitExceededError: If no time remains.
+        """
+        if self._end is not None and clock() + slack >= self._end:
+            message = f"total_timeout={self._total_timeout:g} s is over"
+            raise self._error("seconds", message) from None
 
-    def run(self) -> T:
-        if self.budget.fatal:
-            return self.effect.run()
-        try:
-            return run_with_timeout(self.effect.run, self.budget.remaining())
-        except FutureTimeout:
-            self.budget.check_time(_SLACK)
-            raise
-
-    async def arun(self) -> T:
-        try:
-            return await asyncio.wait_for(self.effect.arun(), self.budget.remaining())
-        except asyncio.TimeoutError:
-            self.budget.check_time(_SLACK)
-            raise
-
-
-async def _await(result: Any) -> Any:
-    return await result
+    def _error(self, resource: Resource, message: str) -> LimitExceededError:
+        self.exceeded = self.exceeded or resource
+        return LimitExceededError(message)

@@ -1,8 +1,8 @@
-"""Write what asks models and retrievers once, and run it in threads or in an event loop.
+"""Strategies as ``async def`` functions that run with or without an event loop.
 
-A plan is a generator that yields effects (a model's answer, a retrieval) and is sent their
-results, or has their errors raised where it waits. The decisions are in the plan. How its effects
-are waited for is decided here.
+A strategy awaits two kinds of effects: ``Do`` (one call) and ``All`` (several strategies in
+parallel). ``run`` and ``stream`` drive a strategy in the calling thread, ``arun`` and ``astream``
+in an event loop. All of them take a function that returns the coroutine.
 """
 
 from __future__ import annotations
@@ -10,90 +10,222 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import itertools
-from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterator,
+    Sequence,
+)
+from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import aclosing, closing, contextmanager
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from types import coroutine
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
+
+from ...nodegraph.concurrency import in_thread, run_in_tasks, run_in_threads
+from ...nodegraph.errors import ModelError
+from .timeouts import TURN, astream_with_timeout, run_with_timeout, stream_with_timeout
 
 T = TypeVar("T")
 
 Y = TypeVar("Y")
 
+Kind = Literal["model", "search", "work"]
+"""Limits count calls of models, and end calls of models and searches; work always completes."""
 
-class Effect(ABC, Generic[T]):
-    """Work that a plan waits for, with a result of type ``T``.
+Part: TypeAlias = Callable[[], Coroutine[Any, Any, T]]
+"""A function that returns the coroutine of a strategy."""
 
-    A plan writes ``result = yield from effect``: a type checker knows the result's type then.
+MAX_PARALLEL = 8
+"""Default number of parallel parts."""
+
+MAX_ANSWER = 1_000_000
+"""Maximum number of characters of a streamed answer."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Do(Generic[T]):
+    """A call that a strategy awaits.
 
     Attributes:
-        streamed: Whether ``stream`` and ``astream`` pass on the text of this effect.
+        call: A function without arguments.
+        acall: The async version of ``call``. None: an event loop runs ``call`` in a thread.
+        kind: What limits apply.
+        timeout: Maximum seconds. A call in a thread is not interrupted, but abandoned.
+        stream: Optional. Returns the texts of the answer; their concatenation is the result.
+        astream: The async version of ``stream``.
+
+    Raises:
+        TimeoutError: If the call takes longer than ``timeout``.
     """
 
-    __slots__ = ()
+    call: Callable[[], T]
+    acall: Callable[[], Awaitable[T]] | None = None
+    _: KW_ONLY
+    kind: Kind = "search"
+    timeout: float | None = None
+    stream: Callable[[], Iterator[str]] | None = None
+    astream: Callable[[], AsyncIterator[str]] | None = None
 
-    streamed: bool = False
-
-    def __iter__(self) -> Generator[Effect[Any], Any, T]:
+    def __await__(self) -> Generator[Any, Any, T]:
         result: T = yield self
         return result
 
-    @abstractmethod
     def run(self) -> T:
-        """Do the work and return its result."""
+        """Return the result of the call."""
+        with self._timeout_errors():
+            return run_with_timeout(self.call, self.timeout)
 
-    @abstractmethod
     async def arun(self) -> T:
-        """Do the work without blocking the event loop."""
+        """Async version of ``run``."""
+        acall = partial(in_thread, self.call) if self.acall is None else self.acall
+        with self._timeout_errors():
+            return await asyncio.wait_for(acall(), self.timeout)
 
-    def stream(self) -> Generator[str, None, T]:
-        """Do the work. Yield its text as it comes and return the result."""
-        yield from ()
-        return self.run()
+    def run_stream(self, emit: Callable[[str], str]) -> Generator[str, None, T]:
+        """Yield the emitted part of each text, and return the result."""
+        if self.stream is None:
+            return self.run()
+        texts = _Texts()
+        streamed = stream_with_timeout(self.stream, self.timeout)
+        with self._timeout_errors(), closing(streamed):
+            for text in streamed:
+                texts.append(text)
+                if emitted := emit(text):
+                    yield emitted
+        return cast(T, "".join(texts))
 
-    async def astream(self, on_text: Callable[[str], None]) -> T:
-        """Do the work. Call ``on_text`` with its text as it comes and return the result."""
-        return await self.arun()
+    async def arun_stream(self, on_text: Callable[[str], object]) -> T:
+        """Async version of ``run_stream`` that calls ``on_text`` with each text."""
+        if self.astream is None:
+            return await self.arun()
+        texts = _Texts()
+        with self._timeout_errors():
+            async with aclosing(astream_with_timeout(self.astream, self.timeout)) as streamed:
+                async for text in streamed:
+                    texts.append(text)
+                    on_text(text)
+        return cast(T, "".join(texts))
+
+    @contextmanager
+    def _timeout_errors(self) -> Iterator[None]:
+        """Convert the errors of timers; an error of the call itself has no ``timeout``."""
+        try:
+            yield
+        except (FutureTimeout, asyncio.TimeoutError) as error:
+            if self.timeout is None:
+                raise
+            raise TimeoutError(f"no result within {self.timeout:g} s") from error
 
 
-Plan = Generator[Effect[Any], Any, T]
-"""A generator that yields effects, is sent their results, and returns a ``T``."""
+class _Texts(list[str]):
+    """The texts of a streamed answer."""
+
+    length = 0
+
+    def append(self, text: str) -> None:
+        super().append(text)
+        self.length += len(text)
+        if self.length > MAX_ANSWER:
+            raise ModelError(
+                f"the answer of the language model has more than {MAX_ANSWER:,} characters"
+            )
 
 
-def run(plan: Plan[T]) -> T:
-    """Run the effects of a plan in this thread and return what the plan returns.
+@dataclass(frozen=True, slots=True, eq=False)
+class All(Generic[T]):
+    """Several strategies that run in parallel, in threads or tasks.
+
+    The result is a list of their results, in order. A part that fails has its exception in the
+    list, unless ``fail_fast`` is set.
+
+    Attributes:
+        parts: Functions that return a coroutine.
+        fail_fast: Raise the first error. Tasks are canceled; threads complete the current part.
+        max_parallel: Maximum number of parallel threads; ``limit_concurrency`` lowers it. An event
+            loop runs ``MAX_PARALLEL`` tasks or more, since tasks need no thread-safe code.
+    """
+
+    parts: Sequence[Part[T]]
+    fail_fast: bool = False
+    max_parallel: int = MAX_PARALLEL
+
+    def __await__(self) -> Generator[Any, Any, list[T | Exception]]:
+        results: list[T | Exception] = yield self
+        return results
+
+    def run(self) -> list[T | Exception]:
+        """Return the results. The waiting thread runs the parts that no other thread has begun."""
+        calls = [partial(run, partial(self._outcome, part)) for part in self.parts]
+        return run_in_threads(calls, self.max_parallel)
+
+    async def arun(self) -> list[T | Exception]:
+        """Async version of ``run``."""
+        calls = [partial(arun, partial(self._outcome, part)) for part in self.parts]
+        return await run_in_tasks(calls, max(self.max_parallel, MAX_PARALLEL))
+
+    async def _outcome(self, part: Part[T]) -> T | Exception:
+        try:
+            return await part()
+        except Exception as error:
+            if self.fail_fast:
+                raise
+            return error
+
+
+async def gather(parts: Sequence[Part[T]], max_parallel: int = MAX_PARALLEL) -> list[T]:
+    """Run strategies in parallel. Return their results, or raise the first error."""
+    outcomes = await All(parts, fail_fast=True, max_parallel=max_parallel)
+    return [outcome for outcome in outcomes if not isinstance(outcome, Exception)]
+
+
+Effect: TypeAlias = Do[Any] | All[Any]
+
+
+def run(function: Part[T]) -> T:
+    """Run a strategy in this thread, without an event loop, and return its result.
+
+    Raises:
+        TypeError: If the strategy awaits anything but ``Do`` and ``All``.
 
     Example:
-        >>> from nodekin.nodegraph import NodeGraph
-        >>> from nodekin.retrievers import Retriever
-        >>> from nodekin.retrievers import Each, Find, Plan
+        >>> from nodekin.retrievers import All, Do
         >>> from nodekin.retrievers.plans.plan import run
-        >>> graph = NodeGraph()
-        >>> ids = graph.add(["Green tea.", "Black tea.", "Coffee."])
-        >>> def count(query: str) -> Plan[int]:
-        ...     (results,) = yield from Find(Retriever(graph, "ROOT"), [query])
-        ...     return len(results)
-        >>> def count_both() -> Plan[list[int | Exception]]:
-        ...     return (yield from Each([count("tea"), count("coffee")]))
-        >>> run(count_both())
-        [2, 1]
+        >>> async def length(text: str) -> int:
+        ...     return await Do(lambda: len(text))
+        >>> async def lengths() -> list[int | Exception]:
+        ...     return await All([lambda: length("tea"), lambda: length("coffee")])
+        >>> run(lengths)
+        [3, 6]
     """
-    driver = interpose(plan, _run_effect)
+    driver = drive(function, _run_effect)
     try:
-        contextvars.copy_context().run(next, driver)  # a span of the plan is never the caller's
+        # A copy of the context: a span that the strategy starts never becomes the caller's.
+        contextvars.copy_context().run(driver.send, None)
     except StopIteration as end:
         result: T = end.value
         return result
-    raise RuntimeError("a plan that is not streamed yielded text")
+    raise RuntimeError("run() received text; use stream()")
 
 
-def stream(plan: Plan[T]) -> Generator[str, None, T]:
-    """Run a plan. Yield the text of its streamed effects and return what it returns."""
-    context, driver = contextvars.copy_context(), interpose(plan, _stream_effect)
+def stream(function: Part[T], emit: Callable[[str], str] = str) -> Generator[str, None, T]:
+    """Run a strategy. Yield the text of its streamed calls, and return its result.
+
+    Args:
+        function: Returns the coroutine.
+        emit: Called with each text; returns the part to yield.
+    """
+    context = contextvars.copy_context()
+    driver = drive(function, lambda effect: _stream_effect(effect, emit))
     try:
         while True:
             try:
-                text = context.run(next, driver)
+                text = context.run(driver.send, None)
             except StopIteration as end:
                 result: T = end.value
                 return result
@@ -102,41 +234,42 @@ def stream(plan: Plan[T]) -> Generator[str, None, T]:
         context.run(driver.close)
 
 
-async def arun(plan: Plan[T], on_text: Callable[[str], None] | None = None) -> T:
-    """Run a plan without blocking the event loop.
+async def arun(function: Part[T], on_text: Callable[[str], object] | None = None) -> T:
+    """Run a strategy in an event loop and return its result.
 
     Args:
-        plan: The plan.
-        on_text: Is called with the text of the plan's streamed effects as it comes.
+        function: Returns the coroutine.
+        on_text: Called with the texts of streamed calls.
     """
 
-    def awaited(effect: Effect[Any]) -> Generator[Any, Any, Any]:
-        if on_text is not None and effect.streamed:
-            return effect.astream(on_text).__await__()
+    def hook(effect: Effect) -> Generator[Any, Any, Any]:
+        if on_text is not None and isinstance(effect, Do):
+            return effect.arun_stream(on_text).__await__()
         return effect.arun().__await__()
 
-    awaitable: Awaitable[T] = coroutine(interpose)(plan, awaited)  # type: ignore[no-untyped-call]
-    return await awaitable
+    return await intercept(function, hook)
 
 
-TURN = 100
-"""Items of a stream that came at once, after which an event loop goes on with other tasks."""
+def astream(function: Part[Any], emit: Callable[[str], str] = str) -> AsyncGenerator[str, None]:
+    """Async version of ``stream``; the strategy runs in a task."""
 
+    def produce(put: Callable[[str], None]) -> Awaitable[Any]:
+        def on_text(text: str) -> None:
+            if emitted := emit(text):
+                put(emitted)
 
-def astream(plan: Plan[Any]) -> AsyncGenerator[str, None]:
-    """Run a plan in a task of its own. Yield the text of its streamed effects."""
-    return stream_from_task(lambda emit: arun(plan, emit))
+        return arun(function, on_text)
+
+    return stream_from_task(produce)
 
 
 async def stream_from_task(
     produce: Callable[[Callable[[T], None]], Awaitable[object]],
 ) -> AsyncGenerator[T, None]:
-    """Yield what a function emits that runs in a task of its own.
-
-    The task is cancelled when the generator is closed.
+    """Yield the items that a function emits in a task. Closing the generator cancels the task.
 
     Args:
-        produce: Is called with the function that emits an item.
+        produce: Called with the function that emits an item.
     """
     items: asyncio.Queue[Any] = asyncio.Queue()
     end = object()
@@ -147,7 +280,7 @@ async def stream_from_task(
             if (item := await items.get()) is end:
                 break
             yield item
-            if number % TURN == 0:  # they may have come while the reader waited for something else
+            if number % TURN == 0:  # a long queue never waits
                 await asyncio.sleep(0)
         await task
     finally:
@@ -155,20 +288,19 @@ async def stream_from_task(
         await asyncio.gather(task, return_exceptions=True)
 
 
-def interpose(
-    plan: Plan[T],
-    hook: Callable[[Effect[Any]], Generator[Y, Any, Any]],
-    fatal: tuple[type[BaseException], ...] = (),
+def drive(
+    function: Part[T], hook: Callable[[Effect], Generator[Y, Any, Any]]
 ) -> Generator[Y, Any, T]:
-    """Run a plan with a hook instead of each effect. Return what the plan returns.
+    """Run a strategy with a hook that handles its effects, and return the strategy's result.
+
+    Exceptions of the hook, cancellation included, are raised where the strategy waits.
 
     Args:
-        plan: The plan.
-        hook: Is called with each effect. What the generator returns is sent to the plan, what it
-            raises is raised in the plan.
-        fatal: Exceptions of the hook that the plan can't catch. It is closed instead.
+        function: Returns the coroutine.
+        hook: Handles an effect. Returns the result for the strategy.
     """
-    step: Callable[[], Effect[Any]] = partial(next, plan)
+    strategy = function()
+    step: Callable[[], Any] = partial(strategy.send, None)
     while True:
         try:
             effect = step()
@@ -176,20 +308,30 @@ def interpose(
             result: T = end.value
             return result
         try:
+            if not isinstance(effect, Do | All):
+                raise TypeError(
+                    f"a strategy awaits Do(...), All(...) or another strategy, got {effect!r:.80}; "
+                    "write: await Do(function, async_function)"
+                )
             value = yield from hook(effect)
-        except fatal:
-            plan.close()
-            raise
         except BaseException as error:
-            step = partial(plan.throw, error)
+            step = partial(strategy.throw, error)
         else:
-            step = partial(plan.send, value)
+            step = partial(strategy.send, value)
 
 
-def _run_effect(effect: Effect[T]) -> Generator[str, None, T]:
+async def intercept(function: Part[T], hook: Callable[[Effect], Generator[Any, Any, Any]]) -> T:
+    """Run a strategy inside a coroutine, with a hook that handles its effects."""
+    awaitable: Awaitable[T] = coroutine(drive)(function, hook)  # type: ignore[no-untyped-call]
+    return await awaitable
+
+
+def _run_effect(effect: Effect) -> Generator[str, None, Any]:
     yield from ()
     return effect.run()
 
 
-def _stream_effect(effect: Effect[T]) -> Generator[str, None, T]:
-    return (yield from effect.stream()) if effect.streamed else effect.run()
+def _stream_effect(effect: Effect, emit: Callable[[str], str]) -> Generator[str, None, Any]:
+    if isinstance(effect, Do):
+        return (yield from effect.run_stream(emit))
+    return effect.run()

@@ -22,8 +22,8 @@ from ...nodegraph.models.templates import (
 from ...nodegraph.models.templates import neutralize as neutralize_tags
 from ...nodegraph.node import Node
 from ...nodegraph.search_text import headings_of, source_title
-from .effects import Ask, Work
-from .plan import Plan
+from .effects import ask
+from .plan import Do
 
 if TYPE_CHECKING:
     from ...nodegraph.models.llm import LLM
@@ -202,7 +202,7 @@ class PromptMixin:
 T = TypeVar("T")
 
 
-def ask_and_parse(
+async def ask_and_parse(
     llm: LLM,
     prompt: str,
     parse: Callable[[str], T],
@@ -211,7 +211,7 @@ def ask_and_parse(
     schema: Mapping[str, Any] | None = None,
     retries: int = 1,
     timeout: float | None = None,
-) -> Plan[T]:
+) -> T:
     """Ask a model and return its parsed answer.
 
     Args:
@@ -235,8 +235,8 @@ def ask_and_parse(
     while tries:
         text = prompt + (retry_note(language, why) if why else "")
         try:
-            answer = yield from Ask(llm, text, json_schema, timeout)
-            return (yield from Work(partial(parse, strip_prompt(answer, text))))
+            answer = await ask(llm, text, json_schema, timeout)
+            return await Do(partial(parse, strip_prompt(answer, text)), kind="work")
         except ValueError as error:
             why = str(error)
             tries -= 1

@@ -19,8 +19,7 @@ from ...nodegraph.locking import Lock, mutex
 from ...nodegraph.models.model_objects import check_is_model, is_async
 from ...nodegraph.plugins import MODELS, load_plugin, plugins
 from ...nodegraph.splitters.chunking import Length, Measure
-from ..plans.effects import Compute
-from ..plans.plan import Plan, run
+from ..plans.plan import Do, run
 from ..protocols import RerankError
 
 if TYPE_CHECKING:
@@ -61,33 +60,33 @@ class CrossEncoder:
         Raises:
             RerankError: If the model fails, or its scores are not one finite number a passage.
         """
-        return run(self.plan([QueryPassage(query, text) for text in texts]))
+        return run(partial(self.plan, [QueryPassage(query, text) for text in texts]))
 
-    def plan(self, pairs: Sequence[QueryPassage]) -> Plan[list[float]]:
+    async def plan(self, pairs: Sequence[QueryPassage]) -> list[float]:
         """Return the scores of pairs as a plan, in a thread if the model has no async function.
 
         A model that takes one query is called for each.
         """
         if self.pairs is not None:
-            return (yield from self._plan(pairs, partial(self.pairs.scores, pairs)))
+            return await self._plan(pairs, partial(self.pairs.scores, pairs))
         scores: list[float] = []
         for query, group in groupby(pairs, attrgetter("query")):
             of_query = list(group)
             texts = [pair.text for pair in of_query]
             ascore = None if self.ascore is None else partial(self.ascore, query, texts)
-            scores += yield from self._plan(of_query, partial(self.score, query, texts), ascore)
+            scores += await self._plan(of_query, partial(self.score, query, texts), ascore)
         return scores
 
-    def _plan(
+    async def _plan(
         self,
         pairs: Sequence[QueryPassage],
         score: Callable[[], Any],
         ascore: Callable[[], Awaitable[Any]] | None = None,
-    ) -> Plan[list[float]]:
+    ) -> list[float]:
         if not pairs:
             return []
         try:
-            return _checked_scores((yield from Compute(score, ascore)), len(pairs))
+            return _checked_scores((await Do(score, ascore)), len(pairs))
         except RerankError:
             raise
         except Exception as error:

@@ -23,8 +23,7 @@ from ...nodegraph.splitters.chunking import (
     pack,
 )
 from ...nodegraph.splitters.sentences import sentence_spans
-from ..plans.effects import Compute
-from ..plans.plan import Plan, arun, run
+from ..plans.plan import Do, arun, run
 from ..protocols import by_score
 from ..results import Evidence, Results, ScoredNode
 from ..tracing import start_span
@@ -159,11 +158,11 @@ class CrossEncoderReranker:
         Raises:
             RerankError: If the model fails, or its scores are no finite numbers.
         """
-        return run(self._plan(results, query))
+        return run(partial(self._plan, results, query))
 
     async def arerank(self, results: Sequence[ScoredNode], query: str) -> Results:
         """Async version of `rerank`."""
-        return await arun(self._plan(results, query))
+        return await arun(partial(self._plan, results, query))
 
     @property
     def rerank_batch(
@@ -175,18 +174,18 @@ class CrossEncoderReranker:
         """
         if self._model.pairs is None:
             return None
-        return lambda candidates, queries: run(self._plans(candidates, queries))
+        return lambda candidates, queries: run(partial(self._plans, candidates, queries))
 
-    def _plan(self, results: Sequence[ScoredNode], query: str) -> Plan[Results]:
-        return (yield from self._plans([results], [query]))[0]
+    async def _plan(self, results: Sequence[ScoredNode], query: str) -> Results:
+        return (await self._plans([results], [query]))[0]
 
-    def _plans(
+    async def _plans(
         self, candidates: Sequence[Sequence[ScoredNode]], queries: Sequence[str]
-    ) -> Plan[list[Results]]:
-        passages = yield from Compute(partial(self._passages, candidates, queries))
+    ) -> list[Results]:
+        passages = await Do(partial(self._passages, candidates, queries))
         pairs = [pair for passage in passages for pair in passage.pairs]
         with start_span("model", passages=len(passages), windows=len(pairs)):
-            scores = iter((yield from self._model.plan(pairs)))
+            scores = iter(await self._model.plan(pairs))
         ranked = iter([self._ranked(p, [next(scores) for _ in p.pairs]) for p in passages])
         return [by_score([next(ranked) for _ in results]) for results in candidates]
 

@@ -7,14 +7,15 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 from ...nodegraph.errors import check_integer
 from ..filters import Filters
 from ..foreign.coercion import as_retriever
 from ..planned_retriever import PlannedRetriever
-from ..plans.effects import Work, fetch_until_full, gather
-from ..plans.plan import Plan
+from ..plans.effects import fetch_until_full
+from ..plans.plan import Do, gather
 from ..protocols import RerankerProtocol, RetrieverLike
 from ..ranking import cut_scores
 from ..results import Evidence, OutputFormat, Results, without_removed
@@ -104,10 +105,10 @@ class RerankRetriever(PlannedRetriever):
     def __repr__(self) -> str:
         return f"RerankRetriever({self.inner!r}, {self.reranker!r}, top_k={self.top_k})"
 
-    def plans(
+    async def search_all(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
-    ) -> Plan[list[Results]]:
-        """Return the results of each query as a plan."""
+    ) -> list[Results]:
+        """Return the results of each query."""
         assert limit is not None
         fetch = OVER_FETCH * limit if self.fetch is None else max(self.fetch, limit)
         maximum = max(fetch, self.max_fetch or 0)
@@ -132,19 +133,16 @@ class RerankRetriever(PlannedRetriever):
                 )
             return True
 
-        def select(
+        async def select(
             queries: Sequence[str], candidates: Sequence[Results]
-        ) -> Plan[list[tuple[Results, bool]]]:
-            existing = Work(lambda: [*map(without_removed, candidates)])
-            candidates = yield from existing
-            reranked = yield from self._reranked(candidates, queries)
+        ) -> list[tuple[Results, bool]]:
+            candidates = await Do(lambda: [*map(without_removed, candidates)], kind="work")
+            reranked = await self._reranked(candidates, queries)
             asked = zip(queries, reranked, candidates, strict=True)
             return [(results[:limit], short(query, results, of)) for query, results, of in asked]
 
-        return (
-            yield from fetch_until_full(
-                *(self.inner, queries, select), fetch=fetch, most=maximum, filters=filters
-            )
+        return await fetch_until_full(
+            *(self.inner, queries, select), fetch_k=fetch, max_fetch_k=maximum, filters=filters
         )
 
     @property
@@ -160,9 +158,9 @@ class RerankRetriever(PlannedRetriever):
         last = candidates[-1]
         return last in cut_scores([*results, last], reranker.cut_off, reranker.relative_cut)
 
-    def _reranked(
+    async def _reranked(
         self, candidates: Sequence[Results], queries: Sequence[str]
-    ) -> Plan[list[Results]]:
+    ) -> list[Results]:
         """Return the reranked results of each query, some queries in a call if that can be.
 
         Only if that fails they are reranked one after the other, to see which of them fail.
@@ -170,27 +168,25 @@ class RerankRetriever(PlannedRetriever):
         reranked: list[Results] = []
         for start in range(0, len(queries), MAX_QUERIES):  # so that few tokens are in memory
             part = slice(start, start + MAX_QUERIES)
-            reranked += yield from self._part_reranked(candidates[part], queries[part])
+            reranked += await self._part_reranked(candidates[part], queries[part])
         return reranked
 
-    def _part_reranked(
+    async def _part_reranked(
         self, candidates: Sequence[Results], queries: Sequence[str]
-    ) -> Plan[list[Results]]:
-        plan = None
-        if len(queries) > 1 and all(query.strip() for query in queries):
-            plan = self.reranker.batch_plan(candidates, queries)
-        if plan is not None:
+    ) -> list[Results]:
+        reranker = self.reranker
+        if reranker.takes_batches and len(queries) > 1 and all(query.strip() for query in queries):
             with suppress(Exception):
-                return (yield from plan)
-        # A user's function need not be safe for threads.
-        return (yield from gather(list(map(self._rerank, candidates, queries)), max_threads=1))
+                return await reranker.rerank_all(candidates, queries)
+        parts = [partial(self._rerank, *part) for part in zip(candidates, queries, strict=True)]
+        return await gather(parts, max_parallel=1)  # a user's function may not be thread-safe
 
-    def _rerank(self, candidates: Results, query: str) -> Plan[Results]:
+    async def _rerank(self, candidates: Results, query: str) -> Results:
         """Return reranked candidates. If that fails, in their order with evidence of the error."""
         if not query.strip() and not self.reranker.is_filter:  # nothing to compare with
             return candidates
         try:
-            return (yield from self.reranker.plan(candidates, query))
+            return await self.reranker.plan(candidates, query)
         except Exception as error:
             if self.on_error == "raise":
                 raise

@@ -12,8 +12,7 @@ from typing import Any, TypeVar, overload
 from ...nodegraph.errors import explain_names, nearest_names
 from ...nodegraph.models.model_objects import is_async
 from ...nodegraph.node import Node
-from ..plans.effects import Compute
-from ..plans.plan import Plan, arun, run
+from ..plans.plan import Do, Part, arun, run
 from ..protocols import RerankerProtocol, RerankError, by_score
 from ..ranking import check_cuts, cut_scores
 from ..results import Evidence, OutputFormat, Results, ScoredNode, formatted
@@ -257,7 +256,7 @@ class Reranker:
                 such setting for a call.
             RerankError: If the model or function fails, or its scores are no finite numbers.
         """
-        return run(self.plan(results, query, top_k=top_k, **settings))
+        return run(partial(self.plan, results, query, top_k=top_k, **settings))
 
     async def arerank(
         self,
@@ -271,52 +270,61 @@ class Reranker:
 
         By the reranker's own ``arerank`` if it has one, else in a thread.
         """
-        return await arun(self.plan(results, query, top_k=top_k, **settings))
+        return await arun(partial(self.plan, results, query, top_k=top_k, **settings))
 
-    def plan(
+    async def plan(
         self,
         results: Sequence[ScoredNode],
         query: str,
         *,
         top_k: int | None = None,
         **settings: object,
-    ) -> Plan[Results]:
-        """Return the same as a plan."""
+    ) -> Results:
+        """Async form of ``rerank`` for strategies."""
         arerank = getattr(self.reranker, "arerank", None)
 
-        def call() -> Plan[list[Sequence[ScoredNode]]]:
-            reranked: Sequence[ScoredNode] = yield from Compute(
+        async def call() -> list[Sequence[ScoredNode]]:
+            reranked: Sequence[ScoredNode] = await Do(
                 partial(self.reranker.rerank, results, query, **settings),
                 None if arerank is None else partial(arerank, results, query, **settings),
             )
             return [reranked]
 
-        return (yield from self._plans([results], [query], call(), top_k))[0]
+        return (await self._checked([results], [query], call, top_k))[0]
 
-    def batch_plan(
+    @property
+    def takes_batches(self) -> bool:
+        """Whether the reranker has a method for several queries."""
+        return getattr(self.reranker, "rerank_batch", None) is not None
+
+    async def rerank_all(
         self, candidates: Sequence[Sequence[ScoredNode]], queries: Sequence[str]
-    ) -> Plan[list[Results]] | None:
-        """Return the same for several queries. None if the reranker takes one query at a time."""
-        rerank_batch = getattr(self.reranker, "rerank_batch", None)
-        if rerank_batch is None:
-            return None
-        call = Compute(partial(rerank_batch, candidates, queries))
-        return self._plans(candidates, queries, iter(call), None)
+    ) -> list[Results]:
+        """Return the selected results of several queries in one call of the reranker."""
+        rerank_batch: Any = self.reranker.rerank_batch  # type: ignore[attr-defined]
 
-    def _plans(
+        async def call() -> list[Sequence[ScoredNode]]:
+            reranked: list[Sequence[ScoredNode]] = await Do(
+                partial(rerank_batch, candidates, queries)
+            )
+            return reranked
+
+        return await self._checked(candidates, queries, call, None)
+
+    async def _checked(
         self,
         candidates: Sequence[Sequence[ScoredNode]],
         queries: Sequence[str],
-        call: Plan[Sequence[Sequence[ScoredNode]]],
+        call: Part[Sequence[Sequence[ScoredNode]]],
         top_k: int | None,
-    ) -> Plan[list[Results]]:
+    ) -> list[Results]:
         for query, results in zip(queries, candidates, strict=True):
             _check_call(query, results)
         limit = self.top_k if top_k is None else check_top_k(top_k)
         count = sum(map(len, candidates))
         about: dict[str, Any] = {"query": summarize_queries(queries), "candidates": count}
         with start_span("rerank", reranker=self.name, **about) as span:
-            reranked = (yield from call) if count else candidates
+            reranked = await call() if count else candidates
             if len(reranked) != len(queries):
                 raise RerankError(
                     f"{self.name!r} returned {len(reranked)} lists for {len(queries)} queries; "

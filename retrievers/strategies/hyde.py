@@ -6,8 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ...nodegraph.models.output.free_text import parse_passage
-from ..plans.effects import Each
-from ..plans.plan import Plan
+from ..plans.plan import All
 from ..plans.prompting import Prompt
 from ..protocols import RetrieverLike
 from ..ranking import Mode
@@ -69,10 +68,10 @@ class HyDE(QueryTransform):
         super().__init__(llm, settings)
         self.count = whole(count, "count", 1)
 
-    def variants(self, query: str) -> Plan[QueryVariants]:
+    async def variants(self, query: str) -> QueryVariants:
         """Return the passages as a plan."""
         read = partial(parse_passage, query=query)
-        answers = yield from Each([self.ask(query, read) for _ in range(self.count)])
+        answers = await All([partial(self.ask, query, read)] * self.count)
         passages = [answer for answer in answers if isinstance(answer, str)]
         errors = [answer for answer in answers if not isinstance(answer, str)]
         if errors and (not passages or self.settings.on_error == "raise"):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Literal, TypeVar, get_args
 
 from ...nodegraph.errors import nearest_names
 from ...nodegraph.models.llm import LLM, as_llm
 from ...nodegraph.models.output.lines import unique
 from ...nodegraph.models.templates import Language, json_instruction, language_of, schema_of
-from ..plans.plan import Plan, arun, run
+from ..plans.plan import arun, run
 from ..plans.prompting import (
     Prompt,
     PromptMixin,
@@ -120,7 +121,7 @@ class ModelPrompt(PromptMixin):
         """Return the language of the prompt for a text."""
         return self.settings.language or language_of(text)
 
-    def ask(
+    async def ask(
         self,
         text: str,
         parse: Callable[[str], T],
@@ -129,7 +130,7 @@ class ModelPrompt(PromptMixin):
         form: str | None = None,
         schema: Mapping[str, Any] | None = None,
         **values: object,
-    ) -> Plan[T]:
+    ) -> T:
         """Ask the model with the prompt filled for a text. Return what ``parse`` makes of it.
 
         Args:
@@ -150,7 +151,7 @@ class ModelPrompt(PromptMixin):
         if form is not None and self.llm.structured:
             filled += json_instruction(form, language)
             schema = schema or schema_of(form)
-        return ask_and_parse(
+        return await ask_and_parse(
             *(self.llm, filled, parse, language),
             schema=schema,
             retries=self.settings.retries,
@@ -230,8 +231,8 @@ class QueryTransform(ModelPrompt):
         ...         en="Write a more general question: {query}",
         ...         required=("query",),
         ...     )
-        ...     def variants(self, query):
-        ...         general = yield from self.ask(query, str.strip)
+        ...     async def variants(self, query):
+        ...         general = await self.ask(query, str.strip)
         ...         return QueryVariants((general,))
         >>> StepBack(lambda prompt: "Which rivers are long?")("How long is the Nile?")
         ['How long is the Nile?', 'Which rivers are long?']
@@ -259,17 +260,17 @@ class QueryTransform(ModelPrompt):
             TypeError: If the query is no text.
             ModelError: If the model fails, with ``on_error="raise"``.
         """
-        return self.describe(run(self.plan(query)))
+        return self.describe(run(partial(self.plan, query)))
 
     async def atransform(self, query: str) -> list[str]:
         """Async version of ``transform``."""
-        return self.describe(await arun(self.plan(query)))
+        return self.describe(await arun(partial(self.plan, query)))
 
     def describe(self, variants: QueryVariants) -> list[str]:
         """Return variants as texts, each with its tool if there are tools."""
         return [text if tool is None else f"{tool}: {text}" for text, tool in variants.pairs]
 
-    def plan(self, query: str) -> Plan[QueryVariants]:
+    async def plan(self, query: str) -> QueryVariants:
         """Return the variants of a query, and what went wrong, as a plan."""
         if not isinstance(query, str):
             raise TypeError(f"a query is a str, not {type(query).__name__} {query!r:.80}")
@@ -278,7 +279,7 @@ class QueryTransform(ModelPrompt):
             return fallback
         with start_span(self.name, query=query) as span:
             try:
-                variants = self._complete(query, (yield from self.variants(query)), fallback)
+                variants = self._complete(query, (await self.variants(query)), fallback)
             except Exception as error:
                 if self.settings.on_error == "raise":
                     raise
@@ -301,10 +302,10 @@ class QueryTransform(ModelPrompt):
         queries = (query, *variants.queries) if self.include_query else variants.queries
         return replace(variants, queries=tuple(unique(queries))) if queries else fallback
 
-    def variants(self, query: str) -> Plan[QueryVariants]:
+    async def variants(self, query: str) -> QueryVariants:
         """Return the variants of a query as a plan. Every subclass defines it.
 
-        Call the model with ``yield from self.ask(...)``, and raise any error where its answer
+        Call the model with ``await self.ask(...)``, and raise any error where its answer
         can't be used: ``plan`` then does what ``on_error`` says.
         """
         raise NotImplementedError(f"{type(self).__name__} has to define variants(query)")

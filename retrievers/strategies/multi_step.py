@@ -25,9 +25,9 @@ from ...nodegraph.splitters.chunking import count_tokens
 from ..filters import Filters
 from ..foreign.coercion import as_retriever
 from ..planned_retriever import PlannedRetriever, join_notes
-from ..plans.effects import Find, Work, gather
-from ..plans.limits import Budget, BudgetExceededError, Call
-from ..plans.plan import Plan, arun, run
+from ..plans.effects import call_function, find_all, find_one
+from ..plans.limits import CallLimits
+from ..plans.plan import Do, arun, gather, run
 from ..plans.prompting import Prompt, PromptMixin, fit_passages, neutralize
 from ..protocols import RetrieverLike
 from ..ranking import with_variant
@@ -272,20 +272,20 @@ class StepReader(ModelPrompt):
         Raises:
             ModelError: If the model fails, or none of its answers can be used.
         """
-        return run(self.read_step(question, steps, strict=True))
+        return run(partial(self.read_step, question, steps, strict=True))
 
     async def acall(self, question: str, steps: Sequence[Step] = ()) -> StepReading:
         """Async version of ``__call__``."""
-        return await arun(self.read_step(question, steps, strict=True))
+        return await arun(partial(self.read_step, question, steps, strict=True))
 
-    def read_step(
+    async def read_step(
         self,
         question: str,
         steps: Sequence[Step],
         *,
         last: bool = False,
         strict: bool | None = None,
-    ) -> Plan[StepReading]:
+    ) -> StepReading:
         """Return the reading of the last step as a plan.
 
         Args:
@@ -299,12 +299,12 @@ class StepReader(ModelPrompt):
         model: StepReading | None = None
         notes: list[str] = []
         if None in (self.roles["answer"], self.roles["judge"]):
-            model = yield from self._ask(question, steps)
+            model = await self._ask(question, steps)
         reading = model or StepReading()
         answer, answered = reading.answer, reading.answered
         if (role := self.roles["answer"]) is not None and len(steps) > 1:
             try:
-                answer = as_answer((yield from Call(role, (steps[-1].question, (steps[-1],)))))
+                answer = as_answer(await call_function(role, steps[-1].question, (steps[-1],)))
             except Exception as error:  # the passages may lead on all the same
                 answer = None
                 notes.append(_note("answer", error, strict))
@@ -312,25 +312,25 @@ class StepReader(ModelPrompt):
             steps = [*steps[:-1], replace(steps[-1], answer=answer)]
         if (role := self.roles["judge"]) is not None:
             try:
-                answered = is_yes((yield from Call(role, (question, tuple(steps)))))
+                answered = is_yes(await call_function(role, question, tuple(steps)))
             except Exception as error:
                 answered = False
                 notes.append(_note("judge", error, strict))
         if answered or last:
             return StepReading(answer, answered, None, join_notes(*notes))
         if (role := self.roles["question"]) is not None:
-            value = yield from Call(role, (question, tuple(steps)))
+            value = await call_function(role, question, tuple(steps))
             if value is not None and not isinstance(value, str):
                 raise TypeError(f"the next question is a text or None, not {value!r:.80}")
             next_question = as_question(value)
         else:
-            model = model or (yield from self._ask(question, steps))
+            model = model or (await self._ask(question, steps))
             next_question = model.question
         return StepReading(answer, answered, next_question, join_notes(*notes))
 
-    def _ask(self, question: str, steps: Sequence[Step]) -> Plan[StepReading]:
+    async def _ask(self, question: str, steps: Sequence[Step]) -> StepReading:
         language = self.prompt_language(question)
-        return self.ask(
+        return await self.ask(
             question,
             lambda answer: self.parse((clean(answer) or answer)[:MAX_LENGTH]),
             steps=list_steps(question, steps, language),
@@ -546,52 +546,53 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
         Raises:
             ModelError: If the model fails, with ``on_error="raise"``.
         """
-        return run(self._plan(query, self.check_limit(top_k, filters), filters))
+        return run(partial(self._plan, query, self.check_limit(top_k, filters), filters))
 
     async def asteps(
         self, query: str, *, top_k: int | None = None, filters: Filters | None = None
     ) -> MultiStep:
         """Async version of ``steps``."""
-        return await arun(self._plan(query, self.check_limit(top_k, filters), filters))
+        return await arun(partial(self._plan, query, self.check_limit(top_k, filters), filters))
 
-    def plans(
+    async def search_all(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
-    ) -> Plan[list[Results]]:
-        """Return the results of each query as a plan."""
-        outcomes = yield from gather([self._plan(query, limit, filters) for query in queries])
+    ) -> list[Results]:
+        """Return the results of each query."""
+        outcomes = await gather([partial(self._plan, query, limit, filters) for query in queries])
         return [list(outcome.results) for outcome in outcomes]
 
-    def _plan(self, query: str, limit: int | None, filters: Filters | None) -> Plan[MultiStep]:
-        budget = Budget(self.max_calls, self.max_seconds)
+    async def _plan(self, query: str, limit: int | None, filters: Filters | None) -> MultiStep:
+        limits = CallLimits(self.max_calls, self.max_seconds)
         with start_span(self.name, queries=[query]) as span:
-            (plain,) = yield from Find(self.inner, [query], limit, filters)
-            search = _Search(query, limit, filters, budget, [Step(query, tuple(plain))])
+            (plain,) = await find_all(self.inner, [query], limit, filters)
+            search = _Search(query, limit, filters, limits, [Step(query, tuple(plain))])
             note = None
             ended: Ended = "no question"
             if query.strip():
                 try:
-                    ended = yield from self._add_steps(search)
-                except BudgetExceededError as error:
-                    ended = error.resource
+                    ended = await self._add_steps(search)
                 except Exception as error:
-                    if self.reader.settings.on_error == "raise":
+                    if limits.exceeded:
+                        ended = limits.exceeded
+                    elif self.reader.settings.on_error == "raise":
                         raise
-                    ended, note = "failed", describe_error(error)
-                    logger.warning("the steps for %r end: %s", query[:80], note)
+                    else:
+                        ended, note = "failed", describe_error(error)
+                        logger.warning("the steps for %r end: %s", query[:80], note)
             search.report_steps()
             steps = search.steps
             note = join_notes(note, *(step.note for step in steps))
             noted = partial(_with_notes, steps, ended, note)
             answered = ended == "answered"
-            ranking = yield from Work(lambda: merge_steps(noted(), answered, limit))
+            ranking = await Do(lambda: merge_steps(noted(), answered, limit), kind="work")
             outcome = MultiStep(
                 *(query, tuple(plain), tuple(steps[1:]), tuple(ranking)),
                 ended=ended,
                 answer=next((step.answer for step in reversed(steps) if step.answer), None),
-                calls=budget.calls,
+                calls=limits.calls,
                 note=note,
             )
-            span.attributes.update(ended=ended, calls=budget.calls, steps=len(outcome.steps))
+            span.attributes.update(ended=ended, calls=limits.calls, steps=len(outcome.steps))
             span.set_results([outcome.results])
             span.attributes.update({} if note is None else {"note": note})
             parts = tuple(SubResults(s.question, s.results, s.answer) for s in outcome.steps)
@@ -599,7 +600,7 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
             span.outcome = StrategyOutcome(parts, errors, ended)
         return outcome
 
-    def _add_steps(self, search: _Search) -> Plan[Ended]:
+    async def _add_steps(self, search: _Search) -> Ended:
         """Add step after step. Return why there are no more."""
         steps = search.steps
         seen = {result_key(result) for result in steps[0].results}
@@ -607,9 +608,11 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
             last = len(steps) > self.max_steps
             if len(steps) > 1 and not steps[-1].results:
                 return "nothing new"
-            reading = yield from search.budget.enforce(
-                self.reader.read_step(search.query, steps, last=last)
+            reading = await search.limits.enforce(
+                partial(self.reader.read_step, search.query, steps, last=last)
             )
+            if search.limits.exceeded:  # the reader may have caught the error
+                return search.limits.exceeded
             new = {result_key(result) for result in steps[-1].results} - seen
             seen |= new
             answers = {normalize(step.answer) for step in steps[:-1] if step.answer}
@@ -630,8 +633,8 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
                 return "repeated"
             with start_span("step", question=question) as span:
                 depth = None if search.limit is None else max(search.limit, self.depth)
-                effect = Find(self.inner, [question], depth, search.filters)
-                (results,) = yield from search.budget.enforce(iter(effect))
+                find = partial(find_one, self.inner, question, depth, search.filters)
+                results = await search.limits.enforce(find)
                 steps.append(Step(question, tuple(results)))
                 span.attributes["results"] = len(results)
         return "steps"
@@ -644,7 +647,7 @@ class _Search:
     query: str
     limit: int | None
     filters: Filters | None
-    budget: Budget
+    limits: CallLimits
     steps: list[Step] = field(default_factory=list)
     reported: int = 0
 

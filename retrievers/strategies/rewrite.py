@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ...nodegraph.models.output.queries import parse_phrasings, parse_query
-from ..plans.plan import Plan
 from ..plans.prompting import Prompt
 from ..protocols import RetrieverLike
 from ..ranking import Mode
@@ -87,12 +86,12 @@ class QueryRewrite(QueryTransform):
         self.domain = domain
         self.glossary = dict(glossary or {})
 
-    def variants(self, query: str) -> Plan[QueryVariants]:
+    async def variants(self, query: str) -> QueryVariants:
         """Return the rewritten query as a plan."""
         language = self.prompt_language(query)
         domain = "" if not self.domain else _DOMAIN.fill(language, domain=self.domain)
         terms = [f"{k}: {v}" for k, v in self.glossary.items() if k.casefold() in query.casefold()]
-        rewritten = yield from self.ask(
+        rewritten = await self.ask(
             query,
             partial(parse_query, query=query),
             domain=domain,
@@ -211,10 +210,10 @@ class QueryExpansion(QueryTransform):
         super().__init__(llm, settings)
         self.count = whole(count, "count", 1)
 
-    def variants(self, query: str) -> Plan[QueryVariants]:
+    async def variants(self, query: str) -> QueryVariants:
         """Return the phrasings as a plan."""
         read = partial(parse_phrasings, query=query, limit=self.count)
-        phrasings = yield from self.ask(query, read, count=self.count)
+        phrasings = await self.ask(query, read, count=self.count)
         return QueryVariants(tuple(phrasings))
 
 

@@ -11,8 +11,7 @@ from ...nodegraph.models.output.queries import parse_routes
 from ...nodegraph.models.templates import schema_of
 from ..filters import Filters
 from ..planned_retriever import join_notes
-from ..plans.limits import Call
-from ..plans.plan import Plan
+from ..plans.effects import call_function
 from ..plans.prompting import Prompt
 from ..ranking import Mode
 from ..results import OutputOptions, QueryVariant
@@ -124,16 +123,14 @@ class QueryRouter(QueryTransform):
         """Return the query for the default route."""
         return QueryVariants((query,), tools=(self.default,))
 
-    def variants(self, query: str) -> Plan[QueryVariants]:
+    async def variants(self, query: str) -> QueryVariants:
         """Return the query for each of the chosen routes, as a plan."""
-        chosen = yield from (
-            self._ask(query) if self.choose is None else self._call(self.choose, query)
-        )
+        chosen = await (self._ask(query) if self.choose is None else self._call(self.choose, query))
         return QueryVariants((query,) * len(chosen), tools=tuple(chosen))
 
-    def _call(self, choose: Choose, query: str) -> Plan[list[str]]:
+    async def _call(self, choose: Choose, query: str) -> list[str]:
         """Return the names that a function chooses as a plan."""
-        chosen = yield from Call(choose, (query,))
+        chosen = await call_function(choose, query)
         names = [chosen] if isinstance(chosen, str) else list(chosen)
         for name in names:
             check_route(name, self.routes)
@@ -141,7 +138,7 @@ class QueryRouter(QueryTransform):
             raise ValueError("no route was chosen")
         return names if self.multiple else names[:1]
 
-    def _ask(self, query: str) -> Plan[list[str]]:
+    async def _ask(self, query: str) -> list[str]:
         """Return the names that the model chooses as a plan."""
         names = list(self.routes)
         name: dict[str, Any] = {"type": "string", "enum": names}
@@ -151,15 +148,13 @@ class QueryRouter(QueryTransform):
             f"{number}. {name}{': ' if text else ''}{text}"
             for number, (name, text) in enumerate(self.routes.items(), 1)
         ]
-        return (
-            yield from self.ask(
-                query,
-                partial(parse_routes, names=names, multiple=self.multiple),
-                form=form,
-                schema={**schema_of(form), "properties": {"names": chosen}},
-                routes="\n".join(lines),
-                how_many=_HOW_MANY[self.prompt_language(query), self.multiple],
-            )
+        return await self.ask(
+            query,
+            partial(parse_routes, names=names, multiple=self.multiple),
+            form=form,
+            schema={**schema_of(form), "properties": {"names": chosen}},
+            routes="\n".join(lines),
+            how_many=_HOW_MANY[self.prompt_language(query), self.multiple],
         )
 
 
@@ -259,17 +254,17 @@ class RouterRetriever(TransformRetriever):
         self.default = router.default
         super().__init__(tools, router, mode=mode, top_k=top_k, **output)
 
-    def search_variants(
+    async def search_variants(
         self, variants: Variants, limit: int | None, filters: Filters | None
-    ) -> Plan[list[list[VariantResults]]]:
+    ) -> list[list[VariantResults]]:
         """Search the chosen routes. The default one too where all of them fail."""
-        rankings = yield from self.search_variant_groups(variants, limit, filters)
+        rankings = await self.search_variant_groups(variants, limit, filters)
         defaults = [
             (query, QueryVariants((query,), tools=(self.default,)) if use_default else _NOTHING)
             for (query, group), ranking in zip(variants, rankings, strict=True)
             for use_default in [self._uses_default(group, ranking)]
         ]
-        more = yield from self.search_variant_groups(defaults, limit, filters)
+        more = await self.search_variant_groups(defaults, limit, filters)
         rankings = [[*ranking, *new] for ranking, new in zip(rankings, more, strict=True)]
         for (query, _), ranking in zip(variants, rankings, strict=True):
             self.check_failures(query, ranking)

@@ -19,8 +19,7 @@ from ...nodegraph.models.output.queries import (
     parse_tool_questions,
 )
 from ..filters import Filters
-from ..plans.effects import gather
-from ..plans.plan import Plan, arun, run
+from ..plans.plan import MAX_PARALLEL, arun, gather, run
 from ..plans.prompting import Prompt, PromptReplacement, ask_and_parse, fit_passages
 from ..protocols import RetrieverLike
 from ..ranking import Mode
@@ -227,10 +226,10 @@ class QueryDecomposition(QueryTransform):
         tools = tuple(self.tools or ())
         return QueryVariants((query,) * max(1, len(tools)), tools=tools)
 
-    def variants(self, query: str) -> Plan[QueryVariants]:
+    async def variants(self, query: str) -> QueryVariants:
         """Return the sub-questions as a plan."""
         if self.tools is not None and len(self.tools) > 1:
-            pairs = yield from self._tool_questions(query, self.tools)
+            pairs = await self._tool_questions(query, self.tools)
             tools = tuple(tool for tool, _ in pairs)
             return (
                 QueryVariants(tuple(q for _, q in pairs), tools=tools)
@@ -239,13 +238,13 @@ class QueryDecomposition(QueryTransform):
             )
         read = partial(parse_sub_questions, query=query, limit=self.limit)
         prompt = self._prompts["decompose"]
-        questions = yield from self.ask(query, read, prompt=prompt, limit=self.limit)
+        questions = await self.ask(query, read, prompt=prompt, limit=self.limit)
         questions = [text for text in questions if not same_question(text, query)]
         if not questions:
             return self.fallback(query)
         return QueryVariants(tuple(questions), tools=(*(self.tools or ()),) * len(questions))
 
-    def _tool_questions(self, query: str, tools: Mapping[str, str]) -> Plan[ToolQuestions]:
+    async def _tool_questions(self, query: str, tools: Mapping[str, str]) -> ToolQuestions:
         """Return pairs of a tool and a question as a plan, those of unknown tools last."""
         attempts: list[tuple[ToolQuestions, ToolQuestions]] = []
         lines = (f"- {name}: {' '.join(text.split())}".rstrip() for name, text in tools.items())
@@ -260,13 +259,11 @@ class QueryDecomposition(QueryTransform):
             return questions[: self.limit]
 
         try:
-            return (
-                yield from self.ask(
-                    *(query, read),
-                    form=_TOOL_FORM,
-                    limit=self.limit,
-                    tools="\n".join(lines),
-                )
+            return await self.ask(
+                *(query, read),
+                form=_TOOL_FORM,
+                limit=self.limit,
+                tools="\n".join(lines),
             )
         except Exception:
             if not attempts or self.settings.on_error == "raise":
@@ -432,13 +429,13 @@ class SubQuestionRetriever(TransformRetriever):
         Raises:
             ModelError: If the model fails, with ``on_error="raise"``.
         """
-        return run(self._groups(query, top_k, filters))
+        return run(partial(self._groups, query, top_k, filters))
 
     async def agrouped(
         self, query: str, *, top_k: int | None = None, filters: Filters | None = None
     ) -> list[SubResults]:
         """Async version of ``grouped``."""
-        return await arun(self._groups(query, top_k, filters))
+        return await arun(partial(self._groups, query, top_k, filters))
 
     def fuse_groups(
         self, query: str, groups: Sequence[SubResults], *, top_k: int | None = None
@@ -456,13 +453,13 @@ class SubQuestionRetriever(TransformRetriever):
         other.answers = answers
         return other
 
-    def _groups(
+    async def _groups(
         self, query: str, top_k: int | None, filters: Filters | None
-    ) -> Plan[list[SubResults]]:
+    ) -> list[SubResults]:
         limit = self.check_limit(top_k, filters)
         with start_span(self.name, queries=[query]) as span:
-            variants = yield from self.query_transform.plan(query)
-            (rankings,) = yield from self.search_variants([(query, variants)], limit, filters)
+            variants = await self.query_transform.plan(query)
+            (rankings,) = await self.search_variants([(query, variants)], limit, filters)
             groups = [self._group(query, variants.note, ranking, limit) for ranking in rankings]
             span.set_results([[result for group in groups for result in group.results]])
             span.outcome = _outcome([(query, groups)])
@@ -476,35 +473,36 @@ class SubQuestionRetriever(TransformRetriever):
         problem = error or ranking.problem or note
         return SubResults(ranking.query, tuple(results), ranking.answer, problem, ranking.tool)
 
-    def search_variants(
+    async def search_variants(
         self, variants: Variants, limit: int | None, filters: Filters | None
-    ) -> Plan[list[list[VariantResults]]]:
+    ) -> list[list[VariantResults]]:
         """Search for all parts of all questions, and let the model answer each if it is to."""
         first = [(query, _without_waiting(query, group)) for query, group in variants]
-        rankings = yield from super().search_variants(first, limit, filters)
-        plans_of_waiting = [
-            self._search_waiting(query, group, ranking, limit, filters)
-            for (query, group), ranking in zip(variants, rankings, strict=True)
-        ]
-        rankings = yield from gather(plans_of_waiting)
+        rankings = await super().search_variants(first, limit, filters)
+        rankings = await gather(
+            [
+                partial(self._search_waiting, query, group, ranking, limit, filters)
+                for (query, group), ranking in zip(variants, rankings, strict=True)
+            ]
+        )
         answers = are_answered(self.answers)
         groups = zip(variants, rankings, strict=True)
-        plans = [
-            self._part(query, variant, part, limit, answers)
+        parts = [
+            partial(self._part, query, variant, part, limit, answers)
             for (query, variant), group in groups
             for part in group
         ]
-        answered = iter((yield from (gather(plans) if answers else gather(plans, 1))))
+        answered = iter(await gather(parts, MAX_PARALLEL if answers else 1))
         return [list(islice(answered, len(group))) for group in rankings]
 
-    def _search_waiting(
+    async def _search_waiting(
         self,
         query: str,
         group: QueryVariants,
         searched: list[VariantResults],
         limit: int | None,
         filters: Filters | None,
-    ) -> Plan[list[VariantResults]]:
+    ) -> list[VariantResults]:
         """Return the results of all parts. Search for those that wait, with the answers in them."""
         needs = _references(query, group)
         if not any(needs) or len(searched) != needs.count(
@@ -521,13 +519,13 @@ class SubQuestionRetriever(TransformRetriever):
             for number in numbers:
                 part = rankings[position := offset + number - 1]
                 if part.answer is None and part.results:
-                    part = rankings[position] = yield from self._answer(query, part)
+                    part = rankings[position] = await self._answer(query, part)
                 if part.answer is None:
                     problem = f"there is no answer to {part.query!r:.80}"
                 answer = (part.answer or "").strip(" .。")
                 text = answer.join(re.split(rf"#{number}(?!\d)", text))
             filled = QueryVariants((" ".join(text.split()),), tools=(tool,) if tool else ())
-            ((ranking,),) = yield from self.search_variant_groups([(query, filled)], limit, filters)
+            ((ranking,),) = await self.search_variant_groups([(query, filled)], limit, filters)
             if ranking.error and self.query_transform.settings.on_error == "raise":
                 raise ranking.error
             rankings.append(replace(ranking, problem=problem) if problem else ranking)
@@ -556,20 +554,20 @@ class SubQuestionRetriever(TransformRetriever):
             ]
         )
 
-    def _part(
+    async def _part(
         self,
         query: str,
         group: QueryVariants,
         ranking: VariantResults,
         limit: int | None,
         answers: bool,
-    ) -> Plan[VariantResults]:
+    ) -> VariantResults:
         """Complete one part of a question, in a span of its own."""
         if ranking.query == query and ranking.tool is None:
             return ranking
         with start_span(SUB_QUESTION, question=ranking.query) as span:
             if answers and ranking.results and ranking.answer is None:
-                ranking = yield from self._answer(query, ranking)
+                ranking = await self._answer(query, ranking)
             part = self._group(query, group.note, ranking, limit)
             facts = {"tool": part.tool, "answer": part.answer, "error": part.error}
             span.attributes.update(results=len(part.results))
@@ -577,7 +575,7 @@ class SubQuestionRetriever(TransformRetriever):
             span.outcome = part
         return ranking
 
-    def _answer(self, query: str, ranking: VariantResults) -> Plan[VariantResults]:
+    async def _answer(self, query: str, ranking: VariantResults) -> VariantResults:
         """Let the model answer a sub-question from its results."""
         settings = self.query_transform.settings
         language = self.query_transform.prompt_language(ranking.query)
@@ -588,7 +586,7 @@ class SubQuestionRetriever(TransformRetriever):
             prompt = partial_prompt.fill(language, query=ranking.query, context=context)
             span.attributes.update(passages=count, left_out=len(texts) - count)
             try:
-                answer = yield from ask_and_parse(
+                answer = await ask_and_parse(
                     *(self.answer_llm, prompt, parse_partial_answer, language),
                     retries=settings.retries,
                     timeout=settings.timeout,

@@ -14,8 +14,8 @@ from ..filters import Filters
 from ..foreign.coercion import as_retriever
 from ..foreign.outputs import is_answer
 from ..planned_retriever import PlannedRetriever, join_notes
-from ..plans.effects import Work, gather, results_or_errors
-from ..plans.plan import Plan
+from ..plans.effects import results_or_errors
+from ..plans.plan import Do, gather
 from ..plans.prompting import PromptMixin
 from ..protocols import RetrieverLike, RetrieverProtocol
 from ..ranking import Mode, check_mode, fuse, with_variant
@@ -210,14 +210,16 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
         """Async version of ``transform``."""
         return await self.query_transform.atransform(query)
 
-    def plans(
+    async def search_all(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
-    ) -> Plan[list[Results]]:
-        """Return the results of each query as a plan."""
+    ) -> list[Results]:
+        """Return the results of each query."""
         with start_span(self.name, queries=queries) as span:
-            variants = yield from gather([self.query_transform.plan(query) for query in queries])
+            variants = await gather(
+                [partial(self.query_transform.plan, query) for query in queries]
+            )
             pairs = list(zip(queries, variants, strict=True))
-            rankings = yield from self.search_variants(pairs, limit, filters)
+            rankings = await self.search_variants(pairs, limit, filters)
 
             def fuse_all() -> list[Results]:
                 return [
@@ -225,9 +227,9 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
                     for (query, group), ranking in zip(pairs, rankings, strict=True)
                 ]
 
-            results = yield from Work(fuse_all)
+            results = await Do(fuse_all, kind="work")
             span.set_results(results)
-            span.outcome = yield from Work(partial(self.outcome, pairs, rankings, limit))
+            span.outcome = await Do(partial(self.outcome, pairs, rankings, limit), kind="work")
         return results
 
     def outcome(
@@ -236,9 +238,9 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
         """Return the ``outcome`` of the span: a ``StrategyOutcome`` of sub-questions, or None."""
         return None
 
-    def search_variants(
+    async def search_variants(
         self, variants: Variants, limit: int | None, filters: Filters | None
-    ) -> Plan[list[list[VariantResults]]]:
+    ) -> list[list[VariantResults]]:
         """Search for all variants of all queries at once. Return their results by query.
 
         A subclass may search in another way, or add to the results.
@@ -246,7 +248,7 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
         Raises:
             Exception: If all searches for a query failed, or any did with ``on_error="raise"``.
         """
-        rankings = yield from self.search_variant_groups(variants, limit, filters)
+        rankings = await self.search_variant_groups(variants, limit, filters)
         for (query, _), ranking in zip(variants, rankings, strict=True):
             self.check_failures(query, ranking)
         # If nothing was found for what the model wrote, the query is searched for as it is.
@@ -258,7 +260,7 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
             if query not in group.queries and not any(matches.results for matches in ranking)
         ]
         queries = [variants[position][0] for position in useless]
-        plain = yield from self.search_variant_groups(
+        plain = await self.search_variant_groups(
             [(query, QueryVariants((query,))) for query in queries if self.inner is not None],
             *(limit, filters),
         )
@@ -267,9 +269,9 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
             rankings[position] = [noted]
         return rankings
 
-    def search_variant_groups(
+    async def search_variant_groups(
         self, variants: Variants, limit: int | None, filters: Filters | None
-    ) -> Plan[list[list[VariantResults]]]:
+    ) -> list[list[VariantResults]]:
         """Search for all variants, in each retriever for all of its own at once.
 
         A search that fails is noted in the results.
@@ -279,9 +281,9 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
         for query, tool in pairs:
             if tool is None or tool in self.tools:
                 queries.setdefault(tool, []).append(query)
-        outcomes = yield from gather(
+        outcomes = await gather(
             [
-                results_or_errors(self._retriever(tool), of_tool, limit, filters)
+                partial(results_or_errors, self._retriever(tool), of_tool, limit, filters)
                 for tool, of_tool in queries.items()
             ]
         )

@@ -1,14 +1,15 @@
-"""A strategy of one's own: one plan gives it every way of being called."""
+"""A custom strategy: one ``async def`` method serves all forms of a search."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import pytest
 
 from nodekin.nodegraph import LLM, NodeGraph
 from nodekin.retrievers import Filters, Retriever
 from nodekin.retrievers.planned_retriever import PlannedRetriever
-from nodekin.retrievers.plans.effects import Ask, Find, gather
-from nodekin.retrievers.plans.plan import Plan
+from nodekin.retrievers.plans.effects import ask, find_one
+from nodekin.retrievers.plans.plan import gather
 from nodekin.retrievers.results import Results
 
 
@@ -21,15 +22,14 @@ class StepBack(PlannedRetriever):
         super().__init__(**options)
         self.inner, self.llm = inner, llm
 
-    def plans(
+    async def search_all(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
-    ) -> Plan[list[Results]]:
-        return (yield from gather([self.plan(query, limit, filters) for query in queries]))
+    ) -> list[Results]:
+        return await gather([partial(self.search_one, q, limit, filters) for q in queries])
 
-    def plan(self, query: str, limit: int | None, filters: Filters | None) -> Plan[Results]:
-        general = yield from Ask(self.llm, f"Ask more generally: {query}")
-        (results,) = yield from Find(self.inner, [general], limit, filters)
-        return results
+    async def search_one(self, query: str, limit: int | None, filters: Filters | None) -> Results:
+        general = await ask(self.llm, f"Ask more generally: {query}")
+        return await find_one(self.inner, general, limit, filters)
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def step_back() -> StepBack:
     return StepBack(Retriever(graph, "ROOT"), model, top_k=1, output_format="content")
 
 
-async def test_one_plan_serves_all_calls(step_back: StepBack) -> None:
+async def test_search_all_serves_all_forms(step_back: StepBack) -> None:
     expected = step_back.inner.retrieve("tea", top_k=1)
     assert step_back.retrieve("sencha?") == await step_back.aretrieve("sencha?") == expected != []
     both = [expected, step_back.inner.retrieve("river", top_k=1)]

@@ -15,7 +15,7 @@ from nodekin.retrievers.plans import limits
 WORDS = "tea " * 220
 TEXTS = [f"T{number} {WORDS}" for number in range(3)]
 
-OVER = "max_seconds=60 are over"
+OVER = "total_timeout=60 s is over"
 
 
 class Clock:
@@ -150,7 +150,7 @@ async def test_a_search_that_does_not_end_is_an_error(clock, way) -> None:
         raise AssertionError("not asked")
 
     try:
-        with pytest.raises(AnswerError, match=r"max_seconds=0\.01 are over"):
+        with pytest.raises(AnswerError, match=r"total_timeout=0\.01 s is over"):
             await ask(engine(model, retriever=Endless([]), max_seconds=0.01), way)
     finally:
         release.set()

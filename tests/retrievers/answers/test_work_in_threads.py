@@ -13,7 +13,6 @@ from nodekin.nodegraph.splitters.chunking import count_tokens
 from nodekin.retrievers import FusionRetriever, Prompt, QueryEngine, Retriever
 from nodekin.retrievers.answers.context import merge_results
 from nodekin.retrievers.answers.settings import AnswerMode, AnswerSettings
-from nodekin.retrievers.plans.plan import Plan
 from nodekin.retrievers.strategies.model_prompt import QueryTransform, QueryVariants
 from nodekin.retrievers.strategies.transform_retriever import TransformRetriever
 
@@ -120,12 +119,12 @@ async def test_no_answer_is_parsed_in_the_thread_of_the_loop() -> None:
     class Lines(QueryTransform):
         PROMPT = Prompt("{query}", "{query}", ("query",))
 
-        def variants(self, query: str) -> Plan[QueryVariants]:
+        async def variants(self, query: str) -> QueryVariants:
             def parse(answer: str) -> list[str]:
                 threads.append(threading.get_ident())
                 return answer.splitlines()
 
-            return QueryVariants(tuple((yield from self.ask(query, parse))))
+            return QueryVariants(tuple(await self.ask(query, parse)))
 
     async def model(prompt: str) -> str:
         return "\n".join(f"tea {number}" for number in range(9))

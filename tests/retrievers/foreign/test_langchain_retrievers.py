@@ -48,7 +48,7 @@ from nodekin.retrievers import (
 )
 from nodekin.retrievers.evaluation import Dataset, GoldPassage, Question, evaluate
 from nodekin.retrievers.planned_retriever import PlannedRetriever
-from nodekin.retrievers.plans.effects import Find
+from nodekin.retrievers.plans.effects import find_all
 from nodekin.retrievers.strategies.strategy_registry import STRATEGIES
 
 DOCUMENTS = [
@@ -501,8 +501,8 @@ def test_a_tenants_restriction_holds_for_a_store(store):
             super().__init__()
             self.inner = as_retriever(inner)
 
-        def plans(self, queries: Any, limit: Any, filters: Any) -> Any:
-            return (yield from Find(self.inner, queries, limit))
+        async def search_all(self, queries: Any, limit: Any, filters: Any) -> Any:
+            return await find_all(self.inner, queries, limit)
 
     search = store.as_retriever()
     for holder in (FusionRetriever([search]), Dropping(search), search):

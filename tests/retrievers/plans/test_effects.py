@@ -1,58 +1,153 @@
+"""``top_k`` results wherever so many qualify, also where results are filtered after the search."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 
-from nodekin.retrievers.plans.effects import Each, gather
-from nodekin.retrievers.plans.plan import Effect, Plan, interpose, run
+from nodekin.nodegraph import Document, NodeGraph, split_sentences
+from nodekin.retrievers import (
+    FusionRetriever,
+    KeywordFilter,
+    Reranker,
+    RerankRetriever,
+    Retriever,
+    ScoredNode,
+    WindowRetriever,
+    trace,
+)
+from nodekin.retrievers.base_retriever import child_k_override
+from nodekin.retrievers.results import Results
+from nodekin.retrievers.strategies.rewrite import MultiQueryRetriever
+
+PLANTS = ("green", "rice", "black", "white")
 
 
-class Number(Effect[int]):
-    """An effect of one's own."""
-
-    def __init__(self, value: int) -> None:
-        self.value = value
-
-    def run(self) -> int:
-        if self.value < 0:
-            raise ValueError(f"{self.value} is negative")
-        return self.value
-
-    async def arun(self) -> int:
-        return self.run()
+@pytest.fixture(scope="module")
+def teas() -> Retriever:
+    """Return a retriever that finds 60 green teas first, then others, the rice ones last."""
+    graph = NodeGraph(progress=False)
+    graph.add([Document(f"green {'tea ' * 9}number {n}", id=f"green{n}") for n in range(60)])
+    graph.add([Document(f"black {'tea ' * 3}number {n}", id=f"black{n}") for n in range(60)])
+    graph.add([Document(f"rice and tea, number {n}, and a cup", id=f"rice{n}") for n in range(60)])
+    return Retriever(graph, "ROOT")
 
 
-def double(value: int) -> Plan[int]:
-    return 2 * (yield from Number(value))
+def everywhere(retriever: Any, query: str = "tea", **options: Any) -> list[ScoredNode]:
+    """Return the results, the same in every way of asking."""
+    results: list[ScoredNode] = retriever.retrieve(query, **options)
+    assert asyncio.run(retriever.aretrieve(query, **options)) == results
+    assert retriever.batch([query, "cup", query], **options)[::2] == [results] * 2
+    assert asyncio.run(retriever.abatch([query, "cup"], **options))[0] == results
+    return results
 
 
-def test_gather_returns_all_or_raises_the_first_error() -> None:
-    assert run(gather([double(1), double(2)])) == [2, 4]
-    with pytest.raises(ValueError, match="-1 is negative"):
-        run(gather([double(1), double(-1), double(-2)]))
+@pytest.mark.parametrize(
+    "keywords",
+    [{"excluded": ["green"]}, {"required": ["rice"]}, {"required": "rice", "excluded": "9"}],
+)
+def test_a_keyword_filter_is_given_candidates_until_enough_pass(
+    teas: Retriever, keywords: dict[str, Any]
+) -> None:
+    keep = KeywordFilter(**keywords)
+    passing = keep.rerank(teas.retrieve("tea", top_k=180), "tea")
+    assert len(passing) > 50
+    for inner in (teas, FusionRetriever([teas, teas])):
+        results = everywhere(RerankRetriever(inner, keep), top_k=6)
+        assert len(results) == 6
+    assert everywhere(RerankRetriever(teas, keep), top_k=6) == passing[:6]
+    everything = everywhere(RerankRetriever(teas, keep), top_k=100)
+    assert everything == passing[:100]  # of some filters fewer: there are no more
 
 
-def test_each_has_errors_in_the_place_of_results() -> None:
-    def plan() -> Plan[list[object]]:
-        return (yield from Each([double(1), double(-1)]))
-
-    first, second = run(plan())
-    assert first == 2
-    assert isinstance(second, ValueError)
+def test_a_filter_that_nothing_passes_ends(teas: Retriever) -> None:
+    assert everywhere(RerankRetriever(teas, KeywordFilter(required="coffee"))) == []
+    assert everywhere(RerankRetriever(teas, KeywordFilter(required="tea")), "coffee") == []
 
 
-def test_a_hook_stands_in_for_each_effect() -> None:
-    def plan() -> Plan[list[int]]:
-        values = [(yield from Number(1))]
-        try:
-            values.append((yield from Number(2)))
-        except KeyError:
-            values.append(0)
-        return values
+def test_a_filter_keeps_to_its_own_limits(teas: Retriever) -> None:
+    calls: list[int] = []
 
-    def hook(effect: Number) -> Plan[int]:
-        if effect.value == 2:
-            raise KeyError(effect.value)
-        return 10 + (yield from effect)
+    class Counted(KeywordFilter):
+        def rerank(self, results: Sequence[ScoredNode], query: str, **options: Any) -> Results:
+            calls.append(len(results))
+            return super().rerank(results, query, **options)
 
-    assert run(interpose(plan(), hook)) == [11, 0]
-    fatal = interpose(plan(), hook, fatal=(KeyError,))
-    with pytest.raises(KeyError):
-        run(fatal)
+    two = Reranker(Counted(required="green"), top_k=2)
+    assert len(RerankRetriever(teas, two).retrieve("tea")) == 2
+    assert calls == [24]
+    calls.clear()
+    best = teas.retrieve("tea")[0].score
+    cut = Reranker(Counted(excluded="rice"), cut_off=best * 2)  # no later score is higher
+    assert RerankRetriever(teas, cut).retrieve("tea") == []
+    assert calls == [24]
+
+
+class Paid:
+    """A reranker with a model: what is a green tea scores nothing."""
+
+    name = "paid"
+
+    def __init__(self) -> None:
+        self.calls: list[int] = []
+
+    def rerank(self, results: Sequence[ScoredNode], query: str) -> Results:
+        self.calls.append(len(results))
+        return [ScoredNode(r.node, float("rice" in r.node.text), r.evidence) for r in results]
+
+
+def test_a_paid_reranker_is_called_once_and_the_trace_and_the_log_say_that_it_left_few(
+    teas: Retriever, caplog: pytest.LogCaptureFixture
+) -> None:
+    paid = Paid()
+    retriever = RerankRetriever(teas, Reranker(paid, cut_off=0.5))
+    with trace() as traced, caplog.at_level("INFO", "nodekin"):
+        assert retriever.retrieve("tea") == []
+    assert paid.calls == [24]
+    (short,) = [span for span in traced.children if span.name == "short"]
+    assert (short.attributes["candidates"], short.attributes["results"]) == (24, 0)
+    assert "left 0 of 24 candidates for 'tea', fewer than top_k=6; max_fetch=96" in caplog.text
+
+
+def test_a_paid_reranker_may_try_as_many_candidates_as_it_is_allowed(teas: Retriever) -> None:
+    paid = Paid()
+    retriever = RerankRetriever(teas, Reranker(paid, cut_off=0.5), max_fetch=170)
+    assert len(retriever.retrieve("tea")) == 6
+    assert paid.calls == [24, 96, 170]
+    assert len(everywhere(retriever)) == 6
+
+
+def test_a_model_within_is_not_paid_again(teas: Retriever) -> None:
+    asked: list[str] = []
+
+    def model(prompt: str) -> str:
+        asked.append(prompt)
+        return "1. tea leaves\n2. tea cups"
+
+    for outer in (
+        lambda inner: RerankRetriever(inner, KeywordFilter(required="rice")),
+        lambda inner: RerankRetriever(FusionRetriever([inner]), KeywordFilter(required="rice")),
+        lambda inner: WindowRetriever(inner, 5, 5, top_k=30),
+    ):
+        asked.clear()
+        outer(MultiQueryRetriever(teas, model)).retrieve("tea")
+        assert len(asked) == 1
+    paid = Paid()
+    RerankRetriever(RerankRetriever(teas, paid), KeywordFilter(required="rice")).retrieve("tea")
+    assert len(paid.calls) == 1
+
+
+def test_windows_that_merge_leave_room_for_others() -> None:
+    graph = NodeGraph(progress=False)
+    tea = " ".join(f"Tea is a drink, {n}." for n in range(40))
+    graph.add([Document(tea + f" And document {n}.", id=str(n)) for n in range(12)])
+    graph.create_node_group("sentence", split_sentences)
+    sentences = Retriever(graph, "sentence")
+    windows = WindowRetriever(sentences, 5, 5, top_k=6)
+    results = everywhere(windows)
+    assert len(results) == 6
+    assert len({result.node.document_id for result in results}) == 6
+    assert len(everywhere(windows, top_k=20)) == 12  # exhausted
+    with child_k_override(8):
+        assert len(windows.retrieve("tea")) < 6

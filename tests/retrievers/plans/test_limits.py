@@ -1,16 +1,28 @@
-"""A budget of model calls: exactly so many, however they are asked for."""
+"""Limits of model calls and seconds."""
 
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 import pytest
 
 from nodekin.nodegraph import LLM
-from nodekin.retrievers.plans.effects import Ask, Each
-from nodekin.retrievers.plans.limits import Budget, BudgetExceededError, Call
-from nodekin.retrievers.plans.plan import Plan, run
+from nodekin.retrievers import All, Do, ask, call_function
+from nodekin.retrievers.plans.limits import CallLimits, LimitExceededError
+from nodekin.retrievers.plans.plan import arun, run
+
+Strategy = Callable[[], Coroutine[Any, Any, Any]]
+
+DRIVERS = pytest.mark.parametrize(
+    "drive", [run, lambda strategy: asyncio.run(arun(strategy))], ids=["sync", "async"]
+)
 
 
 class Counting:
+    """A model that records its prompts."""
+
     def __init__(self) -> None:
         self.prompts: list[str] = []
 
@@ -19,45 +31,87 @@ class Counting:
         return prompt
 
 
-def one(effect: Any) -> Plan[Any]:
-    return (yield from effect)
+def parts(kind: str, model: Counting, count: int) -> list[Strategy]:
+    function = partial(ask, LLM(model, "model")) if kind == "ask" else partial(call_function, model)
+    return [partial(function, str(n)) for n in range(count)]
 
 
-def in_turn(effects: list[Any]) -> Plan[Any]:
-    results = []
-    for effect in effects:
-        results.append((yield from effect))
-    return results
+async def in_order(parts: list[Strategy]) -> list[Any]:
+    return [await part() for part in parts]
 
 
-def at_once(effects: list[Any]) -> Plan[Any]:
-    return (yield from Each([one(effect) for effect in effects]))
-
-
-@pytest.mark.parametrize("kind", ["ask", "call"])
+@pytest.mark.parametrize("kind", ["ask", "call_function"])
 @pytest.mark.parametrize("calls", [0, 1, 3])
-def test_so_many_calls_and_not_one_more(kind: str, calls: int) -> None:
+def test_max_calls_allows_exactly_that_many(kind: str, calls: int) -> None:
     model = Counting()
-    llm = LLM(model, "model")
-    effects = [
-        Ask(llm, str(n)) if kind == "ask" else Call(model, (str(n),)) for n in range(calls + 1)
-    ]
-    budget = Budget(calls)
-    with pytest.raises(BudgetExceededError, match="no calls are left") as caught:
-        run(budget.enforce(in_turn(effects)))
-    assert caught.value.resource == "calls"
-    assert (budget.calls, len(model.prompts)) == (calls, calls)
+    limits = CallLimits(calls)
+    with pytest.raises(LimitExceededError, match=f"max_calls={calls} is reached"):
+        run(lambda: limits.enforce(partial(in_order, parts(kind, model, calls + 1))))
+    assert (limits.exceeded, limits.calls, len(model.prompts)) == ("calls", calls, calls)
 
-    model.prompts.clear()
-    enough = Budget(calls)
-    assert run(enough.enforce(in_turn(effects[:calls]))) == [str(n) for n in range(calls)]
-    assert (enough.calls, len(model.prompts)) == (calls, calls)
+    enough = CallLimits(calls)
+    results = run(lambda: enough.enforce(partial(in_order, parts(kind, model, calls))))
+    assert results == [str(n) for n in range(calls)]
+    assert (enough.exceeded, enough.calls) == (None, calls)
 
 
-def test_plans_that_run_at_once_share_the_calls() -> None:
+def test_parallel_parts_share_the_calls() -> None:
     model = Counting()
-    llm = LLM(model, "model")
-    budget = Budget(3)
-    results = run(budget.enforce(at_once([Ask(llm, str(n)) for n in range(8)])))
-    assert sum(isinstance(result, BudgetExceededError) for result in results) == 5
-    assert (budget.calls, len(model.prompts)) == (3, 3)
+    limits = CallLimits(3)
+
+    async def strategy() -> list[Any]:
+        return await All(parts("ask", model, 8))
+
+    results = run(lambda: limits.enforce(strategy))
+    assert sum(isinstance(result, LimitExceededError) for result in results) == 5
+    assert (limits.calls, len(model.prompts)) == (3, 3)
+
+
+@DRIVERS
+def test_exceeded_is_set_though_the_error_is_caught(drive: Any) -> None:
+    limits = CallLimits(0)
+
+    async def strategy() -> str:
+        try:
+            return await ask(LLM(Counting(), "model"), "tea")
+        except Exception:
+            return "fallback"
+
+    assert drive(lambda: limits.enforce(strategy)) == "fallback"
+    assert limits.exceeded == "calls"
+
+
+@DRIVERS
+@pytest.mark.parametrize("kind", ["model", "search"])
+def test_total_timeout_ends_models_and_searches(drive: Any, kind: Any) -> None:
+    release = threading.Event()
+    limits = CallLimits(total_timeout=0.05)
+
+    async def strategy() -> list[Any]:
+        found = []
+        try:
+            await Do(lambda: release.wait(300), kind=kind)
+        except LimitExceededError:
+            found.append(await Do(lambda: "work completes", kind="work"))
+        finally:
+            release.set()
+        return found
+
+    assert drive(lambda: limits.enforce(strategy)) == ["work completes"]
+    assert limits.exceeded == "seconds"
+
+
+@DRIVERS
+def test_own_timeout_of_a_call_exceeds_no_limit(drive: Any) -> None:
+    release = threading.Event()
+    limits = CallLimits(total_timeout=300)
+
+    async def strategy() -> None:
+        try:
+            await Do(lambda: release.wait(300), timeout=0.02)
+        finally:
+            release.set()
+
+    with pytest.raises(TimeoutError, match=r"no result within 0\.02 s"):
+        drive(lambda: limits.enforce(strategy))
+    assert limits.exceeded is None

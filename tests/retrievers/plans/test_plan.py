@@ -1,28 +1,36 @@
-"""Plans: the same in threads and in an event loop, streamed or not."""
+"""The drivers of strategies: the same results in a thread and in an event loop."""
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
 
 from nodekin.nodegraph import LLM, ModelError, NodeGraph
-from nodekin.retrievers import Retriever, ScoredNode, trace
-from nodekin.retrievers.plans.effects import Ask, Each, Find, run_in_threads
-from nodekin.retrievers.plans.plan import Plan, arun, astream, run, stream
-from nodekin.retrievers.tracing import start_span
+from nodekin.retrievers import All, Do, MultiQueryRetriever, Retriever, ScoredNode, as_retriever
+from nodekin.retrievers.plans.effects import ask, find_all
+from nodekin.retrievers.plans.plan import arun, astream, gather, intercept, run, stream
+from nodekin.retrievers.tracing import start_span, trace
 
 ECHO = LLM(lambda prompt: prompt.upper(), "echo")
 
+Strategy = Callable[[], Coroutine[Any, Any, Any]]
 
-def both(make: Any) -> list[Any]:
-    """Return what a plan gives in a thread and in an event loop."""
-    return [run(make()), asyncio.run(arun(make()))]
+
+def both(strategy: Strategy) -> list[Any]:
+    """Return the result of a strategy in a thread and in an event loop."""
+    return [run(strategy), asyncio.run(arun(strategy))]
+
+
+DRIVERS = pytest.mark.parametrize(
+    "drive", [run, lambda strategy: asyncio.run(arun(strategy))], ids=["sync", "async"]
+)
 
 
 class Pieces:
-    """A model that answers piece by piece."""
+    """A model that streams its answer word by word."""
 
     def complete(self, prompt: str) -> str:
         return "".join(self.stream(prompt))
@@ -35,303 +43,373 @@ class Pieces:
             yield piece
 
 
-class Batching:
-    """A retriever that keeps what it was asked."""
-
-    def __init__(self) -> None:
-        self.asked: list[Any] = []
-
-    def retrieve(self, query: str, **settings: Any) -> list[ScoredNode]:
-        self.asked.append((query, settings))
-        return []
-
-    async def aretrieve(self, query: str, **settings: Any) -> list[ScoredNode]:
-        return self.retrieve(query, **settings)
-
-    def batch(self, queries: Sequence[str], **settings: Any) -> list[list[ScoredNode]]:
-        self.asked.append((list(queries), settings))
-        return [[] for _ in queries]
-
-    async def abatch(self, queries: Sequence[str], **settings: Any) -> list[list[ScoredNode]]:
-        return self.batch(queries, **settings)
+async def double(value: int) -> int:
+    if value < 0:
+        raise ValueError(f"no {value}")
+    return await Do(lambda: 2 * value)
 
 
-def test_a_plan_is_sent_what_comes_of_its_effects() -> None:
-    def plan() -> Plan[str]:
-        first = yield Ask(ECHO, "tea")
-        second = yield Ask(ECHO, f"{first} and milk")
+def test_strategy_receives_results_of_its_calls() -> None:
+    async def strategy() -> str:
+        first = await ask(ECHO, "tea")
+        second = await ask(ECHO, f"{first} and milk")
         return f"{second}!"
 
-    assert both(plan) == ["TEA AND MILK!"] * 2
+    assert both(strategy) == ["TEA AND MILK!"] * 2
 
 
-def test_a_plan_may_want_nothing() -> None:
-    def plan() -> Plan[int]:
+def test_strategy_without_effects_returns_its_result() -> None:
+    async def strategy() -> int:
         return 7
-        yield
 
-    assert both(plan) == [7, 7]
+    assert both(strategy) == [7, 7]
 
 
-def test_errors_are_raised_where_the_plan_waits() -> None:
-    def plan() -> Plan[str]:
+def test_errors_are_raised_at_the_awaiting_line() -> None:
+    async def strategy() -> str:
         try:
-            yield Ask(LLM(lambda prompt: str(1 / 0), "broken"), "tea")
+            await ask(LLM(lambda prompt: str(1 / 0), "broken"), "tea")
         except ModelError as error:
-            answer: str = yield Ask(ECHO, "spare")
+            answer = await ask(ECHO, "spare")
             return f"{answer} after {type(error.__cause__).__name__}"
         return "never"
 
-    assert both(plan) == ["SPARE after ZeroDivisionError"] * 2
+    assert both(strategy) == ["SPARE after ZeroDivisionError"] * 2
 
 
-def test_errors_that_a_plan_does_not_catch_leave_it() -> None:
-    def plan() -> Plan[str]:
-        yield Ask(LLM(lambda prompt: str(1 / 0), "broken"), "tea")
-        return "never"
-
+@DRIVERS
+def test_uncaught_errors_leave_the_strategy(drive: Any) -> None:
     with pytest.raises(ModelError, match="broken"):
-        run(plan())
-    with pytest.raises(ModelError, match="broken"):
-        asyncio.run(arun(plan()))
+        drive(partial(ask, LLM(lambda prompt: str(1 / 0), "broken"), "tea"))
 
 
-def test_each_gives_results_and_exceptions_in_their_places() -> None:
-    def one(word: str) -> Plan[str]:
-        if word == "bad":
-            raise ValueError(word)
-        answer: str = yield Ask(ECHO, word)
-        return answer
+@DRIVERS
+def test_other_awaitables_raise_the_correct_form(drive: Any) -> None:
+    ended = []
 
-    def plan() -> Plan[list[Any]]:
-        done: list[Any] = yield Each([one("a"), one("bad"), one("c")])
-        return done
-
-    for done in both(plan):
-        assert (done[0], done[2]) == ("A", "C")
-        assert isinstance(done[1], ValueError)
-
-
-def test_plans_are_run_at_once() -> None:
-    meet = threading.Barrier(3, timeout=300)  # passed only by three at a time
-
-    def model(prompt: str) -> str:
-        meet.wait()
-        return prompt
-
-    def one(number: int) -> Plan[str]:
-        answer: str = yield Ask(LLM(model, "meeting"), str(number))
-        return answer
-
-    def plan() -> Plan[list[str]]:
-        done: list[str] = yield Each([one(number) for number in range(3)])
-        return done
-
-    assert both(plan) == [["0", "1", "2"]] * 2
-
-
-def test_several_queries_are_one_batch_where_the_retriever_has_one() -> None:
-    batching = Batching()
-    settings = {"top_k": 2, "filters": {"lang": "zh"}}
-
-    def plan(queries: list[str]) -> Plan[Any]:
-        return (yield Find(batching, queries, 2, {"lang": "zh"}))
-
-    assert both(lambda: plan(["a", "b"])) == [[[], []]] * 2
-    assert both(lambda: plan(["a"])) == [[[]]] * 2
-    assert batching.asked == [(["a", "b"], settings)] * 2 + [("a", settings)] * 2
-    assert both(lambda: plan([])) == [[], []]
-
-
-def test_a_thread_that_holds_a_graph_waits_for_no_other(library: NodeGraph) -> None:
-    threads: list[str] = []
-
-    def work() -> str:
-        threads.append(threading.current_thread().name)
-        return "done"
-
-    with library.reader.reading("ROOT"):
-        assert run_in_threads([work, work]) == ["done", "done"]
-    assert threads == [threading.current_thread().name] * 2
-    together = threading.Barrier(2, timeout=300)
-    run_in_threads([together.wait, together.wait])  # else they would wait for each other
-
-
-def test_a_model_that_is_late_is_an_error() -> None:
-    release = threading.Event()
-
-    def slow(prompt: str) -> str:
-        release.wait(300)
-        return prompt
-
-    def plan() -> Plan[str]:
-        answer: str = yield Ask(LLM(slow, "slow"), "tea", timeout=0.02)
-        return answer
-
-    for drive in (run, lambda plan: asyncio.run(_free(plan, release))):
-        release.clear()
-        with pytest.raises(ModelError, match=r"'slow' did not answer within 0.02 s"):
-            drive(plan())
-        release.set()
-
-
-async def _free(plan: Plan[str], release: threading.Event) -> str:
-    try:
-        return await arun(plan)
-    finally:
-        release.set()  # the thread ends with the loop
-
-
-def test_a_model_in_time_answers() -> None:
-    def plan() -> Plan[str]:
-        answer: str = yield Ask(ECHO, "tea", timeout=300)
-        return answer
-
-    assert both(plan) == ["TEA", "TEA"]
-
-
-def test_a_schema_gives_json_as_text() -> None:
-    class Structured:
-        def complete(self, prompt: str) -> str:
-            return "plain"
-
-        def complete_json(self, prompt: str, schema: Any) -> Any:
-            return {"茶": [1, {2}]}  # a set is nothing JSON has
-
-    def plan() -> Plan[str]:
-        answer: str = yield Ask(LLM(Structured(), "held"), "tea", {"type": "object"})
-        return answer
-
-    assert both(plan) == ['{"茶": [1, "{2}"]}'] * 2
-
-
-def streamed() -> Plan[str]:
-    first = yield Ask(LLM(Pieces(), "pieces"), "not told")
-    answer: str = yield Ask(LLM(Pieces(), "pieces"), "green tea", streamed=True)
-    return first + answer
-
-
-def test_what_is_streamed_comes_piece_by_piece() -> None:
-    pieces = stream(streamed())
-    assert [next(pieces), next(pieces)] == ["green ", "tea "]
-    with pytest.raises(StopIteration) as end:
-        next(pieces)
-    assert end.value.value == "not told green tea "
-
-    async def heard() -> list[str]:
-        return [piece async for piece in astream(streamed())]
-
-    assert asyncio.run(heard()) == ["green ", "tea "]
-    assert both(streamed) == ["not told green tea "] * 2
-
-
-def test_who_stops_listening_ends_the_plan() -> None:
-    ended: list[str] = []
-
-    def plan() -> Plan[str]:
+    async def strategy() -> None:
         try:
-            answer: str = yield Ask(LLM(Pieces(), "pieces"), "a b c", streamed=True)
-            return answer
+            await asyncio.sleep(0)
         finally:
-            ended.append("plan")
+            ended.append(True)
 
-    pieces = stream(plan())
-    next(pieces)
-    pieces.close()
-
-    async def heard() -> None:
-        listening = astream(plan())
-        await listening.__anext__()
-        await listening.aclose()  # type: ignore[attr-defined]
-
-    asyncio.run(heard())
-    assert ended == ["plan", "plan"]
+    with pytest.raises(TypeError, match=r"write: await Do\(function, async_function\)"):
+        drive(strategy)
+    assert ended == [True]
 
 
-def test_a_failing_stream_raises_to_who_listens() -> None:
-    class Breaks(Pieces):
-        def stream(self, prompt: str) -> Iterator[str]:
-            yield "half"
-            raise ConnectionError("gone")
+@DRIVERS
+def test_all_returns_results_and_exceptions_in_order(drive: Any) -> None:
+    async def strategy() -> list[int | Exception]:
+        return await All([partial(double, 1), partial(double, -1), partial(double, 3)])
 
-    def plan() -> Plan[str]:
-        answer: str = yield Ask(LLM(Breaks(), "breaks"), "tea", streamed=True)
-        return answer
-
-    pieces = stream(plan())
-    assert next(pieces) == "half"
-    with pytest.raises(ModelError, match="gone"):
-        next(pieces)
-
-    async def heard() -> list[str]:
-        listening = astream(plan())
-        told = [await listening.__anext__()]
-        with pytest.raises(ModelError, match="gone"):
-            await listening.__anext__()
-        return told
-
-    assert asyncio.run(heard()) == ["half"]
+    results = drive(strategy)
+    assert (results[0], results[2]) == (2, 6)
+    assert isinstance(results[1], ValueError)
 
 
-def test_a_cancelled_task_ends_the_plan() -> None:
+@DRIVERS
+def test_gather_raises_the_first_error(drive: Any) -> None:
+    assert drive(lambda: gather([partial(double, 1), partial(double, 2)])) == [2, 4]
+    with pytest.raises(ValueError, match="no -1"):
+        drive(lambda: gather([partial(double, 1), partial(double, -1), partial(double, -2)]))
+
+
+@DRIVERS
+def test_parts_run_in_parallel(drive: Any) -> None:
+    meet = threading.Barrier(3, timeout=300)  # passed only by three threads together
+
+    async def part(number: int) -> int:
+        await Do(meet.wait)
+        return number
+
+    assert drive(lambda: gather([partial(part, n) for n in range(3)])) == [0, 1, 2]
+
+
+def test_waiting_threads_run_parts_nobody_has_begun() -> None:
+    """With threads that only wait for nested parts, 9^3 parts would deadlock any pool."""
+
+    async def nested(level: int) -> int:
+        if level == 0:
+            return await Do(lambda: 1)
+        return sum(await gather([partial(nested, level - 1)] * 9))
+
+    assert run(partial(nested, 3)) == 9**3
+
+
+def test_fail_fast_starts_no_more_parts() -> None:
+    started: list[int] = []
+
+    async def part(number: int) -> None:
+        started.append(number)
+        raise ValueError(f"no {number}")
+
+    with pytest.raises(ValueError, match="no 0"):
+        run(lambda: gather([partial(part, n) for n in range(100)], max_parallel=1))
+    assert started == [0]
+
+
+def test_fail_fast_cancels_other_tasks_and_waits() -> None:
     ended: list[str] = []
 
-    async def never(prompt: str) -> str:
-        await asyncio.Event().wait()
-        return prompt
-
-    def plan() -> Plan[str]:
+    async def never() -> None:
         try:
-            answer: str = yield Ask(LLM(never, "never"), "tea")
-            return answer
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            ended.append("canceled")
+
+    async def waiting() -> None:
+        try:
+            await Do(lambda: None, never)
+        finally:
+            ended.append("part")
+
+    async def strategy() -> list[None]:
+        return await gather([waiting, partial(double, -1)])  # type: ignore[list-item]
+
+    async def main() -> None:
+        with pytest.raises(ValueError, match="no -1"):
+            await arun(strategy)
+        assert ended == ["canceled", "part"]
+
+    asyncio.run(main())
+
+
+def test_cancellation_reaches_finally_and_skips_except() -> None:
+    ended: list[str] = []
+
+    async def never() -> None:
+        await asyncio.Event().wait()
+
+    async def strategy() -> None:
+        try:
+            await Do(lambda: None, never)
         except Exception:
-            ended.append("took it for an error")
+            ended.append("treated as an error")
             raise
         finally:
-            ended.append("ended")
+            ended.append("finally")
 
-    async def cancelled() -> None:
-        task = asyncio.create_task(arun(plan()))
+    async def main() -> None:
+        task = asyncio.create_task(arun(strategy))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    asyncio.run(cancelled())
-    assert ended == ["ended"]
+    asyncio.run(main())
+    assert ended == ["finally"]
 
 
-def test_stages_of_plans_nest(library: NodeGraph) -> None:
-    retriever = Retriever(library, "ROOT")
+def test_keyboard_interrupt_reaches_finally() -> None:
+    ended: list[str] = []
 
-    def part(query: str) -> Plan[Any]:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    async def strategy() -> None:
+        try:
+            await Do(interrupt)
+        finally:
+            ended.append("finally")
+
+    with pytest.raises(KeyboardInterrupt):
+        run(strategy)
+    assert ended == ["finally"]
+
+
+async def test_sync_form_runs_inside_an_event_loop(library: NodeGraph) -> None:
+    retriever = MultiQueryRetriever(Retriever(library, "ROOT"), lambda prompt: "green tea")
+    assert retriever.retrieve("tea") == await retriever.aretrieve("tea") != []
+
+
+async def test_async_only_retrievers_work_in_sync_form() -> None:
+    async def search(query: str) -> list[str]:
+        await asyncio.sleep(0)
+        return [f"Found for {query}"]
+
+    retriever = MultiQueryRetriever(as_retriever(search), lambda prompt: "green tea", top_k=2)
+    texts = [result.node.text for result in retriever.retrieve("tea")]
+    assert texts == ["Found for tea", "Found for green tea"]
+
+
+class Batching:
+    """A retriever with a batch method that records its calls."""
+
+    def __init__(self) -> None:
+        self.calls: list[Any] = []
+
+    def retrieve(self, query: str, **options: Any) -> list[ScoredNode]:
+        self.calls.append((query, options))
+        return []
+
+    async def aretrieve(self, query: str, **options: Any) -> list[ScoredNode]:
+        return self.retrieve(query, **options)
+
+    def batch(self, queries: Sequence[str], **options: Any) -> list[list[ScoredNode]]:
+        self.calls.append((list(queries), options))
+        return [[] for _ in queries]
+
+    async def abatch(self, queries: Sequence[str], **options: Any) -> list[list[ScoredNode]]:
+        return self.batch(queries, **options)
+
+
+def test_find_all_calls_a_batch_method_once() -> None:
+    batching = Batching()
+    options = {"top_k": 2, "filters": {"lang": "zh"}}
+
+    def find(queries: list[str]) -> Strategy:
+        return partial(find_all, batching, queries, 2, {"lang": "zh"})
+
+    assert both(find(["a", "b"])) == [[[], []]] * 2
+    assert both(find(["a"])) == [[[]]] * 2
+    assert batching.calls == [(["a", "b"], options)] * 2 + [("a", options)] * 2
+    assert both(find([])) == [[], []]
+
+
+@DRIVERS
+def test_late_model_raises_a_timeout_error(drive: Any) -> None:
+    release = threading.Event()
+
+    def slow(prompt: str) -> str:
+        release.wait(300)
+        return prompt
+
+    async def strategy() -> str:
+        try:
+            return await ask(LLM(slow, "slow"), "tea", timeout=0.02)
+        finally:
+            release.set()
+
+    with pytest.raises(ModelError, match=r"'slow' did not answer within 0.02 s"):
+        drive(strategy)
+
+
+def test_model_in_time_answers() -> None:
+    assert both(partial(ask, ECHO, "tea", timeout=300)) == ["TEA", "TEA"]
+
+
+def test_schema_returns_json_text() -> None:
+    class Structured:
+        def complete(self, prompt: str) -> str:
+            return "plain"
+
+        def complete_json(self, prompt: str, schema: Any) -> Any:
+            return {"茶": [1, {2}]}  # JSON has no sets
+
+    answers = both(partial(ask, LLM(Structured(), "structured"), "tea", {"type": "object"}))
+    assert answers == ['{"茶": [1, "{2}"]}'] * 2
+
+
+async def streamed() -> str:
+    first = await ask(LLM(Pieces(), "pieces"), "not streamed")
+    return first + await ask(LLM(Pieces(), "pieces"), "green tea", streamed=True)
+
+
+def test_streamed_call_yields_its_texts() -> None:
+    pieces = stream(streamed)
+    assert [next(pieces), next(pieces)] == ["green ", "tea "]
+    with pytest.raises(StopIteration) as end:
+        next(pieces)
+    assert end.value.value == "not streamed green tea "
+
+    async def read() -> list[str]:
+        return [piece async for piece in astream(streamed)]
+
+    assert asyncio.run(read()) == ["green ", "tea "]
+    assert both(streamed) == ["not streamed green tea "] * 2
+
+
+def test_closing_a_stream_ends_the_strategy() -> None:
+    ended: list[str] = []
+
+    async def strategy() -> str:
+        try:
+            return await ask(LLM(Pieces(), "pieces"), "a b c", streamed=True)
+        finally:
+            ended.append("strategy")
+
+    pieces = stream(strategy)
+    next(pieces)
+    pieces.close()
+
+    async def read() -> None:
+        texts = astream(strategy)
+        await anext(texts)
+        await texts.aclose()
+
+    asyncio.run(read())
+    assert ended == ["strategy", "strategy"]
+
+
+def test_failing_stream_raises_after_its_texts() -> None:
+    class Breaks(Pieces):
+        def stream(self, prompt: str) -> Iterator[str]:
+            yield "half"
+            raise ConnectionError("gone")
+
+    strategy = partial(ask, LLM(Breaks(), "breaks"), "tea", streamed=True)
+    pieces = stream(strategy)
+    assert next(pieces) == "half"
+    with pytest.raises(ModelError, match="gone"):
+        next(pieces)
+
+    async def read() -> list[str]:
+        texts = astream(strategy)
+        received = [await anext(texts)]
+        with pytest.raises(ModelError, match="gone"):
+            await anext(texts)
+        return received
+
+    assert asyncio.run(read()) == ["half"]
+
+
+@DRIVERS
+def test_spans_of_nested_strategies_nest(library: NodeGraph, drive: Any) -> None:
+    async def part(query: str) -> Any:
         with start_span("part", query=query):
-            yield Ask(ECHO, query)
-            return (yield Find(retriever, [query]))
+            await ask(ECHO, query)
+            return await find_all(Retriever(library, "ROOT"), [query])
 
-    def plan() -> Plan[Any]:
+    async def strategy() -> Any:
         with start_span("whole"):
-            return (yield Each([part("tea"), part("river")]))
+            return await All([partial(part, "tea"), partial(part, "river")])
 
-    for drive in (run, lambda plan: asyncio.run(arun(plan))):
-        with trace() as traced:
-            drive(plan())
-        (whole,) = traced.children
-        parts = {
-            s.attributes["query"]: [inner.name for inner in s.children] for s in whole.children
-        }
-        assert parts == {"tea": ["ask", "search"], "river": ["ask", "search"]}
-        asked = whole.children[0].children[0].attributes
-        assert (asked["model"], asked["prompt"].upper()) == ("echo", asked["answer"])
-
-
-def test_a_stream_leaves_the_stages_of_its_listener_alone() -> None:
     with trace() as traced:
-        pieces = stream(streamed())
+        drive(strategy)
+    (whole,) = traced.children
+    parts = {s.attributes["query"]: [inner.name for inner in s.children] for s in whole.children}
+    assert parts == {"tea": ["ask", "search"], "river": ["ask", "search"]}
+    asked = whole.children[0].children[0].attributes
+    assert (asked["model"], asked["prompt"].upper()) == ("echo", asked["answer"])
+
+
+def test_stream_keeps_spans_of_its_reader_apart() -> None:
+    with trace() as traced:
+        pieces = stream(streamed)
         next(pieces)
         with start_span("mine"):
             next(pieces)
         list(pieces)
-    assert [each.name for each in traced.children] == ["ask", "ask", "mine"]
+    assert [span.name for span in traced.children] == ["ask", "ask", "mine"]
     assert not traced.children[2].children
+
+
+@DRIVERS
+def test_intercept_replaces_the_results_of_effects(drive: Any) -> None:
+    async def strategy() -> list[int]:
+        values = [await Do(lambda: 1, kind="work")]
+        try:
+            values.append(await Do(lambda: 2, kind="model"))
+        except KeyError:
+            values.append(0)
+        return values
+
+    def hook(effect: Any) -> Any:
+        if effect.kind == "model":
+            raise KeyError(effect.kind)
+        return 10 + (yield effect)
+
+    assert drive(lambda: intercept(strategy, hook)) == [11, 0]

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from nodekin.nodegraph import LLM, ModelError
 from nodekin.nodegraph.errors import ModelTimeoutError
 from nodekin.nodegraph.models.templates import Language
-from nodekin.retrievers.plans.plan import Plan, arun, run
+from nodekin.retrievers.plans.plan import arun, run
 from nodekin.retrievers.plans.prompting import Prompt, PromptMixin, ask_and_parse, strip_prompt
 
 PROMPT = Prompt("{count} 个：{query}", "{count} of {query}", ("query",), ("count",))
@@ -140,14 +141,16 @@ def number(answer: str) -> int:
 
 
 def ask(model: Any, language: Language = "en", **settings: Any) -> int:
-    return run(ask_and_parse(LLM(model, "model"), "How many?", number, language, **settings))
+    return run(
+        partial(ask_and_parse, LLM(model, "model"), "How many?", number, language, **settings)
+    )
 
 
 def test_an_answer_that_can_be_read_is_the_first() -> None:
     model = Model("42")
     assert ask(model) == 42
     assert model.prompts == ["How many?"]
-    assert asyncio.run(arun(ask_and_parse(LLM(Model("42"), "m"), "?", number, "en"))) == 42
+    assert asyncio.run(arun(partial(ask_and_parse, LLM(Model("42"), "m"), "?", number, "en"))) == 42
 
 
 @pytest.mark.parametrize(("language", "words"), [("en", "could not be used"), ("zh", "无法使用")])
@@ -195,10 +198,13 @@ def test_a_schema_that_is_refused_takes_none_of_the_tries() -> None:
 
 
 def test_a_model_may_repeat_its_prompt_also_when_asked_again() -> None:
-    assert run(ask_and_parse(LLM(lambda p: p + " 42", "base"), "How many?", number, "en")) == 42
+    assert (
+        run(partial(ask_and_parse, LLM(lambda p: p + " 42", "base"), "How many?", number, "en"))
+        == 42
+    )
     told = iter(["many", "42"])
     echo = LLM(lambda prompt: f"{prompt}\n{next(told)}", "base")
-    assert run(ask_and_parse(echo, "How many?", number, "en")) == 42
+    assert run(partial(ask_and_parse, echo, "How many?", number, "en")) == 42
 
 
 def test_only_the_whole_prompt_is_taken_away() -> None:
@@ -213,7 +219,7 @@ def test_an_error_of_the_reader_that_is_none_of_the_answer_leaves() -> None:
         raise KeyError(answer)
 
     with pytest.raises(KeyError):
-        run(ask_and_parse(LLM(Model("42"), "m"), "?", broken, "en"))
+        run(partial(ask_and_parse, LLM(Model("42"), "m"), "?", broken, "en"))
 
 
 class Late(Held):
@@ -238,18 +244,16 @@ def late() -> Iterator[Late]:
 
 
 def test_a_model_that_takes_too_long_is_not_asked_again(late: Late) -> None:
-    def plan() -> Plan[int]:
-        return ask_and_parse(LLM(late, "m"), "?", number, "en", schema={}, timeout=0.05)
-
+    strategy = partial(ask_and_parse, LLM(late, "m"), "?", number, "en", schema={}, timeout=0.05)
     with pytest.raises(ModelTimeoutError, match="did not answer within"):
-        run(plan())
+        run(strategy)
     assert late.begun.wait(300)
     assert late.prompts == ["?"]
     late.begun.clear()
 
     async def ask_and_let_go() -> None:
         try:
-            await arun(plan())
+            await arun(strategy)
         finally:  # the loop waits for its threads
             await asyncio.to_thread(late.begun.wait, 300)
             late.let_go.set()
@@ -263,7 +267,7 @@ def test_a_time_out_of_the_models_own_is_not_asked_again() -> None:
     for drive in (run, lambda plan: asyncio.run(arun(plan))):
         model = Held(TimeoutError("read"), "42")
         with pytest.raises(ModelTimeoutError, match="TimeoutError: read"):
-            drive(ask_and_parse(LLM(model, "m"), "?", number, "en", schema={}))
+            drive(partial(ask_and_parse, LLM(model, "m"), "?", number, "en", schema={}))
         assert model.prompts == ["?"]
 
 

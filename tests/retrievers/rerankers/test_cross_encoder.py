@@ -7,6 +7,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 from cross_encoders import ComputesScores, Predicts, Reranks, Scores
@@ -194,9 +195,9 @@ def test_a_batch_reranker_that_leaves_a_query_out_is_not_believed() -> None:
 
     retriever = RerankRetriever(FixedRetriever(candidates("a", "ccc")), Short(), on_error="raise")
     assert [len(answer) for answer in retriever.batch(["p", "q"])] == [1, 1]
-    plan = retriever.reranker.batch_plan([candidates("a")] * 2, ["p", "q"])
+    rerank = partial(retriever.reranker.rerank_all, [candidates("a")] * 2, ["p", "q"])
     with pytest.raises(RerankError, match=r"returned 1 lists for 2 queries; rerank_batch\(\)"):
-        run(plan)
+        run(rerank)
 
 
 def test_rerankers_share_what_calls_a_model() -> None:

@@ -1,6 +1,7 @@
 """Query transforms by themselves: what they make, and what they do where the model fails."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
@@ -51,7 +52,7 @@ def test_a_model_that_fails_leaves_the_query(
     kind: Any, query: str, told: Any, scripted: Any
 ) -> None:
     transform = kind(scripted(told))
-    variants = run(transform.plan(query))
+    variants = run(partial(transform.plan, query))
     assert variants.queries == (query,)
     assert variants.note is not None
     kind_of = "ModelTimeoutError" if isinstance(told, TimeoutError) else "ModelError"
@@ -96,7 +97,7 @@ def test_a_slow_model_is_not_waited_for(kind: Any) -> None:
 async def _note(transform: QueryTransform) -> str | None:
     from nodekin.retrievers.plans.plan import arun
 
-    return (await arun(transform.plan(QUERY))).note
+    return (await arun(partial(transform.plan, QUERY))).note
 
 
 @pytest.mark.parametrize("kind", GOOD)
@@ -190,7 +191,8 @@ def test_passages_are_asked_for_at_once_and_one_may_fail() -> None:
             raise RuntimeError("down")
         return f"Passage {len(asked)}."
 
-    variants = run(HyDE(model, count=3, settings=StrategySettings(include_query=False)).plan(QUERY))
+    hyde = HyDE(model, count=3, settings=StrategySettings(include_query=False))
+    variants = run(partial(hyde.plan, QUERY))
     assert sorted(variants.queries) == ["Passage 2.", "Passage 3."]
     assert variants.note is not None
     assert variants.note.startswith("1 of 3 passages failed")

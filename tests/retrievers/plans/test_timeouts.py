@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import TimeoutError as FutureTimeout
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,8 +13,9 @@ from nodekin.nodegraph import LLM, ModelError, ModelTimeoutError, NodeGraph
 from nodekin.retrievers import AnswerSettings, Retriever
 from nodekin.retrievers.answers.answer import AnswerError
 from nodekin.retrievers.answers.engine import QueryEngine
-from nodekin.retrievers.plans import effects
-from nodekin.retrievers.plans.effects import Ask, astream_with_timeout, stream_with_timeout
+from nodekin.retrievers.plans import plan
+from nodekin.retrievers.plans.effects import ask
+from nodekin.retrievers.plans.timeouts import astream_with_timeout, stream_with_timeout
 
 
 async def all_of(stream: Any) -> list[Any]:
@@ -138,7 +140,7 @@ async def finished(engine: QueryEngine) -> Any:
 
 
 def test_an_answer_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(effects, "MAX_ANSWER", 1000)
+    monkeypatch.setattr(plan, "MAX_ANSWER", 1000)
 
     class Endless:
         name = "endless"
@@ -151,4 +153,4 @@ def test_an_answer_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
                 yield "tea "
 
     with pytest.raises(ModelError, match="more than 1,000 characters"):
-        list(Ask(LLM(Endless()), "?").stream())
+        list(plan.stream(partial(ask, LLM(Endless()), "?", streamed=True)))
