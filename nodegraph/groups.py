@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from .errors import UnknownGroupError, nearest_names
 from .hashing import digest, fingerprint
@@ -85,7 +85,7 @@ def make_group(
     num_workers: int,
     version: str | None,
     settings: Mapping[str, Any],
-    scope: str = "node",
+    scope: Scope = "node",
     search_text: object = None,
 ) -> NodeGroup:
     """Validate the arguments and create a group.
@@ -112,25 +112,12 @@ def make_group(
     rule = as_rule(transform, trans_node, settings)
     if scope == "group" and isinstance(rule, PatternRule):
         raise TypeError('scope="group" takes one transform, not a list by file pattern')
-    transform_version = version if version is not None else fingerprint((transform, dict(settings)))
-    scoped = () if scope == "node" else (scope,)
-    full = digest("node group", name, parent, str(rule.trans_node), transform_version, *scoped)
-    return NodeGroup(
-        name,
-        parent,
-        full,
-        transform_version,
-        rule,
-        num_workers,
-        "group" if scoped else "node",
-        as_search_text(search_text),
-    )
-
-
-def _searched_alike(old: NodeGroup, new: NodeGroup) -> bool:
-    if old.search_text is None or new.search_text is None:
-        return old.search_text is new.search_text
-    return rule_version(old.search_text) == rule_version(new.search_text)
+    if version is None:
+        version = fingerprint((transform, dict(settings)))
+    parts = ("node group", name, parent, str(rule.trans_node), version)
+    full = digest(*parts) if scope == "node" else digest(*parts, scope)
+    searched = as_search_text(search_text)
+    return NodeGroup(name, parent, full, version, rule, num_workers, scope, searched)
 
 
 class GroupRegistry:
@@ -163,7 +150,10 @@ class GroupRegistry:
                 f"group {group.name!r} exists with another rule (parent {old.parent!r}); give "
                 "another name, or replace=True to make it anew by this rule"
             )
-        if old is not None and not replace and not _searched_alike(old, group):
+        versions = {
+            each.search_text and rule_version(each.search_text) for each in (old or group, group)
+        }
+        if not replace and len(versions) > 1:
             raise ValueError(
                 f"group {group.name!r} exists with another search_text; give the same, or "
                 "replace=True to have it searched by this one: nodes stay as they are"
@@ -204,109 +194,87 @@ class GroupRegistry:
         return lineage
 
 
-@dataclass(frozen=True, slots=True)
-class SectionSplitter:
-    """A splitter of documents into sections: a heading with the text up to the next heading.
+def split_sections(node: Node) -> list[Node]:
+    """Split a document into sections: a heading with the text up to the next heading.
 
     Metadata: ``heading``; ``headings``, the path from the top heading down to this heading;
     ``level``, 0 before the first heading; ``page``, for documents with pages. The markup of
     headings depends on the file name: Markdown (and formats that are converted to Markdown),
     reStructuredText, AsciiDoc, LaTeX, Org, TOML and INI. Source code is one section.
     """
-
-    trans_node: ClassVar[bool] = True
-
-    def __call__(self, node: Node) -> list[Node]:
-        """Return the sections of a document."""
-        text, sections = node.text, []
-        headings = headings_in(text, file_name_of(node.metadata) or "")
-        for section in sections_of(text, headings):
-            start, end = strip_span(text, (section.start, section.end))
-            if start < end:
-                metadata = {**section.metadata, **page_metadata(node, start)}
-                sections.append(Node(text[start:end], metadata, start=start, end=end))
-        return sections
+    text, sections = node.text, []
+    headings = headings_in(text, file_name_of(node.metadata) or "")
+    for section in sections_of(text, headings):
+        start, end = strip_span(text, (section.start, section.end))
+        if start < end:
+            metadata = {**section.metadata, **_page_metadata(node, start)}
+            sections.append(Node(text[start:end], metadata, start=start, end=end))
+    return sections
 
 
-@dataclass(frozen=True, slots=True)
-class PageSplitter:
-    """A splitter of documents at page breaks: into pages, slides, sheets, cells or chapters.
+def split_pages(node: Node) -> Iterator[Node]:
+    """Split a document at page breaks: into pages, slides, sheets, cells or chapters.
 
-    Metadata: ``page``, from 1. A document without pages is one node without ``page``.
+    Metadata: ``page``, from 1. A document without pages is one node without ``page``. Blank pages
+    are left out.
     """
-
-    trans_node: ClassVar[bool] = True
-
-    def __call__(self, node: Node) -> Iterator[Node]:
-        """Yield the pages of a document that are not blank."""
-        start, text = 0, node.text
-        has_pages = PAGE_BREAK in text or "page_unit" in node.metadata
-        for number, page in enumerate(text.split(PAGE_BREAK), start=1):
-            at, after = strip_span(text, (start, start + len(page)))
-            if at < after:
-                metadata = {"page": number} if has_pages else {}
-                yield Node(text[at:after], metadata, start=at, end=after)
-            start += len(page) + 1
+    start, text = 0, node.text
+    has_pages = PAGE_BREAK in text or "page_unit" in node.metadata
+    for number, page in enumerate(text.split(PAGE_BREAK), start=1):
+        at, after = strip_span(text, (start, start + len(page)))
+        if at < after:
+            yield Node(text[at:after], {"page": number} if has_pages else {}, start=at, end=after)
+        start += len(page) + 1
 
 
-@dataclass(frozen=True, slots=True)
-class TableSplitter:
-    """A transform that finds the Markdown tables of a document.
+def find_tables(node: Node) -> Iterator[Node]:
+    """Yield the Markdown tables of a document.
 
     Metadata: ``columns``, the cells of the first row; ``rows``, the number of rows below;
     ``headings``; ``page``, for documents with pages.
     """
-
-    trans_node: ClassVar[bool] = True
-
-    def __call__(self, node: Node) -> Iterator[Node]:
-        """Yield the tables of a document."""
-        sections = SectionSplitter()(node)
-        for match in TABLE.finditer(node.text):
-            at, after = strip_span(node.text, match.span())
-            head, *lines = node.text[at:after].split("\n")
-            metadata: dict[str, Any] = {"columns": columns_of(head), "rows": len(lines) - 1}
-            above = [s for s in sections if s.start is not None and s.start <= at]
-            metadata["headings"] = above[-1].own_metadata["headings"] if above else []
-            metadata.update(page_metadata(node, at))
-            yield Node(node.text[at:after], metadata, start=at, end=after)
+    sections = split_sections(node)
+    for match in TABLE.finditer(node.text):
+        at, after = strip_span(node.text, match.span())
+        head, *lines = node.text[at:after].split("\n")
+        above = [s for s in sections if s.start is not None and s.start <= at]
+        metadata = {
+            "columns": columns_of(head),
+            "rows": len(lines) - 1,
+            "headings": above[-1].own_metadata["headings"] if above else [],
+            **_page_metadata(node, at),
+        }
+        yield Node(node.text[at:after], metadata, start=at, end=after)
 
 
-@dataclass(frozen=True, slots=True)
-class SymbolSplitter:
-    """A transform that finds the functions, classes and methods of source code.
+def find_symbols(node: Node) -> Iterator[Node]:
+    """Yield the functions, classes and methods of source code. Other texts have no symbols.
 
-    Metadata: ``symbol`` (``Corpus.refresh``) and ``kind`` (``"method"``). Other texts have no
-    symbols.
+    Metadata: ``symbol`` (``Corpus.refresh``) and ``kind`` (``"method"``).
 
     Raises:
         ImportError: If the grammar of the language is not installed.
     """
+    from .readers.formats import symbol_finder
 
-    trans_node: ClassVar[bool] = True
-
-    def __call__(self, node: Node) -> Iterator[Node]:
-        """Yield the symbols of a document."""
-        from .readers.formats import symbol_finder
-
-        name = file_name_of(node.metadata) or ""
-        symbols_in = symbol_finder(name)
-        for symbol in symbols_in(node.text, name) if symbols_in else ():
-            metadata = {"symbol": symbol.name, "kind": symbol.kind}
-            start, end = symbol.start, symbol.end
-            yield Node(node.text[start:end], metadata, start=start, end=end)
+    name = file_name_of(node.metadata) or ""
+    symbols_in = symbol_finder(name)
+    for symbol in symbols_in(node.text, name) if symbols_in else ():
+        metadata = {"symbol": symbol.name, "kind": symbol.kind}
+        start, end = symbol.start, symbol.end
+        yield Node(node.text[start:end], metadata, start=start, end=end)
 
 
 PREDEFINED_STRUCTURE: dict[str, Callable[[Node], Any]] = {
-    "section": SectionSplitter(),
-    "page": PageSplitter(),
-    "table": TableSplitter(),
-    "symbol": SymbolSplitter(),
+    "section": split_sections,
+    "page": split_pages,
+    "table": find_tables,
+    "symbol": find_symbols,
 }
 """The transforms of predefined groups, by group name. A user's group has priority."""
 
 
-def page_metadata(node: Node, offset: int) -> dict[str, int]:
+def _page_metadata(node: Node, offset: int) -> dict[str, int]:
     """Return the page number at an offset of a document. Empty without pages."""
     if "page_unit" not in node.metadata or node.parent_id is not None:
         return {}
@@ -325,11 +293,6 @@ class DeclaredSearchText(NamedTuple):
     rule: SearchTextRule | None
     version: str
     groups: tuple[str, ...]
-
-
-class _Inherited(NamedTuple):
-    inherited: Mapping[str, Any]
-    rule: SearchText
 
 
 _BY_DOCUMENT = digest("by document", DEFAULT.version)
@@ -365,7 +328,8 @@ class SearchTextRegistry:
         """Return the search text of a group, with its version."""
         rule = self.rule(group)
         groups = rule.groups if isinstance(rule, SearchText) else ()
-        return DeclaredSearchText(rule, _version(rule), groups)
+        version = _BY_DOCUMENT if rule is None else rule_version(rule)
+        return DeclaredSearchText(rule, version, groups)
 
     def texts(self, nodes: Sequence[Node]) -> list[str]:
         """Return the searched text of each node.
@@ -374,21 +338,19 @@ class SearchTextRegistry:
             ValueError: If a ``search_text`` function raises.
             TypeError: If such a function does not return a text.
         """
-        rules: dict[str, SearchTextRule | None] = {}
+        rules = {group: self.rule(group) for group in {node.group for node in nodes}}
         texts = []
-        added, last = "", None  # adjacent nodes mostly share metadata
+        added, shared = "", (0, 0)  # adjacent nodes mostly share metadata
         for node in nodes:
-            if node.group not in rules:
-                rules[node.group] = self.rule(node.group)
             rule = rules[node.group] or node.search_text or node.inherited_search_text or DEFAULT
             if not isinstance(rule, SearchText):
                 texts.append(_call(rule, node))
             elif node.own_metadata or rule.groups:
                 texts.append(rule(node))
             else:
-                if last is None or node.inherited is not last.inherited or rule is not last.rule:
-                    added, last = rule.added_text(node), _Inherited(node.inherited, rule)
-                texts.append(rule.compose(added, node.text) if added else node.text)
+                if (id(node.inherited), id(rule)) != shared:
+                    added, shared = rule.added_text(node), (id(node.inherited), id(rule))
+                texts.append(rule.compose(added, node.text))
         return texts
 
 
@@ -406,7 +368,3 @@ def _call(rule: SearchTextRule, node: Node) -> str:
             "returns the text to search"
         )
     return text
-
-
-def _version(rule: SearchTextRule | None) -> str:
-    return _BY_DOCUMENT if rule is None else rule_version(rule)
