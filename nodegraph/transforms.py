@@ -79,32 +79,6 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class TextSplitter:
-    """A transform that calls a LangChain or LlamaIndex text splitter.
-
-    The splitter can be copied and pickled, unlike its bound method, which LlamaIndex decorates.
-    """
-
-    splitter: Any
-
-    def __call__(self, text: str) -> Any:
-        """Split a text."""
-        return self.splitter.split_text(text)
-
-
-@dataclass(frozen=True, slots=True)
-class TransformMethod:
-    """A transform that calls an object's method ``transform`` with a node."""
-
-    transform: Any
-    trans_node = True
-
-    def __call__(self, node: Node) -> Any:
-        """Transform a node."""
-        return self.transform.transform(node)
-
-
-@dataclass(frozen=True, slots=True)
 class PatternRule:
     """A rule that selects a transform by file name. The first matching pattern decides.
 
@@ -161,8 +135,9 @@ def as_rule(transform: object, trans_node: bool | None, settings: Mapping[str, A
     if inspect.isclass(transform):
         transform, settings = transform(**settings), {}
     call = _callable(transform)
-    sees_node = _sees_node(call, transform) if trans_node is None else trans_node
-    return Rule(functools.partial(call, **settings) if settings else call, sees_node)
+    if trans_node is None:
+        trans_node = _sees_node(transform)
+    return Rule(functools.partial(call, **settings) if settings else call, trans_node)
 
 
 def _pattern_rule(
@@ -209,13 +184,13 @@ def _callable(transform: object) -> Transform:
             "import_nodes(graph, nodes)"
         )
     if hasattr(transform, "split_text"):  # LangChain and LlamaIndex text splitters
-        return TextSplitter(transform)
+        return functools.partial(_split_text, transform)
     if callable(transform):
         return transform
-    if callable(getattr(transform, "transform", None)) and not hasattr(
-        transform, "invoke"
-    ):  # LazyLLM
-        return TransformMethod(transform)
+    method = getattr(transform, "transform", None)
+    if callable(method) and not hasattr(transform, "invoke"):  # LazyLLM
+        call: Transform = method
+        return call
     raise TypeError(
         "a transform is a callable from a text or a Node, an object with a method transform(node), "
         "a class of such, a text splitter, or a list of (file pattern, transform) pairs, "
@@ -223,16 +198,23 @@ def _callable(transform: object) -> Transform:
     )
 
 
-def _sees_node(call: Transform, transform: object) -> bool:
+def _split_text(splitter: Any, text: str) -> Any:
+    """Split a text. Unlike the method of LlamaIndex's splitters, this function can be pickled."""
+    return splitter.split_text(text)
+
+
+def _sees_node(transform: Any) -> bool:
     """Return whether a transform receives nodes.
 
     The attribute ``trans_node`` has priority over the annotation of the first parameter.
     """
-    declared = getattr(transform, "trans_node", getattr(call, "trans_node", None))
+    declared = getattr(transform, "trans_node", None)
     if isinstance(declared, bool):
         return declared
+    if not callable(transform):  # LangChain's splitters receive texts, LazyLLM's objects nodes
+        return not hasattr(transform, "split_text")
     try:
-        parameters = list(inspect.signature(call).parameters.values())
+        parameters = list(inspect.signature(transform).parameters.values())
     except (TypeError, ValueError):  # some built-ins have no signature
         return False
     annotation = parameters[0].annotation if parameters else None
@@ -278,11 +260,10 @@ def _items(output: object) -> Iterable[object]:
     return output if isinstance(output, Iterable) and not single else [output]
 
 
-def _placed(draft: Draft, span: Span | None, parent: Node) -> Draft:
+def _placed(draft: Draft, found: Span | None, parent: Node) -> Draft:
+    """Return a draft with its span: the given span, or the span where its text was found."""
     if draft.start is None:
-        if span is None:
-            return draft
-        return _at(draft, *span)
+        return draft if found is None else replace(draft, start=found[0], end=found[1])
     end = draft.start + len(draft.text) if draft.end is None else draft.end
     if draft.start < 0 or parent.text[draft.start : end] != draft.text:
         raise ValueError(
@@ -290,12 +271,7 @@ def _placed(draft: Draft, span: Span | None, parent: Node) -> Draft:
             f"{parent.text[draft.start : end]!r:.60} stands, not {draft.text!r:.60}; leave the "
             "span out to have it found"
         )
-    return _at(draft, draft.start, end)
-
-
-def _at(draft: Draft, start: int, end: int) -> Draft:
-    content, metadata, links = draft.content, draft.metadata, draft.links
-    return Draft(draft.text, content, metadata, start, end, links, draft.search_text)
+    return replace(draft, end=end)
 
 
 def _draft(item: object) -> Draft:
@@ -314,21 +290,14 @@ def _draft(item: object) -> Draft:
     if isinstance(text := getattr(item, "page_content", None), str):  # LangChain
         return Draft(text, None, metadata)
     if callable(content := getattr(item, "get_content", None)):  # LlamaIndex
-        return Draft(content(), None, metadata, search_text=_own_search_text(item))
+        declared = declared_search_text(item)
+        own = None if declared == _ALL_METADATA else declared
+        return Draft(content(), None, metadata, search_text=own)
     if isinstance(item, bytes):
         raise TypeError("the transform returned bytes; decode them to a str")
     if item is None:
         raise TypeError("the transform returned a list with None in it; leave such pieces out")
     return Draft(str(item), item if isinstance(item, bool | int | float) else None)
-
-
-def _own_search_text(item: object) -> SearchText | None:
-    """Return the search text of a LlamaIndex node, if it differs from LlamaIndex's default.
-
-    The default includes all metadata.
-    """
-    declared = declared_search_text(item)
-    return None if declared is None or declared == _ALL_METADATA else declared
 
 
 _ALL_METADATA = SearchText(
@@ -337,6 +306,7 @@ _ALL_METADATA = SearchText(
     list_separator=None,
     template="{metadata_str}\n\n{content}",
 )
+"""The default search text of LlamaIndex nodes."""
 
 
 def _targets(item: LinkedText) -> tuple[tuple[str, str], ...]:
