@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
+from functools import lru_cache, partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from .groups import PREDEFINED_STRUCTURE, GroupRegistry, GroupSummary, Scope, ma
 from .hashing import digest
 from .models.embedder import as_embedders
 from .models.embedding_cache import EmbeddingCache
-from .navigation import OutlineOf, as_node, find, outlines_of, pages_of, place_of
+from .navigation import as_node, find, pages_of, place_of, read_outline
 from .node import ROOT, Link, Node
 from .readers.source_files import ReadOptions, ReadReport
 from .search_text import SearchTextOption, as_search_text
@@ -115,7 +116,7 @@ class NodeGraph:
 
     def _set_up(self) -> None:
         """Create the attributes that are not pickled."""
-        self._outlines: tuple[int, OutlineOf | None] = -1, None
+        self._outline = lru_cache(4096)(partial(read_outline, self))
         self._builder = GroupBuilder(
             self._store, lambda node: self.reader.attach(node), self.progress
         )
@@ -129,7 +130,7 @@ class NodeGraph:
         self.embeddings = EmbeddingCache(self._store, self._embedders, self.progress)
 
     def __getstate__(self) -> dict[str, Any]:
-        derived = {"_builder", "_outlines", "_corpus", "embeddings", "imports", "reader"}
+        derived = {"_builder", "_outline", "_corpus", "embeddings", "imports", "reader"}
         return {k: v for k, v in self.__dict__.items() if k not in derived}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -611,11 +612,7 @@ class NodeGraph:
     def place(self, node: Node) -> str:
         """Return the position of a node in its file as text. See ``Node.place``."""
         with self._store.turn() as state:
-            known, outlines = self._outlines
-            if outlines is None or known != state:
-                outlines = outlines_of(self)
-                self._outlines = state, outlines
-            return place_of(node, outlines)
+            return place_of(node, partial(self._outline, state))
 
     def pages(self, node: Node) -> tuple[int, int] | None:
         """Return the first and last page number of a node, from 1, or None. See ``Node.pages``."""

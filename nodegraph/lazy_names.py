@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import gc
 import re
 import sys
 from collections.abc import Callable
@@ -46,14 +45,7 @@ def attach_stub(
     def get(name: str) -> Any:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        # Imported objects are never freed, so a garbage collection during the import is useless.
-        collects = gc.isenabled()
-        try:  # includes disable(): an interrupt must not leave collection disabled
-            gc.disable()
-            value = getattr(import_module(modules[name], package), name)
-        finally:
-            if collects:
-                gc.enable()
+        value = getattr(import_module(modules[name], package), name)
         setattr(sys.modules[package], name, value)
         return value
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 from .errors import StoreError
@@ -185,12 +184,8 @@ def _foreign_page(metadata: Mapping[str, Any]) -> str:
     return f"page {label}" if isinstance(label, int | str) and label != "" else ""
 
 
-def outlines_of(graph: Any) -> OutlineOf:
-    """Return a function that reads outlines and caches them, for one state of the graph."""
-    return lru_cache(maxsize=4096)(partial(_read_outline, graph))
-
-
-def _read_outline(graph: Any, document_id: str, name: str) -> Outline | None:
+def read_outline(graph: Any, state: int, document_id: str, name: str) -> Outline | None:
+    """Return the outline of a document. The caller caches it by the state of the graph."""
     text = _text_of(graph, document_id)
     if text is None:
         return None

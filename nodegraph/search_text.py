@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, fields
 from functools import lru_cache
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
 from .hashing import digest, fingerprint
@@ -90,26 +90,6 @@ DEFAULT_FIELDS = ("title", "headings", "table_head")
 """The metadata fields that are searched with the text by default."""
 
 
-class SearchedNode(Protocol):
-    """The fields of a node that a search text reads."""
-
-    @property
-    def text(self) -> str:
-        """The node's text."""
-
-    @property
-    def own_metadata(self) -> Mapping[str, Any]:
-        """The node's own metadata."""
-
-    @property
-    def inherited(self) -> Mapping[str, Any]:
-        """The metadata of the parent."""
-
-    @property
-    def graph(self) -> Any:
-        """The node's graph. None: not in a graph."""
-
-
 @dataclass(frozen=True, slots=True)
 class SearchText:
     """A search text: the metadata to search and embed with a node's text.
@@ -184,7 +164,7 @@ class SearchText:
         for name, value in settings.items():
             object.__setattr__(self, name, value)
 
-    def __call__(self, node: SearchedNode) -> str:
+    def __call__(self, node: Any) -> str:
         """Return the searched text of a node.
 
         Raises:
@@ -193,7 +173,7 @@ class SearchText:
         """
         return self.compose(self.added_text(node), node.text)
 
-    def added_text(self, node: SearchedNode) -> str:
+    def added_text(self, node: Any) -> str:
         """Return the text to add to a node's text; empty if the node has none of the fields."""
         names = self._field_names(node)
         if not names and not self.groups:
@@ -209,7 +189,7 @@ class SearchText:
         positions = {"metadata": added, "text": text, "metadata_str": added, "content": text}
         return self.template.format(**positions).strip()
 
-    def sources(self, node: SearchedNode) -> tuple[str, ...]:
+    def sources(self, node: Any) -> tuple[str, ...]:
         """Return the names of the groups and of the node's fields that are added to its text."""
         return (*self.groups, *self._field_names(node))
 
@@ -218,7 +198,7 @@ class SearchText:
         """A hash of the settings."""
         return _version(self)
 
-    def _field_names(self, node: SearchedNode) -> list[str]:
+    def _field_names(self, node: Any) -> list[str]:
         own, inherited = node.own_metadata, node.inherited
         if not own and not inherited:
             return []
@@ -226,7 +206,7 @@ class SearchText:
             return [name for name in {**inherited, **own} if name not in self.excluded]
         return [name for name in self.fields if _value(node, name) not in (None, "", [])]
 
-    def _line(self, name: str, node: SearchedNode) -> str:
+    def _line(self, name: str, node: Any) -> str:
         value = _value(node, name)
         if self.list_separator is not None and isinstance(value, list | tuple):
             value = self.list_separator.join(map(str, value))
@@ -240,17 +220,7 @@ class SearchText:
     @classmethod
     def from_row(cls, row: Sequence[Any]) -> SearchText:
         """Restore a search text from ``to_row``."""
-        fields, excluded, groups, field_template, separator, list_separator, template, *more = row
-        return cls(
-            fields,
-            excluded=excluded,
-            groups=groups,
-            field_template=field_template,
-            separator=separator,
-            list_separator=list_separator,
-            template=template,
-            excluded_llm=more[0] if more else (),
-        )
+        return cls(**dict(zip((field.name for field in fields(cls)), row, strict=False)))
 
 
 # The last two are LlamaIndex's names for the first two.
@@ -265,7 +235,7 @@ SearchTextOption = SearchText | str | Sequence[str] | SearchTextRule | Literal[F
 """The values that ``as_search_text`` accepts."""
 
 
-def _value(node: SearchedNode, name: str) -> Any:
+def _value(node: Any, name: str) -> Any:
     """Return a metadata field of a node, or None.
 
     Missing ``headings`` are read from the fields of LangChain's header splitters.
@@ -324,7 +294,7 @@ def rule_version(rule: SearchTextRule) -> str:
     return rule.version if isinstance(rule, SearchText) else fingerprint(rule)
 
 
-def rule_sources(rule: SearchTextRule, node: SearchedNode) -> tuple[str, ...]:
+def rule_sources(rule: SearchTextRule, node: Any) -> tuple[str, ...]:
     """Return the names of the groups and fields that a rule adds to a node's text.
 
     For a function, this is the function's name if it changes the text.
@@ -358,7 +328,7 @@ def _check_template(what: str, template: str, names: tuple[str, ...]) -> None:
         ) from None
 
 
-def _kin_texts(node: SearchedNode, group: str) -> list[str]:
+def _kin_texts(node: Any, group: str) -> list[str]:
     if node.graph is None:
         raise ValueError(
             f"{node!r} is searched with its kin in group {group!r}, and belongs to no graph; take "
