@@ -34,8 +34,7 @@ from typing import Any
 from harness import arguments, cmrc_texts, hotpotqa, show, xquad
 
 from nodekin.nodegraph import Embedder, Node, NodeGraph, split_sentences
-from nodekin.nodegraph.hashing import digest
-from nodekin.nodegraph.models.passage_vectors import PassageVectors
+from nodekin.nodegraph.models.embedding_cache import EmbeddingCache
 from nodekin.nodegraph.storage.opening import as_store
 from nodekin.retrievers import ScoredNode
 from nodekin.retrievers.rerankers import CrossEncoderReranker
@@ -220,9 +219,7 @@ def server_rows(options: Any) -> Iterator[list[str]]:
     def vectors(embed: Any) -> None:
         name = f"server {next(numbers)}"  # another model each time, which has no vectors yet
         embedder = Embedder(embed, name, batch_size=_BATCH, num_workers=_AT_ONCE)
-        passages = PassageVectors(store, {name: embedder}, False)
-        by_digest = {digest(text): text for text in texts}
-        list(passages.vectors(embedder, by_digest, "texts"))
+        EmbeddingCache(store, {name: embedder}, False).embed(texts, name, "texts")
 
     calls: dict[str, Callable[[], Any]] = {
         "hand": by_hand,

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from concurrent.futures import Executor
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..concurrency import in_thread
-from ..errors import nearest_names
+from ..concurrency import in_thread, progress_bar
+from ..errors import VectorLengthError, nearest_names
 from ..hashing import digest
+from ..locking import DeferredWork, Lock, is_reading_graph
 from ..storage.graph_store import GraphStore
-from .embedder import Embedder, Vectors, split_batches
-from .passage_vectors import DIMENSION, KIND, PassageVectors, check_dimension
+from .embedder import Embedder, Vectors, check_vectors, count_of, split_batches
+from .model_objects import has_event_loop
+from .passage_vectors import embedded
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,19 +26,42 @@ if TYPE_CHECKING:
 
     Vector = npt.NDArray[np.float32]
 
+logger = logging.getLogger(__name__)
+
 MAX_QUERIES = 512
 """Number of cached query vectors."""
 
+_KIND = "embedding "
+
+_DIMENSION = ""
+"""The key of the dimension, next to the digests of the texts."""
+
+_PAGE = 4_096  # vectors per read of the store
+
+_LONG = 256  # texts for which a progress bar is drawn
+
 
 class EmbeddingCache:
-    """The embedding models of a graph, with a cache of passage vectors and recent query vectors."""
+    """The embedding models of a graph, with a cache of passage vectors and recent query vectors.
+
+    Missing vectors of passages are computed, and stored after each batch. A vector of zeros marks
+    a text without a usable vector.
+
+    Args:
+        store: The store that contains the vectors.
+        embedders: The models by key.
+        progress: Whether to draw progress bars.
+    """
 
     def __init__(
         self, store: GraphStore, embedders: Mapping[str, Embedder], progress: bool | None
     ) -> None:
         self._store = store
         self.embedders = dict(embedders)
-        self._passages = PassageVectors(store, self.embedders, progress)
+        self._progress = progress
+        # By model name, since two keys may have one model.
+        self._embedding = {embedder.name: Lock() for embedder in embedders.values()}
+        self._dimensions: dict[str, int] = {}
         self._lock = threading.Lock()
         self._query_vectors: OrderedDict[tuple[str, str], Vector] = OrderedDict()
 
@@ -67,7 +94,7 @@ class EmbeddingCache:
 
     def stored(self) -> list[str]:
         """Return the kinds of stored values that contain vectors, one per model."""
-        return [kind for kind in self._store.kinds() if kind.startswith(KIND)]
+        return [kind for kind in self._store.kinds() if kind.startswith(_KIND)]
 
     def delete_unused(self, used: Set[str]) -> None:
         """Delete the vectors of deleted texts, of all models.
@@ -76,7 +103,7 @@ class EmbeddingCache:
             used: The digests of existing texts.
         """
         for kind in self.stored():
-            unused = self._store.get_values(kind).keys() - used - {DIMENSION}
+            unused = self._store.get_values(kind).keys() - used - {_DIMENSION}
             self._store.delete_values(kind, unused)
 
     def vectors(self, texts: Sequence[str], key: str, what: str = "texts") -> Vectors:
@@ -88,24 +115,13 @@ class EmbeddingCache:
             LookupError: If the key is unknown.
             EmbeddingError: If the model fails or returns invalid vectors.
         """
-        import numpy as np
-
         embedder = self.embedder(key)
-        positions: dict[str, list[int]] = {}
-        for position, text in enumerate(texts):
-            positions.setdefault(digest(text), []).append(position)
-        by_digest = {name: texts[at[0]] for name, at in positions.items()}
-        table: Vectors | None = None
-        with closing(self._passages.vectors(embedder, by_digest, f"embedding {what}")) as vectors:
-            for name, vector in vectors:
-                if table is None:
-                    table = np.zeros((len(texts), len(vector)), np.float32)
-                check_dimension(embedder, table.shape[1], len(vector))
-                table[positions[name]] = vector
-        if table is None:
+        if not texts:
             return self._empty(embedder)
-        table.flags.writeable = False
-        return table
+        digests = [*map(digest, texts)]
+        while (vectors := self._read(embedder, digests)) is None:
+            self.embed(texts, key, what)
+        return vectors
 
     def embed(
         self, texts: Sequence[str], key: str, label: str, executor: Executor | None = None
@@ -123,12 +139,21 @@ class EmbeddingCache:
             EmbeddingError: If the model fails or returns invalid vectors.
             TypeError: If the model cannot be pickled for the executor.
         """
-        by_digest = {digest(text): text for text in texts}
-        label = f"embedding {label}"
-        passages = self._passages.vectors(self.embedder(key), by_digest, label, executor)
-        with closing(passages):
-            for _ in passages:
-                pass
+        embedder = self.embedder(key)
+        missing = self._missing(embedder, {digest(text): text for text in texts})
+        if missing and is_reading_graph():
+            raise DeferredWork(partial(self.embed, list(missing.values()), key, label))
+        # A thread with an event loop never waits: the other thread may need the loop.
+        with self._embedding[embedder.name].held(wait=not has_event_loop()):
+            missing = self._missing(embedder, missing)
+            show = self._progress if len(missing) >= _LONG else False
+            bar = progress_bar(len(missing), f"embedding {label}", " texts", show)
+            unusable: list[str] = []
+            with bar as advance, closing(embedded(embedder, missing, executor)) as batches:
+                for names, vectors in batches:
+                    unusable += self._put(embedder, {n: missing[n] for n in names}, vectors)
+                    advance(len(names))
+            _warn(embedder, unusable)
 
     def put(self, texts: Sequence[str], vectors: Sequence[Any], key: str | None = None) -> None:
         """Store vectors of passages, (texts, dimension), that the model computed elsewhere.
@@ -137,8 +162,52 @@ class EmbeddingCache:
             LookupError: If the key is unknown.
             EmbeddingError: If the vectors are invalid or have a wrong dimension.
         """
+        embedder = self.embedder(self.key(key))
         if texts:
-            self._passages.put(self.embedder(self.key(key)), texts, vectors)
+            checked = check_vectors(vectors, texts, embedder.name)
+            _warn(embedder, self._put(embedder, {digest(text): text for text in texts}, checked))
+
+    def _missing(self, embedder: Embedder, texts: Mapping[str, str]) -> dict[str, str]:
+        """Return the texts without a stored vector, by digest."""
+        missing = dict(texts)
+        for page in split_batches(list(texts), _PAGE):
+            for name in self._store.get_values(_kind(embedder), page):
+                del missing[name]
+        return missing
+
+    def _read(self, embedder: Embedder, digests: Sequence[str]) -> Vectors | None:
+        """Return stored vectors, None if one is missing."""
+        import numpy as np
+
+        pages = []
+        for page in split_batches(digests, _PAGE):
+            stored = self._store.get_values(_kind(embedder), page)
+            if not stored.keys() >= set(page):
+                return None
+            joined = b"".join(map(stored.__getitem__, page))
+            pages.append(np.frombuffer(joined, "<f4").reshape(len(page), -1))
+        vectors = np.concatenate(pages)
+        vectors.flags.writeable = False
+        return vectors
+
+    def _put(self, embedder: Embedder, texts: Mapping[str, str], vectors: Vectors) -> list[str]:
+        """Store vectors of texts by digest. Return the texts without a usable vector."""
+        expected, dimension = self._dimension(embedder), vectors.shape[1]
+        check_dimension(embedder, dimension if expected is None else expected, dimension)
+        new = {n: v.astype("<f4").tobytes() for n, v in zip(texts, vectors, strict=True)}
+        self._store.put_values(_kind(embedder), {**new, _DIMENSION: str(dimension).encode()})
+        self._dimensions[embedder.name] = dimension
+        rows = zip(texts.values(), vectors, strict=True)
+        return [text for text, row in rows if not row.any()]
+
+    def _dimension(self, embedder: Embedder) -> int | None:
+        """Return the dimension of the vectors that are stored under the model's name."""
+        if embedder.name not in self._dimensions:
+            stored = self._store.get_values(_kind(embedder), {_DIMENSION})
+            if not stored:
+                return None
+            self._dimensions[embedder.name] = int(stored[_DIMENSION])
+        return self._dimensions[embedder.name]
 
     def query_vectors(self, queries: Sequence[str], key: str) -> Vectors:
         """Return the vectors of queries, (queries, dimension) float32.
@@ -149,7 +218,7 @@ class EmbeddingCache:
         """
         embedder = self.embedder(key)
         vectors = self._cached(queries, key)
-        for batch in self._missing(queries, vectors, embedder):
+        for batch in _batches(queries, vectors, embedder):
             vectors |= self._checked(batch, key, embedder.queries(batch))
         return self._in_order(queries, vectors, embedder)
 
@@ -157,10 +226,10 @@ class EmbeddingCache:
         """Async version of ``query_vectors``."""
         embedder = self.embedder(key)
         vectors = self._cached(queries, key)
-        missing = self._missing(queries, vectors, embedder)
-        if not queries or (missing and embedder.aembed_queries is None):
+        batches = _batches(queries, vectors, embedder)
+        if not queries or (batches and embedder.aembed_queries is None):
             return await in_thread(self.query_vectors, queries, key)
-        for batch in missing:
+        for batch in batches:
             # In a thread, because the check may read the store.
             new = await in_thread(self._checked, batch, key, await embedder.aqueries(batch))
             vectors |= new
@@ -170,13 +239,6 @@ class EmbeddingCache:
         """Return whether the vectors of all these queries are cached."""
         queries = set(queries)
         return len(self._cached(queries, key)) == len(queries)
-
-    def _missing(
-        self, queries: Sequence[str], vectors: Mapping[str, Vector], embedder: Embedder
-    ) -> list[list[str]]:
-        """Return the queries without a vector, in batches."""
-        missing = dict.fromkeys(query for query in queries if query not in vectors)
-        return split_batches(list(missing), embedder.batch_size)
 
     def _cached(self, queries: Iterable[str], key: str) -> dict[str, Vector]:
         """Return the cached vectors of queries, and mark them as recently used."""
@@ -191,9 +253,8 @@ class EmbeddingCache:
     def _checked(self, queries: Sequence[str], key: str, vectors: Vectors) -> dict[str, Vector]:
         """Check the dimension of new vectors, and cache them."""
         embedder = self.embedder(key)
-        dimension = self._passages.dimension(embedder)
-        if dimension is not None:
-            check_dimension(embedder, dimension, vectors.shape[1])
+        dimension = vectors.shape[1]
+        check_dimension(embedder, self._dimension(embedder) or dimension, dimension)
         new = {query: vector.copy() for query, vector in zip(queries, vectors, strict=True)}
         with self._lock:
             self._query_vectors.update(((key, query), vector) for query, vector in new.items())
@@ -214,4 +275,42 @@ class EmbeddingCache:
     def _empty(self, embedder: Embedder) -> Vectors:
         import numpy as np
 
-        return np.zeros((0, self._passages.dimension(embedder) or 0), np.float32)
+        return np.zeros((0, self._dimension(embedder) or 0), np.float32)
+
+
+def _batches(
+    queries: Sequence[str], vectors: Mapping[str, Vector], embedder: Embedder
+) -> list[list[str]]:
+    """Return the queries without a vector, in batches."""
+    missing = dict.fromkeys(query for query in queries if query not in vectors)
+    return split_batches(list(missing), embedder.batch_size)
+
+
+def _warn(embedder: Embedder, unusable: Sequence[str]) -> None:
+    """Log a warning about texts without a usable vector."""
+    if unusable:
+        logger.warning(
+            "the embedding model %r gave no usable vector (zeros or NaN) for %s, first %s; vector "
+            "search leaves them out",
+            embedder.name,
+            count_of(unusable, "text"),
+            f"{unusable[0]!r:.80}",
+        )
+
+
+def check_dimension(embedder: Embedder, expected: int, dimension: int) -> None:
+    """Check the dimension of a vector against the vectors stored under the model's name.
+
+    Raises:
+        VectorLengthError: If they differ.
+    """
+    if dimension != expected:
+        raise VectorLengthError(
+            f"the embedding model {embedder.name!r} gives vectors of {dimension} numbers, and "
+            f"vectors stored under its name have {expected}; if it is another model, give it "
+            "another name: Embedder(embed, name=...)"
+        )
+
+
+def _kind(embedder: Embedder) -> str:
+    return f"{_KIND}{embedder.name}"

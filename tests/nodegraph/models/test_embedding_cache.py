@@ -222,16 +222,6 @@ async def test_canceled_query_raises_cancelled_error():
     assert cache.query_vectors(["tea"], "default").tolist() == [[1]]
 
 
-def test_stored_vector_of_wrong_length_raises():
-    store = memory_store()
-    cache = make(Model(), store)
-    cache.vectors(["tea", "water"], "default")
-    (key, vector) = next(i for i in store.get_values("embedding model").items() if i[0])
-    store.put_values("embedding model", {key: vector * 2})
-    with pytest.raises(EmbeddingError, match=r"another name"):
-        make(Model(), store).vectors(["tea", "water"], "default")
-
-
 @pytest.mark.parametrize("kind", [Model, AsyncModel])
 async def test_fusion_branches_embed_query_once(kind):
     model = kind()

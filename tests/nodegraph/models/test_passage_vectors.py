@@ -13,7 +13,7 @@ from stores import memory_store
 from nodekin.nodegraph import Document, Embedder, EmbeddingError, NodeGraph
 from nodekin.nodegraph.errors import VectorLengthError
 from nodekin.nodegraph.hashing import digest
-from nodekin.nodegraph.models.passage_vectors import DIMENSION, PassageVectors
+from nodekin.nodegraph.models.embedding_cache import EmbeddingCache
 from nodekin.retrievers import Retriever, as_retriever
 
 TEXTS = [f"Passage number {n} is about {'tea' if n % 2 else 'rice'}." for n in range(50)]
@@ -134,7 +134,7 @@ def test_batches_are_embedded_in_threads_with_the_same_vectors(num_workers: int)
     assert len(threads) <= max(1, num_workers)
 
 
-def test_a_batch_that_fails_loses_none_of_the_others() -> None:
+def test_failed_batch_keeps_other_batches() -> None:
     embedded: list[str] = []
     broken = {TEXTS[7]}
 
@@ -147,7 +147,7 @@ def test_a_batch_that_fails_loses_none_of_the_others() -> None:
     graph = NodeGraph(embed=Embedder(embed, "b", batch_size=1, num_workers=4), progress=False)
     with pytest.raises(EmbeddingError, match="no line"):
         graph.embeddings.vectors(TEXTS, "default")
-    assert 6 <= len(embedded) < 50
+    assert 7 <= len(embedded) < 50
     broken.clear()
     graph.embeddings.vectors(TEXTS, "default")
     assert sorted(embedded) == sorted(TEXTS)
@@ -246,18 +246,20 @@ def test_a_build_embeds_windows_of_texts_and_characters(monkeypatch: pytest.Monk
     assert graph.embeddings.vectors(texts, "default")[:, 0].tolist() == [*map(len, texts)]
 
 
-def test_a_batch_of_another_dimension_is_left_out() -> None:
+def test_batch_of_other_dimension_is_not_stored() -> None:
     def embed(texts: list[str]) -> list[list[float]]:
         return [[1.0] * (3 if text == TEXTS[2] else 2) for text in texts]
 
     store = memory_store()
-    embedder = Embedder(embed, "two", batch_size=1)
-    vectors = PassageVectors(store, {"two": embedder}, False)
+    cache = EmbeddingCache(store, {"two": Embedder(embed, "two", batch_size=1)}, False)
     with pytest.raises(VectorLengthError, match="vectors of 3 numbers"):
-        list(vectors.vectors(embedder, {digest(text): text for text in TEXTS[:8]}, "texts"))
-    assert vectors.dimension(embedder) == 2
+        cache.embed(TEXTS[:8], "two", "texts")
+    assert stored_digests(store) == {*map(digest, TEXTS[:2])}
+
+
+def stored_digests(store: Any) -> set[str]:
     (kind,) = store.kinds()
-    assert store.get_values(kind).keys() == {*map(digest, TEXTS[:2]), DIMENSION}
+    return store.get_values(kind).keys() - {""}
 
 
 async def test_a_canceled_search_ends_the_embedding() -> None:
@@ -300,7 +302,7 @@ async def test_a_sync_search_in_the_event_loop_does_not_wait_for_an_async_search
 
 
 @pytest.mark.parametrize("num_workers", [0, 2])
-def test_an_interruption_loses_no_vectors_that_were_made(num_workers: int) -> None:
+def test_interrupt_keeps_finished_batches(num_workers: int) -> None:
     embedded: list[str] = []
 
     def embed(texts: list[str]) -> list[list[float]]:
@@ -311,8 +313,6 @@ def test_an_interruption_loses_no_vectors_that_were_made(num_workers: int) -> No
 
     store = memory_store()
     embedder = Embedder(embed, "interrupted", batch_size=1, num_workers=num_workers)
-    vectors = PassageVectors(store, {"default": embedder}, False)
     with pytest.raises(KeyboardInterrupt):
-        list(vectors.vectors(embedder, {digest(text): text for text in TEXTS}, "texts"))
-    (kind,) = store.kinds()
-    assert store.get_values(kind).keys() == {*map(digest, embedded), DIMENSION}
+        EmbeddingCache(store, {"default": embedder}, False).embed(TEXTS, "default", "texts")
+    assert stored_digests(store) == {*map(digest, embedded)}
