@@ -186,7 +186,7 @@ class GroupBuilder:
                     f"being built and needs that transform: {' -> '.join((*self.running, name))}; "
                     "a transform can only read groups that are built without it"
                 )
-            if self._store.database.is_held:
+            if self._store.is_held:
                 raise RuntimeError(
                     f"group {name!r} is not built, and cannot be built inside a retrieval of the "
                     f"same graph; build it before: graph.build({name!r})"

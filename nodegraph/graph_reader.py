@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
@@ -153,24 +153,20 @@ class GraphReader:
         self, groups: tuple[str, ...], on_error: OnError, executor: Executor | None = None
     ) -> Iterator[None]:
         """Hold the lock like ``reading``, with an error mode and an executor."""
-        with ExitStack() as lease:
-            for attempt in range(_MAX_BUILDS):
-                with ExitStack() as turn:
-                    turn.enter_context(self._store.turn())
-                    if all(map(self.is_fresh, groups)):
-                        lease.push(turn.pop_all())
-                        break
-                # Documents change as fast as groups are built: block further changes.
-                with self.change_lock.held() if attempt > 1 else nullcontext():
-                    for name in groups:
-                        self._builder.build(self._lineage(name), on_error, executor)
-            else:
-                raise StoreError(
-                    f"{', '.join(groups)} was built {_MAX_BUILDS} times and is still outdated: "
-                    "another process builds it by other rules, or changes documents faster than "
-                    "they are processed; retry when it has finished"
-                )
-            yield
+        for attempt in range(_MAX_BUILDS):
+            with self._store.turn():
+                if all(map(self.is_fresh, groups)):
+                    yield
+                    return
+            # Documents change as fast as groups are built: block further changes.
+            with self.change_lock.held() if attempt > 1 else nullcontext():
+                for name in groups:
+                    self._builder.build(self._lineage(name), on_error, executor)
+        raise StoreError(
+            f"{', '.join(groups)} was built {_MAX_BUILDS} times and is still outdated: another "
+            "process builds it by other rules, or changes documents faster than they are "
+            "processed; retry when it has finished"
+        )
 
     def is_fresh(self, group: str) -> bool:
         """Return whether a group is built for the current documents."""
@@ -215,13 +211,9 @@ class GraphReader:
             stream: Whether all nodes of a group are read in pages during iteration. Hold the graph
                 until the iteration ends.
         """
-        changes = self._store.changes(group, since)
+        changes = self._store.changes(group, since, self.attach)
         if changes.complete and not stream:
-            changes = replace(changes, added=list(changes.added))
-        if changes.complete and stream:
-            return replace(changes, added=_Attached(changes.added, self.attach))
-        for node in changes.added:
-            self.attach(node)
+            return replace(changes, added=list(changes.added))
         return changes
 
     # Nodes
@@ -410,23 +402,6 @@ class GraphReader:
                     self._shared[key] = make()
                 value = self._shared[key]
         return value  # type: ignore[no-any-return]
-
-
-class _Attached(Sequence[Node]):
-    """The nodes of a whole group, read in pages and connected with their graph."""
-
-    def __init__(self, nodes: Sequence[Node], attach: Callable[[Node], Node]) -> None:
-        self._nodes = nodes
-        self._attach = attach
-
-    def __len__(self) -> int:
-        return len(self._nodes)
-
-    def __iter__(self) -> Iterator[Node]:
-        return map(self._attach, self._nodes)
-
-    def __getitem__(self, index: Any) -> Any:
-        return list(self)[index]
 
 
 _GROUPS, _NODES = "imported groups", "imported nodes of "  # kinds of values in the store

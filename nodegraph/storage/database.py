@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,7 +11,7 @@ Row = tuple[Any, ...]
 
 
 class Database(Protocol):
-    """A connection to an SQL database, guarded by one lock.
+    """A connection to an SQL database, guarded by one lock. The store holds the lock.
 
     Statements use ``?`` as the placeholder. Ids, names, texts and JSON are bytes.
 
@@ -31,35 +30,31 @@ class Database(Protocol):
     def index_folder(self) -> Path | None:
         """The folder for index files. None if indexes stay in memory."""
 
-    @property
-    def is_held(self) -> bool:
-        """Whether this thread is inside a turn or a transaction."""
+    def begin(self) -> None:
+        """Begin to read one state."""
 
-    def turn(self) -> AbstractContextManager[bool]:
-        """Hold the lock and read one state until the block ends.
-
-        The block gets True if this turn is the outermost one. Turns can be nested.
-        """
-
-    def transaction(self, *, durable: bool = True) -> AbstractContextManager[bool]:
-        """Hold the lock and commit all writes of the block, or none if the block raises.
-
-        The block gets True if this transaction is the outermost one. Transactions can be nested.
+    def begin_writing(self, *, durable: bool) -> None:
+        """Begin a transaction, after other writing processes have finished theirs.
 
         Args:
             durable: Whether the commit survives a power failure. Otherwise a power failure may
                 undo the commit, but never a part of it.
 
         Raises:
-            RuntimeError: If the thread is inside a turn.
             StoreError: If the database cannot be written to.
         """
+
+    def commit(self) -> None:
+        """End the current state or transaction, and commit its writes."""
+
+    def roll_back(self) -> None:
+        """End the current state or transaction, if any, and undo its writes."""
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         """Return all rows of a query."""
 
-    def run_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Run a statement once for each row of values."""
+    def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Run a statement once for each row of values, inside a transaction."""
 
     def compact(self) -> None:
         """Free the disk space of deleted rows."""

@@ -46,7 +46,7 @@ class LinkTable:
             "INSERT INTO links (key, source, target, type, weight, metadata, derived) "
             "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (source, target, type) DO UPDATE SET "
             "weight = excluded.weight, metadata = excluded.metadata, derived = excluded.derived",
-            ((key, *row) for key, row in enumerate(rows, last - len(rows) + 1)),
+            [(key, *row) for key, row in enumerate(rows, last - len(rows) + 1)],
         )
 
     def delete(self, links: Iterable[Link]) -> None:

@@ -7,13 +7,12 @@ import sqlite3
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 from ..errors import DiskFullError, StoreError
-from ..locking import turns
 from ..node import ROOT
 from .database import Row
 from .rows import to_id, to_text
@@ -51,8 +50,6 @@ class SQLiteDatabase:
 
     def _set_up(self) -> None:
         self.lock = threading.RLock()
-        self._depth = 0  # of nested turns and transactions
-        self._writes = False
         self._is_durable = True
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
@@ -98,13 +95,14 @@ class SQLiteDatabase:
             except sqlite3.Error as error:
                 raise self._explained(error) from error
 
-    def run_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+    def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         """Run a statement once for each row of values."""
-        with self.lock:
-            try:
-                self._db().executemany(statement, rows)
-            except sqlite3.Error as error:
-                raise self._explained(error) from error
+        if not rows:
+            return
+        try:
+            self._db().executemany(statement, rows)
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
 
     def _run(self, statement: str) -> None:
         try:
@@ -114,60 +112,30 @@ class SQLiteDatabase:
 
     # Turns and transactions
 
-    @contextmanager
-    def turn(self) -> Iterator[bool]:
-        """Hold the lock and read one state until the block ends."""
-        with self.lock, self._nested() as outermost:
-            if outermost and self.path is not None:
-                self._check_file()
-                self._run("BEGIN")
-            yield outermost
+    def begin(self) -> None:
+        """Begin to read one state."""
+        if self.path is not None:
+            self._check_file()
+            self._run("BEGIN")
 
-    @contextmanager
-    def transaction(self, *, durable: bool = True) -> Iterator[bool]:
-        """Hold the lock and commit all writes of the block, or none if the block raises."""
-        with self.lock, self._nested() as outermost:
-            if outermost:
-                self._check_file()
-                if self.path is not None and durable != self._is_durable:
-                    self._run(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-                    self._is_durable = durable
-                self._run("BEGIN IMMEDIATE")
-                self._writes = True
-            elif not self._writes:
-                raise RuntimeError(
-                    "the graph cannot be changed, and no group built, inside a retrieval of the "
-                    "same graph; build the group before (graph.build(name)), or change the graph "
-                    "after the retrieval has returned"
-                )
-            yield outermost
+    def begin_writing(self, *, durable: bool) -> None:
+        """Begin a transaction."""
+        if self.path is not None:
+            self._check_file()
+            if durable != self._is_durable:
+                self._run(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+                self._is_durable = durable
+        self._run("BEGIN IMMEDIATE")
 
-    @contextmanager
-    def _nested(self) -> Iterator[bool]:
-        """Count a block; the outermost one commits, or rolls back if the block raises."""
-        self._depth += 1
-        turns.depth += 1
-        try:
-            yield self._depth == 1
-            if self._depth == 1 and self._db().in_transaction:
-                self._run("COMMIT")
-        finally:
-            self._depth -= 1
-            turns.depth -= 1
-            if self._depth == 0:
-                self._writes = False
-                if self._connection is not None and self._connection.in_transaction:
-                    self._connection.rollback()
+    def commit(self) -> None:
+        """End the current state or transaction, and commit its writes."""
+        if self._db().in_transaction:
+            self._run("COMMIT")
 
-    @property
-    def is_held(self) -> bool:
-        """Whether this thread is inside a turn or a transaction."""
-        if self._depth == 0 or not self.lock.acquire(blocking=False):
-            return False
-        try:
-            return self._depth > 0
-        finally:
-            self.lock.release()
+    def roll_back(self) -> None:
+        """End the current state or transaction, if any, and undo its writes."""
+        if self._connection is not None and self._connection.in_transaction:
+            self._connection.rollback()
 
     # The connection
 
@@ -282,7 +250,6 @@ class SQLiteDatabase:
         if self.path is not None and self._connection is not None:
             _inherited.append(self._connection)
             self._connection = None
-            self._depth, self._writes = 0, False
         self.lock.release()
 
 

@@ -39,7 +39,7 @@ class Steps:
 
     def pause(self) -> None:
         """Count a moment; run the action in another thread, and wait for it."""
-        if self._acting or self.graph is None or self.graph._store.database.is_held:
+        if self._acting or self.graph is None or self.graph._store.is_held:
             return
         self.count += 1
         if self.count - 1 == self._at:

@@ -7,7 +7,7 @@ import re
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 
 from ....nodegraph.errors import StoreError
 from ....nodegraph.hashing import digest
-from ....nodegraph.locking import turns
 from ....nodegraph.node import ROOT
 from ....nodegraph.storage.rows import to_id, to_text
 from ....nodegraph.storage.schema import FORMAT, TABLES
@@ -100,7 +99,6 @@ class PostgresDatabase:
         """Forget all connections, without closing them."""
         self._idle = idle_connections(self.address)
         self._connection: ServerConnection | None = None  # of the current turn
-        self._depth = 0  # of nested turns and transactions
         self._writes = False
         self._is_checked = False
         self._writer = token_hex(8)
@@ -143,14 +141,13 @@ class PostgresDatabase:
                 return self._connection.rows(query, values)
             return self.call(lambda db: db.rows(query, values))
 
-    def run_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+    def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         """Run a statement once for each row of values, inside a transaction."""
-        batch = list(rows)
-        insert = _PLAIN_INSERT.fullmatch(statement) if len(batch) >= _COPIED else None
+        insert = _PLAIN_INSERT.fullmatch(statement) if len(rows) >= _COPIED else None
         if insert is not None:
-            self.writing.copy(insert[1], batch)
-        elif batch:
-            self.writing.run_many(statement.replace("?", "%b"), batch)
+            self.writing.copy(insert[1], rows)
+        elif rows:
+            self.writing.run_many(statement.replace("?", "%b"), rows)
 
     @property
     def writing(self) -> ServerConnection:
@@ -161,64 +158,35 @@ class PostgresDatabase:
 
     # Turns and transactions
 
-    @contextmanager
-    def turn(self) -> Iterator[bool]:
-        """Hold the lock and read one state until the block ends."""
-        with self._block(_BEGIN_TURN + self.turn_settings) as outermost:
-            yield outermost
+    def begin(self) -> None:
+        """Begin to read one state."""
+        self._begin(_BEGIN_TURN + self.turn_settings)
 
-    @contextmanager
-    def transaction(self, *, durable: bool = True) -> Iterator[bool]:
-        """Hold the lock and commit all writes of the block, or none if the block raises.
+    def begin_writing(self, *, durable: bool) -> None:
+        """Begin a transaction. All commits are as durable as the server makes them."""
+        number = self._transactions + 1
+        self._begin(
+            f"BEGIN; SELECT pg_advisory_xact_lock({self.address.lock('transaction')}); "
+            f"INSERT INTO writers VALUES ('{self._writer}', {number}, now()) "
+            "ON CONFLICT (id) DO UPDATE SET number = excluded.number, seen = excluded.seen"
+        )
+        self._writes = True
+        self._transactions = number
 
-        All commits are as durable as the server makes them.
-        """
-        with self.lock:
-            if self._depth and not self._writes:
-                raise RuntimeError(
-                    "the graph cannot be changed, and no group built, inside a retrieval of the "
-                    "same graph; build the group before (graph.build(name)), or change the graph "
-                    "after the retrieval has returned"
-                )
-            number = self._transactions + 1
-            begin = (
-                f"BEGIN; SELECT pg_advisory_xact_lock({self.address.lock('transaction')}); "
-                f"INSERT INTO writers VALUES ('{self._writer}', {number}, now()) "
-                "ON CONFLICT (id) DO UPDATE SET number = excluded.number, seen = excluded.seen"
-            )
-            with self._block(begin, writes=True) as outermost:
-                yield outermost
+    def _begin(self, script: str) -> None:
+        self._connection, _ = self._borrowed_for(lambda db: db.run_script(script))
 
-    @contextmanager
-    def _block(self, begin: str, *, writes: bool = False) -> Iterator[bool]:
-        """Run a script before the outermost block; commit at its end, or roll back."""
-        with self.lock:
-            depth, depth_of_thread = self._depth, turns.depth
-            self._depth, turns.depth = depth + 1, depth_of_thread + 1
-            try:
-                if depth == 0:
-                    self._connection, _ = self._borrowed_for(lambda db: db.run_script(begin))
-                    self._writes = writes
-                    self._transactions += writes
-                yield depth == 0
-                if depth == 0 and writes:
-                    self._commit()
-            finally:
-                self._depth, turns.depth = depth, depth_of_thread
-                if depth == 0:
-                    connection, self._connection, self._writes = self._connection, None, False
-                    if connection is not None:
-                        self._give_back(connection)
+    def commit(self) -> None:
+        """End the current state or transaction, and commit its writes."""
+        if self._writes:
+            self._commit()
+        self.roll_back()
 
-    @property
-    def is_held(self) -> bool:
-        """Whether this thread is inside a turn or a transaction."""
-        if self._depth == 0 or not self.lock.acquire(blocking=False):
-            return False
-        try:
-            return self._depth > 0
-        finally:
-            self.lock.release()
+    def roll_back(self) -> None:
+        """End the current state or transaction, if any, and undo its writes."""
+        connection, self._connection, self._writes = self._connection, None, False
+        if connection is not None:
+            self._give_back(connection)
 
     def _commit(self) -> None:
         """Commit. If the connection is lost, ask the server whether the commit happened."""
@@ -321,19 +289,17 @@ class PostgresDatabase:
 
     def compact(self) -> None:
         """Delete the rows of former writers; the server frees space itself."""
-        with self.transaction():
-            self.writing.run_script("DELETE FROM writers WHERE seen < now() - interval '1 day'")
+        script = "DELETE FROM writers WHERE seen < now() - interval '1 day'"
+        self.call(lambda db: db.run_script(f"BEGIN; {script}; COMMIT"))
 
     def close(self) -> None:
         """Close the idle connections of this schema. The next use opens new ones."""
-        with self.lock:
-            if self._transactions and self._depth == 0:
-                self._transactions = 0
-                with suppress(StoreError):
-                    query = "DELETE FROM writers WHERE id = ?"
-                    self.rows(query, [self._writer])
-            self._is_checked = False
-            self._idle.close(self.address.schema)
+        if self._transactions and self._connection is None:
+            self._transactions = 0
+            with suppress(StoreError):
+                self.rows("DELETE FROM writers WHERE id = ?", [self._writer])
+        self._is_checked = False
+        self._idle.close(self.address.schema)
 
     def call(self, work: Callable[[ServerConnection], T]) -> T:
         """Call a function with another connection than that of the current turn."""

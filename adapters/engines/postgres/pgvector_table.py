@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
@@ -66,14 +66,23 @@ class PostgresVectorTable:
 
     Args:
         database: The database of the graph.
+        transaction: Starts a transaction of the graph.
         extension: The schema of pgvector.
         group: The group.
         name: The name of the table: hexadecimal digits.
     """
 
-    def __init__(self, database: PostgresDatabase, extension: str, group: str, name: str) -> None:
+    def __init__(
+        self,
+        database: PostgresDatabase,
+        transaction: Callable[[], AbstractContextManager[None]],
+        extension: str,
+        group: str,
+        name: str,
+    ) -> None:
         self._db = database
-        self._value_numbers = ValueNumbers(database)
+        self._transaction = transaction
+        self._value_numbers = ValueNumbers(database, transaction)
         self._group = to_text(group)
         self._name = f"vectors_{name}"
         self._extension = '"' + extension.replace('"', '""') + '"'
@@ -115,7 +124,7 @@ class PostgresVectorTable:
                 yield False
                 return
             self._writer.token = token_hex(8)
-            with self._db.transaction():
+            with self._transaction():
                 self._db.writing.rows(
                     "INSERT INTO vector_tables VALUES (%b, %b, %b, NULL, 0, now()) "
                     "ON CONFLICT (name) DO UPDATE SET writer = excluded.writer, seen = now()",
@@ -134,7 +143,7 @@ class PostgresVectorTable:
             StoreError: If a vector is too long for pgvector.
         """
         numbers = self._value_numbers.assign(rows)
-        with self._db.transaction():
+        with self._transaction():
             query = "SELECT writer, size FROM vector_tables WHERE name = ?"
             writer, size = self._db.rows(query, [self._name])[0]
             if writer != self._writer.token:
@@ -185,7 +194,7 @@ class PostgresVectorTable:
     def clear(self) -> None:
         """Drop the table. Vectors of another length follow."""
         self._has_hnsw = False
-        with self._db.transaction():
+        with self._transaction():
             query = "UPDATE vector_tables SET state = NULL, size = 0 WHERE name = ?"
             self._db.rows(query, [self._name])
             self._db.writing.run_script(f"DROP TABLE IF EXISTS {self._name}")

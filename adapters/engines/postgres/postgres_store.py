@@ -70,6 +70,6 @@ class PostgresStore(GraphStore):
             name = digest(group, *names)
             if name not in self._vector_tables:
                 self._vector_tables[name] = PostgresVectorTable(
-                    self.database, self._pgvector, group, name
+                    self.database, self.transaction, self._pgvector, group, name
                 )
             return self._vector_tables[name]

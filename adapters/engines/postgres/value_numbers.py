@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -38,10 +39,16 @@ class ValueNumbers:
 
     Args:
         database: The database of the graph.
+        transaction: Starts a transaction of the graph.
     """
 
-    def __init__(self, database: PostgresDatabase) -> None:
+    def __init__(
+        self,
+        database: PostgresDatabase,
+        transaction: Callable[[], AbstractContextManager[None]],
+    ) -> None:
         self._db = database
+        self._transaction = transaction
         self._cache: dict[bytes, int] = {}  # by hash
 
     def assign(self, rows: Sequence[VectorRow]) -> list[list[int]]:
@@ -62,7 +69,7 @@ class ValueNumbers:
         if missing := [key for key in values if key not in numbers]:
             numbers |= self._stored(missing)
         if missing := [key for key in values if key not in numbers]:
-            with self._db.transaction():
+            with self._transaction():
                 numbers |= self._stored(missing)
                 new = {key: values[key] for key in missing if key not in numbers}
                 numbers |= self._added(new)

@@ -1,12 +1,7 @@
 """The store of a graph, against a simple model and by its promises."""
 
-import datetime
-import decimal
-import pathlib
 import pickle
 import tempfile
-import threading
-import uuid
 from pathlib import Path
 
 import pytest
@@ -49,43 +44,6 @@ class TestStoreInFile(StoreInFile.TestCase):  # type: ignore[misc, valid-type]
     settings = settings(max_examples=amount(10, 300), stateful_step_count=20)
 
 
-def test_metadata_values_keep_their_types(store: GraphStore) -> None:
-    metadata = {
-        "day": datetime.date(2024, 5, 1),
-        "at": datetime.datetime(2024, 5, 1, 12, 30),
-        "price": decimal.Decimal("1.10"),
-        "id": uuid.UUID(int=5),
-        "tags": ("a", "b"),
-        "set": {1, 2},
-        "raw": b"\x00\xff",
-        "path": pathlib.PurePosixPath("a/b"),
-        "nested": {"list": [1, None, True, 2.5]},
-    }
-    store.change_documents([Document("text", metadata, id="typed")])
-    (node,) = store.get(["typed"])
-    assert node is not None
-    assert dict(node.metadata) == metadata
-    assert type(node.metadata["tags"]) is tuple
-
-
-class Thing:
-    """An object that JSON cannot express."""
-
-
-def test_memory_keeps_objects_in_metadata() -> None:
-    thing = Thing()
-    graph = NodeGraph()
-    graph.add(Document("text", {"thing": thing}, id="a"))
-    assert graph.node("a").metadata["thing"] is thing
-
-
-def test_file_rejects_objects_in_metadata(tmp_path: Path) -> None:
-    graph = NodeGraph(store=tmp_path / "g")
-    with pytest.raises(TypeError, match="metadata field 'thing' of document 'a': Thing"):
-        graph.add([Document("fine", id="b"), Document("text", {"thing": Thing()}, id="a")])
-    assert graph.nodes("ROOT") == []
-
-
 @pytest.mark.parametrize("name", ["a b", "组", "half \ud800", "x" * 300, "ROOT2"])
 def test_group_names_may_be_any_text(name: str, tmp_path: Path) -> None:
     with NodeGraph(store=tmp_path / "g") as graph:
@@ -94,22 +52,6 @@ def test_group_names_may_be_any_text(name: str, tmp_path: Path) -> None:
         assert [node.text for node in graph.nodes(name)] == ["one", "two"]
         graph.close()
         assert [node.group for node in graph.nodes(name)] == [name, name]
-
-
-def test_nodes_are_read_in_pages_while_another_thread_writes() -> None:
-    graph = NodeGraph()
-    graph.add("\n".join(f"line {n}" for n in range(3 * PAGE)))
-    graph.create_node_group("line", str.splitlines)
-    graph.build("line")
-    nodes = iter(graph._store.nodes("line"))
-    first = next(nodes)
-    thread = threading.Thread(target=graph.add, args=("another document",))
-    thread.start()
-    thread.join(60)
-    assert not thread.is_alive(), "an unfinished iteration blocks a writer"
-    assert first.text == "line 0"
-    assert [node.text for node in nodes] == [f"line {n}" for n in range(1, 3 * PAGE)]
-    assert len(graph.nodes("line")) == 3 * PAGE + 1
 
 
 def test_page_continues_inside_a_document() -> None:

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from stress import amount
 from nodekin.nodegraph import Document, NodeGraph, StoreError
 from nodekin.nodegraph.errors import DiskFullError
 from nodekin.nodegraph.storage.sqlite import faults_of
-from nodekin.retrievers import RerankRetriever, Retriever, ScoredNode
+from nodekin.retrievers import Retriever
 
 
 def filled(path: Path | None, count: int = 50) -> NodeGraph:
@@ -82,32 +81,6 @@ def test_compact_shrinks_the_file(tmp_path: Path) -> None:
     graph.compact()
     assert (tmp_path / "g").stat().st_size < 500_000
     assert [node.id for node in graph.nodes("ROOT")] == ["d49"]
-
-
-def test_change_inside_a_search_raises() -> None:
-    graph = filled(None)
-    with (
-        graph.reader.reading("line"),
-        pytest.raises(RuntimeError, match="cannot be changed, and no group built, inside"),
-    ):
-        graph.add("more")
-    graph.add("more")
-    assert len(graph.nodes("line")) == 101
-
-
-def test_failed_transaction_is_rolled_back(tmp_path: Path) -> None:
-    graph = filled(tmp_path / "g")
-
-    def fail() -> None:
-        with graph._store.transaction():
-            graph._store.change_documents([Document("lost", id="lost")])
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        fail()
-    assert [node.id for node in graph.nodes("ROOT")] == [f"d{n}" for n in range(50)]
-    graph.add(Document("kept", id="kept"))
-    assert graph.nodes("line")[-1].text == "kept"
 
 
 _TWO_WRITERS = """
@@ -224,26 +197,3 @@ def test_interrupted_builds_leave_a_consistent_file(tmp_path: Path, interrupts: 
             found, expected = graph.nodes(group), fresh.nodes(group)
             assert [(n.id, n.text) for n in found] == [(n.id, n.text) for n in expected]
         assert faults_of(tmp_path / "g") == []
-
-
-def test_sleeping_reranker_does_not_hold_the_graph() -> None:
-    graph = filled(None)
-    asleep = threading.Barrier(8)
-
-    class Sleeping:
-        name = "sleeping"
-
-        def rerank(self, results: Sequence[ScoredNode], query: str) -> list[ScoredNode]:
-            asleep.wait(60)  # reached only if all eight threads are here together
-            return list(results)
-
-    retriever = RerankRetriever(Retriever(graph, "line", "bm25", top_k=3), Sleeping())
-    found: list[int] = []
-    threads = [
-        threading.Thread(target=lambda: found.append(len(retriever("tea")))) for _ in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
-    assert found == [6] * 8  # two lines of each of three documents

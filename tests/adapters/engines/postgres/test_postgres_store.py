@@ -193,7 +193,7 @@ def test_missing_psycopg_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_tables_of_another_format_raise(address: str) -> None:
-    with closing(PostgresStore(address)) as store, store.database.transaction():
+    with closing(PostgresStore(address)) as store, store.transaction():
         store.database.run_many("UPDATE nodekin_graph SET format = ?", [(9,)])
     for open_again in (lambda: PostgresStore(address), store.document_ids):
         with pytest.raises(StoreError, match=r"format 9, .* format 1; index the documents again"):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nodekin.adapters.engines.postgres import value_numbers
-from nodekin.adapters.engines.postgres.graph_database import PostgresDatabase
+from nodekin.adapters.engines.postgres.postgres_store import PostgresStore
 from nodekin.adapters.engines.postgres.value_numbers import ValueNumbers
 from nodekin.nodegraph.vector_table import VectorRow
 
@@ -18,35 +18,39 @@ def row(number: int, **metadata: Any) -> VectorRow:
     return VectorRow(f"n{number}", number, f"d{number}", metadata, np.zeros(2, np.float32))
 
 
+def opened(store: PostgresStore) -> ValueNumbers:
+    return ValueNumbers(store.database, store.transaction)
+
+
 @pytest.fixture
-def database(address: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[PostgresDatabase]:
-    """Yield a database whose values are read in short pages."""
+def store(address: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[PostgresStore]:
+    """Yield a store whose values are read in short pages."""
     monkeypatch.setattr(value_numbers, "_PAGE", 3)
-    database = PostgresDatabase(address)
-    yield database
-    database.close()
+    store = PostgresStore(address)
+    yield store
+    store.close()
 
 
-def test_equal_values_of_a_field_share_a_number(database: PostgresDatabase) -> None:
-    numbers = ValueNumbers(database)
+def test_equal_values_of_a_field_share_a_number(store: PostgresStore) -> None:
+    numbers = opened(store)
     first = numbers.assign([row(1, year=1999, tag="a"), row(2, year=1999, name="a")])
     assert len({*first[0]} & {*first[1]}) == 1  # the year; "a" is another value in another field
     assert first == [sorted(value_ids) for value_ids in first]
-    again = ValueNumbers(database)
+    again = opened(store)
     assert again.assign([row(2, year=1999, name="a"), row(1, tag="a", year=1999)]) == first[::-1]
 
 
-def test_values_of_other_types_differ(database: PostgresDatabase) -> None:
+def test_values_of_other_types_differ(store: PostgresStore) -> None:
     values = [1, 1.0, True, "1", None, [1], (1,), date(2024, 1, 31), "2024-01-31", "\ud800", {}]
-    numbers = ValueNumbers(database)
+    numbers = opened(store)
     assigned = numbers.assign([VectorRow("n", 0, "d", {"x": v}, np.zeros(1)) for v in values])
     assert len({number for of_row in assigned for number in of_row}) == len(values) + 1
     stored = [value for _, value in numbers.values("x", 0, None)]
     assert list(map(repr, stored)) == list(map(repr, values))
 
 
-def test_only_new_values_are_read(database: PostgresDatabase) -> None:
-    numbers, other = ValueNumbers(database), ValueNumbers(database)
+def test_only_new_values_are_read(store: PostgresStore) -> None:
+    numbers, other = opened(store), opened(store)
     for number in range(10):
         numbers.assign([row(number, name=f"name {number}", size=number)])
     values = list(other.values("name", 0, None))
@@ -63,8 +67,8 @@ def test_only_new_values_are_read(database: PostgresDatabase) -> None:
     assert len(list(other.values(None, 0, None))) == 12
 
 
-def test_an_invalid_value_changes_nothing(database: PostgresDatabase) -> None:
-    numbers = ValueNumbers(database)
+def test_an_invalid_value_changes_nothing(store: PostgresStore) -> None:
+    numbers = opened(store)
     with pytest.raises(TypeError):
         numbers.assign([row(1, name="a"), row(2, name=object())])
     assert list(numbers.values("name", 0, None)) == []
@@ -75,11 +79,11 @@ def test_concurrent_writers_assign_unique_numbers(address: str) -> None:
 
     def work(thread: int) -> None:
         try:
-            database = PostgresDatabase(address)
-            numbers = ValueNumbers(database)
+            store = PostgresStore(address)
+            numbers = opened(store)
             for number in range(20):
                 numbers.assign([row(number, shared=number, own=f"{thread} {number}")])
-            database.close()
+            store.close()
         except BaseException as error:
             errors.append(error)
 
@@ -89,11 +93,11 @@ def test_concurrent_writers_assign_unique_numbers(address: str) -> None:
     for thread in threads:
         thread.join(300)
     assert not errors
-    database = PostgresDatabase(address)
-    numbers = ValueNumbers(database)
+    store = PostgresStore(address)
+    numbers = opened(store)
     shared, own = list(numbers.values("shared", 0, None)), list(numbers.values("own", 0, None))
     assert sorted(value for _, value in shared) == list(range(20))
     assert len(own) == 80
     documents = list(numbers.values(None, 0, None))
     assert len({number for number, _ in [*shared, *own, *documents]}) == 120
-    database.close()
+    store.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ..node import ROOT
@@ -36,6 +36,9 @@ class GroupRow(NamedTuple):
     built_for: int = 0
 
 
+_UNKNOWN = GroupRow()
+
+
 class Groups:
     """The groups of a store, cached until the state changes.
 
@@ -47,38 +50,37 @@ class Groups:
     def __init__(self, database: Database, next_key: Callable[[str, int], int]) -> None:
         self._db = database
         self._next_key = next_key
-        self._rows: dict[str, GroupRow] = {}
-        self._names: dict[int, str] = {}
+        self.forget()
 
     def forget(self) -> None:
         """Clear the cache."""
-        self._rows, self._names = {}, {}
+        self._rows: dict[str, GroupRow] = {}
+        self._names: dict[int, str] = {}
+        self._changed: set[str] = set()
 
-    def names(self) -> list[str]:
-        """Return the names of all groups in the store."""
-        return [
-            from_text(name)
-            for (name,) in self._db.rows("SELECT name FROM node_groups ORDER BY key")
-        ]
+    def _all(self) -> dict[str, GroupRow]:
+        if not self._rows:
+            query = (
+                "SELECT name, key, size, revision, journaled, rules, built_for FROM node_groups "
+                "ORDER BY key"
+            )
+            self._rows = {from_text(name): GroupRow(*row) for name, *row in self._db.rows(query)}
+            self._names = {row.key: name for name, row in self._rows.items()}
+        return self._rows
+
+    def others(self) -> list[str]:
+        """Return the names of all groups except ``ROOT``."""
+        return [name for name in self._all() if name != ROOT]
 
     def name(self, key: int) -> str:
         """Return the name of a group by its key."""
         if key not in self._names:
-            rows = self._db.rows("SELECT key, name FROM node_groups")
-            self._names = {number: from_text(name) for number, name in rows}
+            self._all()
         return self._names[key]
 
     def row(self, group: str) -> GroupRow:
         """Return a group."""
-        row = self._rows.get(group)
-        if row is None:
-            found = self._db.rows(
-                "SELECT key, size, revision, journaled, rules, built_for FROM node_groups "
-                "WHERE name = ?",
-                [to_text(group)],
-            )
-            row = self._rows[group] = GroupRow(*found[0]) if found else GroupRow()
-        return row
+        return self._all().get(group, _UNKNOWN)
 
     def key(self, group: str) -> int:
         """Return the key of a group. A new group is stored; inside a transaction."""
@@ -90,17 +92,23 @@ class Groups:
                 "VALUES (?, ?, 0, 0, 0, NULL, 0)",
                 [[row.key, to_text(group)]],
             )
-            self._rows[group] = row
+            self._rows[group], self._names[row.key] = row, group
         return row.key
 
     def put(self, group: str, row: GroupRow) -> None:
-        """Store a changed group; inside a transaction."""
+        """Change a group; inside a transaction."""
+        self._rows[group] = row._replace(key=self.key(group))
+        self._changed.add(group)
+
+    def flush(self) -> None:
+        """Write the changed groups; before the commit."""
+        changed = [self._rows[group] for group in self._changed]
+        self._changed = set()
         self._db.run_many(
             "UPDATE node_groups SET size = ?, revision = ?, journaled = ?, rules = ?, "
             "built_for = ? WHERE key = ?",
-            [[*row[1:], self.key(group)]],
+            [[*row[1:], row.key] for row in changed],
         )
-        self._rows[group] = row._replace(key=self.key(group))
 
     def next_revision(self, group: str) -> int:
         """Return the revision that the next change will have."""
@@ -135,21 +143,17 @@ class Groups:
         None if the journal does not have the revision.
         """
         key = self.row(group).key
-        known = "SELECT 1 FROM journal WHERE grp = ? AND revision = ?"
-        if not self._db.rows(known, [key, since]):
-            return None
         entries = self._db.rows(
-            "SELECT removed FROM journal WHERE grp = ? AND revision > ? ORDER BY revision",
+            "SELECT revision, removed FROM journal WHERE grp = ? AND revision >= ? "
+            "ORDER BY revision",
             [key, since],
         )
-        removed = {i: None for (ids,) in entries for i in json.loads(ids)}
+        if not entries or entries[0][0] != since:
+            return None
+        removed = {i: None for _, ids in entries[1:] for i in json.loads(ids)}
         added = self._db.rows(
             "SELECT n.id FROM nodes n JOIN derivations d ON d.key = n.derivation "
             "WHERE d.grp = ? AND d.revision > ? AND n.revision > ?",
             [key, since, since],
         )
         return [from_id(bytes.fromhex(i)) for i in removed], [from_id(i) for (i,) in added]
-
-    def others(self) -> Collection[str]:
-        """Return the names of all groups except ``ROOT``."""
-        return [name for name in self.names() if name != ROOT]
