@@ -1,4 +1,4 @@
-"""A call with another library's argument names says what they are called here."""
+"""Errors for argument names of other libraries."""
 
 import inspect
 
@@ -35,12 +35,12 @@ def retriever() -> Retriever:
         (lambda r: NodeGraph(dataset_path="docs"), "dataset_path", "source"),
     ],
 )
-def test_the_error_has_the_name_here(retriever, call, theirs, ours) -> None:
+def test_foreign_argument_name_raises_with_ours(retriever, call, theirs, ours) -> None:
     with pytest.raises(TypeError, match=f"; '{theirs}' is called '{ours}' here$"):
         call(retriever)
 
 
-def test_other_errors_are_as_they_were(retriever) -> None:
+def test_other_type_errors_are_unchanged(retriever) -> None:
     with pytest.raises(TypeError, match=r"got an unexpected keyword argument 'colour'$"):
         retriever("tea", colour="green")
 
@@ -51,7 +51,7 @@ def test_other_errors_are_as_they_were(retriever) -> None:
         explain_names(fails)(top_k=3)
 
 
-def test_signatures_are_as_they_were() -> None:
+def test_signatures_are_unchanged() -> None:
     assert list(inspect.signature(Retriever).parameters)[:3] == [
         "graph",
         "group_name",
@@ -60,6 +60,6 @@ def test_signatures_are_as_they_were() -> None:
     assert "top_k" in inspect.signature(FusionRetriever.retrieve).parameters
 
 
-def test_retrievers_are_no_arguments_of_their_own(retriever) -> None:
+def test_retrievers_as_separate_arguments_raise(retriever) -> None:
     with pytest.raises(TypeError, match=r"retrievers is a list of retrievers, FusionRetriever\(\["):
         FusionRetriever(retriever, retriever)

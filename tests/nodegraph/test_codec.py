@@ -1,13 +1,12 @@
-"""What is written as text is read back as it was."""
+"""Lossless conversion of values to text."""
 
 import enum
 import math
 from collections import OrderedDict, UserDict, namedtuple
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import timedelta, timezone
 from decimal import Decimal
 from pathlib import Path, PurePosixPath
 from typing import Any
-from uuid import UUID
 
 import numpy as np
 import pytest
@@ -49,7 +48,7 @@ VALUES = st.recursive(
 
 
 def shape(value: Any) -> Any:
-    """Return a value with the kinds of all its parts, since 1 == True == 1.0."""
+    """Return a value with the types of all its parts, since 1 == True == 1.0."""
     kind = type(value).__name__
     if isinstance(value, dict):
         return kind, [(shape(key), shape(each)) for key, each in value.items()]
@@ -62,18 +61,18 @@ def shape(value: Any) -> Any:
 
 @settings(max_examples=amount(50, 150))
 @given(VALUES)
-def test_every_value_comes_back_as_it_was(value: Any) -> None:
+def test_decode_restores_each_value(value: Any) -> None:
     text = encode(value)
     assert shape(decode(text)) == shape(value)
     assert encode(decode(text)) == text
 
 
 @given(st.sets(HASHABLE, max_size=6))
-def test_sets_are_written_in_one_order(values: set[Any]) -> None:
+def test_equal_sets_have_equal_texts(values: set[Any]) -> None:
     assert encode(values) == encode(set(reversed(list(values))))
 
 
-def test_numbers_that_are_none_come_back() -> None:
+def test_special_numbers_are_restored() -> None:
     values = decode(encode([float("nan"), float("inf"), -float("inf"), -0.0, Decimal("sNaN")]))
     assert math.isnan(values[0])
     assert values[1:3] == [math.inf, -math.inf]
@@ -81,7 +80,7 @@ def test_numbers_that_are_none_come_back() -> None:
     assert str(values[4]) == "sNaN"
 
 
-def test_what_looks_like_a_mark_is_no_mark() -> None:
+def test_values_like_marks_are_restored() -> None:
     for value in ({MARK: "tuple", "value": [1]}, {MARK: {MARK: MARK}}, [MARK], {"a": {MARK: 1}}):
         assert decode(encode(value)) == value
 
@@ -114,25 +113,11 @@ Point = namedtuple("Point", "x y")
         (Path("a") / "b", PurePosixPath("a/b")),
     ],
 )
-def test_kinds_of_plain_values_come_back_plain(value: Any, plain: Any) -> None:
+def test_subclasses_become_their_base_type(value: Any, plain: Any) -> None:
     assert shape(decode(encode(value))) == shape(plain)
 
 
 @pytest.mark.parametrize("value", [object(), [object()], {"a": {1: object()}}, (1j,), len, object])
-def test_what_has_no_form_is_refused_by_name(value: Any) -> None:
+def test_unsupported_value_raises(value: Any) -> None:
     with pytest.raises(TypeError, match="can't be kept in a file; give a text"):
         encode(value)
-
-
-def test_marked_values_by_hand() -> None:
-    value = {
-        "day": date(2024, 5, 1),
-        "at": datetime(2024, 5, 1, 12, 30, tzinfo=timezone.utc),
-        "from": time(8, 15),
-        "long": timedelta(days=-1, microseconds=3),
-        "id": UUID(int=7),
-        "price": Decimal("1.10"),
-        "raw": b"\0\xff",
-    }
-    assert decode(encode(value)) == value
-    assert str(decode(encode(value))["price"]) == "1.10"

@@ -1,10 +1,9 @@
-"""A graph of files that is kept: what happened to the files while it was closed."""
+"""Graphs of files: refreshes after changes of the files."""
 
 import os
 import pickle
 import shutil
 import time
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -32,17 +31,7 @@ def line_texts(graph: NodeGraph) -> list[str]:
     return [node.text for node in graph.nodes("line")]
 
 
-def test_opened_again_everything_is_built(docs: Path, tmp_path: Path) -> None:
-    with opened(docs, tmp_path) as graph:
-        lines = graph.nodes("line")
-    with opened(docs, tmp_path) as graph:
-        assert graph.groups["line"].built
-        assert graph.groups["line"].size == 6
-        assert graph.nodes("line") == lines
-        assert graph.reader.revision("ROOT") == opened(None, tmp_path).reader.revision("ROOT")
-
-
-def test_what_changed_while_it_was_closed_is_found(docs: Path, tmp_path: Path) -> None:
+def test_open_refreshes_its_source(docs: Path, tmp_path: Path) -> None:
     opened(docs, tmp_path).close()
     (docs / "a.txt").write_text("a new", encoding="utf-8")
     (docs / "b.txt").unlink()
@@ -51,7 +40,7 @@ def test_what_changed_while_it_was_closed_is_found(docs: Path, tmp_path: Path) -
         assert line_texts(graph) == ["a new", "c one", "c two", "d one"]
 
 
-def test_without_its_source_it_is_what_it_was_until_refreshed(docs: Path, tmp_path: Path) -> None:
+def test_graph_without_source_waits_for_refresh(docs: Path, tmp_path: Path) -> None:
     with opened(docs, tmp_path) as graph:
         before = line_texts(graph)
     (docs / "a.txt").unlink()
@@ -62,7 +51,7 @@ def test_without_its_source_it_is_what_it_was_until_refreshed(docs: Path, tmp_pa
         assert line_texts(graph) == before[2:]
 
 
-def test_only_the_source_that_is_named_is_looked_at(docs: Path, tmp_path: Path) -> None:
+def test_open_refreshes_only_the_named_source(docs: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     (other / "x.txt").write_text("x", encoding="utf-8")
@@ -75,7 +64,7 @@ def test_only_the_source_that_is_named_is_looked_at(docs: Path, tmp_path: Path) 
         assert line_texts(graph)[-1] == "y"
 
 
-def test_a_folder_that_has_moved_is_known_by_its_name(docs: Path, tmp_path: Path) -> None:
+def test_moved_folder_keeps_its_ids(docs: Path, tmp_path: Path) -> None:
     with opened(docs, tmp_path) as graph:
         lines = graph.nodes("line")
         revision = graph.reader.revision("ROOT")
@@ -112,7 +101,7 @@ def hashed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def test_bytes_are_looked_at_where_size_or_times_say_that_they_changed(
+def test_refresh_hashes_files_with_changed_size_or_times(
     docs: Path, tmp_path: Path, hashed: list[str]
 ) -> None:
     opened(docs, tmp_path).close()
@@ -131,7 +120,7 @@ def test_bytes_are_looked_at_where_size_or_times_say_that_they_changed(
         assert hashed == []
 
 
-def test_bytes_of_files_that_changed_just_now_are_always_looked_at(
+def test_refresh_hashes_recently_changed_files(
     docs: Path, tmp_path: Path, hashed: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     newest = max(path.stat().st_ctime_ns for path in docs.iterdir())
@@ -142,7 +131,7 @@ def test_bytes_of_files_that_changed_just_now_are_always_looked_at(
         assert hashed == ["a.txt", "b.txt", "c.txt"]
 
 
-def test_a_file_that_can_not_be_read_keeps_its_document(docs: Path, tmp_path: Path) -> None:
+def test_unreadable_file_keeps_its_document(docs: Path, tmp_path: Path) -> None:
     opened(docs, tmp_path).close()
     (docs / "a.txt").write_bytes(b"\xff\xfe\xff")
     with pytest.raises(ReadError, match="is not utf-16: byte 0xff at offset 2"):
@@ -153,7 +142,7 @@ def test_a_file_that_can_not_be_read_keeps_its_document(docs: Path, tmp_path: Pa
     graph.close()
 
 
-def test_what_travels_between_folders_is_renamed_in_any_number(docs: Path, tmp_path: Path) -> None:
+def test_moved_files_are_renamed(docs: Path, tmp_path: Path) -> None:
     with opened(docs, tmp_path) as graph:
         graph.build("line")
         (docs / "sub").mkdir()
@@ -172,84 +161,43 @@ def test_what_travels_between_folders_is_renamed_in_any_number(docs: Path, tmp_p
         assert {n.parent_id for n in graph.nodes("line")} == set(fresh._store.document_ids())
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    folder = tmp_path / "docs"
-    folder.mkdir()
-    for name in ("a", "b", "c"):
-        (folder / f"{name}.txt").write_text(f"{name}1 {name}2", encoding="utf-8")
-    return folder
-
-
-def test_refresh_tells_what_changed_and_takes_it_in(folder: Path) -> None:
-    calls: Counter[str] = Counter()
-
-    def split(text: str) -> list[str]:
-        calls[text] += 1
-        return text.split()
-
-    graph = NodeGraph(str(folder), progress=False)
-    graph.add(Document("own", id="own"))
-    graph.create_node_group("word", split, version="1")
-    assert texts(graph.nodes("word")) == ["a1", "a2", "b1", "b2", "c1", "c2", "own"]
-    (folder / "a.txt").unlink()
-    (folder / "b.txt").write_text("new", encoding="utf-8")
-    (folder / "d.txt").write_text("d1", encoding="utf-8")
-    calls.clear()
-    report = graph.refresh()
-    assert report.added == ["docs/d.txt"]
-    assert report.updated == ["docs/b.txt"]
-    assert report.removed == ["docs/a.txt"]
-    assert report.unchanged == 1
-    assert texts(graph.nodes("word")) == ["new", "c1", "c2", "own", "d1"]
-    assert calls == {"new": 1, "d1": 1}
-    again = graph.refresh()
-    assert (again.added, again.updated, again.removed, again.unchanged) == ([], [], [], 3)
-
-
-def test_a_removed_file_comes_back_with_refresh(folder: Path) -> None:
-    graph = NodeGraph(folder, progress=False)
-    graph.remove("docs/a.txt")
-    assert graph.refresh().added == ["docs/a.txt"]
-
-
-def test_an_unreadable_file_changes_nothing(folder: Path) -> None:
-    graph = NodeGraph(folder, progress=False, on_error="raise")
-    (folder / "a.txt").unlink()
-    (folder / "b.txt").write_bytes(b"\xff\xfe\x00")
+def test_failed_refresh_changes_nothing(docs: Path) -> None:
+    graph = NodeGraph(docs, progress=False, on_error="raise")
+    (docs / "a.txt").unlink()
+    (docs / "b.txt").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ReadError, match="is not utf-16: byte 0x00 at offset 2"):
         graph.refresh()
     assert len(graph.nodes("ROOT")) == 3
     with pytest.raises(ReadError, match="is not utf-16: byte 0x00 at offset 2"):
-        NodeGraph(folder, on_error="raise")
+        NodeGraph(docs, on_error="raise")
 
 
-def test_an_unreadable_file_is_skipped_and_keeps_what_it_gave_until_it_is_gone(
-    folder: Path,
+def test_unreadable_file_is_a_failure_until_removed(
+    docs: Path,
 ) -> None:
-    graph = NodeGraph(folder, progress=False)
-    (folder / "b.txt").write_bytes(b"\xff\xfe\x00")
+    graph = NodeGraph(docs, progress=False)
+    (docs / "b.txt").write_bytes(b"\xff\xfe\x00")
     assert graph.refresh().removed == []
     (failure,) = graph.failures
     assert (failure.document, failure.group) == ("docs/b.txt", "ROOT")
-    assert graph.node("docs/b.txt").text == "b1 b2"
-    (folder / "b.txt").write_text("mended", encoding="utf-8")
+    assert graph.node("docs/b.txt").text == "b one\nb two"
+    (docs / "b.txt").write_text("mended", encoding="utf-8")
     assert graph.refresh().updated == ["docs/b.txt"]
     assert graph.failures == []
-    (folder / "b.txt").write_bytes(b"\xff\xfe\x00")
+    (docs / "b.txt").write_bytes(b"\xff\xfe\x00")
     graph.refresh()
-    (folder / "b.txt").unlink()
+    (docs / "b.txt").unlink()
     assert graph.refresh().removed == ["docs/b.txt"]
     assert graph.failures == []
 
 
-def test_a_graph_of_files_that_travelled_can_be_refreshed(folder: Path) -> None:
-    other = pickle.loads(pickle.dumps(NodeGraph(folder)))
-    (folder / "a.txt").write_text("new", encoding="utf-8")
+def test_pickled_graph_refreshes_its_files(docs: Path) -> None:
+    other = pickle.loads(pickle.dumps(NodeGraph(docs)))
+    (docs / "a.txt").write_text("new", encoding="utf-8")
     assert other.refresh().updated == ["docs/a.txt"]
 
 
-def test_a_folder_that_is_removed_is_read_no_more(docs: Path, tmp_path: Path) -> None:
+def test_removed_folder_is_not_refreshed(docs: Path, tmp_path: Path) -> None:
     with opened(docs, tmp_path) as graph:
         graph.add("tea")
         graph.remove(docs)
@@ -261,7 +209,7 @@ def test_a_folder_that_is_removed_is_read_no_more(docs: Path, tmp_path: Path) ->
         assert len(graph.nodes("ROOT")) == 4
 
 
-def test_a_file_that_is_removed_stays_away_until_it_is_added(docs: Path, tmp_path: Path) -> None:
+def test_removed_file_stays_excluded_until_added(docs: Path, tmp_path: Path) -> None:
     with opened(docs, tmp_path) as graph:
         graph.remove(docs / "b.txt")
         assert texts(graph.nodes("ROOT")) == ["a one\na two", "c one\nc two"]
@@ -277,7 +225,7 @@ def test_a_file_that_is_removed_stays_away_until_it_is_added(docs: Path, tmp_pat
         assert "b three" in texts(graph.nodes("ROOT"))
 
 
-def test_all_that_is_named_is_removed_or_nothing(docs: Path, tmp_path: Path) -> None:
+def test_remove_is_all_or_nothing(docs: Path, tmp_path: Path) -> None:
     with opened(docs, tmp_path) as graph:
         with pytest.raises(LookupError):
             graph.remove([docs / "a.txt", docs / "x.txt"])

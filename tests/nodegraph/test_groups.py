@@ -1,4 +1,4 @@
-"""How groups are declared, replaced and refused."""
+"""Groups: registration, replacement and errors."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ from nodekin.nodegraph import NodeGraph, UnknownGroupError
 pytestmark = pytest.mark.usefixtures("every_store")
 
 
-def test_an_unknown_parent_is_told_with_the_nearest_names(graph: NodeGraph) -> None:
+def test_unknown_parent_raises_with_nearest_names(graph: NodeGraph) -> None:
     message = "no node group 'lines'; the graph has 'line' and 9 more: declare it first"
     with pytest.raises(UnknownGroupError, match=message):
         graph.create_node_group("new", str.split, parent="lines")
@@ -28,14 +28,14 @@ def test_an_unknown_parent_is_told_with_the_nearest_names(graph: NodeGraph) -> N
         lambda graph: graph.reader.reading("wrod").__enter__(),
     ],
 )
-def test_an_unknown_group_is_told_with_the_nearest_names(
+def test_unknown_group_raises_with_nearest_names(
     graph: NodeGraph, use: Callable[[NodeGraph], Any]
 ) -> None:
     with pytest.raises(LookupError, match="no node group 'wrod'; the graph has 'word', "):
         use(graph)
 
 
-def test_a_name_is_not_given_to_another_rule(graph: NodeGraph) -> None:
+def test_second_rule_of_a_name_raises(graph: NodeGraph) -> None:
     with pytest.raises(ValueError, match=r"'line' exists with another rule .*replace=True"):
         graph.create_node_group("line", str.split)
     with pytest.raises(ValueError, match="'word' exists with another rule"):
@@ -43,13 +43,13 @@ def test_a_name_is_not_given_to_another_rule(graph: NodeGraph) -> None:
     assert texts(graph.nodes("line")) == ["a b", "c", "d"]
 
 
-def test_the_same_rule_again_is_no_change(graph: NodeGraph) -> None:
+def test_equal_rule_keeps_the_group_built(graph: NodeGraph) -> None:
     graph.nodes("line")
     graph.create_node_group("line", split_lines)
     assert graph.groups["line"].built
 
 
-def test_replacing_a_rule_makes_its_group_and_those_below_anew(graph: NodeGraph) -> None:
+def test_replaced_rule_rebuilds_group_and_descendants(graph: NodeGraph) -> None:
     assert texts(graph.nodes("word")) == ["a", "b", "c", "d"]
     graph.create_node_group("other", split_lines)
     graph.nodes("other")
@@ -65,22 +65,14 @@ def test_replacing_a_rule_makes_its_group_and_those_below_anew(graph: NodeGraph)
     assert graph.node("1").children.keys() == {"line", "other"}
 
 
-def test_replacing_there_and_back_gives_the_same_nodes(graph: NodeGraph) -> None:
-    before = [(node.id, node.start) for node in graph.nodes("word")]
-    graph.create_node_group("line", lambda text: [text[:1]], replace=True)
-    assert texts(graph.nodes("word")) == ["a", "d"]
-    graph.create_node_group("line", split_lines, replace=True)
-    assert [(node.id, node.start) for node in graph.nodes("word")] == before
-
-
-def test_a_group_may_move_to_another_parent(graph: NodeGraph) -> None:
+def test_group_moves_to_another_parent(graph: NodeGraph) -> None:
     graph.nodes("word")
     graph.create_node_group("word", str.split, replace=True)
     assert [node.parent_id for node in graph.nodes("word")] == ["1", "1", "1", "2"]
     assert graph.groups["word"].parent == "ROOT"
 
 
-def test_a_cycle_is_refused(graph: NodeGraph) -> None:
+def test_cycle_of_groups_raises(graph: NodeGraph) -> None:
     with pytest.raises(ValueError, match="'line' can't be made from 'word', which is made from"):
         graph.create_node_group("line", str.split, parent="word", replace=True)
     assert graph.groups["line"].parent == "ROOT"
@@ -101,7 +93,7 @@ def test_a_cycle_is_refused(graph: NodeGraph) -> None:
         (dict(name="x", transform=[]), TypeError, "empty"),
     ],
 )
-def test_a_wrong_declaration_is_refused(
+def test_invalid_group_arguments_raise(
     graph: NodeGraph, arguments: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     before = list(graph.groups)

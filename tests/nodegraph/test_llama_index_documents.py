@@ -1,4 +1,4 @@
-"""What LlamaIndex has, given to nodekin itself: readers, documents, parsers, embeddings, LLMs."""
+"""LlamaIndex documents, readers and parsers in a graph."""
 
 from pathlib import Path
 
@@ -9,20 +9,19 @@ from llama_index.core.node_parser import (
     TokenTextSplitter,
 )
 from llama_index.core.readers import StringIterableReader
-from llama_index.core.schema import Document
 
 from nodekin.adapters.llama_index import as_transform
 from nodekin.nodegraph import NodeGraph, split_sentences
 from nodekin.retrievers import Retriever
 
 
-def test_what_readers_load(tmp_path: Path) -> None:
+def test_loaded_documents_have_stable_ids(tmp_path: Path) -> None:
     (tmp_path / "tea.txt").write_text("Green tea is a drink.", "utf-8")
     (tmp_path / "茶.md").write_text("# 茶\n\n红茶是全发酵茶。", "utf-8")
     graph = NodeGraph()
     loaded = SimpleDirectoryReader(str(tmp_path)).load_data()
     ids = graph.add(loaded)
-    assert len(set(ids)) == len(loaded)  # not the random ones of the reader
+    assert len(set(ids)) == len(loaded)  # instead of the reader's random ids
     assert graph.add(SimpleDirectoryReader(str(tmp_path)).load_data()) == ids
     assert Retriever(graph, "ROOT")("红茶")[0].node.metadata["file_name"] == "茶.md"
     assert graph.add(StringIterableReader().load_data(["Rivers run.", "Seas don't."]))
@@ -30,14 +29,7 @@ def test_what_readers_load(tmp_path: Path) -> None:
     assert len(graph.nodes("ROOT")) == 2 + len(loaded)
 
 
-def test_an_updated_document_is_the_same_one() -> None:
-    graph = NodeGraph()
-    graph.add(Document(text="Tea.", id_="d", metadata={"n": 1}))
-    graph.add(Document(text="茶。", id_="d", metadata={"n": 2}))
-    assert [(n.text, n.metadata) for n in graph.nodes("ROOT")] == [("茶。", {"n": 2})]
-
-
-def test_parsers_make_groups() -> None:
+def test_node_parsers_create_groups() -> None:
     graph = NodeGraph()
     graph.add("# Tea\n\nGreen tea is a drink. 红茶也是。\n\n# Water\n\nWater is wet.")
     graph.create_node_group("section", as_transform(MarkdownNodeParser()))

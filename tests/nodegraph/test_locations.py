@@ -1,4 +1,4 @@
-"""Where a part of a text stands in its file: pages with rectangles, lines, cells."""
+"""Locations of text parts: rectangles, lines and cells."""
 
 import pickle
 from dataclasses import replace
@@ -15,7 +15,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "files"
 
 
 def part(graph: NodeGraph, text: str) -> Node:
-    """Return a node for the place where a text stands in the only document."""
+    """Return a node for a part of the only document."""
     (root,) = graph.nodes("ROOT")
     start = root.text.index(text)
     return replace(root, text=text, start=start, end=start + len(text))
@@ -25,7 +25,7 @@ def part(graph: NodeGraph, text: str) -> Node:
     st.lists(st.tuples(st.integers(0, 99), *[st.integers(-9, 2**31 - 1)] * 4, st.booleans())),
     st.booleans(),
 )
-def test_a_layout_is_packed_and_restored(rows, in_cells: bool) -> None:
+def test_packed_layout_is_restored(rows, in_cells: bool) -> None:
     boxes, at = [], 0
     for length, left, top, right, bottom, is_line in rows:
         boxes.append(TextBox(at + 1, at + 1 + length, left, top, right, bottom, is_line=is_line))
@@ -34,7 +34,7 @@ def test_a_layout_is_packed_and_restored(rows, in_cells: bool) -> None:
     assert Layout.from_bytes(layout.to_bytes()) == layout
 
 
-def test_lines_of_a_page_and_parts_of_them() -> None:
+def test_lines_of_a_page_have_rectangles() -> None:
     text = "| a |\n\nTea is good. So it is\nsaid.\n\n\f\n\nMore."
     at = text.index("Tea")
     layout = Layout(
@@ -55,7 +55,7 @@ def test_lines_of_a_page_and_parts_of_them() -> None:
     assert part(graph, "said.\n\n\f\n\nMore.").locations == [second, Location(2)]
 
 
-def test_lines_of_texts_and_pages_without_places(tmp_path: Path) -> None:
+def test_text_files_have_lines(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("# Tea\n\nGreen.\nBlack.\n", encoding="utf-8")
     graph = NodeGraph(tmp_path / "a.md", progress=False)
     assert part(graph, "Green.\nBlack.").locations == [Location(lines=(3, 4))]
@@ -71,7 +71,7 @@ def test_lines_of_texts_and_pages_without_places(tmp_path: Path) -> None:
     assert part(graph, "Tea").locations == []
 
 
-def test_cells_of_a_table(tmp_path: Path) -> None:
+def test_table_rows_have_cells(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("tea,cup\n\ngreen|white,3\nblack,4\n", encoding="utf-8")
     graph = NodeGraph(tmp_path / "a.csv", progress=False)
     assert part(graph, "cup").locations == [Location(cells="B1")]
@@ -81,7 +81,7 @@ def test_cells_of_a_table(tmp_path: Path) -> None:
     assert root.locations == [Location(cells="A1:B4")]
 
 
-def test_a_layout_lasts_as_long_as_its_text(tmp_path: Path) -> None:
+def test_layout_is_deleted_with_its_text(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_text("tea\n3\n", encoding="utf-8")
     store = tmp_path / "graph"
@@ -104,7 +104,7 @@ def test_a_layout_lasts_as_long_as_its_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("where", ["memory", "file"])
-def test_rectangles_of_a_pdf(tmp_path: Path, where: str) -> None:
+def test_pdf_sentences_have_rectangles(tmp_path: Path, where: str) -> None:
     pytest.importorskip("pypdfium2")
     store = tmp_path / "graph" if where == "file" else None
     graph = NodeGraph(EXAMPLES / "handbook.pdf", store=store, progress=False)

@@ -1,4 +1,4 @@
-"""Parents, children, roots, and the way to the kin in any group."""
+"""Parents, children, roots and relatives of nodes."""
 
 import pickle
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ def texts(nodes: list[Node]) -> list[str]:
 
 @pytest.fixture
 def graph() -> NodeGraph:
-    """Documents of paragraphs of words; beside them, lines of letters' twins."""
+    """Return a graph with two branches: paragraphs with words, and lines in upper case."""
     graph = NodeGraph(progress=False)
     graph.add([Document("a b. c\nd. a", id="1"), Document("e f\ng", id="2")])
     graph.create_node_group("paragraph", lambda text: text.split(". "))
@@ -27,7 +27,7 @@ def graph() -> NodeGraph:
     return graph
 
 
-def test_parent_and_root(graph: NodeGraph) -> None:
+def test_nodes_have_parent_and_root(graph: NodeGraph) -> None:
     nodes = graph.nodes("word")
     assert texts(nodes) == ["a", "b", "c", "d", "a", "e", "f", "g"]
     parents = [node.parent for node in nodes]
@@ -39,7 +39,7 @@ def test_parent_and_root(graph: NodeGraph) -> None:
     assert first.children.keys() == {"paragraph"}
 
 
-def test_children_are_by_group_of_the_groups_that_were_needed(graph: NodeGraph) -> None:
+def test_children_are_keyed_by_built_group(graph: NodeGraph) -> None:
     first = graph.node("1")
     assert first.children == {}
     graph.nodes("word")
@@ -57,52 +57,34 @@ def test_children_are_by_group_of_the_groups_that_were_needed(graph: NodeGraph) 
     assert texts(children["line"][0].children.get("upper", [])) == []
 
 
-def test_children_are_those_of_now(graph: NodeGraph) -> None:
-    graph.nodes("line")
-    graph.add(Document("new", id="1"))
-    assert texts(graph.node("1").children["line"]) == ["new"]
+@pytest.mark.parametrize(
+    ("start", "position", "group", "expected"),
+    [
+        ("word", 3, "paragraph", ["c\nd"]),  # up
+        ("word", 3, "ROOT", ["a b. c\nd. a"]),
+        ("ROOT", 0, "word", ["a", "b", "c", "d", "a"]),  # down
+        ("paragraph", 1, "word", ["c", "d"]),
+        ("ROOT", 1, "upper", ["E F", "G"]),
+        ("word", 1, "line", ["a b. c", "d. a"]),  # across, through the common ancestor
+        ("word", 1, "upper", ["A B. C", "D. A"]),
+        ("upper", 0, "word", ["a", "b", "c", "d", "a"]),
+        ("word", 4, "word", ["a"]),
+    ],
+)
+def test_find_returns_relatives_in_each_direction(
+    graph: NodeGraph, start: str, position: int, group: str, expected: list[str]
+) -> None:
+    assert texts(graph.find(group)(graph.nodes(start)[position])) == expected
 
 
-def test_a_node_without_children_has_an_empty_list(graph: NodeGraph) -> None:
-    graph.nodes("line")
-    graph.add(Document(" ", id="blank"))
-    assert graph.node("blank").children == {"line": []}
-
-
-def test_find_up(graph: NodeGraph) -> None:
-    words = graph.nodes("word")
-    assert texts(graph.find("paragraph")(words[3])) == ["c\nd"]
-    assert texts(graph.find("ROOT")(words[3])) == ["a b. c\nd. a"]
-
-
-def test_find_down(graph: NodeGraph) -> None:
-    first, second = graph.nodes("ROOT")
-    assert texts(graph.find("word")(first)) == ["a", "b", "c", "d", "a"]
-    assert texts(graph.find("word")(graph.nodes("paragraph")[1])) == ["c", "d"]
-    assert texts(graph.find("upper")([second])) == ["E F", "G"]
-
-
-def test_find_across_goes_through_the_common_ancestor(graph: NodeGraph) -> None:
-    b = graph.nodes("word")[1]
-    assert texts(graph.find("line")(b)) == ["a b. c", "d. a"]
-    assert texts(graph.find("upper")(b)) == ["A B. C", "D. A"]
-    (upper, *_) = graph.nodes("upper")
-    assert texts(graph.find("word")(upper)) == ["a", "b", "c", "d", "a"]
-
-
-def test_find_in_its_own_group_is_itself(graph: NodeGraph) -> None:
-    words = graph.nodes("word")
-    assert graph.find("word")(words[4]) == [words[4]]
-
-
-def test_find_gives_each_once_in_document_order(graph: NodeGraph) -> None:
+def test_find_returns_unique_nodes_in_document_order(graph: NodeGraph) -> None:
     words = graph.nodes("word")
     assert texts(graph.find("paragraph")(reversed(words))) == ["a b", "c\nd", "a", "e f\ng"]
     assert graph.find("word")([words[7], words[0], words[7]]) == [words[0], words[7]]
     assert texts(graph.find("ROOT")([words[7], words[0]])) == ["a b. c\nd. a", "e f\ng"]
 
 
-def test_find_takes_what_holds_a_node(graph: NodeGraph) -> None:
+def test_find_accepts_retrieval_results(graph: NodeGraph) -> None:
     @dataclass
     class Hit:
         node: Node
@@ -115,21 +97,14 @@ def test_find_takes_what_holds_a_node(graph: NodeGraph) -> None:
     assert graph.find("paragraph")([]) == []
 
 
-def test_find_builds_what_it_needs_and_only_that(graph: NodeGraph) -> None:
+def test_find_builds_only_its_lineage(graph: NodeGraph) -> None:
     find = graph.find("upper")
     assert not graph.groups["upper"].built
     assert texts(find(graph.node("2"))) == ["E F", "G"]
     assert {name for name, each in graph.groups.items() if each.built} == {"ROOT", "line", "upper"}
 
 
-def test_find_sees_what_came_later(graph: NodeGraph) -> None:
-    find = graph.find("word")
-    find(graph.node("2"))
-    graph.add(Document("x y", id="3"))
-    assert texts(find(graph.node("3"))) == ["x", "y"]
-
-
-def test_find_refuses_what_is_no_node_of_it(graph: NodeGraph) -> None:
+def test_find_rejects_foreign_items(graph: NodeGraph) -> None:
     other = NodeGraph(progress=False)
     other.add(Document("a b. c\nd. a", id="1"))
     stranger = other.node("1")
@@ -147,7 +122,7 @@ def test_find_refuses_what_is_no_node_of_it(graph: NodeGraph) -> None:
 
 
 @pytest.mark.parametrize("gone", ["removed", "changed"])
-def test_a_node_that_is_gone_says_so(graph: NodeGraph, gone: str) -> None:
+def test_removed_node_raises_lookup_error(graph: NodeGraph, gone: str) -> None:
     graph.nodes("upper")
     word = graph.nodes("word")[1]
     paragraph = word.parent
@@ -168,27 +143,20 @@ def test_a_node_that_is_gone_says_so(graph: NodeGraph, gone: str) -> None:
     if gone == "removed":
         with pytest.raises(LookupError, match=message):
             _ = word.root
-    assert word.text == "b"  # what it holds, it keeps
+    assert word.text == "b"
 
 
-def test_a_node_that_moved_finds_its_way(graph: NodeGraph) -> None:
-    word = graph.nodes("word")[1]
-    graph.add(Document("new. a b. c", id="1"))
-    assert texts(graph.find("paragraph")(word)) == ["a b"]
-    assert texts(graph.find("ROOT")(word)) == ["new. a b. c"]
-
-
-def test_a_loose_node_has_no_kin() -> None:
+def test_node_without_graph_has_no_relatives() -> None:
     node = Node("loose")
     for kin in ("root", "children"):
         with pytest.raises(ValueError, match="belongs to no graph yet, so it has no kin"):
             getattr(node, kin)
     assert node.parent is None
-    assert node != Node("loose")  # without ids only the same is the same
+    assert node != Node("loose")
     assert len({node, node, Node("loose")}) == 2
 
 
-def test_a_node_travels_alone(graph: NodeGraph) -> None:
+def test_pickled_node_has_no_graph(graph: NodeGraph) -> None:
     word = graph.nodes("word")[1]
     alone = pickle.loads(pickle.dumps(word))
     assert alone == word
@@ -197,7 +165,7 @@ def test_a_node_travels_alone(graph: NodeGraph) -> None:
         _ = alone.parent
 
 
-def test_neighbours_stand_in_the_group_and_document_across_parents(tmp_path: Path) -> None:
+def test_neighbours_cross_parents_within_the_document(tmp_path: Path) -> None:
     for store in (None, tmp_path / "graph.db"):
         with NodeGraph(store=store, progress=False) as graph:
             graph.add([Document("a b\nc", id="1"), Document("d", id="2")])

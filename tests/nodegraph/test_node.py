@@ -1,4 +1,4 @@
-"""What a node knows of itself."""
+"""Metadata of nodes."""
 
 from collections import Counter
 
@@ -10,7 +10,7 @@ from nodekin.nodegraph import Document, Node, NodeGraph
 pytestmark = pytest.mark.usefixtures("every_store")
 
 
-def test_metadata_is_the_documents_the_ancestors_and_the_nodes_own() -> None:
+def test_metadata_merges_document_ancestors_and_node() -> None:
     graph = NodeGraph(progress=False)
     graph.add(Document("a b", {"topic": "t", "level": "document"}, id="1"))
     graph.create_node_group(
@@ -24,12 +24,12 @@ def test_metadata_is_the_documents_the_ancestors_and_the_nodes_own() -> None:
     assert graph.node("1").metadata == {"topic": "t", "level": "document"}
 
 
-def test_a_node_of_no_graph_says_what_is_searched_of_it() -> None:
+def test_searched_text_without_a_graph() -> None:
     assert Node("tea", {"title": "Cups"}).searched_text == "Cups\ntea"
     assert "brown" in Node("tea", {"colour": "brown"}, search_text="colour").searched_text
 
 
-def test_new_metadata_reaches_the_nodes_without_running_text_rules() -> None:
+def test_new_metadata_reruns_no_text_transform() -> None:
     graph = NodeGraph(progress=False)
     calls: Counter[str] = Counter()
 

@@ -1,4 +1,4 @@
-"""Where a node stands, in the words of a citation."""
+"""Positions of nodes as text for citations."""
 
 from pathlib import Path
 from unittest.mock import patch
@@ -18,14 +18,14 @@ from nodekin.nodegraph import Document, Node, NodeGraph, PassageSplitter, split_
         ({}, ""),
     ],
 )
-def test_what_other_loaders_write_is_understood(metadata, place: str) -> None:
+def test_place_of_foreign_metadata(metadata, place: str) -> None:
     graph = NodeGraph(progress=False)
     graph.add(Document("One. Two.", metadata, id="a"))
     graph.create_node_group("sentence", split_sentences)
     assert graph.nodes("sentence")[1].place == place
 
 
-def test_a_node_without_a_graph_says_what_it_knows() -> None:
+def test_place_without_a_graph() -> None:
     assert Node("text", {"file_name": "a.md", "headings": ["A", "B"]}).place == "a.md, B"
     assert Node("text").place == ""
 
@@ -40,7 +40,7 @@ def test_a_node_without_a_graph_says_what_it_knows() -> None:
         ("a.md", "# Tea\n\n## Green\n\nIt is unfermented."),
     ],
 )
-def test_headings_of_every_markup(tmp_path: Path, name: str, text: str) -> None:
+def test_headings_of_each_markup(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
     graph = NodeGraph(tmp_path / name, progress=False)
     graph.create_node_group("passage", PassageSplitter(1))
@@ -50,13 +50,13 @@ def test_headings_of_every_markup(tmp_path: Path, name: str, text: str) -> None:
     assert [node.own_metadata["heading"] for node in graph.nodes("section")] == ["Tea", "Green"]
 
 
-def test_headings_are_read_once_in_a_state_and_anew_in_the_next(tmp_path: Path) -> None:
+def test_outlines_are_cached_until_a_change(tmp_path: Path) -> None:
     graph = NodeGraph(store=tmp_path / "graph", progress=False)
     graph.create_node_group("line", str.splitlines)
     graph.add(Document("# Tea\nGreen.\nBlack.", {"file_name": "a.md"}, id="a"))
     lines = graph.nodes("line")
     assert lines[1].place == "a.md, Tea"
-    with patch.object(type(graph), "node", side_effect=AssertionError("it was read again")):
+    with patch.object(type(graph), "node", side_effect=AssertionError("read again")):
         assert [line.place for line in lines[1:]] == ["a.md, Tea", "a.md, Tea"]
     graph.add(Document("# Leaves\nGreen.\nBlack.", {"file_name": "a.md"}, id="a"))
     assert graph.nodes("line")[2].place == "a.md, Leaves"
@@ -64,7 +64,7 @@ def test_headings_are_read_once_in_a_state_and_anew_in_the_next(tmp_path: Path) 
         other.create_node_group("line", str.splitlines)
         other.add(Document("# Coffee\nGreen.\nBlack.", {"file_name": "a.md"}, id="a"))
         changed = other.nodes("line")[2].id
-    assert graph.node(changed).place == "a.md, Coffee"  # though nothing was searched meanwhile
+    assert graph.node(changed).place == "a.md, Coffee"
     assert graph.nodes("line")[2].place == "a.md, Coffee"
     graph.remove("a")
     assert lines[2].place == "a.md"

@@ -23,7 +23,7 @@ def _install(folder: Path, package: str, entries: str) -> None:
     (info / "entry_points.txt").write_text(f"[nodekin.test]\n{entries}\n")
 
 
-def test_an_entry_point_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entry_point_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _install(tmp_path, "one", "path = pathlib:Path\nmissing = no_such_module:Thing")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     assert [*plugins.plugins("nodekin.test")] == ["path", "missing"]
@@ -34,9 +34,7 @@ def test_an_entry_point_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         plugins.load_plugin("nodekin.test", "other")
 
 
-def test_two_packages_can_not_have_one_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_packages_with_one_name_raise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _install(tmp_path, "one", "path = pathlib:Path")
     _install(tmp_path, "two", "path = pathlib:Path")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])

@@ -1,3 +1,5 @@
+"""Progress bars on stderr."""
+
 import re
 from pathlib import Path
 
@@ -6,7 +8,7 @@ import pytest
 from nodekin.nodegraph import NodeGraph
 
 
-def test_nothing_to_build_draws_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_empty_build_draws_no_bar(capsys: pytest.CaptureFixture[str]) -> None:
     graph = NodeGraph(progress=True)
     graph.create_node_group("word", str.split)
     ids = graph.add(["a", "b"])
@@ -17,7 +19,18 @@ def test_nothing_to_build_draws_nothing(capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr().err == ""
 
 
-def test_a_failing_build_closes_its_bar(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("progress", [False, None])
+def test_no_bar_without_a_terminal(
+    progress: bool | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graph = NodeGraph(progress=progress)
+    graph.add(["a b", "c"])
+    graph.create_node_group("word", str.split)
+    assert len(graph.nodes("word")) == 3
+    assert capsys.readouterr() == ("", "")
+
+
+def test_failed_build_closes_its_bar(capsys: pytest.CaptureFixture[str]) -> None:
     graph = NodeGraph(progress=True)
     graph.add("a")
     graph.create_node_group("bad", lambda text: 1 / 0)
@@ -26,7 +39,7 @@ def test_a_failing_build_closes_its_bar(capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr().err.endswith("\n")
 
 
-def test_reading_names_the_file_and_how_long_the_rest_takes(
+def test_reading_bar_shows_file_and_time(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("one.html", "two.txt"):
@@ -35,5 +48,5 @@ def test_reading_names_the_file_and_how_long_the_rest_takes(
     drawn = capsys.readouterr().err
     assert "reading" in drawn
     assert "2/2" in drawn
-    assert re.search(r"\d\d:\d\d<\d\d:\d\d", drawn)  # the time it took, and what remains
+    assert re.search(r"\d\d:\d\d<\d\d:\d\d", drawn)  # elapsed and remaining time
     assert "two.txt" in drawn or "one.html" in drawn

@@ -1,4 +1,4 @@
-"""Every short sequence of changes and builds ends in a graph as one that is built anew."""
+"""Sequences of changes and builds, compared with fresh builds."""
 
 import itertools
 import os
@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 from built_anew import GROUPS, check_as_anew, declare, halves, picky
-from stress import LONG
 
 from nodekin.nodegraph import Document, NodeGraph, TransformError
 
 
 class World:
-    """A graph, the rules it is built by, and what can happen to it."""
+    """A graph with its rules and its possible changes."""
 
     def __init__(self, store: Path | None) -> None:
         self.groups = dict(GROUPS)
@@ -40,7 +39,7 @@ class World:
         self.put("b", node.text, node.metadata["topic"])
 
     def touch(self) -> None:
-        """Change what transforms need not run again for."""
+        """Change metadata that requires no build."""
         metadata = {"topic": "ice", "last_modified_date": "today"}
         self.graph.add(Document("cup", metadata, id="b"))
 
@@ -72,24 +71,6 @@ STEPS: dict[str, Callable[[World], None]] = {
 }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("first", STEPS)
-def test_every_sequence_of_three_steps(first: str) -> None:
-    """A third of them, in which each two follow each other; with ``make stress`` all."""
-    names = [*STEPS]
-    for others in itertools.product(STEPS, repeat=2):
-        if sum(map(names.index, (first, *others))) % 3 and not LONG:
-            continue
-        world = World(None)
-        world.fill()
-        for step in (first, *others):
-            STEPS[step](world)
-        try:
-            world.check()
-        except AssertionError as error:
-            raise AssertionError(f"after {first}, {', '.join(others)}: {error}") from error
-
-
 CHAINS = [
     ("other text", "build lines", "first text"),
     ("bad text", "build labels", "first text"),
@@ -102,8 +83,8 @@ CHAINS = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("steps", CHAINS, ids=", ".join)
-def test_sequences_in_a_file_of_two_that_take_turns(steps: tuple[str, ...], tmp_path: Path) -> None:
-    """Each step is taken by one or the other of two that have the file open."""
+def test_two_graphs_of_one_file_take_turns(steps: tuple[str, ...], tmp_path: Path) -> None:
+    """Two graphs have one file open. Each step uses one of the two graphs."""
     for turns in itertools.product([0, 1], repeat=len(steps)):
         path = tmp_path / "".join(map(str, turns))
         worlds = World(path), World(path)
@@ -117,8 +98,8 @@ def test_sequences_in_a_file_of_two_that_take_turns(steps: tuple[str, ...], tmp_
 
 
 @pytest.mark.slow
-def test_a_file_that_comes_back_as_it_was(tmp_path: Path) -> None:
-    """Files are removed, changed, renamed and back again, between builds and without."""
+def test_restored_file_equals_a_fresh_build(tmp_path: Path) -> None:
+    """A file is removed, changed or renamed, and then restored, with and without builds."""
     folder = tmp_path / "docs"
     folder.mkdir()
     texts = {"a.txt": "tea\ngreen tea", "b.txt": "cup"}
@@ -146,7 +127,7 @@ def test_a_file_that_comes_back_as_it_was(tmp_path: Path) -> None:
                 check_as_anew(graph, GROUPS)
 
 
-def test_the_rule_for_a_file_follows_its_name() -> None:
+def test_renamed_document_gets_its_pattern_rule() -> None:
     graph = NodeGraph()
     rules = [("*.md", str.upper), ("*", str.lower)]
     graph.create_node_group("line", str.splitlines)
@@ -158,7 +139,7 @@ def test_the_rule_for_a_file_follows_its_name() -> None:
             assert [node.text for node in graph.nodes(group)] == [expected]
 
 
-def test_derived_links_of_a_file_that_moved_stay_derived(tmp_path: Path) -> None:
+def test_derived_links_of_a_moved_file_stay_derived(tmp_path: Path) -> None:
     here, there = tmp_path / "docs" / "one" / "a.txt", tmp_path / "docs" / "two" / "a.txt"
     for store in (None, tmp_path / "graph"):
         for path in (here, there):

@@ -1,3 +1,5 @@
+"""File names, titles and headings in metadata."""
+
 import pytest
 
 from nodekin.nodegraph.search_text import file_name_of, headings_of, source_of, source_title
@@ -21,13 +23,13 @@ from nodekin.nodegraph.search_text import file_name_of, headings_of, source_of, 
         ({}, None, ""),
     ],
 )
-def test_d7_where_a_document_is_from(metadata, name, title):
+def test_file_name_and_title_of_metadata(metadata, name, title):
     assert file_name_of(metadata) == name
     if title is not None:
         assert source_title(metadata) == title
 
 
-def test_d7_a_path_object_is_a_source(tmp_path):
+def test_path_object_is_a_source(tmp_path):
     assert source_of({"source": tmp_path / "tea.md"}) == str(tmp_path / "tea.md")
 
 
@@ -43,5 +45,5 @@ def test_d7_a_path_object_is_a_source(tmp_path):
         ({"headings": []}, []),
     ],
 )
-def test_d7_headings_as_splitters_write_them(metadata, headings):
+def test_headings_of_splitter_metadata(metadata, headings):
     assert headings_of(metadata) == headings

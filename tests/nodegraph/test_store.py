@@ -1,4 +1,4 @@
-"""What every store does with documents, and with groups that it has not."""
+"""Documents and unknown groups in each store."""
 
 from store_machine import GROUP, put_words
 
@@ -6,7 +6,7 @@ from nodekin.nodegraph import Document
 from nodekin.nodegraph.storage.graph_store import Changes, GraphStore
 
 
-def test_a_group_that_never_was_is_empty(store: GraphStore) -> None:
+def test_unknown_group_is_empty(store: GraphStore) -> None:
     assert list(store.nodes("never")) == []
     assert (store.count("never"), store.revision("never")) == (0, 0)
     assert store.derivation("never", "a") is None
@@ -17,7 +17,7 @@ def test_a_group_that_never_was_is_empty(store: GraphStore) -> None:
     assert store.changes("never", 0) == Changes(0, [], [], complete=True)
 
 
-def test_a_replaced_document_keeps_its_place_and_what_was_derived(store: GraphStore) -> None:
+def test_replaced_document_keeps_position_and_nodes(store: GraphStore) -> None:
     put_words(store, ["x"])
     (old,) = store.get(["a"])
     store.change_documents([Document("new", id="a")])
@@ -29,7 +29,7 @@ def test_a_replaced_document_keeps_its_place_and_what_was_derived(store: GraphSt
     assert [node.text for node in store.nodes(GROUP)] == ["x"]
 
 
-def test_removing_what_is_not_there_does_nothing(store: GraphStore) -> None:
+def test_remove_of_unknown_document_does_nothing(store: GraphStore) -> None:
     before = store.revision("ROOT")
     store.change_documents([], remove=["never"])
     assert store.revision("ROOT") == before

@@ -1,3 +1,5 @@
+"""Transforms: forms, inputs, outputs and errors."""
+
 from __future__ import annotations
 
 import functools
@@ -75,11 +77,13 @@ class OnNodes:
         (SentenceSplitter(5, 0), {"num_workers": 4}, ["Tea is hot.", "Ice is not."]),
     ],
 )
-def test_forms(transform: object, settings: dict[str, Any], expected: list[str]) -> None:
+def test_supported_transform_forms(
+    transform: object, settings: dict[str, Any], expected: list[str]
+) -> None:
     assert texts(transform, **settings) == expected
 
 
-def test_trans_node_given_overrules() -> None:
+def test_trans_node_argument_has_priority() -> None:
     assert texts(lambda node: type(node).__name__, trans_node=True) == ["Node"]
     assert texts(lambda text: type(text).__name__, trans_node=False) == ["str"]
     with pytest.raises(TransformError, match="'str' object has no attribute"):
@@ -108,11 +112,11 @@ RETURNED: list[tuple[str, Callable[[str], Any], list[str]]] = [
 @pytest.mark.parametrize(
     ("returned", "expected"), [case[1:] for case in RETURNED], ids=[case[0] for case in RETURNED]
 )
-def test_what_may_be_returned(returned: Callable[[str], Any], expected: list[str]) -> None:
+def test_supported_return_values(returned: Callable[[str], Any], expected: list[str]) -> None:
     assert texts(returned) == expected
 
 
-def test_framework_nodes_one_or_many() -> None:
+def test_framework_nodes_are_placed_in_the_text() -> None:
     langchain = pytest.importorskip("langchain_core.documents")
     llama_index = pytest.importorskip("llama_index.core.schema")
     for one in (
@@ -125,7 +129,7 @@ def test_framework_nodes_one_or_many() -> None:
             assert (node.start, node.end) == (12, 15)
 
 
-def test_a_pydantic_model_is_one_piece() -> None:
+def test_pydantic_model_is_one_piece() -> None:
     pydantic = pytest.importorskip("pydantic")
     pair = pydantic.create_model("Pair", question=str, answer=str)
     assert texts(lambda text: pair(question="Hot?", answer="Yes")) == [
@@ -133,7 +137,7 @@ def test_a_pydantic_model_is_one_piece() -> None:
     ]
 
 
-def test_contents() -> None:
+def test_returned_content_is_kept() -> None:
     assert [n.content for n in made(len)] == [23]
     node = Node("Hot?", {"kind": "question"}, "Hot? Yes.")
     (node,) = made(lambda text: node)
@@ -143,7 +147,7 @@ def test_contents() -> None:
     assert (node.group, node.document_id, node.start) == ("made", "doc", None)
 
 
-def test_spans() -> None:
+def test_pieces_are_found_in_order() -> None:
     def transform(text: str) -> list[Any]:
         return ["is", "is", Node("is", start=4, end=6), Node("Ice", start=12), "new"]
 
@@ -151,7 +155,7 @@ def test_spans() -> None:
     assert spans == [(4, 6), (16, 18), (4, 6), (12, 15), (None, None)]
 
 
-def test_spans_count_in_the_document() -> None:
+def test_spans_count_from_the_document_start() -> None:
     graph = NodeGraph()
     graph.add("One two. Three four.")
     graph.create_node_group("sentence", SentenceSplitter(3, 0))
@@ -167,6 +171,7 @@ def test_spans_count_in_the_document() -> None:
     [
         (lambda text: None, TypeError, "returned None; return [] where there is nothing"),
         (lambda text: ["a", None], TypeError, "a list with None in it"),
+        (str.encode, TypeError, "returned bytes; decode them"),
         (lambda text: 1 / 0, ZeroDivisionError, "ZeroDivisionError: division by zero"),
         (lambda text: (1 / 0 for _ in text), ZeroDivisionError, "ZeroDivisionError"),
         (lambda text: Node("Ice", start=0, end=3), ValueError, "where 'Tea' stands, not 'Ice'"),
@@ -174,7 +179,9 @@ def test_spans_count_in_the_document() -> None:
         (lambda text: Node("not", start=-4, end=-1), ValueError, "the span -4:-1"),
     ],
 )
-def test_failures(transform: object, cause: type[Exception], message: str) -> None:
+def test_invalid_output_raises_transform_error(
+    transform: object, cause: type[Exception], message: str
+) -> None:
     with pytest.raises(TransformError) as error:
         made(transform)
     assert message in str(error.value)
@@ -196,7 +203,7 @@ def test_failures(transform: object, cause: type[Exception], message: str) -> No
         (SimpleNamespace(get_nodes_from_documents=list), r"llama_index\.as_transform\(parser\)"),
     ],
 )
-def test_what_is_no_transform(transform: object, message: str) -> None:
+def test_unsupported_transform_raises(transform: object, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         made(transform)
 
@@ -221,20 +228,13 @@ def files() -> NodeGraph:
         ([("*.csv", annotated), ("bare", str.upper), ("*", None)], "docs/b.csv: x,y|X,Y Z"),
     ],
 )
-def test_rules_by_file_pattern(rules: Any, expected: str) -> None:
+def test_first_matching_pattern_decides(rules: Any, expected: str) -> None:
     graph = files()
     graph.create_node_group("made", rules)
     assert "|".join(node.text for node in graph.nodes("made")) == expected
 
 
-def test_rules_below_another_group() -> None:
-    graph = files()
-    graph.create_node_group("word", str.split)
-    graph.create_node_group("made", [("*.csv", str.upper), ("*", None)], parent="word")
-    assert [node.text for node in graph.nodes("made")] == ["X,Y", "Z"]
-
-
-def test_no_pattern_matches() -> None:
+def test_file_without_a_pattern_raises() -> None:
     graph = files()
     graph.create_node_group("made", [("*.md", str.split), ("*.csv", None)])
     with pytest.raises(TransformError) as error:
@@ -244,7 +244,7 @@ def test_no_pattern_matches() -> None:
     )
 
 
-def test_langchain_splitters() -> None:
+def test_langchain_splitter_is_a_transform() -> None:
     splitters = pytest.importorskip("langchain_text_splitters")
     splitter = splitters.RecursiveCharacterTextSplitter(chunk_size=12, chunk_overlap=0)
     nodes = made(splitter)
@@ -255,7 +255,7 @@ def test_langchain_splitters() -> None:
     assert (node.text, node.metadata) == ("Hot.", {"topic": "tea", "title": "Tea"})
 
 
-def test_llama_index_splitters() -> None:
+def test_llama_index_splitter_is_a_transform() -> None:
     parsers = pytest.importorskip("llama_index.core.node_parser")
     splitter = parsers.TokenTextSplitter(
         chunk_size=4, chunk_overlap=0, tokenizer=str.split, include_metadata=False
@@ -266,11 +266,3 @@ def test_llama_index_splitters() -> None:
     assert [TEXT[node.start : node.end] for node in nodes] == [node.text for node in nodes]
     with pytest.raises(TypeError, match="as_transform"):
         made(parsers.MarkdownNodeParser())
-
-
-def test_bytes_are_no_text() -> None:
-    graph = NodeGraph()
-    graph.add("tea")
-    graph.create_node_group("bytes", str.encode)
-    with pytest.raises(TransformError, match="decode them"):
-        graph.nodes("bytes")

@@ -11,7 +11,6 @@ from nodekin.nodegraph import (
     Document,
     NodeGraph,
     ReadError,
-    TransformError,
     UnsupportedFilesError,
     register_reader,
 )
@@ -48,7 +47,7 @@ def texts(graph: NodeGraph) -> dict[str, str]:
     return {node.id: node.text for node in graph.nodes("ROOT")}
 
 
-def test_folder(docs: Path) -> None:
+def test_folder_gives_documents_with_relative_ids(docs: Path) -> None:
     write(docs / "tea.txt", "Tea.")
     write(docs / "guide" / "Intro.MD", "# Intro")
     write(docs / ".hidden.txt", "no")
@@ -78,7 +77,7 @@ def test_folder(docs: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("name", ["a.txt", "a.md"])
-def test_text_files(docs: Path, name: str, content: bytes, text: str) -> None:
+def test_text_files_are_read_without_bom(docs: Path, name: str, content: bytes, text: str) -> None:
     graph = NodeGraph(write(docs / name, content))
     assert texts(graph) == {f"docs/{name}": text}
 
@@ -91,7 +90,9 @@ def test_text_files(docs: Path, name: str, content: bytes, text: str) -> None:
         (BOM + b"tea \xff", "0xff", 7),
     ],
 )
-def test_not_utf8(docs: Path, content: bytes, byte: str, offset: int) -> None:
+def test_binary_text_file_raises_with_offset(
+    docs: Path, content: bytes, byte: str, offset: int
+) -> None:
     path = write(docs / "a.txt", content)
     with pytest.raises(ReadError) as error:
         NodeGraph(docs, on_error="raise")
@@ -99,12 +100,7 @@ def test_not_utf8(docs: Path, content: bytes, byte: str, offset: int) -> None:
     assert '@register_reader(".txt")' in str(error.value)
 
 
-def test_the_remedy_for_another_encoding_works(docs: Path) -> None:
-    register_reader(".txt")(lambda path: path.read_text(encoding="gb18030"))
-    assert texts(NodeGraph(write(docs / "a.txt", "茶".encode("gb18030")))) == {"docs/a.txt": "茶"}
-
-
-def test_json_lines(docs: Path) -> None:
+def test_json_lines_give_one_document_each(docs: Path) -> None:
     lines = [
         '{"text": "one", "topic": "tea"}',
         "",
@@ -137,7 +133,9 @@ def test_json_lines(docs: Path) -> None:
         (['{"text": "a", "id": "2"}', '{"text": "b"}'], "line 2: the id '2' was there"),
     ],
 )
-def test_bad_json_lines(docs: Path, lines: list[str], message: str) -> None:
+def test_invalid_json_line_raises_with_its_number(
+    docs: Path, lines: list[str], message: str
+) -> None:
     path = write(docs / "a.jsonl", "\n".join(lines))
     with pytest.raises(ReadError) as error:
         NodeGraph(docs, on_error="raise")
@@ -145,7 +143,7 @@ def test_bad_json_lines(docs: Path, lines: list[str], message: str) -> None:
     assert message in str(error.value)
 
 
-def test_json_lines_with_fields_of_any_name(docs: Path) -> None:
+def test_json_lines_with_any_fields_are_searchable(docs: Path) -> None:
     long = "The leaves are heated. " * 20
     lines = [
         {"title": "Tea", "body": long, "year": 1999},
@@ -171,7 +169,7 @@ def test_json_lines_with_fields_of_any_name(docs: Path) -> None:
     assert graph.node("docs/a.ndjson#b").metadata["answer"] == "茶园"
 
 
-def test_facts(docs: Path) -> None:
+def test_file_facts_are_metadata(docs: Path) -> None:
     path = write(docs / "tea.md", "茶")
     os.utime(path, (86_400 * 365, 86_400 * 366))
     (node,) = NodeGraph(docs).nodes("ROOT")
@@ -188,24 +186,14 @@ def test_facts(docs: Path) -> None:
     }
 
 
-def test_ids_stay_when_the_folder_moves(docs: Path, tmp_path: Path) -> None:
-    write(docs / "deep" / "a.txt", "One. Two.")
-    write(docs / "b.jsonl", '{"text": "Three. Four."}')
-    before = [(node.id, node.text) for node in NodeGraph(docs).nodes("FineChunk")]
-    moved = tmp_path / "elsewhere" / "docs"
-    moved.parent.mkdir()
-    docs.rename(moved)
-    assert [(node.id, node.text) for node in NodeGraph(moved).nodes("FineChunk")] == before
-
-
-def test_relative_paths(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_relative_paths_give_the_same_ids(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(docs / "a.txt", "a")
     monkeypatch.chdir(docs)
     assert texts(NodeGraph(".")) == texts(NodeGraph("a.txt")) == {"docs/a.txt": "a"}
 
 
 @pytest.mark.parametrize(("name", "suffix"), [("a.xyz", "'.xyz'"), ("core", "''")])
-def test_unknown_suffix(
+def test_unknown_suffix_raises_or_is_reported(
     docs: Path, name: str, suffix: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = write(docs / name, "x\0")
@@ -219,16 +207,7 @@ def test_unknown_suffix(
     assert "register_reader" in record.getMessage()
 
 
-def test_nothing_there(tmp_path: Path) -> None:
-    with pytest.raises(ReadError, match=r"no file or folder .*nowhere.*graph\.add\(text\)"):
-        NodeGraph(tmp_path / "nowhere")
-
-
-def test_empty_folder(docs: Path) -> None:
-    assert NodeGraph(docs).nodes("FineChunk") == []
-
-
-def test_register_reader(docs: Path) -> None:
+def test_registered_reader_reads_its_suffixes(docs: Path) -> None:
     @register_reader(".UP", ".rows")
     def read(path: Path):
         if path.suffix == ".up":
@@ -258,7 +237,7 @@ def test_register_reader(docs: Path) -> None:
         (lambda path: (1 / 0 for _ in "a"), "ZeroDivisionError"),
     ],
 )
-def test_a_reader_that_fails_names_the_file(docs: Path, read, message: str) -> None:
+def test_failing_reader_names_the_file(docs: Path, read, message: str) -> None:
     register_reader(".bad")(read)
     path = write(docs / "a.bad", "x")
     with pytest.raises(ReadError) as error:
@@ -269,7 +248,7 @@ def test_a_reader_that_fails_names_the_file(docs: Path, read, message: str) -> N
     assert [failure.document for failure in graph.failures] == ["docs/a.bad"]
 
 
-def test_two_files_with_one_id(docs: Path, tmp_path: Path) -> None:
+def test_second_file_with_one_id_raises(docs: Path, tmp_path: Path) -> None:
     write(docs / "a.txt", "one")
     other = write(tmp_path / "other" / "docs" / "a.txt", "two")
     graph = NodeGraph(docs)
@@ -313,7 +292,7 @@ def test_unreadable_files_of_a_folder_are_skipped_with_a_warning(
         NodeGraph(docs, on_error="raise")
 
 
-def test_an_unreadable_file_that_is_named_raises(docs: Path) -> None:
+def test_named_unreadable_file_raises(docs: Path) -> None:
     bad = write(docs / "b.txt", b"\xff")
     for on_error in (None, "raise"):
         with pytest.raises(ReadError, match="not UTF-8"):
@@ -321,15 +300,6 @@ def test_an_unreadable_file_that_is_named_raises(docs: Path) -> None:
         with pytest.raises(ReadError, match="not UTF-8"):
             NodeGraph(on_error=on_error).add(bad)
     assert NodeGraph(on_error="skip").add(bad) == []
-
-
-def test_a_failing_transform_raises_by_default(docs: Path) -> None:
-    write(docs / "a.txt", "a")
-    graph = NodeGraph(docs)
-    graph.create_node_group("bad", lambda text: 1 / 0)
-    with pytest.raises(TransformError):
-        graph.nodes("bad")
-    assert len(graph.build("bad", on_error="skip")) == 1
 
 
 @pytest.mark.parametrize("framework", ["langchain", "llama_index"])
@@ -351,34 +321,7 @@ def test_readers_of_frameworks_skip_unreadable_files(
         load(on_error="raise")
 
 
-def test_skip_collects_what_cannot_be_read(docs: Path) -> None:
-    write(docs / "a.txt", "a")
-    bad = write(docs / "b.txt", b"\xff")
-    write(docs / "c.jsonl", "{")
-    graph = NodeGraph(docs, on_error="skip")
-    assert texts(graph) == {"docs/a.txt": "a"}
-    assert [(f.document, f.group) for f in graph.failures] == [
-        ("docs/b.txt", "ROOT"),
-        ("docs/c.jsonl", "ROOT"),
-    ]
-    assert str(bad) in str(graph.failures[0].error)
-
-    write(bad, "b")
-    assert graph.refresh().added == ["docs/b.txt"]
-    assert [failure.document for failure in graph.failures] == ["docs/c.jsonl"]
-    (docs / "c.jsonl").unlink()
-    graph.refresh()
-    assert graph.failures == []
-
-    write(bad, b"\xff")  # what it was stays, until it can be read again
-    assert graph.refresh().removed == []
-    assert texts(graph) == {"docs/a.txt": "a", "docs/b.txt": "b"}
-    bad.unlink()
-    assert graph.refresh().removed == ["docs/b.txt"]
-    assert graph.failures == []
-
-
-def test_refresh(docs: Path) -> None:
+def test_refresh_adds_updates_and_removes_documents(docs: Path) -> None:
     for name in ("same", "touched", "changed", "gone"):
         write(docs / f"{name}.txt", name)
     rows = [{"text": "x", "id": "x"}, {"text": "y", "id": "y"}, {"text": "z", "id": "z"}]
@@ -413,18 +356,7 @@ def test_refresh(docs: Path) -> None:
     assert (again.added, again.updated, again.removed, again.unchanged) == ([], [], [], 6)
 
 
-def test_a_refresh_that_fails_changes_nothing(docs: Path) -> None:
-    write(docs / "a.txt", "a")
-    write(docs / "b.txt", "b")
-    graph = NodeGraph(docs, on_error="raise")
-    write(docs / "a.txt", "new")
-    write(docs / "b.txt", b"\xff")
-    with pytest.raises(ReadError, match="not UTF-8"):
-        graph.refresh()
-    assert texts(graph) == {"docs/a.txt": "a", "docs/b.txt": "b"}
-
-
-def test_an_add_that_fails_leaves_nothing_for_a_refresh(docs: Path, tmp_path: Path) -> None:
+def test_failed_add_leaves_no_source(docs: Path, tmp_path: Path) -> None:
     write(docs / "a.txt", "a")
     graph = NodeGraph()
     with pytest.raises(ReadError):
@@ -435,7 +367,7 @@ def test_an_add_that_fails_leaves_nothing_for_a_refresh(docs: Path, tmp_path: Pa
     assert graph.refresh().removed == []
 
 
-def test_a_folder_that_is_gone(docs: Path) -> None:
+def test_missing_folder_raises_or_keeps_its_documents(docs: Path) -> None:
     path = write(docs / "a.txt", "a")
     graph = NodeGraph(docs)
     path.unlink()
@@ -455,7 +387,7 @@ def test_a_folder_that_is_gone(docs: Path) -> None:
     assert [failure.document for failure in graph.failures] == [str(docs)]
 
 
-def test_what_a_path_means_is_settled_when_it_is_added(
+def test_source_path_is_absolute_after_add(
     docs: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     path = write(docs / "a.txt", "a")
@@ -472,7 +404,7 @@ def test_what_a_path_means_is_settled_when_it_is_added(
         monkeypatch.chdir(tmp_path)
 
 
-def test_two_files_that_come_to_have_one_id(docs: Path, tmp_path: Path) -> None:
+def test_refresh_with_two_equal_ids_raises(docs: Path, tmp_path: Path) -> None:
     write(docs / "a.txt", "one")
     other = write(tmp_path / "other" / "docs" / "b.txt", "two").parent
     graph = NodeGraph([docs, other])
@@ -485,14 +417,14 @@ def test_two_files_that_come_to_have_one_id(docs: Path, tmp_path: Path) -> None:
     assert graph.refresh().updated == ["docs/a.txt"]
 
 
-def test_json_metadata_that_is_no_object_is_kept_under_its_name(docs: Path) -> None:
+def test_json_metadata_list_is_kept_as_a_field(docs: Path) -> None:
     write(docs / "a.jsonl", '{"text": "x", "metadata": ["tea", "hot"]}')
     (node,) = NodeGraph(docs).nodes("ROOT")
     assert node.metadata["metadata"] == ["tea", "hot"]
 
 
 @pytest.mark.parametrize("on_error", ["raise", "skip"])
-def test_files_of_a_folder_without_a_reader_are_among_the_failures(tmp_path, on_error) -> None:
+def test_files_without_a_reader_are_one_failure(tmp_path, on_error) -> None:
     folder = tmp_path / "docs"
     folder.mkdir()
     (folder / "tea.md").write_text("Tea.")
@@ -510,7 +442,7 @@ def test_files_of_a_folder_without_a_reader_are_among_the_failures(tmp_path, on_
     assert graph.failures == []
 
 
-def test_what_was_left_out_is_remembered_until_it_can_be_read(tmp_path: Path) -> None:
+def test_skipped_files_are_stored_until_readable(tmp_path: Path) -> None:
     folder, store = tmp_path / "docs", tmp_path / "graph.nodekin"
     folder.mkdir()
     write(folder / "tea.md", "Tea.")
@@ -537,7 +469,7 @@ def test_what_was_left_out_is_remembered_until_it_can_be_read(tmp_path: Path) ->
     ("error", "reason"),
     [(PermissionError(13, "Permission denied"), "Permission denied"), (OSError("gone"), "gone")],
 )
-def test_what_the_system_says_is_the_reason(docs: Path, error: OSError, reason: str) -> None:
+def test_system_error_is_the_reason(docs: Path, error: OSError, reason: str) -> None:
     def read(path: Path) -> str:
         raise error
 
