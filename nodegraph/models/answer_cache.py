@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
@@ -27,10 +26,16 @@ class AnswerCache:
 
     Args:
         store: A store, or the path of a file. None: in memory.
+
+    Attributes:
+        hits: Number of answers from the cache.
+        misses: Number of missing answers.
     """
 
     def __init__(self, store: str | Path | GraphStore | None = None) -> None:
         self.store = as_store(store)
+        self.hits = 0
+        self.misses = 0
         self._closes_store = not isinstance(store, GraphStore)
         self._lock = Lock()
         self._asking: WeakValueDictionary[str, Lock] = WeakValueDictionary()
@@ -38,6 +43,9 @@ class AnswerCache:
     def get(self, key: str) -> Any:
         """Return a stored answer, or None."""
         stored = self.store.get_values(_KIND, [key]).get(key)
+        with self._lock.held():
+            self.hits += stored is not None
+            self.misses += stored is None
         return None if stored is None else json.loads(stored)
 
     def put(self, key: str, answer: Any) -> None:
@@ -106,10 +114,6 @@ class CachedLLM:
         llm: The model, in any form that ``LLM`` accepts.
         store: The path of a file, or a store. None: in memory.
 
-    Attributes:
-        hits: Number of prompts that were answered from the cache.
-        misses: Number of prompts that were sent to the model.
-
     Raises:
         TypeError: If the model is not supported.
         ValueError: If the model is a function without a name and ``store`` is a file.
@@ -126,9 +130,6 @@ class CachedLLM:
         self._answers = AnswerCache(store)
         stored = "CachedLLM({model}, ...)" if self._answers.store.place else ""
         self.llm: LLM = as_llm(llm, stored=stored)
-        self._lock = threading.Lock()
-        self.hits = 0
-        self.misses = 0
         if self.llm.structured:  # the methods exist only if the model supports schemas
             self.complete_json = partial(self._answer, self.llm.json_value)
             self.acomplete_json = partial(self._aanswer, self.llm.ajson_value)
@@ -140,6 +141,16 @@ class CachedLLM:
     def name(self) -> str:
         """The model's name, so that groups do not depend on the cache."""
         return self.llm.name
+
+    @property
+    def hits(self) -> int:
+        """Number of prompts that were answered from the cache."""
+        return self._answers.hits
+
+    @property
+    def misses(self) -> int:
+        """Number of prompts that were sent to the model."""
+        return self._answers.misses
 
     def complete(self, prompt: str) -> str:
         """Return the answer to a prompt.
@@ -157,17 +168,19 @@ class CachedLLM:
 
     def stream(self, prompt: str) -> Iterator[str]:
         """Yield the parts of the answer. A stored answer is one part."""
-        cached = self._get(prompt)
+        key = answer_key(self.llm.name, prompt)
+        cached = self._answers.get(key)
         chunks = []
         for chunk in self.llm.stream(prompt) if cached is None else [cached]:
             chunks.append(chunk)
             yield chunk
         if cached is None:
-            self._answers.put(answer_key(self.llm.name, prompt), "".join(chunks))
+            self._answers.put(key, "".join(chunks))
 
     async def astream(self, prompt: str) -> AsyncIterator[str]:
         """Async version of ``stream``."""
-        cached = await in_thread(self._get, prompt)
+        key = answer_key(self.llm.name, prompt)
+        cached = await in_thread(self._answers.get, key)
         if cached is not None:
             yield cached
             return
@@ -175,7 +188,7 @@ class CachedLLM:
         async for chunk in self.llm.astream(prompt):
             chunks.append(chunk)
             yield chunk
-        await in_thread(self._answers.put, answer_key(self.llm.name, prompt), "".join(chunks))
+        await in_thread(self._answers.put, key, "".join(chunks))
 
     def clear(self) -> None:
         """Delete all stored answers, of all models."""
@@ -186,36 +199,9 @@ class CachedLLM:
         self._answers.close()
 
     def _answer(self, ask: Callable[..., Any], *request: Any) -> Any:
-        """Return the answer to a request, and count a hit or a miss."""
-        calls: list[bool] = []
-
-        def call() -> Any:
-            calls.append(True)
-            return ask(*request)
-
-        try:
-            return self._answers.ask(answer_key(self.llm.name, *request), call)
-        finally:
-            self._count(hit=not calls)
+        key = answer_key(self.llm.name, *request)
+        return self._answers.ask(key, partial(ask, *request))
 
     async def _aanswer(self, ask: Callable[..., Awaitable[Any]], *request: Any) -> Any:
-        calls: list[bool] = []
-
-        def call() -> Awaitable[Any]:
-            calls.append(True)
-            return ask(*request)
-
-        try:
-            return await self._answers.aask(answer_key(self.llm.name, *request), call)
-        finally:
-            self._count(hit=not calls)
-
-    def _get(self, prompt: str) -> Any:
-        stored = self._answers.get(answer_key(self.llm.name, prompt))
-        self._count(hit=stored is not None)
-        return stored
-
-    def _count(self, *, hit: bool) -> None:
-        with self._lock:
-            self.hits += hit
-            self.misses += not hit
+        key = answer_key(self.llm.name, *request)
+        return await self._answers.aask(key, partial(ask, *request))

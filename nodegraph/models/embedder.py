@@ -157,9 +157,6 @@ texts; it has to give an array (2 texts, dimension) of numbers
         allowed = f"it has to give an array ({count_of(texts, 'text')}, dimension) of numbers"
         return EmbeddingError(f"the embedding model {name!r} gave {gave}; {allowed}")
 
-    if inspect.iscoroutine(output):
-        output.close()
-        raise error("a coroutine (write Embedder(embed, aembed_queries=...) for an async function)")
     rows = _plain(output)
     if isinstance(rows, list) and rows and isinstance(rows[0], Mapping):
         raise error("sparse vectors (use a dense model, and search words by similarity='bm25')")
@@ -170,7 +167,7 @@ texts; it has to give an array (2 texts, dimension) of numbers
         with np.errstate(over="ignore"):  # large numbers become infinite
             vectors = np.array(numbers, np.float32)
     except (TypeError, ValueError, OverflowError) as cause:
-        raise error(_describe(rows)) from cause
+        raise error(f"{rows!r:.80}") from cause
     if vectors.ndim == 2 and len(vectors) != len(texts):
         raise error(f"{count_of(vectors, 'vector')} for {count_of(texts, 'text')}")
     if vectors.ndim != 2 or not vectors.size:
@@ -205,15 +202,6 @@ def _plain(output: Any) -> Any:
         return [_plain(row) for row in output] if has_tensors else output
     is_array = hasattr(output, "__array__") or hasattr(output, "__len__")
     return output if is_array or not isinstance(output, Iterable) else list(map(_plain, output))
-
-
-def _describe(rows: Any) -> str:
-    """Describe an invalid output."""
-    if isinstance(rows, list | tuple):
-        lengths = sorted({len(row) for row in rows if hasattr(row, "__len__")})
-        if len(lengths) > 1:
-            return f"vectors of different lengths ({', '.join(map(str, lengths[:5]))})"
-    return f"{rows!r:.80}"
 
 
 def count_of(things: Sequence[object] | Vectors, what: str) -> str:
@@ -400,11 +388,6 @@ def as_embedders(embed: object, *, stored: bool = False) -> dict[str, Embedder]:
     """
     if embed is None:
         return {}
-    if isinstance(embed, list | tuple | set):
-        raise TypeError(
-            f"embed takes one model, or several by key, not {type(embed).__name__}; write "
-            "embed={'key': model, ...}"
-        )
     models = embed if isinstance(embed, Mapping) else {"default": embed}
     if not models:
         raise ValueError("embed={} has no models; leave it out, or write embed={'key': model}")

@@ -8,10 +8,10 @@ import functools
 import inspect
 import itertools
 import types
-import weakref
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path, PurePath
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from ..hashing import digest, fingerprint
 from ..plugins import MODELS, load_plugin
@@ -33,8 +33,6 @@ _IGNORED = frozenset(
 _LARGE = 1 << 31  # larger integers are handles and addresses
 
 _DEEP = 4
-
-_PLAIN = (str, bytes, bool, float, complex, type, types.ModuleType)
 
 _FUNCTIONS = (
     types.FunctionType,
@@ -99,20 +97,17 @@ class _UnnamedError(Exception):
     """The settings of a model contain a lambda or a local function."""
 
 
-_numbers: dict[int, tuple[weakref.ref[Any], int]] = {}
+_numbers: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 
 _count = itertools.count(1)
 
 
 def _number(model: Any) -> int:
-    """Return a number that identifies an object in this process."""
-    known = _numbers.get(id(model))
-    if known is None or known[0]() is not model:
-        try:
-            known = _numbers[id(model)] = weakref.ref(model), next(_count)
-        except TypeError:  # a built-in function: its name is unique
-            return 0
-    return known[1]
+    """Return a number that identifies a function in this process."""
+    try:
+        return _numbers.setdefault(model, next(_count))
+    except TypeError:  # a function written in C, or an unhashable object
+        return id(model)
 
 
 def _stated(model: Any) -> list[str]:
@@ -124,11 +119,11 @@ def _stated(model: Any) -> list[str]:
 
 def _describe(value: Any, depth: int) -> Any:
     """Return the settings that determine an object's output, as values for ``fingerprint``."""
-    if value is None or isinstance(value, _PLAIN):
+    if value is None or isinstance(value, str | bytes | bool | float | type):
         return value
     if isinstance(value, int):
         return value if abs(value) < _LARGE else "handle"
-    if isinstance(value, enum.Enum | PurePath):
+    if isinstance(value, enum.Enum | PurePath | types.ModuleType):
         return str(value)
     if isinstance(value, _FUNCTIONS):
         if "<" in (name := getattr(value, "__qualname__", "<partial>")):
@@ -137,14 +132,11 @@ def _describe(value: Any, depth: int) -> Any:
     if depth == 0:
         return type(value).__qualname__
     if isinstance(value, Mapping):
-        return {
-            str(key): _describe(item, depth - 1)
-            for key, item in value.items()
-            if not _is_ignored(str(key)) and not has(item, "get_secret_value")
-        }
+        settings = {str(name): item for name, item in value.items()}
+        return {n: _describe(v, depth - 1) for n, v in settings.items() if not _is_ignored(n, v)}
     if isinstance(value, list | tuple | set | frozenset):
-        items = [_describe(item, depth - 1) for item in value]
-        return sorted(map(fingerprint, items)) if isinstance(value, set | frozenset) else items
+        items = [fingerprint(_describe(item, depth - 1)) for item in value]
+        return sorted(items) if isinstance(value, set | frozenset) else items
     if isinstance(value, types.MethodType):
         return [value.__name__, _describe(value.__self__, depth)]
     if has(value, "__array__", "tobytes"):
@@ -161,33 +153,31 @@ def _settings(value: Any) -> dict[str, Any]:
     """Return an object's attributes, or the fields of a pydantic model that differ from default."""
     cls = type(value)
     fields = getattr(cls, "model_fields", None)
-    if not isinstance(fields, Mapping):
-        slots = (getattr(base, "__slots__", ()) for base in cls.__mro__)
-        names = [n for s in slots for n in ((s,) if isinstance(s, str) else s)]
-        state = {n: getattr(value, n) for n in names if n[:2] != "__" and hasattr(value, n)}
-        state.update(getattr(value, "__dict__", {}))
-        cached = functools.cached_property
-        return {n: v for n, v in state.items() if not isinstance(getattr(cls, n, None), cached)}
-    settings = {}
-    for name, field in fields.items():
-        if not _is_ignored(name) and hasattr(value, name):
-            default = field.default
-            if field.default_factory is not None:
-                default = None
-                with contextlib.suppress(Exception):  # the factory needs arguments
-                    default = field.default_factory()
-            current = getattr(value, name)
-            if current is not default and current != default:
-                settings[name] = current
-    return settings
+    if isinstance(fields, Mapping):
+        current = {name: attribute(value, name) for name in fields}
+        return {n: v for n, v in current.items() if v != _default(fields[n])}
+    slots = (getattr(base, "__slots__", ()) for base in cls.__mro__)
+    names = [n for s in slots for n in ((s,) if isinstance(s, str) else s)]
+    state = {n: getattr(value, n) for n in names if n[:2] != "__" and hasattr(value, n)}
+    state.update(getattr(value, "__dict__", {}))
+    cached = functools.cached_property
+    return {n: v for n, v in state.items() if not isinstance(getattr(cls, n, None), cached)}
 
 
-def _is_ignored(name: str) -> bool:
-    return not _IGNORED.isdisjoint(name.lower().split("_"))
+def _default(field: Any) -> Any:
+    """Return the default of a pydantic field."""
+    with contextlib.suppress(Exception):  # the factory needs arguments
+        return field.get_default(call_default_factory=True)
+    return None
+
+
+def _is_ignored(name: str, value: Any) -> bool:
+    is_secret = has(value, "get_secret_value")
+    return is_secret or not _IGNORED.isdisjoint(name.lower().split("_"))
 
 
 def _weights(model: Any) -> list[Any]:
-    """Describe a torch model by samples of its weights, its pooling and its passage prompt.
+    """Describe a torch model by samples of its weights, its pooling and its passage prompts.
 
     The folder is not used: it differs between machines, and may later contain another model.
     """
@@ -201,11 +191,11 @@ def _weights(model: Any) -> list[Any]:
         config = getattr(getattr(next(iter(modules), None), "auto_model", None), "config", None)
         weights.append(str(getattr(config, "_name_or_path", "")))
     pooling = [[type(m).__name__, str(getattr(m, "pooling_mode", ""))] for m in modules]
-    prompts = dict(getattr(model, "prompts", None) or {})
-    names = ("document", "passage", "corpus", getattr(model, "default_prompt_name", None) or "")
-    prompt = next((prompts[name] for name in names if prompts.get(name)), "")
-    limits = [getattr(model, name, None) for name in ("max_seq_length", "truncate_dim")]
-    return [weights, pooling, prompt, limits]
+    prompts = dict(attribute(model, "prompts") or {})
+    prompts.pop("query", None)
+    names = ("default_prompt_name", "max_seq_length", "truncate_dim")
+    settings = [attribute(model, name) for name in names]
+    return [weights, pooling, {n: text for n, text in prompts.items() if text}, settings]
 
 
 def finish(call: Callable[[Any], Coroutine[Any, Any, T]], argument: Any) -> T:

@@ -105,6 +105,10 @@ DIFFERENT = {
     "partials": lambda: (functools.partial(lengths, a=1), functools.partial(lengths, a=2)),
     "methods of": lambda: (Call(1).__call__, Call(2).__call__),
     "methods": lambda: (Own().embed, Own().embed_queries),
+    "wrapped methods": lambda: (
+        Wrapper(LangChainModel("a").embed_query),
+        Wrapper(LangChainModel("b").embed_query),
+    ),
     "objects": lambda: (Call(1), Call(2)),
     "slots": lambda: (Slotted(1), Slotted(2)),
     "models": lambda: (LangChainModel("small"), LangChainModel("large")),
