@@ -1,4 +1,4 @@
-"""Whatever happens to a graph, it looks as one that was made anew from the same documents."""
+"""After any changes, a graph equals a graph that is built from the same documents."""
 
 import tempfile
 from collections.abc import Callable
@@ -111,7 +111,7 @@ class Incremental(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from([*RULES, "ROOT"]))
     def follow(self, name: str) -> None:
-        """Bring a copy up to date by the changes alone, as an index does."""
+        """Update a copy from the changes only, like an index."""
         revision, copy = self.copies.get(name, (0, {}))
         with self.graph.reader.reading(name):
             changes = self.graph.reader.changes(name, revision)
@@ -138,7 +138,7 @@ TestIncremental.settings = settings(max_examples=amount(20, 60), stateful_step_c
 
 
 class IncrementalInFile(Incremental):
-    """The same for a graph that is closed and opened again now and then."""
+    """Changes of a graph in a file that is sometimes reopened."""
 
     def place(self) -> Path:
         if not hasattr(self, "folder"):

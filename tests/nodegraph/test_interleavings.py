@@ -6,7 +6,7 @@ run. Another thread changes the graph at that moment, and the build continues.
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,6 @@ from stress import LONG
 from nodekin.nodegraph import Document, NodeGraph, builder
 
 DOCUMENTS = {"a": "tea\ngreen tea", "b": "cup", "c": "tea cup\nriver"}
-BUILDS = ["line", "word", "label", "all", "initial", "documents"]
 
 
 class Steps:
@@ -135,10 +134,10 @@ def revert(world: World, *builds: str, to: str = "milk\ncup of milk", topic: str
     world.put("b", text)
 
 
-def replace_and_back(world: World, *builds: str, name: str = "line") -> None:
-    world.rules(name, halves)
-    world.build(*builds)
-    world.rules(name, GROUPS[name][0])
+def replace_and_back(world: World) -> None:
+    world.rules("line", halves)
+    world.build(*GROUPS)
+    world.rules("line", GROUPS["line"][0])
 
 
 CHANGES: dict[str, Callable[[World], object]] = {
@@ -148,17 +147,12 @@ CHANGES: dict[str, Callable[[World], object]] = {
     "metadata": lambda world: world.put("b", "cup", "fire"),
     "remove and add": readd,
     "remove, build, add": lambda world: readd(world, *GROUPS),
-    "remove, add, build": lambda world: (readd(world), world.build(*GROUPS)),
     "update and back": revert,
     "update, build, back": lambda world: revert(world, *GROUPS),
-    "update, build lines, back": lambda world: revert(world, "line"),
     "metadata, build, back": lambda world: revert(world, *GROUPS, to="cup", topic="fire"),
-    "fail and back": lambda world: revert(world, to="bad"),
     "fail, build, back": lambda world: revert(world, *GROUPS, to="bad"),
     "replace lines": lambda world: world.rules("line", halves),
-    "replace lines and back": replace_and_back,
-    "replace lines, build, back": lambda world: replace_and_back(world, *GROUPS),
-    "replace words, build, back": lambda world: replace_and_back(world, *GROUPS, name="word"),
+    "replace lines, build, back": replace_and_back,
     "build others": lambda world: world.build(*GROUPS),
     "query": lambda world: (world.graph.nodes("ROOT"), world.build("title")),
     "remove all and add": lambda world: [
@@ -167,91 +161,54 @@ CHANGES: dict[str, Callable[[World], object]] = {
 }
 
 
-def stepped(
-    change: Callable[[World], object],
+@pytest.mark.slow
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize(
+    ("group", "num_workers", "writes", "in_file", "every"),
+    [
+        ("label", 0, "early", False, 1 if LONG else 4),
+        ("label", 2, "late", False, 7),
+        ("initial", 0, "early", False, 3 if LONG else 7),
+        ("label", 0, "late", True, 11),
+        ("all", 0, "late", True, 11),
+    ],
+)
+def test_change_at_any_moment_of_a_build(
+    change: str,
     group: str,
-    path: Path | None = None,
-    *,
-    num_workers: int = 0,
-    every: int = 1,
-) -> Iterator[World]:
-    """Yield a world for each moment of a build at which the change was made.
-
-    Args:
-        change: The change.
-        group: The group that is built.
-        path: The folder for files of graphs. None for graphs in memory.
-        num_workers: The threads of the build.
-        every: Try one moment of so many. Each change starts at another moment.
-    """
-    first = [*CHANGES.values()].index(change) % every
+    num_workers: int,
+    writes: str,
+    in_file: bool,
+    every: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(builder, "_SECONDS", -1.0 if writes == "early" else float("inf"))
+    first = [*CHANGES].index(change) % every
     for at in itertools.count(first, every):
-        world = World(path and path / f"{at}", num_workers)
-        world.steps.watch(at, partial(change, world))
-        world.graph.nodes(group)
-        moments = world.steps.count
-        world.steps.graph = None
-        if world.steps.errors:
-            raise world.steps.errors[0]
-        yield world
-        world.graph.close()
-        if at >= moments:
+        world = World(tmp_path / f"{at}" if in_file else None, num_workers)
+        if at >= checked_moments(world, change, group, at):
             return
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize(
-    ("group", "num_workers", "written", "every"),
-    [
-        ("label", 0, "early", 1 if LONG else 4),
-        ("label", 0, "late", 7),
-        ("label", 2, "late", 7),
-        ("initial", 0, "early", 3 if LONG else 7),
-        ("documents", 0, "late", 7),
-    ],
-)
-def test_a_change_at_any_moment_of_a_build_loses_nothing(
-    change: str,
-    group: str,
-    num_workers: int,
-    written: str,
-    every: int,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(builder, "_SECONDS", -1.0 if written == "early" else float("inf"))
-    for world in stepped(CHANGES[change], group, num_workers=num_workers, every=every):
-        check(world)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("group", ["label", "all"])
-def test_a_change_during_a_build_in_a_file_loses_nothing(
-    change: str, group: str, tmp_path: Path
-) -> None:
-    for world in stepped(CHANGES[change], group, tmp_path, every=11):
-        check(world)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("change", CHANGES)
-def test_a_change_during_a_build_on_a_server_loses_nothing(
-    change: str, postgres_server: RunningServer
-) -> None:
+def test_change_during_a_build_on_a_server(change: str, postgres_server: RunningServer) -> None:
     moments = (5, 40, 90, 140)
     turn = [*CHANGES].index(change)
     for at in moments if LONG else (moments[turn % 4], moments[(turn + 2) % 4]):
-        world = World(postgres_server.address())
-        world.steps.watch(at, partial(CHANGES[change], world))
-        world.graph.nodes("label")
-        world.steps.graph = None
-        assert not world.steps.errors
-        check(world)
-        world.graph.close()
+        checked_moments(World(postgres_server.address()), change, "label", at)
 
 
-def check(world: World) -> None:
+def checked_moments(world: World, change: str, group: str, at: int) -> int:
+    """Build a group with a change at one moment, check the graph, and return the moments."""
+    world.steps.watch(at, partial(CHANGES[change], world))
+    world.graph.nodes(group)
+    moments = world.steps.count
+    world.steps.graph = None
+    assert not world.steps.errors
     assert [n.id for n in world.graph.nodes("ROOT")] == list(world.texts)
     assert [n.text for n in world.graph.nodes("ROOT")] == list(world.texts.values())
     check_as_anew(world.graph, world.groups)
+    world.graph.close()
+    return moments

@@ -1,4 +1,4 @@
-"""Reading goes on where it was interrupted, and reads again only what changed."""
+"""Interrupted readings continue with the parsed files."""
 
 from pathlib import Path
 
@@ -21,12 +21,12 @@ def pages(folder: Path, count: int) -> None:
 
 
 class Interrupt(BaseException):
-    """What a person does who can't wait."""
+    """An interrupt like Ctrl-C."""
 
 
 @pytest.fixture
 def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Note which files are read, and interrupt at the one that is named in the list."""
+    """Return a list of the files that are read. The entry "stop" interrupts the reading."""
     read: list[str] = []
     whole = reading.read_files
 
@@ -41,7 +41,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return read
 
 
-def test_an_interrupted_run_is_continued(tmp_path: Path, parsed: list[str]) -> None:
+def test_interrupted_reading_continues(tmp_path: Path, parsed: list[str]) -> None:
     docs = tmp_path / "docs"
     docs.mkdir()
     pages(docs, 20)
@@ -60,21 +60,7 @@ def test_an_interrupted_run_is_continued(tmp_path: Path, parsed: list[str]) -> N
     assert len(parsed) == 8
 
 
-def test_a_refresh_reads_only_what_changed(tmp_path: Path, parsed: list[str]) -> None:
-    docs = tmp_path / "docs"
-    docs.mkdir()
-    pages(docs, 5)
-    with NodeGraph(docs, store=tmp_path / "g.nodekin", progress=False):
-        pass
-    parsed.clear()
-    (docs / "03.page").write_text("New")
-    with NodeGraph(docs, store=tmp_path / "g.nodekin", progress=False) as graph:
-        assert graph.node("docs/03.page").text == "New"
-        assert (graph.read_report.read, graph.read_report.unchanged) == (1, 4)
-    assert parsed == ["docs/03.page"]
-
-
-def test_files_come_in_the_same_order_however_many_read_them(tmp_path: Path) -> None:
+def test_file_order_is_independent_of_workers(tmp_path: Path) -> None:
     pages(tmp_path, 12)
     (tmp_path / "00.txt").write_text("text")
     orders = [

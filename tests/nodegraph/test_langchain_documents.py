@@ -1,4 +1,4 @@
-"""LangChain documents go into a graph as they are."""
+"""LangChain documents and loaders in a graph."""
 
 import langchain_peers
 import pytest
@@ -11,7 +11,6 @@ from langchain_text_splitters import MarkdownHeaderTextSplitter
 
 from nodekin.adapters.langchain import (
     NodeGraphRetriever,
-    NodeGraphVectorStore,
     as_index,
     as_transform,
 )
@@ -27,7 +26,7 @@ def empty():
     return graph
 
 
-def test_id_text_and_metadata_are_kept(empty):
+def test_langchain_document_keeps_id_and_metadata(empty):
     assert empty.add(Document("Tea is a drink.", id="tea", metadata={"page": 3})) == ["tea"]
     root = empty.node("tea")
     assert (root.text, root.metadata) == ("Tea is a drink.", {"page": 3})
@@ -35,34 +34,7 @@ def test_id_text_and_metadata_are_kept(empty):
     assert sentence.metadata == {"page": 3}
 
 
-def test_many_with_and_without_ids(empty):
-    documents = [Document("One.", id="1"), Document("Two."), Document("三。", metadata={"n": 3})]
-    ids = empty.add(documents)
-    assert ids[0] == "1"
-    assert all(ids)
-    assert len(set(ids)) == 3
-    assert empty.add(documents) == ids
-    assert len(empty.nodes("ROOT")) == 3
-
-
-def test_the_same_document_twice_is_one(empty):
-    first, second = empty.add([Document("Tea."), Document("Tea.")])
-    assert first == second
-    assert len(empty.nodes("ROOT")) == 1
-
-
-def test_the_same_text_with_other_metadata_is_another(empty):
-    ids = empty.add([Document("Tea.", metadata={"page": n}) for n in (1, 2)])
-    assert len(set(ids)) == 2
-
-
-def test_different_documents_with_one_id_are_refused(empty):
-    with pytest.raises(ValueError, match="two different documents"):
-        empty.add([Document("One.", id="same"), Document("Two.", id="same")])
-    assert empty.nodes("ROOT") == []
-
-
-def test_adding_an_id_again_updates(empty):
+def test_readded_id_updates_the_search(empty):
     retriever = NodeGraphRetriever(retriever=Retriever(empty, "sentence", target="ROOT"))
     empty.add(Document("Tea is green.", id="tea"))
     assert [d.id for d in retriever.invoke("green")] == ["tea"]
@@ -73,21 +45,11 @@ def test_adding_an_id_again_updates(empty):
     assert retriever.invoke("black") == []
 
 
-def test_changing_a_document_afterwards_does_not_reach_the_graph(empty):
+def test_later_change_of_a_document_has_no_effect(empty):
     document = Document("Tea.", id="tea", metadata={"page": 3})
     empty.add(document)
     document.metadata["page"] = 4
     assert empty.node("tea").metadata == {"page": 3}
-
-
-def test_a_transform_may_return_documents(empty):
-    def heading(text):
-        return [Document(text[:4], metadata={"kind": "head"})]
-
-    empty.add(Document("Rivers run.", id="r"))
-    empty.create_node_group("head", heading)
-    (node,) = empty.nodes("head")
-    assert (node.text, node.metadata, node.start, node.end) == ("Rive", {"kind": "head"}, 0, 4)
 
 
 PAGES = [
@@ -102,14 +64,14 @@ class Lazy(BaseLoader):
 
 
 class AtOnce(BaseLoader):
-    """As older loaders are written."""
+    """A loader without ``lazy_load``."""
 
     def load(self):
         return list(PAGES)
 
 
 @pytest.mark.parametrize("loader", [Lazy(), AtOnce()])
-def test_a_loader_is_loaded(loader):
+def test_add_loads_a_loader(loader):
     graph = NodeGraph(progress=False)
     ids = graph.add(loader)
     assert ids[0] == "tea"
@@ -121,7 +83,7 @@ def test_a_loader_is_loaded(loader):
     assert len(graph.nodes("ROOT")) == 2
 
 
-def test_what_a_loader_raises_is_told_and_nothing_is_added():
+def test_failing_loader_adds_nothing():
     class Broken(BaseLoader):
         def lazy_load(self):
             yield PAGES[0]
@@ -131,14 +93,6 @@ def test_what_a_loader_raises_is_told_and_nothing_is_added():
     with pytest.raises(OSError, match="no such page"):
         graph.add(Broken())
     assert graph.nodes("ROOT") == []
-
-
-def test_an_empty_loader_adds_nothing():
-    class Empty(BaseLoader):
-        def lazy_load(self):
-            yield from ()
-
-    assert NodeGraph(progress=False).add(Empty()) == []
 
 
 DOCUMENTS = [
@@ -159,7 +113,7 @@ class Counted(Embeddings):
         return self.embed_documents([text])[0]
 
 
-def test_metadata_is_not_searched() -> None:
+def test_langchain_metadata_is_not_searched() -> None:
     model = Counted()
     graph = NodeGraph(embed=model)
     graph.add(DOCUMENTS)
@@ -175,21 +129,7 @@ def test_metadata_is_not_searched() -> None:
         assert ours[0].evidence[0].searched_with == ()
 
 
-def test_nor_in_a_vector_store_of_nodes() -> None:
-    store = NodeGraphVectorStore(NodeGraph(embed=Counted()), similarity="bm25")
-    store.add_documents(DOCUMENTS)
-    assert store.similarity_search("Lyft") == []
-
-
-def test_it_is_searched_where_that_is_declared() -> None:
-    graph = NodeGraph(embed=Counted(), search_text="title")
-    graph.add(DOCUMENTS)
-    (best,) = Retriever(graph, "ROOT", "bm25")("Lyft")
-    assert best.node.text == "It grew by 57%."
-    assert best.evidence[0].searched_with == ("title",)
-
-
-def test_headings_of_our_splitter_are_searched() -> None:
+def test_headings_of_nodekin_splitters_are_searched() -> None:
     graph = NodeGraph()
     graph.add(Document("# Tea\nA drink.\n## Green\nUnfermented.", metadata={"title": "T"}))
     graph.create_node_group("section", MarkdownSplitter())
@@ -200,7 +140,7 @@ def test_headings_of_our_splitter_are_searched() -> None:
     ]
 
 
-def test_a_store_of_langchain_embeds_what_is_searched() -> None:
+def test_langchain_store_embeds_searched_texts() -> None:
     model = Counted()
     graph = NodeGraph(embed=model, search_text="title")
     graph.add(DOCUMENTS)
@@ -237,7 +177,7 @@ def test_file_patterns_match_sources():
     assert [text.split()[0] for text in texts] == ["md", "md", "zh", "md", "csv", "other"]
 
 
-def test_a_changed_source_changes_the_pattern():
+def test_changed_source_changes_the_pattern():
     graph = NodeGraph(progress=False)
     rules = [("*.md", lambda text: ["md"]), ("*", lambda text: ["other"])]
     graph.create_node_group("sentence", split_sentences)
@@ -247,7 +187,7 @@ def test_a_changed_source_changes_the_pattern():
         assert [node.text for node in graph.nodes("part")] == [text]
 
 
-def test_headers_of_langchains_markdown_splitter_are_headings():
+def test_langchain_markdown_headers_are_headings():
     text = "# Tea\n\nAll of it.\n\n## Green\n\nIt is steamed.\n\n## Black\n\nIt is fermented."
     splitter = MarkdownHeaderTextSplitter([("#", "Header 1"), ("##", "Header 2")])
     graph = NodeGraph(progress=False)

@@ -1,6 +1,5 @@
-"""What LlamaIndex embeds of documents and nodes with metadata is what is searched here."""
+"""Searched texts of LlamaIndex documents equal the texts that LlamaIndex embeds."""
 
-import importlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from nodekin.adapters.llama_index import (
     import_nodes,
 )
 from nodekin.adapters.llama_index.nodes import to_text_node
-from nodekin.nodegraph import MarkdownSplitter, NodeGraph, split_sentences
+from nodekin.nodegraph import NodeGraph, split_sentences
 from nodekin.retrievers import Retriever
 
 REVENUES = {"Lyft": 3.2, "Uber": 17.5, "Bolt": 4}
@@ -52,39 +51,7 @@ def embedded(nodes: Any) -> list[str]:
     return [node.get_content(MetadataMode.EMBED) for node in nodes]
 
 
-@pytest.mark.parametrize("similarity", ["bm25", "cosine"])
-@pytest.mark.parametrize("company", REVENUES)
-def test_metadata_is_searched_as_vector_store_index_does(similarity: str, company: str) -> None:
-    documents, model = filings(), Words()
-    graph = NodeGraph(embed=model)
-    graph.add(documents)
-    theirs = VectorStoreIndex(documents, embed_model=model).as_retriever(similarity_top_k=1)
-    ours = NodeGraphRetriever(Retriever(graph, "ROOT", similarity, top_k=1))
-    query = f"{company} revenue"
-    (best,) = ours.retrieve(query)
-    assert best.metadata["company"] == theirs.retrieve(query)[0].metadata["company"] == company
-    assert best.text == f"Its revenue was {REVENUES[company]} billion in 2021."
-    assert best.evidence[0]["searched_with"] == ["company", "secret"]
-
-
-@pytest.mark.parametrize("company", REVENUES)
-def test_metadata_is_searched_as_bm25_retriever_does(company: str) -> None:
-    try:
-        bm25 = importlib.import_module("llama_index.retrievers.bm25")
-    except ImportError:
-        pytest.skip("llama-index-retrievers-bm25 is not installed")
-    documents = filings()
-    nodes = [TextNode(text=d.text, metadata=d.metadata, id_=d.node_id) for d in documents]
-    theirs = bm25.BM25Retriever.from_defaults(nodes=nodes, similarity_top_k=1)
-    graph = NodeGraph()
-    graph.add(documents)
-    ours = NodeGraphRetriever(Retriever(graph, "ROOT", "bm25", top_k=1))
-    query = f"{company} revenue"
-    assert ours.retrieve(query)[0].metadata["company"] == company
-    assert theirs.retrieve(query)[0].metadata["company"] == company
-
-
-def test_the_whole_ranking_and_its_scores_are_those_of_vector_store_index() -> None:
+def test_ranking_and_scores_equal_vector_store_index() -> None:
     documents = [
         Document(
             text=f"It is number {n % 7}.", metadata={"name": f"n{n % 5}", "page": n}, id_=str(n)
@@ -106,7 +73,7 @@ def test_the_whole_ranking_and_its_scores_are_those_of_vector_store_index() -> N
                 assert hit.score == pytest.approx(scores[hit.metadata["page"]], abs=1e-5)
 
 
-def test_excluded_keys_templates_and_separators_are_honoured() -> None:
+def test_excluded_keys_and_templates_are_used() -> None:
     properties: dict[str, Any] = {
         "excluded_embed_metadata_keys": ["secret"],
         "metadata_template": "<{key}={value}>",
@@ -124,8 +91,8 @@ def test_excluded_keys_templates_and_separators_are_honoured() -> None:
     assert embedded(map(to_text_node, graph.nodes("copy"))) == expected
 
 
-def test_what_models_are_not_to_read_is_not_shown_to_them(tmp_path: Path) -> None:
-    """As LlamaIndex shows its own nodes: of documents, chunks of a parser and imported nodes."""
+def test_excluded_llm_keys_are_hidden_from_models(tmp_path: Path) -> None:
+    """Tested with documents, chunks of a parser and imported nodes."""
     (document, *_) = filings(
         excluded_llm_metadata_keys=["secret"], metadata_template="{key}={value}"
     )
@@ -147,7 +114,7 @@ def test_what_models_are_not_to_read_is_not_shown_to_them(tmp_path: Path) -> Non
             (result,) = NodeGraphRetriever(Retriever(graph, group, top_k=1)).retrieve("zebra Lyft")
             assert result.get_content(MetadataMode.LLM) == expected
             assert "secret" in result.node.excluded_llm_metadata_keys
-            assert "zebra" in result.get_content(MetadataMode.EMBED)  # but it is searched
+            assert "zebra" in result.get_content(MetadataMode.EMBED)  # searched nevertheless
     later = document.model_copy(update={"excluded_llm_metadata_keys": ["company"]})
     made["text"].add(later)
     (result,) = NodeGraphRetriever(Retriever(made["text"], "chunk", top_k=1)).retrieve("Lyft")
@@ -162,25 +129,16 @@ def test_what_models_are_not_to_read_is_not_shown_to_them(tmp_path: Path) -> Non
     st.lists(st.sampled_from(["title", "a", "unknown"])),
     st.sampled_from(["text", " padded \n"]),
 )
-def test_any_metadata(metadata: dict[str, Any], excluded: list[str], text: str) -> None:
+def test_searched_text_of_any_metadata(
+    metadata: dict[str, Any], excluded: list[str], text: str
+) -> None:
     node = TextNode(text=text, metadata=metadata, excluded_embed_metadata_keys=excluded)
     graph = NodeGraph()
     graph.add(node)
     assert searched_texts(graph) == embedded([node])
 
 
-def test_it_can_be_switched_off() -> None:
-    graph = NodeGraph(search_text=False)
-    graph.add(filings())
-    assert Retriever(graph, "ROOT")("Lyft") == []
-    graph = NodeGraph()
-    graph.add(filings())
-    graph.create_node_group("copy", lambda text: [text], search_text=False)
-    assert Retriever(graph, "copy")("Lyft") == []
-    assert len(Retriever(graph, "ROOT")("Lyft")) == 1
-
-
-def test_files_of_simple_directory_reader_are_searched_with_their_path(tmp_path: Path) -> None:
+def test_directory_reader_files_are_searched_with_path(tmp_path: Path) -> None:
     for name, text in {"lyft.txt": "It grew.", "uber.txt": "It shrank."}.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     documents = SimpleDirectoryReader(str(tmp_path)).load_data()
@@ -210,7 +168,7 @@ def sentence_splitter(size: int) -> SentenceSplitter:
 
 
 @pytest.mark.parametrize("make", [window, lambda: sentence_splitter(20)])
-def test_chunks_of_a_parser_are_searched_as_its_own(make: Callable[[], Any]) -> None:
+def test_parser_chunks_are_searched_as_embedded(make: Callable[[], Any]) -> None:
     document = Document(
         text=WORDS,
         metadata={"title": "On tea", "url": "x"},
@@ -226,7 +184,7 @@ def test_chunks_of_a_parser_are_searched_as_its_own(make: Callable[[], Any]) -> 
     assert [n.text for n in graph.nodes("chunk")] == [n.text for n in theirs]
 
 
-def test_imported_nodes_are_searched_as_they_were_embedded(tmp_path: Path) -> None:
+def test_imported_nodes_are_searched_as_embedded(tmp_path: Path) -> None:
     document = Document(
         text=WORDS * 3,
         metadata={"title": "On tea", "url": "x"},
@@ -238,7 +196,7 @@ def test_imported_nodes_are_searched_as_they_were_embedded(tmp_path: Path) -> No
         node_parser_map={"large": sentence_splitter(60), "small": sentence_splitter(30)},
     )
     nodes = parser.get_nodes_from_documents([document])
-    nodes[0].metadata["summary"] = "About drinks"  # as an extractor does
+    nodes[0].metadata["summary"] = "About drinks"  # like an extractor
     nodes[-1].excluded_embed_metadata_keys = []
     nodes[-1].metadata_template = "{key}: {value};"
     del nodes[-2].metadata["title"]
@@ -257,16 +215,7 @@ def test_imported_nodes_are_searched_as_they_were_embedded(tmp_path: Path) -> No
         assert searched_texts(again, group) == searched_texts(graph, group)
 
 
-def test_windows_are_not_embedded_when_imported() -> None:
-    document = Document(text=WORDS, metadata={"title": "On tea"}, id_="d")
-    nodes = window().get_nodes_from_documents([document])
-    graph = NodeGraph()
-    import_nodes(graph, nodes, documents=[document], groups=["sentence"])
-    assert searched_texts(graph, "sentence") == embedded(nodes)
-    assert "Rivers" not in searched_texts(graph, "sentence")[0]
-
-
-def test_rerankers_read_what_llama_index_embeds() -> None:
+def test_rerankers_read_embedded_texts() -> None:
     read: list[str] = []
 
     def model(query: str, texts: list[str]) -> list[float]:
@@ -284,11 +233,3 @@ def test_rerankers_read_what_llama_index_embeds() -> None:
         (best,) = reranker.postprocess_nodes(nodes, query_str="Bolt")
         assert best.metadata["company"] == "Bolt"
         assert set(read) <= set(embedded(documents))
-
-
-def test_headings_of_a_markdown_document_are_searched() -> None:
-    graph = NodeGraph()
-    graph.add(Document(text="# Tea\n\nA drink.\n\n## Green\n\nUnfermented.", id_="d"))
-    graph.create_node_group("section", MarkdownSplitter())
-    graph.create_node_group("line", lambda text: text.splitlines()[2:], parent="section")
-    assert [r.node.text for r in Retriever(graph, "line")("green")] == ["Unfermented."]

@@ -1,16 +1,18 @@
+"""Search texts: the metadata to search with a text."""
+
 from pathlib import Path
 from typing import Any
 
 import pytest
 from stores import memory_store
 
-from nodekin.nodegraph import Document, Embedder, MarkdownSplitter, Node, NodeGraph, SearchText
+from nodekin.nodegraph import Document, Embedder, Node, NodeGraph, SearchText
 from nodekin.nodegraph.search_text import as_search_text
 from nodekin.retrievers import Retriever
 
 
 class Embeds:
-    """A model that writes down what it embeds."""
+    """A model that records the texts that it embeds."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -52,7 +54,7 @@ UBER = Document("It grew by 57%.", {"title": "Uber", "year": 2021}, id="u")
         (lambda node: node.text.upper(), "IT GREW BY 57%."),
     ],
 )
-def test_what_is_searched(search_text: Any, expected: str) -> None:
+def test_search_text_forms(search_text: Any, expected: str) -> None:
     graph = NodeGraph(search_text=search_text)
     graph.add(LYFT)
     assert graph.node("l").searched_text == expected
@@ -64,18 +66,18 @@ def test_what_is_searched(search_text: Any, expected: str) -> None:
     assert (node.text, node.content, node.start, node.end) == ("It grew by 57%.",) * 2 + (0, 15)
 
 
-def test_what_models_are_not_to_read_is_stored_and_searched() -> None:
+def test_excluded_llm_fields_are_stored_and_searched() -> None:
     searched = SearchText(None, excluded_llm=["year", "title"])
     assert searched(Node("It grew.", {"year": 2021})) == "2021\nIt grew."
     for one in (searched, SearchText(None)):
         assert SearchText.from_row(one.to_row()) == one
-    assert len(SearchText(None).to_row()) == 7  # as graphs have it that were written before
+    assert len(SearchText(None).to_row()) == 7  # the form of earlier versions
     assert searched.version != SearchText(None).version
     with pytest.raises(TypeError, match="excluded_llm of a SearchText are names"):
         SearchText(excluded_llm=[1])  # type: ignore[list-item]
 
 
-def test_a_document_declares_it_for_all_nodes_below() -> None:
+def test_document_search_text_applies_to_descendants() -> None:
     graph = NodeGraph()
     graph.add(Document("One. Two.", {"a": 1, "title": "T"}, id="d", search_text="a"))
     graph.create_node_group("sentence", lambda text: text.split(" "))
@@ -88,7 +90,7 @@ def test_a_document_declares_it_for_all_nodes_below() -> None:
         }
 
 
-def test_a_node_of_a_transform_may_declare_it_for_itself_and_those_below(tmp_path: Path) -> None:
+def test_node_search_text_applies_to_descendants(tmp_path: Path) -> None:
     def lines(text: str) -> list[Node]:
         return [Node(line, {"at": at}, search_text="at") for at, line in enumerate(text.split())]
 
@@ -102,14 +104,8 @@ def test_a_node_of_a_transform_may_declare_it_for_itself_and_those_below(tmp_pat
                 assert texts == ["0\none", "1\ntwo"]
 
 
-def test_without_a_graph() -> None:
-    assert Node("text", {"title": "T"}).searched_text == "T\ntext"
-    assert Node("text", {"title": "T"}, search_text=SearchText(())).searched_text == "text"
-    assert Node("text", {"title": None, "headings": []}).searched_text == "text"
-
-
 @pytest.mark.parametrize("store", [None, "file"])
-def test_it_survives_reopening_and_refresh(store: str | None, tmp_path: Path) -> None:
+def test_search_text_survives_reopening_and_refresh(store: str | None, tmp_path: Path) -> None:
     kept: Any = memory_store() if store is None else tmp_path / store
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "a.txt").write_text("text", encoding="utf-8")
@@ -124,7 +120,7 @@ def test_it_survives_reopening_and_refresh(store: str | None, tmp_path: Path) ->
             assert texts == {"Lyft\nIt grew by 57%.", "1\nb", "text"}
 
 
-def test_another_one_of_the_document_changes_its_nodes_and_derives_nothing() -> None:
+def test_changed_document_search_text_derives_nothing() -> None:
     embeds, calls = Embeds(), []
 
     def copy(text: str) -> list[str]:
@@ -143,7 +139,7 @@ def test_another_one_of_the_document_changes_its_nodes_and_derives_nothing() -> 
     assert len(calls) == 2
 
 
-def test_another_one_of_the_group_embeds_what_changed_and_derives_nothing() -> None:
+def test_replaced_group_search_text_embeds_changed_texts() -> None:
     embeds, calls = Embeds(), []
 
     def copy(text: str) -> list[str]:
@@ -169,7 +165,7 @@ def test_another_one_of_the_group_embeds_what_changed_and_derives_nothing() -> N
     assert len(calls) == 3
 
 
-def test_a_stored_index_of_another_search_text_is_never_used(tmp_path: Path) -> None:
+def test_index_of_another_search_text_is_rebuilt(tmp_path: Path) -> None:
     embeds = Embeds()
     model = Embedder(embeds, name="vowels")
     documents = [
@@ -195,7 +191,7 @@ def test_a_stored_index_of_another_search_text_is_never_used(tmp_path: Path) -> 
     assert embeds.new == ["n7", "t7"]
 
 
-def test_unused_vectors_are_those_that_are_not_searched(tmp_path: Path) -> None:
+def test_compact_deletes_vectors_of_unsearched_texts(tmp_path: Path) -> None:
     embeds = Embeds()
     with NodeGraph(store=tmp_path / "g", embed=embeds) as graph:
         graph.add([LYFT, UBER])
@@ -209,8 +205,8 @@ def test_unused_vectors_are_those_that_are_not_searched(tmp_path: Path) -> None:
         assert embeds.new == ["Bolt\nIt grew by 57%."]
 
 
-def test_kin_in_another_group_are_searched_and_followed() -> None:
-    """A summary is written once for a document, and read with each of its sentences."""
+def test_texts_of_another_group_are_searched() -> None:
+    """A summary is derived once per document and searched with each sentence."""
     embeds, written = Embeds(), []
 
     def summary(text: str) -> str:
@@ -227,7 +223,7 @@ def test_kin_in_another_group_are_searched_and_followed() -> None:
         [Document("Tea grows. It is green", id="t"), Document("Rum burns. It is dark", id="r")]
     )
     assert [node.text for node in graph.nodes("sentence")][1] == "It is green"
-    assert written == []  # nothing is built before a search needs it
+    assert written == []  # the first search builds the group
     for name in ("bm25", "cosine"):
         results = Retriever(graph, "sentence", name, top_k=2)("tea about")
         assert [r.node.text for r in results][:2] == ["Tea grows", "It is green"]
@@ -251,7 +247,7 @@ def test_kin_in_another_group_are_searched_and_followed() -> None:
     graph.compact()
 
 
-def test_evidence_names_the_fields() -> None:
+def test_evidence_names_the_searched_fields() -> None:
     graph = NodeGraph(embed=Embeds())
     graph.add([LYFT, Document("Tea.", id="t")])
     (lyft,) = Retriever(graph, "ROOT", "bm25")("lyft")
@@ -260,18 +256,22 @@ def test_evidence_names_the_fields() -> None:
     (tea,) = Retriever(graph, "ROOT", "bm25")("tea")
     assert tea.evidence[0].searched_with == ()
     assert "searched" not in tea.explain()
-    (exact,) = Retriever(graph, "ROOT", "exact")("tea")  # compares the text alone
+    (exact,) = Retriever(graph, "ROOT", "exact")("tea")  # compares texts without metadata
     assert exact.evidence[0].searched_with == ()
     assert Retriever(graph, "ROOT", "exact")("lyft tea") == []
 
 
-def test_headings_of_sections_are_searched_in_their_sentences() -> None:
-    graph = NodeGraph()
-    graph.add("# Tea\nA drink.\n## Green\nUnfermented.\n")
-    graph.create_node_group("section", MarkdownSplitter())
-    graph.create_node_group("line", lambda text: text.splitlines()[1:], parent="section")
-    assert [r.node.text for r in Retriever(graph, "line")("green")] == ["Unfermented."]
-    assert [r.node.text for r in Retriever(graph, "line")("tea")] == ["A drink.", "Unfermented."]
+def test_group_search_text_has_priority() -> None:
+    for of_graph, of_group, expected in [
+        ("title", "page", "1\nt"),
+        ("title", None, "T\nt"),
+        (None, None, "N\nt"),
+    ]:
+        graph = NodeGraph(search_text=of_graph)
+        metadata = {"title": "T", "page": 1, "name": "N"}
+        graph.add(Document("t", metadata, search_text="name"))
+        graph.create_node_group("a", lambda text: [text], search_text=of_group)
+        assert graph.nodes("a")[0].searched_text == expected
 
 
 @pytest.mark.parametrize(
@@ -290,12 +290,14 @@ def test_headings_of_sections_are_searched_in_their_sentences() -> None:
         (lambda: SearchText((), groups="g")(Node("a")), ValueError, "belongs to no graph"),
     ],
 )
-def test_errors_say_what_to_do(make: Any, error: type[Exception], says: str) -> None:
+def test_invalid_search_text_raises_with_remedy(
+    make: Any, error: type[Exception], says: str
+) -> None:
     with pytest.raises(error, match=says):
         make()
 
 
-def test_a_function_that_fails_is_named() -> None:
+def test_failing_search_text_function_names_the_node() -> None:
     graph = NodeGraph(search_text=lambda node: node.metadata["name"])
     graph.add("text")
     with pytest.raises(ValueError, match=r"search_text of group 'ROOT' failed on Node.*KeyError"):

@@ -1,4 +1,4 @@
-"""Folders as they are: what is read, what is passed over, and what is said of it."""
+"""Folders: files that are read, skipped and reported."""
 
 import os
 from pathlib import Path
@@ -39,8 +39,8 @@ EVERYTHING = [
 ]
 
 
-def test_hidden_files_are_passed_over_unless_asked_for(folder: Path) -> None:
-    (folder / ".nodekin").mkdir()  # the index itself is never read
+def test_hidden_files_are_skipped_by_default(folder: Path) -> None:
+    (folder / ".nodekin").mkdir()  # the index is never read
     (folder / ".nodekin/index.json").write_text("{}")
     graph = NodeGraph(folder, progress=False)
     assert len(graph.nodes("ROOT")) == len(EVERYTHING)
@@ -50,18 +50,18 @@ def test_hidden_files_are_passed_over_unless_asked_for(folder: Path) -> None:
     assert ".nodekin/index.json" not in read_paths
 
 
-def test_installed_packages_are_passed_over_unless_asked_for(folder: Path) -> None:
+def test_installed_packages_are_skipped_by_default(folder: Path) -> None:
     for name in ("lib/site-packages/x/readme.md", "src/__pycache__/a.txt"):
         (folder / name).parent.mkdir(parents=True)
         (folder / name).write_text(name)
     assert read(folder) == EVERYTHING
     everything = {"node_modules/x/y.md", "lib/site-packages/x/readme.md", "src/__pycache__/a.txt"}
     assert set(read(folder, skip_folders=())) == everything | set(EVERYTHING)
-    graph = NodeGraph(folder / "node_modules", progress=False)  # named, so it is wanted
+    graph = NodeGraph(folder / "node_modules", progress=False)  # a named folder is read
     assert [node.id for node in graph.nodes("ROOT")] == ["node_modules/x/y.md"]
 
 
-def test_texts_of_projects_need_no_suffix(folder: Path) -> None:
+def test_text_files_without_suffix_are_read(folder: Path) -> None:
     for name in ("README", "Makefile", "src/LICENSE", "src/Dockerfile", "src/paper.cls"):
         (folder / name).write_text(f"{name} about kettles")
     for name, text in (("core", b"\0\1"), ("a.out", b"\xff\0"), ("id_rsa", b"-----BEGIN KEY-----")):
@@ -77,7 +77,7 @@ def test_texts_of_projects_need_no_suffix(folder: Path) -> None:
     assert [error.kind for error in graph.read_report.skipped.values()] == ["picture"]
 
 
-def test_ignore_files_hold_as_in_git(folder: Path) -> None:
+def test_ignore_files_work_as_in_git(folder: Path) -> None:
     (folder / ".gitignore").write_text("build/\n*.log\n!keep.log\n/scrap\n")
     (folder / "src" / ".gitignore").write_text("/deep/e.txt\n")
     (folder / "scrap").mkdir()
@@ -91,14 +91,14 @@ def test_ignore_files_hold_as_in_git(folder: Path) -> None:
     assert read(folder, ignore_files=()) == EVERYTHING
 
 
-def test_a_file_that_is_ignored_from_now_on_goes_with_the_next_refresh(folder: Path) -> None:
+def test_newly_ignored_file_is_removed_by_refresh(folder: Path) -> None:
     graph = NodeGraph(folder, progress=False)
     (folder / ".nodekinignore").write_text("src/\n")
     assert graph.refresh().removed == [f"docs/{name}" for name in EVERYTHING if "src/" in name]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="symbolic links")
-def test_links_are_no_documents_of_their_own(folder: Path, tmp_path: Path) -> None:
+def test_symbolic_links_are_skipped_by_default(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "secret.txt").write_text("secret")
     (folder / "out.txt").symlink_to(tmp_path / "secret.txt")
     (folder / "broken.txt").symlink_to(tmp_path / "nowhere")
@@ -114,11 +114,11 @@ def test_links_are_no_documents_of_their_own(folder: Path, tmp_path: Path) -> No
         "links": 4,
         "not regular files": 1,
     }
-    assert "out.txt" in read(folder, links=True)  # and the loop ends
+    assert "out.txt" in read(folder, links=True)  # the loop is read once
 
 
 @pytest.mark.skipif(os.name == "nt", reason="symbolic links")
-def test_no_link_inside_the_folder_leads_to_what_is_ignored(folder: Path) -> None:
+def test_links_to_ignored_files_are_ignored(folder: Path) -> None:
     (folder / ".nodekinignore").write_text("build/\nnode_modules/\n")
     (folder / "src" / ".nodekinignore").write_text("*.log\n!keep.log\n")
     (folder / "log.txt").symlink_to(folder / "src" / "c.log")
@@ -134,7 +134,7 @@ def test_no_link_inside_the_folder_leads_to_what_is_ignored(folder: Path) -> Non
     assert graph.read_report.passed_over["ignored"] == 5
 
 
-def test_the_report_counts_and_names(folder: Path) -> None:
+def test_report_counts_skipped_files(folder: Path) -> None:
     (folder / "x.unknown").write_bytes(b"\0")
     (folder / "y.unknown").write_bytes(b"\0")
     (folder / "z.zip.txt").write_bytes(b"PK\x03\x04" + bytes(99))
@@ -151,7 +151,7 @@ def test_the_report_counts_and_names(folder: Path) -> None:
     assert graph.read_report.read == 0
 
 
-def test_no_key_and_no_data_with_a_header_is_read_as_text(folder: Path) -> None:
+def test_keys_and_binary_data_are_not_read(folder: Path) -> None:
     unread = {
         "sky.fits": b"SIMPLE  =                    T".ljust(2880) + bytes(range(256)) * 9,
         "prod.env": b"OPENAI_API_KEY=sk-1\n",

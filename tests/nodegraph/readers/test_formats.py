@@ -1,4 +1,4 @@
-"""Formats where nothing beyond plain text is registered."""
+"""Formats without the readers of ``adapters/files``."""
 
 import sys
 from collections.abc import Iterator
@@ -26,9 +26,7 @@ def _without_files(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     clear()
 
 
-def test_another_format_says_what_to_install(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_missing_reader_names_the_package(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "a.pdf").write_bytes(b"%PDF-1.7")
     (tmp_path / "b.txt").write_text("Tea.")
     with pytest.raises(ReadError, match=rf"no reader for '\.pdf' files .*{INSTALL}"):
@@ -40,7 +38,7 @@ def test_another_format_says_what_to_install(
     assert 'pip install "nodekin[files]"' in record.getMessage()
 
 
-def test_programs_are_texts_without_symbols(tmp_path: Path) -> None:
+def test_programs_without_grammar_are_texts(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("def tea(): ...")
     graph = NodeGraph(tmp_path, progress=False)
     graph.create_node_group("line", str.splitlines)

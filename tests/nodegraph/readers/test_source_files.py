@@ -1,4 +1,4 @@
-"""What is said of a reading."""
+"""Reports and options of readers."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from nodekin.nodegraph import NodeGraph
 from nodekin.nodegraph.readers.source_files import check_encoding
 
 
-def test_encodings_that_are_not_utf_8_are_counted(tmp_path: Path) -> None:
+def test_report_counts_other_encodings(tmp_path: Path) -> None:
     for name, encoding in (("a", "gb18030"), ("b", "gb18030"), ("c", "utf-16"), ("d", "utf-8-sig")):
         (tmp_path / f"{name}.txt").write_bytes(f"红茶是全发酵茶。{name}".encode(encoding))
     graph = NodeGraph(tmp_path, progress=False)
@@ -18,7 +18,7 @@ def test_encodings_that_are_not_utf_8_are_counted(tmp_path: Path) -> None:
     assert not any("\ufeff" in node.text for node in graph.nodes("ROOT"))
 
 
-def test_an_encoding_is_known_by_its_name() -> None:
+def test_unknown_encoding_raises() -> None:
     assert check_encoding("gb18030") == "gb18030"
     with pytest.raises(ValueError, match="no encoding 'gb99'; for Chinese there is gb18030"):
         check_encoding("gb99")

@@ -1,4 +1,4 @@
-"""Texts in any encoding."""
+"""Text files in any encoding, JSON and CSV."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def text_in(path: Path) -> str:
         ('{\n "a": 1 // why\n}', '{\n "a": 1 // why\n}'),
     ],
 )
-def test_json_is_text_that_can_be_searched(tmp_path: Path, content: str, text: str) -> None:
+def test_json_is_formatted_text(tmp_path: Path, content: str, text: str) -> None:
     (tmp_path / "a.json").write_text(content)
     assert text_in(tmp_path / "a.json") == text
 
@@ -42,13 +42,13 @@ TRADITIONAL = "綠茶在五月和九月購買，產地是安吉和龍井的茶�
         ("The café serves a naïve résumé of what tea can be.", "cp1252"),
     ],
 )
-def test_texts_that_are_not_utf8_are_recognised(tmp_path: Path, text: str, encoding: str) -> None:
+def test_encodings_are_detected(tmp_path: Path, text: str, encoding: str) -> None:
     (tmp_path / "a.txt").write_bytes(text.encode(encoding))
     (node,) = NodeGraph(tmp_path / "a.txt", progress=False).nodes("ROOT")
     assert (node.text, node.metadata["encoding"]) == (text, encoding)
 
 
-def test_the_encoding_that_is_given_counts_more_than_a_guess(tmp_path: Path) -> None:
+def test_given_encoding_has_priority(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(TRADITIONAL.encode("big5"))
     for options, text in ((None, TRADITIONAL), (ReadOptions(encoding="big5hkscs"), TRADITIONAL)):
         (node,) = NodeGraph(tmp_path / "a.txt", progress=False, reading=options).nodes("ROOT")
@@ -60,11 +60,11 @@ def test_the_encoding_that_is_given_counts_more_than_a_guess(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("data", [b"tea \xff", "茶".encode("gb18030"), bytes(range(256))])
-def test_too_little_to_tell_is_no_guess(data: bytes) -> None:
+def test_short_data_has_no_detected_encoding(data: bytes) -> None:
     assert detected(data) is None
 
 
-def test_a_line_with_one_accent_is_enough() -> None:
+def test_one_accent_in_forty_bytes_is_detected() -> None:
     line = b"Le caf\xe9 de la gare est ouvert toute la journ"
     assert (detected(line[:39]) is None, detected(line[:40]) is None) == (True, False)
 
@@ -77,7 +77,7 @@ def test_a_line_with_one_accent_is_enough() -> None:
         ("a.tsv", "tea\tprice, cup\nKeemun\t3\n"),
     ],
 )
-def test_values_in_columns_become_a_table(tmp_path: Path, name: str, content: str) -> None:
+def test_csv_becomes_a_markdown_table(tmp_path: Path, name: str, content: str) -> None:
     (tmp_path / name).write_text(content)
     expected = "| tea | price, cup |\n| --- | --- |\n| Keemun | 3 |"
     assert text_in(tmp_path / name) == expected
@@ -92,5 +92,5 @@ def test_values_in_columns_become_a_table(tmp_path: Path, name: str, content: st
         ([["a"], ["b", "c"]], ["| a |  |", "| --- | --- |", "| b | c |"]),
     ],
 )
-def test_a_table_is_as_wide_as_its_widest_row(rows: list[list[str]], lines: list[str]) -> None:
+def test_table_has_the_width_of_its_widest_row(rows: list[list[str]], lines: list[str]) -> None:
     assert markdown_table(rows).splitlines() == lines
