@@ -7,7 +7,6 @@ from concurrent.futures import Executor
 from contextlib import suppress
 from functools import lru_cache, partial
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from .builder import Failure, GroupBuilder, OnError
@@ -140,12 +139,7 @@ class NodeGraph:
     def __enter__(self) -> NodeGraph:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -569,20 +563,15 @@ class NodeGraph:
             LookupError: If a node does not exist. Nothing is linked.
             RuntimeError: If called inside a transform.
         """
-        targets = [target] if isinstance(target, str | Node) else list(target)
-        more = dict(metadata or {})
-        links = [Link(_id(source), _id(end), type, float(weight), more) for end in targets]
         self._check_outside()
-        self._store.link(links)
+        self._store.link(_links(source, target, type, float(weight), dict(metadata or {})))
 
     def unlink(
         self, source: Node | str, target: Node | str | Iterable[Node | str], type: str = "related"
     ) -> None:
         """Remove links. Missing links are ignored."""
-        targets = [target] if isinstance(target, str | Node) else list(target)
-        links = [Link(_id(source), _id(end), type) for end in targets]
         self._check_outside()
-        self._store.unlink(links)
+        self._store.unlink(_links(source, target, type))
 
     def links(self, node: Node | str, *, incoming: bool = False) -> list[Link]:
         """Return the outgoing links of a node, or the incoming links."""
@@ -599,15 +588,9 @@ class NodeGraph:
             incoming: Whether to follow incoming links instead of outgoing links.
         """
         links = self.links(node, incoming=incoming)
-        ids = dict.fromkeys(
-            link.source if incoming else link.target for link in links if type in (None, link.type)
-        )
-        nodes = [
-            self.reader.attach(target_node)
-            for target_node in self._store.get(ids)
-            if target_node is not None
-        ]
-        return sorted(nodes, key=lambda other: other.order)
+        links = [link for link in links if type in (None, link.type)]
+        ids = dict.fromkeys(link.source if incoming else link.target for link in links)
+        return sorted(self.reader.existing_nodes([*ids]), key=lambda other: other.order)
 
     def place(self, node: Node) -> str:
         """Return the position of a node in its file as text. See ``Node.place``."""
@@ -651,6 +634,13 @@ class NodeGraph:
 
 def _id(node: Node | str) -> str:
     return node if isinstance(node, str) else as_node(node).id
+
+
+def _links(
+    source: Node | str, target: Node | str | Iterable[Node | str], *fields: Any
+) -> list[Link]:
+    targets = [target] if isinstance(target, str | Node) else target
+    return [Link(_id(source), _id(end), *fields) for end in targets]
 
 
 def _check_on_error(on_error: str | None) -> None:

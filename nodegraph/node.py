@@ -19,15 +19,6 @@ if TYPE_CHECKING:
 ROOT = "ROOT"
 """The group of the documents. All other groups are derived from it."""
 
-_NAMED_ELSEWHERE = {
-    "get_text": "text",
-    "get_content": "content",
-    "page_content": "text",
-    "root_node": "root",
-    "node_id": "id",
-}
-"""The attribute names of LazyLLM, LangChain and LlamaIndex, with the names in nodekin."""
-
 NO_METADATA: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -152,15 +143,6 @@ class Node:
     search_text: SearchText | None = field(default=None, repr=False)
     inherited_search_text: SearchText | None = field(default=None, repr=False)
     graph: Kin | None = field(default=None, repr=False)
-
-    if not TYPE_CHECKING:  # a type checker would accept any attribute
-
-        def __getattr__(self, name: str) -> Any:
-            if hasattr(type(self), name):  # a property that raised AttributeError
-                return object.__getattribute__(self, name)
-            hint = _NAMED_ELSEWHERE.get(name)
-            what = f"; it is called {hint!r} here" if hint else ""
-            raise AttributeError(f"a node has no {name!r}{what}", name=name, obj=self)
 
     def __post_init__(self) -> None:
         if self.search_text is not None and not isinstance(self.search_text, SearchText):

@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from .document import declared_search_text
 from .models.model_objects import check_named
-from .node import NO_METADATA, LinkedText, Node
+from .node import LinkedText, Node
 from .search_text import SearchText, file_name_of, source_of
 from .splitters.chunking import Span, locate
 
@@ -37,19 +37,11 @@ class Draft:
 
     text: str
     content: Any = None
-    metadata: Mapping[str, Any] = field(default_factory=lambda: NO_METADATA)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
     start: int | None = None
     end: int | None = None
     links: tuple[tuple[str, str], ...] = ()
     search_text: SearchText | None = None
-
-    def __reduce__(self) -> tuple[Callable[..., Draft], tuple[Any, ...]]:
-        metadata, span = dict(self.metadata), (self.start, self.end)
-        return _restore, (self.text, self.content, metadata, *span, self.links, self.search_text)
-
-
-def _restore(text: str, content: Any, metadata: dict[str, Any], *fields: Any) -> Draft:
-    return Draft(text, content, metadata or NO_METADATA, *fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +66,7 @@ class Rule:
         spans = getattr(self.call, "spans", None)
         if callable(spans) and not self.trans_node:  # a Splitter
             text = node.text
-            return [Draft(text[a:b], None, NO_METADATA, a, b) for a, b in spans(text)]
+            return [Draft(text[a:b], None, {}, a, b) for a, b in spans(text)]
         return read_output(self.call(node if self.trans_node else node.text), node)
 
 
@@ -239,7 +231,7 @@ def read_output(output: object, parent: Node | None) -> list[Draft]:
     if parent is not None and all(type(item) is str for item in items):
         texts = [str(text) for text in items if text and not str(text).isspace()]
         return [
-            Draft(text) if span is None else Draft(text, None, NO_METADATA, *span)
+            Draft(text) if span is None else Draft(text, None, {}, *span)
             for text, span in zip(texts, locate(texts, parent.text), strict=True)
         ]
     drafts = [_draft(item) for item in items]
@@ -285,8 +277,9 @@ def _draft(item: object) -> Draft:
         content = None if item.content == item.text else item.content
         # The span of a stored node refers to its document, not to the current parent.
         span = (None, None) if item.id else (item.start, item.end)
-        return Draft(item.text, content, item.own_metadata, *span, search_text=item.search_text)
-    metadata = getattr(item, "metadata", NO_METADATA)
+        metadata = dict(item.own_metadata)
+        return Draft(item.text, content, metadata, *span, search_text=item.search_text)
+    metadata = getattr(item, "metadata", {})
     if isinstance(text := getattr(item, "page_content", None), str):  # LangChain
         return Draft(text, None, metadata)
     if callable(content := getattr(item, "get_content", None)):  # LlamaIndex

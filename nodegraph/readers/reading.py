@@ -96,7 +96,7 @@ def _reader(path: Path, options: ReadOptions) -> RegisteredReader | FileFormat:
             )
         reader = find_reader(path)
     except OSError as error:
-        raise _unreadable(path, error) from error
+        raise _read_error(path, error, options) from error
     if reader is None:
         raise ReadError(
             f"no reader for {path.suffix!r} files ({path}); known are "
@@ -112,18 +112,24 @@ def _read_here(
 ) -> Records | ReadError:
     try:
         return reader.records(SourceFile(path, options))
-    except ReadError as error:
+    except Exception as error:
+        return _read_error(path, error, options)
+
+
+def _read_error(path: Path, error: BaseException, options: ReadOptions) -> ReadError:
+    """Return the error of a reader as a ``ReadError`` with the path."""
+    if isinstance(error, ReadError):
         return error
-    except Exception as error:  # from a registered reader
-        read_error = _unreadable(path, error)
-        read_error.__cause__ = error
-        return read_error
-
-
-def _unreadable(path: Path, error: Exception) -> ReadError:
-    if isinstance(error, OSError):
-        return ReadError(f"can't read {path}: {error.strerror or error}", "unreadable")
-    return ReadError(f"can't read {path}: {type(error).__name__}: {error}")
+    if isinstance(error, MemoryError):
+        reason = f"it takes more memory than ReadOptions(memory_bytes={options.memory_bytes})"
+        read_error = ReadError(f"can't read {path}: {reason}", "too large for the memory limit")
+    elif isinstance(error, OSError):
+        read_error = ReadError(f"can't read {path}: {error.strerror or error}", "unreadable")
+    else:
+        reason = " ".join(str(error).split())[:300]
+        read_error = ReadError(f"can't read {path}: {type(error).__name__}: {reason}")
+    read_error.__cause__ = error
+    return read_error
 
 
 MEMORY_BYTES = 512 * 2**20
@@ -205,21 +211,10 @@ def parse_file(options: ReadOptions, has_ocr: bool, file: tuple[str, bytes]) -> 
             return ["read", encode(records)]
         except TypeError as error:  # metadata of an unsupported class
             remedy = "or register its reader with isolated=False"
-            return ["error", f"can't read {path}: {error}; {remedy}", "damaged", False]
-    except ReadError as error:
-        return ["error", str(error), error.kind, error.skippable]
-    except MemoryError:
-        message = (
-            f"can't read {path}: it takes more memory than "
-            f"ReadOptions(memory_bytes={options.memory_bytes})"
-        )
-        return ["error", message, "too large for the memory limit", False]
-    except OSError as error:
-        return ["error", f"can't read {path}: {error.strerror or error}", "unreadable", False]
+            raise ReadError(f"can't read {path}: {error}; {remedy}") from error
     except BaseException as error:  # some parsers' errors do not derive from Exception
-        reason = " ".join(str(error).split())[:300]
-        message = f"can't read {path}: {type(error).__name__}: {reason}"
-        return ["error", message, "damaged", False]
+        read_error = _read_error(Path(path), error, options)
+        return ["error", str(read_error), read_error.kind, read_error.skippable]
 
 
 _unpickled = cache(pickle.loads)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -41,24 +40,9 @@ def test_object_with_transform_method_is_accepted(graph: NodeGraph, transform: A
     assert [node.text for node in graph.nodes("half")] == ["绿茶不发酵", "红茶发酵"]
 
 
-def test_property_error_keeps_its_message(graph: NodeGraph) -> None:
-    (node,) = graph.nodes("ROOT")
-    with pytest.raises(AttributeError, match="SimpleNamespace"):
-        replace(node, graph=SimpleNamespace()).children  # noqa: B018
-
-
 def test_lazyllm_dictionary_raises_with_remedy(graph: NodeGraph) -> None:
     with pytest.raises(TypeError, match=r"LazyLLM.*create_node_group\(name, f, \*\*kwargs\)"):
         graph.create_node_group("a", {"f": SentenceSplitter, "kwargs": {"chunk_size": 20}})
-
-
-@pytest.mark.parametrize(("name", "ours"), [("get_text", "text"), ("root_node", "root")])
-def test_foreign_attribute_names_raise_with_ours(graph: NodeGraph, name: str, ours: str) -> None:
-    (node,) = graph.nodes("ROOT")
-    with pytest.raises(AttributeError, match=f"no '{name}'; it is called '{ours}' here"):
-        getattr(node, name)
-    with pytest.raises(AttributeError, match=r"a node has no 'nothing'$"):
-        node.nothing  # noqa: B018
 
 
 def test_extractor_accepts_a_node(graph: NodeGraph) -> None:
