@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
@@ -21,6 +21,7 @@ from .models.answer_cache import AnswerCache, keep_answers
 from .node import ROOT, Node
 from .pickled_calls import call_pickled, pickled
 from .storage.graph_store import GraphStore
+from .storage.rows import portions
 from .transforms import Draft, PatternRule
 
 _DOCUMENTS = 128  # documents per batch
@@ -30,6 +31,8 @@ _NODES = 2_000  # a transaction is written at this number of nodes
 _SECONDS = 1.0  # write interval, so that a crash loses few results of paid models
 
 _FAILED = Stamp("", "", "")
+
+_Submit: TypeAlias = Callable[[Node], Future[list[Draft]]]
 
 OnError: TypeAlias = Literal["raise", "skip"]
 """Whether a failing transform or an unreadable file raises an error, or is skipped."""
@@ -48,19 +51,6 @@ class Failure:
     document: str
     group: str
     error: Exception
-
-
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """A derivation to make.
-
-    Attributes:
-        document_id: The id of the document. ``CORPUS`` for nodes derived from a whole group.
-        stamp: The expected stamp of the derivation.
-    """
-
-    document_id: str
-    stamp: Stamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +118,7 @@ class GroupBuilder:
             if key in fresh:
                 return True
             now = self._store.revision(ROOT)
-            parts = [lineage[:end] for end in range(1, len(lineage) + 1)]
-            if not all((_rules(part), now) in self._builds(part[-1].name) for part in parts):
+            if (key[1], now) not in self._builds(key[0]) or not self.is_fresh(lineage[:-1]):
                 return False
             if state >= 0:
                 fresh.add(key)
@@ -176,10 +165,9 @@ class GroupBuilder:
             StoreError: If the store cannot be written to.
         """
         for end in range(1, len(lineage) + 1):
-            part = lineage[:end]
+            part, name = lineage[:end], lineage[end - 1].name
             if self.is_fresh(part):
                 continue
-            name = part[-1].name
             if name in self.running:
                 raise RuntimeError(
                     f"the transform of group {self.running[-1]!r} reads group {name!r}, which is "
@@ -191,23 +179,17 @@ class GroupBuilder:
                     f"group {name!r} is not built, and cannot be built inside a retrieval of the "
                     f"same graph; build it before: graph.build({name!r})"
                 )
-            with self._building(name):
-                if not self.is_fresh(part):
-                    self._build_last(part, on_error, executor)
-
-    @contextmanager
-    def _building(self, name: str) -> Iterator[None]:
-        """Lock a group for one building thread. Inside a transform, never wait."""
-        with self._locks.setdefault(name, Lock()).held(wait=not self.running):
-            yield
+            # One thread builds a group. Inside a transform, never wait for another thread.
+            with self._locks.setdefault(name, Lock()).held(wait=not self.running):
+                self._build_last(part, on_error, executor)
 
     def _build_last(
         self, lineage: Sequence[NodeGroup], on_error: OnError, executor: Executor | None
     ) -> None:
         group, rules = lineage[-1], _rules(lineage)
-        with self._store.turn():
-            if not self.is_fresh(lineage[:-1]):
-                return  # documents changed; the caller checks again
+        with self._store.turn() as state:
+            if self.is_fresh(lineage) or not self.is_fresh(lineage[:-1]):
+                return  # built by another thread, or documents changed: the caller checks again
             until = self._store.revision(ROOT)
             pending = self._pending(lineage)
             built = self._store.built(group.name)
@@ -216,12 +198,11 @@ class GroupBuilder:
         show = self._progress if pending else False
         with (
             progress_bar(len(pending), f"building {group.name}", " documents", show) as advance,
-            self._caller(group, executor) as call,
+            self._workers(group, executor) as submit,
         ):
-            for start in range(0, len(pending), _DOCUMENTS):
-                self._build_batch(
-                    lineage, pending[start : start + _DOCUMENTS], on_error, call, advance
-                )
+            for ids in portions(pending, _DOCUMENTS):
+                tasks = {i: pending[i] for i in ids}
+                self._build_batch(lineage, state, tasks, on_error, submit, advance)
         self._finish(lineage, rules, until)
 
     def _finish(self, lineage: Sequence[NodeGroup], rules: str, until: int) -> None:
@@ -243,28 +224,30 @@ class GroupBuilder:
                 self._store.mark_built(name, rules, until)
         self._fresh = -1, set()
 
-    def _pending(self, lineage: Sequence[NodeGroup]) -> list[str]:
-        """Return the documents with missing or outdated derivations, in document order."""
-        group = lineage[-1]
-        rules, builds = _rules(lineage), self._builds(group.name)
+    def _pending(self, lineage: Sequence[NodeGroup]) -> dict[str, Stamp]:
+        """Return the missing or outdated derivations, in document order. See ``_tasks``."""
+        group, rules = lineage[-1], _rules(lineage)
+        builds = self._builds(group.name)
         since = max((build[1] for build in builds if build and build[0] == rules), default=0)
-        changed = None if since == 0 else self._store.changed_ids(ROOT, since)
+        changed = self._store.changed_ids(ROOT, since) if since else None
         ids = None if changed is None else changed[1]
         tasks = self._tasks(lineage, ids)
-        old = self._store.stamps(group.name, ids and [task.document_id for task in tasks])
-        return [task.document_id for task in tasks if not self._is_done(group, task, old)]
+        old = self._store.stamps(group.name, ids and list(tasks))
+        return {i: stamp for i, stamp in tasks.items() if not self._is_done(group, i, stamp, old)}
 
-    def _is_done(self, group: NodeGroup, task: _Task, old: Mapping[str, Stamp]) -> bool:
-        stamp = old.get(task.document_id)
-        if stamp == _FAILED:  # skip it only if its sources are unchanged
-            failed = self._failed.get((group.name, task.document_id))
-            return failed is not None and failed[0] == task.stamp.key
-        return stamp == task.stamp
+    def _is_done(
+        self, group: NodeGroup, document_id: str, stamp: Stamp, old: Mapping[str, Stamp]
+    ) -> bool:
+        if old.get(document_id) == _FAILED:  # skip it only if its sources are unchanged
+            failed = self._failed.get((group.name, document_id))
+            return failed is not None and failed[0] == stamp.key
+        return old.get(document_id) == stamp
 
-    def _tasks(self, lineage: Sequence[NodeGroup], ids: Collection[str] | None) -> list[_Task]:
-        """Return the expected derivations of a group for the current documents.
+    def _tasks(self, lineage: Sequence[NodeGroup], ids: Collection[str] | None) -> dict[str, Stamp]:
+        """Return the expected stamps of a group for the current documents, by document id.
 
-        Documents whose parent derivation has outdated metadata are left to the next build.
+        The id is ``CORPUS`` for nodes derived from a whole group. Documents whose parent derivation
+        has outdated metadata are left to the next build.
 
         Args:
             lineage: The group with its ancestors.
@@ -273,49 +256,60 @@ class GroupBuilder:
         group, store = lineage[-1], self._store
         if group.scope == "group":
             key = corpus_key(group, store.stamps(group.parent))
-            return [_Task(CORPUS, Stamp(key, group.version, ""))]
+            return {CORPUS: Stamp(key, group.version, "")}
         if any(above.scope == "group" for above in lineage):
             stamps = store.stamps(group.parent, [CORPUS])
-            keys = [digest(group.version, stamp.key) for stamp in stamps.values()]
-            return [_Task(CORPUS, Stamp(key, group.version, "")) for key in keys]
+            return {
+                i: Stamp(digest(group.version, stamp.key), group.version, "")
+                for i, stamp in stamps.items()
+            }
         roots = store.stamps(ROOT, ids)
         above_stamps = roots if group.parent == ROOT else store.stamps(group.parent, ids)
-        return [
-            _Task(
-                i, Stamp(derivation_key(group, root, above_stamps[i]), group.version, root.metadata)
-            )
+        return {
+            i: Stamp(derivation_key(group, root, above_stamps[i]), group.version, root.metadata)
             for i, root in roots.items()
             if i in above_stamps
             and (above_stamps[i] == _FAILED or above_stamps[i].metadata == root.metadata)
-        ]
+        }
 
     # One batch
 
     def _build_batch(
         self,
         lineage: Sequence[NodeGroup],
-        ids: Sequence[str],
+        state: int,
+        tasks: Mapping[str, Stamp],
         on_error: OnError,
-        call: _Call,
+        submit: _Submit | None,
         advance: Callable[[int], object],
     ) -> None:
-        """Read the sources of some documents, derive nodes, and write the derivations."""
+        """Read the sources of some documents, derive nodes, and write the derivations.
+
+        Args:
+            lineage: The group with its ancestors.
+            state: The state of the tasks. In another state, they are computed again.
+            tasks: The expected stamps by document id.
+            on_error: Whether a failing transform raises.
+            submit: See ``_workers``.
+            advance: Advances the progress bar.
+        """
         group = lineage[-1]
-        with self._store.turn():
-            tasks = {task.document_id: task for task in self._tasks(lineage, ids)}
+        with self._store.turn() as now:
+            if now != state:
+                tasks = self._tasks(lineage, list(tasks))
             sources = self._sources(group, tasks)
         futures: dict[str, dict[str, Future[list[Draft]]]] = {}
-        if call.is_parallel:
+        if submit is not None:
             for i, source in sources.items():
                 new = [parent for parent in source.parents if parent.id not in source.reused]
-                futures[i] = {parent.id: call(parent) for parent in new}
+                futures[i] = {parent.id: submit(parent) for parent in new}
         done: dict[str, Derivation] = {}
         failed: dict[str, Failure] = {}
         count, since = 0, time.monotonic()
         try:
             for i, source in sources.items():
                 try:
-                    derived = _derived(group, tasks[i], source, call, futures.get(i, {}))
+                    derived = self._derive(group, tasks[i], source, futures.get(i, {}))
                     self._store.check(derived.nodes)
                     done[i] = derived
                 except StoreError:  # not caused by the transform
@@ -327,8 +321,9 @@ class GroupBuilder:
                     ) from error
                 except Exception as error:
                     failure = TransformError(i, group.name, f"{type(error).__name__}: {error}")
-                    if not self._is_current(lineage, tasks[i]):
-                        continue  # the transform may have seen two states
+                    with self._store.turn():
+                        if self._tasks(lineage, [i]).get(i) != tasks[i]:
+                            continue  # the transform may have seen two states
                     if on_error == "raise":
                         raise failure from error
                     failure.__cause__ = error
@@ -336,16 +331,16 @@ class GroupBuilder:
                     done[i] = Derivation(*_FAILED, ())
                 count += len(done[i].nodes)
                 if count >= _NODES or time.monotonic() - since > _SECONDS:
-                    self._write(lineage, tasks, done, failed)
+                    self._write(lineage, now, tasks, done, failed)
                     advance(len(done))
                     done, failed, count, since = {}, {}, 0, time.monotonic()
         finally:
             for future in (future for of_one in futures.values() for future in of_one.values()):
                 future.cancel()
-            self._write(lineage, tasks, done, failed)
+            self._write(lineage, now, tasks, done, failed)
             advance(len(done))
 
-    def _sources(self, group: NodeGroup, tasks: Mapping[str, _Task]) -> dict[str, _Sources]:
+    def _sources(self, group: NodeGroup, tasks: Mapping[str, Stamp]) -> dict[str, _Sources]:
         """Read the source nodes of derivations."""
         store, ids = self._store, list(tasks)
         if group.scope == "group":
@@ -360,124 +355,93 @@ class GroupBuilder:
         sources = {}
         for i in ids:
             nodes = [self._attach(node) for node in parents.get(i, ())]
-            reused = reusable(group, tasks[i].stamp.key, nodes, old.get(i))
+            reused = reusable(group, tasks[i].key, nodes, old.get(i))
             sources[i] = _Sources(roots.get(i), nodes, reused)
         return sources
-
-    def _is_current(self, lineage: Sequence[NodeGroup], task: _Task) -> bool:
-        """Return whether the sources of a derivation are unchanged."""
-        with self._store.turn():
-            return task in self._tasks(lineage, [task.document_id])
 
     def _write(
         self,
         lineage: Sequence[NodeGroup],
-        tasks: Mapping[str, _Task],
+        state: int,
+        tasks: Mapping[str, Stamp],
         done: Mapping[str, Derivation],
         failed: Mapping[str, Failure],
     ) -> None:
-        """Write the derivations with unchanged sources in one transaction."""
+        """Write the derivations whose sources are unchanged since a state in one transaction."""
         if not done:
             return
         group = lineage[-1]
-        with self._store.transaction(durable=group.num_workers > 1):
-            tasks_now = {task.document_id: task for task in self._tasks(lineage, list(done))}
-            current = {i: done[i] for i in done if tasks_now.get(i) == tasks[i]}
-            stored = self._store.stamps(group.name, list(current))
-            new = {i: derived for i, derived in current.items() if stored.get(i) != derived.stamp}
+        with self._store.transaction(durable=group.num_workers > 1) as now:
+            if now != state:
+                tasks_now = self._tasks(lineage, list(done))
+                done = {i: derived for i, derived in done.items() if tasks_now.get(i) == tasks[i]}
+            stored = self._store.stamps(group.name, list(done)) if now != state else {}
+            new = {i: derived for i, derived in done.items() if stored.get(i) != derived.stamp}
             self._store.put_derivations(group.name, new)
-        for i in current:
+        for i in done:
             self._failed.pop((group.name, i), None)
             if i in failed:
-                self._failed[group.name, i] = tasks[i].stamp.key, failed[i]
+                self._failed[group.name, i] = tasks[i].key, failed[i]
 
-    @contextmanager
-    def _caller(self, group: NodeGroup, executor: Executor | None) -> Iterator[_Call]:
-        """Provide the caller of a transform: this thread, threads, or an executor."""
+    # Transforms
 
-        def inside(function: Callable[..., Any], *values: Any) -> Any:
-            outer = self.running
-            self._thread.groups = (*groups, group.name)
-            try:
-                with keep_answers(self.answers):
-                    return function(*values)
-            finally:
-                self._thread.groups = outer
-
-        groups = self.running
-        sees_text = not group.trans_node and not isinstance(group.rule, PatternRule)
-        remote = executor is not None and group.scope == "node" and sees_text
-        threads = (
-            ThreadPoolExecutor(group.num_workers, f"build-{group.name}")
-            if group.num_workers > 1 and group.scope == "node" and not remote
-            else None
-        )
-        with nullcontext() if threads is None else threads:
-            try:
-                yield _Call(group, inside, threads, executor if remote else None)
-            finally:
-                if threads is not None:
-                    threads.shutdown(cancel_futures=True)
-
-
-class _Call:
-    """A caller of a group's transform."""
-
-    def __init__(
+    def _derive(
         self,
         group: NodeGroup,
-        inside: Callable[..., Any],
-        threads: Executor | None,
-        executor: Executor | None,
-    ) -> None:
-        self._group = group
-        self._inside = inside
-        self._threads = threads
-        self._executor = executor
-        owner = f"the transform of group {group.name!r}"
-        self._rule = b"" if executor is None else pickled(group.rule, owner)
-        self.is_parallel = threads is not None or executor is not None
+        stamp: Stamp,
+        source: _Sources,
+        futures: Mapping[str, Future[list[Draft]]],
+    ) -> Derivation:
+        """Return the derivation of one document, or of a whole group."""
+        families: list[tuple[Node | None, Sequence[Draft]]] = []
+        if group.scope == "group":
+            families.append((None, self._call(group, self.running, source.parents)))
+        for parent in source.parents if group.scope == "node" else ():
+            drafts = source.reused.get(parent.id)
+            if drafts is None and parent.id in futures:
+                drafts = futures[parent.id].result()
+            if drafts is None:
+                drafts = self._call(group, self.running, parent)
+            families.append((parent, drafts))
+        return derive(group.name, stamp, source.root, families)
 
-    def here(self, parent: Node) -> list[Draft]:
-        """Call the transform in this thread."""
-        drafts: list[Draft] = self._inside(self._group.rule, parent)
-        return drafts
+    def _call(
+        self, group: NodeGroup, outer: tuple[str, ...], source: Node | Sequence[Node]
+    ) -> list[Draft]:
+        """Call the transform of a group in this thread, inside the transforms of other groups."""
+        before = self.running
+        self._thread.groups = (*outer, group.name)
+        transform: Any = group.rule
+        try:
+            with keep_answers(self.answers):
+                drafts: list[Draft] = (
+                    transform(source) if isinstance(source, Node) else transform.of_group(source)
+                )
+            return drafts
+        finally:
+            self._thread.groups = before
 
-    def of_group(self, nodes: Sequence[Node]) -> list[Draft]:
-        """Call the transform of a whole group in this thread."""
-        rule = self._group.rule
-        if isinstance(rule, PatternRule):  # make_group rejects it
-            return []
-        drafts: list[Draft] = self._inside(rule.of_group, nodes)
-        return drafts
+    @contextmanager
+    def _workers(self, group: NodeGroup, executor: Executor | None) -> Iterator[_Submit | None]:
+        """Provide a function that starts the transform of a node. None: this thread calls it."""
+        sees_text = not group.trans_node and not isinstance(group.rule, PatternRule)
+        if executor is not None and group.scope == "node" and sees_text:
+            rule = pickled(group.rule, f"the transform of group {group.name!r}")
 
-    def __call__(self, parent: Node) -> Future[list[Draft]]:
-        """Call the transform in a thread, or in the executor."""
-        if self._executor is not None:
-            node = Node(parent.text, dict(parent.own_metadata), id=parent.id)
-            return self._executor.submit(call_pickled, self._rule, node)
-        assert self._threads is not None
-        return self._threads.submit(self.here, parent)
+            def send(parent: Node) -> Future[list[Draft]]:
+                node = Node(parent.text, dict(parent.own_metadata), id=parent.id)
+                return executor.submit(call_pickled, rule, node)
 
-
-def _derived(
-    group: NodeGroup,
-    task: _Task,
-    source: _Sources,
-    call: _Call,
-    futures: Mapping[str, Future[list[Draft]]],
-) -> Derivation:
-    """Return the derivation of one document, or of a whole group."""
-    if group.scope == "group":
-        return derive(group.name, task.stamp, None, [(None, call.of_group(source.parents))])
-    families: list[tuple[Node | None, Sequence[Draft]]] = []
-    for parent in source.parents:
-        drafts = source.reused.get(parent.id)
-        if drafts is None:
-            future = futures.get(parent.id)
-            drafts = call.here(parent) if future is None else future.result()
-        families.append((parent, drafts))
-    return derive(group.name, task.stamp, source.root, families)
+            yield send
+        elif group.num_workers > 1 and group.scope == "node":
+            outer = self.running
+            with ThreadPoolExecutor(group.num_workers, f"build-{group.name}") as threads:
+                try:
+                    yield lambda parent: threads.submit(self._call, group, outer, parent)
+                finally:
+                    threads.shutdown(cancel_futures=True)
+        else:
+            yield None
 
 
 @lru_cache(1024)

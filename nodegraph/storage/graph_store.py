@@ -143,16 +143,8 @@ class GraphStore:
         """Hold the lock and read one state until the block ends. See ``Turns.turn``."""
         return self._turns.turn()
 
-    def transaction(self, *, durable: bool = True) -> AbstractContextManager[None]:
-        """Hold the lock and commit all writes of the block, or none if the block raises.
-
-        Args:
-            durable: Whether the commit survives a power failure.
-
-        Raises:
-            RuntimeError: If the thread is inside a turn.
-            StoreError: If the store cannot be written to.
-        """
+    def transaction(self, *, durable: bool = True) -> AbstractContextManager[int]:
+        """Commit all writes of the block, or none if it raises. See ``Turns.transaction``."""
         return self._turns.transaction(durable=durable)
 
     # Documents

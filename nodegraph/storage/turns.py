@@ -61,8 +61,10 @@ class Turns:
                 yield state
 
     @contextmanager
-    def transaction(self, *, durable: bool = True) -> Iterator[None]:
+    def transaction(self, *, durable: bool = True) -> Iterator[int]:
         """Hold the lock and commit all writes of the block, or none if the block raises.
+
+        The block gets the number of the state before its writes; inside another transaction -1.
 
         Args:
             durable: Whether the commit survives a power failure.
@@ -79,7 +81,7 @@ class Turns:
                         "the same graph; build the group before (graph.build(name)), or change "
                         "the graph after the retrieval has returned"
                     )
-                yield
+                yield -1
                 return
             try:
                 with self._outermost(lambda: self._db.begin_writing(durable=durable)):
@@ -88,7 +90,7 @@ class Turns:
                     if before["state"] != self.state:
                         self.groups.forget()
                     self.state, self.has_changed, self._counters = -1, False, dict(before)
-                    yield
+                    yield before["state"]
                     self._counters["state"] += self.has_changed
                     self.groups.flush()
                     changed = self._counters.items() - before.items()

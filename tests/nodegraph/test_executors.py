@@ -82,13 +82,12 @@ def test_failing_transform_in_a_worker_is_skipped() -> None:
     assert [node.text for node in graph.nodes("number")] == ["1"]
 
 
-def end_process(text: str) -> list[str]:
-    if text == "tea 200":
-        os._exit(1)
-    return text.split()
-
-
 def test_killed_worker_raises_and_leaves_whole_documents() -> None:
+    def end_process(text: str) -> list[str]:
+        if text == "tea 200":
+            os._exit(1)
+        return text.split()
+
     graph = NodeGraph(progress=False)
     graph.create_node_group("word", end_process, version="1")
     graph.add([Document(f"tea {n}", id=f"d{n}") for n in range(300)])

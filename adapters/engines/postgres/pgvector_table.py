@@ -75,7 +75,7 @@ class PostgresVectorTable:
     def __init__(
         self,
         database: PostgresDatabase,
-        transaction: Callable[[], AbstractContextManager[None]],
+        transaction: Callable[[], AbstractContextManager[object]],
         extension: str,
         group: str,
         name: str,

@@ -45,7 +45,7 @@ class ValueNumbers:
     def __init__(
         self,
         database: PostgresDatabase,
-        transaction: Callable[[], AbstractContextManager[None]],
+        transaction: Callable[[], AbstractContextManager[object]],
     ) -> None:
         self._db = database
         self._transaction = transaction
