@@ -177,7 +177,8 @@ class Corpus:
             self._write(put, reading, records)
             self._store.delete_values(_SOURCES, [str(path) for path in included])
             self._store.put_values(_SOURCES, kinds)
-            self._put_skipped(skipped, paths)
+            if paths:
+                self._put_skipped(skipped, paths)
         read = reading.files
         return [[d for i in each if i in read for d in read[i].documents] for each in files_of]
 
@@ -331,6 +332,8 @@ class Corpus:
         from .readers.reading import read_files
 
         reading = _Reading()
+        if not files:
+            return reading
         changed = self._changed(files, records, reading)
         self.report.unchanged += len(reading.files)
         options = f"{self._options.encoding} {self._options.ocr is not None}"
@@ -478,12 +481,9 @@ class Corpus:
         same = {i for i in reading.documents if i in stored and stored[i][:2] == read[i][:2]}
         changed = [i for i in documents if i not in same]
         self._store.change_documents([documents[i] for i in changed])
-        stamps = self._store.stamps(ROOT, {*documents, *read})
-        layouts = {
-            i: stamps[i].key.encode() + b"\0" + document.layout
-            for i, document in documents.items()
-            if document.layout is not None
-        }
+        layouts = {i: d.layout for i, d in documents.items() if d.layout is not None}
+        stamps = self._store.stamps(ROOT, {*layouts, *read})
+        layouts = {i: stamps[i].key.encode() + b"\0" + layout for i, layout in layouts.items()}
         self._store.put_values(LAYOUTS, layouts)
         rows = {}
         for i, file in reading.files.items():
@@ -491,7 +491,7 @@ class Corpus:
                 own = {d: list(stamps[d]) for d in file.documents if d in stamps}
                 rows[i] = _to_bytes([file.path, file.content, own, file.version])
         self._store.put_values(_FILES, rows)
-        if self._store.get_values(_PARSED):
+        if reading.files and self._store.get_values(_PARSED):
             self._store.delete_values(_PARSED)
         return changed
 
