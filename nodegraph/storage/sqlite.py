@@ -21,6 +21,8 @@ from .schema import FORMAT, TABLES, statements
 APPLICATION = 0x6E6F6465
 """The ``application_id`` of our files: "node"."""
 
+_CACHE_KB = 32_000
+
 _CREATED = TABLES.format(empty=f"X'{to_id('').hex()}'", root=f"X'{to_text(ROOT).hex()}'")
 
 _opened: weakref.WeakSet[SQLiteDatabase] = weakref.WeakSet()
@@ -163,6 +165,7 @@ class SQLiteDatabase:
         assert self.path is not None
         try:
             db.execute("PRAGMA synchronous = FULL")
+            db.execute(f"PRAGMA cache_size = -{_CACHE_KB}")
             self._is_durable = True
             if self._format(db) == 0:
                 with suppress(sqlite3.OperationalError):  # another process creates the file
