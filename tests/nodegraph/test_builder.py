@@ -110,24 +110,6 @@ def test_change_derives_only_changed_lines(
     assert (lines.take(), words.take()) == ({"new\nd e\nf g": 1}, {"new": 1})
 
 
-def test_node_transform_reruns_for_the_changed_document(graph: NodeGraph) -> None:
-    seen: Counter[str] = Counter()
-
-    def mark(node: Node) -> str:
-        seen[node.text] += 1
-        return f"{node.text} of {len(node.root.text)}"
-
-    graph.create_node_group("mark", mark, parent="line", trans_node=True, version="1")
-    graph.nodes("mark")
-    seen.clear()
-    graph.add(Document("d e\nf", id="2"))
-    assert texts(graph.nodes("mark")) == [
-        *("a b of 5", "c of 5"),
-        *("d e of 5", "f of 5", "h of 1"),
-    ]
-    assert seen == {"d e": 1, "f": 1}
-
-
 def test_new_metadata_reruns_no_empty_parent() -> None:
     graph = NodeGraph(progress=False)
     asked: Counter[str] = Counter()

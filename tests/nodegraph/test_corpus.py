@@ -1,5 +1,6 @@
 """Graphs of files: refreshes after changes of the files."""
 
+import itertools
 import os
 import pickle
 import shutil
@@ -7,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from built_anew import GROUPS, check_as_anew, declare
 from node_texts import texts
 
 from nodekin.nodegraph import Document, NodeGraph, ReadError, corpus
@@ -92,7 +94,7 @@ def test_refresh_reads_only_files_with_changed_bytes(docs: Path, tmp_path: Path)
 
 @pytest.fixture
 def hashed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of files whose bytes are looked at; changes of just now count as old ones."""
+    """Return the names of hashed files. Recent changes count as old."""
     names: list[str] = []
     whole = corpus._hash
     monkeypatch.setattr(corpus, "_hash", lambda path: names.append(path.name) or whole(path))
@@ -235,3 +237,53 @@ def test_remove_is_all_or_nothing(docs: Path, tmp_path: Path) -> None:
         graph.remove([docs / "a.txt", "docs/b.txt"])
         assert texts(graph.nodes("ROOT")) == ["c one\nc two"]
         assert graph.refresh().added == ["docs/b.txt"]  # removed by its id: its file gives it again
+
+
+@pytest.mark.slow
+def test_restored_file_equals_a_fresh_build(tmp_path: Path) -> None:
+    """A file is removed, changed or renamed, and then restored, with and without builds."""
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    texts = {"a.txt": "tea\ngreen tea", "b.txt": "cup"}
+    builds: list[tuple[str, ...]] = [(), ("line",), ("label",), ("all",), tuple(GROUPS)]
+    for store, between, after in itertools.product((None, "file"), builds, builds[:3]):
+        for change in ("remove", "update", "rename"):
+            for name, text in texts.items():
+                (folder / name).write_text(text)
+            path = store and tmp_path / f"{change}-{'-'.join(between)}-{'-'.join(after)}.graph"
+            with NodeGraph(folder, store=path or None, progress=False) as graph:
+                declare(graph, GROUPS)
+                graph.build(*GROUPS)
+                if change == "remove":
+                    (folder / "b.txt").unlink()
+                elif change == "update":
+                    (folder / "b.txt").write_text("milk\ncup of milk")
+                else:
+                    os.replace(folder / "b.txt", folder / "c.txt")
+                graph.refresh()
+                graph.build(*between)
+                (folder / "c.txt").unlink(missing_ok=True)
+                (folder / "b.txt").write_text("cup")
+                graph.refresh()
+                graph.build(*after)
+                check_as_anew(graph, GROUPS)
+
+
+def test_derived_links_of_a_moved_file_stay_derived(tmp_path: Path) -> None:
+    here, there = tmp_path / "docs" / "one" / "a.txt", tmp_path / "docs" / "two" / "a.txt"
+    for store in (None, tmp_path / "graph"):
+        for path in (here, there):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.unlink(missing_ok=True)
+        here.write_text("tea\ngreen tea")
+        with NodeGraph(tmp_path / "docs", store=store, progress=False) as graph:
+            declare(graph, GROUPS)
+            graph.build(*GROUPS)
+            os.replace(here, there)
+            assert graph.refresh().renamed
+            here.write_text("tea\ngreen tea")
+            graph.refresh()
+            check_as_anew(graph, GROUPS)
+            for name in GROUPS:
+                for links in graph.reader.links_of([node.id for node in graph.nodes(name)]):
+                    assert all(link.derived for link in links)

@@ -177,16 +177,6 @@ def test_file_patterns_match_sources():
     assert [text.split()[0] for text in texts] == ["md", "md", "zh", "md", "csv", "other"]
 
 
-def test_changed_source_changes_the_pattern():
-    graph = NodeGraph(progress=False)
-    rules = [("*.md", lambda text: ["md"]), ("*", lambda text: ["other"])]
-    graph.create_node_group("sentence", split_sentences)
-    graph.create_node_group("part", rules, parent="sentence")
-    for name, text in (("tea.md", "md"), ("tea.txt", "other"), ("tea.md", "md")):
-        graph.add(Document("Tea.", id="tea", metadata={"source": name}))
-        assert [node.text for node in graph.nodes("part")] == [text]
-
-
 def test_langchain_markdown_headers_are_headings():
     text = "# Tea\n\nAll of it.\n\n## Green\n\nIt is steamed.\n\n## Black\n\nIt is fermented."
     splitter = MarkdownHeaderTextSplitter([("#", "Header 1"), ("##", "Header 2")])

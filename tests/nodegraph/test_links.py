@@ -71,7 +71,7 @@ def test_link_to_unknown_node_raises(graph: NodeGraph) -> None:
 def test_links_are_deleted_with_their_nodes(graph: NodeGraph) -> None:
     green, black, run, tea = graph.nodes("line")
     graph.link(green, [run, tea, black])
-    graph.add(Document("Tea rivers.\nA new line.", id="river"))  # one line is as it was
+    graph.add(Document("Tea rivers.\nA new line.", id="river"))  # one unchanged line
     assert texts(graph.nodes("line"))[2:] == ["Tea rivers.", "A new line."]
     assert [link.target for link in green.links] == [tea.id, black.id]
     graph.remove("river")
@@ -79,17 +79,6 @@ def test_links_are_deleted_with_their_nodes(graph: NodeGraph) -> None:
     graph.remove("tea")
     with pytest.raises(LookupError):
         graph.node(green.id)
-
-
-def test_links_are_stored(tmp_path: Path) -> None:
-    for turn in range(2):
-        with NodeGraph(store=tmp_path / "g") as graph:
-            graph.create_node_group("line", str.splitlines)
-            if not turn:
-                graph.add(Document("a\nb", id="d"))
-                graph.link(graph.nodes("line")[0], graph.nodes("line")[1], metadata={"why": (1,)})
-            (link,) = graph.nodes("line")[0].links
-            assert (link.target, link.metadata) == (graph.nodes("line")[1].id, {"why": (1,)})
 
 
 def test_group_transform_links_to_members(graph: NodeGraph) -> None:

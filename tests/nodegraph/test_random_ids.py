@@ -4,6 +4,9 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+from llama_index.core import SimpleDirectoryReader
+from llama_index.core.readers import StringIterableReader
+
 from nodekin.nodegraph import Document, NodeGraph
 
 
@@ -37,6 +40,18 @@ def test_folder_with_random_ids_is_added_once(tmp_path: Path) -> None:
             assert [graph.add(document) for document in folder()] == [[i] for i in ids]
             assert len(graph.nodes("ROOT")) == 4
             assert graph.nodes("ROOT")[0].metadata["file_path"] == "/a.txt"
+
+
+def test_directory_reader_documents_are_added_once(tmp_path: Path) -> None:
+    (tmp_path / "tea.txt").write_text("Green tea is a drink.", "utf-8")
+    (tmp_path / "茶.md").write_text("# 茶\n\n红茶是全发酵茶。", "utf-8")
+    graph = NodeGraph(progress=False)
+    loaded = SimpleDirectoryReader(str(tmp_path)).load_data()
+    ids = graph.add(loaded)
+    assert len(set(ids)) == len(loaded)
+    assert graph.add(SimpleDirectoryReader(str(tmp_path)).load_data()) == ids
+    assert graph.add(StringIterableReader().load_data(["Rivers run.", "Seas don't."]))
+    assert len(graph.nodes("ROOT")) == 2 + len(loaded)
 
 
 def test_add_keeps_chosen_ids() -> None:

@@ -234,6 +234,18 @@ def test_first_matching_pattern_decides(rules: Any, expected: str) -> None:
     assert "|".join(node.text for node in graph.nodes("made")) == expected
 
 
+def test_renamed_document_gets_its_pattern_rule() -> None:
+    graph = NodeGraph()
+    rules = [("*.md", str.upper), ("*", str.lower)]
+    graph.create_node_group("line", str.splitlines)
+    graph.create_node_group("case", rules)
+    graph.create_node_group("case of line", rules, parent="line")
+    for name, expected in [("a.md", "TEA"), ("a.txt", "tea"), ("a.md", "TEA")]:
+        graph.add(Document("Tea", {"file_name": name}, id="d"))
+        for group in ("case", "case of line"):
+            assert [node.text for node in graph.nodes(group)] == [expected]
+
+
 def test_file_without_a_pattern_raises() -> None:
     graph = files()
     graph.create_node_group("made", [("*.md", str.split), ("*.csv", None)])

@@ -1,4 +1,4 @@
-"""Groups of every kind, and the comparison of a graph with one that is built anew."""
+"""Groups of each kind, and the comparison of a graph with a fresh build."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.nodegraph.node import LinkedText
 
 TIMEOUT = 60
-"""Seconds after which a thread that should have ended is taken for a deadlock."""
+"""Timeout of a thread in seconds. A later end counts as a deadlock."""
 
 
 def lines(text: str) -> list[str]:
@@ -17,7 +17,7 @@ def lines(text: str) -> list[str]:
 
 
 def halves(text: str) -> list[str]:
-    """Make other lines of a text, some of which are the same as before."""
+    """Return the first line and the whole text."""
     return [*text.splitlines()[:1], text]
 
 
@@ -28,14 +28,14 @@ def words(text: str) -> list[str]:
 
 
 def picky(text: str) -> list[str]:
-    """Make other words, but of cups."""
+    """Return words in upper case. Raise for texts with "cup"."""
     if "cup" in text:
         raise ValueError(text)
     return [word.upper() for word in text.split()]
 
 
 def labels(word: Node) -> list[LinkedText]:
-    """Look at everything above a word, and link to it."""
+    """Return a label with the ancestors of a word, linked to them."""
     line = word.parent
     assert line is not None
     if word.text == "worse":
@@ -77,14 +77,14 @@ def declare(
     num_workers: int = 0,
     around: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda transform: transform,
 ) -> None:
-    """Declare groups by the rules that are given, or by what wraps them."""
+    """Register groups. ``around`` wraps each transform."""
     for name, (transform, options) in groups.items():
         settings = {"version": transform.__name__, "num_workers": num_workers, "replace": True}
         graph.create_node_group(name, around(transform), **{**settings, **options})
 
 
 def facts(graph: NodeGraph, group: str) -> list[dict[str, Any]]:
-    """Return all that is known of the nodes of a group, which is built where it is not."""
+    """Return all fields of the nodes of a group. A missing group is built."""
     with graph.reader.reading(group):
         nodes = graph.nodes(group)
         orders = [node.order for node in nodes]
@@ -106,9 +106,9 @@ def facts(graph: NodeGraph, group: str) -> list[dict[str, Any]]:
 
 
 def whole(graph: NodeGraph, groups: dict[str, Declaration]) -> dict[str, Any]:
-    """Return all that is known of a graph at rest, the last groups first."""
+    """Return all fields of the nodes of a graph, the last groups first."""
     names = [*reversed(groups), "ROOT"]
-    for name in names:  # one after the other: each has to be right without the others
+    for name in names:  # one group at a time, so that each is tested separately
         texts = [(n.id, n.text, n.parent and n.parent.id) for n in graph.nodes(name)]
         assert all(text is not None for text in texts)
     graph.build(*groups, on_error="skip")
@@ -123,7 +123,7 @@ def whole(graph: NodeGraph, groups: dict[str, Declaration]) -> dict[str, Any]:
 
 
 def anew(graph: NodeGraph, groups: dict[str, Declaration]) -> dict[str, Any]:
-    """Return all that is known of a graph that is built from the documents of another one."""
+    """Return all fields of a fresh build from the documents of a graph."""
     nodes = graph.nodes("ROOT")
     key = repr([(node.id, node.text, dict(node.own_metadata)) for node in nodes]), repr(groups)
     if key not in _ANEW:
@@ -138,7 +138,7 @@ _ANEW: dict[tuple[str, str], dict[str, Any]] = {}
 
 
 def check_as_anew(graph: NodeGraph, groups: dict[str, Declaration]) -> None:
-    """Fail where a graph at rest differs from one that is built anew from its documents."""
+    """Check that a graph equals a fresh build from its documents."""
     known, expected = whole(graph, groups), anew(graph, groups)
     for part, value in expected.items():
-        assert known[part] == value, f"{part} differs from a graph that is built anew"
+        assert known[part] == value, f"{part} differs from a fresh build"

@@ -1,4 +1,4 @@
-"""Links of a group that two processes build in turns."""
+"""Links of a group that two graphs build alternately."""
 
 from nodekin.nodegraph import Document, EntityExtractor, NodeGraph
 
@@ -6,7 +6,7 @@ WITH_ANNA, WITHOUT = "The water of Anna is wet.", "Water is wet."
 
 
 def opened(store: str) -> NodeGraph:
-    """Return a graph on a store as another process has it: they share nothing else."""
+    """Return a graph like that of another process: only the store is shared."""
     graph = NodeGraph(store=store, progress=False)
     graph.create_node_group("entity", EntityExtractor(), scope="group")
     return graph
@@ -30,7 +30,7 @@ def fill(graph: NodeGraph, third: str = WITH_ANNA) -> None:
 
 
 def changed_in_turns(store: str, first: str, then: str) -> list[list[str]]:
-    """Return what two graphs have that changed a document in turns, and one opened later."""
+    """Return the links of two graphs that changed a document alternately, and of a third graph."""
     with opened(store) as a, opened(store) as b:
         fill(a, then)
         b.add(Document("x y", id="four"))

@@ -1,4 +1,4 @@
-"""Readers of users, in a module that other processes can import."""
+"""Custom readers in a module that other processes can import."""
 
 import os
 import signal
@@ -13,12 +13,12 @@ from langchain_core.documents import Document as LangChainDocument
 
 
 def read(path: Path) -> str:
-    """Do what the file says; return its text and the process."""
+    """Read a file like ``read_page``. Return its text and the process id."""
     return f"{read_page(path)} {os.getpid()}"
 
 
 def read_page(path: Path) -> str:
-    """Do what the file says; return its text."""
+    """Return the text of a file. Some words make the reader crash, hang or fail."""
     text = path.read_text(encoding="utf-8")
     if "crash" in text:
         os.kill(os.getpid(), signal.SIGSEGV)
@@ -40,7 +40,7 @@ def read_page(path: Path) -> str:
 
 
 class DatedLoader(BaseLoader):
-    """A loader as LangChain's users write them."""
+    """A custom loader of LangChain."""
 
     def __init__(self, file_path: str) -> None:
         self.file_path = file_path

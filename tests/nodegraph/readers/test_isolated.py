@@ -2,7 +2,6 @@
 
 import os
 import pickle
-import signal
 import sys
 from functools import partial
 from pathlib import Path
@@ -81,17 +80,6 @@ def children() -> set[str]:
         except (FileNotFoundError, ProcessLookupError):  # a thread has ended
             continue
         return {pid for pids in found for pid in pids.split()}
-
-
-def test_killed_process_is_replaced() -> None:
-    with ProcessWorkers(process_of, 1, Limits(300, 2_000_000_000)) as workers:
-        first = workers.call(())
-        os.kill(first, signal.SIGKILL)
-        assert workers.call(()) != first
-
-
-def process_of(_: object) -> int:
-    return os.getpid()
 
 
 class Harmful:

@@ -258,7 +258,7 @@ def test_second_file_with_one_id_raises(docs: Path, tmp_path: Path) -> None:
         graph.add(other)
     assert str(other) in str(error.value)
     assert texts(graph) == {"docs/a.txt": "one"}
-    assert graph.add(docs) == ["docs/a.txt"]  # the same file is no other
+    assert graph.add(docs) == ["docs/a.txt"]  # an equal file is no conflict
 
 
 def test_unreadable_files_of_a_folder_are_skipped_with_a_warning(
@@ -280,7 +280,7 @@ def test_unreadable_files_of_a_folder_are_skipped_with_a_warning(
         f"makes this an error:\n- {bad} is not UTF-8"
     )
     graph.refresh()
-    assert warnings() == []  # it is known
+    assert warnings() == []  # reported before
     for number in range(22):
         write(docs / f"c{number:02}.jsonl", "{")
     graph.refresh()
