@@ -168,8 +168,8 @@ class Corpus:
         for document in (*documents, *reading.documents.values()):
             if put.setdefault(document.id, document) != document:
                 raise ValueError(
-                    f"two different documents in one call have the id {document.id!r}; give each "
-                    "its own: Document(text, id=...)"
+                    f"document ids must be unique, got two different documents with id "
+                    f"{document.id!r}; set Document(text, id=...)"
                 )
         excluded = [Path(p) for p, kind in sources.items() if kind == _EXCLUDED]
         included = [p for p in excluded if any(p.is_relative_to(path) for path in paths)]
@@ -197,7 +197,7 @@ class Corpus:
         records = _records_below(self._records(), path)
         if not records and path not in sources:
             raise LookupError(
-                f"no file in {path} was read; the graph reads {', '.join(map(str, sources))}"
+                f"{path} is not a source of the graph, its sources: {', '.join(map(str, sources))}"
             )
         self.remove(self._documents_of(records.values()))
         self._store.delete_values(_FILES, records)
@@ -225,14 +225,14 @@ class Corpus:
         scans, files, lost = self._scan_sources(records, skipped)
         if lost and on_error != "skip":
             raise ReadError(
-                f"the folder {lost[0]} is gone; bring it back, or remove its documents: "
+                f"the folder {lost[0]} is missing; restore it, or remove its documents: "
                 "graph.remove(ids)"
             )
         if only is not None:
             records = _records_below(records, only)
             files = _files_below(files, only)
         for path in lost:
-            skipped[str(path)] = _failure_row(str(path), path, ReadError(f"{path} is gone"))
+            skipped[str(path)] = _failure_row(str(path), path, ReadError(f"{path} is missing"))
         reading = self._read(files, records)
         skipped |= self._skip(reading.errors, files, scans, on_error)
         kept = {i for folder in lost for i in _records_below(records, folder)}
@@ -311,8 +311,8 @@ class Corpus:
             other = known.get(file_id)
             if other is not None and other.resolve() != path.resolve() and other.exists():
                 raise ValueError(
-                    f"{path} would get the document id {file_id!r}, which {other} has; add it as "
-                    "Document(text, id=...), or rename its folder"
+                    f"{path} and {other} have the same document id {file_id!r}; rename a folder, "
+                    "or add Document(text, id=...)"
                 )
         if unsupported := scan.unsupported_error():
             if self._options.strict:
@@ -424,8 +424,8 @@ class Corpus:
                 unexpected.append(file_id)
         if len(raised) > 1:
             raise ReadError(
-                f"{raised[0]}; nor can {len(raised) - 1:,} other files be read ({self.report}); "
-                'on_error="skip" goes on without them, and lists them in graph.failures',
+                f"{raised[0]}; {len(raised) - 1:,} other files are unreadable ({self.report}); "
+                'on_error="skip" skips them and lists them in graph.failures',
                 raised[0].kind,
             ) from raised[0]
         if raised:
@@ -474,8 +474,8 @@ class Corpus:
         for node in self._store.get(i for i in documents if i not in stored):
             if node is not None:
                 raise ValueError(
-                    f"the id {node.id!r} is taken by a node of group {node.group!r}; give the "
-                    "document another one"
+                    f"document id {node.id!r} is already used by a node of group {node.group!r}; "
+                    "choose another id"
                 )
         read = {i: stamp for file in reading.files.values() for i, stamp in file.documents.items()}
         same = {i for i in reading.documents if i in stored and stored[i][:2] == read[i][:2]}
@@ -513,7 +513,7 @@ def unchanged_file(store: GraphStore, document_id: str) -> tuple[Path, str]:
     """
     value = store.get_values(_FILES, [document_id]).get(document_id)
     if value is None:
-        raise LookupError(f"the document {document_id!r} is not a file that the graph has read")
+        raise LookupError(f"document {document_id!r} was not read from a file")
     record = _to_file(value)
     path = Path(record.path)
     if _File.of(path, record).content != record.content:

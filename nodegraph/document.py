@@ -55,13 +55,13 @@ class Document:
         layout: bytes | None = None,
     ) -> None:
         if not isinstance(text, str):
-            raise TypeError(f"a document's text must be a str, not {type(text).__name__}")
+            raise TypeError(f"text must be a str, got {type(text).__name__}")
         if metadata is not None and not (
             isinstance(metadata, Mapping) and all(isinstance(key, str) for key in metadata)
         ):
-            raise TypeError(f"metadata must map names (str) to values, not {metadata!r:.80}")
+            raise TypeError(f"metadata must be a mapping with str keys, got {metadata!r:.80}")
         if id is not None and (not isinstance(id, str) or not id):
-            raise ValueError(f"a document's id must be a non-empty str, not {id!r}")
+            raise ValueError(f"id must be a non-empty str, got {id!r}")
         own = dict(metadata or {})
         if id is None:
             id = digest(text, metadata_digest(own)) if own else digest(text)
@@ -122,8 +122,8 @@ def as_document(item: object) -> Document:
             id = getattr(item, "node_id", None)
             return Document(content(), metadata, id=id, search_text=search_text)
     raise TypeError(
-        f"can't make a document from {type(item).__name__} {item!r:.80}; give a text (str), a "
-        "pathlib.Path, a nodekin Document, or a LangChain or LlamaIndex document"
+        "a document must be a text (str), a pathlib.Path, a nodekin Document, or a LangChain or "
+        f"LlamaIndex document, got {type(item).__name__} {item!r:.80}"
     )
 
 
@@ -135,8 +135,8 @@ def _check_no_path(text: str) -> None:
     if is_line and _LIKE_A_PATH.search(text) and os.path.exists(text):
         kind = "folder" if os.path.isdir(text) else "file"
         raise ValueError(
-            f"{text!r:.200} is a {kind} that there is; give Path({text!r:.200}) to read it, or "
-            "Document(...) with it to add this text"
+            f"{text!r:.200} is an existing {kind}; pass Path({text!r:.200}) to read it, or "
+            f"Document({text!r:.200}) to add the text"
         )
 
 

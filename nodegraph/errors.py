@@ -28,8 +28,8 @@ class TransformError(RuntimeError):
     def __init__(self, document: str, group: str, reason: str) -> None:
         where = f"document {document!r}" if document else "the whole of its parent group"
         super().__init__(
-            f"the transform of group {group!r} failed on {where}: {reason}; "
-            'mend it and ask again, or build with on_error="skip" to leave the document out'
+            f"transform of group {group!r} failed on {where}: {reason}; "
+            'fix the transform, or pass on_error="skip" to leave the document out'
         )
         self.document = document
         self.group = group

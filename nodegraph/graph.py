@@ -105,7 +105,8 @@ class NodeGraph:
         for path in () if source is None else flatten(source):
             if not isinstance(path, str | Path):
                 raise TypeError(
-                    f"source takes paths, not {path!r:.80}; add texts and documents with add()"
+                    f"source must be a path or a list of paths, got {path!r:.80}; add texts with "
+                    "graph.add()"
                 )
             place = Path(path).expanduser().absolute()
             if place in self._corpus.sources():
@@ -191,7 +192,11 @@ class NodeGraph:
             LookupError: If an id is unknown. Nothing is changed.
             TypeError: If an item is a path or has an unsupported type.
         """
-        documents = [as_document(item) for item in flatten(items)]
+        listed = list(flatten(items))
+        for item in listed:
+            if isinstance(item, Path):
+                raise TypeError(f"update() accepts no paths, got {item!r:.80}; call refresh()")
+        documents = [as_document(item) for item in listed]
         self._check_documents(document.id for document in documents)
         return self.add(documents)
 
@@ -237,13 +242,15 @@ class NodeGraph:
         for i in requested:
             if i not in existing:
                 names = list(self._store.document_ids())
-                raise LookupError(f"no document {i!r}; the graph has {nearest_names(i, names)}")
+                raise LookupError(
+                    f"unknown document id {i!r}, nearest ids: {nearest_names(i, names)}"
+                )
 
     def _check_outside(self) -> None:
         if self._builder.running:
             raise RuntimeError(
-                "the documents of a graph cannot be changed inside a transform of one of its "
-                f"groups ({self._builder.running[-1]!r}); change them after the build"
+                "documents cannot be changed inside a transform (group "
+                f"{self._builder.running[-1]!r}); change them after the build"
             )
 
     def compact(self) -> None:

@@ -96,22 +96,22 @@ def make_group(
         ValueError: If a name is empty or ``ROOT``, the group is its own parent, the scope is
             unknown, or ``num_workers`` is negative.
     """
-    for what, value in (("a group's name", name), ("a group's parent", parent)):
+    for what, value in (("group name", name), ("parent", parent)):
         if not isinstance(value, str):
-            raise TypeError(f"{what} is a str, not {value!r:.80}")
+            raise TypeError(f"{what} must be a str, got {value!r:.80}")
     if not name.strip() or name == ROOT:
-        raise ValueError(f"a group can't be called {name!r}; ROOT is the documents themselves")
+        raise ValueError(f"group name must not be blank or 'ROOT', got {name!r}")
     if name == parent:
-        raise ValueError(f"group {name!r} can't be its own parent; the default parent is {ROOT!r}")
+        raise ValueError(f"group {name!r} cannot be its own parent; the default parent is {ROOT!r}")
     if num_workers < 0:
-        raise ValueError(f"num_workers must be 0 or more, not {num_workers!r}")
+        raise ValueError(f"num_workers must be at least 0, got {num_workers!r}")
     if scope not in ("node", "group"):
-        raise ValueError(f'scope is "node" or "group", not {scope!r}')
+        raise ValueError(f'scope must be "node" or "group", got {scope!r}')
     if scope == "group" and trans_node is None:  # nodes, so that results can be linked
         trans_node = getattr(transform, "trans_node", True)
     rule = as_rule(transform, trans_node, settings)
     if scope == "group" and isinstance(rule, PatternRule):
-        raise TypeError('scope="group" takes one transform, not a list by file pattern')
+        raise TypeError('scope="group" requires one transform, got a list by file pattern')
     if version is None:
         version = fingerprint((transform, dict(settings)))
     parts = ("node group", name, parent, str(rule.trans_node), version)
@@ -147,21 +147,21 @@ class GroupRegistry:
         old = self._groups.get(group.name)
         if old is not None and old.version != group.version and not replace:
             raise ValueError(
-                f"group {group.name!r} exists with another rule (parent {old.parent!r}); give "
-                "another name, or replace=True to make it anew by this rule"
+                f"group {group.name!r} already exists with another rule (parent {old.parent!r}); "
+                "choose another name, or pass replace=True to rebuild it"
             )
         versions = {
             each.search_text and rule_version(each.search_text) for each in (old or group, group)
         }
         if not replace and len(versions) > 1:
             raise ValueError(
-                f"group {group.name!r} exists with another search_text; give the same, or "
-                "replace=True to have it searched by this one: nodes stay as they are"
+                f"group {group.name!r} already exists with another search_text; pass an equal "
+                "search_text, or replace=True to change it without a rebuild"
             )
         if group.name in above:
             raise ValueError(
-                f"group {group.name!r} can't be made from {group.parent!r}, which is made from "
-                f"{group.name!r}"
+                f"group {group.name!r} cannot be derived from {group.parent!r}, which is derived "
+                f"from {group.name!r}"
             )
         self._groups[group.name] = group
 
@@ -185,9 +185,8 @@ class GroupRegistry:
             if group is None:
                 names = [ROOT, *self._groups, *self._predefined]
                 raise UnknownGroupError(
-                    f"no node group {name!r}; the graph has "
-                    f"{nearest_names(str(name), names)}: declare it first with "
-                    "create_node_group"
+                    f"unknown group {name!r}, registered groups: "
+                    f"{nearest_names(str(name), names)}; register it with create_node_group"
                 )
             lineage.insert(0, group)
             name = group.parent
@@ -360,11 +359,11 @@ def _call(rule: SearchTextRule, node: Node) -> str:
     except Exception as error:
         raise ValueError(
             f"the search_text of group {node.group!r} failed on {node!r}: "
-            f"{type(error).__name__}: {error}; let it return node.text where it has nothing to add"
+            f"{type(error).__name__}: {error}; return node.text if there is nothing to add"
         ) from error
     if not isinstance(text, str):
         raise TypeError(
             f"the search_text of group {node.group!r} returned {text!r:.80} for {node!r}; it "
-            "returns the text to search"
+            "must return a str"
         )
     return text

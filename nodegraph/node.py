@@ -288,7 +288,7 @@ class Node:
 
     def _graph(self) -> Kin:
         if self.graph is None:
-            raise ValueError(f"{self!r} belongs to no graph yet, so it has no kin")
+            raise ValueError(f"{self!r} has no graph, so it has no relatives")
         return self.graph
 
 

@@ -269,8 +269,8 @@ def as_search_text(value: object) -> SearchTextRule | None:
     if isinstance(value, Sequence) and all(isinstance(name, str) for name in value):
         return SearchText(value)
     raise TypeError(
-        f"search_text is a metadata field or a list of them, a SearchText, a function from a node "
-        f"to a text, or False for the text alone, not {value!r:.80}"
+        "search_text must be a metadata field, a list of fields, a SearchText, a function from a "
+        f"node to a text, or False for the text alone, got {value!r:.80}"
     )
 
 
@@ -284,8 +284,8 @@ def as_stored_search_text(value: object) -> SearchText | None:
     if rule is None or isinstance(rule, SearchText):
         return rule
     raise TypeError(
-        f"the search_text of a document is stored with it, which a function can't be: {value!r:.80}"
-        "; give the function to the graph or the group: NodeGraph(search_text=...)"
+        f"search_text of a document must be fields or a SearchText, got {value!r:.80}; pass a "
+        "function to the graph or the group: NodeGraph(search_text=...)"
     )
 
 
@@ -313,7 +313,7 @@ def _names(what: str, names: str | Iterable[str]) -> tuple[str, ...]:
     listed = (names,) if isinstance(names, str) else tuple(names)
     for name in listed:
         if not isinstance(name, str) or not name:
-            raise TypeError(f"{what} of a SearchText are names, not {name!r:.80}")
+            raise TypeError(f"{what} of a SearchText must be names, got {name!r:.80}")
     return tuple(dict.fromkeys(listed))
 
 
@@ -323,7 +323,7 @@ def _check_template(what: str, template: str, names: tuple[str, ...]) -> None:
         template.format(**dict.fromkeys(names, ""))
     except (KeyError, IndexError, ValueError, AttributeError) as error:
         raise ValueError(
-            f"{what} {template!r:.80} can't be filled in ({type(error).__name__}: {error}); it has "
+            f"{what} {template!r:.80} is invalid ({type(error).__name__}: {error}); use "
             f"{' and '.join(f'{{{name}}}' for name in names[:2])}, and {{{{ for a brace"
         ) from None
 
@@ -331,8 +331,8 @@ def _check_template(what: str, template: str, names: tuple[str, ...]) -> None:
 def _kin_texts(node: Any, group: str) -> list[str]:
     if node.graph is None:
         raise ValueError(
-            f"{node!r} is searched with its kin in group {group!r}, and belongs to no graph; take "
-            "it from the graph: graph.node(id)"
+            f"the search text of {node!r} contains group {group!r}, which requires a graph; get "
+            "the node from its graph: graph.node(id)"
         )
     return [kin.text for kin in node.graph.find(group)(node)]
 

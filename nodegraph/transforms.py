@@ -103,7 +103,7 @@ class PatternRule:
                 return rule(node) if rule else []
         raise LookupError(
             f"no pattern of {', '.join(repr(p) for p, _ in self.rules)} matches {name!r}; "
-            'add ("*", transform), or ("*", None) to leave such files out'
+            'add ("*", transform), or ("*", None) to skip such files'
         )
 
 
@@ -118,8 +118,8 @@ def as_rule(transform: object, trans_node: bool | None, settings: Mapping[str, A
     """
     if isinstance(transform, Mapping) and not {"f", "transform"}.isdisjoint(transform):
         raise TypeError(
-            f"{transform!r:.80} is a transform of LazyLLM as a dictionary; give its function or "
-            "its class, and its settings beside it: create_node_group(name, f, **kwargs)"
+            f"transform must not be a dictionary of LazyLLM, got {transform!r:.80}; pass the "
+            "function or class and its settings: create_node_group(name, f, **kwargs)"
         )
     patterns = list(transform.items()) if isinstance(transform, Mapping) else transform
     if isinstance(patterns, Sequence) and not isinstance(patterns, str):
@@ -139,15 +139,15 @@ def _pattern_rule(
     for entry in patterns:
         if not (isinstance(entry, tuple | list) and len(entry) == 2 and isinstance(entry[0], str)):
             raise TypeError(
-                f"a list of transforms holds pairs of a file pattern and a transform, like "
-                f'("*.md", MarkdownSplitter()), not {entry!r:.80}'
+                "transforms by file must be pairs of a file pattern and a transform, like "
+                f'("*.md", MarkdownSplitter()), got {entry!r:.80}'
             )
         pattern, transform = entry
         rules.append(
             (pattern, None if transform is None else as_rule(transform, trans_node, settings))
         )
     if not rules:
-        raise TypeError("a list of transforms by file pattern is empty; give at least one pair")
+        raise TypeError("transforms by file must have at least one pair, got an empty list")
     return PatternRule(tuple(rules))
 
 
@@ -171,9 +171,8 @@ def _callable(transform: object) -> Transform:
     if hasattr(transform, "get_nodes_from_documents") and not hasattr(transform, "split_text"):
         raise TypeError(
             f"{type(transform).__name__} is a LlamaIndex node parser over lists of nodes; wrap "
-            "it: nodekin.adapters.llama_index.as_transform(parser); one that makes several levels "
-            "at once (HierarchicalNodeParser) is called before, and what it made goes into "
-            "import_nodes(graph, nodes)"
+            "it: nodekin.adapters.llama_index.as_transform(parser); import the nodes of a parser "
+            "with several levels (HierarchicalNodeParser): import_nodes(graph, nodes)"
         )
     if hasattr(transform, "split_text"):  # LangChain and LlamaIndex text splitters
         return functools.partial(_split_text, transform)
@@ -184,9 +183,8 @@ def _callable(transform: object) -> Transform:
         call: Transform = method
         return call
     raise TypeError(
-        "a transform is a callable from a text or a Node, an object with a method transform(node), "
-        "a class of such, a text splitter, or a list of (file pattern, transform) pairs, "
-        f"not {transform!r:.80}"
+        "transform must be a callable, a class, a text splitter or a list of (file pattern, "
+        f"transform) pairs, got {transform!r:.80}"
     )
 
 
@@ -226,7 +224,9 @@ def read_output(output: object, parent: Node | None) -> list[Draft]:
         ValueError: If the span of a returned node does not contain its text.
     """
     if output is None:
-        raise TypeError("the transform returned None; return [] where there is nothing to make")
+        raise TypeError(
+            "transform must return texts or nodes, got None; return [] to create no nodes"
+        )
     items = list(_items(output))
     if parent is not None and all(type(item) is str for item in items):
         texts = [str(text) for text in items if text and not str(text).isspace()]
@@ -259,9 +259,9 @@ def _placed(draft: Draft, found: Span | None, parent: Node) -> Draft:
     end = draft.start + len(draft.text) if draft.end is None else draft.end
     if draft.start < 0 or parent.text[draft.start : end] != draft.text:
         raise ValueError(
-            f"a node was given the span {draft.start}:{end} of its parent's text, where "
-            f"{parent.text[draft.start : end]!r:.60} stands, not {draft.text!r:.60}; leave the "
-            "span out to have it found"
+            f"the text of a node must equal its parent's text at {draft.start}:{end}, which is "
+            f"{parent.text[draft.start : end]!r:.60}, got {draft.text!r:.60}; omit start and end "
+            "to search the text"
         )
     return replace(draft, end=end)
 
@@ -287,9 +287,9 @@ def _draft(item: object) -> Draft:
         own = None if declared == _ALL_METADATA else declared
         return Draft(content(), None, metadata, search_text=own)
     if isinstance(item, bytes):
-        raise TypeError("the transform returned bytes; decode them to a str")
+        raise TypeError("transform must return texts or nodes, got bytes; decode them to a str")
     if item is None:
-        raise TypeError("the transform returned a list with None in it; leave such pieces out")
+        raise TypeError("transform must return texts or nodes, got a list with None; omit None")
     return Draft(str(item), item if isinstance(item, bool | int | float) else None)
 
 
@@ -306,7 +306,7 @@ def _targets(item: LinkedText) -> tuple[tuple[str, str], ...]:
     for node in item.to:
         if not isinstance(node, Node) or not node.id:
             raise TypeError(
-                f"LinkedText(..., to=[...]) takes nodes of the graph, not {node!r:.80}; a "
-                "transform gets them when it is declared with trans_node=True"
+                f"LinkedText(..., to=[...]) requires nodes of the graph, got {node!r:.80}; "
+                "register the transform with trans_node=True"
             )
     return tuple((item.type, node.id) for node in item.to)

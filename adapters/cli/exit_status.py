@@ -76,20 +76,20 @@ def as_command_error(error: Exception) -> CommandError:
 
 
 _HINTS = {
-    "; convert it, give its encoding": "; say what it is with --encoding gb18030, or convert it",
+    "; convert it, set its encoding": "; say what it is with --encoding gb18030, or convert it",
     "; or register a reader: register_reader(": "",
     ": register_reader(": "",
     "; leave it out, or give it more: ReadOptions": "; leave it out",
     ": give ReadOptions(ocr=...)": ": nodekin index --ocr reads it, with tesseract installed",
     " of ReadOptions(": "",
-    ": declare it first with create_node_group": "; 'nodekin groups' lists them, "
+    "; register it with create_node_group": "; 'nodekin groups' lists them, "
     "'nodekin index --group NAME=TRANSFORM' makes another",
     "add one with register_reader": "convert it to text",
     "add one with ": "convert it to one of these",
-    "; a text is added with graph.add": "",
+    "; use graph.add": "",
     "; say by fields= what": "; say what it is called with --field question=COLUMN",
     "; choose another path": "; name another folder with --store, or --rebuild",
-    "; add it as Document(text, id=...), or rename its folder": "; rename its folder, or give it "
+    "; rename a folder, or add Document": "; rename a folder, or give it "
     "an index of its own with --store",
 }
 """The remedies of errors, as Python and as a shell has them."""
@@ -99,9 +99,9 @@ def shell_message(error: BaseException | str) -> str:
     """Return what an error or a warning says in one line, with a remedy that a shell has.
 
     Example:
-        >>> error = LookupError("no node group 'x': declare it first with create_node_group")
+        >>> error = LookupError("unknown group 'x'; register it with create_node_group")
         >>> shell_message(error)[:37]
-        "no node group 'x'; 'nodekin groups' l"
+        "unknown group 'x'; 'nodekin groups' l"
     """
     text = " ".join(str(error).split()) or type(error).__name__
     for in_python, in_a_shell in _HINTS.items():

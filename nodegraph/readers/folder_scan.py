@@ -78,8 +78,8 @@ def scan_files(source: str | Path, options: ReadOptions | None = None) -> Folder
         return FolderScan(full, {f"{full.parent.name}/{full.name}".lstrip("/"): path})
     if not full.is_dir():
         raise ReadError(
-            f"there is no file or folder {str(source)!r} (looked at {full}); a text is added "
-            "with graph.add(text)"
+            f"file or folder not found: {str(source)!r} (resolved to {full}); use graph.add(text) "
+            "to add a text"
         )
     scan = FolderScan(full)
     for folder, names in _walk(path, options, scan.passed_over):

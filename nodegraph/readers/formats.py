@@ -55,15 +55,15 @@ def as_reader(reader: object) -> Reader:
         return partial(_convert, reader)
     if hasattr(reader, "load") and not isinstance(reader, type):
         raise TypeError(
-            f"{type(reader).__name__} loads the one file that it was made for: register its class "
-            "instead, or a function that makes one: "
+            f"{type(reader).__name__} loads one file: register its class, or a function that "
+            "returns a loader: "
             f'register_reader("*.msg", lambda path: {type(reader).__name__}(str(path)))'
         )
     if callable(reader):
         return partial(_call, reader)
     raise TypeError(
-        "a reader is a function from a path to a text or documents, a LangChain loader class or a "
-        f"LlamaIndex reader, not {reader!r:.80}"
+        "reader must be a function from a path to a text or documents, a LangChain loader class "
+        f"or a LlamaIndex reader, got {reader!r:.80}"
     )
 
 
@@ -93,7 +93,7 @@ def _convert(converter: Any, path: Path) -> str:
     for name in ("markdown", "text_content"):  # MarkItDown
         if isinstance(text := getattr(document, name, None), str):
             return text
-    raise TypeError(f"a converter returned {type(result).__name__}, of which no text is known")
+    raise TypeError(f"converter must return Markdown, got {type(result).__name__}")
 
 
 def _call(function: Callable[..., Any], path: Path) -> Any:
@@ -199,7 +199,7 @@ INSTALL_FILES = 'pip install "nodekin[files]"'
 
 def _no_symbols(text: str, file_name: str) -> Sequence[Symbol]:
     raise ImportError(
-        f"nothing here finds the symbols of programs ({file_name}); get it with: {INSTALL_FILES}"
+        f"the symbols of programs ({file_name}) require the file readers: {INSTALL_FILES}"
     )
 
 
@@ -379,7 +379,7 @@ def format_of(path: Path) -> FileFormat | None:
     if head.strip() and is_text(path):
         return TEXT
     raise ReadError(
-        f"{path} is no {by_name.name}, as its name says: it begins with {head[:8]!r}"
+        f"{path} is not a {by_name.name} file: it begins with {head[:8]!r}"
         if head
         else f"{path} is empty",
         "damaged" if head else "empty",
@@ -422,7 +422,7 @@ class RegisteredReader:
             return data
         if self.isolated:
             raise TypeError(
-                f"the reader of {self.pattern!r} can't run in a process of its own: {reason}; put "
+                f"the reader of {self.pattern!r} cannot run in another process: {reason}; put "
                 "its function or class into a module, or register it with isolated=False"
             )
         self.isolated = False  # the warning is logged once
@@ -495,7 +495,7 @@ def register_reader(
 
 def _suffix(suffix: Any) -> str:
     if not isinstance(suffix, str) or not suffix.startswith("."):
-        raise ValueError(f"a suffix begins with a dot, like '.txt', not {suffix!r}")
+        raise ValueError(f"suffix must begin with a dot, like '.txt', got {suffix!r}")
     return suffix.lower()
 
 

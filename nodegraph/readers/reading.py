@@ -99,9 +99,9 @@ def _reader(path: Path, options: ReadOptions) -> RegisteredReader | FileFormat:
         raise _read_error(path, error, options) from error
     if reader is None:
         raise ReadError(
-            f"no reader for {path.suffix!r} files ({path}); known are "
+            f"no reader for {path.suffix!r} files ({path}); nearest suffixes: "
             f"{nearest_names(path.suffix, supported_suffixes())}: {how_to_read_more()}add one with "
-            f'@register_reader("{path.suffix or ".txt"}"), or give the text itself',
+            f'@register_reader("{path.suffix or ".txt"}"), or pass the text',
             "without a reader",
         )
     return reader
@@ -162,8 +162,8 @@ def _parsed(
         )
     except ChildProcessError as error:
         return ReadError(
-            f"can't read {path}: {error}, as it does where a file is damaged or takes more memory "
-            "than ReadOptions(memory_bytes=...)",
+            f"can't read {path}: {error}; the file may be damaged, or need more memory than "
+            "ReadOptions(memory_bytes=...)",
             "crashing their parser",
         )
     except Exception as error:  # an invalid reply
@@ -205,7 +205,7 @@ def parse_file(options: ReadOptions, has_ocr: bool, file: tuple[str, bytes]) -> 
         else:
             reader = format_of(Path(path))
             if reader is None:
-                raise ReadError(f"{path} has no format that is known here")
+                raise ReadError(f"{path} has an unknown format")
             records = reader.records(SourceFile(Path(path), options, ocr if has_ocr else None))
         try:
             return ["read", encode(records)]

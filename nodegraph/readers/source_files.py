@@ -72,7 +72,7 @@ class ReadOptions:
             if (number := getattr(self, name)) is not None:
                 check_integer(number, name, 1)
         if not self.seconds > 0:
-            raise ValueError(f"seconds must be more than 0, not {self.seconds!r}")
+            raise ValueError(f"seconds must be more than 0, got {self.seconds!r}")
         if self.encoding is not None:
             check_encoding(self.encoding)
 
@@ -87,8 +87,8 @@ def check_encoding(name: str) -> str:
         "".encode(name)
     except LookupError as error:
         raise ValueError(
-            f"no encoding {name!r}; for Chinese there is gb18030 and big5, for others such as "
-            "latin-1, cp1252, shift_jis, utf-16"
+            f"unknown encoding {name!r}; encodings are, for example, gb18030, big5, latin-1, "
+            "cp1252, shift_jis and utf-16"
         ) from error
     return name
 

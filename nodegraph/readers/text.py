@@ -133,8 +133,8 @@ def decode(data: bytes, source: SourceFile, *, declared: bool = False) -> tuple[
         controls = len(text) - len(text.translate(dict.fromkeys(_CONTROL)))
     if controls > len(text) // 1000 + ("\0" not in text):
         raise ReadError(
-            f"{source.path} is no text: it has {controls:,} control characters among "
-            f"{len(text):,}; remove it, or register a reader that knows it",
+            f"{source.path} is not text: it has {controls:,} control characters among "
+            f"{len(text):,}; remove it, or register a reader for it",
             "not text",
             skippable=True,
         )
@@ -232,7 +232,7 @@ def _not_in(source: SourceFile, name: str, data: bytes, error: UnicodeDecodeErro
     offset = error.start + len(data) - len(error.object)  # without the byte order mark
     return ReadError(
         f"{source.path} is not {name}: byte {data[offset]:#04x} at offset {offset}; convert it, "
-        f"give its encoding: ReadOptions(encoding='gb18030'), or register a reader that knows it: "
+        f"set its encoding: ReadOptions(encoding='gb18030'), or register a reader: "
         f'@register_reader("{source.path.suffix}")',
         "not text",
     )
@@ -263,7 +263,7 @@ def read_json_lines(source: SourceFile) -> list[Document]:
             raise ReadError(f"{path}, line {number} is not JSON: {error}") from error
         document = _from_record(record, number)
         if document.id in documents:
-            raise ReadError(f"{path}, line {number}: the id {document.id!r} was there before")
+            raise ReadError(f"{path}, line {number}: duplicate id {document.id!r}")
         documents[document.id] = document
     return list(documents.values())
 

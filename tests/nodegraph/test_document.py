@@ -57,7 +57,7 @@ def test_llama_index_nodes_are_converted() -> None:
 @pytest.mark.parametrize("item", [None, 3, b"Tea.", {"text": "Tea."}, object(), ["Tea.", 3]])
 def test_unsupported_item_raises(item: object) -> None:
     graph = NodeGraph()
-    with pytest.raises(TypeError, match=r"can't make a document from .*give a text"):
+    with pytest.raises(TypeError, match=r"a document must be a text .* got"):
         graph.add(item)
     assert graph.nodes("ROOT") == []
 
@@ -103,12 +103,16 @@ def test_metadata_is_copied() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"text": 3}, TypeError, "text must be a str, not int"),
-        ({"text": None}, TypeError, "text must be a str, not NoneType"),
-        ({"text": "a", "metadata": ["page"]}, TypeError, r"metadata must map names .*\['page'\]"),
-        ({"text": "a", "metadata": {1: 2}}, TypeError, r"metadata must map names .*\{1: 2\}"),
-        ({"text": "a", "id": ""}, ValueError, "non-empty str, not ''"),
-        ({"text": "a", "id": 7}, ValueError, "non-empty str, not 7"),
+        ({"text": 3}, TypeError, "text must be a str, got int"),
+        ({"text": None}, TypeError, "text must be a str, got NoneType"),
+        (
+            {"text": "a", "metadata": ["page"]},
+            TypeError,
+            r"metadata must be a mapping .*\['page'\]",
+        ),
+        ({"text": "a", "metadata": {1: 2}}, TypeError, r"metadata must be a mapping .*\{1: 2\}"),
+        ({"text": "a", "id": ""}, ValueError, "non-empty str, got ''"),
+        ({"text": "a", "id": 7}, ValueError, "non-empty str, got 7"),
     ],
 )
 def test_invalid_arguments_raise(arguments: dict, error: type[Exception], message: str) -> None:
@@ -128,7 +132,7 @@ def test_text_of_an_existing_path_raises(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     graph = NodeGraph(progress=False)
     for text, kind in {"docs/a.md": "file", "notes of tea.md": "file", "docs/": "folder"}.items():
-        with pytest.raises(ValueError, match=rf"^'{text}' is a {kind} that there is; give Path"):
+        with pytest.raises(ValueError, match=rf"^'{text}' is an existing {kind}; pass Path"):
             graph.add(["tea", text])
     assert graph.nodes("ROOT") == []
     graph.add(["docs/b.md", "and/or", "docs", Document("docs/a.md"), Path("docs/a.md")])

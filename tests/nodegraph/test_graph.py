@@ -22,9 +22,9 @@ def test_invalid_constructor_arguments_raise() -> None:
     with pytest.raises(ValueError, match="got 'ignore'"):
         NodeGraph().build("FineChunk", on_error="ignore")  # type: ignore[arg-type]
     for source in (42, b"docs", [Document("text")], [42], {"a": "b"}):
-        with pytest.raises(TypeError, match="source takes paths, not "):
+        with pytest.raises(TypeError, match="source must be a path or a list of paths, got "):
             NodeGraph(source)  # type: ignore[arg-type]
-    with pytest.raises(ReadError, match=r"no file or folder '.*nowhere at all'"):
+    with pytest.raises(ReadError, match=r"file or folder not found: '.*nowhere at all'"):
         NodeGraph("nowhere at all")
 
 
@@ -48,7 +48,7 @@ def test_add_returns_ids_in_order(graph: NodeGraph) -> None:
 
 
 def test_add_with_two_equal_ids_raises(graph: NodeGraph) -> None:
-    with pytest.raises(ValueError, match="two different documents in one call have the id 'x'"):
+    with pytest.raises(ValueError, match="got two different documents with id 'x'"):
         graph.add(["fine", Document("one", id="x"), Document("two", id="x")])
     assert texts(graph.nodes("ROOT")) == ["a b\nc", "d"]
 
@@ -56,9 +56,9 @@ def test_add_with_two_equal_ids_raises(graph: NodeGraph) -> None:
 @pytest.mark.parametrize("wrong", [42, None, b"bytes", {"text": "x"}, object()])
 def test_add_is_all_or_nothing(graph: NodeGraph, tmp_path: Path, wrong: object) -> None:
     (tmp_path / "file.txt").write_text("from a file", encoding="utf-8")
-    with pytest.raises(TypeError, match="can't make a document from"):
+    with pytest.raises(TypeError, match="a document must be a text"):
         graph.add(["fine", tmp_path, wrong])
-    with pytest.raises(TypeError, match="can't make a document from"):
+    with pytest.raises(TypeError, match="a document must be a text"):
         graph.add(wrong)
     assert texts(graph.nodes("ROOT")) == ["a b\nc", "d"]
     assert graph.refresh().added == []
@@ -66,7 +66,7 @@ def test_add_is_all_or_nothing(graph: NodeGraph, tmp_path: Path, wrong: object) 
 
 def test_add_with_a_node_id_raises(graph: NodeGraph) -> None:
     (node, *_) = graph.nodes("word")
-    with pytest.raises(ValueError, match="is taken by a node of group 'word'"):
+    with pytest.raises(ValueError, match="is already used by a node of group 'word'"):
         graph.add(Document("again", id=node.id))
     assert graph.node(node.id).text == "a"
 
@@ -74,9 +74,9 @@ def test_add_with_a_node_id_raises(graph: NodeGraph) -> None:
 def test_update_and_remove_of_unknown_ids_raise(graph: NodeGraph) -> None:
     node = graph.nodes("word")[0]
     for wrong in ("3", node.id):
-        with pytest.raises(LookupError, match=f"no document '{wrong}'; the graph has '"):
+        with pytest.raises(LookupError, match=f"unknown document id '{wrong}', nearest ids: '"):
             graph.update([Document("x", id="1"), Document("x", id=wrong)])
-        with pytest.raises(LookupError, match=f"no document '{wrong}'; the graph has '"):
+        with pytest.raises(LookupError, match=f"unknown document id '{wrong}', nearest ids: '"):
             graph.remove(["1", wrong])
     assert texts(graph.nodes("ROOT")) == ["a b\nc", "d"]
 
@@ -85,7 +85,7 @@ def test_remove_takes_one_or_several_ids(graph: NodeGraph) -> None:
     graph.nodes("word")
     graph.remove("1")
     assert texts(graph.nodes("word")) == ["d"]
-    with pytest.raises(LookupError, match="no document '1'"):
+    with pytest.raises(LookupError, match="unknown document id '1'"):
         graph.remove("1")
     graph.remove(i for i in ["2", "2"])
     assert (graph.nodes("word"), graph.nodes("ROOT")) == ([], [])
@@ -107,7 +107,7 @@ def test_empty_graph_has_no_nodes() -> None:
     assert graph.find("word")([]) == []
     assert graph.build("word") == []
     assert graph.groups["word"].built
-    with pytest.raises(LookupError, match="no document 'x'; the graph has none"):
+    with pytest.raises(LookupError, match="unknown document id 'x', nearest ids: none"):
         graph.remove("x")
 
 

@@ -81,7 +81,7 @@ def test_changed_document_has_no_imported_nodes(
 
 def test_imported_group_is_replaced(tmp_path: Path) -> None:
     with imported(tmp_path / "graph.db") as graph:
-        with pytest.raises(ValueError, match="exists with another rule"):
+        with pytest.raises(ValueError, match="already exists with another rule"):
             graph.create_node_group("line", str.splitlines)
         graph.create_node_group("line", str.split, replace=True)
         assert "line" not in graph.imports

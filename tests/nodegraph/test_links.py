@@ -157,11 +157,11 @@ def test_failed_group_transform_is_retried(graph: NodeGraph) -> None:
 
 def test_what_can_not_be_linked(graph: NodeGraph) -> None:
     graph.create_node_group("bad", lambda nodes: LinkedText("x", ["line"]), scope="group")  # type: ignore[list-item]
-    with pytest.raises(TransformError, match="takes nodes of the graph, not 'line'"):
+    with pytest.raises(TransformError, match="requires nodes of the graph, got 'line'"):
         graph.nodes("bad")
-    with pytest.raises(ValueError, match='scope is "node" or "group"'):
+    with pytest.raises(ValueError, match='scope must be "node" or "group"'):
         graph.create_node_group("worse", str.split, scope="corpus")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="one transform, not a list by file pattern"):
+    with pytest.raises(TypeError, match="one transform, got a list by file pattern"):
         graph.create_node_group("worst", [("*", str.split)], scope="group")
 
 

@@ -73,7 +73,7 @@ def test_excluded_llm_fields_are_stored_and_searched() -> None:
         assert SearchText.from_row(one.to_row()) == one
     assert len(SearchText(None).to_row()) == 7  # the form of earlier versions
     assert searched.version != SearchText(None).version
-    with pytest.raises(TypeError, match="excluded_llm of a SearchText are names"):
+    with pytest.raises(TypeError, match="excluded_llm of a SearchText must be names"):
         SearchText(excluded_llm=[1])  # type: ignore[list-item]
 
 
@@ -152,7 +152,9 @@ def test_replaced_group_search_text_embeds_changed_texts() -> None:
     retrievers = [Retriever(graph, "copy", name, top_k=1) for name in ("bm25", "cosine")]
     assert [r("Uber Uber")[0].node.document_id for r in retrievers] == ["u", "u"]
     assert embeds.new == ["Lyft\nIt grew by 57%.", "Tea.", "Uber\nIt grew by 57%.", "Uber Uber"]
-    with pytest.raises(ValueError, match="another search_text; give the same, or replace=True"):
+    with pytest.raises(
+        ValueError, match="another search_text; pass an equal search_text, or replace=True"
+    ):
         graph.create_node_group("copy", copy, version="1", search_text="tags")
     graph.create_node_group("copy", copy, version="1", search_text="tags", replace=True)
     assert retrievers[0]("Uber") == []
@@ -277,17 +279,17 @@ def test_group_search_text_has_priority() -> None:
 @pytest.mark.parametrize(
     ("make", "error", "says"),
     [
-        (lambda: SearchText("a", template="{txt}"), ValueError, "template '{txt}' can't be filled"),
+        (lambda: SearchText("a", template="{txt}"), ValueError, "template '{txt}' is invalid"),
         (lambda: SearchText("a", field_template="{}"), ValueError, "{key} and {value}"),
-        (lambda: SearchText([1]), TypeError, "fields of a SearchText are names, not 1"),  # type: ignore[list-item]
-        (lambda: as_search_text(3), TypeError, "or False for the text alone, not 3"),
-        (lambda: as_search_text(True), TypeError, "not True"),
+        (lambda: SearchText([1]), TypeError, "fields of a SearchText must be names, got 1"),  # type: ignore[list-item]
+        (lambda: as_search_text(3), TypeError, "or False for the text alone, got 3"),
+        (lambda: as_search_text(True), TypeError, "got True"),
         (
             lambda: Document("a", search_text=str),  # type: ignore[arg-type]
             TypeError,
-            "give the function to the graph or the group",
+            "pass a function to the graph or the group",
         ),
-        (lambda: SearchText((), groups="g")(Node("a")), ValueError, "belongs to no graph"),
+        (lambda: SearchText((), groups="g")(Node("a")), ValueError, "requires a graph"),
     ],
 )
 def test_invalid_search_text_raises_with_remedy(

@@ -169,14 +169,14 @@ def test_spans_count_from_the_document_start() -> None:
 @pytest.mark.parametrize(
     ("transform", "cause", "message"),
     [
-        (lambda text: None, TypeError, "returned None; return [] where there is nothing"),
-        (lambda text: ["a", None], TypeError, "a list with None in it"),
-        (str.encode, TypeError, "returned bytes; decode them"),
+        (lambda text: None, TypeError, "got None; return [] to create no nodes"),
+        (lambda text: ["a", None], TypeError, "got a list with None"),
+        (str.encode, TypeError, "got bytes; decode them"),
         (lambda text: 1 / 0, ZeroDivisionError, "ZeroDivisionError: division by zero"),
         (lambda text: (1 / 0 for _ in text), ZeroDivisionError, "ZeroDivisionError"),
-        (lambda text: Node("Ice", start=0, end=3), ValueError, "where 'Tea' stands, not 'Ice'"),
-        (lambda text: Node("Ice", start=12, end=14), ValueError, "the span 12:14"),
-        (lambda text: Node("not", start=-4, end=-1), ValueError, "the span -4:-1"),
+        (lambda text: Node("Ice", start=0, end=3), ValueError, "which is 'Tea', got 'Ice'"),
+        (lambda text: Node("Ice", start=12, end=14), ValueError, "parent's text at 12:14"),
+        (lambda text: Node("not", start=-4, end=-1), ValueError, "parent's text at -4:-1"),
     ],
 )
 def test_invalid_output_raises_transform_error(
@@ -192,14 +192,14 @@ def test_invalid_output_raises_transform_error(
 @pytest.mark.parametrize(
     ("transform", "message"),
     [
-        (3, "a transform is a callable .* not 3"),
-        (None, "not None"),
-        ("split", "not 'split'"),
-        ([], "list of transforms by file pattern is empty"),
-        ({}, "empty"),
-        ([str.split], "pairs of a file pattern and a transform"),
+        (3, "transform must be a callable, .* got 3"),
+        (None, "got None"),
+        ("split", "got 'split'"),
+        ([], "at least one pair, got an empty list"),
+        ({}, "an empty list"),
+        ([str.split], "must be pairs of a file pattern and a transform"),
         ([("*.md", str.split, 1)], "pairs of a file pattern"),
-        ([("*.md", 3)], "a transform is a callable"),
+        ([("*.md", 3)], "transform must be a callable"),
         (SimpleNamespace(get_nodes_from_documents=list), r"llama_index\.as_transform\(parser\)"),
     ],
 )

@@ -129,14 +129,14 @@ def test_cut_offs_of_cosines_are_cosines(cut_off) -> None:
 
 def test_an_unknown_group_names_the_nearest(library) -> None:
     with pytest.raises(
-        UnknownGroupError, match="no node group 'sentense'; the graph has 'sentence'"
+        UnknownGroupError, match="unknown group 'sentense', registered groups: 'sentence'"
     ):
         Retriever(library, "sentense")
     with pytest.raises(
-        UnknownGroupError, match="no node group 'paragraf'; the graph has 'paragraph'"
+        UnknownGroupError, match="unknown group 'paragraf', registered groups: 'paragraph'"
     ):
         Retriever(library, "sentence", target="paragraf")
-    with pytest.raises(UnknownGroupError, match="no node group 5"):
+    with pytest.raises(UnknownGroupError, match="unknown group 5"):
         Retriever(library, 5)
 
 

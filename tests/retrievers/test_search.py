@@ -93,7 +93,7 @@ def test_the_same_document_in_two_graphs_is_found_once() -> None:
 
 
 def test_every_graph_has_the_groups() -> None:
-    with pytest.raises(UnknownGroupError, match="no node group 'line'"):
+    with pytest.raises(UnknownGroupError, match="unknown group 'line'"):
         Retriever([graph_of([]), NodeGraph()], "line")
 
 

@@ -161,7 +161,7 @@ def test_a_source_that_is_gone_empties_nothing(nodekin, here):
     (here / "docs").rename(here / "elsewhere")
     ran = nodekin("index")
     assert ran.status == 5
-    assert "is gone" in ran.err
+    assert "is missing" in ran.err
     assert nodekin("search", "Yangtze").status == 0
 
 

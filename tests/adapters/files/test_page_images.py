@@ -71,7 +71,7 @@ def test_what_is_no_page_is_not_shown(tmp_path: Path) -> None:
         page_image(Node("Tea."))
     secret = {"page_unit": "page", "file_path": str(EXAMPLES / "handbook.pdf")}
     graph.add(Document("Tea.", secret, id="b"))  # which names a file that was not read
-    with pytest.raises(LookupError, match="is not a file that the graph has read"):
+    with pytest.raises(LookupError, match="was not read from a file"):
         page_image(graph.node("b"))
     (tmp_path / "c.pdf").write_bytes(b"%PDF-1.4 nothing")
     assert isinstance(render_page((str(tmp_path / "c.pdf"), 1, ())), str)

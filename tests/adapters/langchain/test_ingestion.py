@@ -201,7 +201,7 @@ def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
     loader = FileLoader(tmp_path, reading=ReadOptions(max_bytes=50))
     assert [d.page_content for d in loader.load()] == ["Tea."]
     assert str(loader.report) == "1 read, 1 skipped: 1 too large"
-    with pytest.raises(ReadError, match="no file or folder"):
+    with pytest.raises(ReadError, match="file or folder not found"):
         FileLoader(tmp_path / "nowhere").load()
     with pytest.raises(LookupError, match="pages"):
         FileLoader(tmp_path / "a.txt", "pages").load()

@@ -102,7 +102,7 @@ def test_it_is_one_of_langchains():
 def test_sizes_beside_a_splitter_are_refused():
     with pytest.raises(TypeError, match="chunk_size is for sentences"):
         NodeTextSplitter(split_sentences, chunk_size=3)
-    with pytest.raises(TypeError, match="a transform is a callable"):
+    with pytest.raises(TypeError, match="transform must be a callable"):
         NodeTextSplitter(3)
     with pytest.raises(ValueError, match="2 texts and 1 metadatas"):
         NodeTextSplitter().create_documents(["a", "b"], [{}])

@@ -154,7 +154,7 @@ def test_same_settings_are_the_same_rule() -> None:
 )
 def test_other_settings_are_another_rule(other: NodeParser) -> None:
     graph = built(as_transform(sentences(24, 4)), WORDS)
-    with pytest.raises(ValueError, match="exists with another rule"):
+    with pytest.raises(ValueError, match="already exists with another rule"):
         graph.create_node_group("piece", as_transform(other))
 
 
@@ -406,7 +406,7 @@ def test_what_does_not_travel_is_given_again() -> None:
 
 
 def test_errors() -> None:
-    with pytest.raises(TypeError, match="a transform is a callable"):
+    with pytest.raises(TypeError, match="transform must be a callable"):
         NodeGraphTransform(3)
     with pytest.raises(TransformError, match="document 't'"):
         NodeGraphTransform(lambda text: 1 / 0)([TextNode(text="a", id_="t")])
@@ -435,7 +435,7 @@ def test_a_folder_of_files() -> None:
     assert "| 龙井 | 四元二角 | 十一元 |" in word.text
     assert (pdf.id_, pdf.metadata["owner"]) == ("files/handbook.pdf", "us")
     assert "file_size" in pdf.excluded_llm_metadata_keys
-    with pytest.raises(ReadError, match="no file or folder"):
+    with pytest.raises(ReadError, match="file or folder not found"):
         FileReader().load_data(SAMPLES / "nowhere")
 
 

@@ -153,8 +153,8 @@ def test_last_registered_reader_comes_first(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("reader", "message"),
     [
-        (MessageLoader("x.msg"), "register its class instead"),
-        (3, "a function from a path to a text or documents, a LangChain loader class"),
+        (MessageLoader("x.msg"), "loads one file: register its class"),
+        (3, "must be a function from a path to a text or documents, a LangChain loader class"),
     ],
 )
 def test_unsupported_reader_raises(reader, message: str) -> None:
@@ -201,7 +201,7 @@ def test_reader_that_cannot_be_pickled_warns_once(
     assert texts_of(folder)["a"] == str(os.getpid())
     assert not caplog.records
     register_reader("*.msg", reader, isolated=True)
-    with pytest.raises(TypeError, match="process of its own"):
+    with pytest.raises(TypeError, match="cannot run in another process"):
         NodeGraph(folder, progress=False, on_error="raise")
 
 

@@ -43,5 +43,5 @@ def test_programs_without_grammar_are_texts(tmp_path: Path) -> None:
     graph = NodeGraph(tmp_path, progress=False)
     graph.create_node_group("line", str.splitlines)
     assert [node.place for node in graph.nodes("line")] == ["a.py"]
-    with pytest.raises(TransformError, match=r"finds the symbols of programs \(a\.py\).*pip"):
+    with pytest.raises(TransformError, match=r"the symbols of programs \(a\.py\) require .*pip"):
         graph.nodes("symbol")

@@ -129,8 +129,8 @@ def test_json_lines_give_one_document_each(docs: Path) -> None:
         (['{"text": "a"}', "", '{"text": '], "line 3 is not JSON"),
         (['{"text": "a"} x'], "line 1 is not JSON: Extra data"),
         (["9" * 5000], "line 1 is not JSON"),
-        (['{"text": "a", "id": "x"}', '{"text": "b", "id": "x"}'], "line 2: the id 'x' was there"),
-        (['{"text": "a", "id": "2"}', '{"text": "b"}'], "line 2: the id '2' was there"),
+        (['{"text": "a", "id": "x"}', '{"text": "b", "id": "x"}'], "line 2: duplicate id 'x'"),
+        (['{"text": "a", "id": "2"}', '{"text": "b"}'], "line 2: duplicate id '2'"),
     ],
 )
 def test_invalid_json_line_raises_with_its_number(
@@ -224,7 +224,7 @@ def test_registered_reader_reads_its_suffixes(docs: Path) -> None:
     assert graph.node("docs/b.rows#1").metadata["row"] == 1
     assert graph.node("docs/b.rows#1").metadata["file_type"] == "row"
     assert {".up", ".rows"} <= set(supported_suffixes())
-    with pytest.raises(ValueError, match=r"begins with a dot, like '\.txt', not 'txt'"):
+    with pytest.raises(ValueError, match=r"must begin with a dot, like '\.txt', got 'txt'"):
         register_reader("txt")
 
 
@@ -252,9 +252,7 @@ def test_second_file_with_one_id_raises(docs: Path, tmp_path: Path) -> None:
     write(docs / "a.txt", "one")
     other = write(tmp_path / "other" / "docs" / "a.txt", "two")
     graph = NodeGraph(docs)
-    with pytest.raises(
-        ValueError, match=r"would get the document id 'docs/a\.txt', which"
-    ) as error:
+    with pytest.raises(ValueError, match=r"have the same document id 'docs/a\.txt'") as error:
         graph.add(other)
     assert str(other) in str(error.value)
     assert texts(graph) == {"docs/a.txt": "one"}
@@ -288,7 +286,7 @@ def test_unreadable_files_of_a_folder_are_skipped_with_a_warning(
     assert message.startswith("22 files were skipped;")
     assert message.count("\n- ") == 21
     assert message.endswith("\n- and 2 more")
-    with pytest.raises(ReadError, match=r"and 22|22 other files"):
+    with pytest.raises(ReadError, match=r"22 other files are unreadable"):
         NodeGraph(docs, on_error="raise")
 
 
@@ -372,7 +370,7 @@ def test_missing_folder_raises_or_keeps_its_documents(docs: Path) -> None:
     graph = NodeGraph(docs)
     path.unlink()
     docs.rmdir()
-    with pytest.raises(ReadError, match=r"docs is gone; bring it back, or remove its documents"):
+    with pytest.raises(ReadError, match=r"docs is missing; restore it, or remove its documents"):
         graph.refresh()  # a disk that is not there today must not empty the graph
     assert texts(graph) == {"docs/a.txt": "a"}
     graph.remove("docs/a.txt")
@@ -410,7 +408,7 @@ def test_refresh_with_two_equal_ids_raises(docs: Path, tmp_path: Path) -> None:
     graph = NodeGraph([docs, other])
     write(docs / "a.txt", "new")
     write(other / "a.txt", "another")
-    with pytest.raises(ValueError, match=r"would get the document id 'docs/a\.txt', which"):
+    with pytest.raises(ValueError, match=r"have the same document id 'docs/a\.txt'"):
         graph.refresh()
     assert texts(graph) == {"docs/a.txt": "one", "docs/b.txt": "two"}
     (other / "a.txt").unlink()

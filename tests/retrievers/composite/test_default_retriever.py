@@ -202,7 +202,7 @@ def test_groups_filters_and_an_empty_graph() -> None:
     lines = DefaultRetriever(graph, "line", filters={"of": "x"})
     assert lines.retrieve("tea") == []
     assert {r.node.group for r in DefaultRetriever(graph, "line").retrieve("tea")} == {"line"}
-    with pytest.raises(LookupError, match="no node group 'lines'"):
+    with pytest.raises(LookupError, match="unknown group 'lines'"):
         DefaultRetriever(graph, "lines")
     with pytest.raises(TypeError, match="graph is a NodeGraph"):
         DefaultRetriever("docs")  # type: ignore[arg-type]
