@@ -1,6 +1,6 @@
 """A program as an MCP client: it starts ``nodekin mcp`` on a folder and calls its tools.
 
-Editors and desktop assistants do the same; ``nodekin mcp install`` prints their configuration.
+Editors and desktop assistants do the same; docs/agents.md has their configuration.
 Needs the SDK: pip install "nodekin[mcp]"
 """
 

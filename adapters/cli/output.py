@@ -1,38 +1,40 @@
-"""Show results to a reader: the score, the location, the part of the text that matters."""
+"""Print results for readers and as JSON."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-import unicodedata
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ...nodegraph.node import Node
-from ...nodegraph.readers.formats import has_lines
+from ...nodegraph.readers.formats import PROGRAM, format_by_name, has_lines
 from ...nodegraph.search_text import file_name_of
 from ...nodegraph.splitters.chunking import UNSPACED
 from ...nodegraph.splitters.sentences import sentence_spans
 from ...retrievers.analysis.text_analyzer import TextAnalyzer
 from ...retrievers.results import Evidence, ScoredNode
-from ...retrievers.tracing import Span as StageSpan
 from .exit_status import escaped, printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
 
 Span = tuple[int, int]
 
+_ROWS = 5  # of a snippet
+
 
 def matches(text: str, query: str) -> list[Span]:
-    """Return where a text has the words of a query, in order, touching ones as one.
+    """Return the positions of the query's words in a text, in order.
 
-    Words match by their stem in the text's language. A Chinese character alone only counts where
-    it stands alone in the query.
+    Words match by their stems. A single Chinese character matches only if it is single in the
+    query.
 
     Example:
         >>> [("长江的 Rivers"[a:b]) for a, b in matches("长江的 Rivers", "长江 river 的水")]
@@ -40,30 +42,19 @@ def matches(text: str, query: str) -> list[Span]:
     """
     analyze = TextAnalyzer().like(text)
     terms = set(analyze.query(query)).intersection(analyze.words(query))
-    unspaced = {term for term in terms if _unspaced(term)}
-    several = {term for term in unspaced if len(term) > 1}
-    single_characters = unspaced - several - set("".join(several))
-    sizes = {len(term) for term in several}
+    unspaced = {term for term in terms if _is_unspaced(term)}
+    longer = {term for term in unspaced if len(term) > 1}
+    allowed = longer | (unspaced - set("".join(longer)))
+    sizes = {len(term) for term in allowed}
     spans: list[Span] = []
     for start, end in analyze.spans(text):
-        if not _unspaced(text[start]):
-            if terms.intersection(analyze.words(text[start:end])):
-                spans.append((start, end))
-            continue
-        for at in range(start, end):
-            if text[at] in single_characters:
-                spans.append((at, at + 1))
-            spans += ((at, at + n) for n in sizes if text[at : at + n] in several)
-    return _merged(sorted(spans))
-
-
-def _unspaced(text: str) -> bool:
-    return re.fullmatch(f"[{UNSPACED}]+", text) is not None
-
-
-def _merged(spans: Sequence[Span]) -> list[Span]:
+        if _is_unspaced(text[start]):
+            found = ((at, at + n) for at in range(start, end) for n in sizes)
+            spans += (span for span in found if text[slice(*span)] in allowed)
+        elif terms.intersection(analyze.words(text[start:end])):
+            spans.append((start, end))
     merged: list[Span] = []
-    for start, end in spans:
+    for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:
             merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         else:
@@ -71,267 +62,182 @@ def _merged(spans: Sequence[Span]) -> list[Span]:
     return merged
 
 
-def best_sentence(text: str, spans: Sequence[Span]) -> Span:
-    """Return the sentence with the most different matches, the first of equals."""
-    sentences = sentence_spans(text) or [(0, len(text))]
-    starts = [start for start, _ in sentences]
-    having: dict[int, set[str]] = {}
+def _is_unspaced(text: str) -> bool:
+    return re.fullmatch(f"[{UNSPACED}]+", text) is not None
+
+
+def best_sentence(text: str, query: str) -> Span:
+    """Return the sentence with the most different words of a query, the first of equals."""
+    return _best(sentence_spans(text) or [(0, len(text))], text, matches(text, query))
+
+
+def best_line(text: str, query: str) -> int:
+    """Return the start of the line with the most words of a query in the best sentence."""
+    start, end = best_sentence(text, query)
+    lines = [line.span() for line in re.compile(r"[^\n]+").finditer(text, start, end)]
+    return _best(lines or [(start, end)], text, matches(text, query))[0]
+
+
+def _best(parts: Sequence[Span], text: str, spans: Sequence[Span]) -> Span:
+    words: dict[int, set[str]] = {}
+    starts = [start for start, _ in parts]
     for start, end in spans:
         at = max(0, bisect_right(starts, start) - 1)
-        having.setdefault(at, set()).add(text[start:end].casefold())
-    best = max(having, key=lambda at: (sum(map(len, having[at])), -at), default=0)
-    return sentences[best]
+        if start < parts[at][1]:
+            words.setdefault(at, set()).add(text[start:end].casefold())
+    return parts[max(words, key=lambda at: (sum(map(len, words[at])), -at), default=0)]
 
 
-def snippet(
-    text: str, query: str, width: int, mark: Callable[[str], str], part: Span | None = None
-) -> str:
-    """Return the part of a text around its best sentence, as one line, matches marked.
+def console() -> Console:
+    """Return a console for standard output, without colors and wrapping for programs."""
+    from rich.console import Console
 
-    Args:
-        text: The passage.
-        query: What was searched for.
-        width: How many columns it may take.
-        mark: Puts a mark on a match.
-        part: The part that matched, where that is known better than by words.
-    """
-    text = printable(text)
-    spans = matches(text, query)
-    start, end = best_sentence(text, spans) if part is None else part
-    inside = [span for span in spans if start <= span[0] < end]
-    if columns(text[start:end]) > width and inside and columns(text[start : inside[0][1]]) > width:
-        start = _step_back(text, inside[0][0], start, width // 4)
-    if columns(text) <= width:
-        start, end = 0, len(text)
-    elif start and columns(text[start:]) < width:  # the last of the passage: fill up before it
-        start = _step_back(text, len(text), 0, width - 4)
-    end = _step_on(text, start, width - 4)
-    inside = [(a - start, b - start) for a, b in spans if a >= start and b <= end]
-    excerpt = " ".join(highlight(text[start:end], inside, mark).split())
-    return f"{'… ' if text[:start].strip() else ''}{excerpt}{' …' if text[end:].strip() else ''}"
+    class PipeConsole(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    return PipeConsole(highlight=False, markup=False, emoji=False)
 
 
-def _step_back(text: str, at: int, least: int, width: int) -> int:
-    """Return a place before another one, as far as there is room, where a word begins."""
-    start, used = at, 0
-    while start > least and used + columns(text[start - 1]) <= width:
-        start -= 1
-        used += columns(text[start])
-    while least < start < at and (_inside_word(text, start) or text[start] in _NEVER_FIRST):
-        start += 1
-    return start
-
-
-def _step_on(text: str, start: int, width: int) -> int:
-    """Return the place up to which there is room, not inside a word."""
-    end, used = start, 0
-    while end < len(text) and used + columns(text[end]) <= width:
-        used += columns(text[end])
-        end += 1
-    full = end
-    while end < len(text) and end > start and _inside_word(text, end):
-        end -= 1
-    return end if end > start else full
-
-
-def _inside_word(text: str, at: int) -> bool:
-    pair = text[at - 1 : at + 1]
-    return len(pair) == 2 and pair.isalnum() and not any(map(_unspaced, pair))
-
-
-def highlight(text: str, spans: Iterable[Span], mark: Callable[[str], str]) -> str:
-    """Return a text with a mark on each of the spans, which are in order."""
-    parts, at = [], 0
-    for start, end in spans:
-        parts += [text[at:start], mark(text[start:end])]
-        at = end
-    return "".join([*parts, text[at:]])
-
-
-_ANSI = re.compile("\x1b\\[[0-9;]*m")
-
-_WORD = "[!-~\u00a0-\u02af]"
-
-# Words, white space, single characters of other scripts; each with the colours it is given.
-_UNBROKEN = re.compile(
-    f"(?:{_ANSI.pattern}|{_WORD})*{_WORD}(?:\x1b\\[0m)?|[ \t]+|(?:{_ANSI.pattern})*.(?:\x1b\\[0m)?",
-    re.DOTALL,
-)
-
-_NEVER_FIRST = frozenset("，。、；：？！”’」』）》】…,.;:?!)]}% ")
-
-
-def columns(text: str) -> int:
-    """Return how many columns a text takes: two for Chinese, none for combining marks and colour.
-
-    Example:
-        >>> columns("tea"), columns("绿茶"), columns("e\\u0301")
-        (3, 4, 1)
-    """
-    if text.isascii():
-        return len(_ANSI.sub("", text))
-    return sum(map(_columns_of, _ANSI.sub("", text)))
-
-
-def _columns_of(character: str) -> int:
-    if unicodedata.category(character) in ("Mn", "Me", "Cf", "Cc"):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
-
-
-def pad(text: str, width: int) -> str:
-    """Fill a text up with spaces to a number of columns."""
-    return text + " " * (width - columns(text))
-
-
-def cut(text: str, width: int) -> str:
-    """Shorten a text to a number of columns, an ellipsis saying so.
-
-    Example:
-        >>> cut("绿茶是不发酵的", 9)
-        '绿茶是不…'
-    """
-    if columns(text) <= width:
-        return text
-    result, used = "", 0
-    for character in text:
-        used += _columns_of(character)
-        if used > width - 1:
-            break
-        result += character
-    return result + "…"
-
-
-def wrap(text: str, width: int) -> list[str]:
-    """Break a text into lines of a number of columns: at spaces, and anywhere in Chinese.
-
-    A closing mark does not begin a line, but hangs over its end, once; what has no place to
-    break is broken anyway.
-
-    Example:
-        >>> wrap("绿茶是茶，green tea", 10)
-        ['绿茶是茶，', 'green tea']
-    """
-    return list(_lines(text, width))
-
-
-def _lines(text: str, width: int) -> Iterator[str]:
-    line, used = "", 0
-    for token in unbroken(" ".join(text.split())):
-        size = columns(token)
-        plain_token = _ANSI.sub("", token)
-        hangs = hangs_over(plain_token) and used <= width
-        if used + size > width and used and plain_token.strip() and not hangs:
-            yield line.rstrip()
-            line, used = "", 0
-        while size > width:  # a word longer than the line, which loses its colour
-            yield plain_token[:width]
-            token = plain_token = plain_token[width:]
-            size = columns(plain_token)
-        if used or token.strip():
-            line, used = line + token, used + size
-    if line.strip():
-        yield line.rstrip()
-
-
-def hangs_over(part: str) -> bool:
-    """Return whether it is a closing mark, which does not begin a line."""
-    return part in _NEVER_FIRST
-
-
-def unbroken(text: str) -> list[str]:
-    """Return the parts of a text between which a line may be broken: words, spaces, signs.
-
-    Example:
-        >>> unbroken("绿茶 tea.")
-        ['绿', '茶', ' ', 'tea.']
-    """
-    return _UNBROKEN.findall(text)
-
-
-def terminal_columns() -> int:
-    """Return the width of the terminal, 80 where there is none, 120 at most for reading."""
-    return max(40, min(120, shutil.get_terminal_size((80, 24)).columns))
-
-
-_INDENT = "   "
-
-_LINES = 3
-
-
-def mark(text: str) -> str:
-    """Mark a match for terminals; what goes elsewhere is freed of it."""
-    return click.style(text, fg="red", bold=True)
-
-
-def echo(text: str = "") -> None:
-    """Write a line to standard output, without colour where nobody wants it."""
-    click.echo(text, color=False if os.environ.get("NO_COLOR") else None)
-
-
-def listing(results: Sequence[ScoredNode], query: str, *, full: bool) -> Iterator[str]:
-    """Yield the lines that show the results.
+def listing(results: Sequence[ScoredNode], query: str, *, full: bool, explain: bool) -> None:
+    """Print results.
 
     Args:
-        results: Best first.
-        query: What was searched for, to be marked.
-        full: Whether the whole texts are shown, as they are.
+        results: The results, best first.
+        query: The query, to highlight its words.
+        full: Print the complete texts.
+        explain: Print how each result was found.
     """
-    line_numbers = LineNumbers()
+    from rich.text import Text
+
+    out, line_numbers = console(), LineNumbers()
+    width = min(out.width, 120) - 3
     for rank, result in enumerate(results, 1):
-        node = result.node
-        if rank > 1:
-            yield ""
-        part = matched_part(result)
-        number = click.style(f"{rank}.", bold=True)
-        where = click.style(place(node, line_numbers, query, part), fg="green")
-        yield f"{number} {where}  {click.style(f'{result.score:.3f}  {node.group}', dim=True)}"
+        head = Text("\n" if rank > 1 else "")
+        head.append(f"{rank}. ", "bold")
+        head.append(place(best_match(result), line_numbers, query), "green")
+        head.append(f"  {result.score:.3f}  {result.node.group}", "dim")
+        out.print(head, soft_wrap=True)
         if full:
-            text = printable(str(node.content))
-            lines = highlight(text, matches(text, query), mark).split("\n")
-            yield from (_INDENT + line if line else "" for line in lines)
-            continue
-        capacity = terminal_columns() - len(_INDENT)
-        excerpt = snippet(str(node.content), query, _LINES * (capacity - 3), mark, part)
-        yield from (_INDENT + line for line in wrap(excerpt, capacity))
+            text = printable(str(result.node.content))
+            shown = [*_highlighted(text, 0, len(text), query).split("\n", allow_blank=True)]
+        else:
+            shown = snippet(result, query, width, line_numbers)
+        for line in shown:
+            for row in line.wrap(out, width) or [line]:
+                out.print(Text("   ") + row if row.plain.strip() else row, soft_wrap=True)
+        for reason in explanation(result) if explain else ():
+            out.print(Text(f"   {printable(reason)}", "dim"), soft_wrap=True)
 
 
-def matched_part(result: ScoredNode) -> tuple[int, int] | None:
-    """Return which part of a result its best match was that is not the result itself."""
+def snippet(result: ScoredNode, query: str, width: int, line_numbers: LineNumbers) -> list[Text]:
+    """Return up to five rows around the best match: with numbers for code, headers for tables.
+
+    A long line is truncated to three rows.
+    """
+    from rich.cells import cell_len
+    from rich.text import Text
+
+    node, match = result.node, best_match(result)
+    text = printable(str(node.content))
+    start = (match.start or 0) - (node.start or 0)
+    if text[start : start + len(match.text)] == printable(match.text):
+        start += best_line(match.text, query)
+    else:
+        start = best_line(text, query)
+    lines = [line for line in re.finditer(r"[^\n]+", text) if line[0].strip()]
+    if not lines:
+        return []
+    at = max(0, bisect_right([line.start() for line in lines], start) - 1)
+    if cell_len(lines[at][0]) > 2 * width:
+        return [excerpt(text, start, lines[at].end(), query, width)]
+    is_table = lines[at][0].lstrip().startswith("|")
+    header = at
+    while is_table and header and lines[header - 1][0].lstrip().startswith("|"):
+        header -= 1
+    shown = lines[header : min(header + 2, at)] or lines[max(0, at - 1) : at]
+    shown = [line for line in shown if cell_len(line[0]) <= width]
+    rows = len(shown)
+    for line in lines[at:]:
+        rows += -(-cell_len(line[0]) // width)
+        if line is not lines[at] and rows > _ROWS:
+            break
+        shown.append(line)
+    texts = [_highlighted(text, *line.span(), query) for line in shown]
+    file_format = format_by_name(file_name_of(node.metadata) or "")
+    if file_format is None or file_format.name != PROGRAM.name:
+        return texts
+    numbers = [line_numbers.line(node, line.start()) or "" for line in shown]
+    return [Text(f"{number:>5}  ") + row for number, row in zip(numbers, texts, strict=True)]
+
+
+def excerpt(text: str, start: int, end: int, query: str, width: int) -> Text:
+    """Return three rows of a long line, from the start of a sentence or near its first match."""
+    from rich.cells import chop_cells
+    from rich.text import Text
+
+    first = next((at for at, _ in matches(text, query) if at >= start), start)
+    if first - start > width:
+        start = first - width // 2
+    piece = chop_cells(text[start : min(end, start + 3 * width)], 3 * width - 4)[0]
+    stop = start + len(piece)
+    if stop < end and " " in piece[-30:]:
+        stop = start + piece.rindex(" ")
+    row = _highlighted(text, start, stop, query)
+    before, after = text[:start].strip(), text[stop:].strip()
+    return Text("… " if before else "") + row + Text(" …" if after else "")
+
+
+def _highlighted(text: str, start: int, end: int, query: str) -> Text:
+    from rich.text import Text
+
+    row = Text(text[start:end])
+    for span in matches(row.plain, query):
+        row.stylize("bold red", *span)
+    return row
+
+
+_SIMILARITIES = {"bm25": "words (BM25)", "cosine": "meaning (cosine)", "exact": "whole text"}
+
+
+def explanation(result: ScoredNode) -> Iterator[str]:
+    """Yield the evidence of a result, a line for each match."""
+    for match in result.evidence:
+        similarity = _SIMILARITIES.get(match.similarity, match.similarity)
+        text = " ".join(match.node.text.split())
+        is_part = match.node.id != result.node.id
+        where = f'{match.group} "{text:.80}"' if is_part else f"the {match.group} as a whole"
+        yield f"found by {similarity}, score {match.score:.3f}: {where}"
+        for variant in match.variants:
+            note = f" ({variant.note})" if variant.note else ""
+            yield f'  searched by {variant.strategy}: "{variant.query}"{note}'
+
+
+def best_match(result: ScoredNode) -> Node:
+    """Return the best match inside of a result, or the result's node."""
     node = result.node
     for match in result.evidence:
         inner = match.node
-        if inner.id == node.id:
-            continue
-        if inner.document_id != node.document_id:
-            return None
-        if inner.start is None or inner.end is None or node.content != node.text:
-            return None
-        start = inner.start - (node.start or 0)
-        if start >= 0 and node.text[start : start + len(inner.text)] == inner.text:
-            return start, start + len(inner.text)
-    return None
+        is_part = inner.id != node.id and inner.document_id == node.document_id
+        if is_part and inner.start is not None and node.start is not None:
+            return inner if inner.start >= node.start else node
+    return node
 
 
-def place(
-    node: Node, line_numbers: LineNumbers, query: str = "", part: tuple[int, int] | None = None
-) -> str:
-    """Return the document and the line in it where what matched begins: ``docs/tea.md:12``.
+def place(node: Node, line_numbers: LineNumbers, query: str = "") -> str:
+    """Return the document and the line of the query's words in a node: ``docs/tea.md:12``.
 
-    Of a file that has pages, or that is no text, the page and the heading.
+    For files with pages, the page and the heading.
     """
-    if node.start is not None and not has_lines(file_name_of(node.metadata) or ""):
-        file = file_name_of(node.metadata) or ""
+    file = file_name_of(node.metadata) or ""
+    if node.start is not None and not has_lines(file):
         return document_name(node) + printable(node.place.removeprefix(file))
-    if part is None:
-        part = best_sentence(node.text, matches(node.text, query)) if query else (0, 0)
-    line = line_numbers.line(node, part[0])
-    name = document_name(node)
-    return name if line is None else f"{name}:{line}"
+    line = line_numbers.line(node, best_line(node.text, query))
+    return document_name(node) if line is None else f"{document_name(node)}:{line}"
 
 
 def document_name(node: Node) -> str:
-    """Return the file's path where it lies below the current folder, else the document's id."""
+    """Return the path of a file below the current folder, or the document's id."""
     path = node.metadata.get("file_path")
     if path and "#" not in node.document_id:
         try:
@@ -341,26 +247,21 @@ def document_name(node: Node) -> str:
     return printable(node.document_id or node.id)
 
 
-FORMAT = 1
-"""The number of the form, told in every document; fields may come, none goes or changes."""
-
-
-def to_json(record: Mapping[str, Any], *, indent: int | None = 2) -> str:
-    """Write a record; what JSON has no form for becomes its text.
-
-    Characters that a terminal takes for commands are escapes.
-    """
-    return escaped(json.dumps(record, ensure_ascii=False, indent=indent, default=str))
+def echo_json(command: str, record: Mapping[str, Any]) -> None:
+    """Print the JSON of a command. Other types become texts, control characters escapes."""
+    header = {"format": 1, "command": command}
+    text = json.dumps({**header, **record}, ensure_ascii=False, indent=2, default=str)
+    click.echo(escaped(text))
 
 
 class LineNumbers:
-    """Tell where nodes stand in their documents; read each document once."""
+    """The line numbers of nodes in their documents. Each document is read once."""
 
     def __init__(self) -> None:
         self._breaks: dict[str, list[int]] = {}
 
     def line(self, node: Node, offset: int = 0) -> int | None:
-        """Return the line of a node in its document, from 1; None where it was not cut out."""
+        """Return the line of a node, from 1. None: the node has no position."""
         if node.start is None or not node.document_id or node.graph is None:
             return None
         if node.document_id not in self._breaks:
@@ -370,12 +271,12 @@ class LineNumbers:
 
 
 def result_record(rank: int, result: ScoredNode, line_numbers: LineNumbers) -> dict[str, Any]:
-    """Return one result: where it is, what it says, how it was found."""
+    """Return a result as JSON values."""
     node = result.node
     return {
         "rank": rank,
         "score": result.score,
-        **_node_record(node, line_numbers),
+        **node_record(node, line_numbers),
         "path": node.metadata.get("file_path"),
         "place": node.place,
         "text": node.content if isinstance(node.content, str) else node.text,
@@ -384,7 +285,8 @@ def result_record(rank: int, result: ScoredNode, line_numbers: LineNumbers) -> d
     }
 
 
-def _node_record(node: Node, line_numbers: LineNumbers) -> dict[str, Any]:
+def node_record(node: Node, line_numbers: LineNumbers) -> dict[str, Any]:
+    """Return the id and the position of a node as JSON values."""
     return {
         "id": node.id,
         "group": node.group,
@@ -395,30 +297,11 @@ def _node_record(node: Node, line_numbers: LineNumbers) -> dict[str, Any]:
     }
 
 
-_MATCH_FIELDS = ("score", "similarity", "query", "embed_key", "share")
-
-
 def _match_record(match: Evidence, line_numbers: LineNumbers) -> dict[str, Any]:
+    names = ("score", "similarity", "query", "embed_key", "share")
     return {
-        **_node_record(match.node, line_numbers),
-        **{name: getattr(match, name) for name in _MATCH_FIELDS},
+        **node_record(match.node, line_numbers),
+        **{name: getattr(match, name) for name in names},
         "variants": [asdict(variant) for variant in match.variants],
         "text": match.node.text,
     }
-
-
-def stage_record(span: StageSpan) -> dict[str, Any]:
-    """Return what a stage of a retrieval did, and the stages within it."""
-    return {
-        "name": span.name,
-        "attributes": {key: _plain(value) for key, value in span.attributes.items()},
-        "seconds": span.seconds,
-        "error": None if span.error is None else f"{type(span.error).__name__}: {span.error}",
-        "children": [stage_record(child) for child in span.children],
-    }
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value if isinstance(value, str | int | float | None) else repr(value)

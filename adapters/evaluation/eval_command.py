@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,108 +22,62 @@ from ...retrievers.evaluation.metrics import JUDGED_METRICS, Metric, get_metric
 from ...retrievers.evaluation.report import Evaluation
 from ...retrievers.evaluation.runner import default_metrics, evaluate
 from ...retrievers.protocols import RetrieverLike
-from ..cli.exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
-from ..cli.options import common_options, question_options
-from ..cli.output import FORMAT, echo, to_json
-from ..cli.workspace import build_if_outdated, find_index, model_of, open_graph
+from ..cli.exit_status import CommandError, ExitStatus, printable
+from ..cli.options import common_options
+from ..cli.output import echo_json
+from ..cli.workspace import build_if_outdated, find_index, model_of, open_graph, warn
 from ..named_models import chat_model
 from .named_retrievers import load_retriever
 
-JSON_FORMAT = """\b
-RETRIEVER is MODULE:NAME, from the current directory: a retriever of nodekin,
-LangChain or LlamaIndex, a function that returns one, or a function from a
-question to texts. A function may have the argument documents. "default" is
-nodekin's default retriever. Questions: lines of {"id", "question", "passages" or
-"document_ids" or "spans", "answers"}, a CSV file with such columns, a SQuAD file,
-a BEIR folder.
-
-\b
-With --json: {"format": 1, "command": "eval", "dataset", "questions", "figures":
-  {name: {metric: {"value", "low", "high", "judged", "not_judged"}}},
-  "costs", "differences": [{..., "sentence"}], "notes", "missing_gold",
-  "results": {name: [{"question_id", "items", "judgements", ...}]}}
-With --baseline also "gate": {"passed", "checks": [{"setup", "metric", "verdict",
-  "difference", "lost", "won", "sentence", ...}], "failures", "lost_gold",
-  "lost_questions", "notes"}
-
-\b
-The exit status is 1 if a retriever has no figure, since a model or a group
-failed, or nothing is judged; with --baseline if the gate failed.
-"""
-
-DEFAULT = "default"
-"""The name of the default retriever on the command line."""
+_DEFAULT = "default"
 
 _MAX_LISTED = 10  # missing gold items
 
 _FILE = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
 
-_PATH = click.Path(path_type=Path, dir_okay=False)
+_TRIAD = ("judged_context_relevance@5", "groundedness@5", "answer_relevance")
 
 
-@click.command("eval", epilog=f"{JSON_FORMAT}\n{EXIT_STATUSES}")
+@click.command("eval")
 @click.argument("retrievers", nargs=-1, metavar="[RETRIEVER]...")
-@question_options
+@click.option("--data", required=True, type=click.Path(path_type=Path), help="The questions.")
 @click.option(
-    "-m",
-    "--metric",
-    "metrics",
-    multiple=True,
-    metavar="NAME@K",
-    help="A metric: recall@5, mrr@5, answer_in_context@5, tokens_per_gold. By default all that the "
-    "questions have gold or answers for. Repeatable.",
+    "--docs", multiple=True, type=click.Path(path_type=Path), help="Documents, read into memory."
 )
+@click.option("--store", type=click.Path(path_type=Path), help="Use the index in this folder.")
+@click.option("--field", "fields", multiple=True, metavar="NAME=COLUMN", help="question=Frage.")
 @click.option(
-    "--judge",
-    metavar="MODEL",
-    help="The language model of judged metrics, such as judged_context_relevance@5, on the server "
-    "OPENAI_BASE_URL. Without -m, the model judges the results. Decisions are cached beside "
-    "--results.",
+    "--match",
+    type=click.Choice(("edit", "contains", "place")),
+    default="edit",
+    show_default=True,
+    help="Whether a result is a gold passage: similar, containing, or at the same place.",
 )
-@click.option(
-    "--results",
-    type=_PATH,
-    metavar="FILE",
-    help="Write the results of each question to this JSON lines file. The same command continues "
-    "after an interrupt; other metrics search nothing again.",
-)
-@click.option(
-    "--baseline",
-    type=_PATH,
-    metavar="FILE",
-    help="Compare with a file of --save-baseline or --results, question by question.",
-)
+@click.option("--document-key", metavar="FIELD", help="The metadata field with document ids.")
+@click.option("-m", "--metric", "metrics", multiple=True, metavar="NAME@K", help="recall@5, mrr@5.")
+@click.option("--judge", metavar="MODEL", help="The language model of judged metrics.")
+@click.option("--results", type=_FILE, help="Store results, to resume an interrupted evaluation.")
+@click.option("--baseline", type=_FILE, help="Compare with the results in this file.")
 @click.option(
     "--max-loss",
-    "max_losses",
+    "losses",
     multiple=True,
     metavar="NAME@K=NUMBER",
-    help="With --baseline: the allowed loss of a metric, such as recall@5=.02. Repeatable.",
+    help="With --baseline: the allowed loss of a metric, recall@5=.02.",
 )
 @click.option(
     "--max-failures",
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="With --baseline: the number of questions on which a retriever may fail.",
+    help="With --baseline: the allowed number of failed questions.",
 )
+@click.option("--save-baseline", type=_FILE, help="Store results, unless the gate failed.")
+@click.option("--markdown", type=_FILE, help="Write the table as Markdown.")
+@click.option("--csv", type=_FILE, help="Write each judgement as a line of CSV.")
+@click.option("--figure", type=_FILE, help="Draw the figures to a file .png or .svg.")
 @click.option(
-    "--save-baseline",
-    type=_PATH,
-    metavar="FILE",
-    help="Write the results to this file as a baseline, unless the gate failed.",
-)
-@click.option("--markdown", type=_FILE, metavar="FILE", help="Write the table as Markdown.")
-@click.option("--csv", type=_FILE, metavar="FILE", help="Write each judgement as a line of CSV.")
-@click.option(
-    "--figure", type=_PATH, metavar="FILE", help="Draw the figures to a file .png or .svg."
-)
-@click.option(
-    "--workers",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="The number of questions that are searched concurrently.",
+    "--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Parallel searches."
 )
 @common_options
 def eval_command(
@@ -138,7 +92,7 @@ def eval_command(
     judge: str | None,
     results: Path | None,
     baseline: Path | None,
-    max_losses: tuple[str, ...],
+    losses: tuple[str, ...],
     max_failures: int,
     save_baseline: Path | None,
     markdown: Path | None,
@@ -150,44 +104,49 @@ def eval_command(
 ) -> int:
     """Measure RETRIEVERs on questions with gold, and compare the others with the first.
 
+    RETRIEVER is MODULE:NAME from the current directory: a retriever of nodekin, LangChain or
+    LlamaIndex, a function that returns one, or a function from a question to texts. "default" is
+    nodekin's default retriever. Questions are .jsonl, .csv, SQuAD or BEIR.
+
     \b
-    nodekin eval my_module:make_retriever --data questions.jsonl
-    nodekin eval default my_module:search --data questions.jsonl --docs docs
-    nodekin eval --data questions.jsonl --docs docs --save-baseline baseline.jsonl
+    nodekin eval my_module:make_retriever default --data questions.jsonl --docs docs
     nodekin eval --data q.jsonl --docs docs --baseline baseline.jsonl --max-loss recall@5=.02
+
+    The exit status is 1 if a retriever has no figure, or the gate failed.
     """
-    limits = _parse_limits(max_losses, baseline)
-    files = {"results": results, "save-baseline": save_baseline, "figure": figure}
-    for option, path in {**files, "markdown": markdown, "csv": csv}.items():
-        _check_folder(path, f"--{option}")
+    limits = {name: float(number) for name, number in _pairs(losses, "--max-loss").items()}
+    if limits and baseline is None:
+        raise CommandError("--max-loss needs --baseline FILE, written by --save-baseline")
+    if baseline is not None and not baseline.exists():
+        raise CommandError(
+            f"there is no baseline {str(baseline)!r}; write one with --save-baseline",
+            ExitStatus.INDEX_ERROR,
+        )
+    for path in filter(None, (results, save_baseline, markdown, csv, figure)):
+        if not path.parent.is_dir():
+            raise CommandError(f"{path}: there is no folder {str(path.parent)!r}")
     if figure is not None:
         check_path(figure)
-    named = _by_name(retrievers or (DEFAULT,))
-    for name in (*metrics, *limits):  # unknown names are reported before anything is read
+    names = _short_names(retrievers or (_DEFAULT,))
+    for name in (*metrics, *limits):  # before anything is read
         if name.partition("@")[0] not in JUDGED_METRICS:
             get_metric(name)
-    dataset = load_dataset(data, _parse_fields(fields))
-    with (
-        _says_how_to_continue(results),
-        _documents(named, dataset, docs, store, quiet=quiet) as graph,
-    ):
+    dataset = load_dataset(data, _pairs(fields, "--field"))
+    with _documents(names, dataset, docs, store, quiet) as graph:
 
         def documents() -> list[Document]:
             if graph is None:
-                raise _usage_error("there are no documents: name a folder with --docs")
+                raise CommandError("there are no documents: name a folder with --docs")
             return [Document(n.text, n.metadata, id=n.id) for n in graph.nodes("ROOT")]
 
         opened: dict[str, RetrieverLike] = {
-            name: graph if source == DEFAULT else load_retriever(source, documents)
-            for name, source in named.items()
+            name: graph if source == _DEFAULT else load_retriever(source, documents)
+            for name, source in names.items()
         }
-        graphs = (
-            [graph] if graph is not None else [g for r in opened.values() for g in graphs_of(r)]
-        )
+        searched = [graph] if graph else [g for r in opened.values() for g in graphs_of(r)]
         if judge is not None and not metrics:
-            engines = any(hasattr(getattr(r, "source", r), "query") for r in opened.values())
-            triad = ("groundedness@5", "answer_relevance", "judged_context_relevance@5")
-            metrics = (*default_metrics(dataset), *(triad if engines else triad[-1:]))
+            has_answers = any(hasattr(getattr(r, "source", r), "query") for r in opened.values())
+            metrics = (*default_metrics(dataset), *(_TRIAD if has_answers else _TRIAD[:1]))
         if limits:
             metrics = tuple(dict.fromkeys((*(metrics or default_metrics(dataset)), *limits)))
         result = evaluate(
@@ -195,105 +154,73 @@ def eval_command(
             dataset,
             _measures(metrics, judge, results) or None,
             matching=Matching(match, document_key=document_key),
-            documents=graphs[0] if graphs else None,
+            documents=searched[0] if searched else None,
             path=results,
-            descriptions={DEFAULT: DEFAULT},
+            descriptions={_DEFAULT: _DEFAULT},
             num_workers=workers,
             progress=False if quiet else None,
         )
     gate = None
     if baseline is not None:
         gate = compare_with_baseline(result, baseline, limits, max_failures=max_failures)
-    table = result if gate is None else gate.evaluation
+    table = gate.evaluation if gate else result
     if markdown is not None:
-        _write_text(markdown, (gate or result).to_markdown())
+        _write(markdown, (gate or result).to_markdown())
     if csv is not None:
-        _write_text(csv, table.to_csv())
+        _write(csv, table.to_csv())
     if figure is not None:
         table.save_figure(figure)
     if as_json:
-        compared = {} if gate is None else {"gate": gate.as_dict()}
-        echo(to_json({"format": FORMAT, "command": "eval", **result.as_dict(), **compared}))
+        echo_json("eval", {**result.as_dict(), **({"gate": gate.as_dict()} if gate else {})})
     elif Path("-") not in (markdown, csv):
-        echo(printable(str(result) if gate is None else f"{table.table()}\n{gate}"))
-    if not quiet:
-        _print_missing_gold(result)
-    passed = gate is None or gate.passed
-    if save_baseline is not None and passed:
+        click.echo(printable(f"{table.table()}\n{gate}" if gate else str(result)))
+    if not quiet and len(result.missing_gold) > 1:
+        for gold in result.missing_gold[:_MAX_LISTED]:
+            warn(gold)
+    if save_baseline is not None and (gate is None or gate.passed):
         result.save(save_baseline)
-    return _exit_status(result) if gate is None else ExitStatus(0 if passed else 1)
+    return _status(result) if gate is None else ExitStatus(0 if gate.passed else 1)
 
 
-def _by_name(sources: Sequence[str]) -> dict[str, str]:
-    """Return the sources of retrievers by name: NAME, or MODULE:NAME if two modules have NAME.
+def _short_names(sources: Sequence[str]) -> dict[str, str]:
+    """Return the sources by name: NAME, or MODULE:NAME if two modules have NAME.
 
     Raises:
-        CommandError: If a source is named twice.
+        CommandError: If a source is repeated.
     """
     short = [source.rpartition(":")[2] for source in sources]
     names = [name if short.count(name) == 1 else s for name, s in zip(short, sources, strict=True)]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise _usage_error(f"{twice!r} is named twice; name each retriever once")
+    if len(set(names)) < len(names):
+        raise CommandError(f"retrievers must be different, got {', '.join(sources)}")
     return dict(zip(names, sources, strict=True))
 
 
 @contextmanager
 def _documents(
-    named: Mapping[str, str],
-    dataset: Dataset,
-    folders: Sequence[Path],
-    store: Path | None,
-    *,
-    quiet: bool,
+    names: dict[str, str], dataset: Dataset, docs: Sequence[Path], store: Path | None, quiet: bool
 ) -> Iterator[NodeGraph | None]:
-    """Open the graph of folders, of an index, or of the questions' documents, until the block ends.
+    """Open the graph of folders, of the questions' documents, or of an index.
 
-    Without these, the index is opened if the default retriever is measured. Else there is none.
-
-    Raises:
-        CommandError: If there is no such folder or index.
+    The index is opened only for the default retriever or ``--store``.
     """
-    if not folders and store is None and dataset.documents:
+    if not docs and store is None and dataset.documents:
         with NodeGraph(progress=False if quiet else None) as graph:
             graph.add(dataset.documents)
             yield graph
         return
-    if not folders and store is None and DEFAULT not in named:
+    if not docs and store is None and _DEFAULT not in names.values():
         yield None
         return
-    home, settings = find_index(store, folders)
+    home, settings = find_index(store, docs)
     model = model_of(home, settings)
-    with open_graph(home, settings, folders, quiet=quiet, model=model) as graph:
+    with open_graph(home, settings, docs, quiet=quiet, model=model) as graph:
         if home is not None:
             build_if_outdated(graph, quiet)
         yield graph
 
 
-def _parse_limits(limits: Sequence[str], baseline: Path | None) -> dict[str, float]:
-    """Return the allowed losses of metrics, from ``recall@5=.02``.
-
-    Raises:
-        CommandError: If one is not of the form, or there is no baseline.
-    """
-    parsed = {}
-    for limit in limits:
-        name, _, number = limit.partition("=")
-        try:
-            parsed[name] = float(number)
-        except ValueError:
-            raise _usage_error(f"--max-loss {limit!r} is not of the form recall@5=.02") from None
-    if parsed and baseline is None:
-        raise _usage_error("--max-loss needs --baseline FILE, which --save-baseline writes")
-    if baseline is not None and not baseline.exists():
-        raise CommandError(
-            f"there is no baseline {str(baseline)!r}; write one with --save-baseline",
-            ExitStatus.INDEX_ERROR,
-        )
-    return parsed
-
-
 def _measures(names: Sequence[str], judge: str | None, results: Path | None) -> list[Metric]:
-    """Return the metrics of these names.
+    """Return the metrics of names. A judge caches its answers beside the results.
 
     Raises:
         CommandError: If a metric needs a judge, and there is none.
@@ -302,76 +229,41 @@ def _measures(names: Sequence[str], judge: str | None, results: Path | None) -> 
     if not judged:
         return [get_metric(name) for name in names]
     if judge is None:
-        raise _usage_error(f"{judged[0]} needs a language model; name it with --judge MODEL")
+        raise CommandError(f"{judged[0]} needs a language model; name it with --judge MODEL")
     saved = None if results is None else results.with_suffix(".judge.db")
     measure = Judge(chat_model(judge), store=saved).metric
     return [measure(name) if name in judged else get_metric(name) for name in names]
 
 
-@contextmanager
-def _says_how_to_continue(path: Path | None) -> Iterator[None]:
-    """Print on Ctrl-C which file has the finished questions."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        if path is not None and path.exists():
-            click.echo(f"nodekin: {path} has what is done; the same command goes on", err=True)
-        raise
-
-
-def _check_folder(path: Path | None, option: str) -> None:
-    """Check the folder of a file to write.
+def _pairs(texts: Sequence[str], option: str) -> dict[str, str]:
+    """Return the names and values of ``NAME=VALUE``.
 
     Raises:
-        CommandError: If the folder does not exist.
+        CommandError: If a text has another form.
     """
-    if path is not None and not path.parent.is_dir():
-        raise _usage_error(
-            f"{option} {path}: there is no folder {str(path.parent)!r}; make it first"
-        )
+    pairs = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        is_number = value.replace(".", "", 1).isdigit() or option != "--max-loss"
+        if not name or not value or not is_number:
+            form = "recall@5=.02" if option == "--max-loss" else "question=COLUMN"
+            raise CommandError(f"{option} must have the form {form}, got {text!r}")
+        pairs[name] = value
+    return pairs
 
 
-def _parse_fields(fields: tuple[str, ...]) -> dict[str, str] | None:
-    """Return the names of columns, from ``question=Frage``.
-
-    Raises:
-        CommandError: If one is not of the form.
-    """
-    pairs = [field.partition("=") for field in fields]
-    for field, (name, _, column) in zip(fields, pairs, strict=True):
-        if not name or not column:
-            raise _usage_error(f"--field {field!r} is not of the form question=COLUMN")
-    return {name: column for name, _, column in pairs} or None
-
-
-def _write_text(path: Path, text: str) -> None:
-    """Write a text to a file, to standard output for a dash."""
+def _write(path: Path, text: str) -> None:
+    """Write a text to a file. A dash is standard output."""
     if path == Path("-"):
         click.echo(text, nl=False)
     else:
         path.write_text(text, encoding="utf-8", newline="\n")
 
 
-def _print_missing_gold(result: Evaluation) -> None:
-    """List missing gold on stderr."""
-    missing = result.missing_gold
-    if len(missing) <= 1:
-        return  # the notes name it
-    for gold in missing[:_MAX_LISTED]:
-        click.echo(f"nodekin: {printable(' '.join(str(gold).split()))}", err=True)
-    if len(missing) > _MAX_LISTED:
-        more = len(missing) - _MAX_LISTED
-        click.echo(f"nodekin: and {more} more in no document; --json lists all", err=True)
-
-
-def _exit_status(result: Evaluation) -> ExitStatus:
-    """Return the exit status of an evaluation: NO_RESULTS if a system has no figure."""
+def _status(result: Evaluation) -> ExitStatus:
+    """Return NO_RESULTS if a system has no figure, PARTIAL_SUCCESS if a question failed."""
     for figures in result.figures.values():
         if not any(figure.judged for figure in figures.values()):
             return ExitStatus.NO_RESULTS
     failed = any(result.costs(setup)["failed"] for setup in result.records)
     return ExitStatus.PARTIAL_SUCCESS if failed else ExitStatus.SUCCESS
-
-
-def _usage_error(message: str) -> CommandError:
-    return CommandError(message, ExitStatus.USAGE_ERROR)

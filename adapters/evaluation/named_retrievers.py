@@ -13,7 +13,7 @@ from ...nodegraph.document import Document
 from ...nodegraph.errors import nearest_names
 from ...retrievers.foreign.coercion import as_retriever
 from ...retrievers.protocols import RetrieverProtocol
-from ..cli.exit_status import CommandError, ExitStatus
+from ..cli.exit_status import CommandError
 
 
 def load_retriever(name: str, documents: Callable[[], Sequence[Document]]) -> RetrieverProtocol:
@@ -46,13 +46,13 @@ def load_retriever(name: str, documents: Callable[[], Sequence[Document]]) -> Re
     except CommandError:
         raise
     except Exception as error:  # any error of the user's code
-        raise _usage_error(f"{name}: {type(error).__name__}: {error}") from error
+        raise CommandError(f"{name}: {type(error).__name__}: {error}") from error
 
 
 def _load(name: str) -> Any:
     module_name, _, attribute = name.partition(":")
     if not module_name or not attribute:
-        raise _usage_error(f"{name!r} must be MODULE:NAME, such as my_module:make_retriever")
+        raise CommandError(f"{name!r} must be MODULE:NAME, such as my_module:make_retriever")
     folder = str(Path.cwd())
     if folder not in sys.path:
         sys.path.insert(0, folder)
@@ -60,11 +60,11 @@ def _load(name: str) -> Any:
         value: Any = importlib.import_module(module_name)
     except Exception as error:  # any error of the user's code
         message = f"can't import {module_name!r}: {type(error).__name__}: {error}"
-        raise _usage_error(message) from error
+        raise CommandError(message) from error
     for part in attribute.split("."):
         if not hasattr(value, part):
             names = nearest_names(part, [n for n in dir(value) if not n.startswith("_")])
-            raise _usage_error(f"{module_name} has no {attribute!r}; there is {names}")
+            raise CommandError(f"{module_name} has no {attribute!r}; there is {names}")
         value = getattr(value, part)
     return value
 
@@ -74,7 +74,3 @@ def _required(source: Any) -> list[str]:
     parameters = inspect.signature(source).parameters.values()
     kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return [p.name for p in parameters if p.default is p.empty and p.kind not in kinds]
-
-
-def _usage_error(message: str) -> CommandError:
-    return CommandError(message, ExitStatus.USAGE_ERROR)

@@ -37,7 +37,7 @@ from ...retrievers.restricted_retriever import restriction_of
 from ...retrievers.results import ScoredNode
 from ..cli.exit_status import printable
 from ..extras import extra
-from ..http_server import serve_http, usable_port
+from ..http_server import bind, serve_http
 from ..server_access import (
     LOOPBACK,
     Application,
@@ -500,9 +500,11 @@ def serve(
     if token is None and host in LOOPBACK:
         token = secrets.token_urlsafe(16)
     app = page_of(source, llm, graph=graph, title=title, host=host, token=token)
-    name, port = f"[{host}]" if ":" in host else host, usable_port(host, port)
-    print(f"nodekin: serving http://{name}:{port}/?token={token} (Ctrl-C ends it)", file=sys.stderr)  # noqa: T201
-    serve_http(app, host, port, timeout_graceful_shutdown=3)
+    with bind(host, port) as listener:
+        name, port = f"[{host}]" if ":" in host else host, listener.getsockname()[1]
+        url = f"http://{name}:{port}/?token={token}"
+        print(f"nodekin: serving {url} (Ctrl-C ends it)", file=sys.stderr)  # noqa: T201
+        serve_http(app, listener, timeout_graceful_shutdown=3)
 
 
 def page_of(

@@ -11,22 +11,27 @@ import click
 from ...nodegraph.graph import NodeGraph
 from ...retrievers.composite.default_retriever import DefaultRetriever
 from ...retrievers.validation import check_min_score
-from ..cli.ask_command import min_score_option
-from ..cli.exit_status import EXIT_STATUSES, CommandError, ExitStatus
+from ..cli.exit_status import CommandError, ExitStatus
 from ..cli.models import chat_model
-from ..cli.options import base_url_option, debug_option, store_option
+from ..cli.options import (
+    base_url_option,
+    debug_option,
+    min_score_option,
+    model_option,
+    store_option,
+)
 from ..cli.workspace import check_exist, find_index, model_of, open_graph
 from ..server_access import LOOPBACK, SourceRefresh
 
 TOKEN = "NODEKIN_SERVE_TOKEN"
 
 
-@click.command(epilog=EXIT_STATUSES)
+@click.command()
 @click.argument("folders", nargs=-1, type=click.Path(path_type=Path), metavar="[FOLDER]...")
 @store_option
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to bind.")
 @click.option("--port", default=8766, show_default=True, help="The port.")
-@click.option("-m", "--model", metavar="NAME", help="What answers; OPENAI_MODEL by default.")
+@model_option
 @base_url_option
 @min_score_option
 @click.option(
@@ -60,7 +65,7 @@ def serve(
     check_exist(folders)
     check_min_score(min_score, DefaultRetriever, "--min-score")
     try:
-        from ..http_server import serve_http, usable_port
+        from ..http_server import bind, serve_http
         from .page_app import PageApp
     except ImportError as error:
         raise CommandError(str(error), ExitStatus.MODEL_ERROR) from error
@@ -92,13 +97,14 @@ def serve(
             )
         except ValueError as error:
             raise CommandError(f"{error} ({TOKEN})", ExitStatus.USAGE_ERROR) from error
-        graph.build(*default.groups)
-        name, port = f"[{host}]" if ":" in host else host, usable_port(host, port)
-        query = f"?token={token}" if token and TOKEN not in os.environ else ""
-        click.echo(f"nodekin: serving http://{name}:{port}/{query} (Ctrl-C ends it)", err=True)
-        if token and not query:
-            click.echo(f"nodekin: open it with ?token=... of {TOKEN}", err=True)
-        serve_http(app, host, port, timeout_graceful_shutdown=3)
+        with bind(host, port) as listener:
+            graph.build(*default.groups)
+            name, port = f"[{host}]" if ":" in host else host, listener.getsockname()[1]
+            query = f"?token={token}" if token and TOKEN not in os.environ else ""
+            click.echo(f"nodekin: serving http://{name}:{port}/{query} (Ctrl-C ends it)", err=True)
+            if token and not query:
+                click.echo(f"nodekin: open it with ?token=... of {TOKEN}", err=True)
+            serve_http(app, listener, timeout_graceful_shutdown=3)
     return ExitStatus.SUCCESS
 
 

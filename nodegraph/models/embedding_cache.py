@@ -155,6 +155,10 @@ class EmbeddingCache:
                     advance(len(names))
             _warn(embedder, unusable)
 
+    def count_missing(self, texts: Iterable[str], key: str) -> int:
+        """Return the number of different passages without a stored vector."""
+        return len(self._missing(self.embedder(key), {digest(text): text for text in texts}))
+
     def put(self, texts: Sequence[str], vectors: Sequence[Any], key: str | None = None) -> None:
         """Store vectors of passages, (texts, dimension), that the model computed elsewhere.
 

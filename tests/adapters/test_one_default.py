@@ -15,11 +15,9 @@ from page_client import Client
 from scripted_server import ChatServer, serving
 
 from nodekin import NodeGraph, as_retriever
-from nodekin.adapters.cli.search_command import open_search
 from nodekin.adapters.cli.workspace import find_index, model_of, open_graph
 from nodekin.adapters.langchain import NodeGraphRetriever
 from nodekin.adapters.llama_index import NodeGraphIndex
-from nodekin.adapters.mcp.mcp_command import _opened
 from nodekin.adapters.serve.page_app import PageApp
 from nodekin.nodegraph import Document, Embedder
 from nodekin.retrievers import CorpusTools, DefaultRetriever, Retriever
@@ -89,16 +87,14 @@ def check(doors: Iterator[tuple[str, list[Found]]], expected: list[Found]) -> No
 
 def commands(nodekin: Any) -> Iterator[tuple[str, list[Found]]]:
     """Yield what the commands find that print it."""
-    for command in ("search", "explain"):
-        runs = [nodekin(command, question, "--json").json for question in QUESTIONS]
-        yield command, [listed((r["document"], r["score"]) for r in run["results"]) for run in runs]
+    runs = [nodekin("search", question, "--json").json for question in QUESTIONS]
+    yield "search", [listed((r["document"], r["score"]) for r in run["results"]) for run in runs]
     with serving(ChatServer()) as server:
         model = ("--json", "--model", "scripted", "--base-url", server.url)
         runs = [nodekin("ask", question, *model).json for question in QUESTIONS]
-        chats = [nodekin("ask", "--chat", *model, input=question).out for question in QUESTIONS]
-    ends = [json.loads(chat.splitlines()[-1]) for chat in chats]
-    for door, told in (("ask", runs), ("ask --chat", ends)):
-        yield door, [listed((s["document"], s["score"]) for s in one["sources"]) for one in told]
+        chats = [nodekin("ask", "--chat", *model, input=question).json for question in QUESTIONS]
+    for door, answers in (("ask", runs), ("ask --chat", chats)):
+        yield door, [listed((s["document"], s["score"]) for s in one["sources"]) for one in answers]
     ran = nodekin("eval", "--data", "q.jsonl", "-m", f"recall@{TOP_K}", "--json")
     assert ran.status == 0, ran.err
     rows = ran.json["results"]["default"]
@@ -122,8 +118,7 @@ def sessions() -> Iterator[tuple[str, list[Found]]]:
                 for page in pages
             ],
         )
-    with _opened(home, settings, (), None, 2_000) as tools:
-        yield "mcp", of_tools(tools)
+        yield "mcp", of_tools(CorpusTools(graph, max_tokens=2_000))
 
 
 def of_tools(tools: CorpusTools) -> list[Found]:
@@ -148,7 +143,7 @@ def faces(embed: Any) -> Iterator[tuple[str, list[Found]]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("embeds", [False, True])
-def test_twenty_questions_at_every_door(
+def test_every_entry_point_finds_the_same(
     files: Path, nodekin: Any, monkeypatch: pytest.MonkeyPatch, embeds: bool, socket_enabled: None
 ) -> None:
     model = Embedder(letters, "letters") if embeds else None
@@ -163,12 +158,10 @@ def test_twenty_questions_at_every_door(
     for doors in (commands(nodekin), sessions(), faces(model)):
         check(doors, expected)
     assert (files / ".nodekin" / "graph.sqlite").stat().st_size == size
-    groups = [g["name"] for g in nodekin("groups", "--json").json["groups"] if g["built"]]
-    assert groups == ["ROOT", "passage", "sentence"]  # nothing was built by any of them
+    assert list(nodekin("status", "--json").json["groups"]) == ["ROOT", "passage", "sentence"]
 
 
-def test_a_named_similarity_has_its_own_numbers_everywhere(files: Path, nodekin: Any) -> None:
-    nodekin("index", "docs")
+def test_named_similarity_has_equal_scores_everywhere() -> None:
     graph = NodeGraph(progress=False)
     graph.add([Document(text, id=name) for name, text in TEXTS.items()])
     expected = found(Retriever(graph, "ROOT", "bm25"))
@@ -176,32 +169,13 @@ def test_a_named_similarity_has_its_own_numbers_everywhere(files: Path, nodekin:
     assert found(NodeGraphRetriever.from_documents(documents, similarity="bm25")) == expected
     nodes = [LlamaIndexDocument(text=text, id_=name) for name, text in TEXTS.items()]
     assert found(NodeGraphIndex.from_documents(nodes, similarity="bm25")) == expected
-    runs = [nodekin("search", q, "-s", "bm25", "--json").json for q in QUESTIONS]
-    results = [listed((r["document"], r["score"]) for r in run["results"]) for run in runs]
-    assert results == expected
 
 
-def test_a_corpus_with_another_group_to_answer_with(files: Path, nodekin: Any) -> None:
-    nodekin("index", "docs", "--group", "line=lines")
-    options: dict[str, Any] = {**dict.fromkeys(("store", "target", "embed")), "top_k": TOP_K}
-    options |= dict.fromkeys(("folders", "groups", "similarities", "filters"), ())
-    options |= dict.fromkeys(("embed_base_url", "encoding"))
-    with open_search(quiet=True, **options) as session:
-        expected = found(session.retriever)
-        assert {r.node.group for r in session.results("tea")} == {"line"}
-        assert found(session.graph) == expected
-    check(sessions(), expected)
-    groups = [g["name"] for g in nodekin("groups", "--json").json["groups"] if g["built"]]
-    assert groups == ["ROOT", "line", "line sentence"]
-
-
-def test_what_an_index_lacks_is_built_and_said(files: Path, nodekin: Any) -> None:
+def test_search_builds_missing_groups(files: Path, nodekin: Any) -> None:
     nodekin("index", "docs")
     with NodeGraph(store=".nodekin/graph.sqlite", progress=False) as stored:
         stored.add(Document("The zebra is known to few.", id="zebra"))
-    said = (
-        f"building passage and sentence of {len(TEXTS) + 1} documents: the index is of an earlier"
-    )
+    said = "building passage and sentence: the index is of an earlier"
     ran = nodekin("search", "zebra", "--json")
     assert ran.json["results"][0]["document"] == "zebra"
     assert said in ran.err
@@ -224,7 +198,7 @@ def linked(here: Path) -> Path:
     return here
 
 
-def test_links_are_built_by_the_index_and_by_no_search(linked: Path, nodekin: Any) -> None:
+def test_index_builds_links(linked: Path, nodekin: Any) -> None:
     assert "24 passage entity" in nodekin("index", "docs").out
     size = (linked / ".nodekin" / "graph.sqlite").stat().st_size
     ran = nodekin("search", "Which town is near Alder 3?", "--json")
@@ -233,18 +207,18 @@ def test_links_are_built_by_the_index_and_by_no_search(linked: Path, nodekin: An
     assert (linked / ".nodekin" / "graph.sqlite").stat().st_size == size
 
 
-def test_links_that_an_index_lacks_are_built_and_said(
+def test_search_builds_missing_links(
     linked: Path, nodekin: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as earlier:
         earlier.setattr(DefaultRetriever, "build", lambda default: default.retrieve("nodekin"))
         nodekin("index", "docs")
-    said = "building passage entity of 24 documents: the index is of an earlier version"
+    said = "building passage entity: the index is of an earlier version"
     assert said in nodekin("search", "Alder 3").err
     assert "building" not in nodekin("search", "Alder 3").err
 
 
-def test_commands_find_the_index_from_a_folder_below_it_or_by_the_variable(
+def test_eval_finds_index_above_or_by_variable(
     files: Path, nodekin: Any, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: Any
 ) -> None:
     measure = ("eval", "--data", str(files / "q.jsonl"), "-m", "recall@5", "--json")

@@ -1,10 +1,9 @@
-from contextlib import closing
+import time
 
-import pytest
-from stores import file_store
+from nodekin.nodegraph import Embedder
 
 
-def test_what_was_found_is_told_in_numbers(nodekin):
+def test_index_prints_counts(nodekin):
     ran = nodekin("index", "docs")
     assert ran.status == 0
     assert ran.out.splitlines() == [
@@ -14,15 +13,15 @@ def test_what_was_found_is_told_in_numbers(nodekin):
     assert ran.err == ""
 
 
-def test_an_index_that_cannot_be_made_there(nodekin, here):
+def test_index_in_impossible_folder_raises(nodekin, here):
     (here / "file.txt").write_text("Tea.", "utf-8")
     ran = nodekin("index", "docs", "--store", "file.txt/index")
     assert (ran.status, ran.out) == (3, "")
     assert "can't make an index in " in ran.err
-    assert ran.err.endswith("; name another folder with --store\n")
+    assert ran.err.endswith("; choose another folder with --store\n")
 
 
-def test_again_reads_only_what_changed(nodekin, here):
+def test_index_again_reads_changed_files(nodekin, here):
     nodekin("index", "docs")
     (here / "docs" / "river.txt").unlink()
     (here / "docs" / "tea.md").write_text("# Tea\n\nWhite tea is withered.\n", encoding="utf-8")
@@ -36,7 +35,7 @@ def test_again_reads_only_what_changed(nodekin, here):
     assert nodekin("search", "Yangtze").status == 1
 
 
-def test_a_second_folder_joins_the_first(nodekin, here):
+def test_second_folder_is_added(nodekin, here):
     (here / "more").mkdir()
     (here / "more" / "milk.txt").write_text("Milk is white.", encoding="utf-8")
     nodekin("index", "docs")
@@ -45,7 +44,7 @@ def test_a_second_folder_joins_the_first(nodekin, here):
     assert (ran.json["added"], ran.json["unchanged"]) == (["more/milk.txt"], 3)
 
 
-def test_json_tells_all(nodekin, here):
+def test_index_json_has_each_field(nodekin, here):
     assert nodekin("index", "docs", "--json").json == {
         "format": 1,
         "command": "index",
@@ -64,22 +63,27 @@ def test_json_tells_all(nodekin, here):
     }
 
 
-def test_a_file_that_cannot_be_read_is_told_and_left_out(nodekin, here):
+def test_only_new_failures_are_reported(nodekin, here):
     (here / "docs" / "old.txt").write_bytes(b"\x81\x20 tea")
     ran = nodekin("index", "docs")
     assert ran.status == 5
-    assert "3 documents in .nodekin: 3 added, 1 left out" in ran.out
-    assert len(ran.err.splitlines()) == 1
-    assert "left out: " in ran.err
-    assert "old.txt is not UTF-8" in ran.err
+    assert "3 documents in .nodekin: 3 added, 1 files left out" in ran.out
+    (line,) = ran.err.splitlines()
+    assert line.startswith("nodekin: left out: ")
+    assert "old.txt is not UTF-8" in line
+    ran = nodekin("index")  # it is no new failure
+    assert (ran.status, ran.err) == (0, "")
+    assert "3 unchanged, 1 files left out" in ran.out
     (failure,) = nodekin("index", "--json").json["failures"]
     assert (failure["document"], failure["group"]) == ("docs/old.txt", "ROOT")
-    assert "--encoding gb18030" in failure["error"]
-    (here / "docs" / "old.txt").write_text("新的编码", encoding="utf-8")
-    assert nodekin("index").status == 0
+    (here / "docs" / "older.txt").write_bytes(b"\x81\x20 tea")
+    ran = nodekin("index")
+    assert (ran.status, len(ran.err.splitlines())) == (5, 1)
+    assert "older.txt" in ran.err
+    assert nodekin("index", "docs", "--rebuild").status == 5
 
 
-def test_files_without_a_reader_are_named(nodekin, here):
+def test_files_without_reader_are_named(nodekin, here):
     (here / "docs" / "picture.png").write_bytes(b"\x89PNG")
     ran = nodekin("index", "docs")
     assert ran.status == 0
@@ -87,64 +91,14 @@ def test_files_without_a_reader_are_named(nodekin, here):
     assert nodekin("index", "docs", "--quiet", "--rebuild").err == ""
 
 
-def test_only_groups_that_a_search_uses_by_default_are_built(nodekin, here):
-    (here / "docs" / "table.md").write_text(
-        "# Prices\n\n| tea | price |\n|---|---|\n| green | 4 |\n"
-    )
-    nodekin("index", "docs")
-    assert nodekin("search", "green tea").status == 0
-    with closing(file_store(here / ".nodekin" / "graph.sqlite")) as store:
-        built = {name for name in store.groups() if any(store.nodes(name))}
-    (default,) = nodekin("explain", "green tea", "--json").json["trace"]["children"]
-    (fusion,) = default["children"]
-    searched = {span["attributes"]["group"] for span in fusion["children"]}
-    assert built == searched == {"passage", "sentence"}
-    nodekin("search", "green", "--group", "table")  # whose group is built when it is asked for
-    with closing(file_store(here / ".nodekin" / "graph.sqlite")) as store:
-        assert any(store.nodes("table"))
-
-
-def test_groups_of_ones_own(nodekin):
-    ran = nodekin("index", "docs", "-g", "part=chunks:8:2", "-g", "line=lines@part", "--json")
-    assert list(ran.json["groups"]) == ["part", "line", "part sentence"]
-    found = nodekin("search", "fermented", "--json").json["results"]
-    assert [each["group"] for each in found] == ["part"]
-
-
-def test_a_group_can_be_added_and_changed_later(nodekin):
-    nodekin("index", "docs")
-    ran = nodekin("index", "-g", "line=lines", "-g", "sentence=sentences", "--json")
-    groups = ["passage", "sentence", "line", "passage sentence"]  # the last for the default search
-    assert list(ran.json["groups"]) == groups
-    assert nodekin("search", "fermented", "-g", "line", "--json").json["count"] == 1
-
-
-@pytest.mark.parametrize(
-    ("rule", "said"),
-    [
-        ("line", "not of the form NAME=TRANSFORM"),
-        ("line=words", "passages, paragraphs, sentences, lines"),
-        ("line=lines:5", "takes no size"),
-        ("part=chunks:5:5", "overlap less"),
-        ("line=lines@nothing", "no parent 'nothing'"),
-    ],
-)
-def test_a_wrong_group_is_one_line(nodekin, here, rule, said):
-    ran = nodekin("index", "docs", "--group", rule)
-    assert ran.status == 2
-    assert said in ran.err
-    assert len(ran.err.splitlines()) == 1
-    assert not (here / ".nodekin").exists()
-
-
-def test_a_folder_that_is_not_there(nodekin, here):
+def test_index_of_missing_folder_raises(nodekin, here):
     ran = nodekin("index", "nowhere")
     assert ran.status == 3
     assert ran.err == "nodekin: there is no file or folder 'nowhere'\n"
     assert not (here / ".nodekin").exists()
 
 
-def test_a_folder_inside_an_indexed_one(nodekin, here):
+def test_folder_inside_indexed_folder(nodekin, here):
     (here / "docs" / "deep").mkdir()
     (here / "docs" / "deep" / "well.txt").write_text("Water.", encoding="utf-8")
     nodekin("index", "docs")
@@ -156,7 +110,7 @@ def test_a_folder_inside_an_indexed_one(nodekin, here):
     assert nodekin("index", ".", "--rebuild").status == 0
 
 
-def test_a_source_that_is_gone_empties_nothing(nodekin, here):
+def test_missing_source_keeps_documents(nodekin, here):
     nodekin("index", "docs")
     (here / "docs").rename(here / "elsewhere")
     ran = nodekin("index")
@@ -165,14 +119,14 @@ def test_a_source_that_is_gone_empties_nothing(nodekin, here):
     assert nodekin("search", "Yangtze").status == 0
 
 
-def test_an_empty_folder_gives_nothing(nodekin, here):
+def test_empty_folder_has_status_1(nodekin, here):
     (here / "empty").mkdir()
     ran = nodekin("index", "empty")
     assert ran.status == 1
     assert "0 documents" in ran.out
 
 
-def test_an_embedding_model_that_is_not_there_changes_nothing(nodekin, here):
+def test_missing_embedding_model_changes_nothing(nodekin, here):
     ran = nodekin("index", "docs", "--embed", "bge-m3")
     assert ran.status == 4
     assert "OPENAI_BASE_URL" in ran.err
@@ -180,13 +134,13 @@ def test_an_embedding_model_that_is_not_there_changes_nothing(nodekin, here):
     assert not (here / ".nodekin").exists()
 
 
-def test_no_folder_and_no_index(nodekin):
+def test_index_without_folder_or_index_raises(nodekin):
     ran = nodekin("index")
     assert ran.status == 3
     assert "there is no index" in ran.err
 
 
-def test_an_index_of_an_earlier_version_is_made_anew_and_says_so(nodekin, here, monkeypatch):
+def test_index_of_earlier_version_is_rebuilt(nodekin, here, monkeypatch):
     (here / "docs" / "steps.md").write_text("Do it so:\n\n    boil(water)\n", encoding="utf-8")
     with monkeypatch.context() as earlier:
         splitter = "nodekin.adapters.cli.workspace.PassageSplitter"
@@ -197,6 +151,50 @@ def test_an_index_of_an_earlier_version_is_made_anew_and_says_so(nodekin, here, 
     ran = nodekin("search", "boil", "--json")
     (result,) = ran.json["results"]
     assert result["text"] == "Do it so:\n\n    boil(water)"
-    assert "nodekin: building passage and sentence of 4 documents: the index is of an" in ran.err
+    assert "nodekin: building passage and sentence: the index is of an" in ran.err
     assert nodekin("search", "boil").err == ""
     assert nodekin("index", "--json").json["groups"]["passage"] == 4
+
+
+def slow_letters(name, url=None, requests=1):
+    def embed(texts):
+        time.sleep(0.001 * len(texts))
+        return [[len(text), text.count("a") + 1] for text in texts]
+
+    return Embedder(embed, "letters")
+
+
+def test_estimate_is_printed_before_embedding(nodekin, here, monkeypatch):
+    monkeypatch.setattr("nodekin.adapters.cli.workspace.embedding_model", slow_letters)
+    lines = "\n\n".join(f"Tea number {n} is green." for n in range(300))
+    (here / "docs" / "long.txt").write_text(lines)
+    ran = nodekin("index", "docs", "--embed", "letters")
+    (line,) = ran.err.splitlines()
+    assert line.startswith("nodekin: embedding 3")
+    assert "searches compare words meanwhile, and an interrupted run continues" in line
+    assert nodekin("index").err == ""
+
+
+def test_search_compares_words_while_vectors_are_missing(nodekin, here, monkeypatch):
+    def interrupted(name, url=None, requests=1):
+        def embed(texts):
+            raise KeyboardInterrupt
+
+        return Embedder(embed, "letters")
+
+    target = "nodekin.adapters.cli.workspace.embedding_model"
+    monkeypatch.setattr(target, interrupted)
+    lines = "\n\n".join(f"Tea number {n} is green." for n in range(300))
+    (here / "docs" / "long.txt").write_text(lines)
+    assert nodekin("index", "docs", "--embed", "letters").status == 130
+    ran = nodekin("search", "Yangtze", "--json")  # asks no model
+    assert ran.documents == ["docs/river.txt"]
+    assert {match["similarity"] for match in ran.json["results"][0]["matches"]} == {"bm25"}
+    assert "sentences have no embedding yet, so only words are compared" in ran.err
+    monkeypatch.setattr("nodekin.adapters.cli.state_command.embedding_model", slow_letters)
+    assert nodekin("status", "--json").json["missing_embeddings"] > 300
+    monkeypatch.setattr(target, slow_letters)
+    assert nodekin("index").status == 0
+    result = nodekin("search", "Yangtze", "--json").json["results"][0]
+    assert {match["similarity"] for match in result["matches"]} == {"bm25", "cosine"}
+    assert nodekin("status", "--json").json["missing_embeddings"] == 0

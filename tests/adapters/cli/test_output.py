@@ -1,36 +1,134 @@
-def test_the_place_the_score_and_the_text_are_shown(indexed):
+"""Results on a terminal: place, snippet, explanation."""
+
+from pathlib import Path
+
+import pytest
+
+from nodekin.adapters.cli.output import best_sentence, matches
+
+SAMPLES = Path(__file__).parents[3] / "examples" / "files"
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "found"),
+    [
+        ("Many rivers ran.", "What is a river?", ["rivers"]),
+        ("绿茶不发酵，红茶发酵。", "绿茶怎么发酵", ["绿茶", "发酵", "发酵"]),
+        ("他写的《茶经》。", "谁写了茶经", ["茶经"]),
+        ("茶是饮品。", "茶", ["茶"]),
+        ("C++ and C", "c++", ["C++"]),
+        ("nothing here", "zebra", []),
+        ("Die Flüsse sind lang, und der Fluss ist tief.", "Fluss", ["Flüsse", "Fluss"]),
+        ("Книги и реки", "книга", ["Книги"]),
+        ("ดื่มน้ำชา", "น้ำชา", ["น้ำชา"]),
+        ("x = getUserName(y)", "user name", ["getUserName"]),
+        ("", "tea", []),
+    ],
+)
+def test_matches_returns_query_words(text, query, found):
+    assert [text[start:end] for start, end in matches(text, query)] == found
+
+
+def test_best_sentence_has_most_different_words():
+    text = "Tea, tea, tea. Green tea is steamed. Milk."
+    start, end = best_sentence(text, "steamed tea")
+    assert text[start:end] == "Green tea is steamed."
+
+
+def test_search_shows_place_score_and_lines(indexed):
     ran = indexed("search", "fermented")
     assert ran.status == 0
     head, *text = ran.out.splitlines()
     assert head.startswith("1. docs/tea.md:7  ")
     assert head.endswith("  passage")
-    assert text == ["   # Tea Green tea is steamed. It stays green. ## Black tea It is fermented."]
+    assert text == ["   ## Black tea", "   It is fermented."]
 
 
-def test_json_has_every_field(indexed, here):
+def test_search_full_shows_complete_text(indexed):
+    out = indexed("search", "fermented", "--full").out.splitlines()[1:]
+    assert out[-3:] == ["   ## Black tea", "", "   It is fermented."]
+
+
+def test_snippet_of_code_has_line_numbers(nodekin, here):
+    code = "\n".join(f"value_{n} = {n}" for n in range(9)) + "\ndef steep(leaves):\n    pass\n"
+    (here / "docs" / "tea.py").write_text(code)
+    out = nodekin("search", "steep leaves", "--in", "docs", "-k", "1").out
+    assert "     9  value_8 = 8\n" in out
+    assert "    10  def steep(leaves):\n" in out
+    assert out.startswith("1. docs/tea.py:10  ")
+
+
+def test_snippet_of_table_has_header_row(nodekin, here):
+    rows = "".join(f"| sort {n} | {n} yuan |\n" for n in range(30))
+    (here / "docs" / "prices.md").write_text(f"| tea | price |\n|---|---|\n{rows}")
+    lines = nodekin("search", "sort 17 price", "--in", "docs", "-k", "1").out.splitlines()
+    assert lines[1] == "   | tea | price |"
+    assert "   | sort 17 | 17 yuan |" in lines
+    assert len(lines) <= 6
+
+
+def test_snippet_of_long_line_is_an_excerpt(nodekin, here):
+    text = "Nothing of note. " * 30 + "Green tea is withered. " + "And so on it goes. " * 30
+    (here / "docs" / "long.txt").write_text(text)
+    head, *lines = nodekin("search", "withered", "--in", "docs", "-k", "1").out.splitlines()
+    assert head.startswith("1. docs/long.txt:1")
+    assert lines[0].startswith("   … Green tea is withered. And so on")
+    assert lines[-1].endswith(" …")
+    assert len(lines) <= 4
+    assert max(map(len, lines)) <= 80
+
+
+def test_place_is_page_of_the_match(nodekin, here):
+    pytest.importorskip("pypdfium2")
+    files = here / "files"
+    files.mkdir()
+    for file in SAMPLES.iterdir():
+        (files / file.name).write_bytes(file.read_bytes())
+    nodekin("index", "files")
+    out = nodekin("search", "who pays the freight", "-k", "1").out
+    assert out.startswith("1. files/handbook.pdf, page 2, 2.2 Complaints  ")
+    assert "the garden pays the freight" in " ".join(out.split())
+
+
+def test_explain_shows_evidence(indexed):
+    out = indexed("search", "fermented", "--explain").out
+    assert "found by words (BM25), score " in out
+    assert ': sentence "It is fermented."' in out
+
+
+def test_colors_are_for_terminals_only(indexed, monkeypatch):
+    assert "\x1b" not in indexed("search", "fermented").out
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b[1;31mfermented\x1b[0m" in indexed("search", "fermented").out
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[1;31m" not in indexed("search", "fermented").out
+
+
+def test_json_has_each_field(indexed, here):
     (result,) = indexed("search", "Wuhan", "--json").json["results"]
     text = (here / "docs" / "river.txt").read_text(encoding="utf-8")
-    assert result["rank"] == 1
-    assert result["document"] == "docs/river.txt"
+    assert (result["rank"], result["line"], result["group"]) == (1, 1, "passage")
     assert result["path"] == str(here / "docs" / "river.txt")
-    assert (result["line"], result["group"]) == (1, "passage")
     assert text[result["start"] : result["end"]] == result["text"]
-    assert result["metadata"]["file_name"] == "river.txt"
     assert {match["group"] for match in result["matches"]} == {"passage", "sentence"}
     for match in result["matches"]:
         assert (match["similarity"], match["query"]) == ("bm25", "Wuhan")
 
 
-def test_matches_are_marked_for_terminals_only(indexed):
-    assert "\x1b[31m\x1b[1mfermented\x1b[0m" in indexed("search", "fermented", color=True).out
-    assert "\x1b" not in indexed("search", "fermented").out
+def test_control_characters_do_not_reach_the_terminal(nodekin, here):
+    (here / "docs" / "bad.txt").write_text("Zebra \x1b]0;title\x07 stripes.", encoding="utf-8")
+    for options in ([], ["--full"], ["--explain"]):
+        ran = nodekin("search", "zebra", "--in", "docs", *options)
+        assert ran.status == 0
+        assert not {"\x1b", "\x07"} & set(ran.out)
+    ran = nodekin("search", "zebra", "--in", "docs", "--json")
+    assert "\x1b" not in ran.out
+    assert ran.json["results"][0]["text"] == "Zebra \x1b]0;title\x07 stripes."
 
 
-def test_no_color(indexed, monkeypatch):
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert "\x1b" not in indexed("search", "fermented", color=True).out
-
-
-def test_full_shows_the_text_as_it_is(indexed):
-    out = indexed("search", "fermented", "--full").out.splitlines()[1:]
-    assert out[-3:] == ["   ## Black tea", "", "   It is fermented."]
+def test_direction_marks_are_escaped_in_json(nodekin, here):
+    text = "Zebra \u061c\u200e\u200f\u202e\u2066\u2028\u2029\x9b stripes."
+    (here / "docs" / "bad.txt").write_text(text, encoding="utf-8")
+    ran = nodekin("search", "zebra", "--in", "docs", "--json")
+    assert ran.json["results"][0]["text"] == text
+    assert ran.out.isascii()

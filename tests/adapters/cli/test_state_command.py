@@ -15,6 +15,8 @@ def test_status(indexed, here):
         "kinds": {".md": 2, ".txt": 1},
         "groups": {"ROOT": 3, "passage": 3, "sentence": 11},
         "embeddings": None,
+        "missing_embeddings": 0,
+        "newer_files": 0,
         "failures": 0,
         "unread": [],
         "left_out": [],
@@ -44,7 +46,7 @@ def test_check_of_damaged_file_names_remedy(indexed, here):
     ran = indexed("status", "--check")
     assert ran.status == 3
     assert f"{file} is damaged: " in ran.err
-    assert "let nodekin index --rebuild read the sources again" in ran.err
+    assert "read the sources again: nodekin index --rebuild" in ran.err
     assert indexed("index", "docs", "--rebuild").status == 0
     assert indexed("status", "--check").status == 0
 
@@ -62,7 +64,7 @@ def test_status_lists_files_that_were_left_out(nodekin, here):
     assert nodekin("index", "docs").status == 5
     out = nodekin("status").out
     assert "bad.jsonl, line 1 is not JSON" in out
-    assert "picture.png; convert it to text" in out
+    assert "picture.png" in out
     (here / "docs" / "bad.jsonl").write_text('{"body": "A walrus."}')
     assert nodekin("index").status == 0
     assert "bad.jsonl" not in nodekin("status").out

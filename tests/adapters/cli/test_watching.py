@@ -9,7 +9,7 @@ from nodekin.adapters.cli import index_command
 from nodekin.adapters.cli import index_command as watching
 
 
-def test_the_index_follows_changes_until_there_are_none(nodekin, here, monkeypatch) -> None:
+def test_watch_updates_index_after_changes(nodekin, here, monkeypatch) -> None:
     def changes(sources):
         assert sources == (here / "docs",)
         (here / "docs" / "new.md").write_text("White tea is withered.")
@@ -29,11 +29,11 @@ def test_the_index_follows_changes_until_there_are_none(nodekin, here, monkeypat
     ("name", "counts"),
     [("docs/a.md", True), ("docs/.nodekin/x", False), ("docs/.gitignore", True), ("a", False)],
 )
-def test_hidden_files_and_the_index_itself_are_no_change(tmp_path, name, counts) -> None:
+def test_hidden_files_are_no_change(tmp_path, name, counts) -> None:
     assert watching._is_visible(tmp_path / name, tmp_path / "docs") == counts
 
 
-def test_a_real_change_is_seen(tmp_path: Path) -> None:
+def test_changes_yields_after_write(tmp_path: Path) -> None:
     """Write again and again until the change is seen, however long it takes to begin to watch."""
     seen = threading.Event()
 

