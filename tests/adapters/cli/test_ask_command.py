@@ -48,11 +48,11 @@ def test_ask_without_question_raises(nodekin):
 def test_answer_has_numbered_sources(nodekin, server):
     ran = nodekin("ask", "Which tea is fermented?", "--in", "docs", "-k", "2")
     assert ran.status == 0
-    answer, blank, first, *_ = ran.out.splitlines()
+    answer, blank, first, excerpt, *_ = ran.out.splitlines()
     assert answer == "It is fermented [1]."
     assert blank == ""
-    assert first.startswith("[1] docs/tea.md:7  ")
-    assert "It is fermented." in first
+    assert first == "[1] docs/tea.md:7"
+    assert excerpt == "    It is fermented."
     assert server.asked[0]["model"] == "scripted"
     assert server.asked[0]["stream"] is True
 
@@ -85,7 +85,7 @@ def test_ask_json_has_each_field(nodekin, server):
     assert (told["found"], told["preset"], told["model"]) == (True, False, "scripted")
     first = told["sources"][0]
     assert (first["number"], first["cited"], first["document"]) == (1, True, "docs/tea.md")
-    assert "It is fermented." in first["shown"]
+    assert excerpt == "    It is fermented."["shown"]
     assert first["matches"][0]["similarity"] == "bm25"
 
 
@@ -126,7 +126,7 @@ def test_min_score_asks_no_model(nodekin, server):
 def test_chinese_answer_has_sources(nodekin, server):
     server.text = "陆羽写了《茶经》[1]。"
     ran = nodekin("ask", "谁写了茶经？", "--in", "docs")
-    assert ran.out.startswith("陆羽写了《茶经》[1]。\n\n[1] docs/茶.md:3  ")
+    assert ran.out.startswith("陆羽写了《茶经》[1]。\n\n[1] docs/茶.md:3\n    陆羽写了《茶经》。\n")
 
 
 def test_chat_remembers_questions(nodekin, server):
