@@ -362,7 +362,7 @@ class _ToStderr(logging.Handler):
         """Print a warning, unless it repeats the last one."""
         if record.getMessage() != self._last:
             self._last = record.getMessage()
-            warn(self._last)
+            warn(self._last.partition("; add one with register_reader")[0])
 
 
 @contextmanager
