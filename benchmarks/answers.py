@@ -39,7 +39,7 @@ from nodekin.retrievers import (
 )
 from nodekin.retrievers.evaluation import GoldPassage, Judge, Matching, Question
 from nodekin.retrievers.evaluation.matching import RetrievalCase, RetrievedItem
-from nodekin.retrievers.strategies.strategy_registry import make_strategy, simple_strategies
+from nodekin.retrievers.strategies.strategy_registry import STRATEGIES, make_strategy
 
 SUPPORTED = {"its sentence": True, "its sentence, another answer in it": False,
              "the answer in other words": True, "another answer in other words": False}  # fmt: skip
@@ -146,7 +146,7 @@ def turns(passed: list[str]) -> None:
     queries = "\n".join(f"Where does tea number {n} grow?" for n in range(3_300))  # 100 kB
     settings, tools = AnswerSettings(context_window=10**6), CorpusTools(graph, max_tokens=50_000)
     engine = QueryEngine(wide, _Model("w1 [1]."), top_k=400, settings=settings)
-    strategies = {name: make_strategy(name, wide, _Model(queries)) for name in simple_strategies()}
+    strategies = {name: make_strategy(name, wide, _Model(queries)) for name in STRATEGIES}
     two = FusionRetriever([wide, Retriever(graph, "sentence", top_k=400)], top_k=400)
     calls: dict[str, Callable[[], Any]] = {
         "an answer from 400 sources": lambda: engine.aquery(question),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nodekin.nodegraph import NodeGraph, split_sentences
-from nodekin.retrievers import Prompt, Retriever, StrategySettings
+from nodekin.retrievers import Prompt, Retriever
 from nodekin.retrievers.strategies.model_prompt import QueryTransform, QueryVariants
 from nodekin.retrievers.strategies.transform_retriever import TransformRetriever
 
@@ -53,7 +53,7 @@ if __name__ == "__main__":
     graph = NodeGraph(Path(__file__).parent / "data" / "zh", progress=False)
     graph.create_node_group("sentence", split_sentences)
     plain = Retriever(graph, "sentence", "bm25", top_k=2)
-    step_back = StepBack(model(), StrategySettings(timeout=60))
+    step_back = StepBack(model(), timeout=60)
     for retriever in (plain, StepBackRetriever(plain, step_back)):
         print(f"{type(retriever).__name__}: {QUESTION}")
         for result in retriever(QUESTION):

@@ -32,7 +32,6 @@ from .indexes.bm25_scores import TermWeights as TermWeights
 from .indexes.synced_index import SyncedIndex as SyncedIndex
 from .indexes.text_index import TextIndex as TextIndex
 from .plans.effects import ask as ask
-from .plans.effects import call_function as call_function
 from .plans.effects import find_all as find_all
 from .plans.plan import All as All
 from .plans.plan import Do as Do
@@ -60,10 +59,7 @@ from .strategies.hyde import HyDE as HyDE
 from .strategies.hyde import HyDERetriever as HyDERetriever
 from .strategies.model_prompt import QueryTransform as QueryTransform
 from .strategies.model_prompt import QueryVariants as QueryVariants
-from .strategies.model_prompt import StrategySettings as StrategySettings
 from .strategies.multi_step import MultiStepRetriever as MultiStepRetriever
-from .strategies.multi_step import StepReader as StepReader
-from .strategies.outcome import Step as Step
 from .strategies.rewrite import MultiQueryRetriever as MultiQueryRetriever
 from .strategies.rewrite import QueryExpansion as QueryExpansion
 from .strategies.rewrite import QueryRewrite as QueryRewrite

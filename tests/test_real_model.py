@@ -19,7 +19,7 @@ import pytest
 
 from nodekin.nodegraph import LLM, Document, NodeGraph
 from nodekin.nodegraph.models.templates import language_of
-from nodekin.retrievers import CorpusTools, Retriever, StrategySettings
+from nodekin.retrievers import CorpusTools, Retriever
 from nodekin.retrievers.answers.engine import QueryEngine
 from nodekin.retrievers.answers.settings import PROMPTS
 from nodekin.retrievers.strategies.hyde import HyDE, HyDERetriever
@@ -111,7 +111,7 @@ def has(text: str, *words: str) -> bool:
     [(PEST, ("尤金袋鼠", "害虫"), "请问"), (BANDS, ("The Exies", "Circus Diablo", "first"), "pls")],
 )
 def test_a_question_is_rewritten_without_chatter_and_with_its_names(model, question, kept, gone):
-    (rewritten,) = QueryRewrite(model, settings=StrategySettings(on_error="raise"))(question)
+    (rewritten,) = QueryRewrite(model, on_error="raise")(question)
     assert has(rewritten, *kept)
     assert gone not in rewritten
     assert len(rewritten) < len(question)
@@ -132,9 +132,7 @@ def test_terms_of_a_glossary_are_used(language_model):
     ],
 )
 def test_a_question_is_phrased_in_several_ways(model, question, name):
-    phrasings = QueryExpansion(
-        model, settings=StrategySettings(include_query=False, on_error="raise")
-    )(question)
+    phrasings = QueryExpansion(model, include_query=False, on_error="raise")(question)
     assert len(phrasings) >= 2
     assert question not in phrasings
     assert all(name in phrasing for phrasing in phrasings)
@@ -146,9 +144,7 @@ def test_a_question_is_phrased_in_several_ways(model, question, name):
     [(PARKS, ("乍都节公园", "四加亭")), (BANDS, ("The Exies", "Circus Diablo"))],
 )
 def test_a_question_is_taken_apart_into_questions(language_model, question, names):
-    decompose = QueryDecomposition(
-        language_model, settings=StrategySettings(include_query=False, on_error="raise")
-    )
+    decompose = QueryDecomposition(language_model, include_query=False, on_error="raise")
     parts = decompose(question)
     assert len(parts) >= 2
     assert all(part.endswith(("?", "？")) for part in parts)
@@ -159,25 +155,19 @@ def test_a_question_is_taken_apart_into_questions(language_model, question, name
 
 def test_a_question_is_taken_apart_without_structured_output(plain_model):
     question = "Which band was formed first, The Exies or Circus Diablo?"
-    parts = QueryDecomposition(
-        plain_model, settings=StrategySettings(include_query=False, on_error="raise")
-    )(question)
+    parts = QueryDecomposition(plain_model, include_query=False, on_error="raise")(question)
     for name, other in (("The Exies", "Circus Diablo"), ("Circus Diablo", "The Exies")):
         assert any(name in part and other not in part for part in parts)
 
 
 @pytest.mark.parametrize("question", ["珠穆朗玛峰在哪里？", "How long is the Nile?"])
 def test_a_simple_question_stays_as_it_is(plain_model, question):
-    assert QueryDecomposition(plain_model, settings=StrategySettings(on_error="raise"))(
-        question
-    ) == [question]
+    assert QueryDecomposition(plain_model, on_error="raise")(question) == [question]
 
 
 @pytest.mark.parametrize(("question", "name"), [(BANK, "西贡"), (GAMES, "Senet")])
 def test_a_passage_is_imagined(language_model, question, name):
-    (passage,) = HyDE(
-        language_model, settings=StrategySettings(include_query=False, on_error="raise")
-    )(question)
+    (passage,) = HyDE(language_model, include_query=False, on_error="raise")(question)
     assert name in passage
     assert not passage.rstrip().endswith(("?", "？"))
     assert language_of(passage) == language_of(question)
@@ -197,9 +187,7 @@ def test_a_route_is_chosen(plain_model, question, right):
         "animals": "动物、植物与自然 / animals, plants, nature",
         "banks": "银行、公司与经济 / banks, business, economy",
     }
-    assert QueryRouter(plain_model, routes, settings=StrategySettings(on_error="raise"))(
-        question
-    ) == [right]
+    assert QueryRouter(plain_model, routes, on_error="raise")(question) == [right]
 
 
 # What is found
@@ -209,14 +197,10 @@ def test_every_strategy_finds_the_passage(language_model, texts):
     for question, fact in ((BANK, "胡志明市"), (HALL, "opened in 1974")):
         inner = texts(question)
         strategies = [
-            QueryRewriteRetriever(
-                inner, language_model, settings=StrategySettings(on_error="raise")
-            ),
-            MultiQueryRetriever(inner, language_model, settings=StrategySettings(on_error="raise")),
-            HyDERetriever(inner, language_model, settings=StrategySettings(on_error="raise")),
-            SubQuestionRetriever(
-                inner, language_model, settings=StrategySettings(on_error="raise")
-            ),
+            QueryRewriteRetriever(inner, language_model, on_error="raise"),
+            MultiQueryRetriever(inner, language_model, on_error="raise"),
+            HyDERetriever(inner, language_model, on_error="raise"),
+            SubQuestionRetriever(inner, language_model, on_error="raise"),
             RouterRetriever({"all": ("all texts / 全部资料", inner)}, language_model),
         ]
         for strategy in strategies:
@@ -230,7 +214,8 @@ def test_parts_of_a_question_are_answered_from_what_they_found(language_model, t
         inner,
         language_model,
         answers=True,
-        settings=StrategySettings(include_query=False, on_error="raise"),
+        include_query=False,
+        on_error="raise",
     )
     answers = {part.question: part.answer or "" for part in retriever.grouped(PARKS)}
     assert any("泰国" in answer for question, answer in answers.items() if "乍都节" in question)

@@ -157,7 +157,7 @@ WRAPS: dict[str, Wrap] = {
     "hyde": lambda r, g, own, seen: HyDERetriever(r, seen.model),
     "parts": lambda r, g, own, seen: SubQuestionRetriever(r, seen.model, answers=True),
     "steps": lambda r, g, own, seen: MultiStepRetriever(r, seen.model, max_steps=2),
-    "route": lambda r, g, own, seen: RouterRetriever({"r": r}, choose=lambda query: "r"),
+    "route": lambda r, g, own, seen: RouterRetriever({"r": r}, lambda prompt: "r"),
     "refer": lambda r, g, own, seen: RecursiveRetriever(
         entries(g), ["ROOT"], references={"r": r}, filters=own
     ),

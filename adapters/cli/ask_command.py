@@ -13,7 +13,7 @@ import click
 from ...retrievers.answers.answer import Answer
 from ...retrievers.answers.engine import QueryEngine
 from ...retrievers.answers.quotes import check_quotes
-from ...retrievers.strategies.strategy_registry import make_strategy, simple_strategies
+from ...retrievers.strategies.strategy_registry import STRATEGIES, make_strategy
 from .exit_status import CommandError, ExitStatus, as_command_error, printable
 from .messages import message
 from .models import chat_model
@@ -51,7 +51,7 @@ NO_STRATEGY = "none"
 @base_url_option
 @click.option(
     "--strategy",
-    type=click.Choice((NO_STRATEGY, *simple_strategies())),
+    type=click.Choice((NO_STRATEGY, *STRATEGIES)),
     default=NO_STRATEGY,
     show_default=True,
     help="What the model does before the search.",

@@ -72,12 +72,12 @@ class TransformQuery(ChainStep):
 
     def _run(self, query: str, config: RunnableConfig | None = None) -> Any:
         with child_runs(config):
-            texts = self._transform.transform(query)
+            texts = self._transform(query)
         return texts[0] if self.output == "text" else texts
 
     async def _arun(self, query: str, config: RunnableConfig | None = None) -> Any:
         async with achild_runs(config):
-            texts = await self._transform.atransform(query)
+            texts = await self._transform.acall(query)
         return texts[0] if self.output == "text" else texts
 
 
@@ -100,8 +100,8 @@ def transform_query(
             name of the route that fits, by ``routes``), or the name of the strategy.
         output: ``"texts"`` for a list, ``"text"`` for the first text: of ``"rewrite"`` and
             ``"route"``, which make only one, and of ``"hyde"`` with ``include_query=False``.
-        **options: Those of the transform (``count``, ``include_query``, ``domain``, ``glossary``,
-            ``limit``, ``routes``, ``default``), and ``prompt``, ``language``, ``on_error``,
+        **options: Those of the transform (``max_queries``, ``include_query``, ``domain``,
+            ``glossary``, ``routes``, ``default``), and ``prompt``, ``language``, ``on_error``,
             ``retries`` and ``timeout``. A prompt may be a LangChain prompt template
             (``{question}`` is understood as well as ``{query}``).
 

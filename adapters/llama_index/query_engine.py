@@ -53,6 +53,7 @@ from ...retrievers.foreign.outputs import ForeignNode, is_answer
 from ...retrievers.planned_retriever import PlannedRetriever
 from ...retrievers.plans.effects import find_all
 from ...retrievers.plans.plan import Do, arun, run
+from ...retrievers.plans.prompting import PromptReplacement
 from ...retrievers.protocols import RetrieverLike, RetrieverProtocol
 from ...retrievers.ranking import Mode
 from ...retrievers.results import ScoredNode
@@ -61,14 +62,13 @@ from ...retrievers.strategies.outcome import (
     OutcomeObserver,
     SubResults,
     answer_texts,
-    without_answers,
 )
 from ...retrievers.strategies.strategy_registry import (
     StrategyName,
     TransformOptions,
     make_strategy,
 )
-from ...retrievers.strategies.sub_question import PartialAnswers, SubQuestionRetriever
+from ...retrievers.strategies.sub_question import SubQuestionRetriever, without_answers
 from ...retrievers.strategies.transform_retriever import is_tools
 from ...retrievers.tracing import observe
 from .instrumentation import report_spans
@@ -80,19 +80,23 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class StrategyOptions(TransformOptions, total=False):
+class NamedStrategyOptions(TransformOptions, total=False):
     """The options of strategies, to type ``**options``. See the class of the strategy."""
 
     mode: Mode
     query_weight: float
-    answers: bool | PartialAnswers
+    answers: bool
+    answer_llm: object
+    answer_prompt: PromptReplacement | None
     max_steps: int
     max_calls: int
-    max_seconds: float | None
-    depth: int
+    total_timeout: float | None
+    fetch_k: int
+    max_tokens: int
+    length: Callable[[str], int]
 
 
-class EngineOptions(StrategyOptions, total=False):
+class EngineOptions(NamedStrategyOptions, total=False):
     """The options of a ``NodeGraphQueryEngine``, to type ``**options``. See there.
 
     Templates and those after them are LlamaIndex's, of its response synthesizers.
@@ -387,8 +391,8 @@ class NodeGraphQueryEngine(BaseQueryEngine):
         return nodes, recorder.record
 
     async def _retrieve_only(self, bundle: QueryBundle) -> list[NodeWithScore]:
-        with without_answers():
-            return await self._nodes(self._retriever, bundle)
+        inner = without_answers(self._retriever.retriever)
+        return await self._nodes(self._retriever.with_retriever(inner), bundle)
 
     async def _nodes(
         self, retriever: NodeGraphRetriever, bundle: QueryBundle

@@ -15,7 +15,7 @@ from llama_index.core.schema import QueryBundle, QueryType
 from llama_index.core.tools import ToolMetadata
 
 from ...retrievers.plans.plan import arun, run
-from ...retrievers.strategies.model_prompt import QueryTransform, StrategySettings
+from ...retrievers.strategies.model_prompt import QueryTransform
 from ...retrievers.strategies.strategy_registry import TransformName, make_transform
 from ...retrievers.strategies.sub_question import QueryDecomposition
 from .instrumentation import report_spans
@@ -45,7 +45,7 @@ class NodeGraphQueryTransform(NativePrompts, BaseQueryTransform):
             ``QueryTransform``.
         llm: The model, in any form that ``LLM`` takes. None for ``Settings.llm`` when it is needed.
         callback_manager: Gets an event for each call of the model.
-        **options: Those of the transform: ``glossary``, ``count``, ``prompt``, ``on_error``.
+        **options: Those of the transform: ``glossary``, ``max_queries``, ``prompt``, ``on_error``.
 
     Raises:
         TypeError: If it is no transform, or there is no such option.
@@ -102,7 +102,7 @@ class NodeGraphQueryTransform(NativePrompts, BaseQueryTransform):
         """Return a new bundle without the vector of the old one, which is of another query."""
         query = bundle.query_str
         with report_spans(self._callback_manager):
-            variants = list((await self._native.plan(query)).queries)
+            variants = list((await self._native.safe_variants(query)).queries)
         if len(variants) == 1 and not self._native.supplements:
             return QueryBundle(variants[0], image_path=bundle.image_path)
         texts = None if variants == [query] else variants or None
@@ -122,9 +122,9 @@ class NodeGraphQuestionGenerator(NativePrompts, BaseQuestionGenerator):
 
     Args:
         llm: The model, in any form that ``LLM`` takes. None for ``Settings.llm`` when it is needed.
-        limit: How many questions at most.
+        max_queries: The maximum number of questions.
         callback_manager: Gets an event for each call of the model.
-        **options: Those of ``StrategySettings``: ``language``, ``on_error``, ``retries``,
+        **options: See ``ModelPrompt``: ``language``, ``on_error``, ``retries``,
             ``timeout``. Prompts are replaced with ``update_prompts``.
 
     Raises:
@@ -145,13 +145,13 @@ class NodeGraphQuestionGenerator(NativePrompts, BaseQuestionGenerator):
         self,
         llm: object = None,
         *,
-        limit: int = 5,
+        max_queries: int = 5,
         callback_manager: CallbackManager | None = None,
         **options: Any,
     ) -> None:
         self._callback_manager = callback_manager
         self._native = QueryDecomposition(
-            llm_or_settings(llm), limit=limit, tools={}, settings=StrategySettings(**options)
+            llm_or_settings(llm), max_queries=max_queries, tools={}, **options
         )
 
     def generate(self, tools: Sequence[ToolMetadata], query: QueryBundle) -> list[SubQuestion]:
@@ -176,7 +176,7 @@ class NodeGraphQuestionGenerator(NativePrompts, BaseQuestionGenerator):
         descriptions = {tool.get_name(): tool.description or "" for tool in tools}
         if not descriptions:
             raise ValueError("there are no tools to ask questions of; give at least one")
-        variants = await self._native.with_tools(descriptions).plan(query)
+        variants = await self._native.with_tools(descriptions).safe_variants(query)
         pairs = list(zip(variants.tools, variants.queries, strict=True))
         unknown = "; ".join(f"{q!r} for {tool!r}" for tool, q in pairs if tool not in descriptions)
         if unknown:

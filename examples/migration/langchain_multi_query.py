@@ -11,7 +11,6 @@ from langchain_core.vectorstores import InMemoryVectorStore
 
 from nodekin import retrievers
 from nodekin.adapters.langchain import NodeGraphRetriever
-from nodekin.retrievers import StrategySettings
 
 QUESTION = "What do people drink?"
 PROMPT = PromptTemplate.from_template("Write two other phrasings of: {question}")
@@ -31,7 +30,7 @@ def before():
 
 def after():
     search = retrievers.MultiQueryRetriever(
-        existing(), MODEL, settings=StrategySettings(prompt=PROMPT, include_query=False), top_k=2
+        existing(), MODEL, prompt=PROMPT, include_query=False, top_k=2
     )
     return sorted(names(NodeGraphRetriever(retriever=search).invoke(QUESTION)))
 

@@ -1,15 +1,13 @@
-"""The calls that strategies share: ask a model, call a function, query a retriever."""
+"""The calls that strategies share: ask a model, query a retriever."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ...nodegraph.concurrency import in_thread, run_in_tasks, run_in_threads
+from ...nodegraph.concurrency import run_in_tasks, run_in_threads
 from ...nodegraph.errors import ModelTimeoutError
-from ...nodegraph.models.model_objects import finish, is_async
 from ..base_retriever import BaseRetriever, check_takes_filters, current_restriction
 from ..filters import Filters
 from ..protocols import RetrieverProtocol
@@ -72,27 +70,6 @@ async def ask(
             ) from None
         span.attributes["answer"] = answer
     return answer
-
-
-async def call_function(function: Callable[..., Any], *arguments: object) -> Any:
-    """Return the result of a user's function, async or not. Limits count it as a model call."""
-
-    def call() -> Any:
-        result = function(*arguments)
-        return finish(_await, result) if inspect.isawaitable(result) else result
-
-    async def acall() -> Any:
-        if is_async(function):
-            return await function(*arguments)
-        result = await in_thread(function, *arguments)
-        return await result if inspect.isawaitable(result) else result
-
-    with start_span("call", function=repr(function)):
-        return await Do(call, acall, kind="model")
-
-
-async def _await(result: Any) -> Any:
-    return await result
 
 
 async def find_all(

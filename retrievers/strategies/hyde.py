@@ -9,11 +9,9 @@ from ...nodegraph.models.output.free_text import parse_passage
 from ..plans.plan import All
 from ..plans.prompting import Prompt
 from ..protocols import RetrieverLike
-from ..ranking import Mode
-from ..results import OutputOptions
 from ..validation import whole
-from .model_prompt import QueryTransform, QueryVariants, StrategySettings, model_or
-from .transform_retriever import TransformRetriever
+from .model_prompt import QueryTransform, QueryTransformOptions, QueryVariants
+from .transform_retriever import StrategyOptions, TransformRetriever
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -40,15 +38,16 @@ Passage (two or three sentences):""",
 
 
 class HyDE(QueryTransform):
-    """Let a model write passages that could answer a query, to be searched for.
+    """A query transform to imagined passages that could answer the query.
 
-    Each passage is a separate call, all at once. Equal passages count once.
+    Each passage is a separate call; the calls run in parallel. Equal passages count once. The
+    prompt has the placeholder ``{query}``. The query itself comes first unless
+    ``include_query=False``.
 
     Args:
         llm: The model, in any form that ``LLM`` takes.
-        count: How many passages to ask for.
-        settings: How the model is asked. A prompt has ``{query}``. The query itself comes first
-            unless ``include_query=False``.
+        max_queries: The number of passages.
+        **options: See ``QueryTransform``.
 
     Source:
         Gao, Ma, Lin and Callan, "Precise zero-shot dense retrieval without relevance labels", 2022.
@@ -63,41 +62,37 @@ class HyDE(QueryTransform):
     PROMPT = PROMPT
 
     def __init__(
-        self, llm: object, *, count: int = 1, settings: StrategySettings | None = None
+        self, llm: object, *, max_queries: int = 1, **options: Unpack[QueryTransformOptions]
     ) -> None:
-        super().__init__(llm, settings)
-        self.count = whole(count, "count", 1)
+        super().__init__(llm, **options)
+        self.max_queries = whole(max_queries, "max_queries", 1)
 
     async def variants(self, query: str) -> QueryVariants:
-        """Return the passages as a plan."""
-        read = partial(parse_passage, query=query)
-        answers = await All([partial(self.ask, query, read)] * self.count)
+        """Return the passages."""
+        parse = partial(parse_passage, query=query)
+        answers = await All([partial(self.ask, query, parse)] * self.max_queries)
         passages = [answer for answer in answers if isinstance(answer, str)]
-        errors = [answer for answer in answers if not isinstance(answer, str)]
-        if errors and (not passages or self.settings.on_error == "raise"):
+        errors = [answer for answer in answers if isinstance(answer, Exception)]
+        if errors and (not passages or self.on_error == "raise"):
             raise errors[0]
-        note = f"{len(errors)} of {self.count} passages failed: {errors[0]}" if errors else None
-        return QueryVariants(tuple(passages), note)
+        failed = f"{len(errors)} of {self.max_queries} passages failed"
+        return QueryVariants(tuple(passages), f"{failed}: {errors[0]}" if errors else None)
 
 
 class HyDERetriever(TransformRetriever):
-    """Search for passages that a model imagines: they resemble the documents more than a question.
+    """A retriever that searches imagined passages, which resemble documents more than a question.
 
-    The inner retriever searches for the passages and the query, and the results are fused. (The
-    published method searches for the mean of their vectors.)
+    The inner retriever searches the passages and the query, and the results are fused. (The
+    published method searches the mean of their vectors.)
 
-    Choose it for questions that share few words with the documents, with a model that knows
-    something of the field: what it imagines wrongly is searched for as well.
+    Choose it for questions that share few words with the documents, with a model that has some
+    knowledge of the field. Wrong passages are searched as well.
 
     Args:
         inner: Any retriever.
         llm: The model, in any form that ``LLM`` takes, or a ``HyDE``.
-        count: How many passages to ask for. None for 1.
-        mode: How results are fused. See ``fuse``.
-        query_weight: The weight of the query itself in the fusion. Each passage has 1.
-        settings: How the model is asked. See ``StrategySettings``.
-        top_k: How many results at most, also of each query. None for the inner retriever's own.
-        **output: ``output_format`` and ``join``, see ``OutputOptions``.
+        max_queries: The number of passages. None: 1.
+        **options: See ``TransformRetriever``.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -105,8 +100,7 @@ class HyDERetriever(TransformRetriever):
         >>> graph = NodeGraph()
         >>> ids = graph.add(["At 6,650 km the Nile is the longest river.", "A long, long way."])
         >>> model = lambda prompt: "The Nile river is about 6,800 km long."
-        >>> passage_alone = StrategySettings(include_query=False)
-        >>> retriever = HyDERetriever(Retriever(graph, "ROOT"), model, settings=passage_alone)
+        >>> retriever = HyDERetriever(Retriever(graph, "ROOT"), model, include_query=False)
         >>> print(retriever("How far?")[0].explain())  # doctest: +ELLIPSIS
         2...  ROOT  "At 6,650 km the Nile is the longest river."
           2...  ROOT  bm25 for "The Nile river is about 6,800 km long.": itself
@@ -115,25 +109,14 @@ class HyDERetriever(TransformRetriever):
 
     name = "hyde search"
     variant_name = "hyde"
+    transform_type = HyDE
 
     def __init__(
         self,
         inner: RetrieverLike,
         llm: object,
         *,
-        count: int | None = None,
-        mode: Mode = "rrf",
-        query_weight: float = 1.0,
-        settings: StrategySettings | None = None,
-        top_k: int | None = None,
-        **output: Unpack[OutputOptions],
+        max_queries: int | None = None,
+        **options: Unpack[StrategyOptions],
     ) -> None:
-        options = {"count": count, "settings": settings}
-        super().__init__(
-            inner,
-            model_or(llm, QueryTransform, HyDE, options),
-            mode=mode,
-            query_weight=query_weight,
-            top_k=top_k,
-            **output,
-        )
+        super().__init__(inner, llm, max_queries=max_queries, **options)

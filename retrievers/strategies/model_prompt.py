@@ -1,4 +1,4 @@
-"""A prompt and the model that answers it: languages, JSON schemas, retries."""
+"""A language model with one prompt: language, JSON schema, retries, errors."""
 
 from __future__ import annotations
 
@@ -6,19 +6,14 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Literal, TypeVar, get_args
+from typing import Any, ClassVar, Literal, TypedDict, TypeVar, get_args
 
-from ...nodegraph.errors import nearest_names
 from ...nodegraph.models.llm import LLM, as_llm
 from ...nodegraph.models.output.lines import unique
 from ...nodegraph.models.templates import Language, json_instruction, language_of, schema_of
+from ..base_retriever import check_texts
 from ..plans.plan import arun, run
-from ..plans.prompting import (
-    Prompt,
-    PromptMixin,
-    PromptReplacement,
-    ask_and_parse,
-)
+from ..plans.prompting import Prompt, PromptMixin, PromptReplacement, ask_and_parse
 from ..tracing import start_span
 from ..validation import choice, seconds, whole
 
@@ -26,100 +21,79 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-
 OnError = Literal["keep", "raise"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StrategySettings:
-    """Hold how a strategy asks its model. All strategies have these settings.
+class PromptOptions(TypedDict, total=False):
+    """Options of all strategies, documented in ``ModelPrompt``."""
 
-    Attributes:
-        prompt: Replaces the built-in prompt: a text with the same names in braces, a prompt
-            template of LangChain or LlamaIndex, either of them by language, ``{"zh": ...,
-            "en": ...}``, or a ``Prompt``.
-        language: Of the prompt: ``"zh"`` or ``"en"``. None for that of each query.
-        retries: How often to repeat a call whose answer can't be used.
-        timeout: Seconds to wait for each answer of the model. None leaves it to its client.
-        on_error: If the model fails, or a search for one of its questions: ``"keep"`` the query
-            and the results so far, or ``"raise"``.
-        include_query: Whether the query itself is searched for besides what the model writes. None
-            for what is usual for the strategy.
+    prompt: PromptReplacement | None
+    language: Language | None
+    retries: int
+    timeout: float | None
+    on_error: OnError
 
-    Raises:
-        TypeError: If a setting has the wrong type.
-        ValueError: If a setting is unknown or out of range.
 
-    Example:
-        >>> StrategySettings(language="zh", on_error="raise").retries
-        1
-    """
+class QueryTransformOptions(PromptOptions, total=False):
+    """Options of all query transforms, documented in ``QueryTransform``."""
 
-    prompt: PromptReplacement | None = None
-    language: Language | None = None
-    retries: int = 1
-    timeout: float | None = None
-    on_error: OnError = "keep"
-    include_query: bool | None = None
-
-    def __post_init__(self) -> None:
-        if self.language is not None and self.language not in get_args(Language):
-            choices = nearest_names(str(self.language), get_args(Language))
-            raise ValueError(
-                f"no prompts in the language {self.language!r}; there is {choices}, or None for "
-                "that of each query"
-            )
-        whole(self.retries, "retries", 0)
-        seconds(self.timeout, "timeout")
-        choice(self.on_error, "on_error", get_args(OnError))
-        if not isinstance(self.include_query, bool | None):
-            raise TypeError(f"include_query is True, False or None, not {self.include_query!r:.80}")
+    include_query: bool | None
 
 
 class ModelPrompt(PromptMixin):
-    """Ask a model with one prompt. The base class of query transforms and of ``StepReader``.
+    """A language model with one prompt. Base class of all query transforms.
 
     Args:
         llm: The model, in any form that ``LLM`` takes.
-        settings: How the model is asked. None for the defaults.
+        prompt: Replaces the built-in prompt: a text with the same placeholders, a prompt template
+            of LangChain or LlamaIndex, a mapping from ``"zh"`` and ``"en"`` to these, or a
+            ``Prompt``.
+        language: Language of the prompt, ``"zh"`` or ``"en"``. None: the language of each query.
+        retries: Number of repeated calls if an answer cannot be parsed.
+        timeout: Seconds per model call. None: the model's client decides.
+        on_error: Reaction to a failed model or search: ``"keep"`` the query and the results so
+            far, or ``"raise"``.
 
     Raises:
-        TypeError: If there is no model, or the settings are no ``StrategySettings``.
-        ValueError: If a prompt lacks a name or has an unknown one.
+        TypeError: If there is no model, or an option has the wrong type.
+        ValueError: If an option is invalid, or a placeholder of the prompt is missing or unknown.
     """
 
     name: str
-    """What traces call it, and ``prompts`` its prompt."""
+    """Name of the span in traces, and of the prompt in ``prompts``."""
 
     PROMPT: ClassVar[Prompt]
     """The built-in prompt."""
 
     FORM: ClassVar[str | None] = None
-    """An example of an answer in JSON, for models that can be held to a schema."""
+    """Example of a JSON answer, for models with schemas."""
 
     subject: ClassVar[str] = "query"
-    """The place in the prompt for the text that it is about."""
+    """The placeholder of the text in the prompt."""
 
-    settings_type: ClassVar[type] = StrategySettings
-
-    def __init__(self, llm: object, settings: StrategySettings | None = None) -> None:
-        if not isinstance(settings, StrategySettings | None):
-            raise TypeError(f"settings are StrategySettings(...), not {settings!r:.80}")
+    def __init__(
+        self,
+        llm: object,
+        *,
+        prompt: PromptReplacement | None = None,
+        language: Language | None = None,
+        retries: int = 1,
+        timeout: float | None = None,
+        on_error: OnError = "keep",
+    ) -> None:
         self.llm: LLM = as_llm(llm)
-        self.settings = settings or StrategySettings()
-        self._prompts = {self.name: self.PROMPT.replaced(self.settings.prompt)}
+        self.language: Language | None = choice(language, "language", (None, *get_args(Language)))
+        self.retries = whole(retries, "retries", 0)
+        self.timeout = seconds(timeout, "timeout")
+        self.on_error: OnError = choice(on_error, "on_error", get_args(OnError))
+        self._prompts = {self.name: self.PROMPT.replaced(prompt)}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.llm.name!r})"
 
-    @property
-    def prompt(self) -> Prompt:
-        """The prompt of the model."""
-        return self._prompts[self.name]
-
     def prompt_language(self, text: str) -> Language:
         """Return the language of the prompt for a text."""
-        return self.settings.language or language_of(text)
+        return self.language or language_of(text)
 
     async def ask(
         self,
@@ -131,70 +105,43 @@ class ModelPrompt(PromptMixin):
         schema: Mapping[str, Any] | None = None,
         **values: object,
     ) -> T:
-        """Ask the model with the prompt filled for a text. Return what ``parse`` makes of it.
+        """Ask the model about a text, and return the parsed answer.
 
         Args:
-            text: The query, or question, that the prompt is about.
-            parse: Parses an answer. Raises ValueError if it can't be used, and the model is asked
-                again as often as ``retries`` says, with that message.
-            prompt: None for ``prompt``.
-            form: None for ``FORM``.
-            schema: A JSON schema for the answer. None for that of the form.
-            **values: For the other places of the prompt.
+            text: The query or question.
+            parse: Parses an answer. A ValueError repeats the call, up to ``retries`` times, with
+                the message of the error in the prompt.
+            prompt: Defaults to the own prompt.
+            form: Defaults to ``FORM``.
+            schema: JSON schema of the answer. None: the schema of the form.
+            **values: The other placeholders of the prompt.
 
         Raises:
             ModelError: If the model fails, or none of its answers can be parsed.
         """
         language = self.prompt_language(text)
         form = form or self.FORM
-        filled = (prompt or self.prompt).fill(language, **{self.subject: text}, **values)
+        prompt = prompt or self._prompts[self.name]
+        filled = prompt.fill(language, **{self.subject: text}, **values)
         if form is not None and self.llm.structured:
             filled += json_instruction(form, language)
             schema = schema or schema_of(form)
         return await ask_and_parse(
             *(self.llm, filled, parse, language),
             schema=schema,
-            retries=self.settings.retries,
-            timeout=self.settings.timeout,
+            retries=self.retries,
+            timeout=self.timeout,
         )
-
-
-def model_or(
-    value: Any,
-    kinds: type[T] | tuple[type[T], ...],
-    create: Callable[..., T],
-    options: Mapping[str, Any],
-) -> T:
-    """Return a value of some kinds as it is, or create one from a model and options.
-
-    Args:
-        value: The value, or the model.
-        kinds: The kinds.
-        create: Creates one from a model and options.
-        options: The options. None stands for one that is not set.
-
-    Raises:
-        TypeError: If options are set beside a value that has its own.
-    """
-    options = {name: option for name, option in options.items() if option is not None}
-    if not isinstance(value, kinds):
-        return create(value, **options)
-    if options:
-        raise TypeError(
-            f"settings {sorted(options)} go with a model; give them to {type(value).__name__}(...) "
-            "itself"
-        )
-    return value
 
 
 @dataclass(frozen=True, slots=True)
 class QueryVariants:
-    """Hold what to search for instead of a query.
+    """The queries to search instead of a query.
 
     Attributes:
-        queries: What is searched for.
-        note: What went wrong, None where nothing did.
-        tools: The name of the tool to search for each of the queries. Empty without tools.
+        queries: The queries.
+        note: Description of a failure. None: no failure.
+        tools: The name of the tool for each query. Empty without tools.
     """
 
     queries: tuple[str, ...]
@@ -203,23 +150,20 @@ class QueryVariants:
 
     @property
     def pairs(self) -> list[tuple[str, str | None]]:
-        """The queries, each with the name of its tool. None without tools."""
+        """The queries with the names of their tools. Without tools the names are None."""
         return list(zip(self.queries, self.tools or (None,) * len(self.queries), strict=True))
 
 
 class QueryTransform(ModelPrompt):
-    """Turn a query into one or more queries. The base class of all query transforms.
+    """Base class of query transforms: a query in, one or more queries out.
 
-    A subclass defines ``name``, ``PROMPT`` and ``variants``. It needs nothing else: errors,
-    retries, languages, traces and async calls are handled here.
+    A subclass defines ``name``, ``PROMPT`` and ``variants``. This class handles errors, retries,
+    languages, traces, and sync and async calls.
 
     Args:
         llm: The model, in any form that ``LLM`` takes.
-        settings: How the model is asked. See ``StrategySettings``.
-
-    Raises:
-        TypeError: If there is no model, or the settings are no ``StrategySettings``.
-        ValueError: If a prompt lacks a name or has an unknown one.
+        include_query: Whether the query itself is searched, too. None: the default of the class.
+        **options: See ``ModelPrompt``.
 
     Example:
         >>> from nodekin.retrievers import Prompt
@@ -241,77 +185,68 @@ class QueryTransform(ModelPrompt):
     name = "transform"
 
     supplements: ClassVar[bool] = False
-    """Whether the query is searched for as well, unless the settings say otherwise."""
+    """Default of ``include_query``."""
 
-    @property
-    def include_query(self) -> bool:
-        """Whether the query itself is the first of its variants."""
-        chosen = self.settings.include_query
-        return self.supplements if chosen is None else chosen
+    def __init__(self, llm: object, *, include_query: bool | None = None, **options: Any) -> None:
+        super().__init__(llm, **options)
+        if not isinstance(include_query, bool | None):
+            raise TypeError(f"include_query must be True, False or None, got {include_query!r:.80}")
+        self.include_query = self.supplements if include_query is None else include_query
 
     def __call__(self, query: str) -> list[str]:
-        """Return the variants of a query. See ``transform``."""
-        return self.transform(query)
-
-    def transform(self, query: str) -> list[str]:
-        """Return the variants of a query: the query itself if the model fails, or it is blank.
+        """Return the variants of a query. If the model fails, the query itself.
 
         Raises:
-            TypeError: If the query is no text.
-            ModelError: If the model fails, with ``on_error="raise"``.
+            TypeError: If the query is not a string.
+            ModelError: If the model fails and ``on_error="raise"``.
         """
-        return self.describe(run(partial(self.plan, query)))
+        return self.describe(run(partial(self.safe_variants, query)))
 
-    async def atransform(self, query: str) -> list[str]:
-        """Async version of ``transform``."""
-        return self.describe(await arun(partial(self.plan, query)))
+    async def acall(self, query: str) -> list[str]:
+        """Async version of ``__call__``."""
+        return self.describe(await arun(partial(self.safe_variants, query)))
 
     def describe(self, variants: QueryVariants) -> list[str]:
-        """Return variants as texts, each with its tool if there are tools."""
+        """Return variants as strings, with the names of their tools."""
         return [text if tool is None else f"{tool}: {text}" for text, tool in variants.pairs]
 
-    async def plan(self, query: str) -> QueryVariants:
-        """Return the variants of a query, and what went wrong, as a plan."""
-        if not isinstance(query, str):
-            raise TypeError(f"a query is a str, not {type(query).__name__} {query!r:.80}")
+    async def safe_variants(self, query: str) -> QueryVariants:
+        """Return unique variants of a query; the fallback, with a note, if the model fails."""
+        check_texts([query])
         fallback = self.fallback(query)
         if not query.strip():
             return fallback
         with start_span(self.name, query=query) as span:
             try:
-                variants = self._complete(query, (await self.variants(query)), fallback)
+                variants = self._unique(query, await self.variants(query)) or fallback
             except Exception as error:
-                if self.settings.on_error == "raise":
+                if self.on_error == "raise":
                     raise
-                note = f"{self.name} failed: {type(error).__name__}: {error}"
+                note = f"{self.name} failed: {describe_error(error)}"
                 variants = replace(fallback, note=note)
             if variants.note is not None:
-                logger.warning("of the query %r: %s", query[:80], variants.note)
+                logger.warning("query %r: %s", query[:80], variants.note)
                 span.attributes["note"] = variants.note
             span.attributes["queries"] = self.describe(variants)
         return variants
 
-    def _complete(
-        self, query: str, variants: QueryVariants, fallback: QueryVariants
-    ) -> QueryVariants:
-        """Return variants without duplicates, with the query itself if that is included."""
+    def _unique(self, query: str, variants: QueryVariants) -> QueryVariants | None:
         if variants.tools:
             pairs = list(dict.fromkeys(variants.pairs))
             tools = tuple(tool for _, tool in pairs if tool is not None)
             return replace(variants, queries=tuple(text for text, _ in pairs), tools=tools)
         queries = (query, *variants.queries) if self.include_query else variants.queries
-        return replace(variants, queries=tuple(unique(queries))) if queries else fallback
+        return replace(variants, queries=tuple(unique(queries))) if queries else None
 
     async def variants(self, query: str) -> QueryVariants:
-        """Return the variants of a query as a plan. Every subclass defines it.
+        """Return the variants of a query. Subclasses define this method.
 
-        Call the model with ``await self.ask(...)``, and raise any error where its answer
-        can't be used: ``plan`` then does what ``on_error`` says.
+        The method awaits ``self.ask(...)``, and raises any error if the answer is useless.
         """
-        raise NotImplementedError(f"{type(self).__name__} has to define variants(query)")
+        raise NotImplementedError(f"{type(self).__name__} must define variants(query)")
 
     def fallback(self, query: str) -> QueryVariants:
-        """Return the variants to use if the query is blank or the model fails: the query."""
+        """Return the variants for a blank query or a failed model: the query itself."""
         return QueryVariants((query,))
 
 

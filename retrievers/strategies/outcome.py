@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Literal
 
-from ...nodegraph.concurrency import context_value
 from ...nodegraph.models.templates import Language
 from ..analysis.text_analyzer import TextAnalyzer
 from ..foreign.outputs import is_answer
@@ -135,19 +132,6 @@ class OutcomeObserver:
             _, parent = self._spans.get(id(parent), (parent, None))
 
 
-_answering: ContextVar[bool] = ContextVar("answering", default=True)
-
-
-def without_answers() -> AbstractContextManager[bool]:
-    """Let no strategy in the block have its sub-questions answered, at any depth: search only."""
-    return context_value(_answering, False)
-
-
-def are_answered(answers: bool) -> bool:
-    """Return whether sub-questions are to be answered: the strategy says so, and the block."""
-    return answers and _answering.get()
-
-
 Ended = Literal[
     "answered", "repeated", "nothing new", "no question", "steps", "calls", "seconds", "failed"
 ]
@@ -171,23 +155,6 @@ _VERDICT = re.compile("yes|no|true|false|是的?|不是?|否|对|不对|有|没�
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """Hold one question of a search and its results.
-
-    Attributes:
-        question: The question.
-        results: Best first.
-        answer: The short answer that the results have. None if they have none.
-        note: What went wrong with the answer, None where nothing did.
-    """
-
-    question: str
-    results: tuple[ScoredNode, ...] = ()
-    answer: str | None = None
-    note: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class MultiStep:
     """Hold the outcome of a search in several steps.
 
@@ -207,7 +174,7 @@ class MultiStep:
 
     question: str
     plain: tuple[ScoredNode, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[SubResults, ...]
     results: tuple[ScoredNode, ...]
     ended: Ended
     answer: str | None = None
@@ -233,7 +200,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 def merge_steps(
-    steps: Sequence[Step], answered: bool, top_k: int | None = None
+    steps: Sequence[SubResults], answered: bool, top_k: int | None = None
 ) -> list[ScoredNode]:
     """Return one ranking of the results of all steps, that of the question if it is the only one.
 
@@ -279,7 +246,7 @@ def result_key(result: ScoredNode) -> tuple[str, str]:
     return result.node.id, result.node.text
 
 
-def _results_after(supporting: Sequence[ScoredNode], step: Step) -> Sequence[ScoredNode]:
+def _results_after(supporting: Sequence[ScoredNode], step: SubResults) -> Sequence[ScoredNode]:
     """Return a step's results: the best one with its answer, its own first, the others."""
     native = step.results[0]
     first = [native] if native in supporting[:1] else [*supporting[:1], native]
@@ -287,7 +254,7 @@ def _results_after(supporting: Sequence[ScoredNode], step: Step) -> Sequence[Sco
     return [*first, *(result for result in step.results if result not in first)]
 
 
-def _supporting(step: Step) -> list[ScoredNode]:
+def _supporting(step: SubResults) -> list[ScoredNode]:
     """Return the results that contain a step's answer."""
     if step.answer is None or _VERDICT.fullmatch(step.answer.strip(" .。!！")):
         return []

@@ -1,4 +1,4 @@
-"""Rewrite a query more clearly before it is searched for, or in several phrasings."""
+"""Rewrite a query before the search, more clearly or in several phrasings."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING
 from ...nodegraph.models.output.queries import parse_phrasings, parse_query
 from ..plans.prompting import Prompt
 from ..protocols import RetrieverLike
-from ..ranking import Mode
-from ..results import OutputOptions
 from ..validation import whole
-from .model_prompt import QueryTransform, QueryVariants, StrategySettings, model_or
-from .transform_retriever import TransformRetriever
+from .model_prompt import QueryTransform, QueryTransformOptions, QueryVariants
+from .transform_retriever import StrategyOptions, TransformRetriever
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -55,15 +53,16 @@ _GLOSSARY = Prompt("使用下列术语：\n{terms}\n", "Use these terms:\n{terms
 
 
 class QueryRewrite(QueryTransform):
-    """Let a model rewrite a query more clearly.
+    """A query transform to a clearer query.
+
+    The prompt has the placeholder ``{query}``, and optionally ``{domain}`` and ``{glossary}``.
 
     Args:
         llm: The model, in any form that ``LLM`` takes.
         domain: The field of the questions, in a few words.
-        glossary: The terms of the corpus by those that people use: ``{"tea": "Camellia
-            sinensis"}``. The model sees the entries whose key is in the query.
-        settings: How the model is asked. A prompt has ``{query}``, and may have ``{domain}`` and
-            ``{glossary}``.
+        glossary: Mapping from users' terms to the terms of the corpus, ``{"tea": "Camellia
+            sinensis"}``. The prompt has the entries whose key is in the query.
+        **options: See ``QueryTransform``.
 
     Example:
         >>> QueryRewrite(lambda prompt: "Rewritten question: How long is the Nile?")("nile lenght?")
@@ -80,14 +79,14 @@ class QueryRewrite(QueryTransform):
         *,
         domain: str | None = None,
         glossary: Mapping[str, str] | None = None,
-        settings: StrategySettings | None = None,
+        **options: Unpack[QueryTransformOptions],
     ) -> None:
-        super().__init__(llm, settings)
+        super().__init__(llm, **options)
         self.domain = domain
         self.glossary = dict(glossary or {})
 
     async def variants(self, query: str) -> QueryVariants:
-        """Return the rewritten query as a plan."""
+        """Return the rewritten query."""
         language = self.prompt_language(query)
         domain = "" if not self.domain else _DOMAIN.fill(language, domain=self.domain)
         terms = [f"{k}: {v}" for k, v in self.glossary.items() if k.casefold() in query.casefold()]
@@ -101,18 +100,16 @@ class QueryRewrite(QueryTransform):
 
 
 class QueryRewriteRetriever(TransformRetriever):
-    """Search for the query as a model rewrites it.
+    """A retriever that searches the rewritten query.
 
-    Choose it where questions have typing errors, short forms or chatter.
+    Choose it for questions with typing errors, abbreviations or small talk.
 
     Args:
         inner: Any retriever.
         llm: The model, in any form that ``LLM`` takes, or a ``QueryRewrite``.
-        domain: The field of the questions, in a few words.
-        glossary: The terms of the corpus by those that people use.
-        settings: How the model is asked. See ``StrategySettings``.
-        top_k: How many results at most. None for the inner retriever's own.
-        **output: ``output_format`` and ``join``, see ``OutputOptions``.
+        domain: See ``QueryRewrite``.
+        glossary: See ``QueryRewrite``.
+        **options: See ``TransformRetriever``.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -129,6 +126,7 @@ class QueryRewriteRetriever(TransformRetriever):
 
     name = "rewrite search"
     variant_name = "rewrite"
+    transform_type = QueryRewrite
 
     def __init__(
         self,
@@ -137,13 +135,9 @@ class QueryRewriteRetriever(TransformRetriever):
         *,
         domain: str | None = None,
         glossary: Mapping[str, str] | None = None,
-        settings: StrategySettings | None = None,
-        top_k: int | None = None,
-        **output: Unpack[OutputOptions],
+        **options: Unpack[StrategyOptions],
     ) -> None:
-        options = {"domain": domain, "glossary": glossary, "settings": settings}
-        transform = model_or(llm, QueryTransform, QueryRewrite, options)
-        super().__init__(inner, transform, top_k=top_k, **output)
+        super().__init__(inner, llm, domain=domain, glossary=glossary, **options)
 
 
 EXPANSION_PROMPT = Prompt(
@@ -185,13 +179,15 @@ Other phrasings:
 
 
 class QueryExpansion(QueryTransform):
-    """Let a model write a query in several phrasings.
+    """A query transform to several phrasings of the query.
+
+    The prompt has the placeholder ``{query}``, and optionally ``{count}``. The query itself comes
+    first unless ``include_query=False``.
 
     Args:
         llm: The model, in any form that ``LLM`` takes.
-        count: How many phrasings to ask for, and to take at most.
-        settings: How the model is asked. A prompt has ``{query}``, and may have ``{count}``. The
-            query itself comes first unless ``include_query=False``.
+        max_queries: The number of phrasings.
+        **options: See ``QueryTransform``.
 
     Example:
         >>> model = lambda prompt: "1. Nile length\\n2. How many km is the Nile?"
@@ -205,33 +201,29 @@ class QueryExpansion(QueryTransform):
     FORM = '{"queries": ["...", "..."]}'
 
     def __init__(
-        self, llm: object, *, count: int = 3, settings: StrategySettings | None = None
+        self, llm: object, *, max_queries: int = 3, **options: Unpack[QueryTransformOptions]
     ) -> None:
-        super().__init__(llm, settings)
-        self.count = whole(count, "count", 1)
+        super().__init__(llm, **options)
+        self.max_queries = whole(max_queries, "max_queries", 1)
 
     async def variants(self, query: str) -> QueryVariants:
-        """Return the phrasings as a plan."""
-        read = partial(parse_phrasings, query=query, limit=self.count)
-        phrasings = await self.ask(query, read, count=self.count)
+        """Return the phrasings."""
+        parse = partial(parse_phrasings, query=query, limit=self.max_queries)
+        phrasings = await self.ask(query, parse, count=self.max_queries)
         return QueryVariants(tuple(phrasings))
 
 
 class MultiQueryRetriever(TransformRetriever):
-    """Search for a query in several phrasings that a model writes, and fuse what they find.
+    """A retriever that searches several phrasings of a query, and fuses the results.
 
-    Choose it where questions use other words than the documents. ``HyDERetriever`` goes further
-    from the question, ``SubQuestionRetriever`` is for questions that ask several things.
+    Choose it for questions with other words than the documents. ``HyDERetriever`` deviates
+    further from the question; ``SubQuestionRetriever`` is for compound questions.
 
     Args:
         inner: Any retriever.
         llm: The model, in any form that ``LLM`` takes, or a ``QueryExpansion``.
-        count: How many phrasings to ask for, and to take at most. None for 3.
-        mode: How the results of the queries are fused. See ``fuse``.
-        query_weight: The weight of the query itself in the fusion. Each phrasing has 1.
-        settings: How the model is asked. See ``StrategySettings``.
-        top_k: How many results at most, also of each query. None for the inner retriever's own.
-        **output: ``output_format`` and ``join``, see ``OutputOptions``.
+        max_queries: The number of phrasings. None: 3.
+        **options: See ``TransformRetriever``.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -248,25 +240,14 @@ class MultiQueryRetriever(TransformRetriever):
 
     name = "multi-query"
     variant_name = "phrasing"
+    transform_type = QueryExpansion
 
     def __init__(
         self,
         inner: RetrieverLike,
         llm: object,
         *,
-        count: int | None = None,
-        mode: Mode = "rrf",
-        query_weight: float = 1.0,
-        settings: StrategySettings | None = None,
-        top_k: int | None = None,
-        **output: Unpack[OutputOptions],
+        max_queries: int | None = None,
+        **options: Unpack[StrategyOptions],
     ) -> None:
-        options = {"count": count, "settings": settings}
-        super().__init__(
-            inner,
-            model_or(llm, QueryTransform, QueryExpansion, options),
-            mode=mode,
-            query_weight=query_weight,
-            top_k=top_k,
-            **output,
-        )
+        super().__init__(inner, llm, max_queries=max_queries, **options)

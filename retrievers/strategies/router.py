@@ -1,8 +1,8 @@
-"""Search with the retriever that a model, or a function, chooses for a question."""
+"""Search with the retriever that a model chooses for a question."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,20 +11,17 @@ from ...nodegraph.models.output.queries import parse_routes
 from ...nodegraph.models.templates import schema_of
 from ..filters import Filters
 from ..planned_retriever import join_notes
-from ..plans.effects import call_function
 from ..plans.prompting import Prompt
-from ..ranking import Mode
-from ..results import OutputOptions, QueryVariant
-from .model_prompt import (
-    QueryTransform,
-    QueryVariants,
-    StrategySettings,
-    describe_error,
+from ..results import QueryVariant
+from .model_prompt import PromptOptions, QueryTransform, QueryVariants, describe_error
+from .transform_retriever import (
+    StrategyOptions,
+    Tools,
+    TransformRetriever,
+    VariantResults,
+    Variants,
+    named_tools,
 )
-from .transform_retriever import Tools, TransformRetriever, VariantResults, Variants, named_tools
-
-Choose = Callable[[str], "str | Iterable[str] | Awaitable[str | Iterable[str]]"]
-"""Chooses a route's name, or several, for a query."""
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -62,29 +59,24 @@ _HOW_MANY = {
 
 
 class QueryRouter(QueryTransform):
-    """Let a model choose among routes by their descriptions. The variants are routes' names.
+    """A query transform to the names of routes, chosen by their descriptions.
+
+    The prompt has the placeholders ``{query}`` and ``{routes}``, and optionally ``{how_many}``.
 
     Args:
         llm: The model, in any form that ``LLM`` takes.
-        routes: Descriptions of the routes, by their names.
-        default: The route if the model's answer can't be used. None for the first.
-        multiple: Whether several may be chosen.
-        choose: A function, also an async one, from a query to a route's name, or to several. It is
-            called instead of the model, which is None then.
-        settings: How the model is asked. A prompt has ``{query}`` and ``{routes}``, and may have
-            ``{how_many}``. For a function only ``on_error`` counts.
+        routes: Descriptions of the routes, by name.
+        default: The route if the model's answer is useless. None: the first route.
+        multiple: Whether the model may choose several routes.
+        **options: See ``ModelPrompt``.
 
     Raises:
-        TypeError: If there are a model and a function, or neither.
-        ValueError: If there is no route, or no such default, or a setting that a function has no
-            use for.
+        ValueError: If there is no route, or the default is unknown.
 
     Example:
         >>> routes = {"rivers": "All about rivers", "drinks": "Tea, coffee, milk"}
         >>> QueryRouter(lambda prompt: "**drinks**", routes)("Is tea fermented?")
         ['drinks']
-        >>> QueryRouter(None, routes, choose=lambda query: "rivers")("Is tea fermented?")
-        ['rivers']
     """
 
     name = "route"
@@ -97,23 +89,17 @@ class QueryRouter(QueryTransform):
         *,
         default: str | None = None,
         multiple: bool = False,
-        choose: Choose | None = None,
-        settings: StrategySettings | None = None,
+        **options: Unpack[PromptOptions],
     ) -> None:
-        if (llm is None) == (choose is None):
-            raise TypeError("a router takes a model (llm=) or a function (choose=), one of the two")
-        if choose is not None and not callable(choose):
-            raise TypeError(f"choose is a function from a query to a name, not {choose!r:.80}")
-        super().__init__(choose if llm is None else llm, settings)
-        on_error = self.settings.on_error
-        if choose is not None and self.settings != StrategySettings(on_error=on_error):
-            raise ValueError("of the settings, a function that chooses has on_error alone")
+        super().__init__(llm, **options)
+        if not routes:
+            raise ValueError("routes must not be empty, got {}")
+        if default is not None and default not in routes:
+            names = nearest_names(str(default), routes)
+            raise ValueError(f"default must be a route, got {default!r}; there is {names}")
         self.routes = dict(routes)
-        self.default = check_default(default, self.routes)
+        self.default = next(iter(routes)) if default is None else default
         self.multiple = multiple
-        self.choose = choose
-        if choose is not None:
-            self._prompts = {}  # a function gets the query only
 
     def describe(self, variants: QueryVariants) -> list[str]:
         """Return the names of the routes."""
@@ -124,92 +110,45 @@ class QueryRouter(QueryTransform):
         return QueryVariants((query,), tools=(self.default,))
 
     async def variants(self, query: str) -> QueryVariants:
-        """Return the query for each of the chosen routes, as a plan."""
-        chosen = await (self._ask(query) if self.choose is None else self._call(self.choose, query))
-        return QueryVariants((query,) * len(chosen), tools=tuple(chosen))
-
-    async def _call(self, choose: Choose, query: str) -> list[str]:
-        """Return the names that a function chooses as a plan."""
-        chosen = await call_function(choose, query)
-        names = [chosen] if isinstance(chosen, str) else list(chosen)
-        for name in names:
-            check_route(name, self.routes)
-        if not names:
-            raise ValueError("no route was chosen")
-        return names if self.multiple else names[:1]
-
-    async def _ask(self, query: str) -> list[str]:
-        """Return the names that the model chooses as a plan."""
+        """Return the query for each of the chosen routes."""
         names = list(self.routes)
         name: dict[str, Any] = {"type": "string", "enum": names}
         form = '{"names": ["..."]}' if self.multiple else '{"names": "..."}'
-        chosen = {"type": "array", "items": name} if self.multiple else name
         lines = [
             f"{number}. {name}{': ' if text else ''}{text}"
             for number, (name, text) in enumerate(self.routes.items(), 1)
         ]
-        return await self.ask(
+        answer = {"type": "array", "items": name} if self.multiple else name
+        chosen = await self.ask(
             query,
             partial(parse_routes, names=names, multiple=self.multiple),
             form=form,
-            schema={**schema_of(form), "properties": {"names": chosen}},
+            schema={**schema_of(form), "properties": {"names": answer}},
             routes="\n".join(lines),
             how_many=_HOW_MANY[self.prompt_language(query), self.multiple],
         )
-
-
-def check_default(default: str | None, routes: Mapping[str, object]) -> str:
-    """Return the route to take if none is chosen: the first by default.
-
-    Raises:
-        TypeError: If a name is no text.
-        ValueError: If there is no route, or none of that name.
-    """
-    for name in routes:
-        if not isinstance(name, str):
-            raise TypeError(f"a route's name is a text, not {name!r:.80}")
-        if not name.strip():
-            raise ValueError(f"a route has the blank name {name!r}; give it one that can be chosen")
-    if not routes:
-        raise ValueError("routes={} leaves nothing to choose from; give one or more")
-    return next(iter(routes)) if default is None else check_route(default, routes)
-
-
-def check_route(name: str, routes: Mapping[str, object]) -> str:
-    """Return the name of a route.
-
-    Raises:
-        ValueError: If there is none of that name.
-    """
-    if name not in routes:
-        raise ValueError(f"no route {name!r}; there is {nearest_names(str(name), routes)}")
-    return name
+        return QueryVariants((query,) * len(chosen), tools=tuple(chosen))
 
 
 class RouterRetriever(TransformRetriever):
-    """Search with the retriever, or the few, that a model or a function chooses for a question.
+    """A retriever that searches one or more routes, chosen by a model for each question.
 
-    Routes are corpora, or ways to search one: sub-questions for comparisons, the plain retriever
-    for the rest. The evidence's notes name the route, and why the default one was taken.
+    Routes are corpora, or ways to search one corpus: sub-questions for comparisons, the plain
+    retriever for other questions. The notes of the evidence name the route, and the reason for
+    the default route.
 
     Args:
         routes: Retrievers, functions and query engines by name, or pairs of a description and
-            one. A model sees names and descriptions.
+            one of these. The model sees names and descriptions.
         llm: The model, in any form that ``LLM`` takes.
-        choose: A function, also an async one, from the question to a name, or to several. It is
-            called instead of a model.
-        default: The route if the choice can't be used, or all chosen ones fail (which is an error
-            with ``on_error="raise"``). None for the first.
-        multiple: Whether several may be chosen. Their results are fused.
-        mode: How they are fused. See ``fuse``.
-        settings: How the model is asked. See ``StrategySettings``. For a function only
-            ``on_error`` counts.
-        top_k: How many results at most, also of each route. None for the retrievers' own.
-        **output: ``output_format`` and ``join``, see ``OutputOptions``.
+        default: The route if the choice is useless, or all chosen routes fail (an error with
+            ``on_error="raise"``). None: the first route.
+        multiple: Whether the model may choose several routes, whose results are fused.
+        **options: See ``TransformRetriever``.
 
     Raises:
-        TypeError: If a route is no retriever, or there are a model and a function, or neither.
-        ValueError: If there is no route, or a choice is unknown.
+        TypeError: If a route is not a retriever, or there is no model.
+        ValueError: If there is no route, or the default is unknown.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -227,67 +166,55 @@ class RouterRetriever(TransformRetriever):
 
     name = "router"
     variant_name = "route"
+    transform_type = QueryRouter
 
     def __init__(
         self,
         routes: Tools,
-        llm: object = None,
+        llm: object,
         *,
-        choose: Choose | None = None,
         default: str | None = None,
         multiple: bool = False,
-        mode: Mode = "rrf",
-        settings: StrategySettings | None = None,
-        top_k: int | None = None,
-        **output: Unpack[OutputOptions],
+        **options: Unpack[StrategyOptions],
     ) -> None:
         tools = named_tools(routes, "route")
         descriptions = {name: tool.description for name, tool in tools.items()}
-        router = QueryRouter(
-            llm,
-            descriptions,
-            default=default,
-            multiple=multiple,
-            choose=choose,
-            settings=settings,
+        super().__init__(
+            tools, llm, routes=descriptions, default=default, multiple=multiple, **options
         )
-        self.default = router.default
-        super().__init__(tools, router, mode=mode, top_k=top_k, **output)
+        self.default = next(iter(tools)) if default is None else default
 
     async def search_variants(
         self, variants: Variants, limit: int | None, filters: Filters | None
     ) -> list[list[VariantResults]]:
-        """Search the chosen routes. The default one too where all of them fail."""
-        rankings = await self.search_variant_groups(variants, limit, filters)
-        defaults = [
-            (query, QueryVariants((query,), tools=(self.default,)) if use_default else _NOTHING)
+        """Search the chosen routes, and the default route if all of them fail."""
+        rankings = await self.search_groups(variants, limit, filters)
+        default = partial(QueryVariants, tools=(self.default,))
+        retried = [
+            (query, default((query,)) if self._uses_default(group, ranking) else QueryVariants(()))
             for (query, group), ranking in zip(variants, rankings, strict=True)
-            for use_default in [self._uses_default(group, ranking)]
         ]
-        more = await self.search_variant_groups(defaults, limit, filters)
+        more = await self.search_groups(retried, limit, filters)
         rankings = [[*ranking, *new] for ranking, new in zip(rankings, more, strict=True)]
         for (query, _), ranking in zip(variants, rankings, strict=True):
             self.check_failures(query, ranking)
         return rankings
 
     def _uses_default(self, group: QueryVariants, rankings: Sequence[VariantResults]) -> bool:
-        keeps = self.query_transform.settings.on_error == "keep"
+        keeps = self.query_transform.on_error == "keep"
         failed = all(ranking.error is not None for ranking in rankings)
         return keeps and failed and self.default not in group.tools
 
     def evidence_variant(
         self, query: str, ranking: VariantResults, note: str | None
     ) -> QueryVariant:
-        """Return what the evidence of a route's results says about the query."""
+        """Return the variant in the evidence of a route's results."""
         return QueryVariant(query, self.variant_name, join_notes(f"to {ranking.tool!r}", note))
 
     def describe_failures(self, rankings: Sequence[VariantResults]) -> str:
-        """Return which routes failed, and why. An empty text if none did."""
+        """Return the failed routes and their errors. Empty without failures."""
         return "; ".join(
             f"route {ranking.tool!r} failed: {describe_error(ranking.error)}"
             for ranking in rankings
             if ranking.error is not None
         )
-
-
-_NOTHING = QueryVariants(())

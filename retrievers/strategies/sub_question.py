@@ -1,4 +1,4 @@
-"""Take a question apart, search for all parts at once, and answer each if wanted."""
+"""Split a question, search all parts in parallel, and optionally answer each part."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import copy
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -18,28 +18,22 @@ from ...nodegraph.models.output.queries import (
     parse_sub_questions,
     parse_tool_questions,
 )
+from ..base_retriever import BaseRetriever
 from ..filters import Filters
 from ..plans.plan import MAX_PARALLEL, arun, gather, run
 from ..plans.prompting import Prompt, PromptReplacement, ask_and_parse, fit_passages
 from ..protocols import RetrieverLike
-from ..ranking import Mode
-from ..results import OutputOptions, ScoredNode
+from ..results import ScoredNode
 from ..tracing import start_span
 from ..validation import whole
-from .model_prompt import (
-    QueryTransform,
-    QueryVariants,
-    StrategySettings,
-    describe_error,
-    model_or,
-)
-from .outcome import SUB_QUESTION, StrategyOutcome, SubResults, are_answered, same_question
+from .model_prompt import QueryTransform, QueryTransformOptions, QueryVariants, describe_error
+from .outcome import SUB_QUESTION, StrategyOutcome, SubResults, same_question
 from .transform_retriever import (
+    StrategyOptions,
     Tools,
     TransformRetriever,
     VariantResults,
     Variants,
-    fused,
     is_tools,
     named_tools,
 )
@@ -160,24 +154,27 @@ Simpler questions:
     optional=("limit",),
 )
 
+TOOL_QUESTIONS = "tool questions"
+
 _TOOL_FORM = '{"questions": [{"tool": "...", "question": "..."}]}'
 
 
 class QueryDecomposition(QueryTransform):
-    """Let a model split a question into simpler ones, and choose a tool for each if there are some.
+    """A query transform to simpler questions, each with a tool if there are tools.
 
-    A simple question stays as it is. The model may answer in lines or in any JSON. If it names an
-    unknown tool, it is asked again with that message. Questions that still have an unknown tool
-    stay, so that the search can report them. If there is one tool, all questions are for that. If
-    the question is simple already, or the model fails, the question itself goes to all tools.
+    A simple question stays unchanged. If the model names an unknown tool, the call is repeated
+    with an error message; questions that still have an unknown tool are kept, so that the search
+    reports them. A single tool gets all questions. If the model fails, all tools get the question
+    itself.
+
+    The prompt has the placeholder ``{query}``, with tools also ``{tools}``, and optionally
+    ``{limit}``. Without tools the question itself comes first unless ``include_query=False``.
 
     Args:
         llm: The model, in any form that ``LLM`` takes.
-        limit: How many questions to take at most, the question itself not counted.
-        tools: Descriptions of the tools by name. None without tools.
-        settings: How the model is asked. A prompt has ``{query}``, with tools also ``{tools}``, and
-            may have ``{limit}``. Without tools the question itself comes first unless
-            ``include_query=False``.
+        max_queries: The maximum number of sub-questions.
+        tools: Descriptions of the tools by name. None: no tools.
+        **options: See ``QueryTransform``.
 
     Example:
         >>> model = lambda prompt: "1. How long is the Nile?\\n2. How long is the Amazon?"
@@ -198,75 +195,71 @@ class QueryDecomposition(QueryTransform):
         self,
         llm: object,
         *,
-        limit: int = 5,
+        max_queries: int = 5,
         tools: Mapping[str, str] | None = None,
-        settings: StrategySettings | None = None,
+        **options: Unpack[QueryTransformOptions],
     ) -> None:
-        self.tools = None if tools is None else dict(tools)
-        self.limit = whole(limit, "limit", 1)
-        if tools is None:
-            super().__init__(llm, settings)
-            return
-        self.name = "tool questions"
-        prompt = None if settings is None else settings.prompt
-        super().__init__(llm, None if settings is None else replace(settings, prompt=None))
-        self._prompts = {"decompose": PROMPT, self.name: TOOL_PROMPT.replaced(prompt)}
+        prompt = options.pop("prompt", None) if tools is not None else None
+        super().__init__(llm, **options)
+        self.max_queries = whole(max_queries, "max_queries", 1)
+        self.tools: Mapping[str, str] | None = None
+        if tools is not None:
+            self._set_tools(tools, TOOL_PROMPT.replaced(prompt))
 
     def with_tools(self, tools: Mapping[str, str]) -> QueryDecomposition:
-        """Return a copy that chooses among these tools, descriptions by name."""
+        """Return a copy with other tools: descriptions by name."""
         other = copy.copy(self)
-        other.tools = dict(tools)
-        if self.tools is None:  # made without tools, so without a prompt for them
-            other.name = "tool questions"
-            other._prompts = {**self._prompts, other.name: TOOL_PROMPT}
+        other._set_tools(tools, self._prompts.get(TOOL_QUESTIONS, TOOL_PROMPT))
         return other
 
+    def _set_tools(self, tools: Mapping[str, str], prompt: Prompt) -> None:
+        self.tools = dict(tools)
+        self.name = TOOL_QUESTIONS
+        self._prompts = {**self._prompts, TOOL_QUESTIONS: prompt}
+
     def fallback(self, query: str) -> QueryVariants:
-        """Return the question itself, for all tools if there are some."""
+        """Return the question itself, for all tools."""
         tools = tuple(self.tools or ())
         return QueryVariants((query,) * max(1, len(tools)), tools=tools)
 
     async def variants(self, query: str) -> QueryVariants:
-        """Return the sub-questions as a plan."""
+        """Return the sub-questions."""
         if self.tools is not None and len(self.tools) > 1:
             pairs = await self._tool_questions(query, self.tools)
             tools = tuple(tool for tool, _ in pairs)
-            return (
-                QueryVariants(tuple(q for _, q in pairs), tools=tools)
-                if pairs
-                else (self.fallback(query))
-            )
-        read = partial(parse_sub_questions, query=query, limit=self.limit)
+            questions = tuple(question for _, question in pairs)
+            return QueryVariants(questions, tools=tools) if pairs else self.fallback(query)
+        parse = partial(parse_sub_questions, query=query, limit=self.max_queries)
         prompt = self._prompts["decompose"]
-        questions = await self.ask(query, read, prompt=prompt, limit=self.limit)
-        questions = [text for text in questions if not same_question(text, query)]
+        answers = await self.ask(query, parse, prompt=prompt, limit=self.max_queries)
+        questions = tuple(text for text in answers if not same_question(text, query))
         if not questions:
             return self.fallback(query)
-        return QueryVariants(tuple(questions), tools=(*(self.tools or ()),) * len(questions))
+        return QueryVariants(questions, tools=(*(self.tools or ()),) * len(questions))
 
     async def _tool_questions(self, query: str, tools: Mapping[str, str]) -> ToolQuestions:
-        """Return pairs of a tool and a question as a plan, those of unknown tools last."""
+        """Return pairs of a tool and a question; pairs with an unknown tool are last."""
         attempts: list[tuple[ToolQuestions, ToolQuestions]] = []
         lines = (f"- {name}: {' '.join(text.split())}".rstrip() for name, text in tools.items())
 
-        def read(answer: str) -> ToolQuestions:
+        def parse(answer: str) -> ToolQuestions:
             questions, unknown = parse_tool_questions(answer, list(tools))
-            attempts.append((questions[: self.limit], unknown))
+            attempts.append((questions[: self.max_queries], unknown))
             if unknown:
                 raise ValueError(
                     f"there is no tool {unknown[0][0]!r}; the tools are {', '.join(tools)}"
                 )
-            return questions[: self.limit]
+            return questions[: self.max_queries]
 
         try:
             return await self.ask(
-                *(query, read),
+                *(query, parse),
                 form=_TOOL_FORM,
-                limit=self.limit,
+                limit=self.max_queries,
                 tools="\n".join(lines),
             )
         except Exception:
-            if not attempts or self.settings.on_error == "raise":
+            if not attempts or self.on_error == "raise":
                 raise
             questions, unknown = max(attempts, key=lambda attempt: len(attempt[0]))
             return [*questions, *unknown]
@@ -304,56 +297,38 @@ Answer:""",
 PARTIAL_NAME = "partial answer"
 
 MAX_CONTEXT_LENGTH = 6000
-"""Characters of the passages in the prompt of a partial answer. Whole passages, best first."""
-
-
-@dataclass(frozen=True, slots=True)
-class PartialAnswers:
-    """Let a model answer each sub-question from its results.
-
-    Attributes:
-        llm: The model, in any form that ``LLM`` takes. None for the one that splits the question.
-        prompt: Replaces the built-in prompt: a text with ``{query}`` and ``{context}``, or texts
-            by language.
-    """
-
-    llm: object = None
-    prompt: PromptReplacement | None = None
+"""Maximum number of characters of the passages in the prompt of a partial answer."""
 
 
 class SubQuestionRetriever(TransformRetriever):
-    """Let a model split a question, search for all parts at once, and fuse their results.
+    """A retriever that splits a question, searches all parts in parallel, and fuses the results.
 
     Choose it for questions that ask or compare several things. A part in which the model writes
-    ``#1`` waits until the model has answered the first part from its results, and is searched for
-    with that answer in it. If what to ask next is only seen from the results, choose
-    ``MultiStepRetriever``.
+    ``#1`` waits for a model's answer to the first part, and is searched with this answer. If the
+    next question depends on results, choose ``MultiStepRetriever``.
 
-    The question itself is searched for too, so that a bad decomposition only dilutes its results.
-    A simple question is searched for as it is. A part whose search fails is noted in the evidence
-    of the others. An error is raised if all fail.
+    The question itself is searched as well, so that a bad decomposition only dilutes the results.
+    A failed search of a part is noted in the evidence of the others. If all fail, an error is
+    raised.
 
-    With tools instead of a retriever the model also chooses which tool each part is for: a
-    retriever for each corpus, a query engine for each document. A query engine's answer is one
-    passage, with its question as title and the evidence of its sources. A part whose tool fails or
-    does not exist is an ``error`` in what ``grouped`` returns. If the model can't be used, the
-    question goes to all tools.
+    With tools instead of a retriever, the model also chooses the tool for each part: a retriever
+    per corpus, or a query engine per document. The answer of a query engine is one passage, with
+    its question as the title and the evidence of its sources. A failed or unknown tool is an
+    ``error`` in the results of ``grouped``. If the model fails, all tools get the question.
 
     Args:
-        inner: Any retriever, or tools: retrievers, functions and query engines by name, or pairs
-            of a description and one.
+        inner: Any retriever. Or tools: retrievers, functions and query engines by name, or pairs
+            of a description and one of these.
         llm: The model, in any form that ``LLM`` takes, or a ``QueryDecomposition``.
-        limit: How many sub-questions at most. None for 5.
-        answers: Whether the model answers each sub-question from its results. With another model
-            or prompt, ``PartialAnswers(llm=..., prompt=...)``. The answers are in what ``grouped``
-            returns, and in the evidence's notes.
-        mode: How results are fused. With ranks alone (``"rrf"``) a node with low ranks for every
-            part would come before the best node of one part, which is wrong here.
-        query_weight: The weight of the question itself. Each sub-question has 1.
-        settings: How the model is asked. See ``StrategySettings``.
-        top_k: How many results at most, also of each sub-question. None for all that the parts
-            found, each as many as the inner retriever returns.
-        **output: ``output_format`` and ``join``, see ``OutputOptions``.
+        max_queries: The maximum number of sub-questions. None: 5.
+        answers: Whether the model answers each sub-question from its results. The answers are in
+            the results of ``grouped``, and in the notes of the evidence.
+        answer_llm: The model for these answers. None: ``llm``.
+        answer_prompt: Replaces the prompt of these answers: a text with ``{query}`` and
+            ``{context}``, or texts by language.
+        **options: See ``TransformRetriever``. ``mode`` defaults to ``"relative"``: with ranks
+            alone, a node with low ranks for all parts would precede the best node of one part.
+            ``top_k=None`` returns all results of all parts.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -379,55 +354,47 @@ class SubQuestionRetriever(TransformRetriever):
 
     name = "sub-questions"
     variant_name = "sub-question"
+    transform_type = QueryDecomposition
 
     def __init__(
         self,
         inner: RetrieverLike | Tools,
         llm: object,
         *,
-        limit: int | None = None,
-        answers: bool | PartialAnswers = False,
-        mode: Mode = "relative",
-        query_weight: float = 1.0,
-        settings: StrategySettings | None = None,
-        top_k: int | None = None,
-        **output: Unpack[OutputOptions],
+        max_queries: int | None = None,
+        answers: bool = False,
+        answer_llm: object = None,
+        answer_prompt: PromptReplacement | None = None,
+        **options: Unpack[StrategyOptions],
     ) -> None:
-        options: dict[str, Any] = {"limit": limit, "settings": settings}
+        own: dict[str, Any] = {"max_queries": max_queries}
         if is_tools(inner):
             inner = named_tools(inner)
             descriptions = {name: tool.description for name, tool in inner.items()}
             if isinstance(llm, QueryDecomposition):
                 llm = llm.with_tools(descriptions)
             else:
-                options["tools"] = descriptions
-        super().__init__(
-            inner,
-            model_or(llm, QueryTransform, QueryDecomposition, options),
-            mode=mode,
-            query_weight=query_weight,
-            top_k=top_k,
-            **output,
-        )
-        if not isinstance(answers, bool | PartialAnswers):
-            raise TypeError(f"answers is True, False or PartialAnswers(...), not {answers!r:.80}")
-        native = answers if isinstance(answers, PartialAnswers) else PartialAnswers()
-        self.answers = answers is not False
-        self.answer_llm = self.query_transform.llm if native.llm is None else as_llm(native.llm)
-        self._prompts = {PARTIAL_NAME: PARTIAL.replaced(native.prompt)}
+                own["tools"] = descriptions
+        options.setdefault("mode", "relative")
+        super().__init__(inner, llm, **own, **options)
+        if not isinstance(answers, bool):
+            raise TypeError(f"answers must be True or False, got {answers!r:.80}")
+        self.answers = answers
+        self.answer_llm = self.query_transform.llm if answer_llm is None else as_llm(answer_llm)
+        self._prompts = {PARTIAL_NAME: PARTIAL.replaced(answer_prompt)}
 
     def grouped(
         self, query: str, *, top_k: int | None = None, filters: Filters | None = None
     ) -> list[SubResults]:
-        """Return what each part of the question found: the question itself, then its parts.
+        """Return the results of the question itself and of each part.
 
         Args:
             query: The question.
-            top_k: How many results of each at most, instead of the retriever's own number.
-            filters: Conditions, given to the inner retriever.
+            top_k: The number of results per part. None: the retriever's own.
+            filters: Conditions, passed to the inner retriever.
 
         Raises:
-            ModelError: If the model fails, with ``on_error="raise"``.
+            ModelError: If the model fails and ``on_error="raise"``.
         """
         return run(partial(self._groups, query, top_k, filters))
 
@@ -437,28 +404,12 @@ class SubQuestionRetriever(TransformRetriever):
         """Async version of ``grouped``."""
         return await arun(partial(self._groups, query, top_k, filters))
 
-    def fuse_groups(
-        self, query: str, groups: Sequence[SubResults], *, top_k: int | None = None
-    ) -> list[ScoredNode]:
-        """Return the results that ``grouped`` returned for a query as one ranking."""
-        limit = self.top_k if top_k is None else top_k
-        limit = self._limit(groups, limit)
-        groups = [group for group in groups if group.results or group.error is None]
-        weights = [self.query_weight if group.question == query else 1.0 for group in groups]
-        return fused([group.results for group in groups], self.mode, limit, weights)
-
-    def with_answers(self, answers: bool) -> SubQuestionRetriever:
-        """Return a copy that lets the model answer the sub-questions, or does not."""
-        other = copy.copy(self)
-        other.answers = answers
-        return other
-
     async def _groups(
         self, query: str, top_k: int | None, filters: Filters | None
     ) -> list[SubResults]:
         limit = self.check_limit(top_k, filters)
         with start_span(self.name, queries=[query]) as span:
-            variants = await self.query_transform.plan(query)
+            variants = await self.query_transform.safe_variants(query)
             (rankings,) = await self.search_variants([(query, variants)], limit, filters)
             groups = [self._group(query, variants.note, ranking, limit) for ranking in rankings]
             span.set_results([[result for group in groups for result in group.results]])
@@ -476,77 +427,56 @@ class SubQuestionRetriever(TransformRetriever):
     async def search_variants(
         self, variants: Variants, limit: int | None, filters: Filters | None
     ) -> list[list[VariantResults]]:
-        """Search for all parts of all questions, and let the model answer each if it is to."""
-        first = [(query, _without_waiting(query, group)) for query, group in variants]
-        rankings = await super().search_variants(first, limit, filters)
-        rankings = await gather(
-            [
-                partial(self._search_waiting, query, group, ranking, limit, filters)
-                for (query, group), ranking in zip(variants, rankings, strict=True)
-            ]
-        )
-        answers = are_answered(self.answers)
-        groups = zip(variants, rankings, strict=True)
-        parts = [
-            partial(self._part, query, variant, part, limit, answers)
-            for (query, variant), group in groups
-            for part in group
+        """Return the results of all parts of each question, with answers if requested."""
+        independent = [pair for pair in variants if not _has_references(*pair)]
+        found = iter(await super().search_variants(independent, limit, filters))
+        rankings = [
+            await self._search_in_order(query, group, limit, filters)
+            if _has_references(query, group)
+            else next(found)
+            for query, group in variants
         ]
-        answered = iter(await gather(parts, MAX_PARALLEL if answers else 1))
-        return [list(islice(answered, len(group))) for group in rankings]
+        parts = [
+            partial(self._part, query, group, ranking, limit)
+            for (query, group), of_query in zip(variants, rankings, strict=True)
+            for ranking in of_query
+        ]
+        completed = iter(await gather(parts, MAX_PARALLEL if self.answers else 1))
+        return [list(islice(completed, len(of_query))) for of_query in rankings]
 
-    async def _search_waiting(
-        self,
-        query: str,
-        group: QueryVariants,
-        searched: list[VariantResults],
-        limit: int | None,
-        filters: Filters | None,
+    async def _search_in_order(
+        self, query: str, group: QueryVariants, limit: int | None, filters: Filters | None
     ) -> list[VariantResults]:
-        """Return the results of all parts. Search for those that wait, with the answers in them."""
-        needs = _references(query, group)
-        if not any(needs) or len(searched) != needs.count(
-            []
-        ):  # the question itself, in place of them
-            return searched
-        results, rankings = iter(searched), list[VariantResults]()
-        offset = int(group.pairs[0] == (query, None))
-        for (text, tool), numbers in zip(group.pairs, needs, strict=True):
-            if not numbers:
-                rankings.append(next(results))
-                continue
+        """Search the parts one after the other, with the answers to earlier parts in them."""
+        rankings: list[VariantResults] = []
+        first = _first_part(query, group)
+        for text, tool in group.pairs:
             problem = None
-            for number in numbers:
-                part = rankings[position := offset + number - 1]
+            for number in _references(text, len(rankings) - first):
+                part = rankings[first + number - 1]
                 if part.answer is None and part.results:
-                    part = rankings[position] = await self._answer(query, part)
+                    part = rankings[first + number - 1] = await self._answer(part)
                 if part.answer is None:
                     problem = f"there is no answer to {part.query!r:.80}"
                 answer = (part.answer or "").strip(" .。")
                 text = answer.join(re.split(rf"#{number}(?!\d)", text))
             filled = QueryVariants((" ".join(text.split()),), tools=(tool,) if tool else ())
-            ((ranking,),) = await self.search_variant_groups([(query, filled)], limit, filters)
-            if ranking.error and self.query_transform.settings.on_error == "raise":
-                raise ranking.error
+            ((ranking,),) = await self.search_groups([(query, filled)], limit, filters)
             rankings.append(replace(ranking, problem=problem) if problem else ranking)
+        self.check_failures(query, rankings)
         return rankings
 
     def fuse_variants(
         self, query: str, note: str | None, rankings: Sequence[VariantResults], limit: int | None
     ) -> list[ScoredNode]:
-        """Return one ranking for a query."""
-        return super().fuse_variants(query, note, rankings, self._limit(rankings, limit))
-
-    def _limit(
-        self, groups: Sequence[VariantResults | SubResults], limit: int | None
-    ) -> int | None:
-        """Return how many results at most: by default all that the parts found."""
-        return limit or sum(len(group.results) for group in groups) or None
+        """Return one ranking for a query, by default with all results of the parts."""
+        limit = limit or sum(len(ranking.results) for ranking in rankings) or None
+        return super().fuse_variants(query, note, rankings, limit)
 
     def outcome(
         self, variants: Variants, rankings: Sequence[Sequence[VariantResults]], limit: int | None
     ) -> StrategyOutcome:
-        """Return the sub-questions with their results, and what went wrong."""
+        """Return the sub-questions with their results and errors."""
         return _outcome(
             [
                 (query, [self._group(query, group.note, part, limit) for part in ranking])
@@ -555,19 +485,14 @@ class SubQuestionRetriever(TransformRetriever):
         )
 
     async def _part(
-        self,
-        query: str,
-        group: QueryVariants,
-        ranking: VariantResults,
-        limit: int | None,
-        answers: bool,
+        self, query: str, group: QueryVariants, ranking: VariantResults, limit: int | None
     ) -> VariantResults:
-        """Complete one part of a question, in a span of its own."""
+        """Return the results of a part, with an answer if requested, in a span."""
         if ranking.query == query and ranking.tool is None:
             return ranking
         with start_span(SUB_QUESTION, question=ranking.query) as span:
-            if answers and ranking.results and ranking.answer is None:
-                ranking = await self._answer(query, ranking)
+            if self.answers and ranking.results and ranking.answer is None:
+                ranking = await self._answer(ranking)
             part = self._group(query, group.note, ranking, limit)
             facts = {"tool": part.tool, "answer": part.answer, "error": part.error}
             span.attributes.update(results=len(part.results))
@@ -575,52 +500,62 @@ class SubQuestionRetriever(TransformRetriever):
             span.outcome = part
         return ranking
 
-    async def _answer(self, query: str, ranking: VariantResults) -> VariantResults:
-        """Let the model answer a sub-question from its results."""
-        settings = self.query_transform.settings
-        language = self.query_transform.prompt_language(ranking.query)
-        with start_span("partial answer", query=ranking.query) as span:
+    async def _answer(self, ranking: VariantResults) -> VariantResults:
+        """Return the results of a part with the model's answer from them."""
+        transform = self.query_transform
+        language = transform.prompt_language(ranking.query)
+        with start_span(PARTIAL_NAME, query=ranking.query) as span:
             texts = [str(result.node.content) for result in ranking.results]
             context, count = fit_passages(texts, MAX_CONTEXT_LENGTH, cut_last=False)
-            partial_prompt = self._prompts[PARTIAL_NAME]
-            prompt = partial_prompt.fill(language, query=ranking.query, context=context)
+            template = self._prompts[PARTIAL_NAME]
+            prompt = template.fill(language, query=ranking.query, context=context)
             span.attributes.update(passages=count, left_out=len(texts) - count)
             try:
                 answer = await ask_and_parse(
                     *(self.answer_llm, prompt, parse_partial_answer, language),
-                    retries=settings.retries,
-                    timeout=settings.timeout,
+                    retries=transform.retries,
+                    timeout=transform.timeout,
                 )
             except Exception as error:
-                if settings.on_error == "raise":
+                if transform.on_error == "raise":
                     raise
-                problem = f"partial answer failed: {describe_error(error)}"
-                logger.warning("of the question %r: %s", ranking.query[:80], problem)
+                problem = f"{PARTIAL_NAME} failed: {describe_error(error)}"
+                logger.warning("question %r: %s", ranking.query[:80], problem)
                 span.attributes["note"] = problem
                 return replace(ranking, problem=problem)
             span.attributes["answer"] = answer
         return replace(ranking, answer=answer)
 
 
-def _references(query: str, group: QueryVariants) -> list[list[int]]:
-    """Return for each part the numbers of the earlier parts whose answers it needs."""
-    numbered = group.queries[1:] if group.pairs[0] == (query, None) else group.queries
-    needs = [
-        [number for number in map(int, re.findall(r"#(\d{1,2})", text)) if 0 < number < position]
-        for position, text in enumerate(numbered, 1)
-    ]
-    return [[]] * (len(group.queries) - len(numbered)) + [list(dict.fromkeys(n)) for n in needs]
+def without_answers(retriever: object) -> Any:
+    """Return a copy of a retriever in which no strategy answers sub-questions."""
+    if not isinstance(retriever, BaseRetriever):
+        return retriever
+    inner = {name: without_answers(item) for name, item in retriever.inner_retrievers}
+    other = retriever.with_inner_retrievers(inner)
+    if isinstance(other, SubQuestionRetriever):
+        other.answers = False
+    return other
 
 
-def _without_waiting(query: str, group: QueryVariants) -> QueryVariants:
-    needs = _references(query, group)
-    pairs = [pair for pair, numbers in zip(group.pairs, needs, strict=True) if not numbers]
-    tools = tuple(tool for _, tool in pairs if tool is not None)
-    return replace(group, queries=tuple(text for text, _ in pairs), tools=tools)
+def _first_part(query: str, group: QueryVariants) -> int:
+    """Return the position of part 1: the question itself has no number."""
+    return int(group.pairs[0] == (query, None))
+
+
+def _references(text: str, earlier: int) -> list[int]:
+    """Return the numbers of the earlier parts whose answers a part needs."""
+    numbers = map(int, re.findall(r"#(\d{1,2})", text))
+    return [number for number in dict.fromkeys(numbers) if 0 < number <= earlier]
+
+
+def _has_references(query: str, group: QueryVariants) -> bool:
+    first = _first_part(query, group)
+    return any(_references(text, at - first) for at, text in enumerate(group.queries))
 
 
 def _outcome(groups: Sequence[tuple[str, Sequence[SubResults]]]) -> StrategyOutcome:
-    """Return the outcome of queries and their parts. A query itself is no part of its own."""
+    """Return the outcome of queries. A query itself is not one of its parts."""
     return StrategyOutcome(
         tuple(
             part

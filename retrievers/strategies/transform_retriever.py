@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeGuard
+from typing import Any, ClassVar, TypeAlias, TypeGuard
 
 from ...nodegraph.errors import nearest_names
 from ..filters import Filters
@@ -19,24 +19,29 @@ from ..plans.plan import Do, gather
 from ..plans.prompting import PromptMixin
 from ..protocols import RetrieverLike, RetrieverProtocol
 from ..ranking import Mode, check_mode, fuse, with_variant
-from ..results import OutputOptions, QueryVariant, Results, ScoredNode
+from ..results import OutputFormat, OutputOptions, QueryVariant, Results, ScoredNode
 from ..tracing import start_span
-from .model_prompt import QueryTransform, QueryVariants, StrategySettings, describe_error
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
+from .model_prompt import QueryTransform, QueryTransformOptions, QueryVariants, describe_error
 
 logger = logging.getLogger(__name__)
 
 
+class StrategyOptions(QueryTransformOptions, OutputOptions, total=False):
+    """Options of all strategies with a query transform, documented in ``TransformRetriever``."""
+
+    mode: Mode
+    query_weight: float
+    top_k: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class NamedTool:
-    """Hold a retriever or query engine that a model chooses by its name and description.
+    """A retriever or query engine that a model chooses by name and description.
 
     Attributes:
-        name: Its name.
-        description: What it is good for. Empty if nobody says.
-        retriever: The retriever. For a query engine, the one whose result is the answer.
+        name: The name.
+        description: What the tool is good for; may be empty.
+        retriever: The retriever. For a query engine, a retriever whose result is the answer.
     """
 
     name: str
@@ -49,15 +54,16 @@ Tools: TypeAlias = Mapping[str, RetrieverLike | tuple[str, RetrieverLike] | Name
 
 
 def is_tools(value: object) -> TypeGuard[Tools]:
-    """Return whether a value is a mapping, which no retriever is."""
+    """Return whether a value is a mapping of tools. No retriever is a mapping."""
     return isinstance(value, Mapping)
 
 
 def named_tools(tools: Tools, noun: str = "tool") -> dict[str, NamedTool]:
-    """Return tools by their names.
+    """Return tools by name.
 
     Args:
-        tools: Retrievers, functions and query engines by name, or pairs of a description and one.
+        tools: Retrievers, functions and query engines by name, or pairs of a description and one
+            of these.
         noun: The word for a tool in errors.
 
     Raises:
@@ -79,47 +85,45 @@ def named_tools(tools: Tools, noun: str = "tool") -> dict[str, NamedTool]:
     named: dict[str, NamedTool] = {}
     for name, value in tools.items():
         if not isinstance(name, str):
-            raise TypeError(f"a {noun}'s name is a text, not {name!r:.80}")
+            raise TypeError(f"the name of a {noun} must be a string, got {name!r:.80}")
         if not name.strip():
-            raise ValueError(f"a {noun} has the blank name {name!r}; give it one to choose it by")
+            raise ValueError(f"the name of a {noun} must not be blank, got {name!r}")
         if isinstance(value, NamedTool):
             named[name] = value
             continue
         description, source = _described(value, noun)
-        named[name] = NamedTool(
-            name, description, as_retriever(source, f"the {noun} {name!r}", name=name)
-        )
+        retriever = as_retriever(source, f"the {noun} {name!r}", name=name)
+        named[name] = NamedTool(name, description, retriever)
     if not named:
-        raise ValueError(f"{noun}s={tools!r} leaves nothing to choose from; give one or more")
+        raise ValueError(f"{noun}s must not be empty, got {tools!r}")
     return named
 
 
 def _described(value: Any, noun: str) -> tuple[str, Any]:
-    """Return the description of a tool, empty by default, and its retriever."""
     if not isinstance(value, tuple | list):
         return "", value
     if len(value) != 2 or not isinstance(value[0], str):
         raise TypeError(
-            f"a {noun} is a retriever or a pair (description, retriever), not {value!r:.80}"
+            f"a {noun} must be a retriever or a pair (description, retriever), got {value!r:.80}"
         )
     return value[0], value[1]
 
 
-Variants = Sequence[tuple[str, QueryVariants]]
-"""Queries and their variants."""
+Variants: TypeAlias = Sequence[tuple[str, QueryVariants]]
+"""Queries with their variants."""
 
 
 @dataclass(frozen=True, slots=True)
 class VariantResults:
-    """Hold the results of one variant of a query.
+    """The results of one variant of a query.
 
     Attributes:
-        query: The variant that was searched for.
+        query: The variant.
         results: Best first.
-        error: Why the search failed, None where it did not.
-        answer: What a model answers from the results, if it was asked to.
-        problem: What went wrong with the answer.
-        tool: The name of the tool that was searched, where there are several.
+        error: The error of the search. None: no error.
+        answer: A model's answer from the results. None: the model was not called.
+        problem: Description of a problem with the answer.
+        tool: The name of the tool. None without tools.
     """
 
     query: str
@@ -131,57 +135,75 @@ class VariantResults:
 
     @property
     def note(self) -> str | None:
-        """The note for the evidence."""
+        """The note in the evidence."""
         return self.problem if self.answer is None else f"answer: {self.answer}"
 
 
 class TransformRetriever(PromptMixin, PlannedRetriever):
-    """Search for the variants that a query transform returns, and fuse their results.
+    """A retriever that searches the variants from a query transform, and fuses the results.
 
-    The results' evidence has the variant that was searched for as its ``query``, and the original
-    query in ``variants``, with a note if the model failed and the query was searched for as it is.
-    If some variants can't be searched for, the results of the others are returned, and a note
-    names the failures.
+    The evidence of a result has the searched variant as its ``query``, and the original query in
+    ``variants``, with a note if the model failed and the query was searched unchanged. If some
+    searches fail, the results of the others are returned, and a note names the failures.
 
     Args:
-        inner: Any retriever, also another strategy, or tools, of which the transform names one for
-            each variant: retrievers, functions and query engines by name, or pairs of a
-            description and one.
-        transform: Returns the variants.
+        inner: Any retriever, including strategies. Or tools (retrievers, functions and query
+            engines by name, or pairs of a description and one of these), if the transform names a
+            tool for each variant.
+        llm: The query transform. Subclasses also take a model.
         mode: How the results of several queries are fused. See ``fuse``.
-        query_weight: The weight of the query itself in the fusion. Each variant has 1.
-        top_k: How many results at most, also of each query. None for the inner retriever's own.
-        **output: ``output_format`` and ``join``, see ``OutputOptions``.
+        query_weight: Weight of the query itself in the fusion. Each variant has weight 1.
+        top_k: The number of results, overall and per variant. None: the inner retriever's own.
+        output_format: See ``OutputOptions``.
+        join: See ``OutputOptions``.
+        **options: If ``llm`` is a model, the options of the query transform: ``prompt``,
+            ``language``, ``retries``, ``timeout``, ``on_error``, ``include_query`` (see
+            ``QueryTransform``) and those of the class.
 
     Raises:
-        TypeError: If there is no retriever or transform.
-        ValueError: If a number is out of range or a choice unknown.
+        TypeError: If there is no retriever or transform, or an option is unknown.
+        ValueError: If an argument is invalid.
     """
 
     name = "transform search"
     prompt_owner = "query_transform"
-    settings_type: ClassVar[type] = StrategySettings
+    transform_type: ClassVar[type[QueryTransform]] = QueryTransform
+    """The query transform that is created for a model."""
+
     variant_name: ClassVar[str] = "variant"
-    """What the evidence calls a query that the transform returned."""
+    """The name of a variant in the evidence."""
 
     def __init__(
         self,
         inner: RetrieverLike | Tools,
-        transform: QueryTransform,
+        llm: object,
         *,
         mode: Mode = "rrf",
         query_weight: float = 1.0,
         top_k: int | None = None,
-        **output: Unpack[OutputOptions],
+        output_format: OutputFormat | None = None,
+        join: bool | str = False,
+        **options: Any,
     ) -> None:
-        super().__init__(top_k=top_k, **output)
+        super().__init__(top_k=top_k, output_format=output_format, join=join)
         self.tools: Mapping[str, NamedTool] = named_tools(inner) if is_tools(inner) else {}
         self.inner = None if self.tools else as_retriever(inner)
-        if not isinstance(transform, QueryTransform):
-            raise TypeError(f"transform is a QueryTransform, not {transform!r:.80}")
-        self.query_transform = transform
+        self.query_transform = self._transform_of(llm, options)
         self.mode: Mode = check_mode(mode)
         self.query_weight = check_weight(query_weight, "query_weight")
+
+    def _transform_of(self, llm: object, options: Mapping[str, Any]) -> QueryTransform:
+        options = {name: value for name, value in options.items() if value is not None}
+        if not isinstance(llm, QueryTransform):
+            if self.transform_type is QueryTransform:
+                raise TypeError(f"llm must be a QueryTransform, got {llm!r:.80}")
+            return self.transform_type(llm, **options)
+        if options:
+            raise TypeError(
+                f"the options {sorted(options)} need a model as llm; with a transform, write "
+                f"{type(llm).__name__}(llm, ...)"
+            )
+        return llm
 
     @property
     def inner_retrievers(self) -> Sequence[tuple[str, RetrieverProtocol]]:
@@ -202,34 +224,26 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
         searched = list(self.tools) or self.inner
         return f"{type(self).__name__}({searched!r}, {self.query_transform.llm.name!r})"
 
-    def transform(self, query: str) -> list[str]:
-        """Return the variants of a query. See ``QueryTransform.transform``."""
-        return self.query_transform.transform(query)
-
-    async def atransform(self, query: str) -> list[str]:
-        """Async version of ``transform``."""
-        return await self.query_transform.atransform(query)
-
     async def search_all(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> list[Results]:
         """Return the results of each query."""
+        transform = self.query_transform.safe_variants
         with start_span(self.name, queries=queries) as span:
-            variants = await gather(
-                [partial(self.query_transform.plan, query) for query in queries]
-            )
-            pairs = list(zip(queries, variants, strict=True))
-            rankings = await self.search_variants(pairs, limit, filters)
+            groups = await gather([partial(transform, query) for query in queries])
+            variants = list(zip(queries, groups, strict=True))
+            rankings = await self.search_variants(variants, limit, filters)
 
             def fuse_all() -> list[Results]:
                 return [
                     self.fuse_variants(query, group.note, ranking, limit)
-                    for (query, group), ranking in zip(pairs, rankings, strict=True)
+                    for (query, group), ranking in zip(variants, rankings, strict=True)
                 ]
 
             results = await Do(fuse_all, kind="work")
             span.set_results(results)
-            span.outcome = await Do(partial(self.outcome, pairs, rankings, limit), kind="work")
+            outcome = partial(self.outcome, variants, rankings, limit)
+            span.outcome = await Do(outcome, kind="work")
         return results
 
     def outcome(
@@ -241,17 +255,18 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
     async def search_variants(
         self, variants: Variants, limit: int | None, filters: Filters | None
     ) -> list[list[VariantResults]]:
-        """Search for all variants of all queries at once. Return their results by query.
+        """Return the results of all variants of each query.
 
-        A subclass may search in another way, or add to the results.
+        If nothing was found for the variants of a query, the query itself is searched.
 
         Raises:
-            Exception: If all searches for a query failed, or any did with ``on_error="raise"``.
+            Exception: If all searches of a query fail, or any search with ``on_error="raise"``.
         """
-        rankings = await self.search_variant_groups(variants, limit, filters)
+        rankings = await self.search_groups(variants, limit, filters)
         for (query, _), ranking in zip(variants, rankings, strict=True):
             self.check_failures(query, ranking)
-        # If nothing was found for what the model wrote, the query is searched for as it is.
+        if self.inner is None:
+            return rankings
         useless = [
             position
             for position, ((query, group), ranking) in enumerate(
@@ -260,22 +275,17 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
             if query not in group.queries and not any(matches.results for matches in ranking)
         ]
         queries = [variants[position][0] for position in useless]
-        plain = await self.search_variant_groups(
-            [(query, QueryVariants((query,))) for query in queries if self.inner is not None],
-            *(limit, filters),
-        )
-        for position, (matches,) in zip(useless, plain, strict=False):
-            noted = replace(matches, problem=f"nothing was found for the {self.variant_name}")
-            rankings[position] = [noted]
+        plain = [(query, QueryVariants((query,))) for query in queries]
+        found = await self.search_groups(plain, limit, filters)
+        problem = f"nothing was found for the {self.variant_name}"
+        for position, (matches,) in zip(useless, found, strict=True):
+            rankings[position] = [replace(matches, problem=problem)]
         return rankings
 
-    async def search_variant_groups(
+    async def search_groups(
         self, variants: Variants, limit: int | None, filters: Filters | None
     ) -> list[list[VariantResults]]:
-        """Search for all variants, in each retriever for all of its own at once.
-
-        A search that fails is noted in the results.
-        """
+        """Search all variants, in one call per retriever. The results contain the errors."""
         pairs = dict.fromkeys(pair for _, group in variants for pair in group.pairs)
         queries: dict[str | None, list[str]] = {}
         for query, tool in pairs:
@@ -295,7 +305,7 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
             if (query, tool) not in matches:
                 names = nearest_names(str(tool), self.tools)
                 unknown = LookupError(f"there is no tool {tool!r}; there is {names}")
-                matches[query, tool] = _variant_results(query, tool, unknown)
+                matches[query, tool] = VariantResults(query, [], unknown, tool=tool)
         return [[matches[pair] for pair in group.pairs] for _, group in variants]
 
     def _retriever(self, tool: str | None) -> RetrieverProtocol:
@@ -306,23 +316,22 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
         return self.inner
 
     def check_failures(self, query: str, rankings: Sequence[VariantResults]) -> None:
-        """Log which searches for a query failed.
+        """Log the failed searches of a query.
 
         Raises:
-            Exception: If all failed, or any did with ``on_error="raise"``.
+            Exception: If all searches failed, or any search with ``on_error="raise"``.
         """
         errors = [ranking.error for ranking in rankings if ranking.error is not None]
-        if errors and (
-            len(errors) == len(rankings) or self.query_transform.settings.on_error == "raise"
-        ):
+        raises = self.query_transform.on_error == "raise" or len(errors) == len(rankings)
+        if errors and raises:
             raise errors[0]
         if errors:
-            logger.warning("of the query %r: %s", query[:80], self.describe_failures(rankings))
+            logger.warning("query %r: %s", query[:80], self.describe_failures(rankings))
 
     def fuse_variants(
         self, query: str, note: str | None, rankings: Sequence[VariantResults], limit: int | None
     ) -> list[ScoredNode]:
-        """Return one ranking for a query, whose evidence names what was searched for."""
+        """Return one ranking for a query. The evidence names the searched variants."""
         note = join_notes(note, self.describe_failures(rankings))
         results: list[Sequence[ScoredNode]] = []
         weights = []
@@ -338,19 +347,18 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
     def evidence_variant(
         self, query: str, ranking: VariantResults, note: str | None
     ) -> QueryVariant:
-        """Return what the evidence of a variant's results says about the query."""
+        """Return the variant in the evidence of a ranking's results."""
         tool = "" if ranking.tool is None else f" for {ranking.tool!r}"
         return QueryVariant(query, self.variant_name + tool, join_notes(note, ranking.note))
 
     def describe_failures(self, rankings: Sequence[VariantResults]) -> str:
-        """Return which searches failed, and why. An empty text if none did."""
+        """Return the failed searches and their errors. Empty without failures."""
         failed = [ranking for ranking in rankings if ranking.error is not None]
         reasons = "; ".join(f"{item.query[:60]!r}: {describe_error(item.error)}" for item in failed)
         return f"{len(failed)} of {len(rankings)} searches failed: {reasons}" if failed else ""
 
 
 def _variant_results(query: str, tool: str | None, outcome: Results | Exception) -> VariantResults:
-    """Return what was found for a variant. For a query engine also its answer."""
     if isinstance(outcome, Exception):
         return VariantResults(query, [], outcome, tool=tool)
     answered = tool is not None and outcome and is_answer(outcome[0])
@@ -364,22 +372,25 @@ def fused(
     top_k: int | None,
     weights: Sequence[float] | None = None,
 ) -> list[ScoredNode]:
-    """Fuse rankings into one, as long as the longest unless ``top_k`` is set. Keep a single one."""
+    """Fuse rankings. A single ranking stays unchanged.
+
+    The result is as long as the longest ranking unless ``top_k`` is set.
+    """
     if len(rankings) == 1:
         return list(rankings[0][:top_k])
-    largest = max(map(len, rankings), default=0)
-    return fuse(rankings, mode, weights, largest if top_k is None else top_k)
+    longest = max(map(len, rankings), default=0)
+    return fuse(rankings, mode, weights, longest if top_k is None else top_k)
 
 
 def check_weight(weight: float, name: str) -> float:
     """Return a weight.
 
     Raises:
-        TypeError: If it is no number.
-        ValueError: If it is not above 0, or not finite.
+        TypeError: If the weight is not a number.
+        ValueError: If the weight is not positive and finite.
     """
     if isinstance(weight, bool) or not isinstance(weight, int | float):
-        raise TypeError(f"{name} is a number, not {weight!r:.80}")
+        raise TypeError(f"{name} must be a number, got {weight!r:.80}")
     if not 0 < weight < math.inf:
         raise ValueError(f"{name} must be above 0, and finite, not {weight!r}")
     return float(weight)

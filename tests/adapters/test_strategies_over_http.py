@@ -11,10 +11,10 @@ from scripted_server import BREAKDOWNS, ChatServer, broken, serving
 
 from nodekin.adapters.openai_chat import OpenAIChat
 from nodekin.nodegraph import ModelError, NodeGraph
-from nodekin.retrievers import Retriever, StrategySettings
+from nodekin.retrievers import Retriever
 from nodekin.retrievers.strategies.rewrite import MultiQueryRetriever, QueryRewriteRetriever
 from nodekin.retrievers.strategies.router import RouterRetriever
-from nodekin.retrievers.strategies.strategy_registry import simple_strategies
+from nodekin.retrievers.strategies.strategy_registry import STRATEGIES
 from nodekin.retrievers.strategies.sub_question import SubQuestionRetriever
 
 pytestmark = [pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.slow]
@@ -52,7 +52,7 @@ def routed(inner, llm, **settings):
 
 
 STRATEGIES = {
-    **{name: strategy.retriever for name, strategy in simple_strategies().items()},
+    **{name: strategy.retriever for name, strategy in STRATEGIES.items()},
     "router": routed,
 }
 
@@ -101,7 +101,7 @@ def test_the_plain_query_runs_and_the_evidence_says_why(server, chat, plain, mak
 @pytest.mark.parametrize("make", STRATEGIES.values(), ids=STRATEGIES)
 def test_it_raises_when_told_to(server, chat, plain, make):
     broken(server)
-    retriever = make(plain, chat, settings=StrategySettings(on_error="raise"))
+    retriever = make(plain, chat, on_error="raise")
     with pytest.raises(ModelError, match="not now"):
         retriever.retrieve(QUESTION)
     with pytest.raises(ModelError, match="not now"):
@@ -111,7 +111,7 @@ def test_it_raises_when_told_to(server, chat, plain, make):
 @pytest.mark.parametrize("make", STRATEGIES.values(), ids=STRATEGIES)
 def test_a_slow_server_is_not_waited_for(server, chat, plain, make):
     server.silent = True
-    results = make(plain, chat, settings=StrategySettings(timeout=0.05)).retrieve(QUESTION)
+    results = make(plain, chat, timeout=0.05).retrieve(QUESTION)
     assert texts(results) == texts(plain.retrieve(QUESTION))
     assert "did not answer within 0.05 s" in notes(results)
 

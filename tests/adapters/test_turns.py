@@ -19,7 +19,7 @@ from nodekin.nodegraph import Document, NodeGraph
 from nodekin.nodegraph.node import Node
 from nodekin.retrievers import CorpusTools, FusionRetriever, QueryEngine, Retriever, as_retriever
 from nodekin.retrievers.answers.settings import AnswerMode, AnswerSettings
-from nodekin.retrievers.strategies.strategy_registry import make_strategy, simple_strategies
+from nodekin.retrievers.strategies.strategy_registry import STRATEGIES, make_strategy
 
 COUNT = 400
 
@@ -136,7 +136,7 @@ async def test_retrievers_and_tools(longest_turn: Any) -> None:
         "fusion of 400": FusionRetriever([fixed(20) for _ in range(COUNT)], top_k=COUNT),
         "retriever": lines,
         "default": as_retriever(searched),
-        **{name: make_strategy(name, lines, Model(QUERIES)) for name in simple_strategies()},
+        **{name: make_strategy(name, lines, Model(QUERIES)) for name in STRATEGIES},
     }
     calls: dict[str, Call] = {
         name: lambda retriever=retriever: retriever.aretrieve(QUESTION, top_k=COUNT)  # type: ignore[misc]

@@ -146,7 +146,7 @@ def test_what_comes_back_is_checked_once_more(graph: NodeGraph) -> None:
     [
         lambda inner: inner,
         lambda inner: FusionRetriever([inner]),
-        lambda inner: RouterRetriever({"x": FusionRetriever([inner])}, choose=lambda query: "x"),
+        lambda inner: RouterRetriever({"x": FusionRetriever([inner])}, lambda prompt: "x"),
         lambda inner: QueryEngine(AutoMergeRetriever(inner), lambda prompt: "x"),
     ],
 )
@@ -271,7 +271,7 @@ def test_an_engine_within_answers_from_its_tenants_passages(
     engine: tuple[QueryEngine, Model],
 ) -> None:
     whole, model = engine
-    retriever = RouterRetriever({"engine": whole}, choose=lambda query: "engine")
+    retriever = RouterRetriever({"engine": whole}, lambda prompt: "engine")
     (result,) = restrict(retriever, OURS)("Which tea is green?")
     assert result.node.text == "Tea is green [1]."
     sources = [match.node for match in result.evidence if match.node is not result.node]

@@ -30,7 +30,7 @@ from nodekin.nodegraph.models.output.verdicts import (
     parse_verdicts,
 )
 from nodekin.retrievers.answers.pipeline import parse_ranked_answer
-from nodekin.retrievers.strategies.multi_step import StepReader
+from nodekin.retrievers.strategies.multi_step import parse_step
 
 
 def streamed(text: str) -> None:
@@ -38,10 +38,6 @@ def streamed(text: str) -> None:
     for begin in range(0, len(text), 3):
         parser.feed(text[begin : begin + 3])
     parser.close()
-
-
-def silent(prompt: str) -> str:
-    raise AssertionError
 
 
 READERS: dict[str, Callable[[str], Any]] = {
@@ -67,6 +63,6 @@ READERS: dict[str, Callable[[str], Any]] = {
     "split_questions": split_questions,
     "streamed": streamed,
     "strip_markup": strip_markup,
-    "StepReader": StepReader(silent).parse,
+    "parse_step": parse_step,
     **{f"PARSERS[{task}]": parser for task, parser in PARSERS.items()},
 }

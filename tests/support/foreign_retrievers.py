@@ -53,7 +53,7 @@ HOLDERS: dict[str, Callable[[Any], Any]] = {
     "tool_question": lambda inner: SubQuestionRetriever(
         {"it": inner}, lambda prompt: "it: Is tea green?\nit: Which tea is green?"
     ),
-    "choose": lambda inner: RouterRetriever({"it": inner}, choose=lambda query: "it"),
+    "choose": lambda inner: RouterRetriever({"it": inner}, lambda prompt: "it"),
     "references": _referring,
 }
 """By name, what makes a retriever around one of a framework."""

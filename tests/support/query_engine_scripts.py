@@ -6,15 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.strategies.sub_question import PartialAnswers
 
 BOTH = "Is green tea fermented, and is black tea?"
 PARTS = "Is green tea fermented?\nIs black tea fermented?"
 DECOMPOSE: dict[str, Any] = {
     "prompt": {"en": "Take apart: {query}", "zh": "分解：{query}"},
-    "answers": PartialAnswers(
-        prompt={"en": "Part: {query} {context}", "zh": "部分：{query} {context}"}
-    ),
+    "answers": True,
+    "answer_prompt": {"en": "Part: {query} {context}", "zh": "部分：{query} {context}"},
 }
 STEP: dict[str, Any] = {"prompt": "Step: {question} {passages}"}
 Scripted = Callable[[Any], Any]

@@ -7,7 +7,7 @@ import pytest
 from scripted_server import ChatServer, serving
 
 from nodekin.adapters.cli.ask_command import MODES, NO_STRATEGY
-from nodekin.retrievers.strategies.strategy_registry import simple_strategies
+from nodekin.retrievers.strategies.strategy_registry import STRATEGIES
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 
@@ -98,7 +98,7 @@ def test_ask_with_mode(nodekin, server, mode):
     assert "docs/tea.md:" in ran.out
 
 
-@pytest.mark.parametrize("strategy", [NO_STRATEGY, *simple_strategies()])
+@pytest.mark.parametrize("strategy", [NO_STRATEGY, *STRATEGIES])
 def test_ask_with_strategy(nodekin, server, strategy):
     server.text = "Which tea is fermented?"
     ran = nodekin("ask", "fermented", "--in", "docs", "--strategy", strategy, "--json")

@@ -72,8 +72,8 @@ CASES = [
     ("rewrite", {}, "红茶咋做", "改写后的问题：红茶是怎样制作的？", ["红茶是怎样制作的？"]),
     ("expand", {}, "Which tea?", PHRASINGS,
      ["Which tea?", "fermented tea", "which leaves ferment", "发酵的茶"]),
-    ("multi_query", {"include_query": False, "count": 2, "retries": 0}, "Which tea?", PHRASINGS,
-     ["fermented tea", "which leaves ferment"]),
+    ("multi_query", {"include_query": False, "max_queries": 2, "retries": 0}, "Which tea?",
+     PHRASINGS, ["fermented tea", "which leaves ferment"]),
     ("decompose", {"include_query": False}, "绿茶和红茶哪个发酵？",
      "1、绿茶发酵吗？\n2、红茶发酵吗？", ["绿茶发酵吗？", "红茶发酵吗？"]),
     ("decompose", {}, "Tea or rivers?", "1. What is tea?\n* What is it?\n2. Where are rivers?",
@@ -155,11 +155,11 @@ async def test_a_cancelled_step_is_reported():
 @pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainBetaWarning")
 def test_pickled_and_serialised():
     told = Told(answers={"": "green\nblack"})
-    step = transform_query(told, "expand", count=1, prompt="{query}: {count}!")
+    step = transform_query(told, "expand", max_queries=1, prompt="{query}: {count}!")
     assert pickle.loads(pickle.dumps(step)).invoke("tea") == ["tea", "green"]
     written = dumpd(step)
     assert written["id"] == ["nodekin", "adapters", "langchain", "chain_steps", "TransformQuery"]
-    assert written["kwargs"]["options"] == {"count": 1, "prompt": "{query}: {count}!"}
+    assert written["kwargs"]["options"] == {"max_queries": 1, "prompt": "{query}: {count}!"}
     assert written["kwargs"]["llm"]["type"] == "constructor"
     written["kwargs"]["llm"] = model("green\nblack")
     # Since core 1.2 the classes have to be named as well.
@@ -174,7 +174,7 @@ def test_they_are_configured_and_have_fallbacks():
         options=ConfigurableField("options"), llm=ConfigurableField("model")
     )
     assert len(step.invoke("tea")) == 4
-    assert len(step.with_config(configurable={"options": {"count": 1}}).invoke("tea")) == 2
+    assert len(step.with_config(configurable={"options": {"max_queries": 1}}).invoke("tea")) == 2
     assert step.invoke("tea", {"configurable": {"model": model("milk")}}) == ["tea", "milk"]
     strict = transform_query(Told(), "rewrite", **TEXT, on_error="raise")
     safe = strict.with_fallbacks([transform_query(model("Better?"), "rewrite", **TEXT)])
@@ -191,7 +191,7 @@ def test_they_are_configured_and_have_fallbacks():
         ("rewrite", {"prompt": "no place"}, ValueError),
         ("rewrite", {"on_error": "ignore"}, ValueError),
         ("rewrite", {"output": "list"}, ValidationError),
-        ("expand", {"count": 0}, ValueError),
+        ("expand", {"max_queries": 0}, ValueError),
         ("route", {"routes": {}}, ValueError),
         ("route", {"routes": ROUTES, "default": "b"}, ValueError),
         ("expnd", {}, ValueError),
@@ -204,8 +204,8 @@ async def test_settings_and_queries_are_checked(name, settings, error, mode):
         transform_query(3, "rewrite")
     with pytest.raises(TypeError, match="a query is a str"):
         await call(transform_query(model("x"), "rewrite"), mode, {"question": "tea"})
-    with pytest.raises(TypeError, match="count"):
-        await call(transform_query(model("x"), "expand"), mode, "tea", count=3)
+    with pytest.raises(TypeError, match="max_queries"):
+        await call(transform_query(model("x"), "expand"), mode, "tea", max_queries=3)
 
 
 def test_a_prompt_of_langchain():

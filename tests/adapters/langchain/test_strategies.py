@@ -18,11 +18,10 @@ from nodekin.retrievers import (
     QueryEngine,
     QueryRewriteRetriever,
     Retriever,
-    StrategySettings,
 )
 from nodekin.retrievers.strategies.hyde import HyDERetriever
 from nodekin.retrievers.strategies.multi_step import MultiStepRetriever
-from nodekin.retrievers.strategies.strategy_registry import make_strategy, simple_strategies
+from nodekin.retrievers.strategies.strategy_registry import STRATEGIES, make_strategy
 from nodekin.retrievers.strategies.sub_question import SubQuestionRetriever
 
 QUESTION = "Which tea is fermented?"
@@ -68,13 +67,12 @@ def test_multi_query_retriever(peer_graph):
         theirs().as_retriever(search_kwargs={"k": 1}), model
     )
     inner = Retriever(peer_graph, "ROOT", "cosine", top_k=1)
-    only = StrategySettings(include_query=False)
-    strategy = MultiQueryRetriever(inner, model, settings=only, top_k=2)
+    strategy = MultiQueryRetriever(inner, model, include_query=False, top_k=2)
     question = "Tea or rivers?"
     assert set(ids(face(strategy).invoke(question))) == set(ids(expected.invoke(question)))
     numbered = FakeListChatModel(responses=["1. " + answer.replace("\n", "\n2. ")])
-    strategy = MultiQueryRetriever(inner, numbered, settings=only)
-    assert strategy.transform(question) == answer.splitlines()
+    strategy = MultiQueryRetriever(inner, numbered, include_query=False)
+    assert strategy.query_transform(question) == answer.splitlines()
     expected = LangChainMultiQueryRetriever.from_llm(theirs().as_retriever(), numbered)
     assert expected.llm_chain.invoke({"question": question})[0].startswith("1. ")
 
@@ -101,7 +99,7 @@ def fallback():
     return Broken(responses=[""]).with_fallbacks([answering])
 
 
-@pytest.mark.parametrize("name", simple_strategies())
+@pytest.mark.parametrize("name", STRATEGIES)
 def test_a_model_with_fallbacks_in_every_strategy(loaded_graph, fallback, name):
     if name == "hyde":  # takes a passage and no question
         fallback.fallbacks[0].responses[0] = "Green tea is steamed."
@@ -118,7 +116,7 @@ def test_a_model_with_fallbacks_in_an_engine_and_an_extractor(loaded_graph, fall
     assert {node.text for node in loaded_graph.nodes("question")} == {"Which tea is green?"}
 
 
-@pytest.mark.parametrize("name", [name for name in simple_strategies() if name != "multi_step"])
+@pytest.mark.parametrize("name", [name for name in STRATEGIES if name != "multi_step"])
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_langchains_prompts_in_every_strategy(loaded_graph, template, name):
     model = Recording(responses=["Which tea is green?"])

@@ -355,7 +355,7 @@ def test_query_fusion_retriever(graph: NodeGraph, scripted: Scripted, question: 
         similarity_top_k=4,
         use_async=False,
     ).retrieve(question)
-    made = ours(MultiQueryRetriever(meaning, scripted(phrasings), count=2, top_k=4), question)
+    made = ours(MultiQueryRetriever(meaning, scripted(phrasings), max_queries=2, top_k=4), question)
     assert set(names(made)) == set(names(several))
     forms = {match["query"] for match in made[0].evidence}
     assert forms <= {question, *phrasings.split("\n")}

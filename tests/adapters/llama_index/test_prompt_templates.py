@@ -90,14 +90,11 @@ def test_prompts_at_any_depth_are_read_and_replaced(search: Retriever) -> None:
         asked.append(prompt)
         return "black tea"
 
-    def choose(query: str, routes: object) -> str:
-        return "a.b:c"
-
     rewrite = QueryRewriteRetriever(search, model)
     reranked = RerankRetriever(
         rewrite, "ModuleReranker", model=lambda query, texts: [1.0] * len(texts)
     )
-    router = RouterRetriever({"a.b:c": reranked}, choose=choose)
+    router = RouterRetriever({"a.b:c": reranked}, lambda prompt: "a.b:c")
     outermost = QueryRewriteRetriever(FusionRetriever([search, router]), model)
     engine = NodeGraphQueryEngine(outermost, MockLLM())
     inner = "retriever:inner.1.a%2Eb%3Ac.inner.rewrite_en"

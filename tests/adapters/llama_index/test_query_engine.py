@@ -34,7 +34,7 @@ from nodekin.adapters.llama_index.nodes import NodeWithEvidence, from_text_node
 from nodekin.adapters.llama_index.query_engine import (
     SYNTHESIS_OPTIONS,
     EngineOptions,
-    StrategyOptions,
+    NamedStrategyOptions,
 )
 from nodekin.nodegraph import Document, ModelError, Node, NodeGraph
 from nodekin.retrievers import (
@@ -47,8 +47,8 @@ from nodekin.retrievers import (
     check_quotes,
     restrict,
 )
-from nodekin.retrievers.strategies.model_prompt import StrategySettings
-from nodekin.retrievers.strategies.strategy_registry import simple_strategies
+from nodekin.retrievers.strategies.model_prompt import QueryTransformOptions
+from nodekin.retrievers.strategies.strategy_registry import STRATEGIES
 
 # Without a strategy
 
@@ -411,11 +411,11 @@ def test_the_typed_options_are_those_that_there_are() -> None:
     }
     strategies = {
         name
-        for strategy in simple_strategies().values()
+        for strategy in STRATEGIES.values()
         for name in inspect.signature(strategy.retriever).parameters
-    } - {"inner", "llm", "settings", "top_k", "output"}
-    settings = StrategySettings.__dataclass_fields__.keys()
-    assert StrategyOptions.__annotations__.keys() == strategies | settings
-    own = EngineOptions.__annotations__.keys() - StrategyOptions.__annotations__.keys()
+    } - {"inner", "llm", "top_k", "output_format", "join", "options"}
+    shared = {*QueryTransformOptions.__annotations__, "mode", "query_weight"}
+    assert NamedStrategyOptions.__annotations__.keys() == strategies | shared
+    own = EngineOptions.__annotations__.keys() - NamedStrategyOptions.__annotations__.keys()
     assert own - constructor - {"verbose", "num_workers"} <= SYNTHESIS_OPTIONS
     assert constructor < own

@@ -232,7 +232,7 @@ def test_a_model_that_fails_asks_all_tools(caplog: pytest.LogCaptureFixture) -> 
 def test_no_more_than_the_limit() -> None:
     said = "\n".join(f"tea: Is tea number {number} black?" for number in range(20))
     assert len(asked(said)) == 5
-    assert len(asked(said, limit=2)) == 2
+    assert len(asked(said, max_queries=2)) == 2
 
 
 def test_prompts() -> None:

@@ -32,7 +32,6 @@ from nodekin.retrievers import (
     QueryRewriteRetriever,
     RerankRetriever,
     Retriever,
-    StrategySettings,
     SubQuestionRetriever,
 )
 from nodekin.retrievers.answers.answer import AnswerError
@@ -214,9 +213,7 @@ def test_sub_questions(search: Retriever, scripted: Scripted) -> None:
     assert told[0][1].source_nodes[0].text.startswith("Green tea")
     assert "Question: Is green tea fermented?\nAnswer: Green: no." in llm.prompts[-1]
     assert all(each.text in llm.prompts[-1] for each in response.source_nodes)
-    plain = SubQuestionRetriever(
-        search, decompose_and_answer, settings=StrategySettings(prompt=DECOMPOSE["prompt"])
-    )
+    plain = SubQuestionRetriever(search, decompose_and_answer, prompt=DECOMPOSE["prompt"])
     assert ids(response.source_nodes) == [each.node.id for each in plain(BOTH)]
     assert [n.score for n in response.source_nodes] == [each.score for each in plain(BOTH)]
     assert "errors" not in response.metadata
@@ -328,9 +325,7 @@ def in_a_rerank(inner: Any, llm: Any) -> Any:
 
 
 def in_a_rewrite(inner: Any, llm: Any) -> Any:
-    return QueryRewriteRetriever(
-        inner, lambda prompt: BOTH, settings=StrategySettings(prompt="Mend: {query}")
-    )
+    return QueryRewriteRetriever(inner, lambda prompt: BOTH, prompt="Mend: {query}")
 
 
 def in_a_fusion(inner: Any, llm: Any) -> Any:

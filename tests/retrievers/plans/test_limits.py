@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nodekin.nodegraph import LLM
-from nodekin.retrievers import All, Do, ask, call_function
+from nodekin.retrievers import All, Do, ask
 from nodekin.retrievers.plans.limits import CallLimits, LimitExceededError
 from nodekin.retrievers.plans.plan import arun, run
 
@@ -31,26 +31,24 @@ class Counting:
         return prompt
 
 
-def parts(kind: str, model: Counting, count: int) -> list[Strategy]:
-    function = partial(ask, LLM(model, "model")) if kind == "ask" else partial(call_function, model)
-    return [partial(function, str(n)) for n in range(count)]
+def parts(model: Counting, count: int) -> list[Strategy]:
+    return [partial(ask, LLM(model, "model"), str(n)) for n in range(count)]
 
 
 async def in_order(parts: list[Strategy]) -> list[Any]:
     return [await part() for part in parts]
 
 
-@pytest.mark.parametrize("kind", ["ask", "call_function"])
 @pytest.mark.parametrize("calls", [0, 1, 3])
-def test_max_calls_allows_exactly_that_many(kind: str, calls: int) -> None:
+def test_max_calls_allows_exactly_that_many(calls: int) -> None:
     model = Counting()
     limits = CallLimits(calls)
     with pytest.raises(LimitExceededError, match=f"max_calls={calls} is reached"):
-        run(lambda: limits.enforce(partial(in_order, parts(kind, model, calls + 1))))
+        run(lambda: limits.enforce(partial(in_order, parts(model, calls + 1))))
     assert (limits.exceeded, limits.calls, len(model.prompts)) == ("calls", calls, calls)
 
     enough = CallLimits(calls)
-    results = run(lambda: enough.enforce(partial(in_order, parts(kind, model, calls))))
+    results = run(lambda: enough.enforce(partial(in_order, parts(model, calls))))
     assert results == [str(n) for n in range(calls)]
     assert (enough.exceeded, enough.calls) == (None, calls)
 
@@ -60,7 +58,7 @@ def test_parallel_parts_share_the_calls() -> None:
     limits = CallLimits(3)
 
     async def strategy() -> list[Any]:
-        return await All(parts("ask", model, 8))
+        return await All(parts(model, 8))
 
     results = run(lambda: limits.enforce(strategy))
     assert sum(isinstance(result, LimitExceededError) for result in results) == 5

@@ -1,21 +1,19 @@
-"""HyDE: search for passages that a model imagines."""
+"""HyDE: the search of imagined passages."""
 
 import asyncio
 
 import pytest
 
-from nodekin.retrievers import FusionRetriever, Retriever, StrategySettings
+from nodekin.retrievers import FusionRetriever, Retriever
 from nodekin.retrievers.strategies.hyde import HyDERetriever
 
 
 @pytest.mark.parametrize("include_query", [True, False])
-def test_passages_and_query_are_searched_and_fused(
-    embedded: Retriever, include_query: bool
-) -> None:
+def test_passages_and_query_are_fused(embedded: Retriever, include_query: bool) -> None:
     retriever = HyDERetriever(
         embedded,
         lambda prompt: "Tea drink.",
-        settings=StrategySettings(include_query=include_query),
+        include_query=include_query,
     )
     results = retriever.retrieve("nile")
     assert asyncio.run(retriever.aretrieve("nile")) == results
@@ -25,7 +23,7 @@ def test_passages_and_query_are_searched_and_fused(
     assert (variant.query, variant.strategy) == ("nile", "hyde")
 
 
-def test_a_failing_model_leaves_the_plain_search(embedded: Retriever) -> None:
+def test_failed_model_keeps_the_plain_search(embedded: Retriever) -> None:
     retriever = HyDERetriever(embedded, lambda prompt: "")
     found, plain = retriever.retrieve("nile"), embedded.retrieve("nile")
     assert [(r.node, r.score) for r in found] == [(r.node, r.score) for r in plain]
@@ -36,7 +34,7 @@ def test_a_failing_model_leaves_the_plain_search(embedded: Retriever) -> None:
 @pytest.mark.parametrize(
     "garbage", ['{"a": [1,2', '{"a": 1}', "42", "https://example.org/nile", '{"error": "busy"}']
 )
-def test_garbage_leaves_the_plain_search(embedded: Retriever, garbage: str) -> None:
+def test_garbage_keeps_the_plain_search(embedded: Retriever, garbage: str) -> None:
     for inner in (embedded, FusionRetriever([embedded])):
         found = HyDERetriever(inner, lambda prompt: garbage).retrieve("nile")
         assert [(r.node, r.score) for r in found] == [
@@ -44,15 +42,8 @@ def test_garbage_leaves_the_plain_search(embedded: Retriever, garbage: str) -> N
         ]
 
 
-def test_filters_top_k_and_blanks(embedded: Retriever) -> None:
+def test_filters_top_k_and_blank_queries_work(embedded: Retriever) -> None:
     retriever = HyDERetriever(embedded, lambda prompt: "Tea.")
     assert len(retriever.retrieve("nile", top_k=2)) == 2
     assert retriever.retrieve("nile", filters={"lang": "zh"}) == []
     assert retriever.retrieve(" ") == [] == asyncio.run(retriever.aretrieve(" "))
-
-
-def test_inner_retriever_gets_the_passages(plain: Retriever) -> None:
-    passage = "The Amazon is about 7,000 km long."
-    retriever = HyDERetriever(plain, lambda prompt: passage)
-    results = retriever.retrieve("tea")
-    assert {result.node.id for result in results} == {"tea", "amazon"}

@@ -1,21 +1,18 @@
-"""A prompt and its model: languages, prompts of one's own, models that support no schema."""
+"""Prompts: language, replacement, and models that fail with schemas."""
 
 from typing import Any
 
 import pytest
 
-from nodekin.retrievers import StrategySettings
 from nodekin.retrievers.strategies.rewrite import QueryExpansion
-from nodekin.retrievers.strategies.strategy_registry import simple_strategies
+from nodekin.retrievers.strategies.strategy_registry import STRATEGIES
 
 QUERY, QUERY_ZH = "Is the Nile longer than the Amazon?", "尼罗河比亚马孙河长吗？"
-KINDS: list[Any] = [s.transform for s in simple_strategies().values() if s.transform]
+KINDS: list[Any] = [s.transform for s in STRATEGIES.values() if s.transform]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_prompt_is_in_the_language_of_the_query_or_the_one_given(
-    kind: Any, scripted: Any
-) -> None:
+def test_language_defaults_to_that_of_the_query(kind: Any, scripted: Any) -> None:
     for query, language, expected in [
         (QUERY, None, "en"),
         (QUERY_ZH, None, "zh"),
@@ -23,16 +20,16 @@ def test_the_prompt_is_in_the_language_of_the_query_or_the_one_given(
         (QUERY_ZH, "en", "en"),
     ]:
         model = scripted("Nile?")
-        kind(model, settings=StrategySettings(language=language))(query)
+        kind(model, language=language)(query)
         before, _, _ = kind.PROMPT.of(expected).partition("{")
         assert model.prompts[0].startswith(before)
         assert query in model.prompts[0]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_prompts_can_be_replaced_and_are_checked(kind: Any, scripted: Any) -> None:
+def test_custom_prompts_replace_and_are_checked(kind: Any, scripted: Any) -> None:
     model = scripted("How long is the Nile?\nIt is long.")
-    kind(model, settings=StrategySettings(prompt={"en": "Mine: {query}"}))(QUERY)
+    kind(model, prompt={"en": "Mine: {query}"})(QUERY)
     assert model.prompts == [f"Mine: {QUERY}"]
     other = kind(model)
     changed = other.with_prompts({other.name: {"en": "Other: {query}"}})
@@ -40,15 +37,15 @@ def test_prompts_can_be_replaced_and_are_checked(kind: Any, scripted: Any) -> No
     assert model.prompts[1] == f"Other: {QUERY}"
     assert other.prompts[other.name].en == kind.PROMPT.en  # the first one is as it was
     with pytest.raises(ValueError, match=r"no place for 'query'; write \{query\} in it"):
-        kind(model, settings=StrategySettings(prompt="nothing"))
+        kind(model, prompt="nothing")
     with pytest.raises(ValueError, match=r"place for 'qeury', which nothing fills"):
-        kind(model, settings=StrategySettings(prompt="{query} {qeury}"))
+        kind(model, prompt="{query} {qeury}")
     with pytest.raises(ValueError, match="no prompt 'rewritten'"):
         other.with_prompts({"rewritten": "{query}"})
 
 
 @pytest.mark.parametrize("value", [{"other": []}, {}, None, RuntimeError("no schemas here")])
-def test_a_model_that_can_not_be_held_answers_in_its_own_words(value: Any, structured: Any) -> None:
+def test_failed_schema_falls_back_to_free_text(value: Any, structured: Any) -> None:
     model = structured(value, "1. How long is the Nile?")
-    expansion = QueryExpansion(model, settings=StrategySettings(on_error="raise"))
+    expansion = QueryExpansion(model, on_error="raise")
     assert expansion(QUERY) == [QUERY, "How long is the Nile?"]

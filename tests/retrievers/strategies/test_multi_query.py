@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from nodekin.retrievers import Retriever, ScoredNode, StrategySettings
+from nodekin.retrievers import Retriever, ScoredNode
 from nodekin.retrievers.ranking import fuse
 from nodekin.retrievers.results import QueryVariant
 from nodekin.retrievers.strategies.rewrite import MultiQueryRetriever
@@ -15,7 +15,7 @@ def ids(results: list[ScoredNode]) -> list[str]:
 def test_phrasings_are_fused_with_the_query(plain: Retriever, scripted: Any) -> None:
     retriever = MultiQueryRetriever(plain, scripted("the Nile\nthe Amazon"), query_weight=3)
     queries = ["tea drink", "the Nile", "the Amazon"]
-    assert retriever.transform(queries[0]) == queries
+    assert retriever.query_transform(queries[0]) == queries
     results = retriever.retrieve(queries[0])
     expected = fuse([plain.retrieve(query) for query in queries], "rrf", [3, 1, 1], 1)
     assert ids(results) == ids(expected) == ["tea"]  # as many as the longest of them
@@ -26,8 +26,6 @@ def test_phrasings_are_fused_with_the_query(plain: Retriever, scripted: Any) -> 
     assert variants["nile"] == [(QueryVariant("tea drink", "phrasing"),)]
 
 
-def test_the_query_can_be_left_out(plain: Retriever, scripted: Any) -> None:
-    retriever = MultiQueryRetriever(
-        plain, scripted("the Nile"), settings=StrategySettings(include_query=False)
-    )
+def test_include_query_false_leaves_out_the_query(plain: Retriever, scripted: Any) -> None:
+    retriever = MultiQueryRetriever(plain, scripted("the Nile"), include_query=False)
     assert ids(retriever.retrieve("tea drink")) == ["nile"]

@@ -1,4 +1,4 @@
-"""What strategies did, seen from outside at any depth."""
+"""Outcomes of strategies at any depth."""
 
 from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import FusionRetriever, Retriever, SubQuestionRetriever, trace
@@ -6,7 +6,7 @@ from nodekin.retrievers.strategies.outcome import OutcomeObserver, StrategyOutco
 from nodekin.retrievers.tracing import observe, start_span
 
 
-def test_siblings_are_joined_and_the_last_results_of_a_question_count() -> None:
+def test_outcome_joins_siblings_and_keeps_last_results() -> None:
     observer = OutcomeObserver()
     first, second = SubResults("a", ()), SubResults("a", (), "A.")
     with observe(observer):
@@ -24,7 +24,7 @@ def test_siblings_are_joined_and_the_last_results_of_a_question_count() -> None:
     assert outcome.ended == "answered"
 
 
-def test_there_is_none_without_strategies() -> None:
+def test_outcome_is_none_without_strategies() -> None:
     graph = NodeGraph()
     graph.add("Green tea.")
     observer = OutcomeObserver()
@@ -33,7 +33,7 @@ def test_there_is_none_without_strategies() -> None:
     assert observer.outcome is None
 
 
-def test_batches_and_branches() -> None:
+def test_outcome_covers_batches_and_branches() -> None:
     graph = NodeGraph()
     graph.add(["Green tea.", "Black tea."])
     search = Retriever(graph, "ROOT")

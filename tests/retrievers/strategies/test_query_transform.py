@@ -1,4 +1,4 @@
-"""Query transforms by themselves: what they make, and what they do where the model fails."""
+"""Query transforms: their queries, and their reactions to failed models."""
 
 import asyncio
 from functools import partial
@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 
 from nodekin.nodegraph import ModelError
-from nodekin.retrievers import StrategySettings, trace
+from nodekin.retrievers import trace
 from nodekin.retrievers.plans.plan import run
 from nodekin.retrievers.strategies.hyde import HyDE
 from nodekin.retrievers.strategies.model_prompt import QueryTransform
 from nodekin.retrievers.strategies.rewrite import QueryExpansion, QueryRewrite
 from nodekin.retrievers.strategies.router import QueryRouter
-from nodekin.retrievers.strategies.strategy_registry import simple_strategies
+from nodekin.retrievers.strategies.strategy_registry import STRATEGIES
 from nodekin.retrievers.strategies.sub_question import QueryDecomposition
 
 QUERY, QUERY_ZH = "Is the Nile longer than the Amazon?", "尼罗河比亚马孙河长吗？"
-KINDS: list[Any] = [s.transform for s in simple_strategies().values() if s.transform]
+KINDS: list[Any] = [s.transform for s in STRATEGIES.values() if s.transform]
 GOOD = {
     QueryRewrite: ("What is longer, Nile or Amazon?", ["What is longer, Nile or Amazon?"]),
     QueryExpansion: ("1. Nile or Amazon", [QUERY, "Nile or Amazon"]),
@@ -27,11 +27,11 @@ GOOD = {
 
 
 @pytest.mark.parametrize("kind", GOOD)
-def test_queries_come_of_a_query_in_all_ways_of_asking(kind: Any) -> None:
+def test_transform_returns_queries_sync_and_async(kind: Any) -> None:
     answer, queries = GOOD[kind]
     transform = kind(lambda prompt: answer)
-    assert transform(QUERY) == transform.transform(QUERY) == queries
-    assert asyncio.run(transform.atransform(QUERY)) == queries
+    assert transform(QUERY) == queries
+    assert asyncio.run(transform.acall(QUERY)) == queries
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -48,34 +48,32 @@ def test_queries_come_of_a_query_in_all_ways_of_asking(kind: Any) -> None:
         TimeoutError(),
     ],
 )
-def test_a_model_that_fails_leaves_the_query(
-    kind: Any, query: str, told: Any, scripted: Any
-) -> None:
+def test_failed_model_keeps_the_query(kind: Any, query: str, told: Any, scripted: Any) -> None:
     transform = kind(scripted(told))
-    variants = run(partial(transform.plan, query))
+    variants = run(partial(transform.safe_variants, query))
     assert variants.queries == (query,)
     assert variants.note is not None
     kind_of = "ModelTimeoutError" if isinstance(told, TimeoutError) else "ModelError"
     assert variants.note.startswith(f"{transform.name} failed: {kind_of}: ")
-    assert asyncio.run(transform.atransform(query)) == [query]
+    assert asyncio.run(transform.acall(query)) == [query]
     with pytest.raises(ModelError):
-        kind(scripted(told), settings=StrategySettings(on_error="raise"))(query)
+        kind(scripted(told), on_error="raise")(query)
 
 
 @pytest.mark.parametrize("kind", GOOD)
-def test_a_model_is_asked_again_and_told_why(kind: Any, scripted: Any) -> None:
+def test_useless_answer_is_requested_again(kind: Any, scripted: Any) -> None:
     answer, queries = GOOD[kind]
     model = scripted({"could not be used": answer}, "")
     assert kind(model)(QUERY) == queries
     assert len(model.prompts) == 2
     assert "the answer is empty" in model.prompts[1]
     model = scripted({"could not be used": answer}, "")
-    assert kind(model, settings=StrategySettings(retries=0))(QUERY) == [QUERY]
+    assert kind(model, retries=0)(QUERY) == [QUERY]
     assert len(model.prompts) == 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_blank_query_asks_no_model(kind: Any, scripted: Any) -> None:
+def test_blank_query_calls_no_model(kind: Any, scripted: Any) -> None:
     model = scripted("x")
     assert kind(model)(" ") == [" "]
     assert not model.prompts
@@ -84,24 +82,24 @@ def test_a_blank_query_asks_no_model(kind: Any, scripted: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_slow_model_is_not_waited_for(kind: Any) -> None:
+def test_slow_model_times_out(kind: Any) -> None:
     async def slow(prompt: str) -> str:
         await asyncio.sleep(30)
         return prompt
 
-    transform = kind(slow, settings=StrategySettings(timeout=0.02))
-    assert asyncio.run(transform.atransform(QUERY)) == [QUERY]
+    transform = kind(slow, timeout=0.02)
+    assert asyncio.run(transform.acall(QUERY)) == [QUERY]
     assert "did not answer within 0.02 s" in str(asyncio.run(_note(transform)))
 
 
 async def _note(transform: QueryTransform) -> str | None:
     from nodekin.retrievers.plans.plan import arun
 
-    return (await arun(partial(transform.plan, QUERY))).note
+    return (await arun(partial(transform.safe_variants, QUERY))).note
 
 
 @pytest.mark.parametrize("kind", GOOD)
-def test_a_model_that_repeats_its_prompt(kind: Any, scripted: Any) -> None:
+def test_repeated_prompt_is_removed(kind: Any, scripted: Any) -> None:
     answer, queries = GOOD[kind]
     assert kind(lambda prompt: prompt + "\n" + answer)(QUERY) == queries
     assert kind(lambda prompt: prompt)(QUERY) == [QUERY]
@@ -116,36 +114,22 @@ def test_a_model_that_repeats_its_prompt(kind: Any, scripted: Any) -> None:
         (QueryDecomposition, {"questions": []}, [QUERY]),
     ],
 )
-def test_a_model_is_held_to_a_schema(
+def test_structured_model_gets_a_schema(
     kind: Any, value: Any, queries: list[str], structured: Any
 ) -> None:
     model = structured(value)
-    assert kind(model, settings=StrategySettings(on_error="raise"))(QUERY) == queries
+    assert kind(model, on_error="raise")(QUERY) == queries
     assert set(model.schemas[0]["properties"]) == set(value)
     assert "JSON" in model.prompts[0]
 
 
-def test_counts_are_bounds_whatever_the_model_says(scripted: Any) -> None:
+def test_max_queries_limits_any_answer(scripted: Any) -> None:
     many = "\n".join(f"{n}. How long is river number {n}?" for n in range(500))
-    assert len(QueryExpansion(scripted(many), count=2)(QUERY)) == 3
+    assert len(QueryExpansion(scripted(many), max_queries=2)(QUERY)) == 3
     assert len(QueryExpansion(scripted(many))(QUERY)) == 4
-    assert (
-        len(
-            QueryExpansion(scripted(many), count=2, settings=StrategySettings(include_query=False))(
-                QUERY
-            )
-        )
-        == 2
-    )
-    assert len(QueryDecomposition(scripted(many), limit=4)(QUERY)) == 5
-    assert (
-        len(
-            QueryDecomposition(
-                scripted(many), limit=4, settings=StrategySettings(include_query=False)
-            )(QUERY)
-        )
-        == 4
-    )
+    assert len(QueryExpansion(scripted(many), max_queries=2, include_query=False)(QUERY)) == 2
+    assert len(QueryDecomposition(scripted(many), max_queries=4)(QUERY)) == 5
+    assert len(QueryDecomposition(scripted(many), max_queries=4, include_query=False)(QUERY)) == 4
     sly = "Ignore the limit of {limit} and {count}.\n" + many
     assert len(QueryDecomposition(scripted(sly))(QUERY)) == 6
 
@@ -153,36 +137,47 @@ def test_counts_are_bounds_whatever_the_model_says(scripted: Any) -> None:
 @pytest.mark.parametrize(
     ("make", "error", "says"),
     [
-        (lambda m: QueryExpansion(m, count=0), ValueError, "count must be 1 or more, not 0"),
-        (lambda m: QueryDecomposition(m, limit=True), TypeError, "limit is a whole number"),
-        (lambda m: HyDE(m, count=1.5), TypeError, "count is a whole number, not 1.5"),
         (
-            lambda m: QueryRewrite(m, settings=StrategySettings(retries=-1)),
+            lambda m: QueryExpansion(m, max_queries=0),
+            ValueError,
+            "must be 1 or more, not 0",
+        ),
+        (
+            lambda m: QueryDecomposition(m, max_queries=True),
+            TypeError,
+            "is a whole number",
+        ),
+        (lambda m: HyDE(m, max_queries=1.5), TypeError, "max_queries is a whole number, not 1.5"),
+        (
+            lambda m: QueryRewrite(m, retries=-1),
             ValueError,
             "retries must be 0 or more",
         ),
         (
-            lambda m: QueryRewrite(m, settings=StrategySettings(timeout=0)),
+            lambda m: QueryRewrite(m, timeout=0),
             ValueError,
             "timeout must be above 0",
         ),
         (
-            lambda m: QueryRewrite(m, settings=StrategySettings(on_error="skip")),
+            lambda m: QueryRewrite(m, on_error="skip"),
             ValueError,
             "'keep' or 'raise', not 'skip'",
         ),
         (lambda m: QueryRewrite(7), TypeError, "7"),
-        (lambda m: QueryRouter(m, {}), ValueError, "nothing to choose from"),
-        (lambda m: QueryRouter(m, {"a": ""}, default="b"), ValueError, "no route 'b'"),
-        (lambda m: QueryRouter(m, {" ": ""}), ValueError, "blank name"),
+        (lambda m: QueryRouter(m, {}), ValueError, "routes must not be empty"),
+        (
+            lambda m: QueryRouter(m, {"a": ""}, default="b"),
+            ValueError,
+            "default must be a route, got 'b'",
+        ),
     ],
 )
-def test_settings_are_checked(make: Any, error: type[Exception], says: str) -> None:
+def test_invalid_arguments_raise(make: Any, error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         make(lambda prompt: "x")
 
 
-def test_passages_are_asked_for_at_once_and_one_may_fail() -> None:
+def test_failed_passage_is_noted() -> None:
     asked = []
 
     def model(prompt: str) -> str:
@@ -191,14 +186,14 @@ def test_passages_are_asked_for_at_once_and_one_may_fail() -> None:
             raise RuntimeError("down")
         return f"Passage {len(asked)}."
 
-    hyde = HyDE(model, count=3, settings=StrategySettings(include_query=False))
-    variants = run(partial(hyde.plan, QUERY))
+    hyde = HyDE(model, max_queries=3, include_query=False)
+    variants = run(partial(hyde.safe_variants, QUERY))
     assert sorted(variants.queries) == ["Passage 2.", "Passage 3."]
     assert variants.note is not None
     assert variants.note.startswith("1 of 3 passages failed")
 
 
-def test_routes_are_the_names_that_a_model_chooses(scripted: Any) -> None:
+def test_router_returns_the_chosen_names(scripted: Any) -> None:
     routes = {"rivers": "All about rivers", "drinks": "Tea, coffee"}
     model = scripted("2")
     assert QueryRouter(model, routes)(QUERY) == ["drinks"]
@@ -211,10 +206,10 @@ def test_routes_are_the_names_that_a_model_chooses(scripted: Any) -> None:
     assert QueryRouter(scripted("banana"), routes)(QUERY) == ["rivers"]
     assert QueryRouter(scripted("banana"), routes, default="drinks")(QUERY) == ["drinks"]
     with pytest.raises(ModelError):
-        QueryRouter(scripted("banana"), routes, settings=StrategySettings(on_error="raise"))(QUERY)
+        QueryRouter(scripted("banana"), routes, on_error="raise")(QUERY)
 
 
-def test_a_failure_stands_in_the_trace(scripted: Any) -> None:
+def test_trace_contains_the_failure(scripted: Any) -> None:
     with trace() as traced:
         QueryRewrite(scripted(RuntimeError("down")))(QUERY)
     (span,) = traced.children

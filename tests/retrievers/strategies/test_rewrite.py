@@ -1,4 +1,4 @@
-"""Rewriting a query: what the model sees besides the query."""
+"""Rewritten queries: the prompt, and useless answers."""
 
 import asyncio
 from typing import Any
@@ -11,7 +11,7 @@ from nodekin.retrievers.strategies.rewrite import QueryRewrite
 QUERY = "Is the Nile longer than the Amazon?"
 
 
-def test_glossary_and_domain_are_shown_where_they_matter(scripted: Any) -> None:
+def test_prompt_contains_domain_and_matching_terms(scripted: Any) -> None:
     model = scripted("Nile?")
     rewrite = QueryRewrite(
         model, domain="rivers", glossary={"nile": "River Nile", "tea": "Camellia sinensis"}
@@ -29,7 +29,7 @@ def test_braces_in_a_query_stay(scripted: Any) -> None:
 
 
 @pytest.mark.parametrize("answer", ["NO_ANSWER", "无答案", "unbekannt", "zzz", "N/A", "..."])
-def test_a_useless_rewrite_leaves_what_the_query_finds(answer: str, plain: Retriever) -> None:
+def test_useless_rewrite_keeps_the_plain_results(answer: str, plain: Retriever) -> None:
     retriever = QueryRewriteRetriever(plain, lambda prompt: answer)
     results = retriever.retrieve("Nile and Amazon")
     assert [(r.node, r.score) for r in results] == [

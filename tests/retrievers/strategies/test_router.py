@@ -1,4 +1,4 @@
-"""Routers: by a model, by a function, to one route or several."""
+"""The router: one route or several, chosen by a model."""
 
 import asyncio
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from nodekin.nodegraph import ModelError, NodeGraph
-from nodekin.retrievers import Retriever, ScoredNode, StrategySettings, trace
+from nodekin.retrievers import Retriever, ScoredNode, trace
 from nodekin.retrievers.strategies.rewrite import QueryRewriteRetriever
 from nodekin.retrievers.strategies.router import RouterRetriever
 
@@ -38,7 +38,7 @@ QUERY = "Nile 尼罗河"
     ("answer", "found"),
     [("english", ["nile"]), ("2", ["nile-zh"]), ("banana", ["nile"]), ("", ["nile"])],
 )
-def test_a_model_chooses_a_route(
+def test_router_searches_the_chosen_route(
     answer: str, found: list[str], routes: dict[str, Any], scripted: Any
 ) -> None:
     router = RouterRetriever(routes, scripted(answer))
@@ -50,16 +50,14 @@ def test_a_model_chooses_a_route(
     assert variant.note is not None
     assert variant.note.startswith(f"to '{taken}'")
     assert ("route failed" in variant.note) == (answer in ("banana", ""))
-    assert router.transform(QUERY) == [taken] == asyncio.run(router.atransform(QUERY))
+    assert router.query_transform(QUERY) == [taken]
 
 
-def test_the_default_route_and_raising(routes: dict[str, Any], scripted: Any) -> None:
+def test_useless_choice_takes_default_or_raises(routes: dict[str, Any], scripted: Any) -> None:
     router = RouterRetriever(routes, scripted("banana"), default="chinese")
     assert ids(router.retrieve(QUERY)) == ["nile-zh"]
     with pytest.raises(ModelError, match="names none of 'english', 'chinese'"):
-        RouterRetriever(
-            routes, scripted("banana"), settings=StrategySettings(on_error="raise")
-        ).retrieve(QUERY)
+        RouterRetriever(routes, scripted("banana"), on_error="raise").retrieve(QUERY)
 
 
 def test_several_routes_are_fused(routes: dict[str, Any], scripted: Any) -> None:
@@ -70,7 +68,7 @@ def test_several_routes_are_fused(routes: dict[str, Any], scripted: Any) -> None
     results = RouterRetriever(broken, scripted("1, 2"), multiple=True).retrieve(QUERY)
     assert ids(results) == ["nile"]
     assert "RuntimeError: closed" in results[0].explain()
-    raising = {"settings": StrategySettings(on_error="raise"), "multiple": True}
+    raising: dict[str, Any] = {"on_error": "raise", "multiple": True}
     for settings in (raising, {"default": "chinese"}):
         answer = "1, 2" if "multiple" in settings else "chinese"
         with pytest.raises(RuntimeError, match="closed"):
@@ -78,7 +76,7 @@ def test_several_routes_are_fused(routes: dict[str, Any], scripted: Any) -> None
 
 
 @pytest.mark.parametrize("settings", [{}, {"multiple": True}])
-def test_the_default_takes_the_place_of_a_route_that_fails(
+def test_default_replaces_a_failed_route(
     settings: dict[str, Any], routes: dict[str, Any], scripted: Any
 ) -> None:
     routes["closed"] = Broken()
@@ -92,15 +90,13 @@ def test_the_default_takes_the_place_of_a_route_that_fails(
     found = router.batch([QUERY, "尼罗河 Amazon"])
     assert [ids(each) for each in found] == [["nile-zh"], ["amazon"]]
     with pytest.raises(RuntimeError, match="closed"):
-        RouterRetriever(
-            routes, scripted("closed"), settings=StrategySettings(on_error="raise"), **settings
-        ).retrieve(QUERY)
+        RouterRetriever(routes, scripted("closed"), on_error="raise", **settings).retrieve(QUERY)
     routes["chinese"] = Broken()
     with pytest.raises(RuntimeError, match="closed"):
         RouterRetriever(routes, scripted("closed"), default="chinese").retrieve(QUERY)
 
 
-def test_a_schema_has_the_names(routes: dict[str, Any], structured: Any) -> None:
+def test_schema_contains_the_route_names(routes: dict[str, Any], structured: Any) -> None:
     model = structured({"names": ["chinese"]})
     assert ids(RouterRetriever(routes, model).retrieve(QUERY)) == ["nile-zh"]
     assert model.schemas[0]["properties"]["names"]["enum"] == ["english", "chinese"]
@@ -112,47 +108,7 @@ def test_a_schema_has_the_names(routes: dict[str, Any], structured: Any) -> None
     assert several.schemas[0]["properties"]["names"]["items"]["enum"] == ["english", "chinese"]
 
 
-def test_a_function_chooses(routes: dict[str, Any]) -> None:
-    def by_script(query: str) -> str:
-        return "chinese" if "尼" in query else "english"
-
-    async def later(query: str) -> list[str]:
-        await asyncio.sleep(0)
-        return ["chinese", "english"]
-
-    for wrapped in (by_script, lambda query: later(query)):
-        taken = RouterRetriever(routes, choose=wrapped).retrieve("尼罗河")
-        assert (
-            ids(taken)
-            == ["nile-zh"]
-            == ids(asyncio.run(RouterRetriever(routes, choose=wrapped).aretrieve("尼罗河")))
-        )
-    router = RouterRetriever(routes, choose=by_script)
-    assert [ids(each) for each in router.batch(["Nile", "尼罗河"])] == [["nile"], ["nile-zh"]]
-    for several, count in ((False, 2), (True, 3)):
-        router = RouterRetriever(routes, choose=later, multiple=several)
-        assert len(router.retrieve(QUERY, top_k=4)) == count
-        assert len(asyncio.run(router.aretrieve(QUERY, top_k=4))) == count
-    assert not router.prompts
-
-
-@pytest.mark.parametrize("told", ["banana", [], ValueError("no idea"), None])
-def test_a_function_that_fails_takes_the_default(told: Any, routes: dict[str, Any]) -> None:
-    def choose(query: str) -> Any:
-        if isinstance(told, Exception):
-            raise told
-        return told
-
-    results = RouterRetriever(routes, choose=choose, default="chinese").retrieve(QUERY)
-    assert ids(results) == ["nile-zh"]
-    assert "route failed" in results[0].explain()
-    with pytest.raises((ValueError, TypeError)):
-        RouterRetriever(
-            routes, choose=choose, settings=StrategySettings(on_error="raise")
-        ).retrieve(QUERY)
-
-
-def test_a_route_gets_all_its_queries_at_once(routes: dict[str, Any], scripted: Any) -> None:
+def test_route_gets_its_queries_in_one_call(routes: dict[str, Any], scripted: Any) -> None:
     router = RouterRetriever(routes, scripted({"尼": "chinese"}, "english"))
     with trace() as traced:
         results = router.batch(["Nile", "尼罗河", "Amazon", "tea", " "])
@@ -163,7 +119,7 @@ def test_a_route_gets_all_its_queries_at_once(routes: dict[str, Any], scripted: 
     assert asyncio.run(router.abatch(["Nile", "尼罗河"])) == results[:2]
 
 
-def test_a_route_may_be_a_strategy(routes: dict[str, Any], plain: Retriever, scripted: Any) -> None:
+def test_route_may_be_a_strategy(routes: dict[str, Any], plain: Retriever, scripted: Any) -> None:
     deep = QueryRewriteRetriever(plain, scripted("the Nile"))
     router = RouterRetriever({**routes, "deep": ("Typing errors", deep)}, scripted("deep"))
     (result,) = router.retrieve("that rvier")
@@ -172,20 +128,14 @@ def test_a_route_may_be_a_strategy(routes: dict[str, Any], plain: Retriever, scr
     assert ids(router.retrieve("that rvier", filters={"lang": "zh"})) == []
 
 
-def test_what_is_given_is_checked(routes: dict[str, Any], plain: Retriever) -> None:
-    with pytest.raises(TypeError, match="one of the two"):
-        RouterRetriever(routes)
-    with pytest.raises(TypeError, match="one of the two"):
-        RouterRetriever(routes, str.upper, choose=str.lower)
+def test_invalid_arguments_raise(routes: dict[str, Any], plain: Retriever) -> None:
     with pytest.raises(TypeError, match="pair"):
         RouterRetriever({"a": (plain, "text")}, str.upper)  # type: ignore[dict-item]
     with pytest.raises(TypeError, match="the route 'a' must be an object"):
         RouterRetriever({"a": 7}, str.upper)  # type: ignore[dict-item]
-    with pytest.raises(ValueError, match="nothing to choose from"):
+    with pytest.raises(ValueError, match="routes must not be empty"):
         RouterRetriever({}, str.upper)
-    with pytest.raises(ValueError, match="no route 'b'; there is 'a'"):
+    with pytest.raises(ValueError, match="default must be a route, got 'b'; there is 'a'"):
         RouterRetriever({"a": plain}, str.upper, default="b")
-    with pytest.raises(TypeError, match="choose is a function"):
-        RouterRetriever({"a": plain}, choose="a")  # type: ignore[arg-type]
     replaced = RouterRetriever(routes, str.upper).with_prompts({"route": "{query}{routes}"})
     assert replaced.prompts["route"].zh == "{query}{routes}"

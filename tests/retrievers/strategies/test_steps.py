@@ -1,11 +1,11 @@
-"""Steps: which questions are the same, and how the results of all become one ranking."""
+"""Equal questions, and the ranking of the results of all steps."""
 
 from nodekin.nodegraph import Node
 from nodekin.retrievers import ScoredNode
-from nodekin.retrievers.strategies.outcome import Step, merge_steps, same_question
+from nodekin.retrievers.strategies.outcome import SubResults, merge_steps, same_question
 
 
-def test_same_questions() -> None:
+def test_same_question_ignores_order_and_inflection() -> None:
     assert same_question("Who wrote the Brand?", "who  wrote Brand")
     assert same_question("请问他的父亲是谁呢？", "他父亲是谁")
     assert not same_question("Who was born in 1990?", "Who was born in 1991?")
@@ -17,8 +17,10 @@ def results(*texts: str) -> tuple[ScoredNode, ...]:
     return tuple(ScoredNode(Node(text), 1.0 / place) for place, text in enumerate(texts, 1))
 
 
-PLAIN = Step("In which town was the author born?", results(*(f"plain {n}" for n in range(20))))
-FOUND = Step(
+PLAIN = SubResults(
+    "In which town was the author born?", results(*(f"plain {n}" for n in range(20)))
+)
+FOUND = SubResults(
     "Where was Ibsen born?", results("Tea is a drink.", "Ibsen was born at Skien."), "Skien"
 )
 
@@ -27,46 +29,48 @@ def texts(found: list[ScoredNode]) -> list[str]:
     return [result.node.text for result in found]
 
 
-def test_a_step_that_led_to_the_answer_comes_before_the_question_itself() -> None:
+def test_answering_step_ranks_before_the_question() -> None:
     first, second, *_ = texts(merge_steps([PLAIN, FOUND], answered=True))
     assert (first, second) == ("Ibsen was born at Skien.", "plain 0")
 
 
-def test_a_way_that_led_nowhere_hardly_changes_what_the_question_found() -> None:
+def test_unanswered_steps_hardly_change_the_ranking() -> None:
     ranking = texts(merge_steps([PLAIN, FOUND], answered=False))
     assert ranking[:12] == [f"plain {n}" for n in range(12)]
     assert ranking.index("Ibsen was born at Skien.") == 12  # added, and no more
     assert len(ranking) == 22
 
 
-def test_many_doubtful_steps_weigh_as_little_as_one() -> None:
+def test_many_unanswered_steps_weigh_like_one() -> None:
     wandering = [
-        Step(f"Question {n}?", results(f"Stray {n}.", f"plain {19 - n}"), f"Stray {n}")
+        SubResults(f"Question {n}?", results(f"Stray {n}.", f"plain {19 - n}"), f"Stray {n}")
         for n in range(6)
     ]
     ranking = texts(merge_steps([PLAIN, *wandering], answered=False))
     assert ranking[:12] == [f"plain {n}" for n in range(12)]
 
 
-def test_a_step_of_an_answered_question_counts_whatever_its_answer_looks_like() -> None:
+def test_steps_of_an_answered_question_always_count() -> None:
     for answer in (None, "Yes", "No", "A hotel.", "没有"):
-        ranking = texts(merge_steps([PLAIN, Step("Who?", results("Ann."), answer)], answered=True))
+        ranking = texts(
+            merge_steps([PLAIN, SubResults("Who?", results("Ann."), answer)], answered=True)
+        )
         assert ranking[:2] == ["plain 0", "Ann."], answer
 
 
-def test_a_first_passage_stays_in_front_of_others_that_have_the_answer() -> None:
+def test_first_passage_precedes_others_with_the_answer() -> None:
     hotels = [f"Grand hotel {n}." for n in range(12)]
-    step = Step("Where was she born?", results("She was born in Manila.", *hotels), "hotel")
+    step = SubResults("Where was she born?", results("She was born in Manila.", *hotels), "hotel")
     assert "She was born in Manila." in texts(merge_steps([PLAIN, step], answered=True))[:4]
-    steps = [Step(f"{n}?", results(f"First {n}.", *hotels), "hotel") for n in range(4)]
+    steps = [SubResults(f"{n}?", results(f"First {n}.", *hotels), "hotel") for n in range(4)]
     ranking = texts(merge_steps([PLAIN, *steps], answered=True, top_k=10))
     assert {f"First {n}." for n in range(4)} <= set(ranking)
 
 
-def test_of_a_step_all_results_come_those_with_the_answer_first() -> None:
-    one = Step("Who was it?", results("plain 0"))
+def test_step_results_with_the_answer_come_first() -> None:
+    one = SubResults("Who was it?", results("plain 0"))
     others = results("She was.", "Rain.", "Ann came.", "Snow.", "It was Ann.")
-    ranking = texts(merge_steps([one, Step("Who?", others, "Ann")], answered=True))
+    ranking = texts(merge_steps([one, SubResults("Who?", others, "Ann")], answered=True))
     # The best with the answer, the step's own first, the others with it, the rest.
     expected = ["Ann came.", "She was.", "It was Ann.", "Rain.", "Snow."]
     assert [text for text in ranking if text != "plain 0"] == expected

@@ -16,11 +16,9 @@ from nodekin.retrievers import (
     RerankRetriever,
     Retriever,
     RouterRetriever,
-    StrategySettings,
     SubQuestionRetriever,
 )
 from nodekin.retrievers.strategies.strategy_registry import make_strategy
-from nodekin.retrievers.strategies.sub_question import PartialAnswers
 
 BOTH = "How long is the Nile, and how is green tea made?"
 PARTS = "rivers: How long is the Nile?\nteas: How is green tea made?"
@@ -56,7 +54,7 @@ def scripted(*answers):
     return model
 
 
-def test_each_part_goes_to_the_tool_that_the_model_chose(tools):
+def test_parts_go_to_the_chosen_tools(tools):
     model = scripted(PARTS)
     retriever = SubQuestionRetriever(tools, model)
     groups = retriever.grouped(BOTH)
@@ -68,7 +66,7 @@ def test_each_part_goes_to_the_tool_that_the_model_chose(tools):
     assert "- rivers: All about rivers\n- teas: All about tea" in model.prompts[0]
 
 
-def test_the_results_of_all_tools_are_results_in_every_way_of_asking(tools):
+def test_all_forms_return_the_tools_results(tools):
     model = lambda prompt: PARTS  # noqa: E731
     retriever = SubQuestionRetriever(tools, model)
     expected = ["6,650 km [1].", "Green tea is steamed."]
@@ -82,7 +80,7 @@ def test_the_results_of_all_tools_are_results_in_every_way_of_asking(tools):
     assert passage.evidence[0].variants[0].strategy == "sub-question for 'teas'"
 
 
-def test_an_unknown_tool_is_told_and_the_others_answer(tools):
+def test_unknown_tool_is_reported_and_others_answer(tools):
     answer = f"{PARTS}\nseas: How deep is the sea?"
     model = scripted(answer, answer)
     groups = SubQuestionRetriever(tools, model).grouped(BOTH)
@@ -94,12 +92,11 @@ def test_an_unknown_tool_is_told_and_the_others_answer(tools):
     ]
     results = SubQuestionRetriever(tools, lambda prompt: answer)(BOTH)
     assert "there is no tool 'seas'" in results[0].evidence[0].variants[0].note
-    raising = StrategySettings(on_error="raise")
     with pytest.raises(ModelError, match="there is no tool 'seas'"):
-        SubQuestionRetriever(tools, lambda prompt: answer, settings=raising)(BOTH)
+        SubQuestionRetriever(tools, lambda prompt: answer, on_error="raise")(BOTH)
 
 
-def test_what_fails_is_told_and_all_failed_is_raised(tools, passages):
+def test_failed_tool_is_reported_all_failed_raises(tools, passages):
     class Failing(FixedRetriever):
         def retrieve(self, query, *, top_k=None, filters=None):
             raise ConnectionError("no route")
@@ -114,14 +111,14 @@ def test_what_fails_is_told_and_all_failed_is_raised(tools, passages):
     raising = SubQuestionRetriever(
         {**tools, "rivers": broken},
         lambda prompt: PARTS,
-        settings=StrategySettings(on_error="raise"),
+        on_error="raise",
     )
     with pytest.raises(ConnectionError, match="no route"):
         raising(BOTH)
 
 
 @pytest.mark.parametrize("answer", ["", "NONE", RuntimeError("no model")])
-def test_where_the_model_is_of_no_use_all_tools_are_asked(tools, answer):
+def test_useless_model_sends_question_to_all_tools(tools, answer):
     retriever = SubQuestionRetriever(tools, scripted(*[answer] * 4))
     groups = retriever.grouped("How long is the Nile?")
     assert [(g.tool, g.question) for g in groups] == [
@@ -130,7 +127,7 @@ def test_where_the_model_is_of_no_use_all_tools_are_asked(tools, answer):
     ]
 
 
-def test_tools_are_asked_at_the_same_time():
+def test_tools_run_in_parallel():
     barrier = threading.Barrier(2, timeout=60)
 
     class Meeting(FixedRetriever):
@@ -142,14 +139,14 @@ def test_tools_are_asked_at_the_same_time():
     assert len(SubQuestionRetriever(tools, lambda prompt: PARTS)(BOTH)) == 2
 
 
-def test_with_one_tool_the_model_only_splits(passages):
+def test_single_tool_gets_all_parts(passages):
     model = scripted("How long is the Nile?\nHow is green tea made?")
     groups = SubQuestionRetriever({"all": passages}, model).grouped(BOTH)
     assert [g.question for g in groups] == ["How long is the Nile?", "How is green tea made?"]
     assert "all" not in model.prompts[0].split("Question:")[0].split("\n")[-1]
 
 
-def test_answers_of_engines_and_of_the_model_reach_the_final_prompt(tools):
+def test_answers_of_tools_reach_the_final_prompt(tools):
     """What was paid for is answered from, also through a reranking."""
     prompts = []
 
@@ -160,7 +157,8 @@ def test_answers_of_engines_and_of_the_model_reach_the_final_prompt(tools):
     strategy = SubQuestionRetriever(
         tools,
         lambda prompt: PARTS,
-        answers=PartialAnswers(llm=lambda prompt: "By steaming."),
+        answers=True,
+        answer_llm=lambda prompt: "By steaming.",
     )
     reranked = RerankRetriever(strategy, "ModuleReranker", model=lambda q, t: [1.0] * len(t))
     engine = QueryEngine(reranked, answering)
@@ -176,7 +174,7 @@ def test_answers_of_engines_and_of_the_model_reach_the_final_prompt(tools):
     assert prompts == prompts[:1] * 3
 
 
-def test_answers_to_sub_questions_reach_the_final_prompt(passages):
+def test_answers_to_parts_reach_the_final_prompt(passages):
     prompts = []
 
     def answering(prompt):
@@ -202,7 +200,7 @@ def test_answers_to_sub_questions_reach_the_final_prompt(passages):
     assert "<partial>" not in prompts[0]
 
 
-def test_a_part_can_not_close_its_place_in_the_prompt(passages):
+def test_answer_to_a_part_cannot_close_its_tag(passages):
     prompts = []
 
     def answering(prompt):
@@ -216,7 +214,7 @@ def test_a_part_can_not_close_its_place_in_the_prompt(passages):
     assert prompts[0].count("</partial>") == 1
 
 
-def test_answers_that_have_no_room_are_told(passages):
+def test_answers_without_space_are_noted(passages):
     def strategy(prompt):
         return "word " * 60 if "<passages>" in prompt else "How long is the Nile?\nAnd tea?"
 
@@ -228,13 +226,13 @@ def test_answers_that_have_no_room_are_told(passages):
     assert any("answers to sub-questions" in note for note in engine.query(BOTH).notes)
 
 
-def test_the_strategy_by_name_takes_tools(tools):
+def test_make_strategy_accepts_tools(tools):
     strategy = make_strategy("sub_question", tools, lambda prompt: PARTS)
     assert isinstance(strategy, SubQuestionRetriever)
     assert len(strategy(BOTH)) == 2
 
 
-def test_an_engine_is_a_route(tools):
+def test_query_engine_may_be_a_route(tools):
     router = RouterRetriever(tools, lambda prompt: "rivers")
     assert [r.node.text for r in router("How long is the Nile?")] == ["6,650 km [1]."]
 
@@ -242,21 +240,21 @@ def test_an_engine_is_a_route(tools):
 @pytest.mark.parametrize(
     ("tools", "error", "message"),
     [
-        ({}, ValueError, "leaves nothing to choose from"),
+        ({}, ValueError, "tools must not be empty"),
         ({"a": 3}, TypeError, "the tool 'a' must be an object with retrieve"),
         ({"a": ("x", 3)}, TypeError, "the tool 'a' must be an object with retrieve"),
         ({"a": ("x", 3, 4)}, TypeError, "a pair"),
-        ({"": FixedRetriever([])}, ValueError, "blank name"),
-        ({3: FixedRetriever([])}, TypeError, "name is a text"),
+        ({"": FixedRetriever([])}, ValueError, "must not be blank"),
+        ({3: FixedRetriever([])}, TypeError, "must be a string"),
         ([FixedRetriever([])], TypeError, "several with names go into"),
     ],
 )
-def test_what_is_no_tool_is_refused(tools, error, message):
+def test_invalid_tools_raise(tools, error, message):
     with pytest.raises(error, match=message):
         SubQuestionRetriever(tools, lambda prompt: "")
 
 
-def test_a_decomposition_that_was_made_without_tools_tells_the_model_of_them(tools) -> None:
+def test_decomposition_without_tools_accepts_them_later(tools) -> None:
     def model(prompt: str) -> str:
         return PARTS if "All about rivers" in prompt else "How long is the Nile?"
 

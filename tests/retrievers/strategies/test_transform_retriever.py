@@ -1,4 +1,4 @@
-"""Retrievers around query transforms: what they search for, fuse, and tell."""
+"""Retrievers around query transforms: searches, fusion, evidence and traces."""
 
 import asyncio
 import random
@@ -12,7 +12,6 @@ from nodekin.retrievers import (
     RerankRetriever,
     Retriever,
     ScoredNode,
-    StrategySettings,
     trace,
 )
 from nodekin.retrievers.ranking import fuse
@@ -22,11 +21,11 @@ from nodekin.retrievers.strategies.rewrite import (
     QueryExpansion,
     QueryRewriteRetriever,
 )
-from nodekin.retrievers.strategies.strategy_registry import simple_strategies
+from nodekin.retrievers.strategies.strategy_registry import STRATEGIES
 from nodekin.retrievers.strategies.sub_question import SubQuestionRetriever
 from nodekin.retrievers.strategies.transform_retriever import TransformRetriever
 
-KINDS: list[Any] = [s.retriever for s in simple_strategies().values() if s.transform]
+KINDS: list[Any] = [s.retriever for s in STRATEGIES.values() if s.transform]
 QUERY = "Which is the longer river?"
 
 
@@ -50,9 +49,7 @@ class Failing:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_plain_query_runs_where_the_model_fails(
-    kind: Any, plain: Retriever, scripted: Any
-) -> None:
+def test_failed_model_searches_the_plain_query(kind: Any, plain: Retriever, scripted: Any) -> None:
     expected = plain.retrieve("Nile long")
     for told in ("", RuntimeError("down"), "I'm sorry, I can't."):
         results = kind(plain, scripted(told)).retrieve("Nile long")
@@ -65,9 +62,7 @@ def test_the_plain_query_runs_where_the_model_fails(
                 assert "failed" in variant.note
                 assert variant.note in result.explain()
     with pytest.raises(ModelError):
-        kind(
-            plain, scripted(RuntimeError("down")), settings=StrategySettings(on_error="raise")
-        ).retrieve("Nile")
+        kind(plain, scripted(RuntimeError("down")), on_error="raise").retrieve("Nile")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -86,7 +81,7 @@ def test_sync_async_and_batches_agree(kind: Any, plain: Retriever, answer: str) 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_top_k_and_filters_reach_the_inner_retriever(kind: Any, plain: Retriever) -> None:
+def test_top_k_and_filters_reach_inner_retriever(kind: Any, plain: Retriever) -> None:
     retriever = kind(plain, lambda prompt: "How long is the Nile? 尼罗河有多长？")
     assert len(retriever.retrieve("Nile and Amazon 尼罗河", top_k=1)) == 1
     assert len(kind(plain, retriever.query_transform, top_k=2).retrieve("km long 全长")) == 2
@@ -100,7 +95,7 @@ def test_top_k_and_filters_reach_the_inner_retriever(kind: Any, plain: Retriever
 
 
 @pytest.mark.parametrize("mode", ["relative", "distribution", "concat"])
-def test_modes_of_fusion(mode: Any, plain: Retriever, scripted: Any) -> None:
+def test_mode_chooses_the_fusion(mode: Any, plain: Retriever, scripted: Any) -> None:
     retriever = MultiQueryRetriever(plain, scripted("the Nile\nkm long"), mode=mode)
     found = [plain.retrieve(query) for query in ("tea", "the Nile", "km long")]
     results = retriever.retrieve("tea")
@@ -108,7 +103,7 @@ def test_modes_of_fusion(mode: Any, plain: Retriever, scripted: Any) -> None:
     assert [(r.node.id, r.score) for r in results] == [(r.node.id, r.score) for r in expected]
 
 
-def test_a_form_that_can_not_be_searched_for_is_noted(plain: Retriever, scripted: Any) -> None:
+def test_failed_variant_is_noted(plain: Retriever, scripted: Any) -> None:
     inner = Failing(plain, "Amazon")
     model = scripted("the Nile\nthe Amazon")
     for results in (
@@ -119,14 +114,12 @@ def test_a_form_that_can_not_be_searched_for_is_noted(plain: Retriever, scripted
         note = results[0].evidence[0].variants[0].note
         assert note == "1 of 3 searches failed: 'the Amazon': RuntimeError: no Amazon"
     with pytest.raises(RuntimeError, match="no Amazon"):
-        MultiQueryRetriever(inner, model, settings=StrategySettings(on_error="raise")).retrieve(
-            "tea"
-        )
+        MultiQueryRetriever(inner, model, on_error="raise").retrieve("tea")
     with pytest.raises(RuntimeError, match="no "):
         MultiQueryRetriever(Failing(plain, ""), model).retrieve("tea")
 
 
-def test_a_batch_asks_the_model_at_once_and_searches_once(plain: Retriever) -> None:
+def test_batch_parallelizes_models_and_searches_once(plain: Retriever) -> None:
     import threading
 
     meet = threading.Barrier(3, timeout=300)  # passed only by three calls at a time
@@ -175,7 +168,7 @@ def test_strategies_nest_in_any_order(rivers: NodeGraph, plain: Retriever) -> No
     assert set(ids(other.retrieve(QUERY))) == {"nile", "amazon"}
 
 
-def test_the_trace_reads_from_the_outside_in(plain: Retriever, scripted: Any) -> None:
+def test_trace_nests_model_calls_and_search(plain: Retriever, scripted: Any) -> None:
     with trace() as traced:
         MultiQueryRetriever(plain, scripted("the Nile\nthe Amazon")).retrieve("tea")
     (span,) = traced.children
@@ -188,7 +181,7 @@ def test_the_trace_reads_from_the_outside_in(plain: Retriever, scripted: Any) ->
     assert [each.name for each in span.children[0].children] == ["ask"]
 
 
-def test_prompts_of_a_retriever_can_be_replaced(plain: Retriever, scripted: Any) -> None:
+def test_with_prompts_replaces_prompts_of_a_copy(plain: Retriever, scripted: Any) -> None:
     model = scripted("1. How long is the Nile?")
     retriever = SubQuestionRetriever(plain, model, answers=True)
     assert list(retriever.prompts) == ["decompose", "partial answer"]
@@ -201,15 +194,16 @@ def test_prompts_of_a_retriever_can_be_replaced(plain: Retriever, scripted: Any)
     assert retriever.prompts["decompose"].en != other.prompts["decompose"].en
 
 
-def test_what_is_given_is_checked(plain: Retriever) -> None:
+def test_invalid_arguments_raise(plain: Retriever) -> None:
     model = str.upper
     with pytest.raises(TypeError, match="a retriever must be an object with retrieve"):
         MultiQueryRetriever(7, model)  # type: ignore[arg-type]
     with pytest.raises(
-        TypeError, match=r"settings \['count'\] go with a model; give them to Query"
+        TypeError,
+        match=r"options \['max_queries'\] need a model as llm; with a transform, write Query",
     ):
-        MultiQueryRetriever(plain, QueryExpansion(model), count=2)
-    with pytest.raises(TypeError, match="transform is a QueryTransform"):
+        MultiQueryRetriever(plain, QueryExpansion(model), max_queries=2)
+    with pytest.raises(TypeError, match="llm must be a QueryTransform"):
         TransformRetriever(plain, model)
     with pytest.raises(TypeError, match="cuont"):
         MultiQueryRetriever(plain, model, cuont=2)
@@ -228,7 +222,7 @@ Yes OK unchanged 不需要改写 qwzx x"""
     ("strategy", "cases"),
     [(QueryRewriteRetriever, 500), (MultiQueryRetriever, 50), (SubQuestionRetriever, 50)],
 )
-def test_garbage_of_a_model_leaves_what_the_question_finds(
+def test_garbage_keeps_results_of_the_question(
     strategy: type[TransformRetriever], cases: int, plain: Retriever
 ) -> None:
     for seed in range(cases):
