@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,8 +19,6 @@ Finder = Callable[[str], Iterable[str]]
 _FEW_NAMES = 64  # names that are searched one by one in a text without spaces
 
 _FEW_TITLED = 2  # passages that may have the same title in lowercase
-
-_REMOVED = 1000  # removed passages in postings, in addition to the number of existing passages
 
 _SENTENCE_END = re.compile(r"[.!?,;:。！？，；：、]$")
 
@@ -172,7 +169,7 @@ class Entity(NamedTuple):
 
 
 @dataclass(slots=True)
-class _KnownPassage:
+class _Passage:
     """An indexed passage.
 
     Attributes:
@@ -191,18 +188,28 @@ class _KnownPassage:
     names: dict[str, str] = field(default_factory=dict)
     keys: list[str] = field(default_factory=list)
 
+    @property
+    def runs(self) -> list[Run]:
+        """The runs of capitalized words in the text."""
+        return runs_of(self.mentions.runs)
 
-_Written = dict[str, tuple[bool, bool]]
-"""By word: whether passages write it in lowercase at least as often, and whether at all."""
+    @property
+    def own_keys(self) -> set[str]:
+        """The keys of the names that the passage writes, and of its title."""
+        return {*self.names, *filter(None, [self.title_key])}
+
+
+Postings = dict[str, list[str]]
+"""Ids of passages by the key of a name, or by a word."""
 
 
 class NameIndex:
     """An index of the names in passages, which follows changes.
 
-    Names are decided by all passages. A name that one passage writes, or has as its title, is
-    recognized in all passages, also inside longer names and in titles ("Prague astronomical
-    clock" is about Prague, too). The first word of a sentence counts as the passages write it
-    elsewhere. So a change of one passage can add names to others: postings find those passages.
+    Names depend on all passages. A name that one passage writes, or has as its title, is
+    recognized in all passages, including longer names and titles: "Prague astronomical clock"
+    contains Prague. The first word of a sentence counts as the passages write it elsewhere. A
+    change of one passage can therefore add names to other passages.
 
     Args:
         extractor: The settings.
@@ -210,22 +217,15 @@ class NameIndex:
 
     def __init__(self, extractor: EntityExtractor) -> None:
         self._extractor = extractor
-        self._reset()
-
-    def _reset(self) -> None:
-        self._passages: dict[int, _KnownPassage] = {}  # by number, in the order they were added
-        self._numbers: dict[str, int] = {}
-        self._count = 0  # numbers given so far
-        self._lower: Counter[str] = Counter()
+        self._passages: dict[str, _Passage] = {}
+        self._lower: Counter[str] = Counter()  # words by the number of their occurrences
         self._upper: Counter[str] = Counter()
-        self._about: dict[str, list[int]] = {}  # passages by the key of their title
-        self._writers: dict[str, list[int]] = {}  # passages that write a name themselves
-        self._having: dict[str, list[int]] = {}  # passages that have a name
+        self._about: Postings = {}  # by the key of the title
+        self._writers: Postings = {}  # by names that the passages themselves write
+        self._having: Postings = {}  # by all names
+        self._by_word: Postings = {}  # by words that a name may begin or end with
+        self._has_words = True  # False after ``from_state``, until the first change
         self._lengths: defaultdict[str, Counter[int]] = defaultdict(Counter)  # by two characters
-        self._by_word: dict[str, array[int]] = {}  # passages by words that a name may begin with
-        self._has_words = True  # the index of a state adds the words at the first change
-
-    # What the index says
 
     def count(self, key: str) -> int:
         """Return the number of passages that have a name."""
@@ -233,13 +233,11 @@ class NameIndex:
 
     def keys_of(self, passage: str) -> Sequence[str]:
         """Return the keys of the names in a passage."""
-        number = self._numbers.get(passage)
-        return () if number is None else self._passages[number].keys
+        return self._passages[passage].keys if passage in self._passages else ()
 
     def title_of(self, passage: str) -> str:
         """Return the key of a passage's title. Empty without a title."""
-        number = self._numbers.get(passage)
-        return "" if number is None else self._passages[number].title_key
+        return self._passages[passage].title_key if passage in self._passages else ""
 
     def is_title(self, key: str) -> bool:
         """Return whether passages have that title."""
@@ -264,8 +262,7 @@ class NameIndex:
         if titled:
             name = titled[0].mentions.title
         else:
-            writers = map(self._passages.__getitem__, self._writers[key])
-            name = min(writers, key=lambda passage: passage.order).names[key]
+            name = self._sorted(self._writers[key])[0].names[key]
             name = name if name_key(name) == key else key
         rank = (having[0].order, having[0].id not in about, key)
         return Entity(key, name, [passage.id for passage in having], about, in_titles, rank)
@@ -277,9 +274,7 @@ class NameIndex:
         """
         if len(self._about.get(key, ())) <= _FEW_TITLED:
             return False
-        return all(map(self._is_lower, key.split(" ")))
-
-    # The state
+        return all(self._written(word)[1] for word in key.split(" "))
 
     def state(self) -> dict[str, Any]:
         """Return the index as JSON."""
@@ -295,23 +290,17 @@ class NameIndex:
         index = cls(extractor)
         index._lower.update(state["lower"])
         index._upper.update(state["upper"])
-        index._count = len(state["passages"])
         index._has_words = False
-        for number, (i, order, mentions, title, names, keys) in enumerate(state["passages"]):
+        for passage_id, order, mentions, title, names, keys in state["passages"]:
             keys = [*map(intern, keys)]
-            passage = _KnownPassage(i, order, Mentions(*mentions), intern(title), names, keys)
-            index._passages[number], index._numbers[i] = passage, number
-            for key in names:
-                index._writers.setdefault(key, []).append(number)
-            for key in keys:
-                index._having.setdefault(key, []).append(number)
-            if title:
-                index._about.setdefault(title, []).append(number)
+            passage = _Passage(passage_id, order, Mentions(*mentions), intern(title), names, keys)
+            index._passages[passage_id] = passage
+            _add(index._writers, names, passage)
+            _add(index._having, keys, passage)
+            _add(index._about, filter(None, [title]), passage)
         for key in index._writers.keys() | index._about.keys():
             index._note_length(key, 1)
         return index
-
-    # Changes
 
     def update(
         self, removed: Collection[str], added: Iterable[tuple[str, int, Mentions]]
@@ -322,165 +311,125 @@ class NameIndex:
             removed: Ids of passages.
             added: Ids, positions in document order, and possible names of new passages.
         """
-        was: dict[str, bool] = {}  # by key, whether it was a name before
+        was: dict[str, bool] = {}  # by key, whether the key was a name before
         touched: set[str] = set()
-        before: _Written | None = {} if self._passages else None
         if not self._has_words:
             self._has_words = True
-            for number, passage in self._passages.items():
-                self._add_words(number, passage, runs_of(passage.mentions.runs))
-        for number in [self._numbers[i] for i in removed if i in self._numbers]:
-            self._withdraw(number, was, touched)
-            passage = self._passages.pop(number)
-            del self._numbers[passage.id]
-            self._count_words(passage.mentions.lower, runs_of(passage.mentions.runs), -1, before)
-        changed = {}
-        for passage_id, order, mentions in added:
-            number = self._numbers[passage_id] = self._count
-            self._count += 1
-            title = intern(name_key(mentions.title))
-            passage = self._passages[number] = _KnownPassage(passage_id, order, mentions, title)
-            runs = changed[number] = runs_of(mentions.runs)
-            self._count_words(mentions.lower, runs, 1, before)
-            self._add_words(number, passage, runs)
-        for word, was_written in (before or {}).items():
-            now = self._small(word), self._is_lower(word)
-            if now == was_written:
+            for passage in self._passages.values():
+                _add(self._by_word, _ends(passage, passage.runs), passage)
+        old = [self._passages[i] for i in removed if i in self._passages]
+        new = [_Passage(i, n, found, intern(name_key(found.title))) for i, n, found in added]
+        old_runs = [passage.runs for passage in old]
+        changed = {passage.id: passage.runs for passage in new}
+        old_words = [*map(_words, old, old_runs)]
+        new_words = [*map(_words, new, changed.values())]
+        words = {w for parts in (*old_words, *new_words) for part in parts for w in part}
+        before = {word: self._written(word) for word in words} if self._passages else {}
+        for passage, runs, (lower, upper) in zip(old, old_runs, old_words, strict=True):
+            self._withdraw(passage, was, touched)
+            del self._passages[passage.id]
+            _remove(self._by_word, _ends(passage, runs), passage)
+            self._lower.subtract(lower)
+            self._upper.subtract(upper)
+        for passage, (lower, upper) in zip(new, new_words, strict=True):
+            self._passages[passage.id] = passage
+            _add(self._by_word, _ends(passage, changed[passage.id]), passage)
+            self._lower.update(lower)
+            self._upper.update(upper)
+        for word, was_written in before.items():
+            if (written := self._written(word)) == was_written:
                 continue
-            for number in self._with_word(word):
-                touched.add(self._passages[number].title_key)
-                if now[0] != was_written[0] and number not in changed:
-                    changed[number] = runs_of(self._passages[number].mentions.runs)
-                    self._withdraw(number, was, touched)
-        for number, runs in changed.items():
-            self._write(number, runs, was)
+            for passage_id in self._by_word.get(word, ()):
+                passage = self._passages[passage_id]
+                touched.add(passage.title_key)
+                if written[0] != was_written[0] and passage_id not in changed:
+                    changed[passage_id] = passage.runs
+                    self._withdraw(passage, was, touched)
+        for passage_id, runs in changed.items():
+            self._write(self._passages[passage_id], runs, was)
         touched.update(was)
         self._recognize(changed, was, touched)
-        self._clear_postings()
         return touched
-
-    def _add_words(self, number: int, passage: _KnownPassage, runs: Sequence[Run]) -> None:
-        words = set(passage.title_key.split(" "))
-        for run in (*runs, *runs_of(passage.mentions.title_runs)):
-            words.update(run.plain[at] for at in run.limits)
-        for word in words:
-            self._by_word.setdefault(word, array("I")).append(number)
-
-    def _with_word(self, word: str) -> set[int]:
-        return {number for number in self._by_word.get(word, ()) if number in self._passages}
-
-    def _count_words(
-        self, lower: str, runs: Iterable[Run], sign: int, before: _Written | None
-    ) -> None:
-        """Count words, and note how they were written before. None: there were no passages."""
-        upper = [
-            plain
-            for run in runs
-            for word, plain in zip(run.words[run.begins :], run.plain[run.begins :], strict=True)
-            if word[0].isupper()
-        ]
-        for counts, words in ((self._lower, lower.split()), (self._upper, upper)):
-            if before is None:
-                counts.update(words)
-                continue
-            for word in words:
-                if word not in before:
-                    before[word] = self._small(word), self._is_lower(word)
-                counts[word] += sign
-                if not counts[word]:
-                    del counts[word]
 
     def _small(self, word: str) -> bool:
         return self._lower.get(word, 0) >= self._upper.get(word, 0)
 
-    def _is_lower(self, word: str) -> bool:
-        """Return whether passages write a word without a capital letter."""
-        return word in self._lower and self._small(word)
+    def _written(self, word: str) -> tuple[bool, bool]:
+        """Return whether a word is mostly lowercase, and whether it occurs at all in lowercase."""
+        small = self._small(word)
+        return small, small and self._lower.get(word, 0) > 0
 
     def _is_name(self, key: str) -> bool:
         return key in self._writers or key in self._about
 
-    def _withdraw(self, number: int, was: dict[str, bool], touched: set[str]) -> None:
+    def _withdraw(self, passage: _Passage, was: dict[str, bool], touched: set[str]) -> None:
         """Remove the names of a passage."""
-        passage = self._passages[number]
-        for key in {*passage.names, *filter(None, [passage.title_key])}:
-            was.setdefault(key, True)
-        for key in passage.names:
-            _remove(self._writers, key, number)
-        if passage.title_key:
-            _remove(self._about, passage.title_key, number)
-        for key in passage.keys:
-            _remove(self._having, key, number)
+        was.update((key, True) for key in passage.own_keys if key not in was)
         touched.update(passage.keys)
+        _remove(self._writers, passage.names, passage)
+        _remove(self._about, filter(None, [passage.title_key]), passage)
+        _remove(self._having, passage.keys, passage)
         passage.names, passage.keys = {}, []
 
-    def _write(self, number: int, runs: Iterable[Run], was: dict[str, bool]) -> None:
+    def _write(self, passage: _Passage, runs: Iterable[Run], was: dict[str, bool]) -> None:
         """Add the names that a passage itself writes, and its title."""
-        passage = self._passages[number]
-        names = {intern(key): name for key, name in passage.mentions.names.items()}
+        passage.names = {intern(key): name for key, name in passage.mentions.names.items()}
         for run in runs:
             for key, name in run.names(self._small):
-                names.setdefault(intern(key), name)
-        passage.names = names
-        for key in {*names, *filter(None, [passage.title_key])}:
+                passage.names.setdefault(intern(key), name)
+        for key in passage.own_keys:
             was.setdefault(key, self._is_name(key))
-        for key in names:
-            self._writers.setdefault(key, []).append(number)
-        if passage.title_key:
-            self._about.setdefault(passage.title_key, []).append(number)
+        _add(self._writers, passage.names, passage)
+        _add(self._about, filter(None, [passage.title_key]), passage)
 
     def _recognize(
-        self, changed: dict[int, list[Run]], was: dict[str, bool], touched: set[str]
+        self, changed: dict[str, list[Run]], was: dict[str, bool], touched: set[str]
     ) -> None:
         """Find known names in changed passages, and new names in the other passages."""
         new = [key for key, before in was.items() if not before and self._is_name(key)]
-        for key in (key for key, before in was.items() if before and not self._is_name(key)):
-            for number in self._having.pop(key, ()):
-                self._passages[number].keys.remove(key)
+        for key in [key for key, before in was.items() if before and not self._is_name(key)]:
+            for passage_id in self._having.pop(key, ()):
+                self._passages[passage_id].keys.remove(key)
             self._note_length(key, -1)
         for key in new:
             self._note_length(key, 1)
         others = self._with_names(new) if len(changed) < len(self._passages) else set()
-        for number in others.difference(changed):
-            self._have(number, self._known(number, runs_of(self._passages[number].mentions.runs)))
-        for number, runs in changed.items():
-            self._have(number, self._known(number, runs))
-            touched.update(self._passages[number].keys)
+        for passage in (self._passages[i] for i in others.difference(changed)):
+            self._have(passage, passage.runs)
+        for passage_id, runs in changed.items():
+            self._have(self._passages[passage_id], runs)
+            touched.update(self._passages[passage_id].keys)
 
-    def _known(self, number: int, runs: Iterable[Run]) -> set[str]:
-        """Return the keys of all names in a passage."""
-        passage = self._passages[number]
+    def _have(self, passage: _Passage, runs: Iterable[Run]) -> None:
+        """Add all known names in a passage."""
         keys = set(passage.names) if self._extractor.find is not None else set()
-        keys.update([passage.title_key] if passage.title_key else ())
+        keys.update(filter(None, [passage.title_key]))
         for run in runs:
             keys.update(run.known(self._is_name, self._small))
         for run in runs_of(passage.mentions.title_runs):  # every capital letter may begin a name
             keys.update(run.known(self._is_name, lambda word: False))
         keys.update(self._substrings(passage.mentions.unspaced))
-        return keys
+        new = [intern(key) for key in keys.difference(passage.keys)]
+        passage.keys += new
+        _add(self._having, new, passage)
 
-    def _with_names(self, keys: Iterable[str]) -> set[int]:
+    def _with_names(self, keys: Iterable[str]) -> set[str]:
         """Return the passages that may have one of some names."""
-        numbers: set[int] = set()
+        found: set[str] = set()
         unspaced: list[str] = []
         for key in keys:
             words = key.split(" ")
             if is_unspaced(key):
                 unspaced.append(key)
             elif words[0] not in ARTICLES:
-                numbers |= self._with_word(words[0]) & self._with_word(words[-1])
+                first, last = (self._by_word.get(words[at], ()) for at in (0, -1))
+                found |= set(first).intersection(last)
         if unspaced:
-            for number, passage in self._passages.items():
+            for passage in self._passages.values():
                 text = passage.mentions.unspaced
                 if text and (len(unspaced) > _FEW_NAMES or any(key in text for key in unspaced)):
-                    numbers.add(number)
-        return numbers
-
-    def _have(self, number: int, keys: set[str]) -> None:
-        passage = self._passages[number]
-        for key in keys.difference(passage.keys):
-            passage.keys.append(intern(key))
-            self._having.setdefault(key, []).append(number)
+                    found.add(passage.id)
+        return found
 
     def _note_length(self, key: str, sign: int) -> None:
         if is_unspaced(key) and len(key) > 1:
@@ -496,19 +445,36 @@ class NameIndex:
                 if self._is_name(key := text[at : at + length]):
                     yield key
 
-    def _clear_postings(self) -> None:
-        """Remove deleted passages from the postings if they outnumber the existing passages."""
-        if self._count > 2 * len(self._passages) + _REMOVED:
-            rows = [(p.id, p.order, p.mentions) for p in self._passages.values()]
-            self._reset()
-            self.update((), rows)
-
-    def _sorted(self, numbers: Iterable[int]) -> list[_KnownPassage]:
-        return sorted(map(self._passages.__getitem__, numbers), key=lambda passage: passage.order)
+    def _sorted(self, passages: Iterable[str]) -> list[_Passage]:
+        return sorted(map(self._passages.__getitem__, passages), key=lambda p: p.order)
 
 
-def _remove(lists: dict[str, list[int]], key: str, number: int) -> None:
-    numbers = lists[key]
-    numbers.remove(number)
-    if not numbers:
-        del lists[key]
+def _words(passage: _Passage, runs: Iterable[Run]) -> tuple[list[str], list[str]]:
+    """Return the words of a passage in lowercase, and its capitalized words inside sentences."""
+    upper = [
+        plain
+        for run in runs
+        for word, plain in zip(run.words[run.begins :], run.plain[run.begins :], strict=True)
+        if word[0].isupper()
+    ]
+    return passage.mentions.lower.split(), upper
+
+
+def _ends(passage: _Passage, runs: Iterable[Run]) -> set[str]:
+    """Return the words of a passage with which a name may begin or end."""
+    words = set(passage.title_key.split(" "))
+    for run in (*runs, *runs_of(passage.mentions.title_runs)):
+        words.update(run.plain[at] for at in run.limits)
+    return words
+
+
+def _add(postings: Postings, keys: Iterable[str], passage: _Passage) -> None:
+    for key in keys:
+        postings.setdefault(key, []).append(passage.id)
+
+
+def _remove(postings: Postings, keys: Iterable[str], passage: _Passage) -> None:
+    for key in keys:
+        postings[key].remove(passage.id)
+        if not postings[key]:
+            del postings[key]

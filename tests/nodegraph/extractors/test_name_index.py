@@ -54,7 +54,6 @@ def letters(body: str) -> list[str]:
 def test_name_index_after_changes_equals_new_index(
     seed: int, find: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(entity_extractor, "_REMOVED", 3)  # postings are cleared, too
     monkeypatch.setattr(entity_extractor, "_FEW_NAMES", seed % 2)
     rng = random.Random(seed)
     extractor = EntityExtractor(find, min_passages=1)  # type: ignore[arg-type]
