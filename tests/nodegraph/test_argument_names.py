@@ -58,8 +58,3 @@ def test_signatures_are_unchanged() -> None:
         "similarity",
     ]
     assert "top_k" in inspect.signature(FusionRetriever.retrieve).parameters
-
-
-def test_retrievers_as_separate_arguments_raise(retriever) -> None:
-    with pytest.raises(TypeError, match=r"retrievers is a list of retrievers, FusionRetriever\(\["):
-        FusionRetriever(retriever, retriever)

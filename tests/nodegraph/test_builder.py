@@ -127,18 +127,6 @@ def test_new_metadata_reruns_no_empty_parent() -> None:
     assert asked == {"why": 1, "not": 1}
 
 
-@pytest.mark.parametrize("workers", [1, 2, 7])
-def test_threads_derive_equal_nodes(workers: int) -> None:
-    def build(num_workers: int) -> list[tuple[object, ...]]:
-        graph = NodeGraph(progress=False)
-        graph.add([Document(f"x{i} y{i}\nz{i} y{i}", id=str(i)) for i in range(40)])
-        graph.create_node_group("line", str.splitlines, num_workers=num_workers)
-        graph.create_node_group("word", str.split, parent="line", num_workers=num_workers)
-        return [(n.id, n.text, n.start, n.end, n.order, n.parent_id) for n in graph.nodes("word")]
-
-    assert build(workers) == build(0)
-
-
 def test_num_workers_run_concurrently() -> None:
     graph = NodeGraph(progress=False)
     graph.add(["a", "b", "c"])
@@ -171,26 +159,6 @@ def test_slow_build_blocks_neither_builds_nor_changes(graph: NodeGraph) -> None:
     go_on.set()
     thread.join(PATIENCE)
     assert results == [["a b\nc", "d e\nf g", "late"]]
-
-
-def test_rule_replaced_during_its_build_is_discarded(graph: NodeGraph) -> None:
-    begun, go_on = threading.Event(), threading.Event()
-
-    def old(text: str) -> str:
-        begun.set()
-        assert go_on.wait(PATIENCE)
-        return "old"
-
-    graph.create_node_group("line", old, replace=True, version="old")
-    results: list[list[str]] = []
-    thread = threading.Thread(target=lambda: results.append(texts(graph.nodes("word"))))
-    thread.start()
-    assert begun.wait(PATIENCE)
-    graph.create_node_group("line", lambda text: "new", replace=True, version="new")
-    go_on.set()
-    thread.join(PATIENCE)
-    assert results == [["new"] * 3]
-    assert texts(graph.nodes("line")) == ["new"] * 3
 
 
 @pytest.mark.parametrize("workers", [0, 4])

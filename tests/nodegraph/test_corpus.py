@@ -133,17 +133,6 @@ def test_refresh_hashes_recently_changed_files(
         assert hashed == ["a.txt", "b.txt", "c.txt"]
 
 
-def test_unreadable_file_keeps_its_document(docs: Path, tmp_path: Path) -> None:
-    opened(docs, tmp_path).close()
-    (docs / "a.txt").write_bytes(b"\xff\xfe\xff")
-    with pytest.raises(ReadError, match="is not utf-16: byte 0xff at offset 2"):
-        NodeGraph(docs, store=tmp_path / "graph", on_error="raise")
-    graph = NodeGraph(docs, store=tmp_path / "graph")
-    assert [failure.document for failure in graph.failures] == ["docs/a.txt"]
-    assert graph.node("docs/a.txt").text.startswith("a one")
-    graph.close()
-
-
 def test_moved_files_are_renamed(docs: Path, tmp_path: Path) -> None:
     with opened(docs, tmp_path) as graph:
         graph.build("line")

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stress import amount
@@ -130,15 +129,6 @@ def test_ids_equal_those_of_earlier_releases() -> None:
         "393779f18609d4504d72a515",
         "8b22428e929d739492015e4b",
     ]
-
-
-@pytest.mark.parametrize("text", ["", " \n ", "\ufeff", "\ud800 x", "a\0b a\0b"])
-def test_unusual_texts_have_ids_and_spans(text: str) -> None:
-    graph = make_graph({"1": text})
-    for group in GROUPS:
-        for node in graph.nodes(group):
-            assert text[node.start : node.end] == node.text
-            assert graph.node(node.id) == node
 
 
 PIECES = st.sampled_from(

@@ -2,34 +2,11 @@
 
 import datetime
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from nodekin.nodegraph import Document, Node, NodeGraph, SearchText
+from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.nodegraph.document import HEADINGS_ONLY, as_document
-
-LANGCHAIN_LIKE = SimpleNamespace(page_content="Tea.", metadata={"page": 1}, id="t1")
-LLAMA_INDEX_LIKE = SimpleNamespace(
-    get_content=lambda: "Tea.", metadata={"page": 1}, node_id="t1", id_="t1"
-)
-
-
-@pytest.mark.parametrize(
-    ("item", "search_text"),
-    [
-        (Document("Tea.", {"page": 1}, id="t1"), None),
-        (LANGCHAIN_LIKE, HEADINGS_ONLY),
-        (LLAMA_INDEX_LIKE, None),
-    ],
-)
-def test_supported_items_become_documents(item: object, search_text: SearchText | None) -> None:
-    assert as_document(item) == Document("Tea.", {"page": 1}, id="t1", search_text=search_text)
-    graph = NodeGraph()
-    assert graph.add(item) == graph.add([item]) == ["t1"]
-    assert graph.node("t1").metadata == {"page": 1}
 
 
 def test_langchain_document_is_converted() -> None:
@@ -93,13 +70,6 @@ def test_metadata_values_are_kept(metadata: dict) -> None:
     assert graph.node(document.id).metadata == metadata
 
 
-def test_metadata_is_copied() -> None:
-    metadata = {"page": 1}
-    document = Document("Tea.", metadata)
-    metadata["page"] = 2
-    assert document.metadata == {"page": 1}
-
-
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
@@ -118,11 +88,6 @@ def test_metadata_is_copied() -> None:
 def test_invalid_arguments_raise(arguments: dict, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         Document(**arguments)
-
-
-@given(st.text(), st.text())
-def test_ids_differ_with_the_text(one: str, other: str) -> None:
-    assert (Document(one).id == Document(other).id) == (one == other)
 
 
 def test_text_of_an_existing_path_raises(tmp_path, monkeypatch) -> None:

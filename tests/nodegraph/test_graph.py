@@ -81,6 +81,11 @@ def test_update_and_remove_of_unknown_ids_raise(graph: NodeGraph) -> None:
     assert texts(graph.nodes("ROOT")) == ["a b\nc", "d"]
 
 
+def test_update_with_a_path_raises(graph: NodeGraph, tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"update\(\) accepts no paths, .*call refresh"):
+        graph.update([Document("x", id="1"), tmp_path])
+
+
 def test_remove_takes_one_or_several_ids(graph: NodeGraph) -> None:
     graph.nodes("word")
     graph.remove("1")
@@ -90,14 +95,6 @@ def test_remove_takes_one_or_several_ids(graph: NodeGraph) -> None:
     graph.remove(i for i in ["2", "2"])
     assert (graph.nodes("word"), graph.nodes("ROOT")) == ([], [])
     assert graph.groups["word"].size == 0
-
-
-def test_readded_document_is_last(graph: NodeGraph) -> None:
-    ids = {node.id for node in graph.nodes("word")}
-    graph.remove("1")
-    graph.add(Document("a b\nc", id="1"))
-    assert texts(graph.nodes("word")) == ["d", "a", "b", "c"]
-    assert {node.id for node in graph.nodes("word")} == ids
 
 
 def test_empty_graph_has_no_nodes() -> None:

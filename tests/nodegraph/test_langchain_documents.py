@@ -10,7 +10,6 @@ from langchain_peers import Recording
 from langchain_text_splitters import MarkdownHeaderTextSplitter
 
 from nodekin.adapters.langchain import (
-    NodeGraphRetriever,
     as_index,
     as_transform,
 )
@@ -24,25 +23,6 @@ def empty():
     graph = NodeGraph(progress=False)
     graph.create_node_group("sentence", split_sentences)
     return graph
-
-
-def test_langchain_document_keeps_id_and_metadata(empty):
-    assert empty.add(Document("Tea is a drink.", id="tea", metadata={"page": 3})) == ["tea"]
-    root = empty.node("tea")
-    assert (root.text, root.metadata) == ("Tea is a drink.", {"page": 3})
-    (sentence,) = empty.nodes("sentence")
-    assert sentence.metadata == {"page": 3}
-
-
-def test_readded_id_updates_the_search(empty):
-    retriever = NodeGraphRetriever(retriever=Retriever(empty, "sentence", target="ROOT"))
-    empty.add(Document("Tea is green.", id="tea"))
-    assert [d.id for d in retriever.invoke("green")] == ["tea"]
-    empty.add(Document("Tea is black.", id="tea"))
-    assert retriever.invoke("green") == []
-    assert [d.page_content for d in retriever.invoke("black")] == ["Tea is black."]
-    empty.remove("tea")
-    assert retriever.invoke("black") == []
 
 
 def test_later_change_of_a_document_has_no_effect(empty):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodekin.nodegraph.search_text import file_name_of, headings_of, source_of, source_title
+from nodekin.nodegraph.search_text import file_name_of, headings_of, source_title
 
 
 @pytest.mark.parametrize(
@@ -27,10 +27,6 @@ def test_file_name_and_title_of_metadata(metadata, name, title):
     assert file_name_of(metadata) == name
     if title is not None:
         assert source_title(metadata) == title
-
-
-def test_path_object_is_a_source(tmp_path):
-    assert source_of({"source": tmp_path / "tea.md"}) == str(tmp_path / "tea.md")
 
 
 @pytest.mark.parametrize(

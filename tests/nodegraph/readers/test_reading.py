@@ -186,12 +186,6 @@ def test_file_facts_are_metadata(docs: Path) -> None:
     }
 
 
-def test_relative_paths_give_the_same_ids(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(docs / "a.txt", "a")
-    monkeypatch.chdir(docs)
-    assert texts(NodeGraph(".")) == texts(NodeGraph("a.txt")) == {"docs/a.txt": "a"}
-
-
 @pytest.mark.parametrize(("name", "suffix"), [("a.xyz", "'.xyz'"), ("core", "''")])
 def test_unknown_suffix_raises_or_is_reported(
     docs: Path, name: str, suffix: str, caplog: pytest.LogCaptureFixture

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nodekin.nodegraph import NodeGraph, ReadError, ReadOptions
-from nodekin.nodegraph.readers.text import detected, markdown_table
+from nodekin.nodegraph.readers.text import detected
 
 
 def text_in(path: Path) -> str:
@@ -81,16 +81,3 @@ def test_csv_becomes_a_markdown_table(tmp_path: Path, name: str, content: str) -
     (tmp_path / name).write_text(content)
     expected = "| tea | price, cup |\n| --- | --- |\n| Keemun | 3 |"
     assert text_in(tmp_path / name) == expected
-
-
-@pytest.mark.parametrize(
-    ("rows", "lines"),
-    [
-        ([], []),
-        ([[]], []),
-        ([["a"]], ["| a |", "| --- |"]),
-        ([["a"], ["b", "c"]], ["| a |  |", "| --- | --- |", "| b | c |"]),
-    ],
-)
-def test_table_has_the_width_of_its_widest_row(rows: list[list[str]], lines: list[str]) -> None:
-    assert markdown_table(rows).splitlines() == lines
