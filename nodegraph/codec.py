@@ -21,9 +21,9 @@ _WRITERS: dict[type, tuple[str, Callable[[Any], Any]]] = {
     set: ("set", lambda v: _unordered(v)),
     frozenset: ("frozenset", lambda v: _unordered(v)),
     bytes: ("bytes", lambda v: base64.b64encode(v).decode("ascii")),
-    datetime: ("datetime", lambda v: _moment(v)),
+    datetime: ("datetime", datetime.isoformat),
     date: ("date", date.isoformat),
-    time: ("time", lambda v: _moment(v)),
+    time: ("time", time.isoformat),
     timedelta: ("timedelta", lambda v: [v.days, v.seconds, v.microseconds]),
     Decimal: ("decimal", str),
     UUID: ("uuid", str),
@@ -34,9 +34,9 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "set": lambda v: {_from_plain(item) for item in v},
     "frozenset": lambda v: frozenset(_from_plain(item) for item in v),
     "bytes": base64.b64decode,
-    "datetime": lambda v: _of_moment(datetime, v),
+    "datetime": datetime.fromisoformat,
     "date": date.fromisoformat,
-    "time": lambda v: _of_moment(time, v),
+    "time": time.fromisoformat,
     "timedelta": lambda v: timedelta(*v),
     "decimal": Decimal,
     "uuid": UUID,
@@ -106,17 +106,6 @@ def _base_to_plain(value: Any) -> Any:
         f"{type(value).__name__} {value!r:.60} can't be kept in a file; give a text, a number, a "
         "date, bytes, or lists and mappings of them"
     )
-
-
-def _moment(value: datetime | time) -> str | list[Any]:
-    """Convert a time; ``fold`` marks the second occurrence of a repeated hour."""
-    return [value.isoformat(), value.fold] if value.fold else value.isoformat()
-
-
-def _of_moment(kind: Any, value: str | list[Any]) -> Any:
-    if isinstance(value, str):
-        return kind.fromisoformat(value)
-    return kind.fromisoformat(value[0]).replace(fold=value[1])
 
 
 def _unordered(values: Any) -> list[Any]:

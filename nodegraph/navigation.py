@@ -118,16 +118,10 @@ def place_of(node: Node, outline_of: OutlineOf) -> str:
     """
     metadata = node.metadata
     name = file_name_of(metadata) or source_title(metadata)
-    parts = [name, _page_label(node), _heading_label(node, name, outline_of)]
-    return ", ".join(" ".join(part.split()) for part in parts if part)
-
-
-def _page_label(node: Node) -> str:
-    """Return the page of a node: ``page 12``, ``slides 3-4``, or an empty text."""
     pages = pages_of(node)
-    if pages is None:
-        return _foreign_page(node.metadata)
-    return page_label(node.metadata, *pages)
+    label = page_label(metadata, *pages) if pages else _foreign_page(metadata)
+    parts = [name, label, _heading_label(node, name, outline_of)]
+    return ", ".join(" ".join(part.split()) for part in parts if part)
 
 
 def page_label(metadata: Mapping[str, Any], first: int, last: int) -> str:

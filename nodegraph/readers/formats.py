@@ -240,10 +240,10 @@ _FORMATS = (
 
 
 @cache
-def _plugins() -> tuple[Sequence[FileFormat], Mapping[str, object]]:
-    """Return the registered formats of packages, and their readers by suffix."""
+def _plugins() -> tuple[Sequence[FileFormat], Sequence[RegisteredReader]]:
+    """Return the formats and the readers of packages."""
     formats: list[FileFormat] = []
-    readers: dict[str, object] = {}
+    readers: list[RegisteredReader] = []
     for name, entry in plugins(READERS).items():
         try:
             value = load_plugin(READERS, name)
@@ -260,7 +260,8 @@ def _plugins() -> tuple[Sequence[FileFormat], Mapping[str, object]]:
         elif isinstance(value, tuple | list):
             formats += value
         else:
-            readers[f".{name.lower().lstrip('.')}"] = value
+            suffix = name.lower().lstrip(".")
+            readers.append(RegisteredReader(f"*.{suffix}", as_reader(value)))
     return formats, readers
 
 
@@ -504,18 +505,10 @@ def _put(reader: RegisteredReader) -> None:
     _READERS[reader.pattern] = reader
 
 
-@cache
-def _of_packages() -> Sequence[RegisteredReader]:
-    return [
-        RegisteredReader(f"*{suffix}", as_reader(reader))
-        for suffix, reader in _plugins()[1].items()
-    ]
-
-
 def registered_reader(path: str | Path) -> RegisteredReader | None:
     """Return the last registered reader for a file name. Readers of packages come last."""
     name = os.path.basename(path).lower()
-    readers = (*reversed(_READERS.values()), *_of_packages())
+    readers = (*reversed(_READERS.values()), *_plugins()[1])
     return next((reader for reader in readers if fnmatchcase(name, reader.pattern)), None)
 
 
@@ -531,8 +524,8 @@ def find_reader(path: Path) -> RegisteredReader | FileFormat | None:
 
 def supported_suffixes() -> list[str]:
     """Return the suffixes of all formats and registered readers, sorted."""
-    registered = (pattern[1:] for pattern in _READERS if pattern.startswith("*."))
-    return sorted({*_by_suffix(), *_plugins()[1], *registered})
+    patterns = (reader.pattern for reader in (*_READERS.values(), *_plugins()[1]))
+    return sorted({*_by_suffix(), *(each[1:] for each in patterns if each.startswith("*."))})
 
 
 def can_read(path: str | Path) -> bool:

@@ -201,7 +201,14 @@ def parse_file(options: ReadOptions, has_ocr: bool, file: tuple[str, bytes]) -> 
 
     try:
         if pickled:
-            records = records_of(_loaded(pickled, path)(Path(path)))
+            try:
+                read: Reader = _unpickled(pickled)
+            except Exception as error:  # from a module that the reader imports
+                raise ReadError(
+                    f"can't read {path}: its process can't load its reader: "
+                    f"{type(error).__name__}: {error}; register the reader with isolated=False"
+                ) from error
+            records = records_of(read(Path(path)))
         else:
             reader = format_of(Path(path))
             if reader is None:
@@ -218,14 +225,3 @@ def parse_file(options: ReadOptions, has_ocr: bool, file: tuple[str, bytes]) -> 
 
 
 _unpickled = cache(pickle.loads)
-
-
-def _loaded(data: bytes, path: str) -> Reader:
-    try:
-        reader: Reader = _unpickled(data)
-    except Exception as error:  # from a module that the reader imports
-        raise ReadError(
-            f"can't read {path}: its process can't load its reader: {type(error).__name__}: "
-            f"{error}; register the reader with isolated=False"
-        ) from error
-    return reader

@@ -26,8 +26,8 @@ HASHABLE = st.recursive(
     | TEXTS
     | st.binary(max_size=8)
     | st.dates()
-    | st.datetimes(timezones=st.none() | ZONES)
-    | st.times(timezones=st.none() | ZONES)
+    | st.datetimes(timezones=st.none() | ZONES).map(lambda moment: moment.replace(fold=0))
+    | st.times(timezones=st.none() | ZONES).map(lambda moment: moment.replace(fold=0))
     | st.timedeltas()
     | st.decimals(allow_nan=False)
     | st.uuids()

@@ -13,7 +13,7 @@ INSTALL = r'get the readers of PDF, Office and others: pip install "nodekin\[fil
 
 
 def clear() -> None:
-    for function in (formats._plugins, formats._by_suffix, formats._of_packages):
+    for function in (formats._plugins, formats._by_suffix):
         function.cache_clear()
 
 
