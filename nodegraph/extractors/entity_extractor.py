@@ -169,7 +169,7 @@ class Entity(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Passage:
+class _KnownPassage:
     """An indexed passage.
 
     Attributes:
@@ -217,7 +217,7 @@ class NameIndex:
 
     def __init__(self, extractor: EntityExtractor) -> None:
         self._extractor = extractor
-        self._passages: dict[str, _Passage] = {}
+        self._passages: dict[str, _KnownPassage] = {}
         self._lower: Counter[str] = Counter()  # words by the number of their occurrences
         self._upper: Counter[str] = Counter()
         self._about: Postings = {}  # by the key of the title
@@ -293,7 +293,9 @@ class NameIndex:
         index._has_words = False
         for passage_id, order, mentions, title, names, keys in state["passages"]:
             keys = [*map(intern, keys)]
-            passage = _Passage(passage_id, order, Mentions(*mentions), intern(title), names, keys)
+            passage = _KnownPassage(
+                passage_id, order, Mentions(*mentions), intern(title), names, keys
+            )
             index._passages[passage_id] = passage
             _add(index._writers, names, passage)
             _add(index._having, keys, passage)
@@ -318,7 +320,7 @@ class NameIndex:
             for passage in self._passages.values():
                 _add(self._by_word, _ends(passage, passage.runs), passage)
         old = [self._passages[i] for i in removed if i in self._passages]
-        new = [_Passage(i, n, found, intern(name_key(found.title))) for i, n, found in added]
+        new = [_KnownPassage(i, n, found, intern(name_key(found.title))) for i, n, found in added]
         old_runs = [passage.runs for passage in old]
         changed = {passage.id: passage.runs for passage in new}
         old_words = [*map(_words, old, old_runs)]
@@ -362,7 +364,7 @@ class NameIndex:
     def _is_name(self, key: str) -> bool:
         return key in self._writers or key in self._about
 
-    def _withdraw(self, passage: _Passage, was: dict[str, bool], touched: set[str]) -> None:
+    def _withdraw(self, passage: _KnownPassage, was: dict[str, bool], touched: set[str]) -> None:
         """Remove the names of a passage."""
         was.update((key, True) for key in passage.own_keys if key not in was)
         touched.update(passage.keys)
@@ -371,7 +373,7 @@ class NameIndex:
         _remove(self._having, passage.keys, passage)
         passage.names, passage.keys = {}, []
 
-    def _write(self, passage: _Passage, runs: Iterable[Run], was: dict[str, bool]) -> None:
+    def _write(self, passage: _KnownPassage, runs: Iterable[Run], was: dict[str, bool]) -> None:
         """Add the names that a passage itself writes, and its title."""
         passage.names = {intern(key): name for key, name in passage.mentions.names.items()}
         for run in runs:
@@ -400,7 +402,7 @@ class NameIndex:
             self._have(self._passages[passage_id], runs)
             touched.update(self._passages[passage_id].keys)
 
-    def _have(self, passage: _Passage, runs: Iterable[Run]) -> None:
+    def _have(self, passage: _KnownPassage, runs: Iterable[Run]) -> None:
         """Add all known names in a passage."""
         keys = set(passage.names) if self._extractor.find is not None else set()
         keys.update(filter(None, [passage.title_key]))
@@ -445,11 +447,11 @@ class NameIndex:
                 if self._is_name(key := text[at : at + length]):
                     yield key
 
-    def _sorted(self, passages: Iterable[str]) -> list[_Passage]:
+    def _sorted(self, passages: Iterable[str]) -> list[_KnownPassage]:
         return sorted(map(self._passages.__getitem__, passages), key=lambda p: p.order)
 
 
-def _words(passage: _Passage, runs: Iterable[Run]) -> tuple[list[str], list[str]]:
+def _words(passage: _KnownPassage, runs: Iterable[Run]) -> tuple[list[str], list[str]]:
     """Return the words of a passage in lowercase, and its capitalized words inside sentences."""
     upper = [
         plain
@@ -460,7 +462,7 @@ def _words(passage: _Passage, runs: Iterable[Run]) -> tuple[list[str], list[str]
     return passage.mentions.lower.split(), upper
 
 
-def _ends(passage: _Passage, runs: Iterable[Run]) -> set[str]:
+def _ends(passage: _KnownPassage, runs: Iterable[Run]) -> set[str]:
     """Return the words of a passage with which a name may begin or end."""
     words = set(passage.title_key.split(" "))
     for run in (*runs, *runs_of(passage.mentions.title_runs)):
@@ -468,12 +470,12 @@ def _ends(passage: _Passage, runs: Iterable[Run]) -> set[str]:
     return words
 
 
-def _add(postings: Postings, keys: Iterable[str], passage: _Passage) -> None:
+def _add(postings: Postings, keys: Iterable[str], passage: _KnownPassage) -> None:
     for key in keys:
         postings.setdefault(key, []).append(passage.id)
 
 
-def _remove(postings: Postings, keys: Iterable[str], passage: _Passage) -> None:
+def _remove(postings: Postings, keys: Iterable[str], passage: _KnownPassage) -> None:
     for key in keys:
         postings[key].remove(passage.id)
         if not postings[key]:
