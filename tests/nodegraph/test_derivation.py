@@ -56,21 +56,6 @@ def test_ids_are_unique(text: str) -> None:
     assert len(ids) == len(set(ids))
 
 
-@given(text=TEXTS)
-def test_spans_are_exact_on_each_level(text: str) -> None:
-    graph = make_graph({"1": text})
-    for group in GROUPS:
-        for node in graph.nodes(group):
-            assert node.start is not None
-            assert node.end is not None
-            assert node.offset is not None
-            assert node.parent is not None
-            assert text[node.start : node.end] == node.text
-            assert node.parent.text[node.offset :].startswith(node.text)
-            assert node.parent.start is not None
-            assert node.start == node.parent.start + node.offset
-
-
 @given(before=st.lists(LINES, max_size=3), after=st.lists(LINES, max_size=3), line=LINES)
 def test_line_keeps_its_ids_among_other_lines(
     before: list[str], after: list[str], line: str

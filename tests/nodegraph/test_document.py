@@ -1,6 +1,5 @@
 """Documents: conversion, ids and validation."""
 
-import datetime
 from pathlib import Path
 
 import pytest
@@ -57,17 +56,6 @@ def test_default_ids_hash_text_and_metadata() -> None:
 
 def test_id_equals_that_of_earlier_releases() -> None:
     assert Document("Tea.").id == "1a6ce32aef631c96b8a2c500"
-
-
-@pytest.mark.parametrize(
-    "metadata",
-    [{"day": datetime.date(2024, 1, 1)}, {"deep": {"list": [1, None, 2.5]}}, {"茶": "绿"}],
-)
-def test_metadata_values_are_kept(metadata: dict) -> None:
-    document = Document("Tea.", metadata)
-    graph = NodeGraph()
-    assert graph.add(document) == [Document("Tea.", dict(metadata)).id]
-    assert graph.node(document.id).metadata == metadata
 
 
 @pytest.mark.parametrize(

@@ -127,20 +127,6 @@ def test_repr_counts_documents_and_names_groups(graph: NodeGraph) -> None:
     assert repr(graph) == ("NodeGraph(2 documents, groups: line, word)")
 
 
-def test_close_clears_shared_objects() -> None:
-    made: list[str] = []
-
-    def make() -> str:
-        made.append("index")
-        return "index"
-
-    with NodeGraph() as graph:
-        assert graph.reader.shared("key", make) == graph.reader.shared("key", make) == "index"
-        assert made == ["index"]
-    assert graph.reader.shared("key", make) == "index"
-    assert made == ["index", "index"]
-
-
 def test_node_returns_the_node_of_an_id(graph: NodeGraph) -> None:
     node = graph.nodes("word")[0]
     assert graph.node(node.id) == node

@@ -165,16 +165,6 @@ def test_what_can_not_be_linked(graph: NodeGraph) -> None:
         graph.create_node_group("worst", [("*", str.split)], scope="group")
 
 
-def test_node_transform_creates_links(graph: NodeGraph) -> None:
-    lines = graph.nodes("line")
-
-    def see_also(node: Node) -> LinkedText:
-        return LinkedText(node.text.upper(), [lines[0]], "see")
-
-    graph.create_node_group("loud", see_also, "line")
-    assert [graph.linked(node, "see") for node in graph.nodes("loud")] == [[lines[0]]] * 4
-
-
 def test_only_derived_links_return_with_their_targets(graph: NodeGraph) -> None:
     graph.create_node_group("word", by_first_word, "line", scope="group")
     tea, _ = graph.nodes("word")
@@ -223,22 +213,3 @@ def test_link_changes_the_revision_of_its_group(graph: NodeGraph) -> None:
     assert [a == b for a, b in zip(linked, unlinked, strict=True)] == [True, False, True]
     assert graph.reader.changes("line", before[1]).added == []
     assert graph.reader.changes("line", before[1]).revision == unlinked[1]
-
-
-def test_changed_derived_links_change_the_revision(tmp_path: Path) -> None:
-    target = "tea"
-
-    def linked(nodes: list[Node]) -> list[LinkedText]:
-        return [LinkedText("all", [node for node in nodes if node.id == target])]
-
-    with NodeGraph(store=tmp_path / "graph", progress=False) as graph:
-        graph.add([Document("Tea is green.", id="tea"), Document("Rivers run.", id="river")])
-        graph.create_node_group("all", linked, scope="group", version="1")
-        graph.build("all")
-        before = graph.reader.revision("all")
-        target = "river"
-        graph.update([Document("Rivers run on.", id="river")])
-        graph.build("all")
-        assert graph.reader.revision("all") != before
-        (node,) = graph.nodes("all")
-        assert [link.target for link in graph.links(node)] == ["river"]

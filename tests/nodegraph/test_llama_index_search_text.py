@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from llama_index.core import SimpleDirectoryReader, VectorStoreIndex
+from llama_index.core import VectorStoreIndex
 from llama_index.core.node_parser import (
     HierarchicalNodeParser,
     SentenceSplitter,
@@ -17,7 +17,6 @@ from llama_index.core.schema import Document, MetadataMode, TextNode
 from llama_index_models import Words
 
 from nodekin.adapters.llama_index import (
-    NodeGraphReranker,
     NodeGraphRetriever,
     as_index,
     as_transform,
@@ -138,24 +137,6 @@ def test_searched_text_of_any_metadata(
     assert searched_texts(graph) == embedded([node])
 
 
-def test_directory_reader_files_are_searched_with_path(tmp_path: Path) -> None:
-    for name, text in {"lyft.txt": "It grew.", "uber.txt": "It shrank."}.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    documents = SimpleDirectoryReader(str(tmp_path)).load_data()
-    store = tmp_path / "graph"
-    for _ in range(2):  # the second time from the file
-        with NodeGraph(store=store) as graph:
-            if not graph.groups["ROOT"].size:
-                graph.add(documents)
-            assert searched_texts(graph) == embedded(documents)
-            assert "file_path: " in searched_texts(graph)[0]
-            assert "file_size" not in searched_texts(graph)[0]
-            (best,) = Retriever(graph, "ROOT", top_k=1)("uber.txt")
-            assert best.node.text == "It shrank."
-    graph.refresh()
-    assert searched_texts(graph) == embedded(documents)
-
-
 WORDS = "Tea is a drink. It is green. Rivers run to the sea. They are long."
 
 
@@ -213,23 +194,3 @@ def test_imported_nodes_are_searched_as_embedded(tmp_path: Path) -> None:
     exported = import_nodes(again, export_nodes(graph, *imported.groups, "ROOT"))
     for group in exported.groups:
         assert searched_texts(again, group) == searched_texts(graph, group)
-
-
-def test_rerankers_read_embedded_texts() -> None:
-    read: list[str] = []
-
-    def model(query: str, texts: list[str]) -> list[float]:
-        read.extend(texts)
-        return [float(query in text) for text in texts]
-
-    documents = filings(excluded_embed_metadata_keys=["secret"])
-    graph = NodeGraph()
-    graph.add(documents)
-    hits = NodeGraphRetriever(Retriever(graph, "ROOT", top_k=3)).retrieve("revenue")
-    reranker = NodeGraphReranker("ModuleReranker", model=model, top_n=1)
-    index = VectorStoreIndex(documents, embed_model=Words())
-    for nodes in (hits, index.as_retriever(similarity_top_k=3).retrieve("Bolt")):
-        read.clear()
-        (best,) = reranker.postprocess_nodes(nodes, query_str="Bolt")
-        assert best.metadata["company"] == "Bolt"
-        assert set(read) <= set(embedded(documents))

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stores import memory_store
 
 from nodekin.nodegraph import Document, Embedder, Node, NodeGraph, SearchText
 from nodekin.nodegraph.search_text import as_search_text
@@ -102,41 +101,6 @@ def test_node_search_text_applies_to_descendants(tmp_path: Path) -> None:
             for group in ("line", "word"):
                 texts = [node.searched_text for node in graph.nodes(group)]
                 assert texts == ["0\none", "1\ntwo"]
-
-
-@pytest.mark.parametrize("store", [None, "file"])
-def test_search_text_survives_reopening_and_refresh(store: str | None, tmp_path: Path) -> None:
-    kept: Any = memory_store() if store is None else tmp_path / store
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "folder" / "a.txt").write_text("text", encoding="utf-8")
-    for _ in range(2):
-        with NodeGraph(store=kept) as graph:
-            graph.create_node_group("copy", lambda text: [text], version="1")
-            if not graph.groups["ROOT"].size:
-                graph.add([LYFT, Document("b", {"a": 1}, id="b", search_text="a")])
-                graph.add(tmp_path / "folder")
-            graph.refresh()
-            texts = {node.searched_text for node in graph.nodes("copy")}
-            assert texts == {"Lyft\nIt grew by 57%.", "1\nb", "text"}
-
-
-def test_changed_document_search_text_derives_nothing() -> None:
-    embeds, calls = Embeds(), []
-
-    def copy(text: str) -> list[str]:
-        calls.append(text)
-        return [text]
-
-    graph = NodeGraph(embed=embeds)
-    graph.create_node_group("copy", copy, version="1")
-    graph.add([LYFT, UBER])
-    retriever = Retriever(graph, "copy", "cosine")
-    retriever("q")
-    assert embeds.new == ["Lyft\nIt grew by 57%.", "Uber\nIt grew by 57%.", "q"]
-    graph.add(Document(LYFT.text, LYFT.metadata, id="l", search_text="year"))
-    retriever("q")
-    assert embeds.new == ["2021\nIt grew by 57%."]
-    assert len(calls) == 2
 
 
 def test_replaced_group_search_text_embeds_changed_texts() -> None:

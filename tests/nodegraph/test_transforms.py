@@ -155,17 +155,6 @@ def test_pieces_are_found_in_order() -> None:
     assert spans == [(4, 6), (16, 18), (4, 6), (12, 15), (None, None)]
 
 
-def test_spans_count_from_the_document_start() -> None:
-    graph = NodeGraph()
-    graph.add("One two. Three four.")
-    graph.create_node_group("sentence", SentenceSplitter(3, 0))
-    graph.create_node_group("word", lambda text: [Node(text[-5:], start=len(text) - 5)], "sentence")
-    assert [(n.text, n.start, n.offset) for n in graph.nodes("word")] == [
-        (" two.", 3, 3),
-        ("four.", 15, 6),
-    ]
-
-
 @pytest.mark.parametrize(
     ("transform", "cause", "message"),
     [
