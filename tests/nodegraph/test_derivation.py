@@ -27,8 +27,6 @@ LINES = st.lists(WORDS, min_size=1, max_size=6).map(" ".join)
 TEXTS = st.lists(LINES, max_size=6).map("\n".join)
 GROUPS = ("line", "sentence", "word", "chunk", "piece")
 
-Row = tuple[str, str, str, int | None, int | None, str | None]
-
 
 def make_graph(texts: dict[str, str]) -> NodeGraph:
     graph = NodeGraph(progress=False)
@@ -39,14 +37,6 @@ def make_graph(texts: dict[str, str]) -> NodeGraph:
     graph.create_node_group("piece", lambda node: node.text.split(), "chunk", trans_node=True)
     graph.add([Document(text, id=i) for i, text in texts.items()])
     return graph
-
-
-def rows(graph: NodeGraph) -> dict[str, list[Row]]:
-    return {
-        group: [(n.id, n.document_id, n.text, n.start, n.end, n.parent_id) for n in nodes]
-        for group in GROUPS
-        for nodes in [graph.nodes(group)]
-    }
 
 
 @given(text=TEXTS)
