@@ -1,7 +1,6 @@
 """A corpus behind the Model Context Protocol, met by the official SDK's own client."""
 
 import asyncio
-import base64
 import importlib
 import json
 import sys
@@ -13,20 +12,17 @@ import pytest
 pytest.importorskip("mcp")
 
 import httpx
-import mcp_types as types
 import uvicorn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mcp import Client, StdioServerParameters
-from mcp.server.subscriptions import ResourcesListChanged
 from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND
+from mcp_types import METHOD_NOT_FOUND
 from stress import amount
 
-from nodekin.adapters.mcp.mcp_server import SCHEME, CorpusServer
+from nodekin.adapters.mcp.mcp_server import CorpusServer
 from nodekin.adapters.server_access import SourceRefresh
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.nodegraph.graph_reader import GraphReader
 from nodekin.retrievers import CorpusTools
 
 pytestmark = [
@@ -55,7 +51,7 @@ def server(tools) -> CorpusServer:
     return CorpusServer(lambda: tools)
 
 
-async def test_the_tools_with_their_schemas(server, tools) -> None:
+async def test_list_tools_has_schemas(server, tools) -> None:
     async with Client(server.server) as client:
         listed = (await client.list_tools()).tools
     assert [tool.name for tool in listed] == list(tools.tools)
@@ -66,7 +62,7 @@ async def test_the_tools_with_their_schemas(server, tools) -> None:
         assert properties == tools.tools[tool.name].parameters["properties"]
 
 
-async def test_calls_return_text_and_data(server, tools) -> None:
+async def test_call_tool_returns_text_and_data(server, tools) -> None:
     async with Client(server.server) as client:
         found = await client.call_tool("search", {"query": "What is fermented?"})
         read = await client.call_tool("read", {"document": "茶 经.md"})
@@ -76,7 +72,7 @@ async def test_calls_return_text_and_data(server, tools) -> None:
     assert entry["text"] == TEXTS["茶/茶 经.md"]
 
 
-async def test_a_wrong_call_is_an_error_for_the_model(server) -> None:
+async def test_invalid_call_is_an_error_for_the_model(server) -> None:
     async with Client(server.server) as client:
         for name, arguments, message in (
             ("search", {"query": 3}, "query of search is of type string"),
@@ -96,7 +92,7 @@ async def test_a_wrong_call_is_an_error_for_the_model(server) -> None:
             assert len(result.content[0].text) < 1000
 
 
-async def test_a_conversation_is_not_shown_the_same_again(server) -> None:
+async def test_conversation_shows_passages_once(server) -> None:
     async with Client(server.server) as client:
 
         async def found(conversation):
@@ -115,7 +111,7 @@ async def test_a_conversation_is_not_shown_the_same_again(server) -> None:
         assert other.structured_content["conversation"] != name
 
 
-async def test_no_client_can_enter_the_conversation_of_another(server) -> None:
+async def test_conversation_names_are_not_guessable(server) -> None:
     async with Client(server.server) as one, Client(server.server) as other:
         await one.call_tool("search", {"query": "fermented", "conversation": "new"})
         for name in ("new ", "", "1", "default", "0" * 16):
@@ -124,7 +120,7 @@ async def test_no_client_can_enter_the_conversation_of_another(server) -> None:
             assert "begin one with conversation='new'" in result.content[0].text
 
 
-async def test_calls_of_one_conversation_at_once_show_everything_once(server) -> None:
+async def test_concurrent_calls_of_conversation_show_once(server) -> None:
     async with Client(server.server) as client:
         begun = await client.call_tool("outline", {"conversation": "new"})
         call = {
@@ -136,80 +132,14 @@ async def test_calls_of_one_conversation_at_once_show_everything_once(server) ->
     assert len(shown) == 1
 
 
-async def test_documents_are_resources(server) -> None:
-    async with Client(server.server) as client:
-        listed = (await client.list_resources()).resources
-        texts = [(await client.read_resource(resource.uri)).contents[0].text for resource in listed]
-        with pytest.raises(Exception, match=r"no document|error"):
-            await client.read_resource(SCHEME + "../secret")
-    assert texts == list(TEXTS.values())
-    assert [resource.size for resource in listed] == [len(t.encode()) for t in TEXTS.values()]
-
-
-async def test_a_page_is_a_picture(server, monkeypatch) -> None:
-    images = pytest.importorskip("nodekin.adapters.files.page_images")
-    async with Client(server.server) as client:
-        (template,) = (await client.list_resource_templates()).resource_templates
-        assert template.uri_template == SCHEME + "{+document}{?page,start,end}"
-        with pytest.raises(MCPError, match=r"no such page: .* is not a PDF"):
-            await client.read_resource(SCHEME + "tea/black.md?page=1")
-        monkeypatch.setattr(
-            images, "page_image", lambda node, page, span: f"{node.id} {page} {span}".encode()
-        )
-        (contents,) = (
-            await client.read_resource(SCHEME + "tea/black.md?page=2&start=3&end=9")
-        ).contents
-        assert contents.mime_type == "image/png"
-        assert base64.b64decode(contents.blob) == b"tea/black.md 2 (3, 9)"
-        for query in ("page=two", "page", "..."):
-            with pytest.raises(MCPError, match="no such page"):
-                await client.read_resource(f"{SCHEME}tea/black.md?{query}")
-        with pytest.raises(MCPError, match="no document"):
-            await client.read_resource(SCHEME + "../secret?page=1")
-
-
-async def test_many_documents_are_several_pages_and_each_is_read_once(monkeypatch) -> None:
-    graph = NodeGraph(progress=False)
-    graph.add([Document(f"Tea {n}.", id=f"{n} ü.md") for n in range(900)])
-    server = CorpusServer(lambda: CorpusTools(graph))
-    read: list[str] = []
-    real = GraphReader.nodes_by_id
-    monkeypatch.setattr(
-        GraphReader, "nodes_by_id", lambda self, ids: (read.extend(ids), real(self, ids))[1]
-    )
-    seen, cursor = [], None
-    async with Client(server.server) as client:
-        while True:
-            page = await client.list_resources(cursor=cursor)
-            seen += [resource.name for resource in page.resources]
-            cursor = page.next_cursor
-            if cursor is None:
-                break
-        graph.remove(["7 ü.md"])
-        with pytest.raises(MCPError, match=r"no page '7 ü\.md'; list from") as error:
-            await client.list_resources(cursor="7 ü.md")
-    assert error.value.code == INVALID_PARAMS
-    assert seen == [f"{n} ü.md" for n in range(900)]
-    assert len(read) < 2 * 900  # of a page some are looked at that the next one shows
-
-
-@pytest.mark.parametrize("uri", [SCHEME + "../secret", "file:///etc/passwd", SCHEME])
-async def test_what_is_no_resource_is_an_error_of_the_protocol(server, uri) -> None:
-    async with Client(server.server) as client:
-        with pytest.raises(MCPError) as error:
-            await client.read_resource(uri)
-    assert error.value.code == INVALID_PARAMS
-    assert "passwd" not in str(error.value) or "not 'file:///etc/passwd'" in str(error.value)
-
-
-async def test_methods_that_there_are_not(server) -> None:
+async def test_unknown_method_raises(server) -> None:
     async with Client(server.server) as client:
         with pytest.raises(MCPError) as error:
             await client.get_prompt("anything")
     assert error.value.code == METHOD_NOT_FOUND
 
 
-async def test_search_and_fetch_for_clients_that_want_only_these(tools) -> None:
+async def test_search_fetch_offers_two_tools(tools) -> None:
     server = CorpusServer(lambda: tools, search_fetch=True)
     async with Client(server.server) as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == ["search", "fetch"]
@@ -227,7 +157,7 @@ async def test_search_and_fetch_for_clients_that_want_only_these(tools) -> None:
     assert wrong.is_error
 
 
-async def test_search_and_fetch_where_passages_are_written_anew(tools) -> None:
+async def test_search_fetch_of_generated_passages(tools) -> None:
     graph = tools.graph
     graph.create_node_group("summary", lambda text: f"About {text[2:11]}")
     server = CorpusServer(lambda: CorpusTools(graph, target="summary"), search_fetch=True)
@@ -239,24 +169,7 @@ async def test_search_and_fetch_where_passages_are_written_anew(tools) -> None:
     assert json.loads(fetched.content[0].text)["text"] == TEXTS["tea/black.md"]
 
 
-async def test_while_documents_are_read_the_client_is_told(tools) -> None:
-    told, go_on = [], threading.Event()
-
-    def slow() -> CorpusTools:
-        assert go_on.wait(60)
-        return tools
-
-    async def progress(value, total, message):
-        told.append(message)
-        go_on.set()
-
-    async with Client(CorpusServer(slow).server) as client:
-        result = await client.call_tool("outline", {}, progress_callback=progress)
-    assert "tea/green.md" in result.content[0].text
-    assert told[0].startswith("reading the documents (")
-
-
-async def test_a_call_that_is_cancelled_is_given_up(tools) -> None:
+async def test_cancelled_call_ends(tools) -> None:
     begun, go_on = threading.Event(), threading.Event()
 
     def slow() -> CorpusTools:
@@ -289,35 +202,15 @@ def following(folder) -> CorpusServer:
     return CorpusServer(lambda: CorpusTools(graph), refresh=SourceRefresh(0, lambda: 0.0))
 
 
-async def test_a_folder_that_changes_is_read_again_and_listeners_are_told(folder) -> None:
+async def test_changed_folder_is_read_again(folder) -> None:
     async with Client(following(folder).server) as client:
         assert (await client.call_tool("search", {"query": "roasted"})).structured_content
-        async with client.listen(resources_list_changed=True) as listening:
-            (folder / "coffee.md").write_text("Coffee is roasted.", "utf-8")
-            (folder / "tea.md").unlink()
-            found = await client.call_tool("search", {"query": "roasted"})
-            event = await asyncio.wait_for(anext(aiter(listening)), 120)
-        listed = (await client.list_resources()).resources
-    assert found.structured_content["entries"][0]["document"] == "docs/coffee.md"
-    assert isinstance(event, ResourcesListChanged)
-    assert [resource.name for resource in listed] == ["coffee.md"]
-
-
-async def test_clients_of_the_older_protocol_are_told_too(folder) -> None:
-    told = asyncio.Event()
-
-    async def heard(message) -> None:
-        if isinstance(message, types.ResourceListChangedNotification):
-            told.set()
-
-    server = following(folder).server
-    async with Client(server, mode="legacy", message_handler=heard) as client:
         (folder / "coffee.md").write_text("Coffee is roasted.", "utf-8")
-        await client.call_tool("outline", {})
-        await asyncio.wait_for(told.wait(), 120)
+        found = await client.call_tool("search", {"query": "roasted"})
+    assert found.structured_content["entries"][0]["document"] == "docs/coffee.md"
 
 
-async def test_a_folder_that_goes_away_leaves_what_was_read(folder) -> None:
+async def test_missing_folder_keeps_documents(folder) -> None:
     async with Client(following(folder).server) as client:
         await client.call_tool("outline", {})
         (folder / "tea.md").unlink()
@@ -338,7 +231,7 @@ ARGUMENTS = "query mode skip filters pattern document start end regex conversati
 
 @settings(max_examples=amount(8, 20))
 @given(st.lists(st.tuples(st.text(max_size=9), st.dictionaries(st.sampled_from(ARGUMENTS), JSON))))
-def test_whatever_a_client_sends_is_answered(calls) -> None:
+def test_any_arguments_are_answered(calls) -> None:
     graph = NodeGraph(progress=False)
     graph.add([Document(text, id=i) for i, text in TEXTS.items()])
     server = CorpusServer(lambda: CorpusTools(graph))
@@ -354,7 +247,7 @@ def test_whatever_a_client_sends_is_answered(calls) -> None:
     asyncio.run(send())
 
 
-async def test_ten_clients_at_once(server, tools) -> None:
+async def test_concurrent_clients(server, tools) -> None:
     expected = tools.call("search", {"query": "tea"}).text
 
     async def one() -> str:
@@ -380,7 +273,7 @@ async def serving(app):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_ten_clients_at_once_by_http(server, tools, mode) -> None:
+async def test_concurrent_http_clients(server, tools, mode) -> None:
     expected = tools.call("search", {"query": "tea"}).text
     async with serving(server.http_app()) as port:
 
@@ -400,7 +293,7 @@ async def test_ten_clients_at_once_by_http(server, tools, mode) -> None:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_by_http(server, mode) -> None:
+async def test_http_refuses_other_hosts_and_origins(server, mode) -> None:
     async with serving(server.http_app()) as port:
         async with Client(f"http://127.0.0.1:{port}/mcp", mode=mode) as client:
             result = await client.call_tool("grep", {"pattern": "STEAMED"})
@@ -414,7 +307,7 @@ async def test_by_http(server, mode) -> None:
     assert result.structured_content["entries"][0]["text"] == "steamed"
 
 
-async def test_an_empty_token_is_none(server) -> None:
+async def test_empty_token_is_no_token(server) -> None:
     body = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     accept = {"Accept": "application/json, text/event-stream"}
     async with serving(server.http_app(token="")) as port, httpx.AsyncClient() as client:
@@ -422,7 +315,7 @@ async def test_an_empty_token_is_none(server) -> None:
         assert (await client.post(url, json=body, headers=accept)).status_code != 401
 
 
-async def test_a_token(server) -> None:
+async def test_http_requires_token(server) -> None:
     async with serving(server.http_app(token="secret")) as port, httpx.AsyncClient() as client:
         url = f"http://127.0.0.1:{port}/mcp"
         body = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -433,13 +326,13 @@ async def test_a_token(server) -> None:
         assert (await client.post(url, json=body, headers=accept | good)).status_code != 401
 
 
-def test_bound_elsewhere_it_needs_a_token(server) -> None:
+def test_foreign_address_requires_token(server) -> None:
     with pytest.raises(ValueError, match=r"a server on 0\.0\.0\.0 can be reached by others"):
         server.http_app("0.0.0.0")
 
 
 @pytest.mark.slow
-async def test_by_standard_input_of_the_command(tmp_path) -> None:
+async def test_command_serves_standard_input(tmp_path) -> None:
     folder = tmp_path / "docs"
     folder.mkdir()
     (folder / "tea.md").write_text("Green tea is steamed.", "utf-8")
@@ -456,7 +349,7 @@ async def test_by_standard_input_of_the_command(tmp_path) -> None:
     assert result.structured_content["entries"][0]["document"] == "docs/tea.md"
 
 
-def test_without_its_extra_the_server_names_it(monkeypatch) -> None:
+def test_missing_extra_is_named(monkeypatch) -> None:
     for name in ("anyio", "nodekin.adapters.mcp.mcp_server"):
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.delitem(sys.modules, "nodekin.adapters.mcp.mcp_server")
