@@ -406,7 +406,7 @@ class StoreIndex(FilterIndex):
         return self._scored(np.flatnonzero(allowed), query)
 
     def _rows(self, ids: Sequence[str], allowed: npt.NDArray[np.bool_]) -> Rows:
-        row_by_id = self._table.rows_of(ids)
+        row_by_id = self._table.rows()
         rows = np.array([row_by_id[i] for i in dict.fromkeys(ids) if i in row_by_id], np.int64)
         selected: Rows = rows[allowed[rows]]
         return selected

@@ -40,7 +40,7 @@ class TrigramIndex(SyncedIndex):
         for id in ids:
             self.nodes.pop(id, None)
 
-    def add(self, nodes, prepared):
+    def add(self, nodes):
         self.nodes.update((node.id, (node, trigrams(node.text))) for node in nodes)
 
     def search(self, query, limit, filter):

@@ -353,10 +353,11 @@ class GraphReader:
     def close(self) -> None:
         """Save and unload the indexes. The next use loads them again."""
         with self._shared_lock.held():
-            for index in self._shared.values():
-                if callable(keep := getattr(index, "close", None)):
-                    keep()
+            shared = [*self._shared.values()]
             self._shared.clear()
+        for index in shared:  # without the lock, since an index takes the graph's lock
+            if callable(keep := getattr(index, "close", None)):
+                keep()
         self._held = (-1, self._held[1] + 1)
 
     def vector_table(self, group: str, *names: str) -> VectorTable | None:

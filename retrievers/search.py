@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain, islice, product
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -177,7 +176,12 @@ class Branch:
         self.sources = [(graph, group) for graph in graphs for group in search.groups]
         self.indexes = [search.similarity.open(*source, key) for source in self.sources]
         self.prepared: list[list[Any]] = []  # the queries, by index
+        self._name = search.similarity.name
+        if search.similarity.mode == "both":
+            self._name = "bm25" if key is None else "cosine"
+        self._uses_search_text = [getattr(i, "uses_search_text", False) for i in self.indexes]
         self._snapshots: list[IndexSnapshot] = []
+        self._changed: dict[int, set[str]] = {}  # ids by index
 
     def take(self, queries: Sequence[str], vectors: Sequence[Any]) -> bool:
         """Prepare queries and take the arrays of the indexes; the graphs are held.
@@ -203,8 +207,10 @@ class Branch:
                 for index, of_index in zip(self.indexes, of_indexes, strict=True)
             ]
         self._snapshots = [
-            take_snapshot(index, prepared, search.conditions.filter)
-            for index, prepared in zip(self.indexes, self.prepared, strict=True)
+            take_snapshot(graph, index, prepared, search.conditions.filter)
+            for (graph, _), index, prepared in zip(
+                self.sources, self.indexes, self.prepared, strict=True
+            )
         ]
         return not any(isinstance(snapshot, HeldIndex) for snapshot in self._snapshots)
 
@@ -245,18 +251,27 @@ class Branch:
             number: The number of the query.
             ids: The ids of nodes in the first index.
         """
-        return self._snapshots[0].term_scores(number, ids)
+        snapshot: Any = self._snapshots[0]
+        return snapshot.term_scores(number, ids)
 
-    def evidence(self, hit: Hit, node: Node, query: str, share: float | None) -> Evidence:
+    def changed_ids(self, source: int) -> Container[str]:
+        """Return the ids of the nodes that changed since ``take``; the graphs are held."""
+        if source not in self._changed:
+            graph, group = self.sources[source]
+            changed = graph.reader.changed_ids(group, self._snapshots[source].revision)
+            if changed is None:
+                raise LookupError(f"the changes of {group!r} are unknown")
+            self._changed[source] = {*chain.from_iterable(changed)}
+        return self._changed[source]
+
+    def evidence(
+        self, hit: Hit, nodes: Mapping[str, Node], query: str, share: float | None
+    ) -> Evidence:
         """Return the evidence of a hit."""
-        score, source, _ = hit
-        search = self.search
-        name = search.similarity.name
-        if search.similarity.mode == "both":
-            name = "bm25" if self.key is None else "cosine"
-        searched = getattr(self.indexes[source], "uses_search_text", False)
-        filters = search.conditions.filters
-        return Evidence(node, score, name, query, self.key, share, (), searched, filters)
+        score, source, node_id = hit
+        filters, searched = self.search.conditions.filters, self._uses_search_text[source]
+        node = nodes[node_id]
+        return Evidence(node, score, self._name, query, self.key, share, (), searched, filters)
 
     def _lifted(self, rows: Sequence[Hit], number: int, seen: _SeenTargets) -> Found:
         """Return the targets of hits, best first."""
@@ -307,7 +322,7 @@ class Branch:
             return [(search.key_of(graph, node_id),) for node_id in ids]
         conditions, stays = search.conditions, search.stays
         if _is_child(graph, group, search.target) and not conditions and stays is None:
-            parents = graph.reader.parent_ids(ids)
+            parents = self._snapshots[source].parents(ids)
             return [() if i is None else (search.key_of(graph, i),) for i in parents]
         path = path_to(graph, search.target)
         targets: list[Sequence[Key]] = []
@@ -438,13 +453,10 @@ def fused(
     return Ranking(scores, parts)
 
 
-Read = Callable[[Sequence[Key], "Sequence[float] | None"], Results]
-"""Reads targets of a ranking as results, with their own or with other scores."""
-
 Rank = Callable[[str, Sequence[Ranking]], Ranking]
 """Makes one ranking of the rankings of all searches."""
 
-Select = Callable[[str, Ranking, Read], T]
+Select = Callable[["Reader"], T]
 """Returns the result of a query, while the graphs are held."""
 
 
@@ -453,9 +465,9 @@ def one_ranking(query: str, rankings: Sequence[Ranking]) -> Ranking:
     return rankings[0]
 
 
-def all_results(query: str, ranking: Ranking, read: Read) -> Results:
+def all_results(reader: Reader) -> Results:
     """Return all targets of a ranking as results."""
-    return read([*ranking.scores], None)
+    return reader.results([*reader.ranking.scores])
 
 
 def search(
@@ -508,21 +520,21 @@ class _Turns(Generic[T]):
 
     def run(self) -> list[T]:
         branches = [search.branches() for search in self.searches]
-        indexes = [index for of_search in branches for b in of_search for index in b.indexes]
-        for index in indexes:
+        for index in (index for of_search in branches for b in of_search for index in b.indexes):
             index.ready()
-        groups: dict[NodeGraph, list[str]] = {}
+        groups: dict[NodeGraph, dict[str, None]] = {}
         for search in self.searches:
             for graph in search.graphs:
-                groups.setdefault(graph, []).extend(search.built_groups(graph))
+                groups.setdefault(graph, {}).update(dict.fromkeys(search.built_groups(graph)))
         try:
             with reading(groups):
                 if not self._take(branches):
                     return self._selected(self._rankings(branches))
-                revisions = _revisions(groups)
+                states = [graph.reader.held_state() for graph in groups]
             rankings = self._rankings(branches)
             with reading(dict.fromkeys(groups, ())):
-                if revisions == _revisions(groups) or not self._is_outdated(rankings, revisions):
+                is_same = states == [graph.reader.held_state() for graph in groups]
+                if is_same or not _are_outdated(rankings):
                     return self._selected(rankings)
         except LookupError:  # a node was removed in between
             pass
@@ -560,7 +572,7 @@ class _Turns(Generic[T]):
                 if is_observed():
                     span.set_results(
                         [
-                            _results(search, query, ranking, [*ranking.scores])
+                            all_results(Reader(search, query, ranking))
                             for query, ranking in zip(self.queries, rankings, strict=True)
                         ]
                     )
@@ -570,32 +582,20 @@ class _Turns(Generic[T]):
     def _selected(self, rankings: Sequence[Ranking]) -> list[T]:
         """Return the result of each query; the graphs are held."""
         return [
-            self.select(query, ranking, partial(_results, self.searches[0], query, ranking))
+            self.select(Reader(self.searches[0], query, ranking))
             for query, ranking in zip(self.queries, rankings, strict=True)
         ]
 
-    def _is_outdated(
-        self, rankings: Sequence[Ranking], revisions: Mapping[tuple[NodeGraph, str], int]
-    ) -> bool:
-        """Return whether a target or a hit was changed or removed since the first turn."""
-        ids: set[str] = set()
-        for ranking in rankings:
-            for key in ranking.scores:
-                ids.add(self.searches[0].node_of(key)[1])
-                ids.update(hit[2] for part in ranking.parts for _, hit in part.hits(key))
-        for (graph, group), revision in revisions.items():
-            changed = graph.reader.changed_ids(group, revision)
-            if changed is None or not ids.isdisjoint(chain.from_iterable(changed)):
-                return True
-        return False
 
-
-def _revisions(groups: Mapping[NodeGraph, Iterable[str]]) -> dict[tuple[NodeGraph, str], int]:
-    return {
-        (graph, name): graph.reader.revision(name)
-        for graph, names in groups.items()
-        for name in names
-    }
+def _are_outdated(rankings: Sequence[Ranking]) -> bool:
+    """Return whether a target or a hit was changed or removed since the first turn."""
+    for ranking in rankings:
+        for key in ranking.scores:
+            for part in ranking.parts:
+                for branch, (_, source, node_id) in part.hits(key):
+                    if node_id in branch.changed_ids(source):
+                        return True
+    return False
 
 
 def read_nodes(search: Search, keys: Iterable[Key]) -> dict[Key, Node]:
@@ -610,64 +610,81 @@ def read_nodes(search: Search, keys: Iterable[Key]) -> dict[Key, Node]:
     return nodes
 
 
-def _results(
-    search: Search,
-    query: str,
-    ranking: Ranking,
-    keys: Sequence[Key],
-    scores: Sequence[float] | None = None,
-) -> Results:
-    """Read targets with their evidence.
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads the targets of a ranking, while the graphs are held.
 
     Args:
         search: A search of the ranking.
         query: The query.
         ranking: The ranking.
-        keys: Targets of the ranking.
-        scores: Scores instead of those of the ranking; the shares are scaled to them.
     """
-    targets = read_nodes(search, keys)
-    hits = [[part.hits(key) for part in ranking.parts] for key in keys]
-    ids: dict[NodeGraph, list[str]] = {graph: [] for graph in search.graphs}
-    for branch, (_, source, node_id) in chain.from_iterable(chain.from_iterable(hits)):
-        ids[branch.sources[source][0]].append(node_id)
-    nodes = {
-        graph: dict(zip(of_graph, graph.reader.nodes_by_id(of_graph), strict=True))
-        for graph, of_graph in ids.items()
-    }
-    results = []
-    for at, key in enumerate(keys):
-        shares = [part.share(key) for part in ranking.parts]
-        score = ranking.scores[key]
-        if scores is not None:
-            score = scores[at]
-            shares = scaled(shares, score)
-        evidence = tuple(
-            branch.evidence(hit, nodes[branch.sources[hit[1]][0]][hit[2]], query, share)
-            for share, of_part in zip(shares, hits[at], strict=True)
-            for branch, hit in of_part
-        )
-        results.append(ScoredNode(targets[key], score, evidence))
-    return results
+
+    search: Search
+    query: str
+    ranking: Ranking
+
+    def nodes(self, keys: Sequence[Key]) -> list[Node]:
+        """Return the nodes of targets."""
+        nodes = read_nodes(self.search, keys)
+        return [nodes[key] for key in keys]
+
+    def results(self, keys: Sequence[Key], scores: Sequence[float] | None = None) -> Results:
+        """Return targets with their evidence.
+
+        Args:
+            keys: The targets.
+            scores: Scores instead of those of the ranking; the shares are scaled to them.
+        """
+        search, query, ranking = self.search, self.query, self.ranking
+        targets = read_nodes(search, keys)
+        hits = [[part.hits(key) for part in ranking.parts] for key in keys]
+        ids: dict[NodeGraph, list[str]] = {graph: [] for graph in search.graphs}
+        for branch, (_, source, node_id) in chain.from_iterable(chain.from_iterable(hits)):
+            ids[branch.sources[source][0]].append(node_id)
+        nodes = {
+            graph: dict(zip(of_graph, graph.reader.nodes_by_id(of_graph), strict=True))
+            for graph, of_graph in ids.items()
+        }
+        results = []
+        for at, key in enumerate(keys):
+            shares = [part.share(key) for part in ranking.parts]
+            score = ranking.scores[key]
+            if scores is not None:
+                score = scores[at]
+                shares = scaled(shares, score)
+            evidence = [
+                branch.evidence(hit, nodes[branch.sources[hit[1]][0]], query, share)
+                for share, of_part in zip(shares, hits[at], strict=True)
+                for branch, hit in of_part
+            ]
+            results.append(ScoredNode(targets[key], score, tuple(evidence)))
+        return results
 
 
 class IndexSnapshot(Protocol):
     """The arrays of an index in one revision, and the queries of a search."""
 
+    @property
+    def revision(self) -> int:
+        """The revision of the group."""
+
     def search(self, queries: Sequence[int], limit: int | None) -> list[Hits]:
         """Return the best nodes for queries, by their numbers; None for all nodes."""
 
-    def term_scores(self, query: int, ids: Sequence[str]) -> Any:
-        """Return the scores of nodes by each term of a query, (nodes, terms)."""
+    def parents(self, ids: Sequence[str]) -> Sequence[str | None]:
+        """Return the parents of nodes that were found."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldIndex:
     """An index that can only be searched while the graph is held."""
 
+    graph: NodeGraph
     index: Any
     queries: Sequence[Any]
     filter: Filter
+    revision: int = 0
 
     def search(self, queries: Sequence[int], limit: int | None) -> list[Hits]:
         """Return the best nodes for queries."""
@@ -678,15 +695,19 @@ class HeldIndex:
             return hits
         return [self.index.search(query, limit, self.filter) for query in prepared]
 
-    def term_scores(self, query: int, ids: Sequence[str]) -> Any:
-        """Return the scores of nodes by each term of a query, (nodes, terms)."""
-        return self.index.passages().term_scores(ids, self.queries[query])
+    def parents(self, ids: Sequence[str]) -> Sequence[str | None]:
+        """Return the parents of nodes."""
+        return self.graph.reader.parent_ids(ids)
 
 
-def take_snapshot(index: Index[Any], queries: Sequence[Any], filter: Filter) -> IndexSnapshot:
+def take_snapshot(
+    graph: NodeGraph, index: Index[Any], queries: Sequence[Any], filter: Filter
+) -> IndexSnapshot:
     """Return what a search needs of an index; the graph is held."""
     snapshot: Callable[..., IndexSnapshot] | None = getattr(index, "snapshot", None)
-    return HeldIndex(index, queries, filter) if snapshot is None else snapshot(queries, filter)
+    if snapshot is None:
+        return HeldIndex(graph, index, queries, filter)
+    return snapshot(queries, filter)
 
 
 def search_keys(

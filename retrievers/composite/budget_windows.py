@@ -14,7 +14,8 @@ from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Node
 from ...nodegraph.splitters.chunking import tokens_before
 from ...nodegraph.splitters.passage_splitter import LIST_ITEM
-from ..indexes.bm25_scores import Floats, Passages, Saturation, TermWeights
+from ..indexes.bm25_scores import Floats, Saturation, TermWeights
+from ..indexes.text_index import TextIndex
 from ..ranking import joined_span
 from ..results import Results, ScoredNode
 from ..token_budget import TokenBudget
@@ -56,7 +57,7 @@ def search_windows(
     sentences: str,
     found: Results,
     query: TermWeights,
-    words: Passages,
+    words: TextIndex,
     budget: TokenBudget,
     vectors: Mapping[str, float],
 ) -> Results:
@@ -201,7 +202,7 @@ class _Sentences:
                 starts[at] = introduction
         return starts, stops
 
-    def values(self, query: TermWeights, words: Passages, vectors: Mapping[str, float]) -> Floats:
+    def values(self, query: TermWeights, words: TextIndex, vectors: Mapping[str, float]) -> Floats:
         """Return how well each sentence answers, together with those around it."""
         ids = [row.node.id for row in self.rows]
         once = dict.fromkeys(query.weights, 1.0)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import copy
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -31,7 +32,7 @@ from ..plans.timeouts import run_with_timeout
 from ..protocols import RetrieverProtocol, Similarity
 from ..results import Hits, OutputOptions, QueryVariant, Results
 from ..retriever import Retriever, RetrieverSettings
-from ..search import Ranking, Read, fused
+from ..search import Key, Ranking, Reader, Select, fused
 from ..similarities.bm25 import Bm25
 from ..similarities.registry import DEFAULT, MakeIndex, get_similarity
 from ..token_budget import BUDGET, TokenBudget
@@ -57,9 +58,10 @@ from .relevance import (
     joined,
     linked_from,
     rescored,
+    same_texts,
     vector_scores,
+    with_copies,
     with_scores,
-    without_copies,
     word_scores,
 )
 
@@ -398,14 +400,15 @@ class DefaultRetriever(PlannedRetriever):
         while short := [at for at, of_query in enumerate(results) if of_query is None]:
             deepest = max(depth, DEPTH) if is_local else depth
             options = [queries[at] for at in short], deepest, filters, measured, weights
-            distinct = partial(_distinct, limit, depth, deepest)
             if is_local:
-                found = await self._search_together(*options, distinct)
+                select = partial(_select_distinct, limit, depth, deepest)
+                found = await self._search_together(*options, select)
             else:
                 rankings = await self._ranked(*options, links)
-                found = await Do(
-                    partial(_each_distinct, distinct, options[0], rankings), kind="work"
-                )
+                found = [
+                    _distinct_results(limit, depth, query, ranking)
+                    for query, ranking in zip(options[0], rankings, strict=True)
+                ]
             for at, of_query in zip(short, found, strict=True):
                 results[at] = of_query
             while depth <= deepest:
@@ -429,7 +432,7 @@ class DefaultRetriever(PlannedRetriever):
         """Return so many scored results of each query, copies included."""
         if self._is_local(queries, weights, links):
             options = queries, limit, filters, measured, weights
-            return await self._search_together(*options, lambda _, first: first(limit))
+            return await self._search_together(*options, partial(_select_first, limit))
         retriever = self._retriever(weights, links)
         rankings = await find_all(retriever, queries, max(limit, COMPARED), filters)
         score = partial(self._scored, queries, rankings, measured)
@@ -443,7 +446,7 @@ class DefaultRetriever(PlannedRetriever):
         filters: Filters | None,
         measured: MeasuredSettings,
         weights: Sequence[float],
-        select: Callable[[str, First], T],
+        select: Select[T],
     ) -> list[T]:
         """Fuse all branches in one search, and score the targets.
 
@@ -453,7 +456,7 @@ class DefaultRetriever(PlannedRetriever):
             filters: Conditions, in addition to the retriever's own.
             measured: The settings that were measured on the graph.
             weights: The weight of each branch.
-            select: Returns what is wanted of a query's ranking.
+            select: Reads the result of a query from its ranking.
         """
         every = [*self._words, *self._vectors]
         used = [(item, weight) for item, weight in zip(every, weights, strict=True) if weight]
@@ -475,19 +478,8 @@ class DefaultRetriever(PlannedRetriever):
             scores = joined(scores, nearest)
             return ranking._replace(scores=dict(zip(ids, scores.tolist(), strict=True)))
 
-        def selected(query: str, ranking: Ranking, read: Read) -> T:
-            every = [*ranking.scores]
-
-            def first(count: int) -> Results:
-                ids = every[: max(count, COMPARED)]
-                kept = [i for i in ids if ranking.scores[i] > 0]
-                scores = descending(np.array([ranking.scores[i] for i in kept]))[:count]
-                return read(kept[:count], scores.tolist())
-
-            return select(query, first)
-
         limits = [limit if limit > DEPTH else None] * len(branches)
-        return await search_together(branches, queries, limits, filters, rank, selected)
+        return await search_together(branches, queries, limits, filters, rank, select)
 
     def _scored(
         self, queries: Sequence[str], rankings: Sequence[Results], measured: MeasuredSettings
@@ -496,14 +488,12 @@ class DefaultRetriever(PlannedRetriever):
         if self.bm25 is None:  # what another similarity finds need not share a word
             return list(rankings)
         index = self.bm25.open(self.graph, self.target)
-        index.ready()
         nearest = [
             self._vector_scores(query, results, measured.backgrounds)
             for query, results in zip(queries, rankings, strict=True)
         ]
         with self.graph.reader.reading(self.target):
             index.sync()
-            passages = index.passages()
             scored = []
             for query, results, first in zip(queries, rankings, nearest, strict=True):
                 if not query.strip():  # what meets the filters
@@ -512,9 +502,8 @@ class DefaultRetriever(PlannedRetriever):
                 partners = filter(None, map(linked_from, results))
                 nodes = [*(result.node for result in results), *partners]
                 ids = list(dict.fromkeys(node.id for node in nodes))  # the results' come first
-                passages.known(ids)
                 terms = self.bm25.prepare(query, [index])
-                scores = word_scores(terms, passages.term_scores(ids, terms))
+                scores = word_scores(terms, index.term_scores(ids, terms))
                 scores[: len(first)] = joined(scores[: len(first)], first)
                 by_id = dict(zip(ids, scores.tolist(), strict=True))
                 scored.append(with_scores(results, by_id))
@@ -547,18 +536,15 @@ class DefaultRetriever(PlannedRetriever):
         """Return windows of the passages that were found for each query."""
         assert self.bm25 is not None
         words, full = (self.bm25.open(self.graph, group) for group in (self.sentences, self.target))
-        for index in (words, full):
-            index.ready()
         vectors = dict(zip(self._embed_keys, weights, strict=True))
         with self.graph.reader.reading(self.sentences, self.target):
             words.sync()
             full.sync()
-            passages = words.passages()
             windows = []
             for query, results in zip(queries, found, strict=True):
                 terms = self.bm25.prepare(query, [full])
                 of_query = search_windows(
-                    self.graph, self.sentences, results, terms, passages, budget, vectors
+                    self.graph, self.sentences, results, terms, words, budget, vectors
                 )
                 windows.append(of_query)
             return windows
@@ -656,45 +642,61 @@ class DefaultRetriever(PlannedRetriever):
 _ALL = parse_filters(None)
 
 
-First = Callable[[int], Results]
-"""Returns so many of the first results of a ranking."""
+def _first(ranking: Ranking, count: int) -> tuple[list[Key], list[float]]:
+    """Return the first targets of a ranking, with scores that descend."""
+    keys = [key for key in islice(ranking.scores, max(count, COMPARED)) if ranking.scores[key] > 0]
+    scores = descending(np.array([ranking.scores[key] for key in keys]))
+    return keys[:count], scores[:count].tolist()
 
 
-def _distinct(limit: int, depth: int, deepest: int, query: str, first: First) -> Results | None:
-    """Return results of a ranking without copies, except of what only meets the filters.
+def _select_first(limit: int, reader: Reader) -> Results:
+    """Return the first results."""
+    return reader.results(*_first(reader.ranking, limit))
+
+
+def _select_distinct(limit: int, depth: int, deepest: int, reader: Reader) -> Results | None:
+    """Return the first results with distinct texts.
 
     Args:
-        limit: How many.
-        depth: How many are looked at, and twice as many each time that is too few.
-        deepest: How many the ranking has at most.
-        query: The query.
-        first: Returns the first of the ranking.
+        limit: The number of results.
+        depth: The number of targets to compare, which is doubled if they have too few texts.
+        deepest: The maximum number of targets.
+        reader: Reads the targets.
 
     Returns:
-        None if a longer ranking may have more.
+        None if a longer ranking may have more texts.
     """
     while depth <= deepest:
-        ranking = first(depth)
-        results = without_copies(ranking, query) if query.strip() else ranking
-        if len(results) >= limit or len(ranking) < depth or depth >= _DEEPEST * limit:
-            return results[:limit]
+        keys, scores = _first(reader.ranking, depth)
+        nodes = reader.nodes(keys)
+        same = same_texts([node.text for node in nodes])
+        if _is_enough(limit, depth, len(same), len(keys)):
+            first = [of_text[0] for of_text in same[:limit]]
+            results = reader.results([keys[at] for at in first], [scores[at] for at in first])
+            return [
+                with_copies(result, [(nodes[at], scores[at]) for at in others], reader.query)
+                for result, (_, *others) in zip(results, same, strict=False)
+            ]
         depth *= 2
     return None
 
 
-def _each_distinct(
-    select: Callable[[str, First], Results | None],
-    queries: Sequence[str],
-    rankings: Sequence[Results],
-) -> list[Results | None]:
-    return [
-        select(query, partial(_first, ranking))
-        for query, ranking in zip(queries, rankings, strict=True)
-    ]
+def _distinct_results(limit: int, depth: int, query: str, ranking: Results) -> Results | None:
+    """Do the same for results."""
+    if not query.strip():  # nodes that meet the filters
+        return ranking[:limit]
+    same = same_texts([result.node.text for result in ranking])
+    if not _is_enough(limit, depth, len(same), len(ranking)):
+        return None
+    results = []
+    for at, *others in same[:limit]:
+        copies = [(ranking[other].node, ranking[other].score) for other in others]
+        results.append(with_copies(ranking[at], copies, query))
+    return results
 
 
-def _first(ranking: Results, count: int) -> Results:
-    return ranking[:count]
+def _is_enough(limit: int, depth: int, texts: int, found: int) -> bool:
+    return texts >= limit or found < depth or depth >= _DEEPEST * limit
 
 
 def _noted(query: str, results: Results, error: Exception) -> Results:

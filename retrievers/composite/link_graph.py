@@ -19,8 +19,9 @@ from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import digest
 from ...nodegraph.node import MEMBER, Link, Node
 from ..indexes.array_files import Arrays
-from ..indexes.bm25_scores import Floats, Meets, Passages
+from ..indexes.bm25_scores import Floats
 from ..indexes.synced_index import SyncedIndex
+from ..indexes.text_index import Meets, TextIndex
 from ..validation import number, whole
 
 UNTITLED = 2 / 3
@@ -230,7 +231,7 @@ class LinkIndex(SyncedIndex):
         if passages := [self._passages.pop(i) for i in ids if i in self._passages]:
             self._forget(self._names.update(passages, ()))
 
-    def add(self, nodes: Sequence[Node], prepared: None = None) -> None:
+    def add(self, nodes: Sequence[Node]) -> None:
         """Add mentions."""
         passages = {node.id: node.parent_id or "" for node in nodes}
         self._passages.update(passages)
@@ -306,7 +307,6 @@ class LinkGraph:
         graph: The graph.
         passages: The indexed passages.
         allowed: A function from a passage to whether it may be a result. None: all may.
-        size: The number of passages.
         via: The group of the entities, whose nodes are linked to passages. None: there is none.
         index: The index of names. None: there is none.
         types: The types of links to follow. None: all.
@@ -314,9 +314,8 @@ class LinkGraph:
     """
 
     graph: NodeGraph
-    passages: Passages
+    passages: TextIndex
     allowed: Meets | None
-    size: int
     via: str | None
     index: LinkIndex | None
     types: tuple[str, ...] | None
@@ -331,7 +330,7 @@ class LinkGraph:
         links: list[tuple[int, str, Link]] = []
         others: dict[str, None] = {}
         of_seeds = [*self._links(seeds)]
-        existing = self.passages.known(other for seed_links in of_seeds for other, _ in seed_links)
+        existing = self.passages.known()
         for row, seed_links in enumerate(of_seeds):
             for other, link in seed_links:
                 if other in existing:
@@ -353,7 +352,7 @@ class LinkGraph:
                 strengths[row, column], strongest[row, column] = weight, len(connections)
                 connections.append(PassageLink(link.type))
         if entities:
-            highest, rarest = _strongest(entities, of_entities, self.size, strengths.shape)
+            highest, rarest = _strongest(entities, of_entities, self.passages.size, strengths.shape)
             stronger = highest > strengths
             strengths[stronger] = highest[stronger]
             strongest[stronger] = len(connections) + rarest[stronger]
@@ -385,7 +384,6 @@ class LinkGraph:
         distinct = numbers[at[numbers] == places]
         if self.allowed is not None:
             others = [ids[number] for number in distinct[seeds:].tolist()]
-            self.passages.known(others)  # reads all of them in one batch
             meeting = np.array([*map(self.allowed, others)], np.bool_)
             distinct = np.append(distinct[:seeds], distinct[seeds:][meeting])
         distinct = distinct[: max(seeds, self.options.max_passages)]
@@ -414,7 +412,7 @@ class LinkGraph:
         """Yield the entities among some nodes, which are linked to passages."""
         nodes = [n for n in self.graph.reader.existing_nodes([*ids]) if n.group == self.via]
         of_nodes = [*self._links([node.id for node in nodes])]
-        existing = self.passages.known(other for links in of_nodes for other, _ in links)
+        existing = self.passages.known()
         for node, links in zip(nodes, of_nodes, strict=True):
             passages = list(dict.fromkeys(other for other, _ in links if other in existing))
             if 1 < len(passages) <= limit:

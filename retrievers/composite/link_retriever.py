@@ -15,7 +15,8 @@ from ...nodegraph.node import Node
 from ..filters import Filters, all_of, parse_filters
 from ..foreign.coercion import as_retriever
 from ..foreign.foreign_retriever import check_in_graph
-from ..indexes.bm25_scores import Floats, Meets, Passages
+from ..indexes.bm25_scores import Floats
+from ..indexes.text_index import Meets, TextIndex
 from ..planned_retriever import PlannedRetriever
 from ..plans.effects import find_all
 from ..plans.plan import Do
@@ -54,7 +55,7 @@ class LinkRetriever(PlannedRetriever):
     one passage answers keep their first hit. A ``LinkRetriever`` around another one follows links
     farther.
 
-    Passages whose title the query names, word for word, count as much as the first hit and are
+    TextIndex whose title the query names, word for word, count as much as the first hit and are
     ranked before it. Of several passages with one title, the best ``named`` by their words count.
     The words of such a name count only in passages that mention all of it.
 
@@ -201,30 +202,25 @@ class LinkRetriever(PlannedRetriever):
             return hits[:limit]
         group = own_hits[0].node.group
         self._check_group(group)
-        words_index = self.bm25.open(self.graph, group)
-        words_index.ready()
+        passages = self.bm25.open(self.graph, group)
         options = self.options
         lowest = min(0.0, min(hit.score for hit in hits))  # a reranker's scores may be negative
         with self.graph.reader.reading(*[group] if self.via is None else [group, self.via]):
-            words_index.sync()
-            passages = words_index.passages()
+            passages.sync()
             index = None if self.via is None else LinkIndex.open(self.graph, self.via)
             titles: list[NamedTitle] = []
             if index is not None:
                 index.sync()
                 titles = index.named(query) if options.named else []
-            words = QueryWords(query, self.bm25, words_index, passages, self.graph, titles)
+            words = QueryWords(query, self.bm25, passages, self.graph, titles)
             first = hits[0].score
             hits = words.without_parts_of_names(hits, lowest)
             hits = self._with_named(query, hits, first, titles, words, passages, conditions)
             own_hits = [hit for hit in hits if hit.node.graph is self.graph]
             scores = {hit.node.id: hit.score - lowest for hit in own_hits}
             seeds = _seeds(own_hits, passages, conditions)[: options.seeds]
-            size = words_index.statistics(query).size
             allowed = _any(seed.allowed for seed in seeds)
-            links = LinkGraph(
-                self.graph, passages, allowed, size, self.via, index, self.types, options
-            )
+            links = LinkGraph(self.graph, passages, allowed, self.via, index, self.types, options)
             matrix = links.connections([seed.id for seed in seeds])
             _keep_allowed(matrix, [seed.allowed for seed in seeds])
             terms = words.scores(matrix.passages)
@@ -277,7 +273,7 @@ class LinkRetriever(PlannedRetriever):
         score: float,
         titles: Sequence[NamedTitle],
         words: QueryWords,
-        passages: Passages,
+        passages: TextIndex,
         conditions: HitConditions,
     ) -> Results:
         """Insert the passages whose title the query names before the hits.
@@ -292,7 +288,7 @@ class LinkRetriever(PlannedRetriever):
         meeting = [(passages.meeting(entry.filter), entry.filters) for entry in met.values()]
         named: dict[str, ScoredNode] = {}
         for title in titles:
-            existing = passages.known(title.about)
+            existing = passages.known()
             about = [passage for passage in title.about if passage in existing]
             order = np.argsort(-words.scores(about).sum(axis=1), kind="stable")
             allowed: dict[str, Filters | None] = {}  # with the first conditions that each meets
@@ -311,12 +307,12 @@ class LinkRetriever(PlannedRetriever):
         self,
         ranking: Sequence[_Ranked],
         words: QueryWords,
-        passages: Passages,
+        passages: TextIndex,
         index: LinkIndex | None,
         scale: float,
     ) -> list[_Ranked]:
         """Rank passages lower that repeat the query's words in passages before them."""
-        existing = passages.known([r.node.id for r in ranking])
+        existing = passages.known()
         native = [r.node.graph is self.graph and r.node.id in existing for r in ranking]
         own_ids = [r.node.id for r, is_own in zip(ranking, native, strict=True) if is_own]
         own = words.scores(own_ids)
@@ -426,12 +422,12 @@ class _Seed(NamedTuple):
     filters: Filters | None
 
 
-def _seeds(hits: Results, passages: Passages, conditions: HitConditions) -> list[_Seed]:
+def _seeds(hits: Results, passages: TextIndex, conditions: HitConditions) -> list[_Seed]:
     """Return the hits that are passages, each once, with their conditions.
 
     A changed hit that no longer meets its conditions is left out.
     """
-    existing = passages.known([hit.node.id for hit in hits])
+    existing = passages.known()
     meeting: dict[int, Meets | None] = {}
     seeds: dict[str, _Seed] = {}
     for hit in hits:

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from ...nodegraph.extractors.entity_names import has_name
 from ...nodegraph.graph import NodeGraph
-from ..indexes.bm25_scores import Floats, Passages, WordSearch
+from ..indexes.bm25_scores import Floats
+from ..indexes.text_index import TextIndex
 from ..results import Results, ScoredNode
 from ..similarities.bm25 import Bm25
 from .link_graph import LinkMatrix, LinkOptions, NamedTitle, PassageLink
@@ -210,8 +211,7 @@ class QueryWords:
     Args:
         query: The query.
         bm25: The weights of words.
-        index: The index of the passages' words, up to date with the graph.
-        passages: The passages.
+        passages: The index of the passages' words, up to date with the graph.
         graph: The graph.
         titles: The titles that the query names.
     """
@@ -220,20 +220,19 @@ class QueryWords:
         self,
         query: str,
         bm25: Bm25,
-        index: WordSearch,
-        passages: Passages,
+        passages: TextIndex,
         graph: NodeGraph,
         titles: Sequence[NamedTitle] = (),
     ) -> None:
         self._passages = passages
         self._graph = graph
-        self._weights = bm25.prepare(query, [index])
+        self._weights = bm25.prepare(query, [passages])
         self._names: list[_NameInQuery] = []
         terms = list(self._weights.weights)
         for title in titles:
             if " " not in title.name:
                 continue
-            of_name = bm25.prepare(title.name, [index]).weights
+            of_name = bm25.prepare(title.name, [passages]).weights
             columns = np.array([i for i, term in enumerate(terms) if term in of_name], np.int64)
             if len(columns):
                 mentions = {*title.passages}
@@ -268,7 +267,7 @@ class QueryWords:
             hits: The hits. A hit that is not a passage stays unchanged.
             lowest: The lowest score.
         """
-        existing = self._passages.known([hit.node.id for hit in hits]) if self._names else ()
+        existing = self._passages.known() if self._names else ()
         native = [hit for hit in hits if hit.node.id in existing]
         if not native:
             return hits

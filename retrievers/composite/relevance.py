@@ -42,8 +42,6 @@ _VECTORS = 0.5  # of what is missing to 1, what equal vectors add
 
 _NOTED = 10  # copies of a result, the others are counted
 
-_CLOSE = 0.1  # how far the scores of the words of a text that is there twice are apart at most
-
 _WIDE = lazy_pattern("[\uff00-\uffef]+")
 
 # Punctuation and mark-up, which may differ between copies.
@@ -173,65 +171,52 @@ def with_scores(results: Sequence[ScoredNode], scores: Mapping[str, float]) -> l
     ]
 
 
-def without_copies(results: Sequence[ScoredNode], query: str) -> list[ScoredNode]:
-    """Leave out results with the text of one before them, which notes where ten of them are.
+def same_texts(texts: Sequence[str]) -> list[list[int]]:
+    """Return the positions of each distinct text, in the order of their first positions.
 
-    The same are texts of the same words, numbers and signs: case, punctuation, white space, width
-    and mark-up may differ.
+    Texts are equal if they have the same words, numbers and signs. Case, punctuation, white
+    space, width and mark-up may differ.
     """
-    ends = [""] * len(results)
+    ends = [""] * len(texts)
     with_ends = Counter(ends)
     for part, letters in _ENDS:
         ends = [
-            end if with_ends[end] == 1 else end + _letters(result.node.text, part, letters)
-            for end, result in zip(ends, results, strict=True)
+            end if with_ends[end] == 1 else end + _letters(text, part, letters)
+            for end, text in zip(ends, texts, strict=True)
         ]
-        if len({*ends}) == len(ends):
-            return [*results]
         with_ends = Counter(ends)
-    kept: list[ScoredNode] = []
-    copies: dict[int, list[Evidence]] = {}
-    same: dict[str, list[int]] = {}  # the places of results with a text
-    words: dict[str, str] = {}  # of texts, many of which are there twice as they are
-    for result, of_result in zip(results, ends, strict=True):
-        if with_ends[of_result] == 1:
-            kept.append(result)
+        if len(with_ends) == len(ends):
+            return [[at] for at in range(len(texts))]
+    positions: dict[str, list[int]] = {}
+    words: dict[str, str] = {}  # by text, since many texts are equal to the letter
+    for at, (text, end) in enumerate(zip(texts, ends, strict=True)):
+        if with_ends[end] == 1:
+            positions[end] = [at]
             continue
-        text = result.node.text
         if text not in words:
             words[text] = "\n".join(_without_marks(text))
-        of_text = same.setdefault(words[text], [])
-        score = _own_score(result) if of_text else 0.0
-        close = (at for at in of_text if abs(score - _own_score(kept[at])) <= _CLOSE * score)
-        first = next(close, None)
-        if first is None:
-            of_text.append(len(kept))
-            kept.append(result)
-        else:
-            filters = result.evidence[0].filters if result.evidence else None
-            also = Evidence(result.node, result.score, COPY, query, filters=filters)
-            copies.setdefault(first, []).append(also)
-    return [
-        replace(result, evidence=(*result.evidence, *_noted(copies[at])))
-        if at in copies
-        else result
-        for at, result in enumerate(kept)
-    ]
+        positions.setdefault(f"{end}\n{words[text]}", []).append(at)
+    return [*positions.values()]
 
 
-def _noted(copies: Sequence[Evidence]) -> Sequence[Evidence]:
-    """Return the first copies; the last of them says how many more were found."""
-    if len(copies) <= _NOTED:
-        return copies
-    *first, last = copies[:_NOTED]
-    note = f"and {len(copies) - _NOTED} more"
-    return [*first, replace(last, variants=(QueryVariant(last.query, COPY, note),))]
+def with_copies(result: ScoredNode, copies: Sequence[tuple[Node, float]], query: str) -> ScoredNode:
+    """Return a result whose evidence has the other nodes with its text, up to ten.
 
-
-def _own_score(result: ScoredNode) -> float:
-    """Return what the words of a result score, which those of a copy score, too, more or less."""
-    own = (e.score for e in result.evidence if e.node is result.node and e.embed_key is None)
-    return next(own, 0.0)
+    Args:
+        result: The result.
+        copies: The other nodes with their scores.
+        query: The query.
+    """
+    if not copies:
+        return result
+    filters = result.evidence[0].filters if result.evidence else None
+    variants: tuple[QueryVariant, ...] = ()
+    also = []
+    for at, (node, score) in enumerate(copies[:_NOTED], 1):
+        if at == _NOTED < len(copies):
+            variants = (QueryVariant(query, COPY, f"and {len(copies) - _NOTED} more"),)
+        also.append(Evidence(node, score, COPY, query, variants=variants, filters=filters))
+    return replace(result, evidence=(*result.evidence, *also))
 
 
 def _without_marks(text: str) -> list[str]:

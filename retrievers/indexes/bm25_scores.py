@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ..filters import Filter
-from ..protocols import Index
-from .array_files import grown
 from .node_table import Mask, Orders
-from .postings import Counts, Ints
+from .postings import Counts, Ints, Postings
 
 Floats = npt.NDArray[np.float64]
 
@@ -22,6 +19,8 @@ _SPARSE = 32  # rows per posting: above, only the rows that occur are summed
 _PARTS = 32  # columns whose maxima give a lower bound of the best scores
 
 _LOOK_UP_COST = 24  # postings that are summed in the time of one lookup
+
+_TERM = 256  # postings that take as much memory as what is held of a term by itself
 
 LEAST = float(np.finfo(np.float64).tiny)
 """The least number above 0."""
@@ -63,17 +62,18 @@ class Saturation:
 
 
 class TermWeights(NamedTuple):
-    """Hold the terms of a query that occur, each with its weight, and how counts are weighed.
+    """The weighed terms of a query.
 
     A weight is the term's inverse document frequency times its count in the query.
 
     Attributes:
-        weights: The weights, by term.
+        weights: The weights of terms that occur in nodes. Scores are summed in this order:
+            ``Bm25`` has the heaviest terms first, so that equal nodes have equal scores in all
+            indexes.
         saturation: Weighs the counts.
-        missing: What the terms that no node has weigh together.
-        highest: What a term weighs that no node has.
-        silent: Which terms are only parts of words that occur whole.
-        statistics: What it was weighed by, of each index; they have the postings of its terms.
+        missing: The weight of all terms that no node has.
+        highest: The weight of one such term.
+        silent: Terms that are only parts of words that occur whole.
     """
 
     weights: dict[str, float]
@@ -81,74 +81,87 @@ class TermWeights(NamedTuple):
     missing: float = 0.0
     highest: float = 0.0
     silent: frozenset[str] = frozenset()
-    statistics: Sequence[TermStatistics] = ()
-
-    def heaviest_first(self) -> list[str]:
-        """Return the terms in the order in which all indexes add them up: equal nodes have equal
-        scores so.
-        """
-        return sorted(sorted(self.weights), key=self.weights.__getitem__, reverse=True)
 
 
-class RowLengths:
-    """The lengths of a table's nodes by row. The array has room to grow.
+class TermPostings(dict[str, tuple[Ints, Counts]]):
+    """The rows of each term, ascending, and its counts, in one revision of an index.
+
+    Looked-up terms are cached.
 
     Args:
-        lengths: The lengths of the first rows.
+        postings: The postings of the index.
+        lengths: The number of words, by row.
+        alive: Which rows have a node.
+
+    Attributes:
+        size: The number of nodes.
+        total_length: The number of words in all nodes.
+        held: The number of cached postings that are copies, and 256 per term.
     """
 
-    def __init__(self, lengths: Ints) -> None:
-        self._lengths, self._size = lengths, len(lengths)
-        self._norms: tuple[Saturation | None, Floats] = None, np.zeros(0)  # of the latest query
+    __slots__ = ("_alive", "_find", "_later", "_lists", "_norms", "held", "lengths", "size",
+                 "total_length")  # fmt: skip
 
-    def __len__(self) -> int:
-        return self._size
+    def __init__(self, postings: Postings, lengths: Ints, alive: Mask) -> None:
+        super().__init__()
+        self._lists, self._later = postings.state
+        self._find, self._alive = postings.vocabulary.find, None if alive.all() else alive
+        self.size, self.lengths = int(alive.sum()), lengths
+        self.total_length = int(lengths.sum(where=alive))
+        self._norms: dict[Any, npt.NDArray[np.float64]] = {}
+        self.held = 0
 
-    @property
-    def values(self) -> Ints:
-        """The lengths of all rows."""
-        return self._lengths[: self._size]
+    def __missing__(self, term: str) -> tuple[Ints, Counts]:
+        number = self._find(term)
+        starts, rows, counts = self._lists
+        start = stop = 0
+        if 0 <= number < len(starts) - 1:
+            start, stop = starts[number : number + 2].tolist()
+        rows, counts = rows[start:stop], counts[start:stop]
+        if number in self._later:
+            later_rows, later_counts = self._later[number]
+            rows = np.concatenate([rows, np.array(later_rows, np.int32)])
+            counts = np.concatenate([counts, np.array(later_counts, np.uint32)])
+        if self._alive is not None:
+            living = self._alive[rows]
+            rows, counts = rows[living], counts[living]
+        is_copied = self._alive is not None or number in self._later
+        self.held += _TERM + is_copied * len(rows)
+        self[term] = rows, counts
+        return rows, counts
 
-    def take(self, rows: npt.NDArray[Any]) -> Ints:
-        """Return the lengths of some rows."""
-        return self._lengths.take(rows)
+    def frequency(self, term: str) -> int:
+        """Return the number of nodes with a term."""
+        return len(self[term][0])
 
-    def norms(self, saturation: Saturation) -> Floats:
+    def norms(self, saturation: Saturation) -> npt.NDArray[np.float64]:
         """Return the length norms of all rows. They are cached for the latest saturation."""
-        of, norms = self._norms
-        if of != saturation or len(norms) != self._size:
-            norms = saturation.norms(self.values)
-            self._norms = saturation, norms
-        return norms
-
-    def extend(self, lengths: Ints) -> None:
-        """Append the lengths of the next rows."""
-        first, self._size = self._size, self._size + len(lengths)
-        self._lengths = grown(self._lengths, self._size)
-        self._lengths[first : self._size] = lengths
+        if saturation not in self._norms:
+            self._norms = {saturation: saturation.norms(self.lengths)}
+        return self._norms[saturation]
 
 
 class QueryPostings(NamedTuple):
-    """The postings of a query's terms, the heaviest first.
+    """The postings of a query's terms.
 
     Attributes:
-        lists: The rows of each term, ascending, and how often each has it.
-        weights: The weight of each, (terms,), at least one.
+        lists: The rows of each term, ascending, and its counts.
+        weights: The weight of each term, (terms,).
         saturation: Weighs the counts.
-        lengths: Those of all rows.
+        norms: The length norms of all rows.
     """
 
     lists: Sequence[tuple[Ints, Counts]]
     weights: Floats
     saturation: Saturation
-    lengths: RowLengths
+    norms: Floats
 
     def impacts(self) -> tuple[npt.NDArray[np.int64], Floats]:
         """Return the rows of all terms, term after term, and the addend of each row's score."""
         # numpy takes and adds by 64-bit indexes several times as fast.
         rows = np.concatenate([rows for rows, _ in self.lists], dtype=np.int64)
         counts = np.concatenate([counts for _, counts in self.lists])
-        norms = self.lengths.norms(self.saturation).take(rows, mode="clip")
+        norms = self.norms.take(rows, mode="clip")
         impacts = self.saturation.weighed(counts, norms)
         impacts *= self.weights.repeat([len(rows) for rows, _ in self.lists])
         return rows, impacts
@@ -162,7 +175,7 @@ class QueryPostings(NamedTuple):
                 at = rows_of_term.searchsorted(sought)
                 is_there = rows_of_term.take(at, mode="clip") == sought
                 np.multiply(counts_of_term.take(at, mode="clip"), is_there, of_term)
-        norms = self.saturation.norms(self.lengths.take(rows))
+        norms = self.norms.take(rows)
         # A norm of 0 would divide a missing term's count of 0 by 0.
         impacts = self.saturation.weighed(counts, np.maximum(norms, LEAST))
         impacts *= self.weights[:, np.newaxis]
@@ -185,7 +198,7 @@ def best_rows(
     """
     total = sum(len(rows) for rows, _ in query.lists)
     cost = _LOOK_UP_COST * len(query.lists)
-    if limit is None or query.weights[-1] <= 0 or total * _SPARSE < len(orders):
+    if limit is None or query.weights.min() <= 0 or total * _SPARSE < len(orders):
         rows, sums = _all_sums(query, allowed)
     elif allowed is not None and cost * np.count_nonzero(allowed) < total:
         rows, sums = _looked_up(query, allowed.nonzero()[0])
@@ -259,61 +272,3 @@ def ranked(
         rows, scores = rows[best], scores[best]
     ranking = np.lexsort((orders.take(rows), -scores))[:limit]
     return rows.take(ranking), scores.take(ranking)
-
-
-Meets = Callable[[str], bool]
-"""Says of a passage, by its id, whether it meets conditions."""
-
-
-class TermStatistics(Protocol):
-    """What a query is weighed by, for one state of a group."""
-
-    @property
-    def size(self) -> int:
-        """How many nodes there are."""
-
-    @property
-    def total_length(self) -> int:
-        """How long all nodes are together."""
-
-    @property
-    def frequency(self) -> Callable[[str], int]:
-        """Returns in how many nodes a term is."""
-
-
-class Passages(Protocol):
-    """What is looked up of nodes for one query, while the graph is held."""
-
-    def known(self, ids: Iterable[str]) -> Container[str]:
-        """Return which of some nodes are in the group; what it has of others is open."""
-
-    def meeting(self, filter: Filter) -> Meets | None:
-        """Return what says whether a known node meets a filter; None where all do."""
-
-    def term_scores(self, ids: Sequence[str], query: TermWeights) -> Floats:
-        """Return what each term of a query adds to the BM25 score of known nodes.
-
-        Args:
-            ids: The nodes.
-            query: From ``Bm25.prepare``, for their index.
-
-        Returns:
-            An array (nodes, terms); the sums of its rows are the scores.
-        """
-
-
-class WordSearch(Index[TermWeights], Protocol):
-    """An index of the words of a group."""
-
-    @property
-    def size(self) -> int:
-        """How many nodes there are; in an engine, when a query was weighed last."""
-
-    def ready(self) -> None:
-        """Do what may take long, before the graph is held."""
-
-    def statistics(self, query: str) -> TermStatistics:
-        """Return what a query is weighed by, in the state that this thread reads."""
-
-    def passages(self) -> Passages:
-        """Return what looks nodes up for one query."""

@@ -124,7 +124,7 @@ class ExactIndex(SyncedIndex):
                     if not self._ids[key]:
                         del self._ids[key]
 
-    def add(self, nodes: Sequence[Node], prepared: None = None) -> None:
+    def add(self, nodes: Sequence[Node]) -> None:
         """Add nodes."""
         for node in nodes:
             self._nodes[node.id] = node
@@ -165,15 +165,10 @@ class ScanIndex(FilterIndex):
         for node_id in ids:
             self._nodes.pop(node_id, None)
 
-    def add(self, nodes: Sequence[Node], prepared: None = None) -> None:
+    def add(self, nodes: Sequence[Node]) -> None:
         """Add nodes."""
         super().add(nodes)
         self._nodes.update((node.id, node) for node in nodes)
-
-    def ready(self) -> None:
-        """Embed nodes that have no vector yet, before the graph is held."""
-        if self._key is not None and (pending := self.pending()):
-            self._vectors(pending.changes.added)
 
     def search(
         self,

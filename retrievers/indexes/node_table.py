@@ -1,20 +1,11 @@
-"""The nodes of one group as rows of a table: ids, order and metadata, for filters and ranking."""
+"""The nodes of one group as rows of a table: ids, order, parents and metadata."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import (
-    Callable,
-    Collection,
-    Hashable,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
-from itertools import chain, groupby, repeat
-from operator import eq
-from typing import Any, overload
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,191 +17,121 @@ from ...nodegraph.node import Node
 from ..conditions import MISSING, Condition, DatedText, identity
 from ..filters import Filter
 from ..results import Hits
-from .array_files import Arrays, PackedTexts, grown, pack_texts
+from .array_files import Arrays, Texts, grown
 from .synced_index import SyncedIndex
 
 logger = logging.getLogger(__name__)
 
-_MAX_CACHED = 32  # conditions whose answers a column remembers
+T = TypeVar("T")
 
 Mask = npt.NDArray[np.bool_]
 
-Metadata = Mapping[str, Any]
+Orders = npt.NDArray[np.int64]
 
-Codes = npt.NDArray[np.unsignedinteger[Any]]
+Rows = npt.NDArray[np.int64]
+
+_MAX_CACHED = 32  # conditions per field whose answers are cached
+
+_MASKS = 8, 256, 16_000_000  # cached masks of filters: at least, at most, in bytes
+
+_GAPS = 1_000  # empty rows up to which a table is never compacted
 
 
-class DocumentColumn:
-    """Hold the id of each row's document, which is one text for nodes that follow each other.
+class Runs(Generic[T]):
+    """A column whose neighboring rows often have the same value, which is stored once.
 
-    What comes from a file is read at first use.
+    Attributes:
+        codes: The number of the value, by row. There is room for more rows.
     """
 
     def __init__(self) -> None:
-        self._names: list[str] = []
-        self._stored: Callable[[], Iterable[str]] | None = None
+        self.codes: npt.NDArray[np.int32] = np.zeros(0, np.int32)
+        self._size = 0  # of values
+        self._values: list[T] = []
+        self._load: Callable[[], list[T]] | None = None
         self._loading = mutex()
 
-    def extend(self, names: Iterable[str]) -> None:
-        """Append the documents of the next rows."""
-        loaded = self.values()
-        for name, rows in groupby(names):
-            loaded += repeat(name, sum(1 for _ in rows))
-
-    def values(self) -> list[str]:
-        """Return the documents of all rows."""
-        with self._loading:
-            if self._stored is not None:
-                self._names, self._stored = [*self._stored()], None
-        return self._names
-
-    def select(self, rows: Sequence[int]) -> None:
-        """Retain some rows, numbered anew in this order."""
-        names = self.values()
-        self._names = [names[row] for row in rows]
-
-    def arrays(self, ids: Sequence[str]) -> Arrays:
-        """Return the arrays from which ``from_arrays`` restores the column.
+    def extend(
+        self, first: int, values: Iterable[T], key: Callable[[T], Any] | None = None
+    ) -> None:
+        """Append the values of rows.
 
         Args:
-            ids: Those of the rows; nothing is stored where documents are their own nodes.
+            first: The number of the first row.
+            values: The values.
+            key: Returns what equal values share; None compares the values.
         """
-        names = self.values()
-        runs = [] if all(map(eq, names, ids)) else [(n, len([*rows])) for n, rows in groupby(names)]
-        texts, starts = pack_texts([name for name, _ in runs])
-        sizes = np.array([size for _, size in runs], np.uint32)
-        return {"documents": texts, "document_starts": starts, "document_rows": sizes}
+        loaded, sizes = self.values(), []
+        for _, rows in groupby(values, key):
+            same = [*rows]
+            loaded.append(same[0])
+            sizes.append(len(same))
+        codes = np.arange(self._size, self._size + len(sizes), dtype=np.int32).repeat(sizes)
+        self.codes = grown(self.codes, first + len(codes))
+        self.codes[first : first + len(codes)] = codes
+        self._size += len(sizes)
+
+    def values(self) -> list[T]:
+        """Return the values by number. They are decoded at the first call."""
+        with self._loading:
+            if self._load is not None:
+                self._values, self._load = self._load(), None
+        return self._values
+
+    def take(self, rows: Rows) -> list[T]:
+        """Return the values of rows."""
+        return [*map(self.values().__getitem__, self.codes[rows].tolist())]
+
+    def arrays(self, name: str, size: int, write: Callable[[T], str]) -> Arrays:
+        """Return arrays for a file.
+
+        Raises:
+            TypeError: If a value cannot be stored.
+        """
+        texts = Texts.of(map(write, self.values()))
+        return {**texts.arrays(name), f"{name}_codes": self.codes[:size]}
 
     @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], ids: Sequence[str]
-    ) -> DocumentColumn:
-        """Restore a column from what ``arrays`` returned.
+    def from_arrays(cls, arrays: Arrays, name: str, size: int, read: Callable[[str], T]) -> Runs[T]:
+        """Restore a column from ``arrays``.
 
         Raises:
             KeyError: If an array is missing.
-            ValueError: If the arrays don't fit each other.
+            ValueError: If the arrays do not fit each other.
         """
-        column, size = cls(), len(ids)
-        names = PackedTexts(arrays["documents"], arrays["document_starts"])
-        sizes = arrays["document_rows"]
-        if len(names) != len(sizes) or (len(sizes) and int(sizes.sum()) != size):
-            raise ValueError(f"the documents don't fit {size} nodes")
-        runs = chain.from_iterable(map(repeat, names, map(int, sizes)))
-        column._stored = lambda: runs if len(sizes) else ids[:size]
-        return column
+        texts, codes = Texts.from_arrays(arrays, name), arrays[f"{name}_codes"]
+        if len(codes) != size or codes.max(initial=-1) >= len(texts):
+            raise ValueError(f"the column {name!r} does not fit {size} nodes")
+        runs = cls()
+        runs.codes, runs._size, runs._load = codes, len(texts), lambda: [*map(read, texts)]
+        return runs
 
 
-class MetadataColumn:
-    """Hold one metadata mapping a row, None for an empty row.
+class FieldValues:
+    """The distinct values of a metadata field.
 
-    What comes from a file is parsed at first use, each distinct mapping once.
-    """
-
-    def __init__(self) -> None:
-        self._values: list[Metadata | None] = []
-        self._encoded_rows = 0  # rows before the first of the values that are not parsed yet
-        self._encoded: Sequence[str] = ()  # their distinct mappings
-        self._codes: Codes = np.zeros(0, np.uint8)  # 0 for empty, else index + 1
-        self._parsing = mutex()
-
-    def extend(self, values: Iterable[Metadata]) -> None:
-        """Append the metadata of the next rows."""
-        self._values += values
-
-    def delete(self, row: int) -> None:
-        """Drop the metadata of a row that was emptied."""
-        if row >= self._encoded_rows:
-            self._values[row - self._encoded_rows] = None
-
-    def select(self, rows: Sequence[int]) -> None:
-        """Retain some rows, numbered anew in this order."""
-        values = self.values()
-        self._values = [values[row] for row in rows]
-
-    def values(self) -> Sequence[Metadata | None]:
-        """Return all mappings, by row."""
-        with self._parsing:
-            if self._encoded_rows:
-                parsed = [None, *map(decode, self._encoded)]
-                restored = [parsed[code] for code in self._codes.tolist()]
-                self._values, self._encoded_rows = restored + self._values, 0
-                self._encoded, self._codes = (), self._codes[:0]
-            return self._values
-
-    def arrays(self) -> Arrays:
-        """Return the arrays from which ``from_arrays`` restores the column.
-
-        Raises:
-            TypeError: If a value can't be stored.
-        """
-        with self._parsing:
-            numbers = {text: number for number, text in enumerate(self._encoded, 1)}
-            code_by_id: dict[int, int] = {}  # most nodes share a mapping with their siblings
-            codes: list[int] = []
-            for value in self._values:
-                code = code_by_id.get(id(value))
-                if code is None:
-                    code = numbers.setdefault(encode(value), len(numbers) + 1) if value else 0
-                    code_by_id[id(value)] = code
-                codes.append(code)
-            narrow = np.min_scalar_type(len(numbers))
-            narrowed = np.concatenate([self._codes, np.array(codes, np.uint32)]).astype(narrow)
-        texts, starts = pack_texts(list(numbers))
-        return {"metadata": texts, "metadata_starts": starts, "metadata_codes": narrowed}
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]], size: int) -> MetadataColumn:
-        """Restore a column of so many rows from what ``arrays`` returned.
-
-        Raises:
-            KeyError: If an array is missing.
-            ValueError: If the arrays don't fit each other.
-        """
-        column = cls()
-        texts = PackedTexts(arrays["metadata"], arrays["metadata_starts"])
-        column._codes, column._encoded_rows = arrays["metadata_codes"], size
-        if len(column._codes) != size or column._codes.max(initial=0) > len(texts):
-            raise ValueError(f"the metadata does not fit {size} nodes")
-        column._encoded = texts
-        return column
-
-
-class Column:
-    """Number the distinct values of a field.
-
-    A condition is asked once a distinct value, not once a row, and its answers are kept for the
-    next query. Many threads may ask at once.
+    A condition is evaluated once per distinct value, and the answers are cached.
     """
 
     def __init__(self) -> None:
         self._values: list[Any] = []
         self._numbers: dict[Hashable, int] = {}
-        self._dated = 0  # values that were read as dates, where they are texts
-        self._codes: npt.NDArray[np.int32] = np.zeros(0, np.int32)
+        self._dated = 0  # values that were parsed as dates, if they are texts
         self._decided: dict[Hashable, Mask] = {}
-        self._extending = mutex()
+        self.codes: npt.NDArray[np.int32] = np.zeros(0, np.int32)
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are rows, and none has the field."""
+        """Whether no node has the field."""
         return len(self._values) == 1 and self._values[0] is MISSING
 
-    def extend(self, size: int, values: Callable[[int], Iterable[Any]]) -> None:
-        """Take in the rows that came since the last call.
-
-        Args:
-            size: How many rows there are.
-            values: Returns the values of the rows from one on, ``MISSING`` where there is none.
-        """
-        if size > len(self._codes):
-            with self._extending:
-                new = [*map(self._number, values(len(self._codes)))]
-                self._codes = np.concatenate([self._codes, np.array(new, np.int32)])
+    def extend(self, values: Iterable[Any]) -> None:
+        """Append values; ``MISSING`` for nodes without the field."""
+        codes = np.array([*map(self._number, values)], np.int32)
+        self.codes = np.concatenate([self.codes, codes])
 
     def meets(self, condition: Condition) -> Mask:
-        """Return which rows meet a condition."""
-        codes = self._codes  # before the values: those that come meanwhile are of later rows
+        """Return which values meet a condition."""
         good = self._decided.get(condition.key, np.zeros(0, np.bool_))
         if len(good) < len(self._values):
             if condition.reads_dates:
@@ -220,10 +141,10 @@ class Column:
             if len(self._decided) >= _MAX_CACHED:
                 self._decided = {}
             self._decided[condition.key] = good
-        return np.take(good, codes)
+        return np.take(good, self.codes)
 
     def _read_dates(self) -> None:
-        """Read texts as dates, once for all conditions that compare dates."""
+        """Parse texts as dates, once for all conditions that compare dates."""
         for number in range(self._dated, len(self._values)):
             if type(self._values[number]) is str:
                 self._values[number] = DatedText.read(self._values[number])
@@ -232,52 +153,59 @@ class Column:
     def _number(self, value: Any) -> int:
         kind = type(value)
         key = (kind, value) if kind is str or kind is int else identity(value)
-        number = self._numbers.get(key)
-        if number is None:
-            number = self._numbers[key] = len(self._values)
+        number = self._numbers.setdefault(key, len(self._values))
+        if number == len(self._values):
             self._values.append(value)
         return number
 
 
-_MASKS = 8, 256, 16_000_000  # filters whose rows a table remembers: at least, at most, in bytes
+class TableSnapshot(NamedTuple):
+    """The rows of a table in one revision. Later changes of the table do not change them.
 
-_GAPS = 1_000  # empty rows up to which gaps are never worth closing
+    Attributes:
+        ids: The ids by row. There may be more rows.
+        orders: The positions in document order, by row.
+        matching: Which rows meet the filter; None for all. Empty rows may be among them.
+        parents: The ids of the parents.
+        rows: The row of each node. Later nodes have other rows.
+    """
 
-_RECENT = 1_000  # ids that are looked up apart from the sorted ones, at least
+    ids: Texts
+    orders: Orders
+    matching: Mask | None
+    parents: Runs[str | None]
+    rows: Callable[[], Mapping[str, int]]
 
-Rows = npt.NDArray[np.integer[Any]]
+    def rows_of(self, ids: Iterable[str]) -> Rows:
+        """Return the rows of nodes.
 
-Orders = npt.NDArray[np.int64]
+        Raises:
+            LookupError: If a node was removed or changed.
+        """
+        rows = np.array([*map(self.rows().__getitem__, ids)], np.int64)
+        if rows.max(initial=-1) >= len(self.orders):
+            raise LookupError("a node has changed")
+        return rows
 
 
 class NodeTable:
-    """Number nodes upwards; a removed node's row stays empty until ``compact``.
+    """Rows of nodes. A removed node leaves an empty row until the table is compacted.
 
     Attributes:
-        ids: Node id by row, also of empty rows.
-        orders: Place in document order, by row.
-        living: How many rows have a node.
+        ids: The ids by row, also of empty rows.
+        living: The number of rows with a node.
     """
 
     def __init__(self) -> None:
-        self.ids = NodeIds()
+        self.ids = Texts()
         self.living = 0
-        self._rows: dict[str, int] | None = None  # by id; None until somebody wants all
-        self._alive: Mask = np.zeros(1024, np.bool_)
-        self._set_orders(np.zeros(1024, np.int64))
-        self._metadata = MetadataColumn()
-        self._documents = DocumentColumn()
-        self._clear_filters()
-
-    def _set_orders(self, orders: Orders) -> None:
-        """Set the orders; there may be room for more rows."""
-        self._orders, self.orders = orders, orders[: len(self.ids)]
-
-    def _clear_filters(self) -> None:
-        self._columns: dict[str | None, Column] = {}
-        self._forget_masks()
-
-    def _forget_masks(self) -> None:
+        self._rows: dict[str, int] | None = None  # by id; None until it is needed
+        self._alive: Mask = np.zeros(0, np.bool_)
+        self._orders: Orders = np.zeros(0, np.int64)
+        self._parents = Runs[str | None]()
+        self._documents = Runs[str]()
+        self._metadata = Runs[Mapping[str, Any]]()
+        self._fields: dict[str | None, FieldValues] = {}
         self._masks: dict[Hashable, Mask] = {}
 
     def __len__(self) -> int:
@@ -289,115 +217,121 @@ class NodeTable:
         return self._alive[: len(self.ids)]
 
     @property
+    def orders(self) -> Orders:
+        """The positions in document order, by row."""
+        return self._orders[: len(self.ids)]
+
+    @property
     def sparse(self) -> bool:
-        """Whether most rows are empty, so that ``compact`` is worth its cost."""
+        """Whether most rows are empty."""
         return len(self.ids) > 2 * self.living + _GAPS
 
-    def add(self, nodes: Sequence[Node]) -> int:
-        """Append nodes; return the row of the first."""
+    def add(self, nodes: Sequence[Node]) -> None:
+        """Append nodes."""
+        metadata = [n.metadata if n.own_metadata else n.inherited for n in nodes]
+        self._extend(
+            [node.id for node in nodes],
+            [node.order for node in nodes],
+            [node.parent_id for node in nodes],
+            [node.document_id for node in nodes],
+            metadata,
+        )
+
+    def _extend(
+        self,
+        ids: Sequence[str],
+        orders: Sequence[int] | Orders,
+        parents: Iterable[str | None],
+        documents: Iterable[str],
+        metadata: Iterable[Mapping[str, Any]],
+    ) -> None:
         first = len(self.ids)
-        size = first + len(nodes)
-        if not nodes:
-            return first
+        size = first + len(ids)
         self._alive, self._orders = grown(self._alive, size), grown(self._orders, size)
         self._alive[first:size] = True
-        self._orders[first:size] = [node.order for node in nodes]
-        self.ids.extend([node.id for node in nodes])
-        self._set_orders(self._orders)
+        self._orders[first:size] = orders
+        self._parents.extend(first, parents)
+        self._documents.extend(first, documents)
+        self._metadata.extend(first, metadata, key=id)
         if self._rows is not None:
-            self._rows.update((node.id, row) for row, node in enumerate(nodes, first))
-        self._metadata.extend(n.metadata if n.own_metadata else n.inherited for n in nodes)
-        self._documents.extend(node.document_id for node in nodes)
-        self._forget_masks()
-        self.living += len(nodes)
-        return first
+            self._rows.update(zip(ids, range(first, size), strict=True))
+        self.ids.extend(ids)
+        self._masks = {}
+        self.living += len(ids)
 
     def rows(self) -> dict[str, int]:
-        """Return the row of each node, by its id."""
+        """Return the row of each node, by id."""
         if self._rows is None:
             alive = np.flatnonzero(self.alive)
             self._rows = dict(zip(self.ids.take(alive), alive.tolist(), strict=True))
         return self._rows
 
-    def rows_of(self, ids: Collection[str]) -> dict[str, int]:
-        """Return the rows of some nodes, by their ids, without memory for those of all."""
-        return self._rows or self.ids.rows_of(ids, self._alive.__getitem__)
-
     def remove(self, ids: Collection[str]) -> list[int]:
-        """Empty the rows of nodes; return these rows. Unknown ids do nothing."""
-        rows = self.ids.rows_of(ids, self._alive.__getitem__) if ids else {}
-        removed = [rows[node_id] for node_id in dict.fromkeys(ids) if node_id in rows]
-        for row in removed:
-            self._alive[row] = False
-            self._metadata.delete(row)
-        if self._rows is not None:
-            for node_id in rows:
-                del self._rows[node_id]
-        self.living -= len(removed)
+        """Empty the rows of nodes. Unknown ids are ignored.
+
+        Returns:
+            The rows.
+        """
+        if not ids or not self.living:
+            return []
+        by_id = self.rows()
+        removed = [by_id.pop(node_id) for node_id in ids if node_id in by_id]
+        if removed:
+            self._alive = self._alive.copy()  # searches may use the former array
+            self._alive[removed] = False
+            self.living -= len(removed)
         return removed
 
-    def compact(self) -> None:
-        """Drop empty rows and number the others anew, in order."""
-        rows = np.flatnonzero(self.alive)
-        self.ids = self.ids.selected(rows)
-        self._set_orders(np.concatenate([self._orders[rows], np.zeros(1024, np.int64)]))
-        self._alive = np.arange(len(self._orders)) < len(rows)
-        self._metadata.select(rows.tolist())
-        self._documents.select(rows.tolist())
-        self._rows = None
-        self._clear_filters()
+    def compacted(self) -> NodeTable:
+        """Return a table without the empty rows; the others keep their sequence."""
+        table, rows = NodeTable(), np.flatnonzero(self.alive)
+        columns = (column.take(rows) for column in (self._parents, self._documents, self._metadata))
+        table._extend(self.ids.take(rows), self._orders[rows], *columns)  # type: ignore[arg-type]
+        return table
+
+    def snapshot(self, filter: Filter) -> TableSnapshot:
+        """Return the rows as they are now."""
+        return TableSnapshot(self.ids, self.orders, self.matching(filter), self._parents, self.rows)
 
     def matching(self, filter: Filter) -> Mask | None:
-        """Return which rows meet a filter, None where it has no condition.
+        """Return which rows meet a filter; None if it has no condition.
 
-        Empty rows may be among them; combine the result with ``alive``.
+        Empty rows may be among them.
         """
         if filter.condition is None and not filter.parts:
             return None
-        masks, key = self._masks, filter.key
-        mask = masks.get(key)
+        mask = self._masks.get(filter.key)
         if mask is None and (mask := filter.mask(self._meets)) is not None:
-            if len(masks) >= self.most_masks:
-                masks = self._masks = {}
-            masks[key] = mask
+            least, maximum, size = _MASKS
+            if len(self._masks) >= max(least, min(maximum, size // (len(self.ids) + 1))):
+                self._masks = {}
+            self._masks[filter.key] = mask
         return mask
 
     def allowed(self, filter: Filter) -> Mask | None:
-        """Return which rows have a node that meets a filter, None for all."""
+        """Return which rows have a node that meets a filter; None for all rows."""
         matching = self.matching(filter)
         if self.living == len(self.ids):
             return matching
         return self.alive if matching is None else matching & self.alive
 
-    @property
-    def most_masks(self) -> int:
-        """How many filters it is worth remembering the rows of: there may be many tenants."""
-        least, maximum, size = _MASKS
-        return max(least, min(maximum, size // (len(self.ids) + 1)))
-
     def _meets(self, field: str | None, condition: Condition) -> Mask:
-        column = self._columns.get(field)
-        if column is None:
-            column = self._columns.setdefault(field, Column())
-            column.extend(*self._values(field))
-            if column.is_empty and condition.compares:
-                self._warn_of(field)
-        column.extend(*self._values(field))
-        return column.meets(condition)
-
-    def _values(self, field: str | None) -> tuple[int, Callable[[int], Iterable[Any]]]:
+        is_new = field not in self._fields
+        values = self._fields.setdefault(field, FieldValues())
+        first = len(values.codes)
         if field is None:
-            documents = self._documents.values()
-            return len(documents), lambda start: documents[start:]
-        metadata = self._metadata.values()
-        return len(metadata), lambda start: [
-            values.get(field, MISSING) if values else MISSING for values in metadata[start:]
-        ]
+            values.extend(self._documents.values()[first:])
+            codes = self._documents.codes
+        else:
+            values.extend(m.get(field, MISSING) for m in self._metadata.values()[first:])
+            codes = self._metadata.codes
+        if is_new and values.is_empty and condition.compares:
+            self._warn_of(field)
+        return values.meets(condition)[codes[: len(self.ids)]]
 
     def _warn_of(self, field: str | None) -> None:
-        """Say once that no node has a field: it may be misspelt."""
-        metadata = {id(values): values for values in self._metadata.values() if values}
-        fields = sorted({str(name) for values in metadata.values() for name in values})
+        """Log once that no node has a field: it may be misspelled."""
+        fields = sorted({str(name) for values in self._metadata.values() for name in values})
         logger.warning(
             "no node that is searched has the metadata field %r, which a filter compares; they "
             "have %s",
@@ -405,169 +339,45 @@ class NodeTable:
         )
 
     def arrays(self) -> Arrays:
-        """Return arrays for a file, from which ``from_arrays`` restores the table.
+        """Return arrays for a file.
 
         Raises:
-            TypeError: If a metadata value can't be stored.
+            TypeError: If a metadata value cannot be stored.
         """
+        size = len(self.ids)
         return {
-            **self.ids.arrays(),
+            **self.ids.arrays("ids"),
             "alive": np.packbits(self.alive),
             "orders": self.orders,
-            **self._documents.arrays(self.ids),
-            **self._metadata.arrays(),
+            **self._parents.arrays("parents", size, lambda parent: parent or ""),
+            **self._documents.arrays("documents", size, str),
+            **self._metadata.arrays("metadata", size, encode),
         }
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> NodeTable:
-        """Restore a table from what ``arrays`` returned; other arrays may be among them.
+    def from_arrays(cls, arrays: Arrays) -> NodeTable:
+        """Restore a table from ``arrays``; other arrays are ignored.
 
         Raises:
             KeyError: If an array is missing.
-            ValueError: If the arrays don't fit each other.
+            ValueError: If the arrays do not fit each other.
         """
         table = cls()
-        table.ids = NodeIds.from_arrays(arrays)
+        table.ids = Texts.from_arrays(arrays, "ids")
         size, alive, orders = len(table.ids), arrays["alive"], arrays["orders"]
         if len(orders) != size or len(alive) != (size + 7) // 8:
-            raise ValueError(f"the arrays of an index don't fit its {size} nodes")
+            raise ValueError(f"the arrays of an index do not fit its {size} nodes")
         table._alive = np.unpackbits(alive, count=size).view(np.bool_)
-        table._set_orders(orders)
-        table._metadata = MetadataColumn.from_arrays(arrays, size)
-        table._documents = DocumentColumn.from_arrays(arrays, table.ids)
+        table._orders = orders
+        table._parents = Runs.from_arrays(arrays, "parents", size, lambda text: text or None)
+        table._documents = Runs.from_arrays(arrays, "documents", size, str)
+        table._metadata = Runs.from_arrays(arrays, "metadata", size, decode)
         table.living = int(table._alive.sum())
         return table
 
 
-class KeyedRows:
-    """Find rows by 64-bit keys: sorted ones, and a dictionary of those that came later.
-
-    What a look-up takes does not grow with the number of rows.
-
-    Args:
-        keys: Those of the first rows.
-    """
-
-    def __init__(self, keys: npt.NDArray[Any]) -> None:
-        self._parts = [keys]
-        self._sort()
-
-    def _sort(self) -> None:
-        keys = np.concatenate(self._parts)
-        self._size, self._parts = len(keys), [keys]
-        self._order = np.argsort(keys, kind="stable")
-        self._later: dict[int, list[int]] = {}
-
-    def extend(self, keys: npt.NDArray[Any]) -> None:
-        """Append the keys of the next rows."""
-        for row, key in enumerate(keys.tolist(), self._size):
-            self._later.setdefault(key, []).append(row)
-        self._parts.append(keys)
-        self._size += len(keys)
-        if len(self._later) > len(self._order) + _RECENT:
-            self._sort()
-
-    def rows(self, keys: npt.NDArray[Any]) -> list[list[int]]:
-        """Return the rows with each of some keys, ascending."""
-        starts = np.searchsorted(self._parts[0], keys, sorter=self._order).tolist()
-        stops = np.searchsorted(self._parts[0], keys, "right", sorter=self._order).tolist()
-        return [
-            [*self._order[start:stop].tolist(), *self._later.get(key, ())]
-            for key, start, stop in zip(keys.tolist(), starts, stops, strict=True)
-        ]
-
-
-class NodeIds(Sequence[str]):
-    """Number ids upwards: those of a file, which stay there, and later ones.
-
-    An id may be there several times, of which the caller says that at most one is alive.
-
-    Args:
-        stored: The first ids.
-    """
-
-    def __init__(self, stored: PackedTexts | None = None) -> None:
-        self._stored = PackedTexts(*pack_texts([])) if stored is None else stored
-        self._first = len(self._stored)  # the row of the first later one
-        self._later: list[str] = []
-        self._by_key: KeyedRows | None = None  # None until rows are looked up
-
-    def __len__(self) -> int:
-        return self._first + len(self._later)
-
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[str]: ...
-
-    def __getitem__(self, index: int | slice) -> str | list[str]:
-        if isinstance(index, slice):
-            return self.take(np.arange(len(self))[index])
-        first = self._first
-        return self._stored[index] if index < first else self._later[index - first]
-
-    def __iter__(self) -> Iterator[str]:
-        yield from self._stored
-        yield from self._later
-
-    def take(self, rows: Rows) -> list[str]:
-        """Return the ids of some rows, (n,)."""
-        first, later = self._first, self._later
-        if not first:
-            return [*map(later.__getitem__, rows.tolist())]
-        if not later or rows.max(initial=0) < first:
-            return self._stored.take(rows)
-        return [self[row] for row in rows.tolist()]
-
-    def extend(self, ids: Collection[str]) -> None:
-        """Append ids."""
-        if self._by_key is not None:
-            self._by_key.extend(self._keys(ids))
-        self._later += ids
-
-    def _keys(self, ids: Collection[str]) -> npt.NDArray[np.int64]:
-        return np.fromiter(map(self._stored.key, ids), np.int64, len(ids))
-
-    def rows_of(self, ids: Collection[str], alive: Callable[[int], Any]) -> dict[str, int]:
-        """Return the rows of those of some ids that are there and alive.
-
-        What it takes does not grow with the number of all ids, except for the first time.
-        """
-        if self._by_key is None:
-            self._by_key = KeyedRows(np.concatenate([self._stored.keys(), self._keys(self._later)]))
-        matches: dict[str, int] = {}
-        requested = list(ids)
-        for node_id, rows in zip(requested, self._by_key.rows(self._keys(requested)), strict=True):
-            for row in rows:
-                if alive(row) and self[row] == node_id:
-                    matches[node_id] = row
-        return matches
-
-    def selected(self, rows: Rows) -> NodeIds:
-        """Return some of the ids, numbered anew in this order."""
-        ids = NodeIds()
-        ids.extend(self.take(rows))
-        return ids
-
-    def arrays(self) -> Arrays:
-        """Return arrays for a file, from which ``from_arrays`` restores the ids."""
-        data, starts = pack_texts(list(self))
-        return {"ids": data, "id_starts": starts}
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> NodeIds:
-        """Restore the ids.
-
-        Raises:
-            KeyError: If an array is missing.
-            ValueError: If the arrays don't fit each other.
-        """
-        return cls(PackedTexts(arrays["ids"], arrays["id_starts"]))
-
-
 class FilterIndex(SyncedIndex):
-    """List nodes by filters alone."""
+    """An index that lists nodes by filters alone."""
 
     def clear(self) -> None:
         """Remove everything."""
@@ -577,17 +387,17 @@ class FilterIndex(SyncedIndex):
         """Remove nodes."""
         self._table.remove(ids)
 
-    def add(self, nodes: Sequence[Node], prepared: None = None) -> None:
+    def add(self, nodes: Sequence[Node]) -> None:
         """Add nodes."""
         self._table.add(nodes)
 
     def finish(self) -> None:
-        """Close gaps."""
+        """Compact the table."""
         if self._table.sparse:
-            self._table.compact()
+            self._table = self._table.compacted()
 
     def search(self, query: Any, limit: int | None, filter: Filter) -> Hits:
-        """Return the first nodes in document order that meet a filter, each with the score 0."""
+        """Return the first nodes in document order that meet a filter, with the score 0."""
         ids = self._matching_ids(filter, limit)
         return Hits(ids, [0.0] * len(ids))
 
@@ -595,6 +405,5 @@ class FilterIndex(SyncedIndex):
         """Return the first nodes that meet a filter, in document order."""
         allowed = self._table.allowed(filter)
         rows = np.arange(len(self._table)) if allowed is None else np.flatnonzero(allowed)
-        return self._table.ids.take(
-            rows[np.argsort(self._table.orders[rows], kind="stable")][:limit]
-        )
+        order = np.argsort(self._table.orders[rows], kind="stable")[:limit]
+        return self._table.ids.take(rows[order])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -12,7 +12,7 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
-from .array_files import Arrays, PackedTexts, starts_of
+from .array_files import Arrays, Texts
 from .node_table import Mask
 
 MAX_TEXTS = 1 << 16
@@ -138,26 +138,21 @@ def _changes(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return changes.nonzero()[0]
 
 
-_BUCKET_SIZE = 1  # terms in a bucket, on average
-
-_ARRAYS = ("terms", "term_starts", "term_buckets", "term_numbers")
-
 Counts = npt.NDArray[np.unsignedinteger[Any]]
 
 _Starts = npt.NDArray[np.int64]
 
 BATCH_SIZE = 1_000_000  # postings that are moved at a time
 
-_TERM = 256  # postings that take as much memory as what is held of a term by itself
 
 _SMALL = 20_000  # postings up to which later ones are never worth merging
 
 
 class Vocabulary:
-    """Number terms upwards, in the order in which ``add`` first sees them.
+    """The numbers of terms, in the order of ``add``.
 
-    Packed terms are looked up in bytes, so that no dictionary has to be built when an index is
-    read from a file; later ones stand in a dictionary.
+    Packed terms are found by the hashes of their bytes, so that an index from a file needs no
+    dictionary. Later terms are in a dictionary.
 
     Example:
         >>> vocabulary = Vocabulary()
@@ -168,44 +163,33 @@ class Vocabulary:
     """
 
     def __init__(self) -> None:
+        self._set_packed({**Texts().arrays("terms"), **_hashed(Texts())})
         self._later: dict[str, int] = {}
-        self._set_packed(_packed([]))
 
-    def _set_packed(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    def _set_packed(self, arrays: Arrays) -> None:
+        self._packed = Texts.from_arrays(arrays, "terms")
         self._arrays = {name: arrays[name] for name in _ARRAYS}
-        self._views = tuple(array.data for array in self._arrays.values())
-        data, starts, buckets, numbers = self._views
-        self._size = len(starts) - 1
-        if not (
-            len(numbers) == self._size and starts[-1] == len(data) and buckets[-1] == self._size
-        ):
-            raise ValueError(f"the arrays of an index don't fit its {self._size} terms")
+        self._hashes, self._numbers = arrays["term_hashes"].data, arrays["term_numbers"].data
+        if not len(self._hashes) == len(self._numbers) == len(self._packed):
+            raise ValueError(f"the arrays of an index do not fit its {len(self._packed)} terms")
 
     def __len__(self) -> int:
-        return self._size + len(self._later)
-
-    @property
-    def has_later(self) -> bool:
-        """Whether there are terms that are not packed."""
-        return bool(self._later)
+        return len(self._packed) + len(self._later)
 
     def find(self, term: str) -> int:
-        """Return a term's number, -1 where it has none."""
-        number = self._later.get(term)
-        if number is not None:
+        """Return the number of a term; -1 for an unknown term."""
+        if (number := self._later.get(term)) is not None:
             return number
-        if self._size:
-            data, starts, buckets, numbers = self._views
-            encoded = term.encode("utf-8", "surrogatepass")
-            bucket = crc32(encoded) % (len(buckets) - 1)
-            for at in range(buckets[bucket], buckets[bucket + 1]):
-                number = numbers[at]
-                if data[starts[number] : starts[number + 1]] == encoded:
-                    return number
+        key = crc32(term.encode("utf-8", "surrogatepass"))
+        at = bisect_left(self._hashes, key)
+        while at < len(self._hashes) and self._hashes[at] == key:
+            if self._packed[self._numbers[at]] == term:
+                return self._numbers[at]
+            at += 1
         return -1
 
     def add(self, term: str) -> int:
-        """Return a term's number, the next one where it has none."""
+        """Return the number of a term, the next number for an unknown term."""
         number = self.find(term)
         if number < 0:
             number = self._later[term] = len(self)
@@ -213,24 +197,23 @@ class Vocabulary:
 
     def terms(self) -> list[str]:
         """Return all terms, by number."""
-        packed = PackedTexts(self._arrays["terms"], self._arrays["term_starts"])
-        return [*packed, *self._later]
+        return [*self._packed, *self._later]
+
+    def packed(self) -> Vocabulary:
+        """Return the terms in packed form, with the same numbers."""
+        return Vocabulary.of(self.terms()) if self._later else self
 
     def arrays(self) -> Arrays:
-        """Return arrays for a file, from which ``from_arrays`` restores the terms.
-
-        Raises:
-            TypeError: If a term is no text.
-        """
-        return _packed(self.terms()) if self._later else dict(self._arrays)
+        """Return arrays for a file."""
+        return self.packed()._arrays
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Vocabulary:
-        """Restore a vocabulary; other arrays may be among them.
+    def from_arrays(cls, arrays: Arrays) -> Vocabulary:
+        """Restore a vocabulary from ``arrays``; other arrays are ignored.
 
         Raises:
             KeyError: If an array is missing.
-            ValueError: If the arrays don't fit each other.
+            ValueError: If the arrays do not fit each other.
         """
         vocabulary = cls()
         vocabulary._set_packed(arrays)
@@ -238,26 +221,19 @@ class Vocabulary:
 
     @classmethod
     def of(cls, terms: Sequence[str]) -> Vocabulary:
-        """Number some terms, each once, in this order, in as few bytes as they allow."""
-        try:
-            return cls.from_arrays(_packed(terms))
-        except TypeError:  # terms that are no texts
-            vocabulary = cls()
-            for term in terms:
-                vocabulary.add(term)
-            return vocabulary
+        """Number terms, none of which repeats, in their order."""
+        texts = Texts.of(terms)
+        return cls.from_arrays({**texts.arrays("terms"), **_hashed(texts)})
 
 
-def _packed(terms: Sequence[str]) -> Arrays:
-    data = [str.encode(term, "utf-8", "surrogatepass") for term in terms]
-    buckets = len(data) // _BUCKET_SIZE + 1
-    hashes = np.fromiter(map(crc32, data), np.int64, len(data)) % buckets
-    return {
-        "terms": np.frombuffer(b"".join(data), np.uint8),
-        "term_starts": starts_of(list(map(len, data))),
-        "term_buckets": starts_of(np.bincount(hashes, minlength=buckets)),
-        "term_numbers": np.argsort(hashes, kind="stable").astype(np.uint32),
-    }
+_ARRAYS = ("terms", "terms_starts", "term_hashes", "term_numbers")
+
+
+def _hashed(terms: Texts) -> Arrays:
+    """Return the sorted hashes of terms, and the numbers of the terms in this order."""
+    hashes = np.array([crc32(t.encode("utf-8", "surrogatepass")) for t in terms], np.uint32)
+    numbers = np.argsort(hashes, kind="stable").astype(np.uint32)
+    return {"term_hashes": hashes[numbers], "term_numbers": numbers}
 
 
 class PostingLists(NamedTuple):
@@ -274,51 +250,6 @@ class PostingLists(NamedTuple):
     counts: Counts
 
 
-class PostingsByTerm(dict[str, tuple[Ints, Counts]]):
-    """Look up the rows of a term, ascending, and how often each has it; each term once.
-
-    Args:
-        postings: Those of an index, as they are now.
-        alive: Which rows there are; None for all.
-
-    Attributes:
-        held: How many postings are held beside those of the index; each term is 256 more.
-    """
-
-    __slots__ = ("_alive", "_find", "_later", "_lists", "_starts", "_terms", "held")
-
-    def __init__(self, postings: Postings, alive: Mask | None = None) -> None:
-        super().__init__()
-        self._lists, self._later = postings._state
-        self._find, self._alive = postings.vocabulary.find, alive
-        starts = self._lists.starts
-        self._starts, self._terms = starts.data, len(starts) - 1
-        self.held = 0
-
-    def __missing__(self, term: str) -> tuple[Ints, Counts]:
-        number = self._find(term)
-        start = stop = 0
-        if 0 <= number < self._terms:
-            start, stop = self._starts[number], self._starts[number + 1]
-        _, rows, counts = self._lists
-        rows, counts = rows[start:stop], counts[start:stop]
-        if number in self._later:
-            later_rows, later_counts = self._later[number]
-            rows = np.concatenate([rows, np.array(later_rows, np.int32)])
-            counts = np.concatenate([counts, np.array(later_counts, np.uint32)])
-        if self._alive is not None:
-            living = self._alive[rows]
-            rows, counts = rows[living], counts[living]
-        is_copied = self._alive is not None or number in self._later
-        self.held += _TERM + is_copied * len(rows)
-        self[term] = rows, counts
-        return rows, counts
-
-    def frequency(self, term: str) -> int:
-        """Return in how many rows a term is."""
-        return len(self[term][0])
-
-
 class _Block(NamedTuple):
     """The postings of texts: terms ascending, each with so many rows and counts."""
 
@@ -328,7 +259,7 @@ class _Block(NamedTuple):
     counts: Counts
 
 
-class _Later(dict[int, tuple["array[int]", "array[int]"]]):
+class LaterPostings(dict[int, tuple["array[int]", "array[int]"]]):
     """Rows and counts by term, and how many there are."""
 
     size = 0
@@ -348,10 +279,10 @@ class Postings:
     def __init__(self) -> None:
         self.vocabulary = Vocabulary()
         # Replaced together, so that a search sees a posting once while a file is written.
-        self._state: tuple[PostingLists, _Later] = _EMPTY, _Later()
+        self.state: tuple[PostingLists, LaterPostings] = _EMPTY, LaterPostings()
 
     def __len__(self) -> int:
-        lists, later = self._state
+        lists, later = self.state
         return len(lists.rows) + later.size
 
     def extend(self, first_row: int, texts: Iterable[InvertedTexts]) -> Ints:
@@ -365,7 +296,7 @@ class Postings:
             blocks.append(_Block(terms, inverted.sizes, rows, inverted.counts))
             lengths.append(inverted.lengths)
             first_row += len(inverted.lengths)
-        lists, later = self._state
+        lists, later = self.state
         size = later.size + sum(len(block.rows) for block in blocks)
         if size > _SMALL + len(lists.rows) // 8:
             self._merge(blocks)
@@ -374,27 +305,9 @@ class Postings:
                 _add_later(later, block)
         return np.concatenate(lengths)
 
-    def append(self, first_row: int, texts: Iterable[Iterable[str]]) -> None:
-        """Add the terms of a few new rows, numbered from ``first_row``, as often as they occur.
-
-        What ``extend`` takes for one text, ten take here, and many take less there.
-        """
-        lists, later = self._state
-        for row, terms in enumerate(texts, first_row):
-            counted = Counter(terms)
-            for term, count in counted.items():
-                number = self.vocabulary.add(term)
-                if (of_term := later.get(number)) is None:
-                    of_term = later[number] = array("i"), array("I")
-                of_term[0].append(row)
-                of_term[1].append(count)
-            later.size += len(counted)
-        if later.size > _SMALL + len(lists.rows) // 8:
-            self._merge([])
-
     def _merge(self, blocks: list[_Block]) -> None:
         """Merge what came later, and further blocks, with the lists; blocks are used up."""
-        lists, later = self._state
+        lists, later = self.state
         if not blocks and not later:
             return
         if later:
@@ -416,34 +329,24 @@ class Postings:
             _place(merged, free, block)
         while blocks:
             _place(merged, free, blocks.pop(0))
-        if self.vocabulary.has_later:
-            self.vocabulary = Vocabulary.of(self.vocabulary.terms())
-        self._state = merged, _Later()
+        self.vocabulary = self.vocabulary.packed()
+        self.state = merged, LaterPostings()
 
-    def frequencies(self, alive: Mask) -> npt.NDArray[np.int64]:
-        """Return in how many living rows each term is, by its number."""
-        lists, later = self._state
-        frequencies = np.zeros(len(self.vocabulary), np.int64)
-        sums = np.diff(lists.starts) if alive.all() else _sums(lists, alive)
-        frequencies[: len(sums)] = sums
-        if later:
-            block = _block_of(later)
-            terms = np.repeat(block.terms, block.sizes)
-            np.add.at(frequencies, terms, alive[block.rows])
-        return frequencies
-
-    def compact(self, alive: Mask) -> None:
-        """Drop dead rows and number the living ones from 0, in order."""
+    def compacted(self, alive: Mask) -> Postings:
+        """Return postings without empty rows; the others get new numbers in their order."""
         self._merge([])
-        lists = self._state[0]
-        sizes = _sums(lists, alive)
+        lists = self.state[0]
         living = alive[lists.rows]
-        numbers = np.cumsum(alive, dtype=np.int32) - 1
-        starts = np.concatenate([[0], np.cumsum(sizes[sizes > 0])])
+        count = len(lists.starts) - 1
+        of_postings = np.arange(count).repeat(np.diff(lists.starts))
+        sizes = np.bincount(of_postings[living], minlength=count)
         terms = self.vocabulary.terms()
-        self.vocabulary = Vocabulary.of([terms[at] for at in np.flatnonzero(sizes).tolist()])
-        rows = numbers[lists.rows[living]]
-        self._state = PostingLists(starts, rows, lists.counts[living]), _Later()
+        compacted = Postings()
+        compacted.vocabulary = Vocabulary.of([terms[at] for at in np.flatnonzero(sizes).tolist()])
+        starts = np.concatenate([[0], np.cumsum(sizes[sizes > 0])])
+        rows = (np.cumsum(alive, dtype=np.int32) - 1)[lists.rows[living]]
+        compacted.state = PostingLists(starts, rows, lists.counts[living]), LaterPostings()
+        return compacted
 
     def arrays(self) -> Arrays:
         """Return arrays for a file, from which ``from_arrays`` restores the postings.
@@ -454,11 +357,11 @@ class Postings:
             TypeError: If a term is no text.
         """
         self._merge([])
-        lists = self._state[0]._asdict()
+        lists = self.state[0]._asdict()
         return {**self.vocabulary.arrays(), **{f"posting_{name}": lists[name] for name in lists}}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Postings:
+    def from_arrays(cls, arrays: Arrays) -> Postings:
         """Restore postings from what ``arrays`` returned; other arrays may be among them.
 
         Raises:
@@ -473,11 +376,11 @@ class Postings:
             raise ValueError(f"the postings of {terms} terms don't fit the vocabulary")
         if not lists.starts[-1] == len(lists.rows) == len(lists.counts):
             raise ValueError(f"the rows of an index don't fit its {terms} terms")
-        postings._state = lists, _Later()
+        postings.state = lists, LaterPostings()
         return postings
 
 
-def _add_later(later: _Later, block: _Block) -> None:
+def _add_later(later: LaterPostings, block: _Block) -> None:
     rows, counts = block.rows.tolist(), block.counts.tolist()
     later.size += len(rows)
     start = 0
@@ -488,7 +391,7 @@ def _add_later(later: _Later, block: _Block) -> None:
         start += size
 
 
-def _block_of(later: _Later) -> _Block:
+def _block_of(later: LaterPostings) -> _Block:
     rows, counts = array("i"), array("I")
     for of_term in later.values():
         rows += of_term[0]
@@ -523,13 +426,3 @@ def _place(merged: PostingLists, free: _Starts, block: _Block) -> None:
     at += np.arange(len(at))
     merged.rows[at], merged.counts[at] = block.rows, block.counts
     free[block.terms] += sizes
-
-
-def _sums(lists: PostingLists, alive: Mask) -> npt.NDArray[np.int64]:
-    """Return in how many living rows each term is."""
-    if not len(lists.rows):
-        return np.zeros(0, np.int64)
-    sums: npt.NDArray[np.int64] = np.add.reduceat(
-        alive[lists.rows], lists.starts[:-1], dtype=np.int64
-    )
-    return sums  # every term has a row: those without are dropped

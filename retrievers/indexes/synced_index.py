@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import digest
-from ...nodegraph.locking import Lock
 from ...nodegraph.node import Node
 from ...nodegraph.storage.graph_store import Changes
 from .array_files import Arrays, load_arrays, save_arrays
@@ -28,37 +26,31 @@ _UNSAVED_SHARE = 8
 _WORTH_SAVING = 250
 
 
-# The revision while the index is changed, also in a process that is forked off then: of no state.
-_HALF_MADE = -1
-
-
 class SyncedIndex:
-    """Keep an index of one group up to date with the graph.
+    """An index of one group that follows the changes of the graph.
 
-    A subclass says how nodes are added and removed, and searches:
+    A subclass defines:
 
-    - ``clear()`` empties the index; it is called first of all.
-    - ``remove(ids)`` and ``add(nodes, prepared)`` change it. Ids may be unknown. A node whose
-      text, metadata or place changed is removed and added again.
+    - ``clear()`` empties the index. It is called first.
+    - ``remove(ids)`` and ``add(nodes)`` change it. Unknown ids are possible. A node whose text,
+      metadata or position changed is removed and added again.
     - ``search(query, limit, filter)``, see ``nodekin.retrievers.protocols.Index``.
 
     Optional:
 
     - ``finish()`` follows every change.
-    - ``prepare(nodes)`` computes what ``add`` needs before anything is changed, for example
-      vectors: when it raises, the index stays as it was.
-    - ``accepts(prepared)`` returns False where the index has to be built anew.
+    - ``prepare(nodes)`` raises errors of ``add``; the index then stays unchanged.
     - ``file_name()``, ``header()``, ``arrays()`` and ``restore(arrays)`` keep a copy in a file,
-      where the graph has a folder for indexes. It is used when its header is equal, and updated
-      from its revision; a damaged file is ignored and written again.
+      if the graph has a folder for indexes. The file is used if its header is equal. A damaged
+      file is ignored and written again.
+    - ``snapshot(queries, filter)``, see ``nodekin.retrievers.search.IndexSnapshot``: then the
+      index is searched without the lock of the graph.
 
-    Where ``uses_search_text`` is True, what is compared of a node is
-    ``graph.reader.searched_texts(nodes)``. The index is then rebuilt when the group's search text
-    is declared again, or what it refers to changes.
+    If ``uses_search_text`` is True, ``graph.reader.searched_texts(nodes)`` are compared. The
+    index is rebuilt if the search text of the group changes.
 
-    When ``add`` or ``remove`` raises, also by Ctrl-C, the index is emptied and built anew at the
-    next search. One thread changes the index at a time, while the graph can't change. Searches
-    run in parallel, after ``sync`` in the same ``graph.reading`` block.
+    If ``add`` or ``remove`` raises, the index is emptied, and rebuilt at the next search. All
+    methods run while the graph is held.
 
     Args:
         graph: The node graph.
@@ -75,7 +67,7 @@ class SyncedIndex:
         ...     def remove(self, ids):
         ...         for id in ids:
         ...             self.nodes.pop(id, None)
-        ...     def add(self, nodes, prepared):
+        ...     def add(self, nodes):
         ...         self.nodes.update((node.id, node) for node in nodes)
         ...     def search(self, query, limit, filter):
         ...         nodes = [n for n in self.nodes.values() if n.text.startswith(query)]
@@ -93,18 +85,15 @@ class SyncedIndex:
     uses_search_text: ClassVar[bool] = False
     """Whether nodes are compared by their searched texts: see ``NodeGraph.searched_texts``."""
 
-    streams: ClassVar[bool] = False
-    """Whether ``prepare`` and ``add`` iterate over nodes and hold none, so that no one has to."""
-
     maps_file: ClassVar[bool] = False
-    """Whether ``restore`` leaves arrays in the file, so that they take no memory of their own."""
+    """Whether ``restore`` leaves arrays in the file instead of memory."""
 
     def __init__(self, graph: NodeGraph, group: str) -> None:
         self._graph = graph
         self._group = group
-        self._lock = Lock()
         self._loaded = False
-        self._search_version: tuple[str, ...] = ()  # of the texts that it was made from
+        self._search_version: tuple[str, ...] = ()
+        self._seen_state: object = None  # of the graph, in which the index was current
         self._reset()
 
     # What a subclass implements
@@ -117,28 +106,23 @@ class SyncedIndex:
         """Remove nodes; ids that are not in the index are ignored."""
         raise NotImplementedError
 
-    def add(self, nodes: Sequence[Node], prepared: Any) -> None:
-        """Add nodes, none of which is in the index, with what ``prepare`` returned for them."""
+    def prepare(self, nodes: Sequence[Node]) -> None:
+        """Raise errors of ``add`` before anything is changed; nothing by default."""
+
+    def add(self, nodes: Sequence[Node]) -> None:
+        """Add nodes, none of which is in the index. All nodes of a group are read in pages."""
         raise NotImplementedError
 
     def finish(self) -> None:
-        """Do what has to follow every change, such as closing gaps; nothing by default."""
+        """Do what follows every change, such as compacting; nothing by default."""
 
     @property
     def size(self) -> int:
-        """How many nodes there are: the file of a large index is written less often."""
+        """The number of nodes; the file of a large index is written less often."""
         return 0
 
-    def prepare(self, nodes: Sequence[Node]) -> Any:
-        """Compute what ``add`` needs; what it raises leaves the index as it is."""
-        return None
-
-    def accepts(self, prepared: Any) -> bool:
-        """Return whether this can be added to the index; else the index is built anew."""
-        return True
-
     def ready(self) -> None:
-        """Do what may take long (a model) before the graph is held; nothing by default."""
+        """Do slow work (a model) before the graph is held; nothing by default."""
 
     def file_name(self) -> str | None:
         """Return a name for the file, None for no file; every group has a file of its own."""
@@ -167,67 +151,42 @@ class SyncedIndex:
 
     def is_current(self) -> bool:
         """Return whether the index has the last change of the group."""
-        return (
-            self._revision == self._graph.reader.revision(self._group)
-            and self._search_version == self._current_search_version()
-        )
+        state = self._graph.reader.held_state()
+        if state is not self._seen_state and self._version() == (
+            self._revision,
+            self._search_version,
+        ):
+            self._seen_state = state
+        return state is self._seen_state
 
-    def _current_search_version(self) -> tuple[str, ...]:
-        return self._graph.reader.search_version(self._group) if self.uses_search_text else ()
+    def _version(self) -> tuple[int, tuple[str, ...]]:
+        """Return the revision of the group, and the version of its searched texts."""
+        reader = self._graph.reader
+        version = reader.search_version(self._group) if self.uses_search_text else ()
+        return reader.revision(self._group), version
 
-    def _since(self, search_version: tuple[str, ...]) -> int:
-        """Return the revision after which changes count; 0 where another text is searched."""
-        return self._revision if self._search_version == search_version else 0
+    def _missed(self) -> Changes:
+        """Return the changes since the last ``sync``; the graph must be held."""
+        if not self._loaded:
+            self._loaded = True
+            self._load()
+        is_same_text = self._version()[1] == self._search_version
+        since = self._revision if is_same_text else 0
+        return self._graph.reader.changes(self._group, since, stream=True)
 
     def sync(self) -> None:
-        """Apply what has changed in the graph since the last call; the graph must be held."""
+        """Apply the changes since the last call, all or none; the graph must be held."""
         if self.is_current():
             return
-        with self._lock.held():
-            if self.is_current():
-                return
-            self._load()
-            search_version = self._current_search_version()
-            since = self._since(search_version)
-            changes = self._graph.reader.changes(self._group, since, stream=self.streams)
-            prepared = self.prepare(changes.added)
-            if not changes.complete and not self.accepts(prepared):
-                changes = self._graph.reader.changes(self._group, 0, stream=self.streams)
-                prepared = self.prepare(changes.added)
-            self.apply(changes, prepared, search_version)
-
-    def pending(self) -> PendingChanges | None:
-        """Return what the index has missed, None where it is current.
-
-        For ``ready``: it builds the group, and holds the graph only until it returns.
-        """
-        with self._graph.reader.reading(*self._graph.reader.searched_groups(self._group)):
-            if self.is_current():
-                return None
-            with self._lock.held():
-                self._load()
-                search_version = self._current_search_version()
-                since = self._since(search_version)
-                revision = self._revision
-            changes = self._graph.reader.changes(self._group, since)
-            return PendingChanges(revision, changes, search_version)
-
-    def apply(self, changes: Changes, prepared: Any, search_version: tuple[str, ...] = ()) -> None:
-        """Apply changes all or none; the caller has the lock.
-
-        Args:
-            changes: The changes.
-            prepared: What ``prepare`` returned for them.
-            search_version: That of the group before the changes were read; nothing where texts
-                are not compared.
-        """
-        self._revision = _HALF_MADE
+        changes, (_, search_version) = self._missed(), self._version()
+        if not changes.complete:
+            self.prepare(changes.added)
         try:
             if changes.complete:
                 self.clear()
             self.remove(changes.removed)
             if changes.added:
-                self.add(changes.added, prepared)
+                self.add(changes.added)
             self.finish()
         except BaseException:  # an analyzer that raises, Ctrl-C, no memory
             self._reset()
@@ -235,27 +194,25 @@ class SyncedIndex:
         self._revision, self._search_version = changes.revision, search_version
         self._unsaved += len(changes.added) + len(changes.removed)
         if self._unsaved > _UNSAVED + self.size // _UNSAVED_SHARE and self.save():
-            self._map()
+            if self.maps_file:
+                self._load(self._revision)
+            self.sync()  # if the file could not be used
 
     def _reset(self) -> None:
         self._revision = self._unsaved = 0
-        self._search_version = ()
+        self._search_version, self._seen_state = (), None
         self.clear()
 
     # The file
 
     def close(self) -> None:
-        """Store what is worth storing; the index can still be used."""
-        with self._lock.held():
+        """Store the index if that is worthwhile. The index can still be used."""
+        with self._graph.reader.reading():
             if self._unsaved > _WORTH_SAVING:
                 self.save()
 
     def save(self) -> bool:
-        """Write the file; the caller has the lock. A failure is logged, not raised.
-
-        Returns:
-            Whether it was written.
-        """
+        """Write the file. Return whether that succeeded; a failure is logged."""
         self._unsaved = 0
         try:
             path = self._path()
@@ -269,34 +226,22 @@ class SyncedIndex:
             logger.warning("the index of group %r could not be stored: %s", self._group, error)
         return False
 
-    def _map(self) -> None:
-        """Use the file just written in place of what is in memory, where the index can."""
-        path = self._path() if self.maps_file else None
-        if path is None or (stored := load_arrays(path)) is None:
-            return
-        header, arrays = stored
-        if header["revision"] == self._revision:  # not what another process wrote since
-            try:
-                self.restore(arrays)
-            except Exception as error:  # what is in memory is as good
-                logger.warning("the index in %s can't be used: %s", path, error)
-
     def _path(self) -> Path | None:
-        if self._graph.reader.index_file("index") is None:  # a file's name may take long to compute
+        reader = self._graph.reader
+        if reader.index_file("index") is None:  # computing a file's name may be slow
             return None
         name = self.file_name()
-        return (
-            None if name is None else self._graph.reader.index_file(f"{name}-{digest(self._group)}")
-        )
+        return None if name is None else reader.index_file(f"{name}-{digest(self._group)}")
 
     def _identity(self) -> dict[str, Any]:
         return {**self.header(), "group": self._group}
 
-    def _load(self) -> None:
-        """Restore the stored index, the first time only and where it is usable."""
-        if self._loaded:
-            return
-        self._loaded = True
+    def _load(self, revision: int | None = None) -> None:
+        """Restore the index from its file, if that fits.
+
+        Args:
+            revision: The expected revision of the file; None for any.
+        """
         path: Path | None = None
         try:
             path = self._path()
@@ -304,33 +249,15 @@ class SyncedIndex:
             if stored is None:
                 return
             (header, arrays), expected = stored, self._identity()
+            version = tuple(header["search_text"])
             if {name: header.get(name) for name in expected} != expected:
-                logger.debug("a stored index is of %r, not of %r", header, expected)
-                return
-            revision, search_version = int(header["revision"]), tuple(header["search_text"])
-            if search_version != self._current_search_version():
-                logger.debug("the stored index of %r is of another search text", self._group)
-                return
-            self.restore(arrays)
-            self._revision, self._search_version = revision, search_version
-        except Exception as error:  # whatever is in the file, the index can be built anew
+                logger.debug("a stored index is of %r instead of %r", header, expected)
+            elif version == self._version()[1] and revision in (None, header["revision"]):
+                self.restore(arrays)
+                self._revision, self._search_version = int(header["revision"]), version
+        except Exception as error:  # any file: the index is rebuilt
             logger.warning("the index in %s does not fit and is rebuilt: %s", path, error)
             self._reset()
-
-
-@dataclass(frozen=True, slots=True)
-class PendingChanges:
-    """Hold what an index has missed.
-
-    Attributes:
-        revision: The revision of the index.
-        changes: What has changed since, or everything where another text is searched.
-        search_version: That of the group when the changes were read.
-    """
-
-    revision: int
-    changes: Changes
-    search_version: tuple[str, ...]
 
 
 def portions(nodes: Iterable[Node], size: int) -> Iterator[list[Node]]:

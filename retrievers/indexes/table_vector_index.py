@@ -17,7 +17,7 @@ from ...nodegraph.node import Node
 from ...nodegraph.vector_table import Nearest, TableState, ValueMatch, VectorRow, VectorTable
 from ..filters import Filter
 from ..results import Hits
-from .nearest_vectors import Floats, cosines, unit
+from .nearest_vectors import Floats, Vectors, unit
 from .value_matcher import ValueMatcher
 from .vector_index import check_dimension
 
@@ -230,7 +230,7 @@ class TableVectorIndex:
         if view.missing is not None:
             nodes = view.missing.nodes
             rows = [row for row, node in enumerate(nodes) if filter.matches(node)]
-            scores = cosines(view.missing.vectors, np.array(rows, np.intp), query)
+            scores = Vectors(view.missing.vectors).cosines(np.array(rows, np.intp), query)
             orders = np.array([nodes[row].order for row in rows], np.int64)
             parts.append(_Scored([nodes[row].id for row in rows], orders, scores))
         if not parts:
@@ -368,5 +368,5 @@ def _collected(batches: Iterator[Nearest], query: Floats) -> _Scored:
     for batch in batches:
         ids += batch.ids
         orders.append(batch.orders)
-        scores.append(cosines(batch.vectors, np.arange(len(batch.ids)), query))
+        scores.append(Vectors(batch.vectors).cosines(np.arange(len(batch.ids)), query))
     return _Scored(ids, np.concatenate(orders), np.concatenate(scores))

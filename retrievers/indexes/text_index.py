@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -18,23 +18,13 @@ from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import fingerprint
 from ...nodegraph.node import Node
 from ..analysis.text_analyzer import Analyzer, TextAnalyzer
-from ..filters import Filter
+from ..filters import Filter, parse_filters
 from ..results import Hits
-from .array_files import Arrays
-from .bm25_scores import Floats, Meets, QueryPostings, RowLengths, TermWeights, best_rows
-from .node_table import Mask, NodeTable
-from .postings import (
-    MAX_TEXTS,
-    InvertedTexts,
-    Postings,
-    PostingsByTerm,
-    Vocabulary,
-    invert,
-    inverted_runs,
-)
+from .array_files import Arrays, grown
+from .bm25_scores import Floats, QueryPostings, TermPostings, TermWeights, best_rows
+from .node_table import NodeTable, TableSnapshot
+from .postings import MAX_TEXTS, InvertedTexts, Postings, invert, inverted_runs
 from .synced_index import SyncedIndex, portions
-
-_FEW = 8  # nodes whose terms are counted one by one
 
 _LONG = 1_000  # nodes whose indexing is worth a progress bar
 
@@ -47,25 +37,24 @@ _HELD = 1 << 20  # postings that are held for the next queries
 # Count up when TextAnalyzer returns other terms or lengths: older files are rebuilt then.
 _ANALYSIS = 5
 
+_ALL = parse_filters(None)
+
+
+Meets = Callable[[str], bool]
+"""Returns whether a node meets conditions, by its id."""
+
 
 class TextIndex(SyncedIndex):
-    """Search the nodes of a group that share terms with a query.
+    """The words of the nodes of a group.
 
-    Adding, changing and removing nodes costs what those nodes cost, amortised; the statistics
-    are always those of the nodes that are in the group now. Call ``sync`` and ``search`` while
-    the graph is held (``graph.reading``).
-
-    Where the graph has a folder for it (``graph.index_file``) the index is stored in a file,
-    which is used while group and analyzer are the same.
+    Adding, changing and removing nodes costs what those nodes cost, amortized. The statistics are
+    always those of the nodes that are in the group now.
 
     Attributes:
         table: The nodes by row.
-        total_length: How long all nodes are together.
-        state: Another object after each change.
     """
 
     uses_search_text = True
-    streams = True
     maps_file = True
 
     def __init__(self, graph: NodeGraph, group: str, analyzer: Analyzer) -> None:
@@ -76,144 +65,101 @@ class TextIndex(SyncedIndex):
     def clear(self) -> None:
         """Remove everything."""
         self.table = NodeTable()
-        self.total_length = 0
         self._postings = Postings()
-        self._lengths = RowLengths(np.zeros(0, np.int32))
-        self._state_changed()
-
-    def _state_changed(self) -> None:
-        self.state = object()
-        self._statistics: QueryStatistics | None = None
-        self._latest: _Latest = None, [], np.zeros(0, np.int64)
+        self._lengths = np.zeros(0, np.int32)  # by row, with room for more rows
+        self._statistics: TermPostings | None = None
 
     @property
     def size(self) -> int:
-        """How many nodes there are."""
+        """The number of nodes."""
         return self.table.living
 
-    # Searching
+    # Searching, while the graph is held
 
-    def statistics(self, query: str) -> QueryStatistics:
-        """Return what a query is weighed by; queries of one state share what was looked up."""
+    def statistics(self) -> TermPostings:
+        """Return the postings by term, which all queries of a revision share."""
         statistics = self._statistics
         if statistics is None or statistics.held > _HELD:
-            alive = self.table.alive if self.size < len(self.table) else None
-            statistics = self._statistics = QueryStatistics(self, self._postings, alive)
+            lengths = self._lengths[: len(self.table)]
+            statistics = TermPostings(self._postings, lengths, self.table.alive)
+            self._statistics = statistics
         return statistics
 
     def frequency(self, term: str) -> int:
-        """Return in how many nodes a term is, as they are now."""
-        return self.statistics("").frequency(term)
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        """The numbers of the terms; another object when they are numbered anew."""
-        return self._postings.vocabulary
-
-    def frequencies(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return in how many nodes each of many terms is; 0 for a negative number.
-
-        Args:
-            numbers: Those that the terms have in the vocabulary.
-        """
-        every = np.append(self._postings.frequencies(self.table.alive), 0)
-        return every[np.where(numbers < 0, len(every) - 1, numbers)]
+        """Return the number of nodes with a term."""
+        return self.statistics().frequency(term)
 
     def search(self, query: TermWeights, limit: int | None, filter: Filter) -> Hits:
         """Return the best nodes, ties in document order.
 
-        The heaviest terms are added up first, in every index that is searched for the query, so
-        that equal nodes have equal scores in all of them.
-
         Args:
             query: From ``Bm25.prepare``, for this index among others.
-            limit: How many; None for all that share a term.
-            filter: What their metadata must meet.
+            limit: The maximum number of nodes; None for all that share a term.
+            filter: The conditions.
         """
-        table = self.table
-        terms = query.heaviest_first()
-        if not terms:
-            return Hits([], [])
-        of_query = self._postings_of(query, terms)
-        rows, scores = best_rows(of_query, limit, table.matching(filter), table.orders)
-        ids = table.ids.take(rows)
-        # Which terms the best nodes have is asked next.
-        self._latest = query, ids, rows
-        return Hits(ids, scores.tolist())
+        return self.snapshot([query], filter).search([0], limit)[0]
 
-    def rows_of(self, ids: Collection[str], query: TermWeights) -> dict[str, int]:
-        """Return the rows of nodes, by their ids, which a query may just have found."""
-        latest, found, rows = self._latest
-        if latest is query:
-            by_id = dict(zip(found[:_BEST], rows[:_BEST].tolist(), strict=True))
-            if by_id.keys() >= {*ids}:
-                return by_id
-        return self.table.rows_of(ids)
+    def snapshot(self, queries: Sequence[TermWeights], filter: Filter) -> WordSnapshot:
+        """Return the arrays for queries, which later changes of the index do not change."""
+        postings = [self._postings_of(query) for query in queries]
+        return WordSnapshot(self._revision, self.table.snapshot(filter), postings)
 
-    def _statistics_of(self, query: TermWeights) -> QueryStatistics:
-        """Return what a query was weighed by, with its postings, unless that has changed."""
-        for statistics in query.statistics:
-            if isinstance(statistics, QueryStatistics) and statistics.is_of(self):
-                return statistics
-        return self.statistics("")
+    def known(self) -> Container[str]:
+        """Return the ids of all nodes."""
+        return self.table.rows()
 
-    def passages(self) -> _TablePassages:
-        """Return what looks nodes up for one query; see ``Passages``."""
-        return _TablePassages(self)
+    def meeting(self, filter: Filter) -> Meets | None:
+        """Return a function from a node to whether it meets a filter; None if all do."""
+        mask, rows = self.table.matching(filter), self.table.rows()
+        return None if mask is None else lambda node_id: mask.item(rows[node_id])
 
-    def term_scores(self, rows: npt.NDArray[np.int64], query: TermWeights) -> Floats:
-        """Return what each term of a query adds to the scores of some rows, (rows, terms)."""
-        order = rows.argsort()  # what is near each other is looked up in less time
-        scores = self._postings_of(query, query.weights).looked_up(rows.take(order))
-        return scores.T.take(order.argsort(), axis=0)
+    def term_scores(self, ids: Sequence[str], query: TermWeights) -> Floats:
+        """Return the scores of nodes by each term of a query, (nodes, terms).
 
-    def _postings_of(self, query: TermWeights, terms: Collection[str]) -> QueryPostings:
-        """Return the postings of terms of a query."""
+        Raises:
+            LookupError: If a node is not in the group.
+        """
+        return self.snapshot([query], _ALL).term_scores(0, ids)
+
+    def _postings_of(self, query: TermWeights) -> QueryPostings:
+        own = self.statistics()
         return QueryPostings(
-            [*map(self._statistics_of(query).__getitem__, terms)],
-            np.array([*map(query.weights.__getitem__, terms)]),
+            [*map(own.__getitem__, query.weights)],
+            np.array([*query.weights.values()]),
             query.saturation,
-            self._lengths,
+            own.norms(query.saturation),
         )
 
     # Following the graph
 
     def remove(self, ids: Sequence[str]) -> None:
-        """Remove nodes; their postings stay until gaps are closed."""
-        if rows := self.table.remove(ids):
-            self.total_length -= int(self._lengths.take(np.array(rows)).sum())
+        """Remove nodes; their postings stay until the index is compacted."""
+        self.table.remove(ids)
 
-    def add(self, nodes: Sequence[Node], prepared: None = None) -> None:
-        """Analyse and add nodes."""
+    def add(self, nodes: Sequence[Node]) -> None:
+        """Analyze and add nodes."""
         first = len(self.table)
-        if len(nodes) <= _FEW:
-            analyzed = [terms_and_length(self._analyzer, t) for t in self._added([*nodes])]
-            self._postings.append(first, (terms for terms, _ in analyzed))
-            lengths = np.array([length for _, length in analyzed], np.int32)
-        else:
-            show = self._graph.progress if len(nodes) >= _LONG else False
-            tracked = track(nodes, len(nodes), f"indexing {self._group}", " nodes", show)
-            texts = chain.from_iterable(map(self._added, portions(tracked, _PORTION)))
-            lengths = self._postings.extend(first, map(self._invert, batches(texts)))
-        self.total_length += int(lengths.sum())
-        self._lengths.extend(lengths)
+        show = self._graph.progress if len(nodes) >= _LONG else False
+        tracked = track(nodes, len(nodes), f"indexing {self._group}", " nodes", show)
+        texts = chain.from_iterable(map(self._added, portions(tracked, _PORTION)))
+        inverted_texts = (inverted(self._analyzer, batch) for batch in batches(texts))
+        lengths = self._postings.extend(first, inverted_texts)
+        self._lengths = grown(self._lengths, len(self.table))
+        self._lengths[first : len(self.table)] = lengths
 
     def _added(self, nodes: Sequence[Node]) -> list[str]:
         """Number nodes; return their texts."""
         self.table.add(nodes)
         return self._graph.reader.searched_texts(nodes)
 
-    def _invert(self, texts: Sequence[str]) -> InvertedTexts:
-        return inverted(self._analyzer, texts)
-
     def finish(self) -> None:
-        """Close gaps."""
+        """Compact the index if most rows are empty."""
         if self.table.sparse:
             alive = self.table.alive
-            self._lengths = RowLengths(self._lengths.values[alive])
-            self._postings.compact(alive)
-            self.table.compact()
-        self._state_changed()
+            self._lengths = self._lengths[: len(alive)][alive]
+            self._postings = self._postings.compacted(alive)
+            self.table = self.table.compacted()
+        self._statistics = None
 
     # The file
 
@@ -233,68 +179,61 @@ class TextIndex(SyncedIndex):
 
     def arrays(self) -> Arrays:
         """Return the arrays to store."""
-        lengths = self._lengths.values
+        lengths = self._lengths[: len(self.table)]
         return {**self.table.arrays(), **self._postings.arrays(), "lengths": lengths}
 
     def restore(self, arrays: Arrays) -> None:
-        """Set the empty index to what ``arrays`` returned."""
+        """Set the index to the result of ``arrays``."""
         table, postings = NodeTable.from_arrays(arrays), Postings.from_arrays(arrays)
-        lengths = arrays["lengths"]
-        if len(lengths) != len(table):
-            raise ValueError(f"it has the lengths of {len(lengths)} nodes of {len(table)}")
-        self.table, self._postings, self._lengths = table, postings, RowLengths(lengths)
-        self.total_length = int(lengths[table.alive].sum())
-        self._state_changed()  # what was remembered refers to the postings as they were
+        if len(arrays["lengths"]) != len(table):
+            raise ValueError(f"{len(arrays['lengths'])} lengths do not fit {len(table)} nodes")
+        self.table, self._postings, self._lengths = table, postings, arrays["lengths"]
+        self._statistics = None  # its terms have other numbers
 
 
-_Latest = tuple[TermWeights | None, list[str], npt.NDArray[Any]]
-"""A query, and the ids and the rows of the best nodes."""
-
-_BEST = 64  # nodes of which a query's terms are looked up next
-
-
-class QueryStatistics(PostingsByTerm):
-    """Tell what queries are weighed by in an index; the postings of a term are looked up once.
+class WordSnapshot:
+    """The arrays of an index for some queries; see ``IndexSnapshot``.
 
     Args:
-        index: The index.
-        postings: Its postings.
-        alive: Which rows there are; None for all.
-
-    Attributes:
-        size: How many nodes there are.
-        total_length: How long they are together.
+        revision: The revision of the group.
+        table: The nodes.
+        queries: The postings of each query.
     """
 
-    __slots__ = ("_index", "_state", "size", "total_length")
+    def __init__(
+        self, revision: int, table: TableSnapshot, queries: Sequence[QueryPostings]
+    ) -> None:
+        self.revision = revision
+        self._table, self._queries = table, queries
+        self._rows: dict[str, int] = {}  # of nodes that were found
 
-    def __init__(self, index: TextIndex, postings: Postings, alive: Mask | None) -> None:
-        super().__init__(postings, alive)
-        self._index, self.size, self.total_length = index, index.size, index.total_length
-        self._state = index.state
+    def search(self, queries: Sequence[int], limit: int | None) -> list[Hits]:
+        """Return the best nodes for queries, by their numbers; None for all nodes."""
+        return [self._best(self._queries[number], limit) for number in queries]
 
-    def is_of(self, index: TextIndex) -> bool:
-        """Return whether it is of an index as it is now."""
-        return self._index is index and self._state is index.state
+    def _best(self, query: QueryPostings, limit: int | None) -> Hits:
+        if not query.lists:
+            return Hits([], [])
+        rows, scores = best_rows(query, limit, self._table.matching, self._table.orders)
+        ids = self._table.ids.take(rows)
+        self._rows.update(zip(ids, rows.tolist(), strict=True))
+        return Hits(ids, scores.tolist())
 
+    def parents(self, ids: Sequence[str]) -> list[str | None]:
+        """Return the parents of nodes."""
+        return self._table.parents.take(self._rows_of(ids))
 
-class _TablePassages:
-    """Nodes whose words this process has."""
+    def term_scores(self, query: int, ids: Sequence[str]) -> Floats:
+        """Return the scores of nodes by each term of a query, (nodes, terms)."""
+        rows = self._rows_of(ids)
+        order = rows.argsort()  # lookups of neighbors are faster
+        scores = self._queries[query].looked_up(rows.take(order))
+        return scores.T.take(order.argsort(), axis=0)
 
-    def __init__(self, index: TextIndex) -> None:
-        self._index = index
-
-    def known(self, ids: Iterable[str]) -> Container[str]:
-        return self._index.table.rows()
-
-    def meeting(self, filter: Filter) -> Meets | None:
-        mask, rows = self._index.table.matching(filter), self._index.table.rows()
-        return None if mask is None else lambda passage: mask.item(rows[passage])
-
-    def term_scores(self, ids: Sequence[str], query: TermWeights) -> Floats:
-        by_id = self._index.rows_of(ids, query)
-        rows = np.fromiter(map(by_id.__getitem__, ids), np.int64, len(ids))
-        return self._index.term_scores(rows, query)
+    def _rows_of(self, ids: Sequence[str]) -> npt.NDArray[np.int64]:
+        if all(map(self._rows.__contains__, ids)):
+            return np.fromiter(map(self._rows.__getitem__, ids), np.int64, len(ids))
+        return self._table.rows_of(ids)
 
 
 def analysis_version() -> list[Any]:

@@ -14,7 +14,7 @@ from ..analysis.text_analyzer import Analyzer, TextAnalyzer
 from ..validation import number
 
 if TYPE_CHECKING:
-    from ..indexes.bm25_scores import TermStatistics, TermWeights, WordSearch
+    from ..indexes.bm25_scores import TermPostings, TermWeights
     from ..indexes.text_index import TextIndex
 
 Terms = Iterable[tuple[str | tuple[str, ...], float]]
@@ -59,7 +59,7 @@ class Bm25:
         if not callable(self.analyzer):
             raise TypeError(f"analyzer is a callable from text to terms, not {self.analyzer!r:.80}")
 
-    def open(self, graph: NodeGraph, group: str, key: str | None = None) -> WordSearch:
+    def open(self, graph: NodeGraph, group: str, key: str | None = None) -> TextIndex:
         """Return the index of a group, shared by all settings that analyse texts alike.
 
         Args:
@@ -69,11 +69,11 @@ class Bm25:
         """
         return open_postings(graph, group, self.analyzer)
 
-    def prepare(self, query: str, indexes: Sequence[WordSearch]) -> TermWeights:
+    def prepare(self, query: str, indexes: Sequence[TextIndex]) -> TermWeights:
         """Analyze a query and weigh its terms by the statistics of all indexes together."""
         from ..indexes.bm25_scores import Saturation, TermWeights
 
-        statistics = [index.statistics(query) for index in indexes]
+        statistics = [index.statistics() for index in indexes]
         size = sum(batch.size for batch in statistics)
         length = sum(batch.total_length for batch in statistics)
         frequency = _frequency(statistics)
@@ -104,8 +104,10 @@ class Bm25:
                 missing += occurrences * highest
         if silent:
             silent.difference_update(*others)
+        heaviest_first = sorted(sorted(weights), key=weights.__getitem__, reverse=True)
+        weights = {term: weights[term] for term in heaviest_first}
         saturation = Saturation(self.k1, self.b, length / size if size else 0.0)
-        return TermWeights(weights, saturation, missing, highest, frozenset(silent), statistics)
+        return TermWeights(weights, saturation, missing, highest, frozenset(silent))
 
     def weigh_terms(self, query: str, frequency: Callable[[str], int], size: int) -> Terms:
         """Return the terms of a query to an index, and how often each counts."""
@@ -121,7 +123,7 @@ def lucene_idf(size: int, frequency: int) -> float:
     return math.log(1 + (size - frequency + 0.5) / (frequency + 0.5))
 
 
-def _frequency(statistics: Sequence[TermStatistics]) -> Callable[[str], int]:
+def _frequency(statistics: Sequence[TermPostings]) -> Callable[[str], int]:
     """Return what tells in how many nodes of all indexes a term is."""
     if len(statistics) == 1:
         return statistics[0].frequency

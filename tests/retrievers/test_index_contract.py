@@ -63,7 +63,7 @@ class WordIndex(SyncedIndex):
         for node_id in ids:
             self.nodes.pop(node_id, None)
 
-    def add(self, nodes: Sequence[Node], prepared: Any) -> None:
+    def add(self, nodes: Sequence[Node]) -> None:
         self.nodes.update((node.id, node) for node in nodes)
 
     def score(self, query: str, node: Node) -> float:

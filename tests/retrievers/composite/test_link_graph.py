@@ -43,8 +43,8 @@ def link_graph(graph: NodeGraph, **options: object) -> LinkGraph:
     limits = {"max_passages_per_entity": 9, "max_passages": 9}
     limits |= {name: options.pop(name) for name in limits if name in options}
     settings = {"via": "entity", "index": None, "types": None, "allowed": None, **options}
-    passages = index_of(graph).passages()
-    return LinkGraph(graph, passages, size=4, options=LinkOptions(**limits), **settings)
+    passages = index_of(graph)
+    return LinkGraph(graph, passages, options=LinkOptions(**limits), **settings)
 
 
 def strengths(matrix: LinkMatrix) -> list[dict[str, float]]:
@@ -126,7 +126,7 @@ def test_links_of_entity_nodes_are_followed_after_changes() -> None:
         with graph.reader.reading("part", "entity"):
             index = open_postings(graph, "part", DEFAULT_ANALYZER)
             index.sync()
-            links = LinkGraph(graph, index.passages(), None, 4, "entity", None, None, LinkOptions())
+            links = LinkGraph(graph, index, None, "entity", None, None, LinkOptions())
             (from_a,) = strengths(links.connections([a]))
         return {*from_a}
 

@@ -9,7 +9,6 @@ from stress import amount
 from nodekin.retrievers.indexes import bm25_scores
 from nodekin.retrievers.indexes.bm25_scores import (
     QueryPostings,
-    RowLengths,
     Saturation,
     best_rows,
 )
@@ -33,7 +32,7 @@ def random_query(
         lists.append((rows, random.integers(1, highest, len(rows)).astype(kind)))
         weights.append(float(random.choice([lowest, 0.001, 0.5, 1.0, 4.0])))  # many equal sums
     weights.sort(reverse=True)
-    return QueryPostings(lists, np.array(weights), saturation, RowLengths(lengths)), lengths
+    return QueryPostings(lists, np.array(weights), saturation, saturation.norms(lengths)), lengths
 
 
 def brute(query, lengths, limit, allowed, orders) -> tuple[list[int], list[float]]:

@@ -4,9 +4,15 @@ import numpy as np
 import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
+from nodekin.nodegraph.locking import with_deferred_work
 from nodekin.retrievers import Filter
 from nodekin.retrievers.indexes import node_table
 from nodekin.retrievers.indexes.exact_index import ScanIndex
+
+
+def held(index: ScanIndex, scores):
+    with index._graph.reader.reading("ROOT"):
+        return index.search(scores, 1, Filter())
 
 
 @pytest.mark.parametrize("key", [None, "default"])
@@ -25,10 +31,9 @@ def test_gaps_are_closed(monkeypatch: pytest.MonkeyPatch, key: str | None) -> No
 
     for number in range(12):
         graph.add(Document("x" * (number + 1), id=str(number % 3)))
-        index.ready()
         with graph.reader.reading("ROOT"):
             index.sync()
-            hits = index.search(longest, 1, Filter())
+        hits = with_deferred_work(lambda: held(index, longest))
         assert (hits.ids, hits.scores) == ([str(number % 3)], [number + 1])
         assert len(index._table) <= 2 * index._table.living + 2
     assert seen[-1] == [node.id for node in graph.nodes("ROOT")]

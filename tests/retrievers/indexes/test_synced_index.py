@@ -338,7 +338,6 @@ def test_the_analysis_is_that_of_the_kept_indexes() -> None:
 def test_an_index_of_an_earlier_version_is_made_again_with_a_bar(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(text_index, "_FEW", 0)
     monkeypatch.setattr(text_index, "_LONG", 1)
     texts = [f"tea {n}" for n in range(4)]
     analysis = text_index._ANALYSIS
@@ -364,19 +363,15 @@ class Lengths(SyncedIndex):
     def clear(self) -> None:
         self.texts: dict[str, str] = {}
 
-    def prepare(self, nodes: Sequence[Node]) -> list[str]:
+    def prepare(self, nodes: Sequence[Node]) -> None:
         self.fail("prepare")
-        return [node.text for node in nodes]
-
-    def accepts(self, prepared: list[str]) -> bool:
-        return "rebuild" not in prepared
 
     def remove(self, ids: Sequence[str]) -> None:
         for node_id in ids:
             self.texts.pop(node_id, None)
 
-    def add(self, nodes: Sequence[Node], prepared: list[str]) -> None:
-        self.texts.update((node.id, text) for node, text in zip(nodes, prepared, strict=True))
+    def add(self, nodes: Sequence[Node]) -> None:
+        self.texts.update((node.id, node.text) for node in nodes)
         self.fail("add")
 
     def fail(self, where: str) -> None:
@@ -416,20 +411,3 @@ def test_a_failure_in_between_empties_it_and_the_next_search_builds_it(lengths: 
     assert lengths.texts == {}
     lengths.fail_in = None
     assert lengths.synced() == {"1": "tea", "2": "river", "3": "sea"}
-
-
-def test_it_is_built_anew_where_it_does_not_accept_what_is_new(lengths: Lengths) -> None:
-    lengths.texts["stale"] = "of an earlier time"
-    lengths._graph.add(Document("sea", id="3"))
-    assert "stale" in lengths.synced()
-    lengths._graph.add(Document("rebuild", id="4"))
-    assert lengths.synced() == {"1": "tea", "2": "river", "3": "sea", "4": "rebuild"}
-
-
-def test_pending_changes_are_those_since_the_last_sync(lengths: Lengths) -> None:
-    assert lengths.pending() is None
-    lengths._graph.add(Document("sea", id="3"))
-    pending = lengths.pending()
-    assert pending is not None
-    assert pending.revision == lengths._revision
-    assert [node.text for node in pending.changes.added] == ["sea"]

@@ -4,7 +4,6 @@ import gc
 from collections.abc import Callable
 from random import Random
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -146,16 +145,6 @@ def test_gaps_are_closed() -> None:
         assert index.frequency(str(turn - 1)) == 0
 
 
-def test_a_number_that_is_no_term_is_in_no_node() -> None:
-    graph = NodeGraph(progress=False)
-    graph.add(["green tea", "tea"])
-    retriever = Retriever(graph, "ROOT")
-    assert retriever.retrieve("tea")
-    index = retriever.similarity.open(graph, "ROOT")
-    numbers = np.array([-1, *map(index.vocabulary.find, ("tea", "green", "cup"))])
-    assert index.frequencies(numbers).tolist() == [0, 2, 1, 0]
-
-
 def test_two_retrievers_share_one_index() -> None:
     graph = new_graph({"1": Document("a b\nc", id="1")})
     first, second = Bm25(k1=0.5, analyzer=str.split), Bm25(b=0.1, analyzer=str.split)
@@ -267,13 +256,13 @@ def test_queries_share_what_was_looked_up_within_bounds(monkeypatch) -> None:
     graph.remove(graph.reader.document_ids()[:3])
     retriever, index = Retriever(graph, "ROOT"), Bm25().open(graph, "ROOT")
     results = retriever.batch([f"tea {number}" for number in range(40)])
-    shared = index.statistics("")
+    shared = index.statistics()
     assert len(shared["tea"][0]) == 37
     assert {"7", "8"} <= shared.keys()
     monkeypatch.setattr(text_index, "_HELD", 300)
     assert retriever.batch([f"tea {number}" for number in range(40)]) == results
-    assert len(index.statistics("")) < 10
+    assert len(index.statistics()) < 10
     graph.remove(graph.reader.document_ids()[:3])
     retriever("tea 7")
-    assert index.statistics("") is not shared
-    assert len(index.statistics("")["tea"][0]) == 34
+    assert index.statistics() is not shared
+    assert len(index.statistics()["tea"][0]) == 34

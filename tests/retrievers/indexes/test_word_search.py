@@ -78,11 +78,9 @@ def test_term_scores_add_up_to_the_scores_of_a_search() -> None:
     for query in QUERIES:
         with graph.reader.reading("ROOT"):
             index.sync()
-            passages = index.passages()
-            known = passages.known([*graph.reader.ids("ROOT"), "other"])
-            ids = [i for i in graph.reader.ids("ROOT") if i in known]
-            terms = passages.term_scores(ids, bm25.prepare(query, [index]))
-        assert "other" not in known
+            ids = [i for i in graph.reader.ids("ROOT") if i in index.known()]
+            terms = index.term_scores(ids, bm25.prepare(query, [index]))
+            assert "other" not in index.known()
         found = {r.node.id: r.score for r in Retriever(graph, "ROOT", top_k=99)(query)}
         sums = dict(zip(ids, terms.sum(axis=1), strict=True))
         assert {i: s for i, s in sums.items() if s} == pytest.approx(found)
@@ -93,9 +91,8 @@ def test_meeting_selects_what_a_filter_leaves() -> None:
     index = Bm25().open(graph, "ROOT")
     with graph.reader.reading("ROOT"):
         index.sync()
-        passages = index.passages()
-        assert passages.meeting(parse_filters(None)) is None
-        meets = passages.meeting(parse_filters({"part": {"gte": 1}}))
+        assert index.meeting(parse_filters(None)) is None
+        meets = index.meeting(parse_filters({"part": {"gte": 1}}))
         assert meets is not None
         allowed = [i for i in graph.reader.ids("ROOT") if meets(i)]
     assert allowed == [f"d{number}" for number in range(60) if number % 3]

@@ -80,17 +80,17 @@ def test_statistics_are_those_of_the_group_as_it_is_now() -> None:
     graph.add([Document("a b", id="1"), Document("a", id="2"), Document("c", id="3")])
     index = retriever.similarity.open(graph, "ROOT")
     retriever("a")
-    assert (index.size, index.total_length) == (3, 4)
+    assert (index.size, index.statistics().total_length) == (3, 4)
     assert [index.frequency(t) for t in "abcx"] == [2, 1, 1, 0]
     graph.remove(["3", "1"])
     graph.add(Document("b b b", id="4"))
     graph.update(Document("a b", id="2"))
     retriever("a")
-    assert (index.size, index.total_length) == (2, 5)
+    assert (index.size, index.statistics().total_length) == (2, 5)
     assert [index.frequency(t) for t in "abcx"] == [1, 2, 0, 0]
     graph.remove(["2", "4"])
     assert retriever("a b") == []
-    assert (index.size, index.total_length) == (0, 0)
+    assert (index.size, index.statistics().total_length) == (0, 0)
 
 
 @pytest.mark.parametrize(
