@@ -143,7 +143,7 @@ def track(
     Args:
         items: The items.
         total: The number of items.
-        what: The label of the bar.
+        what: The label.
         unit: The name of an item.
         show: Whether to draw the bar. None: only on a terminal, after two seconds.
         name: Function that returns the label of an item, drawn after the bar.
@@ -168,7 +168,7 @@ def progress_bar(
 
     Args:
         total: The number of items.
-        what: The label of the bar.
+        what: The label.
         unit: The name of an item.
         show: Whether to draw the bar. None: only on a terminal, after two seconds.
     """

@@ -8,11 +8,11 @@ from typing import Any
 
 
 def pickled(function: Callable[..., Any], owner: str) -> bytes:
-    """Pickle a function, also a lambda, for the workers of an executor.
+    """Pickle a function or lambda for the workers of an executor.
 
     Args:
         function: The function.
-        owner: What the function belongs to, for the error.
+        owner: The owner of the function, for the error message.
 
     Raises:
         TypeError: If the function cannot be pickled.

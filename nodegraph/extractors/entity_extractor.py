@@ -268,9 +268,9 @@ class NameIndex:
         return Entity(key, name, [passage.id for passage in having], about, in_titles, rank)
 
     def _is_generic(self, key: str) -> bool:
-        """Return whether a title is no name, such as "Overview" or "Getting started".
+        """Return whether a title is a heading, such as "Overview" or "Getting started".
 
-        Several passages have the title, and others write its words without capital letters.
+        Several passages have the title, and other passages write its words in lowercase.
         """
         if len(self._about.get(key, ())) <= _FEW_TITLED:
             return False

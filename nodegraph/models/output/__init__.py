@@ -1,1 +1,1 @@
-"""Parsing what models write: every parser is a function on texts."""
+"""Parsers of model answers: functions on texts."""

@@ -1,7 +1,7 @@
 """Parse summaries, keywords, questions and question-answer pairs from a model's answer.
 
-An answer without any of the requested items is an error. An empty list is returned only if the
-model says that there are none.
+An answer without any of the requested items is an error. The list is empty only for an answer such
+as NONE or [].
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MAX_KEYWORD_WORDS = 9
 
 
 def parse_summary(answer: str) -> list[str]:
-    """Return the one summary, or nothing if the model says that there is none.
+    """Return the summary in a list, or an empty list for an answer such as NONE.
 
     Raises:
         ValueError: If the answer is empty, or a refusal.
@@ -67,7 +67,7 @@ def parse_questions(answer: str) -> list[str]:
     """Return the different questions, without answers and remarks between them.
 
     Raises:
-        ValueError: If there is no question in the answer.
+        ValueError: If the answer has no question.
 
     Example:
         >>> parse_questions("1. What is tea?\\n2. **Who drinks it?**")
@@ -77,17 +77,17 @@ def parse_questions(answer: str) -> list[str]:
     questions = [question for item in items for question in split_questions(item)]
     questions = questions or [item for item in map(lines.strip_markup, items) if is_question(item)]
     if text and not questions:
-        raise ValueError("there is no question in the answer")
+        raise ValueError("the answer has no question")
     return lines.unique(questions)
 
 
 def parse_pairs(answer: str) -> list[Pair]:
-    """Return pairs of a question and its answer, in JSON or as lines with "Q:" and "A:".
+    """Return pairs of a question and an answer, from JSON or from lines with "Q:" and "A:".
 
-    A question without an answer is left out.
+    Questions without an answer are left out.
 
     Raises:
-        ValueError: If there is no pair in the answer.
+        ValueError: If the answer has no pair.
 
     Example:
         >>> parse_pairs("问：茶是什么？\\n答：一种饮品。\\n用叶子制成。")
@@ -100,7 +100,7 @@ def parse_pairs(answer: str) -> list[Pair]:
         if _WORD.search(question) and _WORD.search(reply):
             first.setdefault(lines.normalize(question), (question, reply))
     if text and not first:
-        raise ValueError("there is no question with an answer in the answer")
+        raise ValueError("the answer has no question with an answer")
     return list(first.values())
 
 

@@ -1,4 +1,4 @@
-"""Parse what a model writes in prose: a passage, a short answer, the answer for the user."""
+"""Parse answers in prose: a passage, a short answer, the answer for the user."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_PASSAGE_LENGTH = 2000
 
 _SOURCE = r"(?:passages?|context|texts?|documents?|sources?|information)\b"
 
-# "Unknown." is no answer, "Unknown Pleasures" is one: the next words decide.
+# "Unknown." means that the model has no answer, "Unknown Pleasures" is an answer.
 _UNKNOWN = re.compile(
     rf"""(?:i\ )?(?:do\ not|don['’]t)\ know\b
     |(?:it['’]?s?\ )?(?:is\ )?(?:unknown|unclear|no\ (?:answer|information)
@@ -39,7 +39,7 @@ def parse_passage(answer: str, query: str) -> str:
     """Return the passage that a model wrote for a query.
 
     Raises:
-        ValueError: If it wrote none, or asks a question instead.
+        ValueError: If the answer is empty, or a question.
 
     Example:
         >>> parse_passage("Passage: The Nile is 6,650 km long.", "How long is the Nile?")
@@ -47,7 +47,7 @@ def parse_passage(answer: str, query: str) -> str:
     """
     text = _content(answer)
     if not re.search(r"[^\W\d_]{2}|[\u3400-\u9fff]", _ADDRESS.sub("", text)):
-        raise ValueError("there are no words in the answer")
+        raise ValueError("the answer has no words")
     is_query = normalize(text).strip("?？") == normalize(query).strip("?？")
     if is_query or ("\n" not in text and text.endswith(("?", "？"))):
         raise ValueError("the answer is a question and no passage")
@@ -76,9 +76,9 @@ def parse_partial_answer(answer: str) -> str | None:
 
 
 def is_unknown(text: str) -> bool:
-    """Return whether a cleaned answer says that the answer is not known, or not in the passages.
+    """Return whether a cleaned answer means "unknown", or "not in the passages".
 
-    "No" and "没有" are answers here, though the same words mean "nothing to write" elsewhere.
+    "No" and "没有" are answers here. In lists they mean "nothing to write".
 
     Example:
         >>> is_unknown("Not mentioned in the passages."), is_unknown("Unknown Pleasures")
@@ -164,7 +164,7 @@ class FinalAnswer:
 
     Attributes:
         text: The answer, without thoughts, a label ("Answer:") and signals.
-        answered: False if the model signals, as its prompt requests, that there is no answer.
+        answered: False if the model signals, as its prompt requests, a missing answer.
     """
 
     text: str

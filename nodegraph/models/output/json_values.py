@@ -44,7 +44,7 @@ _NONE = re.compile(r"none|no|no[ _]answer|nil|n/?a|null|nothing|empty|无|无答
 
 _PUNCTUATION = " \t\r\n.。!！*_`\"'“”‘’「」()（）[]{}<>#-:："
 
-# At the start of a line, also after a few words. "[1] Tea" and "{name}" are no JSON.
+# At the start of a line, also after a few words. "[1] Tea" and "{name}" are not JSON.
 _START = re.compile(
     r"^(?:[\w ,'’!]{1,60}[:：])?[ \t]*(\{(?!\w+\})|\[(?!\s{0,9}[\w-]{1,60}\s{0,9}\]\s{0,9}\S))",
     re.M,
@@ -86,7 +86,7 @@ def usable_text(answer: str) -> str:
 
 
 def is_no_answer(text: str) -> bool:
-    """Return whether a cleaned answer means that there is nothing to write.
+    """Return whether a cleaned answer means "nothing to write".
 
     Example:
         >>> [is_no_answer(text) for text in ("None.", "无", "[]", "No trains run.")]
@@ -143,7 +143,7 @@ def texts_in(value: Any, keys: Iterable[str]) -> Iterator[str]:
 
 
 def objects_in(value: Any) -> Iterator[Mapping[Any, Any]]:
-    """Yield the objects in a JSON value, outer ones first."""
+    """Yield the objects in a JSON value, outer objects first."""
     if isinstance(value, Mapping):
         yield value
     for item in value.values() if isinstance(value, Mapping) else value:
@@ -154,7 +154,7 @@ def objects_in(value: Any) -> Iterator[Mapping[Any, Any]]:
 def read_texts(answer: str, keys: Sequence[str]) -> tuple[str, list[str] | None]:
     """Return a cleaned answer and the texts in its JSON, None for an answer in words.
 
-    Both are empty if the model says that there is nothing.
+    Both are empty for an answer such as NONE or [].
 
     Raises:
         ValueError: If the answer is empty, a refusal, or has JSON that cannot be read.

@@ -125,7 +125,7 @@ def unwrap(text: str) -> str:
 
 
 def unique(texts: Iterable[str]) -> list[str]:
-    """Return texts in order, without those that equal an earlier one but for case and spaces."""
+    """Return texts without duplicates. Case and spaces are ignored."""
     first: dict[str, str] = {}
     for text in texts:
         first.setdefault(normalize(text), text)
@@ -133,5 +133,5 @@ def unique(texts: Iterable[str]) -> list[str]:
 
 
 def normalize(text: str) -> str:
-    """Return a text in the form that is compared: width, case and spaces are ignored."""
+    """Return a key for comparison: width, case and spaces are ignored."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())

@@ -89,10 +89,10 @@ def split_questions(text: str) -> list[str]:
 
 
 def parse_query(answer: str, query: str = "") -> str:
-    """Return the query in a model's answer that replaces another query.
+    """Return the rewritten query in a model's answer.
 
     Raises:
-        ValueError: If there is no query, or the answer is a statement instead of a question.
+        ValueError: If the answer has no query, or is a statement instead of a question.
 
     Example:
         >>> parse_query("Sure! Rewritten question: **How long is the Nile?**")
@@ -106,14 +106,14 @@ def parse_query(answer: str, query: str = "") -> str:
             if is_question(query) and _is_statement(line.text):
                 raise ValueError("the answer is a statement, and not the question in other words")
             return text
-    raise ValueError(f"there is no query of at most {MAX_QUERY_LENGTH} characters in the answer")
+    raise ValueError(f"the answer has no query of at most {MAX_QUERY_LENGTH} characters")
 
 
 def parse_phrasings(answer: str, query: str, limit: int) -> list[str]:
     """Return other phrasings of a query, without the query itself.
 
     Raises:
-        ValueError: If there is no other phrasing.
+        ValueError: If the answer has no other phrasing.
 
     Example:
         >>> parse_phrasings("1. Nile length\\n2. How many km is the Nile?", "How long is it?", 3)
@@ -130,10 +130,10 @@ def parse_phrasings(answer: str, query: str, limit: int) -> list[str]:
 
 
 def parse_sub_questions(answer: str, query: str, limit: int) -> list[str]:
-    """Return the questions that a question was split into, or nothing if the model answers NONE.
+    """Return the parts of a question, or an empty list for the answer NONE.
 
     Raises:
-        ValueError: If there is no question in the answer.
+        ValueError: If the answer has no question.
 
     Example:
         >>> parse_sub_questions("1. Who wrote Brand?\\n2. Where was he born?", "Where?", 5)
@@ -185,7 +185,7 @@ def parse_tool_questions(answer: str, tools: Sequence[str]) -> tuple[ToolQuestio
     The answer is JSON with a tool and a question in each object, or lines "tool: question".
 
     Raises:
-        ValueError: If there are no pairs.
+        ValueError: If the answer has no pairs.
 
     Example:
         >>> parse_tool_questions("1. Rivers: How long is the Nile?", ["rivers", "tea"])
@@ -199,7 +199,7 @@ def parse_tool_questions(answer: str, tools: Sequence[str]) -> tuple[ToolQuestio
     pairs = [(tool, strip_markup(question)) for tool, question in dict.fromkeys(found)]
     pairs = [(tool, question) for tool, question in pairs if is_query(question)]
     if not pairs:
-        raise ValueError("there is no question for a tool in the answer")
+        raise ValueError("the answer has no question for a tool")
     known = [(names[normalize(tool)], text) for tool, text in pairs if normalize(tool) in names]
     return known, [pair for pair in pairs if normalize(pair[0]) not in names]
 
@@ -221,7 +221,7 @@ def _usable(texts: Sequence[str], query: str, limit: int, what: str) -> list[str
         if is_query(text, query) and _same(text) != _same(query):
             queries.setdefault(_same(text), text)
     if not queries:
-        raise ValueError(f"there is no {what} in the answer")
+        raise ValueError(f"the answer has no {what}")
     return list(queries.values())[:limit]
 
 

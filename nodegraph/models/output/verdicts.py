@@ -1,4 +1,4 @@
-"""Parse what a judge says: a yes or no, or one for each of several items."""
+"""Parse verdicts of a judge: a yes or no, for one or several items."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ MAX_WORDS = 300
 
 
 class Verdict(NamedTuple):
-    """What a judge says of one item.
+    """The verdict of a judge on one item.
 
     Attributes:
-        yes: Whether it is a yes.
-        words: What the judge says for it: a quotation or a reason. May be empty.
+        yes: Whether the verdict is yes.
+        words: The judge's quotation or reason. May be empty.
     """
 
     yes: bool
@@ -94,11 +94,11 @@ def is_yes(answer: object) -> bool:
 def parse_verdicts(answer: str, count: int) -> list[Verdict]:
     """Return a verdict for each of ``count`` numbered items, in their order.
 
-    Read are JSON (a list of objects with number and verdict) and lines ("2. no: it says nothing
-    of it"). "Partly" is a no. For one item the number may be left out.
+    The answer is JSON (a list of objects with number and verdict) or lines ("2. no: not
+    mentioned"). "Partly" is a no. For one item the number is optional.
 
     Raises:
-        ValueError: If there is not exactly one clear verdict for each.
+        ValueError: If an item has no clear verdict, or several verdicts.
 
     Example:
         >>> parse_verdicts('{"verdicts": [{"number": 1, "quote": "Tea.", "verdict": "yes"}]}', 1)
@@ -113,7 +113,7 @@ def parse_verdicts(answer: str, count: int) -> list[Verdict]:
     verdicts = {n: v for n, v in found if v is not None and numbers.count(n) == 1}
     missing = [str(number) for number in range(1, count + 1) if number not in verdicts]
     if missing:
-        raise ValueError(f"there is no clear yes or no for number {', '.join(missing[:9])}")
+        raise ValueError(f"the answer has no clear yes or no for number {', '.join(missing[:9])}")
     return [verdicts[number] for number in range(1, count + 1)]
 
 
@@ -139,7 +139,7 @@ def _of_lines(text: str, count: int) -> list[tuple[int, Verdict | None]]:
 
 
 def _of_line(line: str, hedge: Any = _HEDGE.match) -> Verdict | None:
-    """Return the verdict with which a line begins, and what follows as its words.
+    """Return the verdict at the beginning of a line, with the rest of the line as its words.
 
     Args:
         line: The line.

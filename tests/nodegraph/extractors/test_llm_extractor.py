@@ -113,7 +113,7 @@ def test_what_can_not_be_used_is_asked_again():
     model = Scripted({"Tea": ["I like tea.", "What is tea?"]})
     assert [n.text for n in LLMExtractor(model, "questions")("Tea is.")] == ["What is tea?"]
     assert len(model.prompts) == 2
-    assert "there is no question in the answer" in model.prompts[1]
+    assert "the answer has no question" in model.prompts[1]
 
 
 def test_garbage_is_an_error_that_shows_text_and_answer():
