@@ -44,16 +44,16 @@ def graph(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NodeGraph]
         ("Spider-Man", "spider man"),
     ],
 )
-def test_names_that_are_one(one: str, other: str) -> None:
+def test_name_key_normalizes_spellings(one: str, other: str) -> None:
     assert name_key(one) == name_key(other)
 
 
-def test_a_name_that_is_only_an_article_stays() -> None:
+def test_name_key_keeps_single_article() -> None:
     assert name_key("The The") == "the"
     assert name_key("...") == ""
 
 
-def test_entities_are_linked_to_the_passages_that_mention_them(graph: NodeGraph) -> None:
+def test_entities_link_to_their_passages(graph: NodeGraph) -> None:
     found = {e.text: [node.id for node in graph.linked(e)] for e in graph.nodes("entity")}
     assert found == {
         "Brand (play)": ["brand"],
@@ -64,7 +64,7 @@ def test_entities_are_linked_to_the_passages_that_mention_them(graph: NodeGraph)
     assert about == {"Brand (play)": ["brand"], "Henrik Ibsen": ["ibsen"], "Ibsen": []}
 
 
-def test_they_follow_what_is_added_and_removed(graph: NodeGraph) -> None:
+def test_entities_follow_changes(graph: NodeGraph) -> None:
     graph.add(Document("Skien\nA town. Its theatre is named after Ibsen.", id="skien"))
     found = {e.text: [node.id for node in graph.linked(e)] for e in graph.nodes("entity")}
     assert found["Ibsen"] == ["brand", "ibsen", "skien"]
@@ -73,7 +73,7 @@ def test_they_follow_what_is_added_and_removed(graph: NodeGraph) -> None:
     assert [e.text for e in graph.nodes("entity")] == ["Brand (play)"]
 
 
-def test_the_first_word_of_a_sentence_is_taken_by_how_it_is_written_elsewhere() -> None:
+def test_first_word_counts_as_written_elsewhere() -> None:
     found = entities(
         "Many people went to Oslo. Oslo is cold, as many towns are.",
         "He saw many ships in Oslo. Many were there.",
@@ -82,7 +82,7 @@ def test_the_first_word_of_a_sentence_is_taken_by_how_it_is_written_elsewhere() 
     assert found == {"Oslo": ["0", "1"]}
 
 
-def test_names_of_several_words() -> None:
+def test_names_have_several_words() -> None:
     found = entities(
         "He read at the University of Oslo and at home.",
         "The University of Oslo, in Norway, is old.",
@@ -98,19 +98,19 @@ def test_names_of_several_words() -> None:
     assert "University of Oslo and" not in found
 
 
-def test_a_title_is_found_with_its_small_words() -> None:
+def test_title_is_found_with_lowercase_words() -> None:
     found = entities("Crime and Punishment\nA novel.", "He had read Crime and Punishment twice.")
     assert found["Crime and Punishment"] == ["0", "1"]
 
 
-def test_names_in_titles_are_mentions(graph: NodeGraph) -> None:
+def test_names_in_titles_are_found(graph: NodeGraph) -> None:
     graph.add(Document("Life of Henrik Ibsen (book)\nIt was read by many.", id="book"))
     (ibsen,) = [e for e in graph.nodes("entity") if e.text == "Henrik Ibsen"]
     assert [node.id for node in graph.linked(ibsen)] == ["brand", "ibsen", "book"]
     assert ibsen.own_metadata == {"about": ["ibsen"]}
 
 
-def test_titles_come_from_the_metadata_first() -> None:
+def test_title_comes_from_metadata() -> None:
     nodes = [
         Node("A short line\nIt is no title here.", {"title": "Ibsen"}, id="a"),
         Node("Plays of Ibsen were shown.", id="b"),
@@ -120,11 +120,11 @@ def test_titles_come_from_the_metadata_first() -> None:
     assert [node.id for node in ibsen.to] == ["a", "b"]
 
 
-def test_a_wrapped_line_or_a_sentence_is_no_title() -> None:
+def test_wrapped_lines_and_sentences_are_no_titles() -> None:
     assert entities("a text that was wrapped\nin the middle.", "It is a sentence.\nIt is.") == {}
 
 
-def test_chinese_titles_and_quotes_are_found_wherever_they_stand() -> None:
+def test_chinese_titles_are_found_in_texts() -> None:
     found = entities(
         "曹雪芹\n清代作家，写了《红楼梦》。",
         "红楼梦\n小说，作者是曹雪芹。",
@@ -134,21 +134,21 @@ def test_chinese_titles_and_quotes_are_found_wherever_they_stand() -> None:
     assert found == {"曹雪芹": ["0", "1"], "红楼梦": ["0", "1", "2"], "IBM": ["2", "3"]}
 
 
-def test_too_few_and_too_many_passages() -> None:
+def test_passage_limits_drop_entities() -> None:
     texts = ["in Oslo and Bergen"] * 3 + ["in Oslo"]
     assert entities(*texts) == {"Oslo": ["0", "1", "2", "3"], "Bergen": ["0", "1", "2"]}
     assert entities(*texts, max_passages=3) == {"Bergen": ["0", "1", "2"]}
     assert entities(*texts, min_passages=4) == {"Oslo": ["0", "1", "2", "3"]}
 
 
-def test_a_finder_of_ones_own() -> None:
+def test_find_replaces_rules() -> None:
     def find(text: str) -> list[str]:
         return [word for word in text.split() if word.startswith("#")]
 
     assert entities("a #Tea b", "c #tea", "Big Oslo", "Big Oslo", find=find) == {"#Tea": ["0", "1"]}
 
 
-def test_a_finder_that_returns_one_text_is_an_error() -> None:
+def test_find_returning_text_raises() -> None:
     graph = NodeGraph(progress=False)
     graph.add("text")
     graph.create_node_group("entity", EntityExtractor(lambda text: "Oslo"), scope="group")
@@ -169,19 +169,19 @@ def test_a_finder_that_returns_one_text_is_an_error() -> None:
         ({"min_passages": 9, "max_passages": 8}, ValueError, "not above max_passages, got 9 and 8"),
     ],
 )
-def test_settings_are_checked(
+def test_invalid_settings_raise(
     settings: dict[str, object], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
         EntityExtractor(**settings)  # type: ignore[arg-type]
 
 
-def test_nothing_makes_nothing() -> None:
+def test_empty_passages_have_no_entities() -> None:
     assert entities() == {}
     assert entities("", "\n", "...") == {}
 
 
-def test_a_heading_that_many_passages_have_is_no_title_of_one() -> None:
+def test_common_heading_is_no_title() -> None:
     texts = [f"Overview\nThis is an overview of {name}." for name in ("tea", "milk", "bread")]
     nodes = [Node(text, id=str(at)) for at, text in enumerate(texts)]
 
@@ -195,7 +195,7 @@ def test_a_heading_that_many_passages_have_is_no_title_of_one() -> None:
     assert about(*beatles)["The Beatles"] == ["this", "that", "it"]
 
 
-def test_a_heading_follows_how_other_passages_write_it() -> None:
+def test_heading_follows_spelling_of_other_passages() -> None:
     graph = NodeGraph(progress=False)
     graph.add([Document(f"Overview\nOf {name}.", id=name) for name in ("tea", "milk", "bread")])
     graph.create_node_group("entity", EntityExtractor(), scope="group")
@@ -210,7 +210,7 @@ def test_a_heading_follows_how_other_passages_write_it() -> None:
     assert titles() == ["Overview"]
 
 
-def test_entity_extractor_reads_new_passages_only() -> None:
+def test_extractor_reads_only_new_passages() -> None:
     read: list[str] = []
 
     def find(text: str) -> list[str]:

@@ -19,7 +19,7 @@ from nodekin.nodegraph.models.templates import fill_template
 
 
 class Scripted:
-    """Answers by the words in the text; keeps what it was asked."""
+    """A model that answers by the words in the text, and records its prompts."""
 
     name = "scripted"
 
@@ -41,9 +41,6 @@ class Scripted:
         return answer
 
 
-# One text
-
-
 @pytest.mark.parametrize(
     ("task", "answer", "texts"),
     [
@@ -54,11 +51,11 @@ class Scripted:
         ("questions", "NONE", []),
     ],
 )
-def test_tasks(task, answer, texts):
+def test_extractor_returns_items_of_task(task, answer, texts):
     assert [n.text for n in LLMExtractor(lambda prompt: answer, task)("Tea.")] == texts
 
 
-def test_pairs_are_searched_by_the_question_and_return_both():
+def test_pair_has_question_as_text():
     nodes = LLMExtractor(lambda p: "问：茶是什么？\n答：饮品。\nQ: Who?\nA: All.\nMany.", "qa")(
         "茶"
     )
@@ -72,51 +69,46 @@ def test_pairs_are_searched_by_the_question_and_return_both():
     ]
 
 
-def test_the_prompt_is_in_the_texts_language():
+def test_prompt_has_language_of_text():
     model = Scripted()
     for text in ("茶是一种饮品。", "Tea is a drink."):
         LLMExtractor(model)(text)
     chinese, english = model.prompts
     assert "请用中文" in chinese
+    assert "最多 3 句话" in chinese
     assert "in the language of the text" in english
     assert "at most 3 sentences" in english
     assert "<text>\nTea is a drink.\n</text>" in english
 
 
-def test_how_many_are_asked_for_unless_one_says():
+def test_prompt_has_given_language_and_limit():
     limits = {task: LLMExtractor(Scripted(), task).limit for task in PROMPTS["en"]}
     assert limits == {"summary": 3, "keywords": 8, "questions": 5, "qa": 5}  # as documented
-    model = Scripted()
-    LLMExtractor(model)("茶是一种饮品。")
-    assert "最多 3 句话" in model.prompts[0]
-
-
-def test_the_language_and_limit_of_ones_own():
     model = Scripted(default="a, b, c")
     assert len(LLMExtractor(model, "keywords", "en", limit=2)("茶是一种饮品。")) == 2
     assert "at most 2 keywords" in model.prompts[0]
     assert "in English" in model.prompts[0]
 
 
-def test_a_prompt_of_ones_own():
+def test_given_prompt_replaces_prompt():
     model = Scripted(default="tea")
     asked = 'Terms as {"json": 1}, {limit} of them: {text}'
     LLMExtractor(model, "keywords", prompt=asked, limit=4)("Tea {limit}.")
     assert model.prompts == ['Terms as {"json": 1}, 4 of them: Tea {limit}.']
 
 
-def test_a_blank_text_is_not_asked_about():
+def test_blank_text_makes_no_call():
     assert LLMExtractor(Scripted(default=OSError()))(" \n") == []
 
 
-def test_what_can_not_be_used_is_asked_again():
+def test_invalid_answer_is_retried_with_error():
     model = Scripted({"Tea": ["I like tea.", "What is tea?"]})
     assert [n.text for n in LLMExtractor(model, "questions")("Tea is.")] == ["What is tea?"]
     assert len(model.prompts) == 2
     assert "the answer has no question" in model.prompts[1]
 
 
-def test_garbage_is_an_error_that_shows_text_and_answer():
+def test_garbage_raises_with_text_and_answer():
     model = Scripted(default="I like tea.")
     says = r"'scripted' gave no questions of the text 'Tea is.*no question.*answered 'I like tea.'"
     with pytest.raises(ModelError, match=says):
@@ -124,7 +116,7 @@ def test_garbage_is_an_error_that_shows_text_and_answer():
     assert len(model.prompts) == 3
 
 
-def test_a_model_that_fails_is_not_asked_again():
+def test_failing_model_is_not_retried():
     model = Scripted(default=OSError("down"))
     with pytest.raises(ModelError, match="OSError: down"):
         LLMExtractor(model, retries=5)("Tea.")
@@ -144,15 +136,12 @@ def test_a_model_that_fails_is_not_asked_again():
         ({"llm": Path("gpt-4o")}, TypeError, "name of a model"),
     ],
 )
-def test_settings_that_are_refused(given, error, says):
+def test_invalid_settings_raise(given, error, says):
     with pytest.raises(error, match=says):
         LLMExtractor(**{"llm": Scripted(), **given})
 
 
-# What it is known by
-
-
-def test_the_fingerprint_goes_by_what_is_made():
+def test_fingerprint_depends_on_result():
     same = fingerprint(LLMExtractor(Scripted()))
     used = Scripted({"a": "b"})
     used.complete("count")
@@ -169,35 +158,24 @@ def test_the_fingerprint_goes_by_what_is_made():
     assert len({same, *map(fingerprint, others)}) == 6
 
 
-def test_the_fingerprint_is_the_same_in_another_process():
+def test_fingerprint_is_equal_in_other_processes():
     code = """
+from nodekin.nodegraph import LLM, LLMExtractor
 from nodekin.nodegraph.hashing import fingerprint
-from nodekin.nodegraph.models.llm import LLM
-from nodekin.nodegraph.models.output.extractions import PARSERS
-from nodekin.nodegraph.models.templates import fill_template
-from nodekin.nodegraph.extractors.llm_extractor import PROMPTS, LLMExtractor
 print(fingerprint(LLMExtractor(LLM(lambda prompt: "x", "m"), "qa", limit=3)))
 """
+    here = fingerprint(LLMExtractor(LLM(str.upper, "m"), "qa", limit=3))
     for seed in ("1", "2"):
         environment = {**os.environ, "PYTHONHASHSEED": seed}
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            capture_output=True,
-            text=True,
-            env=environment,
-            check=True,
-        )
-        here = fingerprint(LLMExtractor(LLM(str.upper, "m"), "qa", limit=3))
-        assert done.stdout.strip() == here
+        command = [sys.executable, "-c", code]
+        assert subprocess.check_output(command, text=True, env=environment).strip() == here
 
 
-def test_it_can_be_pickled():
+def test_extractor_is_pickled_with_model():
     made = pickle.loads(pickle.dumps(LLMExtractor(Scripted(default="tea"), "keywords", retries=4)))
     assert [node.text for node in made("Tea.")] == ["tea"]
     assert made.retries == 4
 
-
-# In a graph
 
 TEXTS = [Document(f"paragraph {n} one\n\nparagraph {n} two", id=str(n)) for n in range(3)]
 
@@ -211,7 +189,7 @@ def graph_of(path, model, task="summary", on_error="raise", workers=0, **setting
     return graph
 
 
-def test_a_text_is_paid_for_once(tmp_path):
+def test_stored_answers_are_reused(tmp_path):
     model = Scripted()
     with graph_of(tmp_path / "graph", model) as graph:
         assert len(graph.nodes("made")) == len(model.prompts) == 6
@@ -222,14 +200,14 @@ def test_a_text_is_paid_for_once(tmp_path):
     model = Scripted()
     with graph_of(tmp_path / "graph", model) as graph:
         assert len(graph.nodes("made")) == 6
-        assert model.prompts == []  # what is as it was before was paid for
+        assert model.prompts == []  # all answers are stored
     model = Scripted()
     with graph_of(tmp_path / "graph", model, limit=1) as graph:
         graph.nodes("made")
-        assert len(model.prompts) == 6  # another rule
+        assert len(model.prompts) == 6  # another limit
 
 
-def test_pairs_last_with_their_answers(tmp_path):
+def test_stored_pairs_keep_answers(tmp_path):
     for _ in range(2):
         model = Scripted(default="Q: What?\nA: That.\nAnd this.")
         with graph_of(tmp_path / "graph", model, "qa") as graph:
@@ -239,8 +217,12 @@ def test_pairs_last_with_their_answers(tmp_path):
             assert node.metadata["answer"] == "That.\nAnd this."
 
 
-def test_failures_are_listed_and_tried_again(tmp_path):
+def test_failures_are_listed_and_retried(tmp_path):
     model = Scripted({"1 two": "I'm sorry, I can't."})
+    failed = r"group 'made' failed on document '1': .*refused"
+    with graph_of(None, model) as graph, pytest.raises(TransformError, match=failed):
+        graph.nodes("made")
+    model.prompts.clear()
     with graph_of(tmp_path / "graph", model, on_error="skip") as graph:
         assert len(graph.nodes("made")) == 4
         (failure,) = graph.failures
@@ -251,18 +233,10 @@ def test_failures_are_listed_and_tried_again(tmp_path):
         model.answers.clear()
         assert graph.build("made") == []
         assert len(graph.nodes("made")) == 6
-        assert len(model.prompts) == 8  # only what had failed
+        assert len(model.prompts) == 8  # only the failed text
 
 
-def test_a_failure_is_raised(tmp_path):
-    with (
-        graph_of(tmp_path / "graph", Scripted({"1 two": "抱歉，我不能。"})) as graph,
-        pytest.raises(TransformError, match=r"group 'made' failed on document '1': .*refused"),
-    ):
-        graph.nodes("made")
-
-
-def test_an_interrupted_build_goes_on(tmp_path):
+def test_interrupted_build_continues(tmp_path):
     model = Scripted({"2 one": KeyboardInterrupt()})
     model.complete = raising(model.complete)
     with graph_of(tmp_path / "graph", model) as graph, pytest.raises(KeyboardInterrupt):
@@ -284,7 +258,7 @@ def raising(complete):
     return call
 
 
-def test_texts_are_asked_about_at_the_same_time(tmp_path):
+def test_num_workers_call_model_concurrently(tmp_path):
     together = threading.Barrier(4)
 
     def slow(prompt):
@@ -302,8 +276,6 @@ def test_texts_are_asked_about_at_the_same_time(tmp_path):
             f"paragraph {n} {which}" for n in range(3) for which in ("one", "two")
         ]
 
-
-# A real model
 
 CHINESE = (
     "长江发源于青藏高原的唐古拉山脉，全长约6300公里，是亚洲最长、世界第三长的河流。它流经十一个省级行政区，"
@@ -325,7 +297,7 @@ ENGLISH = (
     [(CHINESE, "长江", "[一-鿿]"), (ENGLISH, "Panama", "[a-z]")],
     ids=["zh", "en"],
 )
-def test_a_real_model(language_model, task, text, about, script):
+def test_real_model_extracts_items(language_model, task, text, about, script):
     nodes = LLMExtractor(language_model, task)(text)
     whole = "\n".join(str(node.content) for node in nodes)
     assert about in whole
@@ -341,7 +313,7 @@ def test_a_real_model(language_model, task, text, about, script):
 
 @pytest.mark.parametrize("language", PROMPTS)
 @pytest.mark.parametrize("task", PARSERS)
-def test_prompts_have_their_places(language, task):
+def test_prompts_have_all_placeholders(language, task):
     prompt = PROMPTS[language][task]
     assert prompt.count("{text}") == prompt.count("{limit}") == 1
     asked = fill_template(prompt, text="{limit} {x}", limit=7, in_language="in English")
@@ -351,7 +323,7 @@ def test_prompts_have_their_places(language, task):
 
 
 class Structured:
-    """A model that can be held to a schema, and else answers in words."""
+    """A model that supports schemas, or answers in words."""
 
     name = "structured"
 
@@ -380,9 +352,7 @@ class Structured:
         ("questions", RuntimeError("no schemas here"), ["What is tea?"]),
     ],
 )
-def test_a_model_is_held_to_a_schema_where_it_can_be(
-    task: Any, value: object, texts: list[str]
-) -> None:
+def test_schema_is_used_if_supported(task: Any, value: object, texts: list[str]) -> None:
     model = Structured(value)
     assert [node.text for node in LLMExtractor(model, task)("Tea is old.")] == texts
     assert len(model.schemas) == 1

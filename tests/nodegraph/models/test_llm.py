@@ -9,7 +9,7 @@ import pytest
 from langchain_core.language_models import FakeListChatModel, FakeListLLM
 from langchain_core.messages import AIMessage
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse
-from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata, MockLLM
+from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
 
 from nodekin.nodegraph import CachedLLM, ModelError
 from nodekin.nodegraph.hashing import fingerprint
@@ -79,33 +79,21 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_completes(form):
-    assert as_llm(FORMS[form]()).complete("tea") == "TEA"
-    assert as_llm(FORMS[form]())("tea") == "TEA"
+async def test_llm_accepts_all_kinds_of_models(form):
+    llm = as_llm(FORMS[form]())
+    assert llm.complete("tea") == llm("tea") == (await llm.acomplete("tea")).rstrip("!") == "TEA"
+    llm = as_llm(FORMS[form]())
+    assert "".join(llm.stream("tea")) == "TEA"
+    assert "".join([chunk async for chunk in llm.astream("tea")]) == "TEA"
 
 
-@pytest.mark.parametrize("form", FORMS)
-async def test_every_form_completes_without_blocking(form):
-    assert (await as_llm(FORMS[form]()).acomplete("tea")).rstrip("!") == "TEA"
-
-
-@pytest.mark.parametrize("form", FORMS)
-async def test_every_form_streams(form):
-    assert "".join(as_llm(FORMS[form]()).stream("tea")) == "TEA"
-    assert "".join([piece async for piece in as_llm(FORMS[form]()).astream("tea")]) == "TEA"
-
-
-def test_streams_come_in_pieces():
+def test_stream_yields_chunks():
     assert list(as_llm(LlamaIndexModel()).stream("tea")) == ["T", "E", "A"]
     assert list(as_llm(Own()).stream("tea")) == ["T", "E", "A"]
     assert list(as_llm(FakeListChatModel(responses=["TEA"])).stream("tea")) == ["T", "E", "A"]
 
 
-def test_llama_index_mock():
-    assert as_llm(MockLLM()).complete("tea") == "tea"
-
-
-async def test_an_async_function_from_a_thread_with_a_loop():
+async def test_async_function_completes_in_event_loop():
     assert as_llm(later).complete("tea") == "TEA"
 
     async def fails(prompt):
@@ -113,9 +101,6 @@ async def test_an_async_function_from_a_thread_with_a_loop():
 
     with pytest.raises(ModelError, match="OSError: gone"):
         as_llm(fails).complete("tea")
-
-
-# What models answer
 
 
 @pytest.mark.parametrize(
@@ -131,39 +116,38 @@ async def test_an_async_function_from_a_thread_with_a_loop():
         {"content": "tea"},
     ],
 )
-def test_the_text_of_an_answer(answer):
+def test_text_of_reads_all_messages(answer):
     assert text_of(answer) == "tea"
 
 
 @pytest.mark.parametrize("answer", [None, 3, {"choices": []}, object()])
-def test_an_answer_without_a_text(answer):
+def test_answer_without_text_raises(answer):
     with pytest.raises(ModelError, match=r"language model 'silent' failed: .*has no text"):
         LLM(lambda prompt: answer, "silent").complete("tea")
 
 
-def test_a_model_that_fails():
-    def fails(prompt):
+class Failing:
+    name = "down"
+
+    def complete(self, prompt):
         raise TimeoutError("too slow")
 
-    with pytest.raises(
-        ModelError, match=r"'down' failed: TimeoutError: too slow \(on the prompt 'tea'\)"
-    ):
-        LLM(fails, "down").complete("tea")
+    def stream(self, prompt):
+        yield "T"
+        raise OSError("gone")
 
 
-def test_half_a_stream():
-    class Breaks(Own):
-        def stream(self, prompt):
-            yield "T"
-            raise OSError("gone")
-
-    stream = LLM(Breaks()).stream("tea")
+def test_failing_llm_raises_with_name_and_prompt():
+    message = r"'down' failed: TimeoutError: too slow \(on the prompt 'tea'\)"
+    with pytest.raises(ModelError, match=message):
+        LLM(Failing()).complete("tea")
+    stream = LLM(Failing()).stream("tea")
     assert next(stream) == "T"
     with pytest.raises(ModelError, match="gone"):
         next(stream)
 
 
-async def test_a_cancelled_answer_is_no_failure():
+async def test_canceled_completion_is_not_wrapped():
     async def hangs(prompt):
         await asyncio.Event().wait()
 
@@ -172,9 +156,6 @@ async def test_a_cancelled_answer_is_no_failure():
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-
-
-# JSON
 
 
 SCHEMA = {"type": "object"}
@@ -222,10 +203,7 @@ async def test_json_text_falls_back_to_plain_answer(model, prompt, text):
     assert cached.json_text(prompt, SCHEMA) == await cached.ajson_text(prompt, SCHEMA) == text
 
 
-# Names
-
-
-def test_names():
+def test_llm_name_depends_on_model():
     assert as_llm(Own()).name == "own model"
     assert LLM(Own(), "other").name == "other"
     assert as_llm(shout).name.startswith("unnamed function shout ")
@@ -233,7 +211,7 @@ def test_names():
     assert as_llm(small).name == as_llm(LlamaIndexModel()).name != as_llm(large).name
 
 
-def test_a_key_is_no_part_of_the_name():
+def test_llm_name_ignores_keys():
     from langchain_core.language_models import SimpleChatModel
 
     class Keyed(SimpleChatModel):
@@ -254,19 +232,16 @@ def test_a_key_is_no_part_of_the_name():
     assert as_llm(Keyed(model_name="large")).name != name
 
 
-def test_fingerprints_go_by_the_name():
+def test_llm_fingerprint_depends_on_name():
     assert fingerprint(LLM(shout, "a")) == fingerprint(LLM(str.lower, "a"))
     assert fingerprint(LLM(shout, "a")) != fingerprint(LLM(shout, "b"))
     assert LLM(shout, "a") == LLM(str.lower, "a") != LLM(shout, "b")
 
 
-def test_copies_and_pickles_still_answer():
+def test_llm_is_copied_and_pickled():
     for made in (copy.copy(LLM(shout, "a")), pickle.loads(pickle.dumps(LLM(shout, "a")))):
         assert made.complete("tea") == "TEA"
         assert made.name == "a"
-
-
-# What is refused
 
 
 class Completions:
@@ -289,20 +264,20 @@ class Client:
         (None, "None is no language model"),
     ],
 )
-def test_what_is_no_model(model, says):
+def test_unsupported_llm_raises(model, says):
     with pytest.raises(TypeError, match=says):
         as_llm(model)
     with pytest.raises(TypeError, match="a language model's name is a text"):
         LLM(shout, 3)
 
 
-def test_it_is_light():
+def test_llm_import_omits_asyncio():
     code = "import sys, nodekin.nodegraph.extractors.llm_extractor; print('asyncio' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 
 
-def test_a_model_that_runs_out_of_answers_failed():
+def test_stop_iteration_of_model_raises_model_error():
     answers = iter(["one"])
     llm = LLM(lambda prompt: next(answers), "short")
     assert llm.complete("?") == "one"

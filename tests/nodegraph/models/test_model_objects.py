@@ -144,25 +144,25 @@ SAME = {
 
 
 @pytest.mark.parametrize("what", DIFFERENT)
-def test_what_changes_vectors_changes_the_name(what):
+def test_model_name_depends_on_settings(what):
     one, other = DIFFERENT[what]()
     assert as_embedder(one).name != as_embedder(other).name
 
 
 @pytest.mark.parametrize("what", SAME)
-def test_the_rest_does_not(what):
+def test_model_name_ignores_other_settings(what):
     one, other = SAME[what]()
     assert as_embedder(one).name == as_embedder(other).name
 
 
-def test_the_name_is_legible_and_keeps_secrets():
+def test_model_name_is_readable_without_secrets():
     name = as_embedder(LangChainModel("text-embedding-9", api_key="sk-12345")).name
     assert name.startswith("LangChainModel text-embedding-9 ")
     assert "sk-" not in name
     assert re.fullmatch(r"Call [0-9a-f]{16}\.__call__", as_embedder(Call().__call__).name)
 
 
-def test_a_function_has_one_name_in_a_process():
+def test_function_keeps_name_in_process():
     name = as_embedder(lengths).name
     assert re.fullmatch(r"unnamed function lengths \d+", name)
     assert as_embedder(lengths).name == Embedder(lengths, None).name == name
@@ -174,7 +174,7 @@ def test_a_function_has_one_name_in_a_process():
     [lengths, scaled(1), functools.partial(lengths), str.split, Wrapper(scaled(1))],
     ids=["function", "lambda", "partial", "built-in", "object with a lambda"],
 )
-def test_a_function_in_a_file_requires_a_name(model, tmp_path):
+def test_stored_function_without_name_raises(model, tmp_path):
     path = tmp_path / "graph.nodekin"
     with pytest.raises(ValueError, match=r'NodeGraph\(embed=Embedder\(\w+, name="my-model"\)\)'):
         NodeGraph(embed=model, store=path)
@@ -189,11 +189,11 @@ def test_a_function_in_a_file_requires_a_name(model, tmp_path):
     [LangChainModel(), LlamaIndexModel(), Call(), Own(), Own().embed, Lazy()],
     ids=lambda model: type(model).__name__,
 )
-def test_a_model_object_in_a_file_requires_no_name(model, tmp_path):
+def test_stored_model_object_needs_no_name(model, tmp_path):
     NodeGraph(embed=model, store=tmp_path / "graph.nodekin").close()
 
 
-def test_an_llm_function_in_a_file_requires_a_name(tmp_path):
+def test_stored_llm_function_without_name_raises(tmp_path):
     def answer(prompt):
         return "tea"
 
@@ -212,7 +212,7 @@ def test_an_llm_function_in_a_file_requires_a_name(tmp_path):
     assert CachedLLM(LLM(answer, "my-model"), path).complete("a") == "tea"
 
 
-def test_use_does_not_change_the_name():
+def test_model_name_survives_use():
     model = LangChainModel()
     before = as_embedder(model).name
     as_embedder(model).passages(["tea"])
@@ -239,7 +239,7 @@ for model in (Model(), Model().encode,
 
 
 @pytest.mark.slow
-def test_the_name_is_the_same_in_another_process():
+def test_model_name_is_equal_in_other_processes():
     names = {
         subprocess.run(
             [sys.executable, "-c", IN_ANOTHER_PROCESS],

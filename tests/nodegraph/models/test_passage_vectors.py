@@ -1,4 +1,4 @@
-"""Passages are embedded once: in threads, in event loops, after failures."""
+"""Passages are embedded once, in threads and event loops, and after failures."""
 
 import asyncio
 import threading
@@ -38,22 +38,14 @@ def search(store: Path | None, embed: Any) -> list[str]:
         return [r.node.text for r in Retriever(graph, "ROOT", "cosine")("Which tea?")]
 
 
-def test_a_named_function_embeds_each_text_once(tmp_path: Path) -> None:
+def test_stored_vectors_depend_on_model_name(tmp_path: Path) -> None:
     embedded: list[str] = []
     first = search(tmp_path / "graph", Embedder(remembering(embedded), name="named"))
     assert len(embedded) == 51
     assert search(tmp_path / "graph", Embedder(remembering(embedded), name="named")) == first
     assert len(embedded) == 52  # the query
-
-
-def test_another_name_embeds_all_texts(tmp_path: Path) -> None:
-    embedded: list[str] = []
-    search(tmp_path / "graph", Embedder(remembering(embedded), name="one"))
-    search(tmp_path / "graph", Embedder(remembering(embedded), name="two"))
-    assert len(embedded) == 102
-
-
-# Texts without a usable vector
+    assert search(tmp_path / "graph", Embedder(remembering(embedded), name="other")) == first
+    assert len(embedded) == 103
 
 
 def flawed(texts: list[str]) -> list[list[float]]:
@@ -85,7 +77,7 @@ async def test_texts_without_usable_vectors_are_left_out(
     ]
 
 
-def test_the_default_search_uses_the_vectors_of_other_texts(
+def test_default_search_uses_usable_vectors(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     embedder = Embedder(flawed, "flawed", embed_queries=remembering([]))
@@ -100,7 +92,7 @@ def test_the_default_search_uses_the_vectors_of_other_texts(
     assert len([r for r in caplog.records if "no usable vector" in r.getMessage()]) == 1
 
 
-def test_a_text_changed_to_an_unusable_vector_leaves_the_index() -> None:
+def test_text_without_usable_vector_leaves_index() -> None:
     graph = NodeGraph(embed=Embedder(flawed, "flawed"), progress=False)
     graph.add([Document(TEXTS[0], id="a"), Document(TEXTS[2], id="b")])
     retriever = Retriever(graph, "ROOT", "cosine")
@@ -111,11 +103,8 @@ def test_a_text_changed_to_an_unusable_vector_leaves_the_index() -> None:
     assert {r.node.id for r in retriever("tea")} == {"a", "b"}
 
 
-# Batches
-
-
 @pytest.mark.parametrize("num_workers", [0, 1, 2, 8])
-def test_batches_are_embedded_in_threads_with_the_same_vectors(num_workers: int) -> None:
+def test_num_workers_embed_equal_vectors(num_workers: int) -> None:
     threads: set[int] = set()
     together = threading.Barrier(num_workers, timeout=60) if num_workers > 1 else None
 
@@ -153,7 +142,7 @@ def test_failed_batch_keeps_other_batches() -> None:
     assert sorted(embedded) == sorted(TEXTS)
 
 
-async def test_an_async_batch_starts_when_another_ends_and_is_kept_at_once() -> None:
+async def test_async_batches_are_stored_before_failure() -> None:
     embedded: list[str] = []
     third = asyncio.Event()
 
@@ -179,11 +168,6 @@ async def test_an_async_batch_starts_when_another_ends_and_is_kept_at_once() -> 
     assert embedded.count(TEXTS[2]) == 2
 
 
-def test_negative_num_workers_raise() -> None:
-    with pytest.raises(ValueError, match="num_workers"):
-        Embedder(remembering([]), num_workers=-1)
-
-
 class _Encoder:
     """Pads each batch to its longest text, as models do, and counts what it computes."""
 
@@ -202,7 +186,7 @@ _MIXED = ["x" * (1 + 37 * at % 500) for at in range(1_000)]
 
 
 @pytest.mark.parametrize("in_loop", [False, True])
-async def test_a_model_gets_passages_of_like_lengths_together(in_loop: bool) -> None:
+async def test_model_embeds_similar_lengths_together(in_loop: bool) -> None:
     model = _Encoder()
     with NodeGraph(embed=Embedder(model, "padding"), progress=False) as graph:
         graph.add(list(dict.fromkeys(_MIXED)))
@@ -216,14 +200,14 @@ async def test_a_model_gets_passages_of_like_lengths_together(in_loop: bool) -> 
     assert model.computed <= 1.2 * sum(map(len, dict.fromkeys(_MIXED)))
 
 
-def test_a_function_gets_passages_in_the_order_of_the_documents() -> None:
+def test_function_embeds_in_document_order() -> None:
     embedded: list[str] = []
     graph = NodeGraph(embed=remembering(embedded), progress=False)
     graph.embeddings.vectors(_MIXED, "default")
     assert embedded == list(dict.fromkeys(_MIXED))
 
 
-def test_a_build_embeds_windows_of_texts_and_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_build_embeds_windows_of_limited_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nodekin.nodegraph.graph._EMBEDDED_TEXTS", 128)
     monkeypatch.setattr("nodekin.nodegraph.graph._EMBEDDED_CHARACTERS", 40_000)
     batches: list[list[int]] = []
@@ -262,7 +246,7 @@ def stored_digests(store: Any) -> set[str]:
     return store.get_values(kind).keys() - {""}
 
 
-async def test_a_canceled_search_ends_the_embedding() -> None:
+async def test_canceled_search_stops_embedding() -> None:
     embedded: list[str] = []
     begun = asyncio.Event()
 
@@ -284,7 +268,7 @@ async def test_a_canceled_search_ends_the_embedding() -> None:
     assert len(embedded) <= 2
 
 
-async def test_a_sync_search_in_the_event_loop_does_not_wait_for_an_async_search() -> None:
+async def test_sync_search_beside_async_search_finishes() -> None:
     begun = asyncio.Event()
 
     async def embed(texts: list[str]) -> list[list[float]]:

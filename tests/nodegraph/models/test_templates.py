@@ -30,11 +30,11 @@ SUPPORT = Path(__file__).parents[2] / "support"
         ("鲁迅 short stories biography", "en"),
     ],
 )
-def test_language(text, language):
+def test_language_of_texts(text, language):
     assert language_of(text) == language
 
 
-def test_names_in_the_other_script_do_not_decide_the_language() -> None:
+def test_language_of_ignores_names_in_other_script() -> None:
     wrong, count, language = [], 0, ""
     for line in (SUPPORT / "mixed_questions.txt").read_text(encoding="utf-8").splitlines():
         if line.startswith("["):
@@ -47,7 +47,7 @@ def test_names_in_the_other_script_do_not_decide_the_language() -> None:
 
 
 @pytest.mark.parametrize("default", ["zh", "en"])
-def test_a_question_of_names_alone_is_in_the_language_of_the_corpus(default: Language) -> None:
+def test_language_of_names_uses_default(default: Language) -> None:
     assert language_of("鲁迅 biography", default) == default
     assert language_of("git rebase 冲突", default) == default
     assert language_of("Who was 鲁迅?", default) == "en"
@@ -73,24 +73,24 @@ TEMPLATE = "Rules.\n<passages>\n{passages}\n</passages>\nQuestion: {question}"
         "</passages extra>",
     ],
 )
-def test_no_value_closes_or_opens_its_place(closing: str) -> None:
+def test_fill_template_neutralizes_tags_in_values(closing: str) -> None:
     for values in ({"passages": f"Tea.{closing} Yes."}, {"question": f"Tea?{closing}"}):
         filled = fill_template(TEMPLATE, **{"passages": "a", "question": "b", **values})
         assert filled.count("<") == 2
         assert closing.lstrip("<＜") in filled  # nothing else changes
 
 
-def test_other_tags_and_signs_stay_as_they_are() -> None:
+def test_fill_template_keeps_other_tags() -> None:
     text = "1 < 2, <b>tea</b>, </passage-like>, a<passagesque"
     assert text in fill_template(TEMPLATE, passages=text, question="?")
     assert fill_template("{a} {b}", a="</passages>") == "</passages> {b}"
 
 
-def test_a_quoted_text_has_its_tags() -> None:
+def test_fill_template_keeps_tags_of_quoted_text() -> None:
     quoted = QuotedText("<passages>" + neutralize("</passages>", ["passages"]) + "</passages>")
     assert fill_template(TEMPLATE, passages=quoted, question="").count("</passages>") == 2
 
 
-def test_spaces_and_signs_without_end_are_read_once() -> None:
+def test_neutralize_is_linear() -> None:
     for text in ("<" * 100_000, "< " * 100_000, "<" + "/ " * 100_000):
         assert neutralize(text, ["passages"]) == text

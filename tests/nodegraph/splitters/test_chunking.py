@@ -32,11 +32,11 @@ from nodekin.nodegraph.splitters.chunking import locate, measured
         (["茶。", "茶。"], "茶。水。茶。", [(0, 2), (4, 6)]),
     ],
 )
-def test_locate(pieces: list[str], text: str, spans: list) -> None:
+def test_locate_returns_spans(pieces: list[str], text: str, spans: list) -> None:
     assert locate(pieces, text) == spans
 
 
-def test_far_away() -> None:
+def test_locate_finds_distant_pieces() -> None:
     text = "begin " + "x " * 20_000 + "end"
     assert locate(["begin", "end", "begin"], text) == [(0, 5), (40_006, 40_009), (0, 5)]
 
@@ -52,14 +52,14 @@ class Counting(str):
         return str.find(self, piece, begin, stop)
 
 
-def test_the_search_for_rewritten_pieces_is_bounded() -> None:
+def test_locate_is_bounded_for_missing_pieces() -> None:
     text = Counting("word " * 100_000)
     assert locate([f"new {n}" for n in range(2_000)], text) == [None] * 2_000
     assert Counting.looked < 100 * len(text)  # not 2,000 times
 
 
 @given(st.text("ab ", max_size=20), st.lists(st.tuples(st.integers(0, 20), st.integers(1, 6))))
-def test_every_span_is_true(text: str, cuts: list[tuple[int, int]]) -> None:
+def test_located_spans_equal_pieces(text: str, cuts: list[tuple[int, int]]) -> None:
     pieces = [text[at : at + size] for at, size in cuts]
     for piece, span in zip(pieces, locate(pieces, text), strict=True):
         assert (span is None) == (piece == "")
@@ -67,7 +67,7 @@ def test_every_span_is_true(text: str, cuts: list[tuple[int, int]]) -> None:
 
 
 @given(st.lists(st.text("天ab", min_size=1, max_size=3), max_size=12), st.sampled_from(" \n,"))
-def test_pieces_in_order_are_found_where_they_are(pieces: list[str], separator: str) -> None:
+def test_locate_finds_ordered_pieces(pieces: list[str], separator: str) -> None:
     expected, at = [], 0
     for piece in pieces:
         expected.append((at, at + len(piece)))
@@ -85,7 +85,7 @@ def test_pieces_in_order_are_found_where_they_are(pieces: list[str], separator: 
         ((5, -1), "chunk_overlap must be 0 or more .* not -1"),
     ],
 )
-def test_bad_sizes(splitter: Callable, sizes: tuple[int, int], message: str) -> None:
+def test_invalid_sizes_raise(splitter: Callable, sizes: tuple[int, int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         splitter(*sizes)
 
@@ -102,7 +102,7 @@ def test_bad_sizes(splitter: Callable, sizes: tuple[int, int], message: str) -> 
     ],
     ids=lambda splitter: type(splitter).__name__,
 )
-def test_a_long_line(splitter: Callable[[str], list], text: str) -> None:
+def test_splitters_split_long_lines(splitter: Callable[[str], list], text: str) -> None:
     chunks = [getattr(chunk, "text", chunk) for chunk in splitter(text)]
     assert text.startswith(chunks[0])
     assert text.rstrip().endswith(chunks[-1])
@@ -111,7 +111,7 @@ def test_a_long_line(splitter: Callable[[str], list], text: str) -> None:
 
 
 @given(st.text("aB12 _\n.,\u0301é²٣茶ไทยい한", max_size=30), st.integers(0, 30), st.integers(0, 30))
-def test_spans_measure_what_their_texts_do(text: str, start: int, end: int) -> None:
+def test_measured_spans_equal_measured_texts(text: str, start: int, end: int) -> None:
     start, end = sorted([min(start, len(text)), min(end, len(text))])
     assert measured(text, count_tokens)(start, end) == count_tokens(text[start:end])
     assert measured(text, len)(start, end) == end - start

@@ -17,7 +17,7 @@ from nodekin.nodegraph import MarkdownSplitter
 
 
 @given(TEXTS, st.none() | SIZES, LENGTHS, st.integers(1, 6))
-def test_markdown_splitter(
+def test_markdown_sections_cover_text(
     text: str, sizes: tuple[int, int] | None, length: Callable, max_level: int
 ) -> None:
     size, overlap = sizes or (10**9, 0)
@@ -41,7 +41,7 @@ def test_markdown_splitter(
         ({"chunk_size": 3, "chunk_overlap": 3}, "less than chunk_size"),
     ],
 )
-def test_bad_markdown_settings(settings: dict[str, Any], message: str) -> None:
+def test_invalid_markdown_settings_raise(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         MarkdownSplitter(**settings)
 
@@ -51,7 +51,7 @@ def sections(text: str, **settings: Any) -> list[tuple[int, list[str], str]]:
     return [(n.own_metadata["level"], n.own_metadata["headings"], n.text) for n in nodes]
 
 
-def test_markdown_headings_nest() -> None:
+def test_headings_nest() -> None:
     text = "Before.\n# A\na\n## B\nb\n### C\n## D\nd\n# E\n### F\nf"
     assert sections(text) == [
         (0, [], "Before."),
@@ -64,7 +64,7 @@ def test_markdown_headings_nest() -> None:
     ]
 
 
-def test_markdown_max_level() -> None:
+def test_max_level_limits_sections() -> None:
     text = "# A\n## B\nb\n### C\nc"
     assert sections(text, max_level=2) == [
         (1, ["A"], "# A"),
@@ -72,7 +72,7 @@ def test_markdown_max_level() -> None:
     ]
 
 
-def test_markdown_underlined_headings() -> None:
+def test_underlined_headings_start_sections() -> None:
     assert sections("Tea\n===\na\n\nGreen\n---\nb\n\n---\nc") == [
         (1, ["Tea"], "Tea\n===\na"),
         (2, ["Tea", "Green"], "Green\n---\nb\n\n---\nc"),
@@ -100,7 +100,7 @@ def test_markdown_underlined_headings() -> None:
         ("#!/bin/sh", None),
     ],
 )
-def test_markdown_heading_lines(line: str, heading: str | None) -> None:
+def test_heading_lines_are_recognized(line: str, heading: str | None) -> None:
     nodes = MarkdownSplitter()(f"x\n\n{line}\ny")
     assert [n.own_metadata["heading"] for n in nodes][1:] == ([] if heading is None else [heading])
 
@@ -116,32 +116,32 @@ def test_markdown_heading_lines(line: str, heading: str | None) -> None:
         "```\n# no\n~~~\n# no\n``` x\n# no\n```",
     ],
 )
-def test_markdown_code_has_no_headings(fenced: str) -> None:
+def test_code_has_no_headings(fenced: str) -> None:
     text = f"# A\n{fenced}\n# B"
     assert sections(text) == [(1, ["A"], f"# A\n{fenced}"), (1, ["B"], "# B")]
     unclosed = "# A\n```\n# no\n## no"
     assert sections(unclosed) == [(1, ["A"], unclosed)]
 
 
-def test_markdown_windows_line_ends() -> None:
+def test_markdown_accepts_windows_line_ends() -> None:
     assert sections("# A\r\n```\r\n# no\r\n```\r\nB\r\n---\r\nb") == [
         (1, ["A"], "# A\r\n```\r\n# no\r\n```"),
         (2, ["A", "B"], "B\r\n---\r\nb"),
     ]
 
 
-def test_markdown_front_matter_is_no_heading() -> None:
+def test_front_matter_is_no_heading() -> None:
     assert sections("---\ntitle: Tea\n---\n# A\na") == [
         (0, [], "---\ntitle: Tea\n---"),
         (1, ["A"], "# A\na"),
     ]
 
 
-def test_a_markdown_rule_at_the_top_is_no_front_matter() -> None:
+def test_rule_at_top_is_no_front_matter() -> None:
     assert sections("---\n\n# A\n\n---\na") == [(0, [], "---"), (1, ["A"], "# A\n\n---\na")]
 
 
-def test_markdown_splits_long_sections() -> None:
+def test_chunk_size_splits_long_sections() -> None:
     text = "# A\n一二三四五。六七八九十。\n## B\nb"
     made = sections(text, chunk_size=8, length=len)
     assert made == [
@@ -152,6 +152,6 @@ def test_markdown_splits_long_sections() -> None:
     ]
 
 
-def test_an_overlap_of_whole_sections_is_an_error() -> None:
+def test_overlap_without_chunk_size_raises() -> None:
     with pytest.raises(ValueError, match="needs a chunk_size"):
         MarkdownSplitter(chunk_overlap=10)

@@ -37,7 +37,7 @@ DOCUMENTS = st.lists(BLOCKS, max_size=25).map("".join)
 
 
 @given(TEXTS | DOCUMENTS, st.integers(1, 40), LENGTHS, st.booleans())
-def test_nothing_is_lost_in_order_within_size(
+def test_passages_cover_text_within_size(
     text: str, size: int, length: Callable, headings: bool
 ) -> None:
     nodes = PassageSplitter(size, headings, length)(text)
@@ -48,7 +48,7 @@ def test_nothing_is_lost_in_order_within_size(
 
 
 @given(DOCUMENTS)
-def test_a_text_that_is_small_stays_whole(text: str) -> None:
+def test_small_text_stays_whole(text: str) -> None:
     size = count_tokens(text) * 2 // 3 + 1
     assert [n.text for n in PassageSplitter(size)(text)] == [text.strip()] * bool(text.strip())
 
@@ -75,20 +75,20 @@ FILLER = "Words that fill the page and say nothing. " * 4  # 36 tokens or so
         "- boil water\n\n  for five minutes",
     ],
 )
-def test_what_belongs_together_stays_together(block: str) -> None:
+def test_blocks_stay_whole(block: str) -> None:
     text = f"{FILLER}\n\n{block}\n\n{FILLER}"
     assert any(block in passage for passage in passages(text, 40))
     assert len(passages(text, 40)) > 1
 
 
-def test_an_introduction_stays_with_the_first_part_of_a_block_that_is_too_long() -> None:
+def test_introduction_stays_with_long_block() -> None:
     code = "\n".join(f"    step_{number}(water)" for number in range(40))
     first, *rest = passages(f"Do all of this:\n\n{code}", 60)
     assert first.startswith("Do all of this:\n\n    step_0(water)\n")
     assert len(rest) > 2
 
 
-def test_paragraphs_are_packed() -> None:
+def test_short_paragraphs_share_passages() -> None:
     text = "\n\n".join(f"Paragraph {number} is short." for number in range(100))
     nodes = PassageSplitter(64)(text)
     assert all(50 < count_tokens(node.text) <= 96 for node in nodes)
@@ -98,7 +98,7 @@ def headed(text: str, size: int) -> list[tuple[list[str], str]]:
     return [(n.own_metadata["headings"], n.text) for n in PassageSplitter(size)(text)]
 
 
-def test_sections_that_are_big_enough_are_alone() -> None:
+def test_large_sections_are_separate_passages() -> None:
     green, black = f"## Green\n\n{FILLER.strip()}", f"## Black\n\n{FILLER.strip()}"
     assert headed(f"# Tea\n\n{green}\n\n{black}\n", 40) == [
         (["Tea", "Green"], f"# Tea\n\n{green}"),
@@ -106,7 +106,7 @@ def test_sections_that_are_big_enough_are_alone() -> None:
     ]
 
 
-def test_small_sections_below_one_heading_share_a_passage() -> None:
+def test_small_sections_share_passages() -> None:
     small = [f"## Kind {number}\n\nIt is fine." for number in range(12)]
     nodes = headed("# Tea\n\n" + "\n\n".join(small) + f"\n\n# Milk\n\n{FILLER}", 40)
     assert 2 < len(nodes) < 9
@@ -115,21 +115,21 @@ def test_small_sections_below_one_heading_share_a_passage() -> None:
     assert not any("# Milk" in text for _, text in nodes[:-1])
 
 
-def test_a_long_section_keeps_its_heading_in_every_passage() -> None:
+def test_parts_of_section_keep_headings() -> None:
     nodes = headed(f"# Tea\n\n## Green\n\n{FILLER}\n\n{FILLER}\n\n{FILLER}", 40)
     assert len(nodes) == 3
     assert nodes[0][1].startswith("# Tea\n\n## Green\n\nWords")
     assert all(headings == ["Tea", "Green"] for headings, _ in nodes)
 
 
-def test_comments_of_programs_are_no_headings() -> None:
+def test_headings_false_ignores_comments() -> None:
     code = "x = 1\n# Next\ny = 2\n"
     assert [n.own_metadata["headings"] for n in PassageSplitter(4, headings=False)(code)] == [
         []
     ] * 3
 
 
-def test_a_graph_finds_passages_by_their_headings_and_answers_with_true_places() -> None:
+def test_passages_are_found_by_headings() -> None:
     text = f"# Tea\n\n{FILLER}\n\n## 绿茶\n\n{FILLER}\n\n{FILLER}"
     graph = NodeGraph(progress=False)
     graph.add([Document(text, id="tea.md")])
@@ -142,7 +142,7 @@ def test_a_graph_finds_passages_by_their_headings_and_answers_with_true_places()
     assert found.node.own_metadata["headings"] == ["Tea", "绿茶"]
 
 
-def test_a_size_below_one_is_refused() -> None:
+def test_size_below_one_raises() -> None:
     with pytest.raises(ValueError, match="chunk_size must be 1 or more"):
         PassageSplitter(0)
 
@@ -151,7 +151,7 @@ ROWS = "\n".join(f"| Tea {n} | {n} |" for n in range(40))
 
 
 @pytest.mark.parametrize("page_break", ["", "\f"])
-def test_parts_of_a_table_have_its_first_row_and_the_first_what_introduces_it(
+def test_parts_of_table_have_head(
     page_break: str,
 ) -> None:
     before = "Words of a paragraph that fills the passage. " * 9

@@ -18,7 +18,7 @@ from nodekin.nodegraph import RecursiveSplitter
 
 @given(TEXTS, SIZES, LENGTHS)
 @settings(max_examples=amount(100, 300))
-def test_recursive_splitter(text: str, sizes: tuple[int, int], length: Callable) -> None:
+def test_recursive_chunks_cover_text(text: str, sizes: tuple[int, int], length: Callable) -> None:
     splitter = RecursiveSplitter(*sizes, length=length)
     spans = splitter.spans(text)
     check_chunks(text, spans, *sizes, length)
@@ -41,11 +41,13 @@ def test_recursive_splitter(text: str, sizes: tuple[int, int], length: Callable)
         (4, 0, "ab\n  \u3000\ncd", ["ab", "cd"]),
     ],
 )
-def test_recursive_chunks(size: int, overlap: int, text: str, chunks: list[str]) -> None:
+def test_recursive_splitter_uses_strongest_separators(
+    size: int, overlap: int, text: str, chunks: list[str]
+) -> None:
     assert RecursiveSplitter(size, overlap, length=len)(text) == chunks
 
 
-def test_own_separators() -> None:
+def test_given_separators_are_used() -> None:
     splitter = RecursiveSplitter(4, 0, separators=[r"\|"], length=len)
     assert splitter("ab|cd|efghij") == ["ab|", "cd|", "efgh", "ij"]
     assert RecursiveSplitter(3, 0, separators=[], length=len)("ab cd") == ["ab", "cd"]
@@ -59,6 +61,6 @@ def test_own_separators() -> None:
         ({"separators": [r"\s*"]}, "matches the empty text"),
     ],
 )
-def test_bad_separators(settings: dict[str, Any], message: str) -> None:
+def test_invalid_separators_raise(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         RecursiveSplitter(**settings)

@@ -13,7 +13,7 @@ from nodekin.nodegraph.splitters.sentences import sentence_spans
 
 @given(TEXTS, SIZES, LENGTHS)
 @settings(max_examples=amount(100, 300))
-def test_sentence_splitter(text: str, sizes: tuple[int, int], length: Callable) -> None:
+def test_sentence_chunks_cover_text(text: str, sizes: tuple[int, int], length: Callable) -> None:
     splitter = SentenceSplitter(*sizes, length=length)
     spans = splitter.spans(text)
     check_chunks(text, spans, *sizes, length)
@@ -21,7 +21,7 @@ def test_sentence_splitter(text: str, sizes: tuple[int, int], length: Callable) 
 
 
 @given(TEXTS)
-def test_sentences_stay_whole_where_they_fit(text: str) -> None:
+def test_fitting_sentences_stay_whole(text: str) -> None:
     sentences = sentence_spans(text)
     size = max([1, *(end - begin for begin, end in sentences)])
     for begin, end in SentenceSplitter(size, size // 2, length=len).spans(text):
@@ -48,6 +48,8 @@ def test_sentences_stay_whole_where_they_fit(text: str) -> None:
         (5, 0, " \n ", []),
     ],
 )
-def test_sentence_chunks(size: int, overlap: int, text: str, chunks: list[str]) -> None:
+def test_sentence_splitter_packs_sentences(
+    size: int, overlap: int, text: str, chunks: list[str]
+) -> None:
     made = SentenceSplitter(size, overlap, length=len)(text)
     assert made == [chunk.strip() for chunk in chunks]

@@ -166,7 +166,7 @@ SENTENCES = {
 @pytest.mark.parametrize(
     "sentences", [case for cases in SENTENCES.values() for case in cases], ids="".join
 )
-def test_sentences(sentences: list[str]) -> None:
+def test_split_sentences_in_languages(sentences: list[str]) -> None:
     assert split_sentences("".join(sentences)) == [sentence.strip() for sentence in sentences]
 
 
@@ -181,18 +181,18 @@ PARAGRAPHS = [
 
 
 @pytest.mark.parametrize(("paragraphs", "why"), PARAGRAPHS)
-def test_paragraphs(paragraphs: list[str], why: str) -> None:
+def test_split_paragraphs_at_line_ends(paragraphs: list[str], why: str) -> None:
     assert split_paragraphs("".join(paragraphs)) == [each.strip() for each in paragraphs], why
 
 
 @pytest.mark.parametrize("split", [split_sentences, split_paragraphs])
 @pytest.mark.parametrize("text", ["", " ", "\n\n", "\u3000\t\r\n"])
-def test_nothing_gives_nothing(split, text: str) -> None:
+def test_blank_text_has_no_parts(split, text: str) -> None:
     assert split(text) == []
 
 
 @given(st.text("天。！？…”」）.!? a1", max_size=40))
-def test_a_chinese_end_stays_with_its_sentence(text: str) -> None:
+def test_chinese_marks_stay_with_sentences(text: str) -> None:
     pieces = split_sentences(text)
     starts = [text.find(piece) for piece in pieces[:1]]
     # Only the first may begin with a mark, or one that follows white space.
@@ -202,12 +202,12 @@ def test_a_chinese_end_stays_with_its_sentence(text: str) -> None:
 
 
 @given(st.text("天地。，“” a\n", max_size=60))
-def test_each_chinese_end_is_an_end(text: str) -> None:
+def test_each_chinese_mark_ends_sentence(text: str) -> None:
     for piece in split_sentences(text):
         assert not re.search("。”*[天地a]", piece)
 
 
-def test_chinese_encyclopedia(data: Path) -> None:
+def test_chinese_encyclopedia_has_whole_sentences(data: Path) -> None:
     text = "\n".join(path.read_text("utf-8") for path in (data / "cmrc2018" / "kb").glob("*.txt"))
     sentences = split_sentences(text)
     assert max(map(len, sentences)) < 700
@@ -215,7 +215,7 @@ def test_chinese_encyclopedia(data: Path) -> None:
     assert not [s for s in sentences if s[0] in "。！？，、；：”）》"]
 
 
-def test_language_reference() -> None:
+def test_language_reference_has_whole_sentences() -> None:
     text = topics["types"]
     sentences = split_sentences(text)
     assert "  ".join(s.replace("\n", " ") for s in sentences[:2]).startswith("The standard type")
@@ -227,7 +227,7 @@ def test_language_reference() -> None:
 
 
 @given(TEXTS)
-def test_sentences_and_paragraphs(text: str) -> None:
+def test_sentences_and_paragraphs_cover_text(text: str) -> None:
     for spans, split in (
         (sentence_spans(text), split_sentences),
         (paragraph_spans(text), split_paragraphs),
@@ -237,6 +237,6 @@ def test_sentences_and_paragraphs(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", LONG_LINES.values(), ids=LONG_LINES)
-def test_sentences_and_paragraphs_of_a_long_line(text: str) -> None:
+def test_long_line_is_one_paragraph(text: str) -> None:
     assert split_paragraphs(text) == [text.rstrip()]
     assert sum(map(len, split_sentences(text))) >= len(text) - text.count(" ")

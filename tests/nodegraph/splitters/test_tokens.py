@@ -20,11 +20,11 @@ from nodekin.nodegraph import count_tokens
         ("Größe", 1),
     ],
 )
-def test_count(text: str, tokens: int) -> None:
+def test_count_tokens_of_texts(text: str, tokens: int) -> None:
     assert count_tokens(text) == tokens
 
 
 @given(st.text(), st.text())
-def test_parts_never_measure_less_than_the_whole(a: str, b: str) -> None:
+def test_count_tokens_of_parts_bounds_whole(a: str, b: str) -> None:
     assert max(count_tokens(a), count_tokens(b)) <= count_tokens(a + b)
     assert count_tokens(a + b) <= count_tokens(a) + count_tokens(b)
