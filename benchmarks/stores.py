@@ -13,12 +13,15 @@ the peer's time over nodekin's, or of a build over reopening what it made.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import statistics
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -42,6 +45,7 @@ from speed import passages
 TOP_K = 10
 LLAMA_INDEX_VECTORS_UP_TO = 10_000
 ROUNDS = 20
+SECONDS_OF_THREADS = 5
 NODEKIN, POSTGRES = "**nodekin**", "**nodekin** on PostgreSQL"
 OURS = (NODEKIN, POSTGRES)
 
@@ -547,10 +551,99 @@ def measure(size: int, data: Path, fine: bool) -> None:
         _show_memory(bench, results, memory)
 
 
+# Threads
+
+
+def measure_threads(size: int, data: Path) -> None:
+    """Measure searching threads beside a writer, and a build beside searching threads."""
+    rows = []
+    for kept in ("memory", "file"):
+        for count in (8, 32):
+            with tempfile.TemporaryDirectory() as folder:
+                path = None if kept == "memory" else Path(folder) / "graph.db"
+                rows.append([kept, str(count), *_beside_a_writer(size, data, path, count)])
+    header = ["kept in", "threads", "searches/s", "99th percentile ms", "longest ms", "writes/s"]
+    show(f"Threads that search {size:,} passages beside a writer", header, rows)
+    alone, beside = _build_seconds(size, data, 0), _build_seconds(size, data, 8)
+    show(
+        f"A build of {size:,} passages in memory",
+        ["alone s", "beside 8 searching threads s", "ratio"],
+        [[f"{alone:.2f}", f"{beside:.2f}", f"{beside / alone:.2f}"]],
+    )
+
+
+def _filled(size: int, data: Path, path: Path | None) -> tuple[Any, Any, Sequence[str]]:
+    from nodekin.nodegraph import Document, NodeGraph
+    from nodekin.retrievers import Retriever
+
+    paragraphs, questions = cmrc_texts(data)
+    lines = passages(paragraphs, size, True)
+    graph = NodeGraph(store=path, progress=False)
+    graph.create_node_group("line", str.splitlines)
+    graph.add([Document("\n".join(lines[n : n + 20]), id=f"d{n}") for n in range(0, size, 20)])
+    retriever = Retriever(graph, "line", "bm25_chinese", top_k=TOP_K)
+    retriever(questions[0])
+    return graph, retriever, questions
+
+
+@contextmanager
+def _searching(retriever: Any, questions: Sequence[str], count: int) -> Iterator[list[float]]:
+    """Search in threads until the block ends; the block gets the seconds of each search."""
+    ended, waits = threading.Event(), list[float]()
+
+    def search(number: int) -> None:
+        for query in itertools.islice(itertools.cycle(questions), number, None):
+            if ended.is_set():
+                return
+            start = time.perf_counter()
+            retriever(query)
+            waits.append(time.perf_counter() - start)
+
+    threads = [threading.Thread(target=search, args=(n,)) for n in range(count)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield waits
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+
+
+def _beside_a_writer(size: int, data: Path, path: Path | None, count: int) -> list[str]:
+    from nodekin.nodegraph import Document
+
+    graph, retriever, questions = _filled(size, data, path)
+    writes = 0
+    with _searching(retriever, questions, count) as waits:
+        start = time.perf_counter()
+        while (passed := time.perf_counter() - start) < SECONDS_OF_THREADS:
+            graph.add(Document(f"new line {writes}", id=f"new{writes % 20}"))
+            writes += 1
+            time.sleep(0.02)
+    graph.close()
+    waits.sort()
+    figures = [waits[int(len(waits) * 0.99)] * 1e3, waits[-1] * 1e3]
+    return [
+        f"{len(waits) / passed:,.0f}",
+        *(f"{ms:,.0f}" for ms in figures),
+        f"{writes / passed:.0f}",
+    ]
+
+
+def _build_seconds(size: int, data: Path, count: int) -> float:
+    """Return the seconds of a build of another group, beside searching threads."""
+    graph, retriever, questions = _filled(size, data, None)
+    graph.create_node_group("half", lambda text: [text[:20], text[20:]], parent="line")
+    with _searching(retriever, questions, count):
+        return seconds(lambda: graph.build("half"))[0]
+
+
 def main() -> None:
     """Measure each size in one go."""
     parser = arguments(__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000])
+    parser.add_argument("--only", choices=["threads"], help="threads of one graph, 10,000 passages")
     parser.add_argument("--work", type=json.loads, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.work is not None:
@@ -561,6 +654,9 @@ def main() -> None:
         print(json.dumps(result))
         return
     cmrc_texts(options.data)
+    if options.only is not None:
+        measure_threads(10_000, options.data)
+        return
     for size in options.sizes:
         measure(size, options.data, fine=size == max(options.sizes))
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 PAGE = 1000
 """Nodes that are read in one turn."""
 
-_CACHED_NODES = 2000
-
 _INSERT_DERIVATION = (
     "INSERT INTO derivations (key, grp, document, source, rule, metadata, revision, fields, "
     f"search_text) VALUES ({marks(range(9))})"
@@ -90,12 +88,11 @@ class GraphStore:
         self._set_up()
 
     def _set_up(self) -> None:
-        self._turns = Turns(self.database)
+        self._turns = Turns(self.database, lambda: self._rows.forget())
         self._groups = self._turns.groups
         self._rows = NodeRows(self.database, self._columns, self._groups)
         self._links = LinkTable(self.database, self._columns, self._turns.next_key)
         self._values = ValueTable(self.database, self._turns.next_key)
-        self._nodes: tuple[int, dict[str, Node | None]] = -1, {}  # state, nodes by id
 
     def __getstate__(self) -> dict[str, Any]:
         return {"database": self.database, "_columns": self._columns}
@@ -275,6 +272,7 @@ class GraphStore:
         grp = self._groups.key(group)
         stored, fields = self._stored(grp, {documents[i]: i for i in derivations})
         former = [i for old in stored.values() for i in old.nodes]
+        self._rows.drop(former)
         links = self._links.derived(former)
         changed: dict[str, list[Node]] = {}  # by document id
         removed: list[str] = []
@@ -298,6 +296,7 @@ class GraphStore:
             if old:
                 old_links = [link for i in old for link in links.get(i, ())]
                 links_changed |= old_links != [replace(link, derived=True) for link in new.links]
+        self._rows.drop(node.id for nodes_of_one in changed.values() for node in nodes_of_one)
         count = sum(map(len, changed.values()))
         revision = self._groups.row(group).revision
         if removed or count or links_changed:
@@ -365,16 +364,8 @@ class GraphStore:
 
     def get(self, ids: Iterable[str]) -> list[Node | None]:
         """Return nodes by id; None for ids that do not exist."""
-        requested = list(ids)
-        with self.turn() as state:
-            known, cached = self._nodes
-            if state < 0 or state != known or len(cached) > _CACHED_NODES:
-                cached = {}
-                self._nodes = state, cached
-            missing = [i for i in dict.fromkeys(requested) if i not in cached]
-            cached.update(dict.fromkeys(missing))
-            cached.update((node.id, node) for node in self._rows.by_id(missing))
-            return [cached[i] for i in requested]
+        with self.turn():
+            return self._rows.get(list(ids))
 
     def parent_ids(self, ids: Iterable[str]) -> dict[str, str | None]:
         """Return the id of the parent of each existing node; None for nodes without a parent."""

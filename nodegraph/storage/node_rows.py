@@ -32,12 +32,16 @@ NO_FIELDS: Fields = (None, None)
 
 _CACHED = 4096  # distinct metadata and search texts
 
+_CACHED_CHARACTERS = 8_000_000  # of nodes
+
+_NODE_SIZE = 500  # characters that a node takes without its text
+
 _NO_SEARCH_TEXT = b""
 """The parent of a node has no search text, but its document has one."""
 
 
 class NodeRows:
-    """The rows of nodes.
+    """The rows of nodes, with a cache of recently read nodes.
 
     Args:
         database: The database.
@@ -52,6 +56,18 @@ class NodeRows:
         self._metadata = lru_cache(_CACHED)(columns.from_value)
         self._search_text = lru_cache(_CACHED)(self._decoded_search_text)
         self._inherited = lru_cache(_CACHED)(self._merged_metadata)
+        self.forget()
+
+    def forget(self) -> None:
+        """Clear the cache of nodes."""
+        self._nodes: dict[str, Node | None] = {}  # by id; None: missing
+        self._size = 0
+
+    def drop(self, ids: Iterable[str]) -> None:
+        """Remove changed nodes from the cache."""
+        if self._nodes:
+            for i in ids:
+                self._nodes.pop(i, None)
 
     def _decoded_search_text(self, value: bytes) -> SearchText | None:
         if value == _NO_SEARCH_TEXT:
@@ -74,10 +90,18 @@ class NodeRows:
         """
         return [self._node(row) for row in self._db.rows(f"{_QUERY} WHERE {where}", values)]
 
-    def by_id(self, ids: Iterable[str]) -> Iterator[Node]:
-        """Yield the existing nodes with some ids."""
-        for batch in portions(map(to_id, ids)):
-            yield from self.read(f"n.id IN ({marks(batch)})", batch)
+    def get(self, ids: Sequence[str]) -> list[Node | None]:
+        """Return nodes by id; None for ids that do not exist."""
+        if self._size > _CACHED_CHARACTERS:
+            self.forget()
+        nodes = self._nodes
+        missing = [i for i in dict.fromkeys(ids) if i not in nodes]
+        nodes.update(dict.fromkeys(missing))
+        for batch in portions(map(to_id, missing)):
+            for node in self.read(f"n.id IN ({marks(batch)})", batch):
+                nodes[node.id] = node
+                self._size += _NODE_SIZE + len(node.text)
+        return [nodes[i] for i in ids]
 
     def of_derivations(self, keys: Iterable[int]) -> Iterator[Node]:
         """Yield the nodes of some derivations. The nodes of one document are in its order."""

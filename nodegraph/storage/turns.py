@@ -15,6 +15,7 @@ class Turns:
 
     Args:
         database: The database.
+        forget: Clears other caches of the state.
 
     Attributes:
         groups: The groups, cached until the state changes.
@@ -23,8 +24,9 @@ class Turns:
         has_changed: Whether the current transaction has changed nodes or links.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, forget: Callable[[], None]) -> None:
         self._db = database
+        self._forget = forget
         self.groups = Groups(database, self.next_key)
         self.state = -1
         self.has_changed = False
@@ -54,11 +56,12 @@ class Turns:
                 yield self.state
                 return
             with self._outermost(self._db.begin):
-                ((state,),) = self._db.rows("SELECT value FROM counters WHERE name = 'state'")
-                if state != self.state:
-                    self.groups.forget()
-                    self.state = state
-                yield state
+                if self._db.place or self.state < 0:  # no other process changes the memory
+                    ((state,),) = self._db.rows("SELECT value FROM counters WHERE name = 'state'")
+                    if state != self.state:
+                        self.forget()
+                        self.state = state
+                yield self.state
 
     @contextmanager
     def transaction(self, *, durable: bool = True) -> Iterator[int]:
@@ -88,7 +91,7 @@ class Turns:
                     self._writes = True
                     before: dict[str, int] = dict(self._db.rows("SELECT name, value FROM counters"))
                     if before["state"] != self.state:
-                        self.groups.forget()
+                        self.forget()
                     self.state, self.has_changed, self._counters = -1, False, dict(before)
                     yield before["state"]
                     self._counters["state"] += self.has_changed
@@ -119,9 +122,10 @@ class Turns:
             turns_of_thread.depth -= 1
 
     def forget(self) -> None:
-        """Clear the caches, which may hold rows that were rolled back."""
+        """Clear the caches, which may be outdated, or hold rows that were rolled back."""
         self.state = -1
         self.groups.forget()
+        self._forget()
 
     def next_key(self, table: str, count: int) -> int:
         """Assign keys to new rows of a table; return the last one. Inside a transaction."""
