@@ -31,7 +31,6 @@ from harness import arguments, cmrc_dev, show, with_cache
 from nodekin.adapters.openai_chat import OpenAIChat
 from nodekin.nodegraph import Document, NodeGraph, split_sentences
 from nodekin.retrievers import (
-    AnswerSettings,
     CorpusTools,
     FusionRetriever,
     QueryEngine,
@@ -144,14 +143,14 @@ def turns(passed: list[str]) -> None:
     graph.create_node_group("sentence", split_sentences)
     wide, question = Retriever(graph, "ROOT", top_k=400), "w1 w2 w3"
     queries = "\n".join(f"Where does tea number {n} grow?" for n in range(3_300))  # 100 kB
-    settings, tools = AnswerSettings(context_window=10**6), CorpusTools(graph, max_tokens=50_000)
-    engine = QueryEngine(wide, _Model("w1 [1]."), top_k=400, settings=settings)
+    tools = CorpusTools(graph, max_tokens=50_000)
+    engine = QueryEngine(wide, _Model("w1 [1]."), top_k=400, context_window=10**6)
     strategies = {name: make_strategy(name, wide, _Model(queries)) for name in STRATEGIES}
     two = FusionRetriever([wide, Retriever(graph, "sentence", top_k=400)], top_k=400)
     calls: dict[str, Callable[[], Any]] = {
         "an answer from 400 sources": lambda: engine.aquery(question),
         "the same as a stream, of 100 kB": lambda: _read(
-            QueryEngine(wide, _Model(queries), top_k=400, settings=settings).astream(question)
+            QueryEngine(wide, _Model(queries), top_k=400, context_window=10**6).astream(question)
         ),
         **{
             f"{name}, 100 kB of a model": lambda r=r: r.aretrieve(question, top_k=400)  # type: ignore[misc]

@@ -7,7 +7,6 @@ from .answers.engine import Conversation as Conversation
 from .answers.engine import QueryEngine as QueryEngine
 from .answers.qa import QaRetriever as QaRetriever
 from .answers.quotes import check_quotes as check_quotes
-from .answers.settings import AnswerSettings as AnswerSettings
 from .base_retriever import BaseRetriever as BaseRetriever
 from .composite.auto_merge import AutoMergeRetriever as AutoMergeRetriever
 from .composite.default_retriever import DefaultRetriever as DefaultRetriever

@@ -35,13 +35,13 @@ async def condense(context: AnswerContext, pairs: Sequence[Pair]) -> str:
     Where the model fails, or there is no room for the conversation, it is the question as it is.
     The notes say so, and how much of the conversation was left out.
     """
-    question, settings = context.question, context.settings
+    question, settings = context.question, context.engine
     with start_span("condense", question=question, pairs=len(pairs)) as span:
         empty = settings.length(context.prompt("condense", history=""))
         space = min(settings.history_window, settings.prompt_limit - empty)
         selected, notes = newest_pairs(pairs, space, settings.length, context.language)
         context.notes += notes
-        structured = context.llm.structured
+        structured = context.engine.llm.structured
         instruction = json_instruction(_FORM, context.language) if structured else ""
         prompt = ""
         while selected:
@@ -55,7 +55,7 @@ async def condense(context: AnswerContext, pairs: Sequence[Pair]) -> str:
             return question
         try:
             condensed = await ask_and_parse(
-                context.llm,
+                context.engine.llm,
                 prompt,
                 lambda answer: parse_query(answer, question),
                 context.language,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Generic, TypeVar
 
 from ...nodegraph.errors import ModelError
-from ...nodegraph.models.llm import LLM
 from ...nodegraph.models.output.free_text import FinalAnswer, FinalAnswerParser, parse_final_answer
 from ...nodegraph.models.templates import Language, QuotedText
 from ...nodegraph.node import Node
@@ -21,7 +20,7 @@ from ..plans.prompting import Prompt, neutralize, quote_passage
 from ..results import ScoredNode
 from ..strategies.outcome import SubResults, answer_texts
 from .answer import Answer, OmissionReason, OmittedResult, Source, only_cites
-from .settings import PASSAGE_PROMPTS, AnswerCheck, AnswerMode, AnswerSettings
+from .settings import PASSAGE_PROMPTS, EngineArguments
 
 T = TypeVar("T")
 
@@ -37,15 +36,13 @@ _SUB_ANSWER_HEADING: Mapping[Language, str] = {
 
 @dataclass(slots=True)
 class AnswerContext:
-    """Hold what the modes of answering share. Filled while a question is answered.
+    """The state of one question, which the steps and modes share and fill.
 
     Attributes:
-        llm: The model.
-        mode: How passages become an answer.
-        prompts: The prompts by name.
-        settings: The settings of the engine.
+        engine: The engine.
+        prompts: The engine's prompts by name.
         question: The question.
-        language: Of the prompts.
+        language: The language of the prompts.
         top_k: The number of results of the search. None: the retriever's own.
         max_tokens: Their tokens at most.
         filters: The conditions of the search, also for preset answers.
@@ -63,13 +60,10 @@ class AnswerContext:
         answer: The answer, once it is complete.
         sub_answers: The answers to parts of the question, as they stand in a prompt.
         callbacks: Get the answer when its stream was read to its end.
-        check: What of the answer is checked, see ``QueryEngine``.
     """
 
-    llm: LLM
-    mode: AnswerMode
+    engine: EngineArguments
     prompts: Mapping[str, Prompt]
-    settings: AnswerSettings
     question: str
     language: Language
     top_k: int | None = None
@@ -89,7 +83,6 @@ class AnswerContext:
     answer: Answer | None = None
     sub_answers: str = ""
     callbacks: list[Callable[[Answer], None]] = field(default_factory=list)
-    check: AnswerCheck | None = None
 
     def prompt(self, name: str, **values: object) -> str:
         """Return a prompt with the question and values in their places."""
@@ -110,7 +103,7 @@ class AnswerContext:
         for count in range(len(answers), 0, -1):
             lines = neutralize("\n".join(answers[:count]))
             text = f"{heading}\n<partial>\n{lines}\n</partial>\n"
-            if self.settings.length(text) <= self.settings.prompt_limit // 4:
+            if self.engine.length(text) <= self.engine.prompt_limit // 4:
                 self.sub_answers = text
                 break
         else:
@@ -121,10 +114,10 @@ class AnswerContext:
 
     def packing(self, name: str, **values: object) -> Packing[Source]:
         """Return what puts passages in a prompt, as far as it has room."""
-        settings = self.settings
+        engine = self.engine
         return Packing(
-            settings.length,
-            settings.prompt_limit,
+            engine.length,
+            engine.prompt_limit,
             lambda sources: self.prompt(name, passages=format_sources(sources), **values),
         )
 
@@ -134,12 +127,14 @@ class AnswerContext:
 
     def is_short(self, prompt: str, reserve: int = 0) -> bool:
         """Return whether a prompt is short enough, also with so much more."""
-        return self.settings.length(prompt) + reserve <= self.settings.prompt_limit
+        return self.engine.length(prompt) + reserve <= self.engine.prompt_limit
 
     def passage_limit(self) -> int:
         """Return how long all passages of a prompt may be together, at least 1."""
-        prompts = (self.prompt(n, passages="", answer="") for n in PASSAGE_PROMPTS[self.mode])
-        return max(1, self.settings.prompt_limit - max(map(self.settings.length, prompts)))
+        prompts = (
+            self.prompt(n, passages="", answer="") for n in PASSAGE_PROMPTS[self.engine.mode]
+        )
+        return max(1, self.engine.prompt_limit - max(map(self.engine.length, prompts)))
 
     def check_space(self, name: str) -> None:
         """Check that there is room for a passage in a prompt.
@@ -148,10 +143,10 @@ class AnswerContext:
             ValueError: If there is no room for any passage beside the prompt and the question.
         """
         if self.candidates and not self.sources:
-            length = self.settings.length(self.prompt(name, passages="", answer=""))
+            length = self.engine.length(self.prompt(name, passages="", answer=""))
             raise ValueError(
                 f"there is no room for a passage: the prompt {name!r} and the question measure "
-                f"{length} of {self.settings.prompt_limit}; raise context_window, or shorten the "
+                f"{length} of {self.engine.prompt_limit}; raise context_window, or shorten the "
                 f"question {self.searched!r:.60}"
             )
 
@@ -161,8 +156,8 @@ class AnswerContext:
         Raises:
             ModelError: If it fails, or its answer is empty.
         """
-        llm = self.llm
-        text = await ask(llm, prompt, timeout=self.settings.timeout, streamed=last)
+        llm = self.engine.llm
+        text = await ask(llm, prompt, timeout=self.engine.timeout, streamed=last)
         answer = await Do(partial(parse_final_answer, text), kind="work")
         if answer.answered and only_cites(answer.text):
             raise ModelError(f"the language model {llm.name!r} gave an empty answer")
@@ -238,7 +233,7 @@ class AnswerContext:
                 source = replace(source, text="\n".join(read), complete=False)
                 self.notes.append(
                     f"only the first {len(read)} parts of [{source.number}] were read: more "
-                    f"would take more than {self.settings.max_calls} calls of the model"
+                    f"would take more than {self.engine.max_calls} calls of the model"
                 )
             self.sources.append(source)
         return selected
@@ -253,7 +248,7 @@ class AnswerContext:
             tuple(sources),
             answered,
             omitted=tuple(self.omitted),
-            notes=tuple(dict.fromkeys([*self.notes, *notes])),
+            notes=tuple(dict.fromkeys([*self.notes, *self._omission_notes(), *notes])),
             searched=self.searched,
             calls=self.limits.calls,
             confidence=self.confidence,
@@ -261,6 +256,17 @@ class AnswerContext:
             filters=self.filters,
             min_score=self.min_score,
         )
+
+    def _omission_notes(self) -> Iterator[str]:
+        """Yield notes on results without space in the prompt, or without a model call."""
+        limits = {
+            "context_window": f"context_window={self.engine.context_window}",
+            "calls": f"max_calls={self.engine.max_calls}",
+        }
+        for reason, limit in limits.items():
+            if count := sum(omission.reason == reason for omission in self.omitted):
+                noun = "result was" if count == 1 else "results were"
+                yield f"{count} {noun} omitted because of {limit}"
 
     def partial_answer(self, reason: str) -> Answer:
         """Return what there is of an answer. The last note is why it is not complete."""

@@ -17,19 +17,27 @@ from collections.abc import (
 from contextlib import aclosing
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from ...nodegraph.errors import explain_names
 from ...nodegraph.models.llm import LLM, as_llm
-from ...nodegraph.models.templates import language_of
+from ...nodegraph.models.templates import Language, language_of
+from ...nodegraph.node import Node
+from ...nodegraph.splitters.chunking import count_tokens
 from ..filters import Filters, parse_filters
 from ..foreign.coercion import as_retriever
 from ..plans.plan import Do, Part, arun, astream, run, stream
-from ..plans.prompting import Prompt, PromptMixin, PromptReplacement, replace_prompts
+from ..plans.prompting import (
+    Prompt,
+    PromptMixin,
+    PromptReplacement,
+    passage_title,
+    replace_prompts,
+)
 from ..protocols import RetrieverLike
 from ..restricted_retriever import restrict
 from ..results import ScoredNode
-from ..validation import check_min_score, check_top_k, choice, whole
+from ..validation import check_min_score, check_top_k, choice, seconds, whole
 from .answer import Answer, Source
 from .chat_history import Pair, parse_history
 from .context import AnswerContext
@@ -40,9 +48,9 @@ from .settings import (
     PROMPTS,
     AnswerCheck,
     AnswerMode,
-    AnswerSettings,
-    check_mode,
+    OnError,
     check_prompts,
+    window_of,
 )
 
 if TYPE_CHECKING:
@@ -81,8 +89,22 @@ class QueryEngine(PromptMixin):
             0 to 1; 0.5 is a good start, see docs/scores.md. None: all results.
         check: ``"quotes"`` looks up the quotations and cited sentences of each answer in its
             sources, without a model: ``Answer.quotes`` and ``Answer.notes``. See ``check_quotes``.
-        settings: The context window, the language, limits of calls and seconds, and the reaction
-            to errors. See ``AnswerSettings``.
+        context_window: Maximum length of a prompt and its answer, in the unit of ``length``. None:
+            the model's context window if it is known, otherwise 16,000 tokens. Results without
+            space are in ``Answer.omitted``, and their number in ``Answer.notes``.
+        num_output: The part of the context window that is reserved for the answer.
+        history_window: Maximum length of a conversation in the prompt that condenses a question.
+            The newest pairs are kept.
+        length: Measures texts: ``count_tokens`` (an estimate), or the model's own counter.
+        language: Language of the prompts, ``"zh"`` or ``"en"``. None: the question's language.
+        title: Returns the line above a passage from its node.
+        on_error: Reaction to a model that fails before any text was streamed: ``"raise"`` an
+            ``AnswerError``, or ``"extract"`` the best passages as the answer, with a note.
+        max_calls: Maximum number of model calls per answer. Further results are omitted.
+        timeout: Seconds per model call, streamed or not. None: the model's client decides.
+        total_timeout: Seconds per question, including the search. For a stream the time starts
+            with the first text. At the end, the answer so far is returned with a note. Without an
+            answer so far, ``on_error`` decides; a search that takes longer is an ``AnswerError``.
 
     Raises:
         TypeError: If the retriever, the model or a setting has the wrong type.
@@ -102,8 +124,6 @@ class QueryEngine(PromptMixin):
         False
     """
 
-    settings_type: ClassVar[type] = AnswerSettings
-
     @explain_names
     def __init__(
         self,
@@ -117,33 +137,55 @@ class QueryEngine(PromptMixin):
         max_tokens: int | None = None,
         min_score: float | None = None,
         check: AnswerCheck | None = None,
-        settings: AnswerSettings | None = None,
+        context_window: int | None = None,
+        num_output: int = 512,
+        history_window: int = 1024,
+        length: Callable[[str], int] = count_tokens,
+        language: Language | None = None,
+        title: Callable[[Node], str] = passage_title,
+        on_error: OnError = "raise",
+        max_calls: int = 64,
+        timeout: float | None = None,
+        total_timeout: float | None = None,
     ) -> None:
         if qa is not None and not all(
             callable(getattr(qa, name, None)) for name in ("answer", "aanswer", "recommend")
         ):
             raise TypeError(f"qa is a QaRetriever, not {qa!r:.80}")
-        if not isinstance(settings, AnswerSettings | None):
-            raise TypeError(f"settings are AnswerSettings(...), not {settings!r:.80}")
-        check_mode(mode)
-        choice(check, "check", (None, *get_args(AnswerCheck)))
+        self.mode: AnswerMode = choice(mode, "mode", get_args(AnswerMode))
+        self.check: AnswerCheck | None = choice(check, "check", (None, *get_args(AnswerCheck)))
         self.retriever = as_retriever(retriever)
         self.llm: LLM = as_llm(llm)
-        self.mode: AnswerMode = mode
         self.qa = qa
         self.top_k = None if top_k is None else check_top_k(top_k)
         self.max_tokens = None if max_tokens is None else whole(max_tokens, "max_tokens", 1)
         self.min_score = check_min_score(min_score, self.retriever)
-        self.check: AnswerCheck | None = check
-        self.settings = settings or AnswerSettings()
+        window = window_of(self.llm) if context_window is None else context_window
+        self.context_window = whole(window, "context_window", 1)
+        self.num_output = whole(num_output, "num_output", 0)
+        self.history_window = whole(history_window, "history_window", 0)
+        self.max_calls = whole(max_calls, "max_calls", 1)
+        self.language: Language | None = choice(language, "language", (None, *get_args(Language)))
+        self.on_error: OnError = choice(on_error, "on_error", get_args(OnError))
+        for name, function in (("length", length), ("title", title)):
+            if not callable(function):
+                raise TypeError(f"{name} must be a function, got {function!r:.80}")
+        self.length, self.title = length, title
+        self.timeout = seconds(timeout, "timeout")
+        self.total_timeout = seconds(total_timeout, "total_timeout")
         self._prompts = replace_prompts(PROMPTS, {} if prompts is None else prompts)
-        check_prompts(self.mode, self._prompts, self.settings)
+        check_prompts(self, self._prompts)
+
+    @property
+    def prompt_limit(self) -> int:
+        """The maximum length of a prompt."""
+        return self.context_window - self.num_output
 
     def __repr__(self) -> str:
         return f"QueryEngine({self.retriever!r}, {self.llm.name!r}, {self.mode!r})"
 
     def _replace_prompts(self, prompts: Mapping[str, Prompt]) -> None:
-        check_prompts(self.mode, prompts, self.settings)
+        check_prompts(self, prompts)
         self._prompts = prompts
 
     def query(
@@ -167,7 +209,7 @@ class QueryEngine(PromptMixin):
         Raises:
             TypeError: If the question is not a text, or the history has another form.
             ValueError: If the question leaves no room for a passage.
-            AnswerError: If the model fails or ``max_seconds`` are over, with ``on_error="raise"``.
+            AnswerError: If the model fails or ``total_timeout`` is over, with ``on_error="raise"``.
         """
         return run(self._plan(question, history, top_k, filters)[0])
 
@@ -305,15 +347,12 @@ class QueryEngine(PromptMixin):
         return partial(answer_question, context, self.retriever, self.qa, pairs), context
 
     def _context(self, question: str, top_k: int | None, filters: Filters | None) -> AnswerContext:
-        language = self.settings.language
         return AnswerContext(
-            *(self.llm, self.mode, self._prompts, self.settings, question),
-            language_of(question) if language == "auto" else language,
+            *(self, self._prompts, question, self.language or language_of(question)),
             top_k=top_k,
             max_tokens=self.max_tokens,
             filters=filters,
             min_score=self.min_score,
-            check=self.check,
         )
 
 

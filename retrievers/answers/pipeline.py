@@ -56,10 +56,10 @@ async def answer_question(
 
     Raises:
         AnswerError: If the model fails, unless ``on_error`` is ``"extract"``, or if the search
-            takes longer than ``max_seconds``.
+            takes longer than ``total_timeout``.
     """
-    with start_span("answer", question=context.question, mode=context.mode) as span:
-        context.limits = CallLimits(total_timeout=context.settings.max_seconds)
+    with start_span("answer", question=context.question, mode=context.engine.mode) as span:
+        context.limits = CallLimits(total_timeout=context.engine.total_timeout)
         try:
             answer = context.answer = await context.limits.enforce(
                 partial(_steps, context, retriever, qa, pairs)
@@ -96,24 +96,24 @@ async def _steps(
         if preset is not None:
             return preset
         results = await answer_results(context, retriever)
-    if results and context.settings.language == "auto":  # the corpus' where the question has none
+    if results and context.engine.language is None:  # the corpus' where the question has none
         context.language = language_of(question, language_of(results[0].node.text))
     context.notes += _variant_notes(results)
-    names = PASSAGE_PROMPTS[context.mode]
+    names = PASSAGE_PROMPTS[context.engine.mode]
     merge = partial(
         merge_results,
         results,
-        context.settings.title,
+        context.engine.title,
         lambda source: all(context.has_space(name, [source], answer="") for name in names),
     )
     context.candidates, context.omitted = await Do(merge, kind="work")
     if not context.candidates:
         return _cited_answer(context, FinalAnswer("", False))
     try:
-        answer = await MODES[context.mode](context)
+        answer = await MODES[context.engine.mode](context)
         return await Do(partial(_cited_answer, context, answer), kind="work")
     except ModelError as error:
-        if context.streamed or context.settings.on_error == "raise":
+        if context.streamed or context.engine.on_error == "raise":
             partial_answer = context.partial_answer(f"the model failed: {error}")
             raise AnswerError(str(error), partial_answer) from error
         return _extracted_answer(context, error)
@@ -174,7 +174,7 @@ async def preset_answer(context: AnswerContext, qa: QaRetriever | None) -> Answe
     if preset is None:
         return None
     node = preset.result.node
-    title = context.settings.title(node)
+    title = context.engine.title(node)
     source = Source(1, preset.result, str(node.content), cited=True, title=title)
     return replace(context.build_answer(preset.answer, [source], True), preset=preset)
 
@@ -186,7 +186,7 @@ def _cited_answer(context: AnswerContext, answer: FinalAnswer) -> Answer:
     if answer.answered and sources and not any(source.cited for source in sources) and not notes:
         notes = [UNCITED[language_of(answer.text)]]
     cited = context.build_answer(text, sources, answer.answered, notes)
-    return check_quotes(cited) if context.check == "quotes" else cited
+    return check_quotes(cited) if context.engine.check == "quotes" else cited
 
 
 def _extracted_answer(context: AnswerContext, error: ModelError) -> Answer:
@@ -264,7 +264,7 @@ async def refine(context: AnswerContext) -> FinalAnswer:
         prompt, batch = await Do(partial(_pack_parts, context, parts, earlier), kind="work")
         parts = parts[len(batch) :]
         calls += 1
-        if parts and calls == context.settings.max_calls:
+        if parts and calls == context.engine.max_calls:
             context.limit_parts(all_parts, len(all_parts) - len(parts))
             parts = []
         try:
@@ -285,7 +285,7 @@ async def refine(context: AnswerContext) -> FinalAnswer:
 
 def _parts_to_refine(context: AnswerContext) -> list[Source]:
     """Return all passages in parts that fit beside an earlier answer, which may take a third."""
-    settings = context.settings
+    settings = context.engine
     space = settings.prompt_limit - settings.length(
         context.prompt("refine", passages="", answer="")
     )
@@ -334,7 +334,7 @@ async def map_reduce(context: AnswerContext) -> FinalAnswer:
         ModelError: If every call for a passage fails, or the last one does when a part of its
             answer was streamed.
     """
-    max_parts = (context.settings.max_calls + 1) // 2  # the other calls are for reducing
+    max_parts = (context.engine.max_calls + 1) // 2  # the other calls are for reducing
     parts, prompts = await Do(partial(_single_prompts, context, "partial", max_parts), kind="work")
     partials = await _ask_all(context, prompts, [f"[{part.number}]" for part in parts])
     while len(partials) > 1:
@@ -401,7 +401,7 @@ def _group_partials(context: AnswerContext, partials: Sequence[str]) -> list[lis
 
 
 def _reduce_packing(context: AnswerContext) -> Packing[str]:
-    settings = context.settings
+    settings = context.engine
     return Packing(
         settings.length, settings.prompt_limit, lambda group: _reduce_prompt(context, group)
     )
@@ -461,19 +461,19 @@ async def map_rerank(context: AnswerContext) -> FinalAnswer:
     Raises:
         ModelError: If every call fails.
     """
-    max_parts = context.settings.max_calls
+    max_parts = context.engine.max_calls
     parts, prompts = await Do(partial(_single_prompts, context, "rank", max_parts), kind="work")
     schema = schema_of(_RANK_FORM)
     ranked = await context.gather(
         [
             partial(
                 ask_and_parse,
-                context.llm,
+                context.engine.llm,
                 prompt,
                 parse_ranked_answer,
                 context.language,
                 schema=schema,
-                timeout=context.settings.timeout,
+                timeout=context.engine.timeout,
             )
             for prompt in prompts
         ],

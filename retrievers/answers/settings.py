@@ -1,19 +1,17 @@
-"""The settings and prompts of a query engine, and its texts for users without an answer."""
+"""The modes and prompts of a query engine, and its texts for users without an answer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal, get_args
+from typing import Literal, Protocol, get_args
 
-from ...nodegraph.errors import nearest_names
+from ...nodegraph.models.llm import LLM
+from ...nodegraph.models.model_objects import attribute
 from ...nodegraph.models.output.free_text import NO_ANSWER_SIGNALS
 from ...nodegraph.models.templates import Language
 from ...nodegraph.node import Node
-from ...nodegraph.splitters.chunking import count_tokens
-from ..plans.prompting import Prompt, passage_title
-from ..validation import choice, seconds, whole
+from ..plans.prompting import Prompt
 
 AnswerMode = Literal["stuff", "refine", "map_reduce", "map_rerank"]
 
@@ -32,92 +30,64 @@ PASSAGE_PROMPTS: Mapping[AnswerMode, tuple[str, ...]] = MappingProxyType(
 """The prompts of each mode that have passages."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerSettings:
-    """Hold the settings of a query engine.
+class EngineArguments(Protocol):
+    """The arguments of a ``QueryEngine`` that the steps to an answer need."""
 
-    Attributes:
-        context_window: How long a prompt and its answer may be together, in the unit of
-            ``length``.
-        num_output: The part of it that is reserved for the answer.
-        history_window: How much of a conversation goes into the prompt that condenses a question,
-            from its newest pair on.
-        length: Measures a text. ``count_tokens`` is an estimate, the model's own counter exact.
-        language: Of the prompts: ``"zh"``, ``"en"``, or ``"auto"`` for the question's.
-        title: Returns the line above a passage, from its node.
-        on_error: What happens if the model fails before any text was streamed: ``"raise"`` an
-            ``AnswerError``, or ``"extract"``: answer with the best passages, and note that.
-        max_calls: How many model calls an answer may take. Passages that would need more are
-            omitted, with that reason.
-        timeout: Seconds that each answer of the model may take in all, streamed or not.
-        max_seconds: Seconds that a question may take in all, the search included. From the first
-            text that is read for a stream. Then the answer is from what was read until then, with
-            a note. If nothing was read, ``on_error`` says what happens, and a search that takes
-            longer is an ``AnswerError``. What runs in a thread is no longer waited for.
-
-    Raises:
-        TypeError: If a setting has the wrong type.
-        ValueError: If a setting is unknown or out of range.
-    """
-
-    context_window: int = 4096
-    num_output: int = 512
-    history_window: int = 1024
-    length: Callable[[str], int] = count_tokens
-    language: Language | Literal["auto"] = "auto"
-    title: Callable[[Node], str] = passage_title
-    on_error: OnError = "raise"
-    max_calls: int = 64
-    timeout: float | None = None
-    max_seconds: float | None = None
-
-    def __post_init__(self) -> None:
-        whole(self.context_window, "context_window", 1)
-        whole(self.num_output, "num_output", 0)
-        whole(self.history_window, "history_window", 0)
-        whole(self.max_calls, "max_calls", 1)
-        choice(self.language, "language", (*get_args(Language), "auto"))
-        choice(self.on_error, "on_error", get_args(OnError))
-        for name in ("length", "title"):
-            if not callable(getattr(self, name)):
-                raise TypeError(f"{name} is a function, not {getattr(self, name)!r:.80}")
-        seconds(self.timeout, "timeout")
-        seconds(self.max_seconds, "max_seconds")
+    llm: LLM
+    mode: AnswerMode
+    check: AnswerCheck | None
+    context_window: int
+    num_output: int
+    history_window: int
+    length: Callable[[str], int]
+    language: Language | None
+    title: Callable[[Node], str]
+    on_error: OnError
+    max_calls: int
+    timeout: float | None
+    total_timeout: float | None
 
     @property
     def prompt_limit(self) -> int:
-        """The longest prompt: the context window less what is reserved for the answer."""
-        return self.context_window - self.num_output
+        """The maximum length of a prompt."""
 
 
-def check_mode(mode: str) -> None:
-    """Check the mode of an engine.
+DEFAULT_WINDOW = 16_000
+"""Tokens of a prompt and its answer, for models with an unknown context window."""
+
+
+def window_of(llm: LLM) -> int:
+    """Return a model's context window in tokens.
+
+    The window is known for LlamaIndex models (``metadata``), LangChain models (``profile``) and
+    objects with a ``context_window``.
+    """
+    model = llm.model
+    metadata, profile = attribute(model, "metadata"), attribute(model, "profile")
+    windows = (
+        attribute(model, "context_window"),
+        attribute(metadata, "context_window"),
+        profile.get("max_input_tokens") if isinstance(profile, Mapping) else None,
+    )
+    known = (window for window in windows if type(window) is int and window > 0)
+    return next(known, DEFAULT_WINDOW)
+
+
+def check_prompts(engine: EngineArguments, prompts: Mapping[str, Prompt]) -> None:
+    """Check that the prompts of an engine's mode leave space for passages.
 
     Raises:
-        ValueError: If there is no such mode.
+        ValueError: If a prompt is too long.
     """
-    if mode not in PASSAGE_PROMPTS:
-        names = nearest_names(str(mode), PASSAGE_PROMPTS)
-        raise ValueError(f"there is no mode {mode!r}; there is {names}")
-
-
-def check_prompts(
-    mode: AnswerMode, prompts: Mapping[str, Prompt], settings: AnswerSettings
-) -> None:
-    """Check that the prompts of a mode leave room for passages.
-
-    Raises:
-        ValueError: If one does not.
-    """
-    others = ("reduce", "condense") if mode == "map_reduce" else ("condense",)
-    languages = get_args(Language) if settings.language == "auto" else (settings.language,)
-    for name in (*PASSAGE_PROMPTS[mode], *others):
+    others = ("reduce", "condense") if engine.mode == "map_reduce" else ("condense",)
+    languages = get_args(Language) if engine.language is None else (engine.language,)
+    for name in (*PASSAGE_PROMPTS[engine.mode], *others):
         for language in languages:
-            length = settings.length(prompts[name].fill(language))
-            if length >= settings.prompt_limit:
+            length = engine.length(prompts[name].fill(language))
+            if length >= engine.prompt_limit:
                 raise ValueError(
-                    f"context_window={settings.context_window!r} less "
-                    f"num_output={settings.num_output!r} leaves {settings.prompt_limit}, and the "
+                    f"context_window={engine.context_window!r} less "
+                    f"num_output={engine.num_output!r} leaves {engine.prompt_limit}, and the "
                     f"prompt {name!r} alone measures {length}; raise context_window, or shorten "
                     "the prompt"
                 )

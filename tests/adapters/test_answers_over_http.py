@@ -11,7 +11,7 @@ from scripted_server import BREAKDOWNS, ChatServer, broken, serving
 
 from nodekin.adapters.openai_chat import OpenAIChat
 from nodekin.nodegraph import CachedLLM, ModelError, NodeGraph
-from nodekin.retrievers import AnswerSettings, QueryEngine, Retriever
+from nodekin.retrievers import QueryEngine, Retriever
 from nodekin.retrievers.answers.answer import AnswerError
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
@@ -68,9 +68,7 @@ def test_what_there_is_comes_with_the_error(server, chat, plain, mode, misbehave
         with pytest.raises(AnswerError) as caught:
             answer(QUESTION)
         assert [source.result.node.text for source in caught.value.answer.sources] == TEXTS[:2]
-    kept = QueryEngine(plain, chat, mode, settings=AnswerSettings(on_error="extract")).query(
-        QUESTION
-    )
+    kept = QueryEngine(plain, chat, mode, on_error="extract").query(QUESTION)
     assert TEXTS[0] in kept.text
     assert any("model" in note for note in kept.notes)
 
@@ -79,7 +77,7 @@ def test_what_there_is_comes_with_the_error(server, chat, plain, mode, misbehave
 def test_a_slow_server_is_not_waited_for(server, chat, plain, mode):
     server.silent = True
     with pytest.raises(ModelError, match="did not answer within 0"):
-        QueryEngine(plain, chat, mode, settings=AnswerSettings(timeout=0.05)).query(QUESTION)
+        QueryEngine(plain, chat, mode, timeout=0.05).query(QUESTION)
 
 
 async def test_half_a_stream(server, chat, plain):
@@ -103,9 +101,7 @@ async def test_half_a_stream(server, chat, plain):
 @pytest.mark.parametrize("mode", ["map_reduce", "map_rerank"])
 def test_one_failing_call_is_told_and_the_rest_goes_on(server, chat, plain, mode):
     server.text = lambda prompt: "" if "绿茶" in prompt else "Black tea is fermented [2]."
-    answer = QueryEngine(
-        plain, chat, mode, settings=AnswerSettings(context_window=400, num_output=40)
-    ).query(QUESTION)
+    answer = QueryEngine(plain, chat, mode, context_window=400, num_output=40).query(QUESTION)
     assert "fermented" in answer.text
     assert any("[1] did not take part" in note for note in answer.notes)
 

@@ -18,7 +18,7 @@ from fixed_retriever import FixedRetriever, scored
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.nodegraph.node import Node
 from nodekin.retrievers import CorpusTools, FusionRetriever, QueryEngine, Retriever, as_retriever
-from nodekin.retrievers.answers.settings import AnswerMode, AnswerSettings
+from nodekin.retrievers.answers.settings import AnswerMode
 from nodekin.retrievers.strategies.strategy_registry import STRATEGIES, make_strategy
 
 COUNT = 400
@@ -97,8 +97,8 @@ def graph() -> NodeGraph:
 
 def engine(mode: AnswerMode, model: object = ANSWER) -> QueryEngine:
     window = 60 * COUNT if mode in ("stuff", "refine") else 4096
-    settings = AnswerSettings(context_window=window, max_calls=2 * COUNT)
-    return QueryEngine(fixed(), model, mode, top_k=COUNT, settings=settings)
+    settings: dict[str, Any] = {"context_window": window, "max_calls": 2 * COUNT}
+    return QueryEngine(fixed(), model, mode, top_k=COUNT, **settings)
 
 
 def read(stream: Any) -> Awaitable[object]:

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import count_tokens
-from nodekin.retrievers import AnswerSettings
 from nodekin.retrievers.answers.answer import AnswerError
 from nodekin.retrievers.answers.chat_history import format_history, newest_pairs, parse_history
 from nodekin.retrievers.answers.engine import QueryEngine
@@ -176,7 +175,7 @@ def test_where_condensing_fails_the_question_is_searched_for(
 
 def test_a_long_history_is_trimmed_and_that_is_noted(lines, scripted) -> None:
     model = scripted(lambda _: "How long is the Nile?")
-    engine = QueryEngine(lines, model, settings=AnswerSettings(history_window=60))
+    engine = QueryEngine(lines, model, history_window=60)
     history = [(f"Question {n}", "word " * 20) for n in range(9)]
     answer = engine.query("How long?", history=history)
     assert "Question 8" in model.prompts[0]

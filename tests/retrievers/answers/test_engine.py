@@ -4,7 +4,7 @@ import pytest
 from fixed_retriever import FixedRetriever, passage, scored
 
 from nodekin.nodegraph import Node, NodeGraph
-from nodekin.retrievers import AnswerSettings, Retriever
+from nodekin.retrievers import Retriever
 from nodekin.retrievers.answers.engine import QueryEngine
 from nodekin.retrievers.answers.settings import PROMPTS
 from nodekin.retrievers.tracing import trace
@@ -74,7 +74,7 @@ def test_other_languages_are_answered_in_the_language_of_the_question(
 
 def test_the_language_can_be_fixed(lines, scripted) -> None:
     model = scripted(lambda _: "6,650公里[1]。")
-    QueryEngine(lines, model, settings=AnswerSettings(language="zh")).query(NILE)
+    QueryEngine(lines, model, language="zh").query(NILE)
     assert model.prompts[0].startswith(PROMPTS["answer"].zh[:10])
 
 
@@ -85,7 +85,7 @@ def test_arguments_of_a_query_are_checked(lines) -> None:
     with pytest.raises(TypeError, match="retrieve"):
         QueryEngine(object(), lambda _: "")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="there is no room for a passage"):
-        engine.query("the Nile " * 4000)
+        engine.query("the Nile " * 9000)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from stress import amount
 
 from nodekin.nodegraph import Document, NodeGraph, count_tokens
-from nodekin.retrievers import AnswerSettings, Retriever
+from nodekin.retrievers import Retriever
 from nodekin.retrievers.answers.answer import Answer, AnswerError
 from nodekin.retrievers.answers.engine import QueryEngine
 
@@ -52,9 +52,10 @@ def test_no_prompt_is_too_long_and_every_result_is_accounted_for(
     scale = 1 if length is count_tokens else 2
     engine = QueryEngine(
         *(retriever, model, mode),
-        settings=AnswerSettings(
-            context_window=scale * window, num_output=50, length=length, max_calls=max_calls
-        ),
+        context_window=scale * window,
+        num_output=50,
+        length=length,
+        max_calls=max_calls,
     )
     answer = engine.query(question)
     assert max(map(length, prompts)) <= scale * window - 50
@@ -72,7 +73,8 @@ def test_stuff_omits_a_passage_without_room_and_uses_smaller_ones(scripted) -> N
     answer = QueryEngine(
         retriever,
         scripted(lambda _: "Tea [1]."),
-        settings=AnswerSettings(context_window=450, num_output=50),
+        context_window=450,
+        num_output=50,
     ).query("?")
     assert [source.text for source in answer.sources] == [big[0], "Small."]
     assert [(item.result.node.text, item.reason) for item in answer.omitted] == [
@@ -90,7 +92,8 @@ def test_a_passage_longer_than_the_window_is_cut_around_its_match(scripted) -> N
     engine = QueryEngine(
         retriever,
         scripted(lambda _: "Zebras [1]."),
-        settings=AnswerSettings(context_window=500, num_output=50),
+        context_window=500,
+        num_output=50,
     )
     (source,) = engine.query("zebras").sources
     assert "Sentence 300 tells of zebras" in source.text
@@ -104,9 +107,9 @@ def test_a_passage_longer_than_the_window_is_cut_around_its_match(scripted) -> N
 def test_other_modes_read_a_long_passage_in_parts(mode, scripted) -> None:
     text = "".join(f"Sentence {n} tells of rivers and sand. " for n in range(100)).strip()
     model = scripted(lambda _: "Sand [1].")
-    answer = QueryEngine(
-        passages(text), model, mode, settings=AnswerSettings(context_window=600, num_output=50)
-    ).query("sand?")
+    answer = QueryEngine(passages(text), model, mode, context_window=600, num_output=50).query(
+        "sand?"
+    )
     shown = "\n".join(model.prompts)
     assert all(f"Sentence {n} tells" in shown for n in range(100))
     (source,) = answer.sources
@@ -121,7 +124,9 @@ def test_the_number_of_calls_is_bounded_and_omissions_are_reported(mode, scripte
         retriever,
         model,
         mode,
-        settings=AnswerSettings(context_window=440, num_output=50, max_calls=3),
+        context_window=440,
+        num_output=50,
+        max_calls=3,
     ).query("tea?")
     assert len(model.prompts) == 3
     assert answer.omitted
@@ -133,7 +138,8 @@ def test_a_question_that_leaves_no_room_is_an_error(scripted) -> None:
     engine = QueryEngine(
         passages("Tea."),
         scripted(lambda _: "?"),
-        settings=AnswerSettings(context_window=450, num_output=50),
+        context_window=450,
+        num_output=50,
     )
     with pytest.raises(ValueError, match=r"no room for a passage.*of 400"):
         engine.query("word " * 390)
@@ -146,7 +152,8 @@ def test_refine_goes_through_all_passages(scripted, numbers_in, four_ways) -> No
         FixedRetriever(results),
         model,
         "refine",
-        settings=AnswerSettings(context_window=520, num_output=50),
+        context_window=520,
+        num_output=50,
     )
     for answer in four_ways(engine, "tea?"):
         assert len(answer.sources) == 6
@@ -165,7 +172,8 @@ def test_refine_keeps_an_answer_that_later_passages_do_not_help(scripted, four_w
         FixedRetriever(results),
         model,
         "refine",
-        settings=AnswerSettings(context_window=520, num_output=50),
+        context_window=520,
+        num_output=50,
     )
     for answer in four_ways(engine, "tea?"):
         assert (answer.text, answer.answered) == ("Tea is a drink [1].", True)
@@ -184,13 +192,14 @@ def test_map_reduce_reduces_until_it_fits(scripted, numbers_in, four_ways) -> No
         FixedRetriever(results),
         model,
         "map_reduce",
-        settings=AnswerSettings(context_window=400, num_output=50),
+        context_window=400,
+        num_output=50,
     )
     for answer in four_ways(engine, "tea?"):
         assert answer.text.startswith("All:")
         assert answer.calls == 10  # seven passages, and three reductions: what is left over waits
         assert len(answer.sources) == 7
-    assert max(map(engine.settings.length, model.prompts)) <= 350
+    assert max(map(engine.length, model.prompts)) <= 350
 
 
 def test_map_reduce_with_one_helpful_passage_needs_no_reduction(scripted, four_ways) -> None:
@@ -233,7 +242,8 @@ def test_one_call_that_fails_is_noted_and_the_rest_goes_on(mode, scripted, four_
         FixedRetriever(results),
         scripted(reply),
         mode,
-        settings=AnswerSettings(context_window=420, num_output=50),
+        context_window=420,
+        num_output=50,
     )
     for answer in four_ways(engine, "What is tea?"):
         assert answer.answered
@@ -255,10 +265,10 @@ def test_measuring_prompts_takes_work_in_proportion_to_the_passages(mode: Any, w
             total += len(text)
             return len(text)
 
-        settings = AnswerSettings(context_window=window, num_output=0, length=length)
+        settings: dict[str, Any] = {"context_window": window, "num_output": 0, "length": length}
         passages = candidates(*(f"Passage {number}. " * 40 for number in range(count)))
         engine = QueryEngine(
-            FixedRetriever(passages), lambda prompt: "So it is [1].", mode, settings=settings
+            FixedRetriever(passages), lambda prompt: "So it is [1].", mode, **settings
         )
         total = 0
         answer = engine.query("What is it?")
@@ -273,12 +283,12 @@ def test_a_length_that_is_more_than_that_of_the_parts_still_fits_the_window() ->
     def length(text: str) -> int:
         return int(len(text) ** 1.2)
 
-    settings = AnswerSettings(context_window=60_000, num_output=0, length=length)
+    settings: dict[str, Any] = {"context_window": 60_000, "num_output": 0, "length": length}
     prompts: list[str] = []
     engine = QueryEngine(
         FixedRetriever(candidates(*(f"Passage {number}. " * 9 for number in range(99)))),
         lambda prompt: (prompts.append(prompt), "So it is [1].")[1],
-        settings=settings,
+        **settings,
     )
     answer = engine.query("What is it?")
     assert length(prompts[0]) <= 60_000
@@ -296,8 +306,8 @@ def test_where_every_call_fails_the_models_error_is_raised(mode, scripted, four_
 
 
 def test_prompts_of_other_modes_may_have_any_length(lines) -> None:
-    settings = AnswerSettings(context_window=450, num_output=50)
+    settings: dict[str, Any] = {"context_window": 450, "num_output": 50}
     prompts = {"reduce": "{question} {partials} " + "word " * 900}
-    QueryEngine(lines, lambda _: "", "stuff", settings=settings, prompts=prompts)
+    QueryEngine(lines, lambda _: "", "stuff", **settings, prompts=prompts)
     with pytest.raises(ValueError, match="context_window=450 less num_output=50 leaves 400"):
-        QueryEngine(lines, lambda _: "", "map_reduce", settings=settings, prompts=prompts)
+        QueryEngine(lines, lambda _: "", "map_reduce", **settings, prompts=prompts)

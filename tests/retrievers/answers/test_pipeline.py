@@ -6,7 +6,7 @@ import pytest
 from fixed_retriever import FixedRetriever
 
 from nodekin.nodegraph import EmbeddingError, ModelError, Node, NodeGraph
-from nodekin.retrievers import AnswerSettings, Retriever, ScoredNode
+from nodekin.retrievers import Retriever, ScoredNode
 from nodekin.retrievers.answers.answer import AnswerError
 from nodekin.retrievers.answers.engine import QueryEngine
 from nodekin.retrievers.answers.settings import PROMPTS
@@ -106,7 +106,7 @@ def test_a_model_that_always_fails_raises_with_the_sources(mode, lines, scripted
 @pytest.mark.parametrize("mode", MODES)
 def test_or_answers_with_the_passages_themselves(mode, lines, scripted, four_ways) -> None:
     model = scripted(lambda _: RuntimeError("down"))
-    engine = QueryEngine(lines, model, mode, settings=AnswerSettings(on_error="extract"))
+    engine = QueryEngine(lines, model, mode, on_error="extract")
     for answer in four_ways(engine, NILE):
         assert answer.text.startswith(PROMPTS["extract"].en.split("\n")[0])
         assert "[1] Nile\nThe Nile is 6,650 km long." in answer.text
@@ -124,9 +124,7 @@ def test_an_empty_answer_is_a_failure(lines, scripted) -> None:
 def test_an_answer_that_only_cites_is_none(reply):
     graph = NodeGraph(progress=False)
     graph.add("Tea is a drink.")
-    engine = QueryEngine(
-        Retriever(graph, "ROOT"), lambda prompt: reply, settings=AnswerSettings(on_error="extract")
-    )
+    engine = QueryEngine(Retriever(graph, "ROOT"), lambda prompt: reply, on_error="extract")
     answer = engine.query("What is tea?")
     assert "Tea is a drink." in answer.text
     assert any("gave an empty answer" in note for note in answer.notes)

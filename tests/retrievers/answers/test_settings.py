@@ -1,17 +1,17 @@
-"""The settings of a query engine: what is checked, and with which error."""
+"""The arguments of a query engine, and the context window of its model."""
+
+from types import SimpleNamespace
 
 import pytest
-from fixed_retriever import FixedRetriever
+from fixed_retriever import FixedRetriever, candidates
 
 from nodekin.retrievers.answers.engine import QueryEngine
-from nodekin.retrievers.answers.settings import AnswerSettings
-from nodekin.retrievers.validation import with_settings
 
 
 @pytest.mark.parametrize(
     ("settings", "error", "words"),
     [
-        ({"mode": "stuf"}, ValueError, "there is no mode 'stuf'; there is 'stuff'"),
+        ({"mode": "stuf"}, ValueError, "mode is 'stuff', .* not 'stuf'"),
         (
             {"prompts": {"anwser": "x"}},
             ValueError,
@@ -25,26 +25,59 @@ from nodekin.retrievers.validation import with_settings
         ({"num_output": -1}, ValueError, "num_output must be 0 or more"),
         ({"max_calls": 0}, ValueError, "max_calls must be 1 or more"),
         ({"top_k": 0}, ValueError, "top_k"),
-        ({"language": "fr"}, ValueError, "'zh', 'en' or 'auto'"),
+        ({"language": "fr"}, ValueError, "language is None, 'zh' or 'en'"),
         ({"on_error": "keep"}, ValueError, "'raise' or 'extract'"),
-        ({"length": 5}, TypeError, "length is a function"),
+        ({"length": 5}, TypeError, "length must be a function"),
         ({"qa": object()}, TypeError, "QaRetriever"),
         ({"timeout": 0}, ValueError, "timeout"),
         ({"reserve": 9}, TypeError, "reserve"),
-        ({"settings": {"timeout": 9}}, TypeError, r"settings are AnswerSettings\(...\), not"),
+        ({"k": 3}, TypeError, "'k' is called 'top_k' here"),
+        ({"score_threshold": 0.5}, TypeError, "'score_threshold' is called 'min_score' here"),
     ],
 )
-def test_settings_are_checked(settings, error, words, lines) -> None:
+def test_invalid_arguments_raise(settings, error, words, lines) -> None:
     with pytest.raises(error, match=words):
-        QueryEngine(lines, lambda _: "", **with_settings(QueryEngine, settings))
+        QueryEngine(lines, lambda _: "", **settings)
 
 
-def test_only_the_prompts_of_the_mode_have_to_fit():
+def test_only_prompts_of_the_mode_must_fit():
     words = {"length": lambda text: len(text.split()), "language": "en", "num_output": 1}
     brief = {name: "{passages} {question}" for name in ("answer", "refine", "rank")}
     brief["refine"] += " {answer}" + " more" * 300
     brief["condense"] = "{history} {question}"
-    settings = {"prompts": brief, "settings": AnswerSettings(context_window=100, **words)}
+    settings = {"prompts": brief, "context_window": 100, **words}
     assert QueryEngine(FixedRetriever([]), str.upper, "stuff", **settings).mode == "stuff"
     with pytest.raises(ValueError, match=r"the prompt 'refine' alone measures 303"):
         QueryEngine(FixedRetriever([]), str.upper, "refine", **settings)
+
+
+class Model:
+    """A model with attributes of a framework."""
+
+    def __init__(self, **attributes: object) -> None:
+        vars(self).update(attributes)
+
+    def complete(self, prompt: str) -> str:
+        return "It is [1]."
+
+
+@pytest.mark.parametrize(
+    ("model", "window"),
+    [
+        (Model(context_window=8_000), 8_000),
+        (Model(metadata=SimpleNamespace(context_window=32_000)), 32_000),  # LlamaIndex
+        (Model(profile={"max_input_tokens": 128_000}), 128_000),  # LangChain
+        (Model(metadata={"tags": "tea"}, profile=None), 16_000),
+        (Model(), 16_000),
+    ],
+)
+def test_context_window_defaults_to_the_models(model, window, lines) -> None:
+    assert QueryEngine(lines, model).context_window == window
+    assert QueryEngine(lines, model, context_window=4_096).context_window == 4_096
+
+
+def test_notes_name_results_without_space() -> None:
+    retriever = FixedRetriever(candidates("tea " * 600, "coffee " * 700, "milk " * 800))
+    answer = QueryEngine(retriever, Model(), context_window=1_200).query("What is tea?")
+    assert [omission.reason for omission in answer.omitted] == ["context_window"] * 2
+    assert "2 results were omitted because of context_window=1200" in answer.notes

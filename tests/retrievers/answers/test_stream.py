@@ -4,7 +4,7 @@ import gc
 import pytest
 
 from nodekin.nodegraph import NodeGraph
-from nodekin.retrievers import AnswerSettings, Retriever
+from nodekin.retrievers import Retriever
 from nodekin.retrievers.answers.answer import AnswerError
 from nodekin.retrievers.answers.engine import QueryEngine
 
@@ -29,9 +29,7 @@ def test_text_comes_as_the_model_writes_and_sources_before(mode, lines, scripted
 
 def test_a_stream_that_breaks_raises_and_keeps_what_there_is(lines, breaking) -> None:
     for on_error in ("raise", "extract"):  # streamed text stays
-        stream = QueryEngine(lines, breaking, settings=AnswerSettings(on_error=on_error)).stream(
-            NILE
-        )
+        stream = QueryEngine(lines, breaking, on_error=on_error).stream(NILE)
         streamed = []
         with pytest.raises(AnswerError, match="the line is dead") as caught:
             streamed.extend(stream)
@@ -118,7 +116,8 @@ def test_an_answer_that_was_not_streamed_comes_behind_what_was(scripted) -> None
         retriever,
         scripted(reply),
         "refine",
-        settings=AnswerSettings(context_window=700, num_output=50),
+        context_window=700,
+        num_output=50,
     )
     stream = engine.stream("How long is the Nile?")
     streamed = "".join(stream)
@@ -138,7 +137,8 @@ def test_a_last_call_that_fails_before_any_text_keeps_the_answer_so_far(scripted
         retriever,
         scripted(reply),
         "refine",
-        settings=AnswerSettings(context_window=700, num_output=50),
+        context_window=700,
+        num_output=50,
     )
     stream = engine.stream("How long is the Nile?")
     assert "".join(stream) == "6,650 km [1]."

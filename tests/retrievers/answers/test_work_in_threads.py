@@ -12,7 +12,7 @@ from nodekin.nodegraph import Document, NodeGraph
 from nodekin.nodegraph.splitters.chunking import count_tokens
 from nodekin.retrievers import FusionRetriever, Prompt, QueryEngine, Retriever
 from nodekin.retrievers.answers.context import merge_results
-from nodekin.retrievers.answers.settings import AnswerMode, AnswerSettings
+from nodekin.retrievers.answers.settings import AnswerMode
 from nodekin.retrievers.strategies.model_prompt import QueryTransform, QueryVariants
 from nodekin.retrievers.strategies.transform_retriever import TransformRetriever
 
@@ -37,8 +37,8 @@ class Length:
 def engine(mode: AnswerMode, count: int, length: Length, model: Any) -> QueryEngine:
     retriever = FixedRetriever([passage(TEXT.format(number)) for number in range(count)])
     window = 60 * count if mode in ("stuff", "refine") else 4096
-    settings = AnswerSettings(context_window=window, length=length, max_calls=2 * count)
-    return QueryEngine(retriever, model, mode, top_k=count, settings=settings)
+    settings: dict[str, Any] = {"context_window": window, "length": length, "max_calls": 2 * count}
+    return QueryEngine(retriever, model, mode, top_k=count, **settings)
 
 
 @pytest.mark.parametrize("mode", get_args(AnswerMode))

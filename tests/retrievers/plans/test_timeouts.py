@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nodekin.nodegraph import LLM, ModelError, ModelTimeoutError, NodeGraph
-from nodekin.retrievers import AnswerSettings, Retriever
+from nodekin.retrievers import Retriever
 from nodekin.retrievers.answers.answer import AnswerError
 from nodekin.retrievers.answers.engine import QueryEngine
 from nodekin.retrievers.plans import plan
@@ -122,7 +122,7 @@ def test_the_time_limit_of_an_engine_holds_for_streams_of_any_model() -> None:
     graph = NodeGraph(progress=False)
     graph.add("Tea is a drink.")
     model = Stopping()
-    engine = QueryEngine(Retriever(graph, "ROOT"), model, settings=AnswerSettings(timeout=0.2))
+    engine = QueryEngine(Retriever(graph, "ROOT"), model, timeout=0.2)
     for finish in (
         lambda: engine.stream("What is tea?").finish(),
         lambda: asyncio.run(finished(engine)),

@@ -10,7 +10,6 @@ from fixed_retriever import FixedRetriever, candidates
 
 from nodekin.nodegraph import ModelError, NodeGraph
 from nodekin.retrievers import (
-    AnswerSettings,
     QueryDecomposition,
     QueryEngine,
     RerankRetriever,
@@ -221,7 +220,8 @@ def test_answers_without_space_are_noted(passages):
     engine = QueryEngine(
         SubQuestionRetriever(passages, strategy, answers=True),
         lambda prompt: "It [1].",
-        settings=AnswerSettings(context_window=560, num_output=200),
+        context_window=560,
+        num_output=200,
     )
     assert any("answers to sub-questions" in note for note in engine.query(BOTH).notes)
 

@@ -9,7 +9,6 @@ from fixed_retriever import FixedRetriever, passage
 
 from nodekin.retrievers.answers.answer import Answer, AnswerError
 from nodekin.retrievers.answers.engine import QueryEngine
-from nodekin.retrievers.answers.settings import AnswerSettings
 from nodekin.retrievers.plans import limits
 
 WORDS = "tea " * 220
@@ -45,8 +44,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def engine(model: Any, mode: str = "refine", **options: Any) -> QueryEngine:
     retriever = options.pop("retriever", None) or FixedRetriever([passage(t) for t in TEXTS])
     window = 560 if mode == "refine" else 4096
-    settings = {"context_window": window, "num_output": 50, "max_seconds": 60, **options}
-    return QueryEngine(retriever, model, mode, settings=AnswerSettings(**settings))  # type: ignore[arg-type]
+    settings = {"context_window": window, "num_output": 50, "total_timeout": 60, **options}
+    return QueryEngine(retriever, model, mode, **settings)  # type: ignore[arg-type]
 
 
 async def ask(engine: QueryEngine, way: str) -> Answer:
@@ -151,12 +150,12 @@ async def test_a_search_that_does_not_end_is_an_error(clock, way) -> None:
 
     try:
         with pytest.raises(AnswerError, match=r"total_timeout=0\.01 s is over"):
-            await ask(engine(model, retriever=Endless([]), max_seconds=0.01), way)
+            await ask(engine(model, retriever=Endless([]), total_timeout=0.01), way)
     finally:
         release.set()
 
 
 @pytest.mark.parametrize("wrong", [0, -1])
 def test_what_is_no_number_of_seconds(wrong) -> None:
-    with pytest.raises(ValueError, match="max_seconds must be above 0"):
-        engine(str.upper, max_seconds=wrong)
+    with pytest.raises(ValueError, match="total_timeout must be above 0"):
+        engine(str.upper, total_timeout=wrong)
