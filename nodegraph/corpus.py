@@ -26,7 +26,7 @@ from .readers.source_files import ReadOptions, ReadReport, documents_of
 from .storage.graph_store import GraphStore
 
 if TYPE_CHECKING:
-    from .readers.folder_scan import FolderScan  # imported on first use at runtime
+    pass  # imported on first use at runtime
 
 
 _SOURCES = "source"  # path -> b"folder", b"file", or _EXCLUDED for an excluded part of a folder
@@ -98,11 +98,25 @@ class _File:
 
 @dataclass(slots=True)
 class _Reading:
-    """The result of reading files: records, documents of the changed files, and errors."""
+    """One reading of files.
 
-    files: dict[str, _File] = field(default_factory=dict)
+    Attributes:
+        parts: The files of each path or source, by id.
+        files: All files by id.
+        in_folders: The ids of files that were found in folders.
+        records: The records of readable files.
+        documents: The documents of changed files.
+        errors: The errors of unreadable files, by id.
+        skipped: The encoded errors of skipped files and sources.
+    """
+
+    parts: list[dict[str, Path]] = field(default_factory=list)
+    files: dict[str, Path] = field(default_factory=dict)
+    in_folders: set[str] = field(default_factory=set)
+    records: dict[str, _File] = field(default_factory=dict)
     documents: dict[str, Document] = field(default_factory=dict)
     errors: dict[str, ReadError] = field(default_factory=dict)
+    skipped: dict[str, bytes] = field(default_factory=dict)
 
 
 class Corpus:
@@ -145,25 +159,14 @@ class Corpus:
         """
         paths = [path.expanduser().absolute() for path in paths]
         self.report = ReadReport()
-        records = self._records() if paths else {}
+        old = self._records() if paths else {}
         sources = self._store.get_values(_SOURCES) if paths else {}
-        folders = [Path(p) for p, kind in sources.items() if kind == b"folder"]
-        known = {i: Path(file.path) for i, file in records.items()}
-        kinds: dict[str, bytes] = {}
-        skipped: dict[str, bytes] = {}
-        scans: list[FolderScan] = []
-        files_of: list[dict[str, Path]] = []
-        for path in paths:
-            # The ids of files in a known folder are relative to this folder.
-            folder = next((f for f in folders if f != path and path.is_relative_to(f)), None)
-            if folder is None:
-                kinds[str(path)] = b"folder" if path.is_dir() else b"file"
-            scans.append(self._scan(folder or path, known, skipped))
-            files_of.append(_files_below(scans[-1].files, path))
-            known.update(files_of[-1])
-        files = dict(chain.from_iterable(each.items() for each in files_of))
-        reading = self._read(files, records)
-        skipped |= self._skip(reading.errors, files, scans, on_error)
+        folders = {Path(p) for p, kind in sources.items() if kind == b"folder"}
+        # The ids of files in a known folder are relative to this folder.
+        above = [next((f for f in reversed(path.parents) if f in folders), path) for path in paths]
+        known = {i: Path(file.path) for i, file in old.items()}
+        reading = self._scan(zip(above, paths, strict=True), known)
+        self._read(reading, old, on_error)
         put: dict[str, Document] = {}
         for document in (*documents, *reading.documents.values()):
             if put.setdefault(document.id, document) != document:
@@ -171,16 +174,17 @@ class Corpus:
                     f"document ids must be unique, got two different documents with id "
                     f"{document.id!r}; set Document(text, id=...)"
                 )
+        new = [path for path, source in zip(paths, above, strict=True) if path == source]
         excluded = [Path(p) for p, kind in sources.items() if kind == _EXCLUDED]
         included = [p for p in excluded if any(p.is_relative_to(path) for path in paths)]
         with self._change_lock.held(), self._store.transaction():
-            self._write(put, reading, records)
+            self._write(put, reading, old)
             self._store.delete_values(_SOURCES, [str(path) for path in included])
+            kinds = {str(path): b"folder" if path.is_dir() else b"file" for path in new}
             self._store.put_values(_SOURCES, kinds)
-            if paths:
-                self._put_skipped(skipped, paths)
-        read = reading.files
-        return [[d for i in each if i in read for d in read[i].documents] for each in files_of]
+            self._put_skipped(reading.skipped, paths)
+        read = reading.records
+        return [[d for i in part if i in read for d in read[i].documents] for part in reading.parts]
 
     def remove(self, ids: list[str]) -> None:
         """Remove documents. The next refresh adds them again if their files exist."""
@@ -220,64 +224,50 @@ class Corpus:
             ValueError: If two files have one id. Nothing is changed.
         """
         self.report = ReadReport()
-        records = self._records()
-        skipped: dict[str, bytes] = {}
-        scans, files, lost = self._scan_sources(records, skipped)
+        old = self._records()
+        kinds = self._store.get_values(_SOURCES)
+        excluded = [Path(p) for p, kind in kinds.items() if kind == _EXCLUDED]
+        sources = [source for source in self.sources() if source.exists()]
+        lost = [
+            source
+            for source in self.sources()
+            if source not in sources
+            and kinds[str(source)] == b"folder"
+            and self._documents_of(_records_below(old, source).values())
+        ]
         if lost and on_error != "skip":
             raise ReadError(
                 f"the folder {lost[0]} is missing; restore it, or remove its documents: "
                 "graph.remove(ids)"
             )
+        reading = self._scan(zip(sources, sources, strict=True), {}, excluded)
         if only is not None:
-            records = _records_below(records, only)
-            files = _files_below(files, only)
+            old = _records_below(old, only)
+            reading.files = _files_below(reading.files, only)
         for path in lost:
-            skipped[str(path)] = _failure_row(str(path), path, ReadError(f"{path} is missing"))
-        reading = self._read(files, records)
-        skipped |= self._skip(reading.errors, files, scans, on_error)
-        kept = {i for folder in lost for i in _records_below(records, folder)}
-        kept.update(i for i in reading.errors if i in records)
+            error = ReadError(f"{path} is missing")
+            reading.skipped[str(path)] = _failure_row(str(path), path, error)
+        self._read(reading, old, on_error)
+        kept = {i for folder in lost for i in _records_below(old, folder)}
+        kept.update(i for i in reading.errors if i in old)
         with self._change_lock.held(), self._store.transaction():
-            done = self._apply(reading, records, kept)
-            self._put_skipped(skipped, [only] if only else None)
+            done = self._apply(reading, old, kept)
+            self._put_skipped(reading.skipped, [only] if only else None)
         return done
 
-    def _scan_sources(
-        self, records: Mapping[str, _File], skipped: dict[str, bytes]
-    ) -> tuple[list[FolderScan], dict[str, Path], list[Path]]:
-        """Return the scans of all sources, their files by id, and the missing folders."""
-        sources = self._store.get_values(_SOURCES)
-        excluded = [Path(p) for p, kind in sources.items() if kind == _EXCLUDED]
-        scans: list[FolderScan] = []
-        files: dict[str, Path] = {}
-        lost: list[Path] = []
-        for source in self.sources():
-            if source.exists():
-                scans.append(self._scan(source, files, skipped))
-                for file_id, path in scans[-1].files.items():
-                    if not any(path.absolute().is_relative_to(part) for part in excluded):
-                        files[file_id] = path
-            elif sources[str(source)] == b"folder" and self._documents_of(
-                _records_below(records, source).values()
-            ):
-                lost.append(source)
-        return scans, files, lost
-
-    def _apply(
-        self, reading: _Reading, records: Mapping[str, _File], kept: Collection[str]
-    ) -> Refresh:
+    def _apply(self, reading: _Reading, old: Mapping[str, _File], kept: Collection[str]) -> Refresh:
         """Write the documents. Remove documents of missing files, except of the kept records."""
         before = self._store.stamps(ROOT, reading.documents.keys())
-        put = self._write(reading.documents, reading, records)
-        now = {i for file in reading.files.values() for i in file.documents}
-        old_files = [file for i, file in records.items() if i not in kept]
+        put = self._write(reading.documents, reading, old)
+        now = {i for file in reading.records.values() for i in file.documents}
+        old_files = [file for i, file in old.items() if i not in kept]
         removed = [i for i in self._documents_of(old_files) if i not in now]
         added = [i for i in put if i not in before]
         renamed = self._renamed(removed, added)
-        for old, new in renamed:
-            rename(self._store, old, new)
+        for pair in renamed:
+            rename(self._store, *pair)
         self.remove(removed)
-        self._store.delete_values(_FILES, records.keys() - reading.files.keys() - set(kept))
+        self._store.delete_values(_FILES, old.keys() - reading.records.keys() - set(kept))
         names = {i for pair in renamed for i in pair}
         return Refresh(
             [i for i in added if i not in names],
@@ -296,9 +286,17 @@ class Corpus:
         return [(texts[key].pop(0), i) for i in added if texts.get(key := stamps[i].key)]
 
     def _scan(
-        self, source: Path, known: Mapping[str, Path], skipped: dict[str, bytes]
-    ) -> FolderScan:
-        """Find the files of a source. Files without a reader are added to ``skipped``.
+        self,
+        parts: Iterable[tuple[Path, Path]],
+        known: dict[str, Path],
+        excluded: Sequence[Path] = (),
+    ) -> _Reading:
+        """Find the files to read.
+
+        Args:
+            parts: Pairs of a source, and the source or a path below it.
+            known: The files with known ids. The new files are added.
+            excluded: Files and folders to leave out.
 
         Raises:
             ReadError: If files have no reader and reading is strict.
@@ -306,36 +304,47 @@ class Corpus:
         """
         from .readers.folder_scan import scan_files
 
-        scan = scan_files(source, self._options)
-        for file_id, path in scan.files.items():
-            other = known.get(file_id)
-            if other is not None and other.resolve() != path.resolve() and other.exists():
-                raise ValueError(
-                    f"{path} and {other} have the same document id {file_id!r}; rename a folder, "
-                    "or add Document(text, id=...)"
-                )
-        if unsupported := scan.unsupported_error():
-            if self._options.strict:
-                raise unsupported
-            path = source.absolute()
-            skipped[str(path)] = _failure_row(scan.root.name, path, unsupported)
-        self.report.passed_over += scan.passed_over
-        self.report.unsupported += scan.unsupported
-        return scan
+        reading = _Reading()
+        for source, part in parts:
+            scan = scan_files(source, self._options)
+            files = _files_below(scan.files, part)
+            for folder in excluded:
+                files = {i: p for i, p in files.items() if not p.absolute().is_relative_to(folder)}
+            for file_id, path in files.items():
+                other = known.get(file_id, path)
+                if other != path and other.resolve() != path.resolve() and other.exists():
+                    raise ValueError(
+                        f"{path} and {other} have the same document id {file_id!r}; rename a "
+                        "folder, or add Document(text, id=...)"
+                    )
+            if unsupported := scan.unsupported_error():
+                if self._options.strict:
+                    raise unsupported
+                place = source.absolute()
+                reading.skipped[str(place)] = _failure_row(scan.root.name, place, unsupported)
+            self.report.passed_over += scan.passed_over
+            self.report.unsupported += scan.unsupported
+            known |= files
+            reading.parts.append(files)
+            reading.files |= files
+            if scan.is_folder:
+                reading.in_folders.update(files)
+        return reading
 
-    def _read(self, files: Mapping[str, Path], records: Mapping[str, _File]) -> _Reading:
-        """Read the changed files, and use the records of the unchanged files.
+    def _read(self, reading: _Reading, old: Mapping[str, _File], on_error: OnError | None) -> None:
+        """Read the changed files, and use the old records of the unchanged files.
 
         If the run is interrupted, the files that other processes parsed are stored for the next
         run.
+
+        Raises:
+            ReadError: If a file cannot be read and is not skipped.
         """
         from .readers.reading import read_files
 
-        reading = _Reading()
-        if not files:
-            return reading
-        changed = self._changed(files, records, reading)
-        self.report.unchanged += len(reading.files)
+        files = reading.files
+        changed = self._changed(reading, old)
+        self.report.unchanged += len(reading.records)
         options = f"{self._options.encoding} {self._options.ocr is not None}"
         keys = {i: f"{file.content} {options}" for i, file in changed.items()}
         stored = self._store.get_values(_PARSED, list(keys.values()))
@@ -360,66 +369,57 @@ class Corpus:
                     parsed[file_id] = rows
                 self.report.note(files[file_id], documents)
                 stamps = {document.id: derive_root(document, 0).stamp for document in documents}
-                reading.files[file_id] = replace(changed[file_id], documents=stamps)
+                reading.records[file_id] = replace(changed[file_id], documents=stamps)
                 reading.documents.update((document.id, document) for document in documents)
         except BaseException:
             self._store.put_values(_PARSED, {keys[i]: _to_bytes(r) for i, r in parsed.items()})
             raise
-        self.report.read += len(changed.keys() & reading.files.keys())
-        reading.files = {i: reading.files[i] for i in files if i in reading.files}
-        in_order = (i for file in reading.files.values() for i in file.documents)
+        self.report.read += len(changed.keys() & reading.records.keys())
+        reading.records = {i: reading.records[i] for i in files if i in reading.records}
+        in_order = (i for file in reading.records.values() for i in file.documents)
         reading.documents = {i: reading.documents[i] for i in in_order if i in reading.documents}
-        return reading
+        self._skip(reading, on_error)
 
-    def _changed(
-        self, files: Mapping[str, Path], records: Mapping[str, _File], reading: _Reading
-    ) -> dict[str, _File]:
-        """Return new records of the files to read, and add the other records to ``reading``.
+    def _changed(self, reading: _Reading, old: Mapping[str, _File]) -> dict[str, _File]:
+        """Return new records of the files to read. ``reading`` gets the other records.
 
         A file is read if its bytes changed, or if one of its documents differs from the stored
         stamp.
         """
-        documents = {d for i in files if i in records for d in records[i].documents}
+        documents = {d for i in reading.files if i in old for d in old[i].documents}
         stored = self._store.stamps(ROOT, documents)
         changed: dict[str, _File] = {}
-        for file_id, path in files.items():
-            old = records.get(file_id)
+        for file_id, path in reading.files.items():
+            before = old.get(file_id)
             try:
-                file = _File.of(path, old)
+                file = _File.of(path, before)
             except ReadError as error:
                 reading.errors[file_id] = error
                 continue
-            is_same = old is not None and old.content == file.content
+            is_same = before is not None and before.content == file.content
             if is_same and file.documents.items() <= stored.items():
-                reading.files[file_id] = file
+                reading.records[file_id] = file
             else:
                 changed[file_id] = file
         return changed
 
-    def _skip(
-        self,
-        errors: Mapping[str, ReadError],
-        files: Mapping[str, Path],
-        scans: Sequence[FolderScan],
-        on_error: OnError | None,
-    ) -> dict[str, bytes]:
-        """Return the records of skipped unreadable files, and warn about new errors.
+    def _skip(self, reading: _Reading, on_error: OnError | None) -> None:
+        """Record the errors of skipped files, and warn about new errors.
 
         Raises:
             ReadError: If a file must not be skipped. The message contains the number of files.
         """
-        in_folders = {i for scan in scans if scan.is_folder for i in scan.files}
-        skipped: dict[str, bytes] = {}
         raised: list[ReadError] = []
         unexpected: list[str] = []
-        for file_id in (i for i in files if i in errors):
-            path, error = files[file_id].absolute(), errors[file_id]
-            self.report.skipped[str(files[file_id])] = error
-            is_skipped = file_id in in_folders and (error.skippable or on_error is None)
+        for file_id in (i for i in reading.files if i in reading.errors):
+            path, error = reading.files[file_id], reading.errors[file_id]
+            self.report.skipped[str(path)] = error
+            in_folder = file_id in reading.in_folders
+            is_skipped = in_folder and (error.skippable or on_error is None)
             if self._options.strict or not (on_error == "skip" or is_skipped):
                 raised.append(error)
                 continue
-            skipped[file_id] = _failure_row(file_id, path, error)
+            reading.skipped[file_id] = _failure_row(file_id, path.absolute(), error)
             if on_error is None and not error.skippable:
                 unexpected.append(file_id)
         if len(raised) > 1:
@@ -431,8 +431,7 @@ class Corpus:
         if raised:
             raise raised[0]
         known = self._store.get_values(_LEFT_OUT, unexpected)
-        _warn([errors[i] for i in unexpected if known.get(i) != skipped[i]])
-        return skipped
+        _warn([reading.errors[i] for i in unexpected if known.get(i) != reading.skipped[i]])
 
     def _skipped(self) -> dict[str, tuple[Path, Failure]]:
         """Return the paths and failures of the skipped files.
@@ -460,7 +459,7 @@ class Corpus:
         self,
         documents: Mapping[str, Document],
         reading: _Reading,
-        records: Mapping[str, _File],
+        old: Mapping[str, _File],
     ) -> list[str]:
         """Write documents, their layouts and the records of files. Return the changed documents.
 
@@ -477,7 +476,7 @@ class Corpus:
                     f"document id {node.id!r} is already used by a node of group {node.group!r}; "
                     "choose another id"
                 )
-        read = {i: stamp for file in reading.files.values() for i, stamp in file.documents.items()}
+        read = dict(chain.from_iterable(f.documents.items() for f in reading.records.values()))
         same = {i for i in reading.documents if i in stored and stored[i][:2] == read[i][:2]}
         changed = [i for i in documents if i not in same]
         self._store.change_documents([documents[i] for i in changed])
@@ -486,8 +485,8 @@ class Corpus:
         layouts = {i: stamps[i].key.encode() + b"\0" + layout for i, layout in layouts.items()}
         self._store.put_values(LAYOUTS, layouts)
         rows = {}
-        for i, file in reading.files.items():
-            if file != records.get(i):
+        for i, file in reading.records.items():
+            if file != old.get(i):
                 own = {d: list(stamps[d]) for d in file.documents if d in stamps}
                 rows[i] = _to_bytes([file.path, file.content, own, file.version])
         self._store.put_values(_FILES, rows)
