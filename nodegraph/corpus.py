@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 from .builder import Failure, OnError
 from .codec import decode, encode
 from .concurrency import track
-from .derivation import Stamp, derive_root
+from .derivation import Derivation, Stamp, derive, derive_root, outputs_by_parent
 from .document import Document
-from .document_files import rename
 from .errors import ReadError, UnsupportedFilesError
 from .locations import LAYOUTS
 from .locking import Lock
@@ -265,7 +264,7 @@ class Corpus:
         added = [i for i in put if i not in before]
         renamed = self._renamed(removed, added)
         for pair in renamed:
-            rename(self._store, *pair)
+            _rename(self._store, *pair)
         self.remove(removed)
         self._store.delete_values(_FILES, old.keys() - reading.records.keys() - set(kept))
         names = {i for pair in renamed for i in pair}
@@ -501,6 +500,46 @@ class Corpus:
 
     def _records(self) -> dict[str, _File]:
         return {i: _to_file(value) for i, value in self._store.get_values(_FILES).items()}
+
+
+def _rename(store: GraphStore, old: str, new: str) -> None:
+    """Copy the derivations of a document to another document with an equal text.
+
+    Both documents must be in the store. Links of the old nodes are copied to the new nodes. If the
+    metadata changed, nodes of transforms that receive nodes are rebuilt later.
+    """
+    before, root = store.get([old, new])
+    if before is None or root is None:
+        return
+    metadata = store.stamps(ROOT, [new])[new].metadata
+    names = {old: root}  # old node id -> new node
+    derived: dict[str, Derivation] = {}
+    waiting = {g: d for g in store.groups() if (d := store.derivation(g, old))}
+    # Parents first. Groups whose parents are missing are rebuilt later.
+    while ready := [g for g, d in waiting.items() if {n.parent_id for n in d.nodes} <= {*names}]:
+        for group in ready:
+            derivation = waiting.pop(group)
+            stamp = Stamp(derivation.key, derivation.rule, metadata)
+            families = [(names[i], d) for i, d in outputs_by_parent(derivation).items()]
+            derived[group] = derive(group, stamp, root, families)
+            ids = (node.id for node in derivation.nodes)
+            names.update(zip(ids, derived[group].nodes, strict=True))
+    new_ids = {i: node.id for i, node in names.items()}
+    for group, derivation in derived.items():
+        links = [replace(k, target=new_ids.get(k.target, k.target)) for k in derivation.links]
+        store.put_derivations(group, {new: replace(derivation, links=links)})
+    rows = [*store.links([*names]), *store.links([*names], incoming=True)]
+    copies = {
+        replace(
+            link,
+            source=new_ids.get(link.source, link.source),
+            target=new_ids.get(link.target, link.target),
+        ): None
+        for links in rows
+        for link in links
+    }
+    if copies:
+        store.link(list(copies))
 
 
 def unchanged_file(store: GraphStore, document_id: str) -> tuple[Path, str]:

@@ -127,6 +127,32 @@ def as_document(item: object) -> Document:
     )
 
 
+_RANDOM = re.compile(
+    "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
+)  # UUID 4
+
+
+def stable_document(item: object) -> Document:
+    """Convert an item to a ``Document`` and replace a random id of a file's document.
+
+    The ``SimpleDirectoryReader`` of LlamaIndex sets ``file_path`` and, without
+    ``filename_as_id=True``, a new id in each run. A folder that is read twice would be duplicated.
+    The new id is a hash of path, text and metadata. Other documents and nodekin's ``Document``
+    objects are unchanged.
+    """
+    document = as_document(item)
+    path = document.metadata.get("file_path")
+    if document is item or not isinstance(path, str) or not _RANDOM.fullmatch(document.id):
+        return document
+    return Document(
+        document.text,
+        document.metadata,
+        id=digest("file", path, document.text, metadata_digest(document.metadata)),
+        search_text=document.search_text,
+        layout=document.layout,
+    )
+
+
 _LIKE_A_PATH = re.compile(r"[/\\]|\.\w{1,8}$")
 
 

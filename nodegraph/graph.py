@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .builder import Failure, GroupBuilder, OnError
 from .corpus import Corpus, Refresh
-from .document import as_document, flatten
-from .document_files import stable_document
+from .document import as_document, flatten, stable_document
 from .errors import explain_names, nearest_names
 from .graph_reader import GraphReader, ImportedGroups
 from .groups import PREDEFINED_STRUCTURE, GroupRegistry, GroupSummary, Scope, make_group
