@@ -10,7 +10,6 @@ from .document import Document
 from .groups import NodeGroup
 from .hashing import digest, digester, full_digest, metadata_digest
 from .node import NO_METADATA, ROOT, Link, Node
-from .search_text import file_name_of, source_of
 from .transforms import Draft, PatternRule
 
 CORPUS = ""
@@ -122,7 +121,7 @@ def reusable(
 
     - Transforms of nodes, which can read other nodes.
     - Children of ``ROOT``, since a document keeps its id when its text changes.
-    - Rules by file name, if the file name or the source changed.
+    - Rules by file name, since the name can change.
     """
     if old is None or old.rule != group.version or group.scope == "group":
         return {}
@@ -130,16 +129,9 @@ def reusable(
     if old.key == key:
         # With an unchanged key, a parent without drafts has no children.
         return {node.id: [] for node in parents if node is not None} | outputs
-    if group.trans_node or group.parent == ROOT:
-        return {}
-    if isinstance(group.rule, PatternRule) and _file_names(old.nodes) != _file_names(parents):
+    if group.trans_node or group.parent == ROOT or isinstance(group.rule, PatternRule):
         return {}
     return outputs
-
-
-def _file_names(nodes: Sequence[Node | None]) -> set[object]:
-    metadata = [node.metadata for node in nodes if node is not None]
-    return {(file_name_of(fields), source_of(fields)) for fields in metadata}
 
 
 def outputs_by_parent(derivation: Derivation) -> dict[str, list[Draft]]:
@@ -190,7 +182,7 @@ def derive(
             seen[identity] = occurrence + 1
             node_id = first_id(identity)
             if occurrence:
-                node_id = _node_id(document_id, name, identity, occurrence)
+                node_id = digest(document_id, name, identity, str(occurrence))
             start = end = offset = None
             if parent is not None and draft.start is not None:
                 offset = draft.start
@@ -223,10 +215,6 @@ def _identity(draft: Draft) -> str:
     if draft.content is None or draft.content == draft.text:
         return draft.text
     return f"{draft.text}\0{draft.content!r}"
-
-
-def _node_id(document_id: str, group: str, identity: str, occurrence: int) -> str:
-    return digest(document_id, group, identity, str(occurrence))
 
 
 def unmoved(old: Node, new: Node) -> bool:
