@@ -291,6 +291,10 @@ class GraphReader:
         """Return hashes of a document's text and metadata. None: no such document."""
         return self._store.stamps(ROOT, [document_id]).get(document_id)
 
+    def copy_to(self, path: Path) -> None:
+        """Replace the content of a file with a copy of the graph's store."""
+        self._store.copy_to(path)
+
     def existing_documents(self, ids: Collection[str]) -> Collection[str]:
         """Return the ids of the existing documents."""
         return self._store.stamps(ROOT, ids).keys()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -106,6 +107,16 @@ def metadata_key(field: str) -> str:
     """
     special = field in (*_JOINS, DOCUMENT_ID) or field.startswith(("$", _METADATA))
     return _METADATA + field if special else field
+
+
+def pattern_within(text: str) -> str:
+    """Return the pattern of ``like`` for texts that contain this text.
+
+    Example:
+        >>> pattern_within("100%")
+        '%100\\\\%%'
+    """
+    return "%" + re.sub(r"([%_\\])", r"\\\1", text) + "%"
 
 
 def parse_filters(filters: Filters | None) -> Filter:

@@ -148,8 +148,10 @@ def trace(name: str = "trace") -> Iterator[Span]:
 
 
 def observe(observer: Observer) -> AbstractContextManager[object]:
-    """Tell an observer of the stages of what is retrieved in the block."""
-    return context_value(_observers, (*_observers.get(), observer))
+    """Report the stages of the retrievals in the block to an observer, once if blocks nest."""
+    observers = _observers.get()
+    added = () if observer in observers else (observer,)
+    return context_value(_observers, (*observers, *added))
 
 
 def summarize_queries(queries: Sequence[str]) -> str:

@@ -429,7 +429,7 @@ for path in examples:
 
 
 def test_examples_that_need_more_say_what_in_a_plain_install(tmp_path: Path) -> None:
-    names = "checked_answer langchain_agent langchain_index llama_index_recursive marked_page"
+    names = "checked_answer langchain_agent llama_index_recursive marked_page"
     examples = [
         str(REPO / "examples" / f"{name}.py") for name in f"{names} mcp_client pages traces".split()
     ]

@@ -190,7 +190,7 @@ OWNERS = ("restriction", "retriever", "call", "langchain", "llama_index")
 
 WAYS = (
     *("retrieve", "aretrieve", "batch", "query", "stream", "aquery", "conversation"),
-    *("langchain", "langchain engine", "langchain tool", "langchain answer tool"),
+    *("langchain", "langchain engine", "langchain tool"),
     *("llama_index", "llama_index engine", "llama_index tools"),
 )
 
@@ -285,7 +285,7 @@ class Tried:
         return options if face is None or self.filters is not None else {"filter": None}
 
     def _langchain(self, retriever: Any, engine: Any, face: Any) -> None:
-        lc = langchain.NodeGraphRetriever(retriever=retriever, filter=face, details="nested")
+        lc = langchain.NodeGraphRetriever(retriever, filter=face, evidence=True)
         config: Any = {"callbacks": [Listening(self.seen)]}
         for documents in (
             lc.invoke(QUERY, config, **self._options(face)),
@@ -294,31 +294,21 @@ class Tried:
             self.seen.texts.append(repr(documents))
 
     def _langchain_engine(self, retriever: Any, engine: Any, face: Any) -> None:
-        lc = langchain.NodeGraphQueryEngine(engine=engine, output="dict", filter=face)
+        engine = engine if face is None else restrict(engine, face)
+        lc = langchain.engine_runnable(engine, output="dict")
         config: Any = {"callbacks": [Listening(self.seen)]}
         self.seen.texts.append(repr(lc.invoke(QUERY, config, **self._options(face))))
         self.seen.texts.append(repr([*lc.stream(QUERY, config, **self._options(face))]))
 
     def _langchain_tool(self, retriever: Any, engine: Any, face: Any) -> None:
         own = all_conditions(face, self.filters if self.owner == "call" else None)
-        lc = langchain.NodeGraphRetriever(retriever=retriever, filter=own, details="nested")
-        self._call_tool(
-            langchain.retriever_tool(lc, "t", "d", filter_by={self.key: "x"}, show=[self.key]),
-            query=QUERY,
+        lc = langchain.NodeGraphRetriever(retriever, filter=own, evidence=True)
+        conditions = (lambda config: self.filters) if self.filters else None
+        tool = langchain.retriever_tool(lc, "t", "d", conditions=conditions, show=[self.key])
+        message = tool.invoke(
+            {"type": "tool_call", "id": "1", "name": "t", "args": {"query": QUERY}}
         )
-
-    def _langchain_answer_tool(self, retriever: Any, engine: Any, face: Any) -> None:
-        own = all_conditions(face, self.filters if self.owner == "call" else None)
-        lc = langchain.NodeGraphQueryEngine(engine=engine, filter=own)
-        tool = langchain.answer_tool(lc, "t", "d", filter_by={self.key: "x"}, show=[self.key])
-        self._call_tool(tool, question=QUERY)
-
-    def _call_tool(self, tool: Any, **arguments: str) -> None:
-        (name,) = set(tool.args) - set(arguments)
-        for value in (None, "B", "b", ["A", "B"], {"ne": "A"}, {"or": [{}]}, [["B"]]):
-            args = {**arguments, name: value}
-            message = tool.invoke({"type": "tool_call", "id": "1", "name": "t", "args": args})
-            self.seen.texts += [str(message.content), repr(message.artifact)]
+        self.seen.texts += [str(message.content), repr(message.artifact)]
 
     # LlamaIndex
 

@@ -1,4 +1,4 @@
-"""Translate filters of LangChain: those of vector stores, and structured queries."""
+"""Filters of LangChain as nodekin filters: the ``$`` operators, and structured queries."""
 
 from __future__ import annotations
 
@@ -16,48 +16,45 @@ from langchain_core.structured_query import (
 from pydantic import AfterValidator
 
 from ...nodegraph.errors import nearest_names
-from ...retrievers.base_retriever import check_takes_filters
-from ...retrievers.filters import DOCUMENT_ID, Filters, all_of, metadata_key, parse_filters
-from ..tool_filters import pattern_within
+from ...retrievers.filters import Filters, all_of, metadata_key, parse_filters, pattern_within
+
+_NAMES = ("eq", "ne", "in", "nin", "gt", "gte", "lt", "lte", "contains", "any", "all", "exists")
 
 _OPERATORS = {
-    **{f"${name}": name for name in ("eq", "ne", "in", "nin", "gt", "gte", "lt", "lte")},
-    **{f"${name}": name for name in ("contains", "any", "all", "exists")},
+    **{f"${name}": name for name in _NAMES},
     "$neq": "ne",
     "$like": "like_case",
     "$ilike": "like",
 }
 
-_SPECIAL = ("$between", "$not_contains", "$not")
-
-_JOINS = ("$and", "$or", "$not", "$nor")
+_JOINS = {"$and": "and", "$or": "or", "$not": "not", "$nor": "not"}
 
 
-def as_filters(filter: Any) -> Filters | None:
-    """Return a filter as nodekin's, whether it is one or has the ``$`` of other vector stores.
+def as_filters(*filters: Any) -> Filters | None:
+    """Return nodekin filters for LangChain filters, which must all hold.
 
-    It is what Chroma, FAISS, Pinecone and PGVector take: ``$eq``, ``$ne`` (``$neq``), ``$in``,
-    ``$nin``, ``$gt``, ``$gte``, ``$lt``, ``$lte``, ``$between`` (both ends belong to it),
-    ``$contains``, ``$not_contains``, ``$any``, ``$all``, ``$like``, ``$ilike``, ``$exists``, and
-    ``$and``, ``$or``, ``$not``, ``$nor`` around them. Both kinds may be mixed.
+    Operators are those of Chroma, FAISS, Pinecone and PGVector: ``$eq``, ``$ne`` (``$neq``),
+    ``$in``, ``$nin``, ``$gt``, ``$gte``, ``$lt``, ``$lte``, ``$between``, ``$contains``,
+    ``$not_contains``, ``$any``, ``$all``, ``$like``, ``$ilike``, ``$exists``, and ``$and``,
+    ``$or``, ``$not``, ``$nor``. nodekin's own operators are allowed as well.
 
     Raises:
-        TypeError: If it is a function, which no index can evaluate, or no mapping.
-        ValueError: If there is no such operator, or it can't compare with that.
+        TypeError: If a filter is a function, which an index cannot evaluate, or no mapping.
+        ValueError: If an operator is unknown, or cannot compare with a value.
 
     Example:
         >>> as_filters({"$and": [{"year": {"$gte": 2000}}, {"author": {"$ne": "A"}}]})
         {'and': [{'year': {'gte': 2000}}, {'author': {'ne': 'A'}}]}
     """
-    if callable(filter):
-        raise TypeError(
-            f"filter is the function {getattr(filter, '__name__', filter)!r}, which would see only "
-            "what was found; write conditions, like {'year': {'gte': 2000}}, which are checked "
-            "before ranking, or filter the documents that come back"
-        )
-    filters = _all(filter) if isinstance(filter, Mapping) else filter
-    parse_filters(filters)
-    return filters
+    for filter in filters:
+        if callable(filter):
+            raise TypeError(
+                f"filter must be conditions, such as {{'year': {{'gte': 2000}}}}, got the function "
+                f"{getattr(filter, '__name__', filter)!r}; conditions are checked before ranking"
+            )
+    translated = all_of(*map(_translated, filters))
+    parse_filters(translated)
+    return translated
 
 
 def _checked(filter: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -66,106 +63,69 @@ def _checked(filter: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 CheckedFilter = Annotated[dict[str, Any] | None, AfterValidator(_checked)]
-"""A field that holds a filter as it was given, and none that can't be read."""
+"""The type of a field that holds a valid filter as it was given."""
 
 
-def merge_filters(first: Any, second: Any) -> Filters | None:
-    """Return filters that hold where a retriever's own and those of a call hold."""
-    if first is None and second is None:
-        return None
-    return all_of(as_filters(first), as_filters(second))
-
-
-def listing(retriever: object, query: str, filters: Filters | None) -> Filters | None:
-    """Return the conditions of a call. A blank query without any lists all, as vector stores do."""
-    if filters is not None or not isinstance(query, str) or query.strip():
-        return filters
-    try:
-        check_takes_filters(retriever, "a blank query")
-    except ValueError:  # it is for the retriever to say what a blank query means
-        return None
-    return {DOCUMENT_ID: {"exists": True}}
-
-
-def _all(filter: Mapping[str, Any]) -> Filters:
-    """Return a mapping's entries, joined where the translation of two has the same name."""
+def _translated(filter: Any) -> Any:
+    """Return a filter with nodekin's names. Values of other types are left to ``parse_filters``."""
+    if not isinstance(filter, Mapping):
+        return filter
     parts = [_entry(name, value) for name, value in filter.items()]
-    joined = {name: value for part in parts for name, value in part.items()}
-    return joined if len(joined) == sum(map(len, parts)) else {"and": parts}
+    return all_of(*parts) if len(parts) != 1 else parts[0]
 
 
-def _entry(name: Any, value: Any) -> dict[str, Any]:
-    if name in ("$and", "$or", "and", "or"):
-        several = isinstance(value, Sequence) and not isinstance(value, str)
-        return {name.strip("$"): [_joined(part) for part in value] if several else value}
-    if name in ("$not", "$nor"):
-        several = isinstance(value, Sequence) and not isinstance(value, str)
-        return {"not": {"or": [_joined(part) for part in value]} if several else _joined(value)}
-    if name == "not":
-        return {"not": _joined(value)}
+def _entry(name: Any, value: Any) -> Filters:
+    join: str = _JOINS.get(name, name)
+    if join in ("and", "or"):
+        return {join: [*map(_translated, value)] if _is_list(value) else value}
+    if join == "not":
+        inner = {"or": [*map(_translated, value)]} if _is_list(value) else _translated(value)
+        return {"not": inner}
     if isinstance(name, str) and name.startswith("$"):
         raise ValueError(
-            f"the filter has the operator {name!r} where a field is; filters are joined by "
-            f"{nearest_names(name, _JOINS)}"
+            f"filters are joined by {nearest_names(name, _JOINS)}, got {name!r} instead of a field"
         )
-    if isinstance(value, Mapping) and any(str(key).startswith("$") for key in value):
-        return _field(name, value)
-    return {name: value}
-
-
-def _joined(part: Any) -> Any:
-    return _all(part) if isinstance(part, Mapping) else part
-
-
-def _field(name: str, conditions: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the conditions on a field, those that are negated beside the others."""
-    plain: dict[str, Any] = {}
-    others: list[dict[str, Any]] = []
-    for operator, value in conditions.items():
-        if operator == "$between":
-            if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:
-                raise ValueError(
-                    f"the filter on {name!r} has $between={value!r:.80}; it takes the lowest and "
-                    "the highest value"
-                )
-            others.append({name: {"gte": value[0], "lte": value[1]}})
-        elif operator == "$not_contains":
-            others.append({"not": {name: {"contains": value}}})
-        elif operator == "$not":
-            others.append({"not": _entry(name, value)})
-        elif operator in _OPERATORS or not str(operator).startswith("$"):
-            plain[_OPERATORS.get(operator, operator)] = value
+    if not isinstance(value, Mapping):
+        return {name: value}
+    plain: dict[Any, Any] = {}
+    others: list[Filters] = []
+    for operator, given in value.items():
+        if operator in _OPERATORS or not str(operator).startswith("$"):
+            plain[_OPERATORS.get(operator, operator)] = given
         else:
-            raise ValueError(
-                f"the filter on {name!r} has the operator {operator!r}; it takes "
-                f"{nearest_names(operator, [*_OPERATORS, *_SPECIAL], limit=99)}"
-            )
-    if not others:
-        return {name: plain}
-    parts = [{name: plain}, *others] if plain else others
+            others.append(_special_condition(name, operator, given))
+    parts = [{name: plain}, *others] if plain or not others else others
     return parts[0] if len(parts) == 1 else {"and": parts}
 
 
-_COMPARATORS = {
-    Comparator.NE: "ne",
-    Comparator.GT: "gt",
-    Comparator.GTE: "gte",
-    Comparator.LT: "lt",
-    Comparator.LTE: "lte",
-    Comparator.CONTAIN: "contains",
-    Comparator.LIKE: "like",
-    Comparator.IN: "in",
-    Comparator.NIN: "nin",
-}
+def _special_condition(name: str, operator: str, value: Any) -> Filters:
+    """Return the condition of an operator that nodekin expresses by several."""
+    if operator == "$not":
+        return {"not": _entry(name, value)}
+    if operator == "$not_contains":
+        return {"not": {name: {"contains": value}}}
+    if operator != "$between":
+        names = nearest_names(
+            operator, [*_OPERATORS, "$between", "$not_contains", "$not"], limit=99
+        )
+        raise ValueError(f"the operator of {name!r} must be one of {names}, got {operator!r}")
+    if not _is_list(value) or len(value) != 2:
+        raise ValueError(
+            f"$between requires the lowest and the highest value, got {value!r:.80} for {name!r}"
+        )
+    return {name: {"gte": value[0], "lte": value[1]}}
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
 
 
 class StructuredFilter(Visitor):
-    """Turn the structured queries of ``SelfQueryRetriever`` into filters of nodekin.
+    """A translator of structured queries for a ``NodeGraphVectorStore``.
 
-    It is its ``structured_query_translator``, beside a ``NodeGraphVectorStore``. All comparators
-    and operators are allowed, nested as the model likes. ``like`` without a ``%`` finds the text
-    anywhere in the field, as models mean it. ``not`` of several holds where none of them does. A
-    structured query without a query lists what meets its filter, in the order of the documents.
+    It is the ``structured_query_translator`` of ``SelfQueryRetriever``. ``like`` without ``%``
+    finds the text anywhere in the field. ``not`` of several parts holds if none of them holds. A
+    structured query without a query lists the documents that meet its filter.
 
     Example:
         >>> directive = Operation(operator=Operator.OR, arguments=[
@@ -173,25 +133,22 @@ class StructuredFilter(Visitor):
         ...     Comparison(comparator=Comparator.GTE, attribute="year", value=2000),
         ... ])
         >>> directive.accept(StructuredFilter())
-        {'or': [{'topic': 'tea'}, {'year': {'gte': 2000}}]}
+        {'or': [{'topic': {'eq': 'tea'}}, {'year': {'gte': 2000}}]}
     """
 
-    allowed_comparators = (Comparator.EQ, *_COMPARATORS)
+    allowed_comparators = tuple(Comparator)
     allowed_operators = tuple(Operator)
 
     def visit_comparison(self, comparison: Comparison) -> dict[str, Any]:
         """Return a comparison as a condition on its field."""
-        value, comparator = comparison.value, comparison.comparator
+        value, name = comparison.value, comparison.comparator.value.replace("contain", "contains")
         if isinstance(value, Mapping):  # a date, {"date": "2024-01-31", "type": "date"}
             value = next((item for key, item in value.items() if key != "type"), None)
-        if comparator in (Comparator.IN, Comparator.NIN) and not isinstance(value, list | tuple):
+        if name in ("in", "nin") and not isinstance(value, list | tuple):
             value = [value]
-        if comparator == Comparator.LIKE and "%" not in str(value):
+        if name == "like" and "%" not in str(value):
             value = pattern_within(str(value))
-        field = metadata_key(comparison.attribute)
-        if comparator == Comparator.EQ:
-            return {field: value}
-        return {field: {_COMPARATORS[comparator]: value}}
+        return {metadata_key(comparison.attribute): {name: value}}
 
     def visit_operation(self, operation: Operation) -> dict[str, Any]:
         """Return the joined conditions of an operation."""
@@ -203,6 +160,6 @@ class StructuredFilter(Visitor):
     def visit_structured_query(
         self, structured_query: StructuredQuery
     ) -> tuple[str, dict[str, Any]]:
-        """Return the query, and the keywords of its search."""
+        """Return the query and the keyword arguments of its search."""
         filter = structured_query.filter
         return structured_query.query, {} if filter is None else {"filter": filter.accept(self)}

@@ -1,4 +1,4 @@
-"""Use LangChain's text splitters and document transformers to make node groups."""
+"""LangChain's splitters as transforms, and nodekin's readers as a LangChain loader."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from ...nodegraph.readers.source_files import ReadOptions, ReadReport
 from ..frameworks import is_start, own_metadata
 from .documents import to_document
 
+_TEXT_METHODS = ("create_documents", "split_text")
+
+_METHODS = (*_TEXT_METHODS, "transform_documents", "split_documents")
+
 
 def as_transform(splitter: object) -> SplitterTransform:
     """Return a transform that calls a LangChain splitter, for ``graph.create_node_group``.
 
-    A graph takes a bare text splitter too, and searches for the starts of its chunks. Choose this
-    one for a splitter with ``add_start_index=True``, whose index is used where it is true, and
-    for what splits or changes documents and has no ``split_text``.
+    A graph also accepts a text splitter itself, and searches the text for the chunks. Use this
+    function for a splitter with ``add_start_index=True``, whose correct indexes are used, and for
+    transformers of documents without ``split_text``.
 
-    The metadata that the splitter adds to its chunks (headings, ``start_index``) becomes the
-    nodes' own. A chunk that is no part of the text, for example one that
-    ``MarkdownHeaderTextSplitter`` joined of several lines, has no span.
+    Metadata that the splitter adds (headings, ``start_index``) becomes the nodes' own metadata.
 
     Args:
         splitter: An object with ``create_documents``, ``split_text``, ``transform_documents`` or
-            ``split_documents``, tried in this order. The first two see a text. The others a
-            document with the node's metadata and id.
+            ``split_documents``, tried in this order.
 
     Raises:
-        TypeError: If it has none of them, or is a class.
+        TypeError: If the object has none of these methods, or is a class.
 
     Example:
         >>> from langchain_text_splitters import CharacterTextSplitter
-        >>> from nodekin.nodegraph import NodeGraph
         >>> splitter = CharacterTextSplitter(
         ...     separator=" ", chunk_size=9, chunk_overlap=0, add_start_index=True
         ... )
@@ -51,42 +51,38 @@ def as_transform(splitter: object) -> SplitterTransform:
         >>> [(node.text, node.start) for node in graph.nodes("chunk")]
         [('Rivers', 0), ('run to', 7), ('the sea.', 14)]
     """
-    return SplitterTransform(splitter)
+    if inspect.isclass(splitter):
+        raise TypeError(
+            f"splitter must be an object, got the class {splitter.__name__}; write "
+            f"{splitter.__name__}(...)"
+        )
+    method = next((name for name in _METHODS if hasattr(splitter, name)), None)
+    if method is None:
+        raise TypeError(f"splitter must have one of {', '.join(_METHODS)}, got {splitter!r:.80}")
+    return SplitterTransform(splitter, method)
 
 
-_TEXT_METHODS = ("create_documents", "split_text")
-
-_DOCUMENT_METHODS = ("transform_documents", "split_documents")
-
-_METHODS = (*_TEXT_METHODS, *_DOCUMENT_METHODS)
+def splitter_transform(splitter: object) -> object:
+    """Return the transform of a LangChain splitter. Other transforms are returned unchanged."""
+    is_splitter = any(hasattr(splitter, name) for name in _METHODS) and not callable(splitter)
+    return as_transform(splitter) if is_splitter else splitter
 
 
 @dataclass(frozen=True, slots=True)
 class SplitterTransform:
-    """Hold a LangChain splitter and call it with a node or a text."""
+    """A transform that calls a method of a LangChain splitter."""
 
-    splitter: object
-
-    def __post_init__(self) -> None:
-        if inspect.isclass(self.splitter):
-            raise TypeError(
-                f"as_transform takes a splitter, not the class; give {self.splitter.__name__}(...)"
-            )
-        if not any(hasattr(self.splitter, m) for m in _METHODS):
-            raise TypeError(
-                f"a LangChain splitter has one of {', '.join(_METHODS)}; {self.splitter!r:.80} has "
-                "none"
-            )
+    splitter: Any
+    method: str
 
     @property
     def trans_node(self) -> bool:
-        """Whether it takes nodes: then a change of a document's metadata rebuilds its nodes."""
-        return not any(hasattr(self.splitter, method) for method in _TEXT_METHODS)
+        """Whether the method reads metadata, so that a change of metadata rebuilds the nodes."""
+        return self.method not in _TEXT_METHODS
 
     def __call__(self, node: Node | str) -> list[Node]:
         """Split a node or a text."""
-        if isinstance(node, str):
-            node = Node(node)
+        node = Node(node) if isinstance(node, str) else node
         chunks = [
             Document(chunk) if isinstance(chunk, str) else chunk for chunk in self._split(node)
         ]
@@ -95,21 +91,19 @@ class SplitterTransform:
             for chunk, start in zip(chunks, _starts(chunks, node.text), strict=True)
         ]
 
-    def _split(self, node: Node) -> list[Document] | list[str]:
-        method = next(name for name in _METHODS if hasattr(self.splitter, name))
-        texts_or_documents: Any = [node.text]
-        if method == "split_text":
-            texts_or_documents = node.text
-        elif method in _DOCUMENT_METHODS:
-            metadata = deepcopy(node.metadata)
-            texts_or_documents = [Document(node.text, metadata=metadata, id=node.id or None)]
-        return list(getattr(self.splitter, method)(texts_or_documents))
+    def _split(self, node: Node) -> list[Any]:
+        given: Any = [node.text]
+        if self.method == "split_text":
+            given = node.text
+        elif self.trans_node:
+            given = [Document(node.text, metadata=deepcopy(node.metadata), id=node.id or None)]
+        return list(getattr(self.splitter, self.method)(given))
 
 
 def _starts(chunks: list[Document], text: str) -> list[int | None]:
-    """Return the chunks' ``start_index``. None for all where one is wrong.
+    """Return the ``start_index`` of the chunks. None for all of them if one is wrong.
 
-    Splitters search for it, and miss where the overlap is counted in tokens.
+    Splitters that count an overlap in tokens return wrong indexes.
     """
     starts: list[Any] = [chunk.metadata.get("start_index") for chunk in chunks]
     previous = 0
@@ -121,22 +115,20 @@ def _starts(chunks: list[Document], text: str) -> list[int | None]:
 
 
 class FileLoader(BaseLoader):
-    """Load a file or a folder as ``NodeGraph`` reads it: known by content, tables as Markdown.
+    """A loader of a file or folder, with nodekin's readers: types by content, tables as Markdown.
 
-    Choose this for a chain of LangChain's own. A graph reads paths itself. It can be the
-    ``loader_cls`` of LangChain's ``DirectoryLoader``, too.
+    A graph reads paths itself. This class is for chains without a graph, and it can be the
+    ``loader_cls`` of LangChain's ``DirectoryLoader``.
 
     Args:
-        file_path: The file or the folder.
-        group: What becomes a document: whole files, or their ``"page"``, ``"section"``,
-            ``"table"`` or ``"symbol"``, whose metadata say where it stands (``place``,
-            ``page_label``).
-        reading: How files are read.
-        on_error: As in ``NodeGraph``. None: unreadable files of a folder are skipped with a
-            warning.
+        file_path: The file or folder.
+        group: ``"ROOT"`` for whole files. ``"page"``, ``"section"``, ``"table"`` or ``"symbol"``
+            for parts, whose metadata have their ``place``.
+        reading: Options of the readers.
+        on_error: As in ``NodeGraph``.
 
     Attributes:
-        report: What became of the files, after they were loaded.
+        report: The report on the files after loading.
     """
 
     def __init__(
@@ -154,12 +146,10 @@ class FileLoader(BaseLoader):
         self.report = ReadReport()
 
     def lazy_load(self) -> Iterator[Document]:
-        """Read the files. Yield their documents.
-
-        Pictures, archives and encrypted files of a folder are skipped, and named in ``report``.
+        """Read the files and yield their documents.
 
         Raises:
-            ReadError: If the file or folder is missing, or a named file can't be read.
+            ReadError: If the file or folder is missing, or a named file cannot be read.
             LookupError: If the group is unknown.
         """
         graph = NodeGraph(

@@ -1,11 +1,11 @@
-"""Use any nodekin retriever as a LangChain retriever."""
+"""Any nodekin retriever as a LangChain retriever."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from langchain_core.callbacks import (
@@ -13,71 +13,60 @@ from langchain_core.callbacks import (
     CallbackManagerForRetrieverRun,
 )
 from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig, ensure_config
-from langchain_core.runnables.config import get_config_list
+from langchain_core.runnables.config import var_child_runnable_config
 from pydantic import ConfigDict, Field, SkipValidation, field_validator, model_validator
 
-from ...nodegraph.concurrency import in_thread
+from ...nodegraph.concurrency import context_value
 from ...nodegraph.graph import NodeGraph
-from ...retrievers.base_retriever import child_k_override, inner_retrievers
-from ...retrievers.composite.fusion import with_weights
-from ...retrievers.composite.recursive import RecursiveRetriever
+from ...nodegraph.node import ROOT
+from ...retrievers.base_retriever import child_k_override
 from ...retrievers.filters import Filters
 from ...retrievers.foreign.coercion import as_retriever
-from ...retrievers.foreign.foreign_retriever import configured, repr_without_top_k
-from ...retrievers.plans.plan import Do, arun, run
-from ...retrievers.protocols import RetrieverLike, RetrieverProtocol
+from ...retrievers.foreign.foreign_retriever import configured
+from ...retrievers.protocols import RetrieverProtocol
 from ...retrievers.results import ScoredNode
-from ...retrievers.retriever import Retriever
-from ...retrievers.validation import check_min_score
+from ...retrievers.strategies.strategy_registry import make_strategy
+from ...retrievers.validation import check_min_score, whole
 from ..frameworks import document_search
-from .callbacks import achild_runs, child_runs, config_context
-from .documents import Details, check_count, check_kwargs, to_document
-from .filter_translation import CheckedFilter, as_filters, listing, merge_filters
-from .graph_documents import GraphDocuments, RetrieverFields
+from .callbacks import retriever_runs
+from .documents import SCORE_KEY, check_names, put_documents, text_documents, to_document
+from .filter_translation import CheckedFilter, as_filters
+from .ingestion import splitter_transform
 
 if TYPE_CHECKING:
-    from typing_extensions import Self, Unpack
+    from typing_extensions import Self
 
-logger = logging.getLogger(__name__)
-
-MAX_BATCH = 256
-"""How many queries are embedded together at most. A graph caches the vectors of twice as many."""
+_CALL_OPTIONS = ("k", "fetch_k", "filter", "score_threshold")
 
 
-class NodeGraphRetriever(GraphDocuments):
-    """Use any nodekin retriever in LangChain: chains, tools, agents.
+class NodeGraphRetriever(BaseRetriever):
+    """A LangChain retriever over any nodekin retriever: for chains, tools and agents.
 
     Setup:
-        Install the extra: ``pip install "nodekin[langchain]"``. Nothing else is needed, no key
-        and no network.
+        ``pip install "nodekin[langchain]"``. No key and no network are required.
 
     Key init args:
-        retriever: Any nodekin retriever: an object with ``retrieve`` and ``aretrieve``. Without
-            one the documents of ``graph`` are searched.
-        k: How many documents to return at most. None for the retriever's own ``top_k``. They
-            are counted as they are returned, after lifting to the target group.
-        child_k: How many children (hits in smaller groups) every inner retriever considers before
-            it lifts them. None for as many as ``k`` results need.
-        filter: Conditions on metadata, checked before ranking, beside the retriever's own.
-        score_threshold: Keeps results that score this or more.
-        details: What the metadata of a document has besides its own fields. False: nothing, so
-            that a document is the same whatever the query. True: ``score`` (a float, higher is
-            better), ``evidence`` (the text that matched best), and where in the document it is
-            (``start``, ``end``). ``"nested"``: one field ``"nodekin"`` with everything, from which
-            ``from_document`` restores the node.
-        graph: The graph that documents are added to. ``from_documents`` sets it.
+        retriever: Any nodekin retriever, a retriever of LangChain or LlamaIndex, or a function.
+            None: the default search of ``graph``.
+        k: The maximum number of documents, counted after lifting. None: the retriever's ``top_k``.
+        fetch_k: The number of hits in smaller groups to consider before lifting. None: as many as
+            ``k`` documents need.
+        filter: Conditions on metadata, checked before ranking, in addition to the retriever's own.
+        score_threshold: The lowest score.
+        score_key: The metadata field for the score, a float, higher is better. Documents with a
+            score also have a ``place``. None: documents as they were added, for components that
+            compare whole documents, such as ``MultiQueryRetriever``.
+        evidence: Whether the metadata lists the matches of smaller groups as ``evidence``.
+        graph: The graph for ``add_documents``. ``from_documents`` sets it.
+        search_kwargs: ``k``, ``fetch_k``, ``filter`` and ``score_threshold`` as a mapping.
 
     Instantiate:
-        In one line: sentences are searched, and the documents returned. Splitters of your own,
-        another group, an embedding model, a file: see ``from_documents`` and ``from_graph``.
-
         >>> documents = [Document("Green tea is steamed. Black tea is fermented.", id="tea")]
         >>> retriever = NodeGraphRetriever.from_documents(documents, k=2)
-        >>> [document.id for document in retriever.invoke("fermented")]
-        ['tea']
 
-        Over any retriever of nodekin:
+        Over any nodekin retriever:
 
         >>> from nodekin.nodegraph import NodeGraph, split_sentences
         >>> from nodekin.retrievers import Retriever
@@ -85,114 +74,214 @@ class NodeGraphRetriever(GraphDocuments):
         >>> ids = graph.add(["Green tea is unfermented. Black tea is not.", "Rivers run."])
         >>> graph.create_node_group("sentence", split_sentences)
         >>> search = Retriever(graph, "sentence", "bm25", target="ROOT")
-        >>> retriever = NodeGraphRetriever(retriever=search, k=2)
+        >>> over_sentences = NodeGraphRetriever(search, k=2, evidence=True)
 
     Usage:
-        >>> (document,) = retriever.invoke("Which tea is black?")
-        >>> document.page_content
-        'Green tea is unfermented. Black tea is not.'
-        >>> document.metadata
-        {}
-        >>> detailed = NodeGraphRetriever(retriever=search, details=True)
-        >>> detailed.invoke("Which tea is black?")[0].metadata["evidence"]
+        >>> [document.id for document in retriever.invoke("fermented")]
+        ['tea']
+        >>> (document,) = over_sentences.invoke("Which tea is black?")
+        >>> document.page_content, round(document.metadata["relevance_score"], 2)
+        ('Green tea is unfermented. Black tea is not.', 1.33)
+        >>> document.metadata["evidence"][0]["text"]
         'Black tea is not.'
 
-        Each call takes ``k``, ``child_k``, ``filter`` and ``score_threshold``, also for retrievers
-        that hold others (and ``weights``, where there is a fusion: ``with_weights``). That filter
-        is added to the retriever's:
+        A call takes ``k``, ``fetch_k``, ``filter`` and ``score_threshold``. The call's filter is
+        added to the retriever's:
 
         >>> retriever.invoke("tea", k=1, filter={"language": "en"})
         []
 
-        A trace shows one retriever run, with the documents, and below it a chain run for every
-        span: searches, fusions, rerankings, calls of a language model. LangChain's own retrievers
-        and models have their runs below these.
-
     Use within a chain:
-        >>> from langchain_core.language_models import FakeListChatModel
-        >>> from langchain_core.output_parsers import StrOutputParser
-        >>> from langchain_core.prompts import ChatPromptTemplate
-        >>> from langchain_core.runnables import RunnablePassthrough
-        >>> prompt = ChatPromptTemplate.from_template("{context}\\n\\nQuestion: {question}")
-        >>> model = FakeListChatModel(responses=["Black tea is fermented."])
         >>> def joined(documents):
         ...     return "\\n".join(document.page_content for document in documents)
-        >>> chain = (
-        ...     {"context": retriever | joined, "question": RunnablePassthrough()}
-        ...     | prompt | model | StrOutputParser()
-        ... )
-        >>> chain.invoke("Which tea is fermented?")
-        'Black tea is fermented.'
+        >>> (retriever | joined).invoke("Which tea is fermented?")
+        'Green tea is steamed. Black tea is fermented.'
 
     Raises:
-        TypeError: If the retriever is none, or a call has an unknown keyword.
-        pydantic.ValidationError: If an argument is unknown or out of range.
+        TypeError: If an argument is unknown, or the retriever is none.
+        pydantic.ValidationError: If an argument is out of range.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
-    retriever: Annotated[RetrieverLike, SkipValidation]
-    """Any nodekin retriever, or what ``as_retriever`` takes for one."""
+    retriever: Annotated[Any, SkipValidation]
+    """Any nodekin retriever, or an argument of ``as_retriever``."""
+
+    graph: NodeGraph | None = None
+    """The graph for ``add_documents``."""
 
     k: int | None = Field(default=None, ge=1, strict=True)
-    """How many documents to return at most. None for the retriever's own ``top_k``."""
+    """The maximum number of documents. None: the retriever's ``top_k``."""
 
-    child_k: int | None = Field(default=None, ge=1, strict=True)
-    """How many children to consider before lifting. None for as many as ``k`` results need."""
+    fetch_k: int | None = Field(default=None, ge=1, strict=True)
+    """The number of hits to consider before lifting. None: as many as ``k`` documents need."""
 
     filter: CheckedFilter = None
     """Conditions on metadata, checked before ranking."""
 
     score_threshold: float | None = Field(default=None, allow_inf_nan=False)
-    """Keeps results that score this or more, from 0 to 1 for a ``DefaultRetriever``."""
+    """The lowest score, from 0 to 1 for the default search."""
 
-    details: Details = False
-    """What the metadata of a document has besides its own fields."""
+    score_key: str | None = SCORE_KEY
+    """The metadata field for the score. None: no score and no place."""
 
-    def __init__(
-        self,
-        retriever: RetrieverLike | None = None,
-        *,
-        graph: NodeGraph | None = None,
-        **fields: Unpack[RetrieverFields],
-    ) -> None:
-        values: dict[str, Any] = {"retriever": retriever, "graph": graph, **fields}
+    evidence: bool = False
+    """Whether the metadata lists the matches."""
+
+    def __init__(self, retriever: object = None, **fields: Any) -> None:
+        values: dict[str, Any] = {"retriever": retriever, **_unpacked(fields)}
+        check_names(type(self).__name__, values, type(self).model_fields)
         super().__init__(**values)
 
     @model_validator(mode="before")
     @classmethod
-    def _search_documents(cls, values: Any) -> Any:
-        graph = values.get("graph") if isinstance(values, Mapping) else None
-        if isinstance(graph, NodeGraph) and values.get("retriever") is None:
+    def _search_graph(cls, values: dict[str, Any]) -> dict[str, Any]:
+        graph = values.get("graph")
+        if values.get("retriever") is None and isinstance(graph, NodeGraph):
             return {**values, "retriever": document_search(graph)}
         return values
+
+    @field_validator("retriever", mode="before")
+    @classmethod
+    def _check_retriever(cls, value: object) -> object:
+        return as_retriever(value, "retriever")
 
     @model_validator(mode="after")
     def _check_threshold(self) -> Self:
         check_min_score(self.score_threshold, self.retriever, "score_threshold")
         return self
 
-    @field_validator("retriever", mode="before")
     @classmethod
-    def _check_retriever(cls, value: object) -> object:
-        if isinstance(value, list) and all(isinstance(item, Document) for item in value):
-            raise TypeError("retriever is no list; write NodeGraphRetriever.from_documents([...])")
-        return as_retriever(value, "retriever")
+    def from_documents(
+        cls,
+        documents: Iterable[Document],
+        embedding: object = None,
+        *,
+        ids: Sequence[str | None] | None = None,
+        store: str | Path | None = None,
+        **options: Any,
+    ) -> Self:
+        """Create a retriever of documents. See ``from_graph`` for the search.
 
-    def __repr__(self) -> str:
-        shown = super().__repr__()
-        if self.k is None:
-            return shown
-        return shown.replace(repr(self.retriever), repr_without_top_k(self.retriever))
+        Args:
+            documents: The documents. They are copied.
+            embedding: The embedding model. None: a search by words.
+            ids: Ids instead of the documents' own. The default id is a hash of text and metadata,
+                so a document that is added twice is stored once.
+            store: The path of a file for the graph. An existing file keeps its documents. None: in
+                memory.
+            **options: See ``from_graph``.
+
+        Raises:
+            TypeError: If an option is unknown.
+            ValueError: If the numbers of documents and ids differ, or two documents have one id.
+        """
+        check_names(f"{cls.__name__}.from_documents", options)
+        retriever = cls.from_graph(NodeGraph(embed=embedding, store=store), **options)
+        retriever.add_documents(documents, ids=ids)
+        return retriever
+
+    @classmethod
+    def from_texts(
+        cls,
+        texts: Iterable[str],
+        embedding: object = None,
+        metadatas: Sequence[dict[str, Any]] | None = None,
+        **options: Any,
+    ) -> Self:
+        """Create a retriever of texts. See ``from_documents``."""
+        if isinstance(embedding, list | tuple):
+            raise TypeError(
+                f"embedding must be a model, got {embedding!r:.80}; write metadatas=[...]"
+            )
+        return cls.from_documents(text_documents(texts, metadatas), embedding, **options)
+
+    @classmethod
+    def from_graph(
+        cls,
+        graph: NodeGraph,
+        *,
+        child_splitter: object = None,
+        parent_splitter: object = None,
+        group: str | None = None,
+        target: str | None = None,
+        strategy: str | None = None,
+        llm: object = None,
+        **options: Any,
+    ) -> Self:
+        """Create a retriever of the documents of a graph, also of documents added later.
+
+        By default, the words of documents and of sentences are searched, and the vectors of
+        sentences if the graph has an embedding model (``DefaultRetriever``). A ``similarity``, a
+        group or a splitter selects a single search (``Retriever``).
+
+        Args:
+            graph: The graph.
+            child_splitter: A LangChain text splitter, or a transform, for the nodes to search.
+            parent_splitter: A splitter for the chunks to return. None: whole documents.
+            group: The group to search, instead of a ``child_splitter``.
+            target: The group to return, instead of a ``parent_splitter``. None: documents.
+            strategy: ``"rewrite"``, ``"multi_query"``, ``"hyde"``, ``"sub_question"`` or
+                ``"multi_step"``: queries that ``llm`` writes.
+            llm: The model of the strategy: a LangChain model, or any other that ``LLM`` takes.
+            **options: Fields of the class (``k`` is 4), and options of ``Retriever`` or
+                ``DefaultRetriever``, such as ``similarity``, ``index`` and ``follow_links``.
+
+        Raises:
+            TypeError: If an option is unknown, or only one of ``strategy`` and ``llm`` is given.
+            UnknownGroupError: If the graph has no such group.
+            ValueError: If both a splitter and its group are given.
+
+        Example:
+            >>> graph = NodeGraph()
+            >>> ids = graph.add(["Green tea is steamed. Black tea is fermented.", "Rivers run."])
+            >>> retriever = NodeGraphRetriever.from_graph(graph, k=1, similarity="bm25")
+            >>> [document.page_content for document in retriever.invoke("rivers")]
+            ['Rivers run.']
+        """
+        check_names(f"{cls.__name__}.from_graph", options)
+        if (strategy is None) != (llm is None):
+            raise TypeError("strategy= and llm= must be given together")
+        if not isinstance(graph, NodeGraph):
+            raise TypeError(f"graph must be a NodeGraph, got {graph!r:.80}")
+        options = {"k": 4, **_unpacked(options)}
+        fields = {name: options.pop(name) for name in cls.model_fields if name in options}
+        if fields["k"] is not None:
+            options["top_k"] = fields["k"]
+        target = _declare_group(graph, "parent", parent_splitter, target, ROOT)
+        group = _declare_group(graph, "child", child_splitter, group, target or ROOT)
+        retriever = document_search(graph, group=group, target=target, **options)
+        if strategy is not None:
+            retriever = make_strategy(strategy, retriever, llm)
+        return cls(retriever, graph=graph, **fields)
+
+    def add_documents(
+        self, documents: Iterable[Document], *, ids: Sequence[str | None] | None = None
+    ) -> list[str]:
+        """Add documents, or update documents with an existing id, all or none. Return their ids.
+
+        Raises:
+            ValueError: If the numbers of documents and ids differ, two documents have one id, or
+                the retriever has no graph.
+        """
+        if self.graph is None:
+            raise ValueError("add_documents requires a graph: NodeGraphRetriever(..., graph=graph)")
+        return put_documents(self.graph, documents, ids, self.score_key or SCORE_KEY)
+
+    async def aadd_documents(
+        self, documents: Iterable[Document], *, ids: Sequence[str | None] | None = None
+    ) -> list[str]:
+        """Async version of ``add_documents``."""
+        return await asyncio.to_thread(self.add_documents, documents, ids=ids)
 
     @property
     def native_retriever(self) -> RetrieverProtocol:
-        """The retriever, with this one's settings: what ``as_retriever`` returns."""
+        """The nodekin retriever, with the fields of this retriever."""
         return configured(
             self.retriever,
             top_k=self.k,
             filters=as_filters(self.filter),
-            child_k=self.child_k,
+            child_k=self.fetch_k,
             cut_off=self.score_threshold,
         )
 
@@ -202,188 +291,95 @@ class NodeGraphRetriever(GraphDocuments):
         """Return the best documents, best first.
 
         Args:
-            input: The query. A blank one lists the documents in their order.
-            config: As everywhere in LangChain. Its ``run_id`` is that of the retriever's run.
-            **kwargs: ``k``, ``child_k``, ``score_threshold`` replace the retriever's own, and
-                ``weights`` those of the fusion that is the retriever or within it. ``filter`` is
-                added to the retriever's own.
+            input: The query. A blank query lists the documents that meet a filter.
+            config: The config. Its ``run_id`` is the id of the retriever's run.
+            **kwargs: ``k``, ``fetch_k`` and ``score_threshold`` replace the fields of the
+                retriever. ``filter`` is added to the retriever's filter.
         """
-        if config is None:  # that of the config context, if any, holds
+        with self._config_context(config, kwargs):
             return super().invoke(input, **kwargs)
-        with config_context(config := _with_run_id(config, kwargs)):
-            return super().invoke(input, config, **kwargs)
 
     async def ainvoke(
         self, input: str, config: RunnableConfig | None = None, **kwargs: Any
     ) -> list[Document]:
         """Async version of ``invoke``."""
-        if config is None:
+        with self._config_context(config, kwargs):
             return await super().ainvoke(input, **kwargs)
-        with config_context(config := _with_run_id(config, kwargs)):
-            return await super().ainvoke(input, config, **kwargs)
 
-    def batch(
-        self,
-        inputs: list[str],
-        config: RunnableConfig | list[RunnableConfig] | None = None,
-        *,
-        return_exceptions: bool = False,
-        **kwargs: Any,
-    ) -> list[list[Document]]:
-        """Return the documents of each query. The queries are embedded together, then searched.
+    def _config_context(
+        self, config: RunnableConfig | None, kwargs: dict[str, Any]
+    ) -> AbstractContextManager[RunnableConfig | None]:
+        """Set the config context of a call, which LangChain does not set for retrievers.
 
-        Args:
-            inputs: The queries.
-            config: One for all, or one for each. A ``run_id`` in one for all is the first's.
-                ``max_concurrency`` is how many are searched at once.
-            return_exceptions: Whether a query that fails returns its error instead of raising it.
-            **kwargs: As for ``invoke``, for all queries.
+        The run id of the config is passed on as a keyword argument, where LangChain looks for it.
         """
-        documents: list[list[Document]] = []
-        for queries, configs in _batches(inputs, config):
-            run(partial(_embed, self.retriever, queries))
-            documents += super().batch(
-                queries, configs, return_exceptions=return_exceptions, **kwargs
-            )
-        return documents
-
-    async def abatch(
-        self,
-        inputs: list[str],
-        config: RunnableConfig | list[RunnableConfig] | None = None,
-        *,
-        return_exceptions: bool = False,
-        **kwargs: Any,
-    ) -> list[list[Document]]:
-        """Async version of ``batch``. A cancelled one ends when all its runs have ended."""
-        documents: list[Any] = []
-        for queries, configs in _batches(inputs, config):
-            await arun(partial(_embed, self.retriever, queries))
-            slots = asyncio.Semaphore(configs[0].get("max_concurrency") or len(queries))
-
-            async def ainvoke(
-                query: str, config: RunnableConfig, slots: asyncio.Semaphore = slots
-            ) -> list[Document]:
-                async with slots:
-                    return await self.ainvoke(query, config, **kwargs)
-
-            tasks = [asyncio.ensure_future(item) for item in map(ainvoke, queries, configs)]
-            try:
-                documents += await asyncio.gather(*tasks, return_exceptions=return_exceptions)
-            except asyncio.CancelledError:  # all tasks are cancelled, the first of them has ended
-                await asyncio.gather(*tasks, return_exceptions=True)
-                raise
-        return documents
+        check_names("invoke", kwargs, (*_CALL_OPTIONS, "run_id"))
+        config = ensure_config(config)
+        kwargs["run_id"] = kwargs.get("run_id") or config.get("run_id")
+        return context_value(var_child_runnable_config, config)
 
     def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **settings: Any
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **options: Any
     ) -> list[Document]:
-        options = self._options(**settings)
-        filters = listing(options.retriever, query, options.filters)
-        with child_runs(run_manager=run_manager), child_k_override(options.child_k):
-            results = options.retriever.retrieve(query, top_k=options.k, filters=filters)
-        return self._documents(results, options)
+        call = self._options(**options)
+        with retriever_runs(run_manager), child_k_override(call.fetch_k):
+            results = self.retriever.retrieve(query, top_k=call.k, filters=call.filters)
+        return self._documents(results, call.threshold)
 
     async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **settings: Any
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **options: Any
     ) -> list[Document]:
         try:
-            options = self._options(**settings)
-            filters = listing(options.retriever, query, options.filters)
-            async with achild_runs(run_manager=run_manager):
-                with child_k_override(options.child_k):
-                    results = await options.retriever.aretrieve(
-                        query, top_k=options.k, filters=filters
-                    )
-            if len(results) <= _MAX_WITHOUT_THREAD:
-                return self._documents(results, options)
-            return await in_thread(partial(self._documents, results, options))
-        except asyncio.CancelledError as error:  # the base class reports an Exception only
+            call = self._options(**options)
+            with retriever_runs(run_manager), child_k_override(call.fetch_k):
+                results = await self.retriever.aretrieve(query, top_k=call.k, filters=call.filters)
+            return await asyncio.to_thread(self._documents, results, call.threshold)
+        except asyncio.CancelledError as error:  # LangChain reports only an Exception
             await run_manager.on_retriever_error(error)
             raise
 
     def _options(
         self,
         k: int | None = None,
-        child_k: int | None = None,
+        fetch_k: int | None = None,
         filter: Mapping[str, Any] | None = None,
         score_threshold: float | None = None,
-        weights: Sequence[float] | None = None,
-        **unknown: Any,
-    ) -> _SearchOptions:
-        """Put the call's arguments over the retriever's own."""
-        check_kwargs("invoke", unknown, _CALL_OPTIONS)
+    ) -> _Options:
+        """Return the options of a call. Options that are not given are the fields."""
         threshold = self.score_threshold if score_threshold is None else score_threshold
-        threshold = check_min_score(threshold, self.retriever, "score_threshold")
-        check_count("k", k)
-        check_count("child_k", child_k)
-        retriever: Any = self.retriever
-        return _SearchOptions(
-            retriever if weights is None else with_weights(retriever, weights),
-            self.k if k is None else k,
-            self.child_k if child_k is None else child_k,
-            merge_filters(self.filter, filter),
-            threshold,
+        return _Options(
+            self.k if k is None else whole(k, "k", 1),
+            self.fetch_k if fetch_k is None else fetch_k,
+            as_filters(self.filter, filter),
+            check_min_score(threshold, self.retriever, "score_threshold"),
         )
 
-    def _documents(self, results: Sequence[ScoredNode], options: _SearchOptions) -> list[Document]:
-        threshold = options.score_threshold
-        return [
-            to_document(result, details=self.details)
-            for result in results
-            if threshold is None or result.score >= threshold
-        ]
+    def _documents(self, results: Sequence[ScoredNode], threshold: float | None) -> list[Document]:
+        kept = [r for r in results if threshold is None or r.score >= threshold]
+        return [to_document(r, score_key=self.score_key, evidence=self.evidence) for r in kept]
 
 
-_CALL_OPTIONS = ("k", "child_k", "filter", "score_threshold", "weights")
-
-_MAX_WITHOUT_THREAD = 64
-"""As many documents are made in less time than a thread takes to start."""
-
-
-class _SearchOptions(NamedTuple):
-    """The retriever and the arguments of one call."""
-
-    retriever: RetrieverProtocol
+class _Options(NamedTuple):
     k: int | None
-    child_k: int | None
+    fetch_k: int | None
     filters: Filters | None
-    score_threshold: float | None
+    threshold: float | None
 
 
-def _with_run_id(config: RunnableConfig, kwargs: dict[str, Any]) -> RunnableConfig:
-    """Return a call's config. Set its run id in ``kwargs``, where the base class reads it."""
-    config = ensure_config(config)
-    kwargs["run_id"] = kwargs.get("run_id") or config.get("run_id")
-    return config
+def _unpacked(options: dict[str, Any]) -> dict[str, Any]:
+    """Return options with the entries of ``search_kwargs``, an argument of LangChain's classes."""
+    given = options.pop("search_kwargs", None) or {}
+    check_names("search_kwargs", given, _CALL_OPTIONS)
+    return {**given, **options}
 
 
-def _batches(
-    queries: list[str], config: RunnableConfig | list[RunnableConfig] | None
-) -> Iterator[tuple[list[str], list[RunnableConfig]]]:
-    configs = get_config_list(config, len(queries))
-    for start in range(0, len(queries), MAX_BATCH):
-        yield queries[start : start + MAX_BATCH], configs[start : start + MAX_BATCH]
-
-
-async def _embed(retriever: object, queries: Sequence[object]) -> None:
-    """Let the models of all inner retrievers embed the queries, each model all in one call.
-
-    A model that fails is called again by the search for each query, which then raises: one query
-    that can't be embedded does not affect the others.
-    """
-    texts = list(dict.fromkeys(q for q in queries if isinstance(q, str) and q.strip()))
-    for searcher in _searchers(retriever) if len(texts) > 1 else ():
-        try:
-            await Do(partial(searcher.embed, texts), partial(searcher.aembed, texts))
-        except Exception as error:
-            logger.info("%r could not embed a batch, goes one by one: %s", searcher, error)
-
-
-def _searchers(retriever: object) -> Iterator[Retriever | RecursiveRetriever]:
-    """Yield the inner retrievers that search for the query as it is."""
-    if isinstance(retriever, Retriever | RecursiveRetriever):
-        yield retriever
-    elif not getattr(retriever, "calls_model", False):
-        for _, inner in inner_retrievers(retriever):
-            yield from _searchers(inner)
+def _declare_group(
+    graph: NodeGraph, name: str, splitter: object, group: str | None, parent: str
+) -> str | None:
+    """Create the group of a splitter. Return its name, or the given group."""
+    if splitter is None:
+        return group
+    if group is not None:
+        raise ValueError(f"give either {name}_splitter or the name of a group, got {group!r} too")
+    graph.create_node_group(name, splitter_transform(splitter), parent=parent)
+    return name

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from contextvars import ContextVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +12,6 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
-from ...nodegraph.concurrency import context_value
 from ...nodegraph.graph import NodeGraph
 from ...retrievers.indexes.nearest_vectors import unit
 from ..vector_store_index import EmbeddedNode, StoreIndexes, store_indexes
@@ -22,15 +20,15 @@ from ..vector_store_record import row_count, store_identity
 logger = logging.getLogger(__name__)
 
 MakeStore = Callable[[Embeddings, str], VectorStore]
-"""Returns a vector store for a model and the name of a group, empty or from an earlier process."""
+"""A function that returns the vector store for a model and the name of a group."""
 
 _ID, _GROUP, _FINGERPRINT = "node_id", "group", "made_of"
 
 _REQUIRED = ("similarity_search_by_vector", "delete")
 
-_UNIT = 1e-3  # how far from 1 the length of a unit vector may be
+_UNIT = 1e-3  # tolerance for the length of a unit vector
 
-_SAME_MODEL = 0.99  # the cosine of two vectors of one text by one model, at least
+_SAME_MODEL = 0.99  # lowest cosine of two vectors of one text by one model
 
 
 def as_index(store: VectorStore | MakeStore) -> StoreIndexes:
@@ -41,8 +39,8 @@ def as_index(store: VectorStore | MakeStore) -> StoreIndexes:
     index, which is faster on one machine. See ``docs/stores.md``, "Engines".
 
     The store returns candidates by the query's vector; cosines are computed from the graph's
-    vectors. The graph records what was written, so that a new process looks up a sample only. If
-    the store has lost rows, they are written again. Other rows in the store are ignored.
+    vectors. The graph records the rows, so a new process checks only a sample. Lost rows are
+    written again. Other rows in the store are ignored.
 
     Args:
         store: A function that creates the store of a group, from a LangChain embedding model
@@ -51,7 +49,7 @@ def as_index(store: VectorStore | MakeStore) -> StoreIndexes:
             must be the graph's, best ``GraphEmbeddings(graph)``.
 
     Raises:
-        TypeError: If ``store`` is neither, or can't search by vector or delete.
+        TypeError: If ``store`` is neither, or cannot search by vector or delete.
 
     Example:
         >>> from langchain_core.vectorstores import InMemoryVectorStore
@@ -79,14 +77,14 @@ class LangChainBackend:
         store: The vector store.
 
     Raises:
-        TypeError: If the store can't search by vector or delete.
+        TypeError: If the store cannot search by vector or delete.
     """
 
     def __init__(self, store: VectorStore) -> None:
         for method in _REQUIRED:
             if getattr(type(store), method) is getattr(VectorStore, method):
                 raise TypeError(
-                    f"{type(store).__name__} has no {method}(), which an index needs; choose "
+                    f"{type(store).__name__} has no {method}(), which an index requires; choose "
                     "another vector store, or the built-in index"
                 )
         self._store = store
@@ -100,7 +98,7 @@ class LangChainBackend:
         return [_node_id(document) for document in documents]
 
     def stored(self, ids: Sequence[str]) -> dict[str, str] | None:
-        """Return the fingerprints of those nodes that the store has; None without look-up."""
+        """Return the fingerprints of the stored nodes. None: the store has no look-up by id."""
         try:
             documents = self._store.get_by_ids(ids)
         except NotImplementedError:
@@ -108,7 +106,7 @@ class LangChainBackend:
         return {_node_id(d): str(d.metadata.get(_FINGERPRINT, "")) for d in documents}
 
     def count(self) -> int | None:
-        """Return the number of rows; None if the store can't tell."""
+        """Return the number of rows. None: unknown."""
         return row_count(self._store)
 
     def delete(self, ids: Sequence[str]) -> None:
@@ -139,8 +137,7 @@ class LangChainBackend:
             )
             for row in nodes
         ]
-        with unit_vectors():
-            self._store.add_documents(documents, ids=[row.node.id for row in nodes])
+        self._store.add_documents(documents, ids=[row.node.id for row in nodes])
 
     def _check_model(self, text: str, vector: npt.NDArray[np.float32]) -> None:
         """Compare the store's model with the graph's, by one text."""
@@ -151,17 +148,15 @@ class LangChainBackend:
         stored, expected = unit(vectors)[0], unit(vector)
         if stored.shape != expected.shape or float(stored @ expected) < _SAME_MODEL:
             raise ValueError(
-                f"the vector store embeds by {type(model).__name__}, and the graph by another "
-                "model; make the store with GraphEmbeddings(graph)"
+                f"the vector store embeds with {type(model).__name__}, the graph with another "
+                "model; create the store with GraphEmbeddings(graph)"
             )
         self._checked = True
-        length = float(np.linalg.norm(vectors[0]))
-        if abs(length - 1) > _UNIT:
+        if abs(float(np.linalg.norm(vectors[0])) - 1) > _UNIT:
             logger.warning(
-                "the vector store %s embeds by %s, whose vectors are not of unit length (the first "
-                "has %.3g); unless the store measures the cosine, its results are wrong: make it "
-                "with GraphEmbeddings(graph), which gives it unit vectors",
-                *(self.name, type(model).__name__, length),
+                "the vectors of %s in the vector store %s are not of unit length; unless the store "
+                "compares cosines, its results are wrong: create it with GraphEmbeddings(graph)",
+                *(type(model).__name__, self.name),
             )
 
 
@@ -170,51 +165,43 @@ def _node_id(document: Document) -> str:
     return document.id or str(document.metadata.get(_ID, ""))
 
 
-_units: ContextVar[bool] = ContextVar("unit_vectors", default=False)
-
-
-def unit_vectors() -> AbstractContextManager[bool]:
-    """Let ``GraphEmbeddings`` return unit vectors in the block: a store may compare by L2."""
-    return context_value(_units, True)
-
-
 class GraphEmbeddings(Embeddings):
-    """Use a graph's embedding model, with all vectors it has computed before, in LangChain code.
+    """A LangChain embedding model that returns a graph's vectors, with unit length.
 
-    The model in the graph may be a function, or one of LlamaIndex or sentence-transformers. This
-    is a LangChain model. Vectors come from the graph, which caches them by model and text, also in
-    its file where it has one.
+    The graph's own model may be a function, or a model of LlamaIndex or sentence-transformers.
+    Vectors are cached by the graph. With unit length, stores that compare by inner product or by
+    L2 rank like stores that compare cosines.
 
     Args:
         graph: The node graph.
-        key: Which of its embeddings. None where it has but one.
+        key: The key of the graph's model. Optional in a graph with one model.
 
     Raises:
-        LookupError: If the graph has no such embedding.
+        LookupError: If the key is unknown, or missing in a graph with several models.
 
     Example:
-        >>> graph = NodeGraph(embed=lambda texts: [[len(text), 1] for text in texts])
-        >>> GraphEmbeddings(graph).embed_query("tea")
-        [3.0, 1.0]
+        >>> graph = NodeGraph(embed=lambda texts: [[len(text), 4] for text in texts])
+        >>> [round(number, 1) for number in GraphEmbeddings(graph).embed_query("tea")]
+        [0.6, 0.8]
     """
 
     def __init__(self, graph: NodeGraph, key: str | None = None) -> None:
-        if not isinstance(graph, NodeGraph):
-            raise TypeError(f"graph is a NodeGraph, not {graph!r:.80}")
         self.graph = graph
         self.key = graph.embeddings.key(key)
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return the vectors of passages."""
-        vectors = self.graph.embeddings.vectors(texts, self.key)
-        rows: list[list[float]] = (unit(vectors) if _units.get() else vectors).tolist()
-        return rows
+        return _rows(self.graph.embeddings.vectors(texts, self.key))
 
     def embed_query(self, text: str) -> list[float]:
         """Return the vector of a query."""
-        return list(map(float, self.graph.embeddings.query_vectors([text], self.key)[0]))
+        return _rows(self.graph.embeddings.query_vectors([text], self.key))[0]
 
     async def aembed_query(self, text: str) -> list[float]:
-        """Async version of ``embed_query``, in a thread where the model has none."""
-        vectors = await self.graph.embeddings.aquery_vectors([text], self.key)
-        return list(map(float, vectors[0]))
+        """Async version of ``embed_query``, in a thread if the model has no async method."""
+        return _rows(await self.graph.embeddings.aquery_vectors([text], self.key))[0]
+
+
+def _rows(vectors: Any) -> list[list[float]]:
+    rows: list[list[float]] = unit(np.asarray(vectors)).tolist()
+    return rows

@@ -34,7 +34,7 @@ from llama_index.core.vector_stores.types import (
 )
 
 from ...nodegraph.concurrency import in_thread, limit_concurrency
-from ...retrievers.filters import Filters, all_of, metadata_key, parse_filters
+from ...retrievers.filters import Filters, all_of, metadata_key, parse_filters, pattern_within
 from ...retrievers.foreign.coercion import as_retriever
 from ...retrievers.foreign.foreign_retriever import configured, repr_without_top_k
 from ...retrievers.planned_retriever import PlannedRetriever
@@ -44,7 +44,6 @@ from ...retrievers.results import ScoredNode
 from ...retrievers.retriever import Retriever
 from ...retrievers.tracing import Span, trace
 from ...retrievers.validation import whole
-from ..tool_filters import pattern_within
 from .document_graph import GraphOptions, graph_of_documents, graph_of_nodes, objects_of
 from .instrumentation import report_spans
 from .nodes import NodeWithEvidence, to_nodes_with_scores

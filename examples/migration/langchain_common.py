@@ -1,18 +1,22 @@
-"""What the LangChain programs in this folder share: documents, and models that need no key.
+"""Documents and scripted models of the LangChain programs in this folder.
 
-Put your own loader, your embedding model and your chat model in their place. ``show`` prints what
-a program returns with LangChain's own classes, and what it returns with nodekin's.
+Replace them with your loader, your embedding model and your chat model.
 """
 
+import operator
+import re
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
+from langchain_classic.chains.query_constructor.schema import AttributeInfo
+from langchain_classic.retrievers.document_compressors.cross_encoder import BaseCrossEncoder
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.structured_query import Comparator, Operator, Visitor
 
 PAGES = {
     "tea": (
@@ -37,7 +41,7 @@ TOPICS = {"tea": "drink", "coffee": "drink", "river": "nature", "bridge": "build
 
 
 def load() -> list[Document]:
-    """Return the pages as a loader would."""
+    """Return the pages."""
     return [
         Document(
             text,
@@ -48,8 +52,17 @@ def load() -> list[Document]:
     ]
 
 
+def load_zh() -> list[Document]:
+    """Return a Chinese page."""
+    text = (
+        "绿茶是不发酵的茶，杀青以后干燥。红茶是全发酵的茶，汤色红亮。红茶和绿茶的区别在于发酵。"
+        "咖啡要烘焙。河流入海。赵州桥是石拱桥，李春主持建造。"
+    )
+    return [Document(text, metadata={"source": "茶.md"})]
+
+
 class Letters(Embeddings):
-    """Count pairs of letters, in place of an embedding model."""
+    """An embedding model that counts pairs of letters."""
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return a vector for each text."""
@@ -64,7 +77,7 @@ class Letters(Embeddings):
 
 
 class ScriptedChat(BaseChatModel):
-    """Answer by a function of the prompt's messages, in place of a chat model."""
+    """A chat model that calls a function with the messages."""
 
     reply: Callable[[list[BaseMessage]], str | AIMessage]
 
@@ -73,7 +86,7 @@ class ScriptedChat(BaseChatModel):
         return "scripted"
 
     def bind_tools(self, tools: Any, **kwargs: Any) -> "ScriptedChat":
-        """Take tools; the script says which it calls."""
+        """Ignore the tools. The script names the tool."""
         return self
 
     def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
@@ -82,11 +95,53 @@ class ScriptedChat(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=message)])
 
 
+class SharedWords(BaseCrossEncoder):
+    """A cross-encoder that counts shared words."""
+
+    def score(self, text_pairs: list[tuple[str, str]]) -> list[float]:  # type: ignore[override]
+        """Return the share of a text's words that are in the question."""
+        pairs = [[{*re.findall(r"\w+", text.lower())} for text in pair] for pair in text_pairs]
+        return [len(query & text) / len(text) for query, text in pairs]
+
+
+FIELDS = [
+    AttributeInfo(name="year", description="The year of the first report", type="integer"),
+    AttributeInfo(name="topic", description="drink, nature or building", type="string"),
+]
+
+COMPARE = {"eq": operator.eq, "lt": operator.lt}
+
+
+class InMemoryFilter(Visitor):
+    """A translator of structured queries to functions, for ``InMemoryVectorStore``."""
+
+    allowed_comparators = tuple(Comparator)
+    allowed_operators = tuple(Operator)
+
+    def visit_operation(self, operation: Any) -> Any:
+        """Return a function for ``and``, ``or`` and ``not``."""
+        parts = [part.accept(self) for part in operation.arguments]
+        if operation.operator == Operator.NOT:
+            return lambda document: not parts[0](document)
+        together = all if operation.operator == Operator.AND else any
+        return lambda document: together(part(document) for part in parts)
+
+    def visit_comparison(self, comparison: Any) -> Any:
+        """Return a function that compares a field."""
+        test, limit = COMPARE[comparison.comparator.value], comparison.value
+        return lambda document: test(document.metadata[comparison.attribute], limit)
+
+    def visit_structured_query(self, structured_query: Any) -> Any:
+        """Return the query and the keyword arguments of its search."""
+        function = structured_query.filter.accept(self)
+        return structured_query.query, {"filter": function}
+
+
 FACTS = ("Black tea is fermented", "Coffee is roasted", "The Nile is 6,650 km long", "Li Chun")
 
 
 def read(messages: list[BaseMessage]) -> str:
-    """Answer with the fact that the prompt has and that shares most words with the question."""
+    """Return the fact in the prompt that shares most words with the question."""
     text = "\n".join(str(message.content) for message in messages)
     question = {*text.lower().rpartition("question:")[2].replace("?", "").split()}
     known = [fact for fact in FACTS if fact in text]
@@ -95,11 +150,11 @@ def read(messages: list[BaseMessage]) -> str:
 
 
 def names(documents: list[Document]) -> list[str]:
-    """Return where documents are from."""
+    """Return the sources of documents."""
     return [document.metadata["source"] for document in documents]
 
 
 def show(before: Callable[[], Any], after: Callable[[], Any]) -> None:
-    """Print what both forms of a program return."""
+    """Print the results of both forms of a program."""
     print("LangChain:", before())
     print("nodekin:  ", after())

@@ -1,8 +1,4 @@
-"""Keep a store the same as its source: new, changed and deleted pages, by a record manager.
-
-After: the destination is a ``NodeGraphRetriever``, and the rest stays. What is made of a page
-(chunks, vectors, index entries) goes and comes with it.
-"""
+"""Keep a store in sync with its source by ``index()``: the store is a ``NodeGraphVectorStore``."""
 
 from langchain_classic.indexes import SQLRecordManager
 from langchain_common import Letters, load, show
@@ -10,17 +6,17 @@ from langchain_core.documents import Document
 from langchain_core.indexing import index
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from nodekin.adapters.langchain import NodeGraphRetriever
+from nodekin.adapters.langchain import NodeGraphVectorStore
 
 
-def synchronize(destination):
+def synchronize(store):
     records = SQLRecordManager("pages", db_url="sqlite:///:memory:")
     records.create_schema()
     pages = load()
     changed = Document("Tea is drunk hot.", metadata=pages[0].metadata, id="tea")
     settings = {"cleanup": "full", "source_id_key": "source", "key_encoder": "sha256"}
     runs = [pages, pages, [changed, *pages[1:]], pages[1:], []]
-    return [index(run, records, destination, **settings) for run in runs]
+    return [index(run, records, store, **settings) for run in runs]
 
 
 def before():
@@ -28,7 +24,7 @@ def before():
 
 
 def after():
-    return synchronize(NodeGraphRetriever.from_documents([], Letters()))
+    return synchronize(NodeGraphVectorStore(Letters(), group="FineChunk"))
 
 
 if __name__ == "__main__":

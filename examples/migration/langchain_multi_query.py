@@ -1,38 +1,35 @@
-"""Search for several phrasings of a question, written by a prompt of one's own.
+"""Search for several phrasings of a question: LangChain's retriever stays, or ``strategy=``.
 
-After: around the same vector store, with the same prompt. The documents are one ranking, where
-they were a list of those of each phrasing; so they are compared without their order.
+``MultiQueryRetriever`` compares whole documents, so the scores are left out (``score_key=None``).
 """
 
 from langchain_classic.retrievers import MultiQueryRetriever
 from langchain_common import Letters, ScriptedChat, load, names, show
-from langchain_core.prompts import PromptTemplate
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from nodekin import retrievers
 from nodekin.adapters.langchain import NodeGraphRetriever
 
 QUESTION = "What do people drink?"
-PROMPT = PromptTemplate.from_template("Write two other phrasings of: {question}")
 PHRASINGS = "Which tea is fermented?\nFrom which beans is espresso pressed?"
 MODEL = ScriptedChat(reply=lambda messages: PHRASINGS)
-
-
-def existing():
-    store = InMemoryVectorStore.from_documents(load(), Letters())
-    return store.as_retriever(search_kwargs={"k": 1})
+MEANING = {"similarity": "cosine", "group": "ROOT"}
 
 
 def before():
-    retriever = MultiQueryRetriever.from_llm(existing(), MODEL, prompt=PROMPT)
-    return sorted(names(retriever.invoke(QUESTION)))
+    store = InMemoryVectorStore.from_documents(load(), Letters())
+    one = store.as_retriever(search_kwargs={"k": 1})
+    documents = MultiQueryRetriever.from_llm(one, MODEL).invoke(QUESTION)
+    return sorted(names(documents))
 
 
 def after():
-    search = retrievers.MultiQueryRetriever(
-        existing(), MODEL, prompt=PROMPT, include_query=False, top_k=2
+    one = NodeGraphRetriever.from_documents(load(), Letters(), k=1, score_key=None, **MEANING)
+    kept = MultiQueryRetriever.from_llm(one, MODEL).invoke(QUESTION)
+    strategy = NodeGraphRetriever.from_documents(
+        load(), Letters(), strategy="multi_query", llm=MODEL, k=2, **MEANING
     )
-    return sorted(names(NodeGraphRetriever(retriever=search).invoke(QUESTION)))
+    assert names(strategy.invoke(QUESTION)) == names(kept)  # ranked by all phrasings
+    return sorted(names(kept))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,4 @@
-"""Search small chunks, return the larger ones that they are from.
-
-After: one line. ``k`` counts the returned chunks, where it counted the small ones; a page that is
-added again is no second one; ``retriever.graph.remove`` deletes.
-"""
+"""Search small chunks, return their larger chunks: one line. ``k`` counts the larger chunks."""
 
 from langchain_classic.retrievers import ParentDocumentRetriever
 from langchain_common import Letters, load, show
@@ -27,17 +23,14 @@ def before():
         docstore=InMemoryStore(),
         child_splitter=CHILDREN,
         parent_splitter=PARENTS,
-        search_kwargs={"k": 10},
     )
     retriever.add_documents(load())
     return parts(retriever)
 
 
 def after():
-    retriever = NodeGraphRetriever.from_documents(
-        load(), Letters(), child_splitter=CHILDREN, parent_splitter=PARENTS, k=2
-    )
-    return parts(retriever)
+    splitters = {"child_splitter": CHILDREN, "parent_splitter": PARENTS}
+    return parts(NodeGraphRetriever.from_documents(load(), Letters(), **splitters))
 
 
 if __name__ == "__main__":

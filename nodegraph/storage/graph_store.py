@@ -114,6 +114,21 @@ class GraphStore:
         """The folder for index files. None if indexes stay in memory."""
         return self.database.index_folder
 
+    def copy_to(self, path: Path) -> None:
+        """Replace the content of a file with a copy of the store.
+
+        Raises:
+            TypeError: If the store is on a server, or metadata have objects that a file cannot
+                store.
+        """
+        if str(path.resolve()) == self.place:
+            return
+        copy = getattr(self.database, "copy_to", None)
+        if copy is None:
+            raise TypeError(f"only a store in memory or in a file can be copied, got {self.place}")
+        self._columns.check_no_objects()
+        copy(path)
+
     def close(self) -> None:
         """Close the connection. The next use opens a new one."""
         with self.database.lock:

@@ -58,6 +58,11 @@ class ValueColumns:
         self.keeps_objects = keeps_objects
         self._objects: list[Any] = []
 
+    def check_no_objects(self) -> None:
+        """Raise TypeError if values are kept as objects."""
+        for value in self._objects:
+            encode(value)
+
     def to_value(self, value: Any) -> bytes:
         """Convert a value.
 

@@ -60,10 +60,9 @@ class SQLiteDatabase:
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = {"path": self.path, "timeout": self.timeout}
         if self.path is None:
-            with self.lock, tempfile.TemporaryDirectory() as folder:
+            with tempfile.TemporaryDirectory() as folder:
                 copy = Path(folder, "copy")
-                with closing(sqlite3.connect(copy)) as target:
-                    self._db().backup(target)
+                self.copy_to(copy)
                 state["content"] = copy.read_bytes()
         return state
 
@@ -76,6 +75,11 @@ class SQLiteDatabase:
                 copy.write_bytes(state["content"])
                 with closing(sqlite3.connect(copy)) as source:
                     source.backup(self._db())
+
+    def copy_to(self, path: Path) -> None:
+        """Replace the content of another file with a copy of the database."""
+        with self.lock, closing(sqlite3.connect(path)) as target:
+            self._db().backup(target)
 
     @property
     def place(self) -> str:

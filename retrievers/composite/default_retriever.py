@@ -306,7 +306,7 @@ class DefaultRetriever(PlannedRetriever):
         failed ``_MAX_FAILURES`` times. One that takes longer than ``PATIENCE`` is not asked again
         for as long.
         """
-        measured = read_settings(self.graph, self.target, self._embed_keys)
+        measured = await self._read_settings()
         measured_weights = (1.0,) * len(self._vectors) if measured is None else measured.weights
         weights = self.weights[len(self._words) :] if self.weights else measured_weights
         errors: dict[str, EmbeddingError] = {}
@@ -323,6 +323,11 @@ class DefaultRetriever(PlannedRetriever):
                 elif error is not None:
                     errors.update(dict.fromkeys(batch, error))
         return errors
+
+    async def _read_settings(self) -> MeasuredSettings | None:
+        """Return the measured settings. The graph is read outside the event loop."""
+        read = partial(read_settings, self.graph, self.target, self._embed_keys)
+        return await Do(read, kind="work")
 
     async def _embed_batch(
         self, branch: Retriever, queries: Sequence[str]
@@ -363,7 +368,7 @@ class DefaultRetriever(PlannedRetriever):
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> list[Results]:
         with start_span(self.name, query=summarize_queries(queries)) as span:
-            measured = read_settings(self.graph, self.target, self._embed_keys)
+            measured = await self._read_settings()
             if measured is None:
                 for branch in self._vectors:  # embeds what is measured
                     index = branch.similarity.open(self.graph, self.sentences, *branch.embed_keys)

@@ -24,8 +24,8 @@ def test_langchain_and_llama_index_name_the_page() -> None:
     for metadata in (to_document(result).metadata, to_node_with_score(result).node.metadata):
         assert (metadata["page_label"], metadata["place"]) == ("2", PLACE)
         assert metadata["file_name"] == "handbook.pdf"
-    details = to_document(result, details="nested").metadata["nodekin"]
-    assert details["evidence"][0]["place"] == PLACE
+    retrieved = to_document(result, score_key="score", evidence=True).metadata
+    assert (retrieved["place"], retrieved["evidence"][0]["place"]) == (PLACE, PLACE)
 
 
 def test_a_model_reads_the_page_and_can_cite_it() -> None:

@@ -150,9 +150,9 @@ async def test_retrievers_and_tools(longest_turn: Any) -> None:
 
 async def test_langchain(longest_turn: Any) -> None:
     pytest.importorskip("langchain_core")
-    from nodekin.adapters.langchain import NodeGraphQueryEngine, NodeGraphRetriever
+    from nodekin.adapters.langchain import NodeGraphRetriever, engine_runnable
 
-    answering = NodeGraphQueryEngine(engine=engine("map_rerank"), output="dict")
+    answering = engine_runnable(engine("map_rerank"), output="dict")
     assert await longest_turn(lambda: answering.ainvoke(QUESTION)) < MOST_CALLS
     retriever = NodeGraphRetriever(retriever=Retriever(graph(), "line"), k=COUNT)
     assert await longest_turn(lambda: retriever.ainvoke(QUESTION)) < MOST_CALLS

@@ -127,8 +127,8 @@ def texts(documents):
 
 
 def face(retriever, **settings):
-    """Return our retriever in LangChain."""
-    return NodeGraphRetriever(retriever=retriever, **settings)
+    """Return our retriever in LangChain, with documents as they were added."""
+    return NodeGraphRetriever(retriever, **{"score_key": None, **settings})
 
 
 def summary(text):

@@ -15,7 +15,6 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -63,18 +62,10 @@ def pytest_collection_modifyitems(items: list[Any]) -> None:
 def _stand_ins() -> dict[str, Any]:
     from langchain_core.retrievers import RetrieverLike
 
-    from nodekin.adapters.langchain import (
-        NodeGraphRetriever,
-        NodeGraphStore,
-        NodeGraphVectorStore,
-    )
-    from nodekin.nodegraph import NodeGraph
+    from nodekin.adapters.langchain import NodeGraphRetriever, NodeGraphVectorStore
     from nodekin.retrievers import FusionRetriever
 
     class VectorStore(NodeGraphVectorStore):
-        def __init__(self, embedding: Any = None, **settings: Any) -> None:
-            super().__init__(NodeGraph() if embedding is None else embedding, **settings)
-
         @property
         def store(self) -> dict[str, Any]:
             """What tests look ids up in."""
@@ -82,14 +73,13 @@ def _stand_ins() -> dict[str, Any]:
 
     def ensemble(retrievers: list[RetrieverLike], weights: list[float], id_key: str | None) -> Any:
         fusion = FusionRetriever(retrievers, weights=weights, merge_by=id_key)
-        return NodeGraphRetriever(retriever=fusion)
+        return NodeGraphRetriever(fusion, score_key=None)
 
     def held(theirs: Any) -> Any:
-        return lambda **fields: NodeGraphRetriever(retriever=theirs(**fields))
+        return lambda **fields: NodeGraphRetriever(theirs(**fields), score_key=None)
 
     return {
         "InMemoryVectorStore": lambda theirs: VectorStore,
-        "InMemoryStore": lambda theirs: partial(NodeGraphStore, NodeGraph()),
         "EnsembleRetriever": lambda theirs: ensemble,
         "FakeParrotRetriever": held,
         "SequentialRetriever": held,

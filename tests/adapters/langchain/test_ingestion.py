@@ -30,7 +30,7 @@ def grouped(transform, *documents):
     return graph.nodes("piece")
 
 
-def test_the_pieces_are_the_splitters():
+def test_chunks_equal_the_splitters():
     text = "Rivers run to the sea. Rivers run to the sea. 河流入海，河流入海。"
     splitter = recursive()
     nodes = grouped(as_transform(splitter), text)
@@ -39,14 +39,14 @@ def test_the_pieces_are_the_splitters():
 
 
 @given(st.text(alphabet="ab \n河。", min_size=1, max_size=80), st.booleans())
-def test_spans_are_true(text, add_start_index):
+def test_chunks_have_correct_spans(text, add_start_index):
     splitter = recursive(add_start_index=add_start_index)
     for node in grouped(as_transform(splitter), text):
         assert node.start is not None
         assert text[node.start : node.end] == node.text
 
 
-def test_start_index_tells_repetitions_apart():
+def test_start_index_distinguishes_repeated_chunks():
     splitter = CharacterTextSplitter(
         separator=" ", chunk_size=2, chunk_overlap=0, add_start_index=True
     )
@@ -58,7 +58,7 @@ def test_start_index_tells_repetitions_apart():
 
 
 @pytest.mark.parametrize("starts", [[-1, -1, -1], [0, 3, 0], [0, 4, 6], [0, None, 6], ["0", 3, 6]])
-def test_a_start_index_that_is_wrong_is_not_taken(starts):
+def test_wrong_start_index_gives_no_span(starts):
     class Wrong:
         def split_text(self, text):
             return [
@@ -69,7 +69,7 @@ def test_a_start_index_that_is_wrong_is_not_taken(starts):
     assert [node.start for node in grouped(as_transform(Wrong()), "ab cd ab")] == [0, 3, 6]
 
 
-def test_an_overlap_in_other_units_does_not_lead_astray():
+def test_overlap_in_tokens_gives_correct_spans():
     """Here the splitter's own search misses: it subtracts words from characters."""
     text = "one two three four five six seven eight nine ten eleven twelve"
     splitter = recursive(
@@ -84,7 +84,7 @@ def test_an_overlap_in_other_units_does_not_lead_astray():
     assert starts == sorted(starts)
 
 
-def test_metadata_of_the_splitter_is_the_nodes_own():
+def test_metadata_of_splitter_becomes_own_metadata():
     splitter = MarkdownHeaderTextSplitter([("#", "h1"), ("##", "h2")])
     nodes = grouped(as_transform(splitter), MARKDOWN)
     assert [(node.text, dict(node.own_metadata)) for node in nodes] == [
@@ -108,7 +108,7 @@ class Shouting(BaseDocumentTransformer):
         ]
 
 
-def test_a_document_transformer_sees_the_metadata():
+def test_document_transformer_gets_metadata():
     (node,) = grouped(as_transform(Shouting()), "tea")
     assert node.text == "x: TEA"
     assert node.own_metadata == {"n": 1}
@@ -116,7 +116,7 @@ def test_a_document_transformer_sees_the_metadata():
     assert node.start is None
 
 
-def test_split_documents_is_enough():
+def test_object_with_split_documents_is_a_splitter():
     class Halves:
         def split_documents(self, documents):
             for d in documents:
@@ -131,7 +131,7 @@ def test_split_documents_is_enough():
     ]
 
 
-def test_a_transformer_can_not_change_the_nodes_metadata():
+def test_transformer_cannot_change_metadata_of_nodes():
     class Spoiling:
         def transform_documents(self, documents):
             documents[0].metadata["topic"].append("spoilt")
@@ -143,7 +143,7 @@ def test_a_transformer_can_not_change_the_nodes_metadata():
     assert made.own_metadata == {"topic": ["x", "spoilt"]}
 
 
-def test_the_same_settings_are_the_same_rule():
+def test_equal_splitters_declare_the_same_group():
     graph = NodeGraph(progress=False)
     graph.create_node_group("piece", as_transform(recursive()))
     graph.create_node_group("piece", as_transform(recursive()))
@@ -152,8 +152,8 @@ def test_the_same_settings_are_the_same_rule():
 
 
 @pytest.mark.parametrize("wrong", ["text", None, 5, len])
-def test_what_is_no_splitter_is_refused(wrong):
-    with pytest.raises(TypeError, match="has one of create_documents, split_text"):
+def test_as_transform_of_other_objects_raises(wrong):
+    with pytest.raises(TypeError, match="must have one of create_documents, split_text"):
         as_transform(wrong)
     with pytest.raises(TypeError, match=r"RecursiveCharacterTextSplitter\(\.\.\.\)"):
         as_transform(RecursiveCharacterTextSplitter)
@@ -165,7 +165,7 @@ def test_what_is_no_splitter_is_refused(wrong):
 SAMPLES = Path(__file__).parents[3] / "examples" / "files"
 
 
-def test_a_folder_of_files(tmp_path: Path) -> None:
+def test_file_loader_reads_a_folder(tmp_path: Path) -> None:
     loader = FileLoader(SAMPLES)
     pdf, word = loader.load()
     assert pdf.page_content.startswith("# 1 The tea handbook")
@@ -181,7 +181,7 @@ def test_a_folder_of_files(tmp_path: Path) -> None:
     ]
 
 
-def test_pages_and_tables_say_where_they_stand() -> None:
+def test_file_loader_of_pages_adds_places() -> None:
     first, second = FileLoader(SAMPLES / "handbook.pdf", "page").load()
     assert (second.metadata["page_label"], second.metadata["page"]) == ("2", 2)
     assert second.page_content.startswith("# 2 Serving")
@@ -190,12 +190,12 @@ def test_pages_and_tables_say_where_they_stand() -> None:
     assert table.page_content in first.page_content
 
 
-def test_within_langchains_loader_of_folders() -> None:
+def test_file_loader_works_in_directory_loader() -> None:
     documents = DirectoryLoader(str(SAMPLES), glob="*.*", loader_cls=FileLoader).load()
     assert {d.metadata["file_name"] for d in documents} == {"handbook.pdf", "手册.docx"}
 
 
-def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_file_loader_reports_skipped_files(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("Tea.")
     (tmp_path / "b.txt").write_text("x" * 99)
     loader = FileLoader(tmp_path, reading=ReadOptions(max_bytes=50))

@@ -12,7 +12,7 @@ from nodekin.adapters.langchain import NodeGraphRetriever, NodeGraphVectorStore
 from nodekin.retrievers import RecursiveRetriever, Retriever
 
 
-def test_parents_are_kept_in_one_file_and_are_those_of_langchains_two_stores(tmp_path):
+def test_reopened_parents_equal_langchains(tmp_path):
     """There vectors are dumped, and documents are a file each; here it is one line."""
     vectors, documents = tmp_path / "vectors.json", LocalFileStore(tmp_path / "documents")
     store = InMemoryVectorStore(Pairs())
@@ -37,7 +37,9 @@ def test_parents_are_kept_in_one_file_and_are_those_of_langchains_two_stores(tmp
     parents = ParentDocumentRetriever(
         vectorstore=kept, docstore=create_kv_docstore(documents), **settings
     )
-    again = NodeGraphRetriever.from_documents([], Pairs(), store=path, child_splitter=splitter())
+    again = NodeGraphRetriever.from_documents(
+        [], Pairs(), store=path, child_splitter=splitter(), score_key=None
+    )
     for question in QUESTIONS:
         found = again.invoke(question)
         assert texts(found) == texts(parents.invoke(question))
@@ -47,7 +49,7 @@ def test_parents_are_kept_in_one_file_and_are_those_of_langchains_two_stores(tmp
 
 @pytest.mark.parametrize("question", QUESTIONS)
 @pytest.mark.parametrize("kinds", [("child", "ROOT"), ("child", "title"), ("title", "ROOT")])
-def test_fragments_titles_and_whole_documents_are_searched_together(peer_graph, question, kinds):
+def test_recursive_search_equals_multi_vector_retriever(peer_graph, question, kinds):
     def title(node):
         return [f"All about {node.metadata['topic']}"]
 
@@ -68,12 +70,12 @@ def test_fragments_titles_and_whole_documents_are_searched_together(peer_graph, 
     both.docstore.mset([(document.id, document) for document in DOCUMENTS])
     peer_graph.create_node_group("title", title, trans_node=True)
     search = RecursiveRetriever(peer_graph, kinds, "ROOT", "cosine", top_k=4)
-    assert NodeGraphRetriever(retriever=search).invoke(question) == both.invoke(question)
+    assert face(search).invoke(question) == both.invoke(question)
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
 @pytest.mark.parametrize("lambda_mult", [0.1, 0.5, 0.9])
-def test_parents_that_differ_are_chosen_by_their_best_children(peer_graph, question, lambda_mult):
+def test_mmr_of_parents_equals_mmr_of_children(peer_graph, question, lambda_mult):
     """LangChain's ``mmr`` of the best child of each parent; of all children two are of one."""
     children = [
         Document(part, metadata={"of": document.id})
@@ -92,7 +94,7 @@ def test_parents_that_differ_are_chosen_by_their_best_children(peer_graph, quest
 
 @pytest.mark.parametrize("question", QUESTIONS)
 @pytest.mark.parametrize("parents", [{}, {"parent_splitter": splitter(45)}])
-def test_parent_document_retriever(question, parents):
+def test_splitters_return_parents_of_parent_document_retriever(question, parents):
     splitters = {"child_splitter": splitter(26), **parents}
     theirs = ParentDocumentRetriever(
         vectorstore=InMemoryVectorStore(Pairs()),
@@ -101,26 +103,26 @@ def test_parent_document_retriever(question, parents):
         **splitters,
     )
     theirs.add_documents(DOCUMENTS)
-    ours = NodeGraphRetriever.from_documents(DOCUMENTS, Pairs(), k=3, **splitters)
+    ours = NodeGraphRetriever.from_documents(DOCUMENTS, Pairs(), k=3, score_key=None, **splitters)
     expected = theirs.invoke(question)[:3]
     documents = ours.invoke(question)
     assert texts(documents) == texts(expected)
     assert [d.metadata for d in documents] == [d.metadata for d in expected]
 
 
-def test_sentences_of_parents_by_default():
+def test_parent_splitter_searches_sentences_by_default():
     retriever = NodeGraphRetriever.from_documents(
-        DOCUMENTS, parent_splitter=splitter(50), details=True
+        DOCUMENTS, parent_splitter=splitter(50), evidence=True
     )
     (document,) = retriever.invoke("fermented")
     assert document.page_content == "Green tea is steamed. Black tea is fermented."
-    assert document.metadata["evidence"] == "Black tea is fermented."
+    assert document.metadata["evidence"][0]["text"] == "Black tea is fermented."
     parents = {node.parent_id for node in retriever.graph.nodes("parent sentence")}
     assert parents == set(ids(retriever.graph.nodes("parent")))
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_multi_vector_retriever(peer_graph, question):
+def test_summaries_equal_multi_vector_retriever(peer_graph, question):
     theirs = MultiVectorRetriever(
         vectorstore=InMemoryVectorStore(Pairs()),
         docstore=InMemoryStore(),

@@ -1,4 +1,4 @@
-"""Any nodekin retriever as a LangChain retriever: arguments, documents, and as a Runnable."""
+"""NodeGraphRetriever: arguments, documents, and the methods of a Runnable."""
 
 import asyncio
 import pickle
@@ -23,11 +23,12 @@ from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tools import create_retriever_tool
 from langchain_peers import face, ids, texts
 from langchain_runs import call
+from letters import Letters
 from pydantic import ValidationError
 
 from nodekin.adapters.langchain import NodeGraphRetriever
 from nodekin.adapters.langchain.documents import to_document
-from nodekin.nodegraph import Node
+from nodekin.nodegraph import Node, NodeGraph
 from nodekin.retrievers import (
     FusionRetriever,
     RerankRetriever,
@@ -43,20 +44,20 @@ def equal_scores(query, passages):
     return [1.0] * len(passages)
 
 
-async def test_documents_are_the_native_results(native, mode):
+async def test_documents_equal_native_results(native, mode):
     found = native.retrieve(QUESTION)
-    documents = await call(face(native, details=True), mode, QUESTION)
+    documents = await call(face(native, score_key="score"), mode, QUESTION)
     assert ids(documents) == [each.node.id for each in found]
     assert texts(documents) == [each.node.content for each in found]
     assert [d.metadata["score"] for d in documents] == [each.score for each in found]
 
 
-async def test_k_in_the_constructor_and_in_the_call(native, mode):
+async def test_k_limits_documents(native, mode):
     for k, of_call, expected in ((2, {}, 2), (2, {"k": 1}, 1), (2, {"k": 3}, 3), (None, {}, 3)):
         assert len(await call(face(native, k=k), mode, "tea", **of_call)) == expected
 
 
-async def test_filter_in_the_constructor_and_in_the_call(native, mode):
+async def test_filter_of_call_is_added(native, mode):
     tea, others = {"topic": "tea"}, {"topic": ["rivers", "printing"]}
     for filter, of_call, query, expected in (
         (tea, None, "tea", ["tea"]),
@@ -69,7 +70,7 @@ async def test_filter_in_the_constructor_and_in_the_call(native, mode):
         assert ids(found) == expected
 
 
-async def test_score_threshold_in_the_constructor_and_in_the_call(native, mode):
+async def test_score_threshold_drops_low_scores(native, mode):
     found = native.retrieve("tea by rivers")
     best = found[0].score
     assert best > found[-1].score
@@ -79,18 +80,18 @@ async def test_score_threshold_in_the_constructor_and_in_the_call(native, mode):
         assert len(documents) == expected
 
 
-async def test_child_k_in_the_constructor_and_in_the_call(native, mode):
-    for k, child_k, of_call, expected in (
+async def test_fetch_k_limits_hits_before_lifting(native, mode):
+    for k, fetch_k, of_call, expected in (
         (1, None, {}, [("tea", 1)]),
         (1, 3, {}, [("tea", 3)]),
-        (1, 3, {"k": 9, "child_k": 1}, [("tea", 1)]),
+        (1, 3, {"k": 9, "fetch_k": 1}, [("tea", 1)]),
     ):
-        retriever = face(native, details="nested", k=k, child_k=child_k)
+        retriever = face(native, evidence=True, k=k, fetch_k=fetch_k)
         documents = await call(retriever, mode, QUESTION, **of_call)
-        assert [(d.id, len(d.metadata["nodekin"]["evidence"])) for d in documents] == expected
+        assert [(d.id, len(d.metadata["evidence"])) for d in documents] == expected
 
 
-async def test_arguments_of_a_call_reach_what_others_hold(native, graph, mode):
+async def test_call_arguments_reach_inner_retrievers(native, graph, mode):
     fusion = FusionRetriever(
         [
             native,
@@ -98,28 +99,10 @@ async def test_arguments_of_a_call_reach_what_others_hold(native, graph, mode):
         ]
     )
     retriever = face(RerankRetriever(fusion, "ModuleReranker", model=equal_scores))
-    assert ids(await call(retriever, mode, QUESTION, k=5, child_k=1)) == ["tea"]
+    assert ids(await call(retriever, mode, QUESTION, k=5, fetch_k=1)) == ["tea"]
     others = {"filter": {"topic": ["rivers", "printing"]}}
     assert len(await call(retriever, mode, "tea", k=1, **others)) == 1
     assert {*ids(await call(retriever, mode, "tea", k=9, **others))} == {"rivers", "press"}
-
-
-async def test_weights_in_the_call_reach_a_fusion_within(graph, mode):
-    tea = Retriever(graph, "ROOT", "bm25", filters={"topic": "tea"})
-    fusion = FusionRetriever([tea, Retriever(graph, "ROOT", "bm25")])
-    retriever = face(RerankRetriever(fusion, "ModuleReranker", model=equal_scores))
-    query, only_tea = "Which tea is by the rivers?", ["tea"]
-    assert ids(await call(retriever, mode, query, weights=[1, 0])) == only_tea
-    assert ids(await call(retriever, mode, query)) != only_tea
-    default = NodeGraphRetriever.from_graph(graph, details="nested")
-    for weights, group in (([1, 0], "sentence"), ([0, 1], "ROOT")):
-        (document,) = await call(default, mode, query, weights=weights, k=1)
-        evidence = document.metadata["nodekin"]["evidence"]
-        assert {match["group"] for match in evidence} == {group}
-    with pytest.raises(ValueError, match="are 3, for 2 retrievers"):
-        await call(face(fusion), mode, query, weights=[1, 2, 3])
-    with pytest.raises(TypeError, match="weights are for a FusionRetriever or a DefaultRetriever"):
-        await call(face(tea), mode, query, weights=[1, 2])
 
 
 @pytest.mark.parametrize(
@@ -128,14 +111,15 @@ async def test_weights_in_the_call_reach_a_fusion_within(graph, mode):
         ({"k": 0}, ValueError, "^k must be 1 or more, not 0"),
         ({"k": "3"}, TypeError, "^k is a whole number, not '3'"),
         ({"k": True}, TypeError, "^k is a whole number, not True"),
-        ({"child_k": 0}, ValueError, "^child_k must be 1 or more"),
+        ({"fetch_k": 0}, ValueError, "must be 1 or more"),
         ({"score_threshold": "a"}, TypeError, "^score_threshold is a number or None, not 'a'"),
         ({"score_threshold": float("nan")}, ValueError, "score_threshold is a number, not nan"),
         ({"filter": "topic"}, TypeError, "filters map metadata fields"),
-        ({"kk": 1}, TypeError, r"no argument 'kk'; there is k, child_k, filter, score_threshold"),
+        ({"kk": 1}, TypeError, r"no argument 'kk'; it has 'k', 'fetch_k', 'filter'"),
+        ({"top_k": 1}, TypeError, "invoke has no argument 'top_k'; use k="),
     ],
 )
-async def test_errors_of_a_call_say_what_is_allowed(retriever, arguments, error, says, mode):
+async def test_wrong_call_arguments_raise(retriever, arguments, error, says, mode):
     with pytest.raises(error, match=says):
         await call(retriever, mode, "tea", **arguments)
     with pytest.raises(error, match=says):
@@ -143,46 +127,44 @@ async def test_errors_of_a_call_say_what_is_allowed(retriever, arguments, error,
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "error", "says"),
     [
-        ({"top_k": 1}, "top_k"),
-        ({"search_kwargs": {}}, "search_kwargs"),
-        ({"k": 0}, "greater than or equal to 1"),
-        ({"k": "3"}, "valid integer"),
-        ({"child_k": 0}, "child_k"),
-        ({"score_threshold": float("nan")}, "finite"),
-        ({"details": "flat"}, r"details\n.*False, True or 'nested'"),
-        ({"graph": "graph"}, "graph"),
+        ({"top_k": 1}, TypeError, "has no argument 'top_k'; use k="),
+        ({"child_k": 1}, TypeError, "use fetch_k="),
+        ({"min_score": 1}, TypeError, "use score_threshold="),
+        (
+            {"search_kwargs": {"top_k": 1}},
+            TypeError,
+            "search_kwargs has no argument 'top_k'; use k",
+        ),
+        ({"embedding": 1}, TypeError, "has no argument 'embedding'; it has"),
+        ({"k": 0}, ValidationError, "greater than or equal to 1"),
+        ({"k": "3"}, ValidationError, "valid integer"),
+        ({"fetch_k": 0}, ValidationError, "fetch_k"),
+        ({"score_threshold": float("nan")}, ValidationError, "finite"),
+        ({"graph": "graph"}, ValidationError, "graph"),
     ],
 )
-def test_arguments_of_the_constructor_are_checked(native, arguments, says):
-    with pytest.raises(ValidationError, match=says):
-        face(native, **arguments)
-    with pytest.raises(TypeError, match=r"retriever must be an object with retrieve.*got 3"):
-        face(3)
+def test_constructor_checks_arguments(native, arguments, error, says):
+    with pytest.raises(error, match=says):
+        NodeGraphRetriever(native, **arguments)
 
 
-def test_the_likeliest_first_line_works(native):
-    assert NodeGraphRetriever(native, k=1).invoke("tea") == face(native, k=1).invoke("tea")
+def test_constructor_without_retriever_raises():
     with pytest.raises(TypeError, match="retriever must be an object with retrieve"):
         NodeGraphRetriever()
 
 
-def test_construction_does_not_touch_the_engine():
-    class Untouchable:
-        def retrieve(self, query, *, top_k=None, filters=None):
-            raise AssertionError
-
-        aretrieve = __deepcopy__ = __iter__ = __len__ = retrieve
-
-    engine = Untouchable()
-    assert face(engine).retriever is engine
+def test_search_kwargs_set_fields(native):
+    retriever = NodeGraphRetriever(native, search_kwargs={"k": 1, "filter": {"topic": "rivers"}})
+    assert ids(retriever.invoke("tea")) == ["rivers"]
+    assert NodeGraphRetriever(native, k=2, search_kwargs={"k": 1}).k == 2
 
 
 # The documents
 
 
-def test_changing_a_result_changes_nothing_else(graph):
+def test_changed_document_does_not_change_graph(graph):
     graph.add(Document("Tea with tags.", metadata={"tags": ["a"], "topic": "tags"}, id="tags"))
     retriever = face(Retriever(graph, "sentence", target="ROOT"))
     before, spoilt = retriever.invoke("tags"), retriever.invoke("tags")
@@ -192,19 +174,19 @@ def test_changing_a_result_changes_nothing_else(graph):
     assert graph.node("tags").metadata == {"tags": ["a"], "topic": "tags"}
 
 
-def test_evidence_tells_what_matched(native, graph):
+def test_evidence_lists_matches(native, graph):
     query = "Do rivers dry out?"
-    (document,) = face(native, details="nested").invoke(query, k=1)
-    (match, *_) = document.metadata["nodekin"]["evidence"]
+    (document,) = NodeGraphRetriever(native, evidence=True).invoke(query, k=1)
+    (match, *_) = document.metadata["evidence"]
     expected = ("Some rivers dry out.", "sentence", "bm25", query)
     assert tuple(match[name] for name in ("text", "group", "similarity", "query")) == expected
-    assert match["score"] == document.metadata["nodekin"]["score"]
+    assert match["score"] == document.metadata["relevance_score"]
     assert graph.node("rivers").text[match["start"] : match["end"]] == match["text"]
     assert graph.node(match["id"]).parent.id == document.id
 
 
 class Fixed:
-    """A retriever of a user's own: subclassing is not required."""
+    """A user's retriever without a base class."""
 
     def __init__(self, *found):
         self.found = list(found)
@@ -217,7 +199,7 @@ class Fixed:
         return await asyncio.to_thread(self.retrieve, query, top_k=top_k, filters=filters)
 
 
-async def test_any_object_with_the_two_methods_will_do(mode):
+async def test_any_object_with_retrieve_is_a_retriever(mode):
     node = Node("Tea", {"page": 1}, id="n1")
     retriever = face(Fixed(ScoredNode(node, -2)))
     assert await call(retriever, mode, "tea") == [to_document(ScoredNode(node, -2.0))]
@@ -225,7 +207,7 @@ async def test_any_object_with_the_two_methods_will_do(mode):
     assert len(await call(many, mode, "tea")) == 99
 
 
-async def test_the_config_surrounds_the_search(mode):
+async def test_config_context_holds_during_search(mode):
     values = {"configurable": {"user": "u1"}, "max_concurrency": 3, "tags": ["t"]}
     retriever = face(Fixed())
     await call(retriever, mode, "x", {**values, "metadata": {"m": 1}, "run_name": "outer"})
@@ -234,7 +216,7 @@ async def test_the_config_surrounds_the_search(mode):
     assert var_child_runnable_config.get() is None
 
 
-async def test_the_loop_runs_while_a_group_is_built(graph, retriever):
+async def test_ainvoke_does_not_block_while_building(graph, retriever):
     with blockbuster_ctx():
         assert ids(await retriever.ainvoke("fermented tea", k=1)) == ["tea"]
     turned = threading.Event()
@@ -252,7 +234,7 @@ async def test_the_loop_runs_while_a_group_is_built(graph, retriever):
     assert await task
 
 
-def test_pickled_and_not_serialised(retriever, graph):
+def test_retriever_is_picklable_and_not_serializable(retriever, graph):
     again = pickle.loads(pickle.dumps(retriever.model_copy(update={"filter": {"topic": "tea"}})))
     assert ids(again.invoke("fermented tea")) == ["tea"]
     assert not NodeGraphRetriever.is_lc_serializable()
@@ -262,11 +244,11 @@ def test_pickled_and_not_serialised(retriever, graph):
         pickle.dumps(face(Retriever(graph, "words")))
 
 
-# A Runnable like any other
+# Runnable methods
 
 
 class Failing:
-    """Fails as often as it is told to, then asks another."""
+    """Fails several times, then asks the inner retriever."""
 
     def __init__(self, inner, times):
         self.inner = inner
@@ -282,16 +264,13 @@ class Failing:
         return self.retrieve(query, top_k=top_k, filters=filters)
 
 
-def test_schemas(retriever):
+def test_retriever_has_schemas_and_repr(retriever):
     assert retriever.get_input_jsonschema()["type"] == "string"
     assert retriever.get_output_jsonschema()["type"] == "array"
     assert repr(retriever).startswith("NodeGraphRetriever(retriever=Retriever('sentence' -> 'ROOT'")
-    few = repr(retriever.model_copy(update={"k": 2}))  # one number: that which counts
-    assert "k=2" in few
-    assert "top_k=" not in few
 
 
-async def test_config_listeners_and_bound_arguments(retriever, mode):
+async def test_with_config_listeners_and_bind_work(retriever, mode):
     seen = []
     named = retriever.with_config(run_name="look up", tags=["t"]).with_listeners(
         on_start=lambda run: seen.append((run.name, run.tags))
@@ -303,7 +282,7 @@ async def test_config_listeners_and_bound_arguments(retriever, mode):
     assert ids(await call(RunnableLambda(str.lower) | bound, mode, "TEA")) == ["rivers"]
 
 
-async def test_retries_and_fallbacks(native, retriever, mode):
+async def test_with_retry_and_fallbacks_work(native, retriever, mode):
     for times in (2, 3):
         retrying = face(Failing(native, times)).with_retry(
             stop_after_attempt=3, wait_exponential_jitter=False
@@ -317,7 +296,7 @@ async def test_retries_and_fallbacks(native, retriever, mode):
     assert await call(safe, mode, "tea") == retriever.invoke("tea")
 
 
-async def test_configurable_fields_and_alternatives(retriever, native, graph, mode):
+async def test_configurable_fields_and_alternatives_work(retriever, native, graph, mode):
     names = ("k", "filter", "score_threshold", "retriever")
     configurable = retriever.configurable_fields(**{n: ConfigurableField(id=n) for n in names})
     for values, expected in (
@@ -339,7 +318,7 @@ async def test_configurable_fields_and_alternatives(retriever, native, graph, mo
 
 
 @pytest.mark.parametrize("question", [QUESTION, "红茶发酵吗？"])
-async def test_in_chains(retriever, native, question, mode):
+async def test_retrieval_chains_answer(retriever, native, question, mode):
     answer = "Black tea is fermented."
     model = FakeListChatModel(responses=[answer])
     prompt = ChatPromptTemplate.from_template("{context}\n\nQuestion: {input}")
@@ -364,10 +343,143 @@ async def test_in_chains(retriever, native, question, mode):
     assert ids(await call(aware, mode, history)) == expected
 
 
-async def test_in_langchains_retriever_tool(retriever, mode):
+async def test_create_retriever_tool_works(retriever, mode):
     documents = retriever.invoke("fermented tea")
     tool = create_retriever_tool(retriever, "tea", "Tea.", response_format="content_and_artifact")
     message = {"type": "tool_call", "id": "1", "name": "tea", "args": {"query": "fermented tea"}}
     result = await call(tool, mode, message)
     assert result.artifact == documents
     assert result.content == "\n\n".join(texts(documents))
+
+
+# Creation from documents
+
+TEA = [
+    Document("Green tea is steamed. Black tea is fermented.", id="tea", metadata={"year": 1610}),
+    Document("Coffee is roasted. It comes from beans.", id="coffee", metadata={"year": 1685}),
+]
+
+
+def test_from_documents_adds_id_score_and_place(tmp_path):
+    (tmp_path / "tea.md").write_text("# Kinds\n\nBlack tea is fermented.\n\n# Trade\n\nBy ship.")
+    graph = NodeGraph(tmp_path / "tea.md", progress=False)
+    (document,) = NodeGraphRetriever.from_graph(graph, target="ROOT").invoke("fermented tea")
+    assert document.metadata["place"] == "tea.md, Kinds"
+    assert document.metadata["file_name"] == "tea.md"
+    assert 0 < document.metadata["relevance_score"] <= 1
+    (document,) = NodeGraphRetriever.from_documents(TEA).invoke("fermented tea", k=1)
+    assert document.metadata.keys() == {"year", "relevance_score", "place"}
+    plain = NodeGraphRetriever.from_documents(TEA, score_key=None).invoke("fermented tea", k=1)
+    assert plain == TEA[:1]
+
+
+def test_own_place_field_is_kept():
+    place = Document("Tea.", id="t", metadata={"place": "Assam", "source": "t.md"})
+    retriever = NodeGraphRetriever.from_documents([place])
+    (found,) = retriever.invoke("tea")
+    assert found.metadata["place"] == "Assam"
+    retriever.add_documents([found])
+    assert retriever.graph.node("t").metadata == place.metadata
+
+
+@pytest.mark.parametrize("group", [None, "FineChunk"])
+@pytest.mark.parametrize("score_key", ["relevance_score", "score", None])
+def test_added_results_do_not_multiply(group, score_key):
+    options = {"group": group, "target": group, "score_key": score_key, "evidence": True}
+    retriever = NodeGraphRetriever.from_documents(TEA, **options)
+    found = retriever.invoke("tea, beans")
+    assert retriever.add_documents(found) == ids(found)
+    assert [node.id for node in retriever.graph.nodes("ROOT")] == ["tea", "coffee"]
+    if score_key is not None:
+        assert retriever.graph.node("tea").metadata == {"year": 1610}
+    assert ids(retriever.invoke("tea, beans")) == ids(found)
+
+
+def test_edited_result_updates_its_document():
+    retriever = NodeGraphRetriever.from_documents(TEA)
+    (found,) = retriever.invoke("fermented", k=1)
+    found.page_content, found.metadata["year"] = "Oolong is half fermented.", 1700
+    retriever.add_documents([found])
+    node = retriever.graph.node("tea")
+    assert (node.text, node.metadata) == ("Oolong is half fermented.", {"year": 1700})
+
+
+async def test_add_documents_updates_by_id():
+    retriever = NodeGraphRetriever.from_texts(["Tea."], ids=["a"], metadatas=[{"n": 1}])
+    assert await retriever.aadd_documents([Document("Tea is hot.", id="a")]) == ["a"]
+    assert retriever.add_documents([Document("Rivers.")], ids=["b"]) == ["b"]
+    assert [(n.id, n.text) for n in retriever.graph.nodes("ROOT")] == [
+        ("a", "Tea is hot."),
+        ("b", "Rivers."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("create", "error", "says"),
+    [
+        (lambda: NodeGraphRetriever.from_documents(["text"]), TypeError, "use from_texts or add_"),
+        (lambda: NodeGraphRetriever.from_documents(TEA, ids=["a"]), ValueError, "same length"),
+        (lambda: NodeGraphRetriever.from_texts("text"), TypeError, r"write \[text\]"),
+        (lambda: NodeGraphRetriever.from_texts(["a"], [{}]), TypeError, "write metadatas="),
+        (lambda: NodeGraphRetriever.from_texts(["a"], None, [{}] * 2), ValueError, "same length"),
+        (lambda: NodeGraphRetriever.from_graph("graph"), TypeError, "graph must be a NodeGraph"),
+        (lambda: NodeGraphRetriever(lambda query: []).add_documents(TEA), ValueError, "a graph"),
+    ],
+)
+def test_wrong_documents_raise(create, error, says):
+    with pytest.raises(error, match=says):
+        create()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"persist_directory": "x"}, "from_documents has no argument 'persist_directory'; use st"),
+        ({"embedding_function": 1}, "use embedding="),
+        ({"embed": 1}, "use embedding="),
+        ({"collection_name": "x"}, "use group="),
+        ({"preprocess_func": str.split}, "use similarity="),
+        ({"top_k": 3}, "use k="),
+        ({"filters": {}}, "use filter="),
+        ({"simularity": "bm25"}, "simularity"),
+        ({"strategy": "rewrite"}, "strategy= and llm= must be given together"),
+    ],
+)
+def test_from_documents_names_the_right_argument(options, says):
+    with pytest.raises(TypeError, match=says):
+        NodeGraphRetriever.from_documents(TEA, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, ["coffee"]),
+        ({"k": 1}, ["coffee"]),
+        ({"group": "ROOT", "similarity": "bm25"}, ["coffee"]),
+        ({"group": "FineChunk"}, ["coffee"]),
+        ({"filter": {"year": {"$lt": 1650}}}, []),
+        ({"search_kwargs": {"filter": {"year": 1685}, "k": 1}}, ["coffee"]),
+        ({"score_threshold": 1.0}, []),
+        ({"embedding": Letters(), "similarity": "cosine", "k": 1}, ["coffee"]),
+    ],
+)
+def test_from_documents_options_select_the_search(options, expected):
+    assert ids(NodeGraphRetriever.from_documents(TEA, **options).invoke("roasted")) == expected
+
+
+def test_store_keeps_documents(tmp_path):
+    path = tmp_path / "tea.nodekin"
+    first = NodeGraphRetriever.from_documents(TEA, store=path)
+    first.graph.close()
+    again = NodeGraphRetriever.from_documents([], store=path)
+    assert ids(again.invoke("roasted")) == ["coffee"]
+    again.graph.close()
+
+
+@pytest.mark.parametrize(
+    "strategy", ["rewrite", "multi_query", "hyde", "sub_question", "multi_step"]
+)
+async def test_strategy_queries_the_model(strategy, mode):
+    model = FakeListChatModel(responses=["1. roasted beans"] * 9)
+    retriever = NodeGraphRetriever.from_documents(TEA, strategy=strategy, llm=model, k=1)
+    assert ids(await call(retriever, mode, "a hot drink?")) == ["coffee"]

@@ -1,29 +1,16 @@
-"""LangChain's own suites for retrievers, vector stores and indexes, nothing overridden."""
+"""LangChain's own suites for retrievers and vector stores, nothing overridden."""
 
 import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_tests.integration_tests import (
-    BaseStoreAsyncTests,
-    BaseStoreSyncTests,
     RetrieversIntegrationTests,
     VectorStoreIntegrationTests,
 )
-from langchain_tests.integration_tests.indexer import (
-    AsyncDocumentIndexTestSuite,
-    DocumentIndexerTestSuite,
-)
 
-from nodekin.adapters.langchain import NodeGraphRetriever, NodeGraphStore, NodeGraphVectorStore
+from nodekin.adapters.langchain import NodeGraphRetriever, NodeGraphVectorStore
 from nodekin.nodegraph import NodeGraph, split_sentences
 from nodekin.retrievers import Retriever
-
-
-@pytest.fixture(params=["memory", "file"])
-def graph(request, tmp_path):
-    store = tmp_path / "graph.nodekin" if request.param == "file" else None
-    with NodeGraph(store=store, progress=False) as graph:
-        yield graph
 
 
 class TestRetriever(RetrieversIntegrationTests):
@@ -57,53 +44,6 @@ class TestRetrieverOfDocumentsByMeaning(TestRetrieverOfDocuments):
     def retriever_constructor_params(self):
         model = DeterministicFakeEmbedding(size=32)
         return {**super().retriever_constructor_params, "embedding": model}
-
-
-class TestDocumentIndex(DocumentIndexerTestSuite):
-    @pytest.fixture
-    def index(self, graph):
-        return NodeGraphRetriever(graph=graph)
-
-
-class TestDocumentIndexAsync(AsyncDocumentIndexTestSuite):
-    @pytest.fixture
-    async def index(self, graph):
-        return NodeGraphRetriever(graph=graph)
-
-
-class TestDocumentIndexOfDocuments(DocumentIndexerTestSuite):
-    """The one line that makes the graph, too."""
-
-    @pytest.fixture
-    def index(self):
-        return NodeGraphRetriever.from_documents([])
-
-
-VALUES = (  # whose ids are not the suites' keys
-    Document("Tea.", id="a", metadata={"page": 1}),
-    Document("河流入海。", id="b", metadata={"nodekin": "mine"}),
-    Document("", id="c"),
-)
-
-
-class TestKeyValueStore(BaseStoreSyncTests[Document]):
-    @pytest.fixture
-    def kv_store(self, graph):
-        return NodeGraphStore(graph)
-
-    @pytest.fixture
-    def three_values(self):
-        return VALUES
-
-
-class TestKeyValueStoreAsync(BaseStoreAsyncTests[Document]):
-    @pytest.fixture
-    async def kv_store(self, graph):
-        return NodeGraphStore(graph)
-
-    @pytest.fixture
-    def three_values(self):
-        return VALUES
 
 
 class TestVectorStoreOfDocuments(VectorStoreIntegrationTests):

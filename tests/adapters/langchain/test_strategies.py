@@ -11,7 +11,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_peers import LOADED, TEMPLATES, Recording, face, ids, theirs
 from langchain_runs import call
 
-from nodekin.adapters.langchain import NodeGraphQueryEngine, NodeGraphRetriever
+from nodekin.adapters.langchain import NodeGraphRetriever, engine_runnable
 from nodekin.nodegraph import LLMExtractor
 from nodekin.retrievers import (
     MultiQueryRetriever,
@@ -46,21 +46,20 @@ def retriever(request, native):
     return NodeGraphRetriever(retriever=request.param(native, model))
 
 
-async def test_every_call_of_the_model_is_below_its_stage(retriever, mode, tracer):
+async def test_model_calls_are_runs_below_stages(retriever, mode, tracer):
     with blockbuster_ctx() if mode == "async" else nullcontext():
         assert await call(retriever, mode, QUESTION, {"callbacks": [tracer]})
     (root,) = tracer.roots
     pairs = list(runs_below(root))
     models = [(above.name, run.run_type) for above, run in pairs if run.run_type == "llm"]
     assert models
-    assert set(models) == {("ask", "llm")}
-    asks = [run for _, run in pairs if run.name == "ask"]
-    assert all(ask.child_runs for ask in asks)
-    assert any(run.name == "search" for _, run in pairs)
+    parent = "ask" if mode == "sync" else "NodeGraphRetriever"
+    assert set(models) == {(parent, "llm")}
+    assert any(run.name == "search" for _, run in pairs) == (mode == "sync")
     assert {run.trace_id for _, run in pairs} == {root.id}
 
 
-def test_multi_query_retriever(peer_graph):
+def test_multi_query_equals_langchains(peer_graph):
     answer = "Which tea is fermented?\nWhere do rivers run?"
     model = FakeListChatModel(responses=[answer])
     expected = LangChainMultiQueryRetriever.from_llm(
@@ -77,7 +76,7 @@ def test_multi_query_retriever(peer_graph):
     assert expected.llm_chain.invoke({"question": question})[0].startswith("1. ")
 
 
-async def test_re_phrase_query_retriever(peer_graph):
+async def test_rewrite_equals_re_phrase_query(peer_graph):
     model = FakeListChatModel(responses=["Which tea is fermented?"])
     expected = RePhraseQueryRetriever.from_llm(theirs().as_retriever(), model)
     search = Retriever(peer_graph, "ROOT", "cosine", top_k=4)
@@ -100,7 +99,7 @@ def fallback():
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_a_model_with_fallbacks_in_every_strategy(loaded_graph, fallback, name):
+def test_strategies_take_model_with_fallbacks(loaded_graph, fallback, name):
     if name == "hyde":  # takes a passage and no question
         fallback.fallbacks[0].responses[0] = "Green tea is steamed."
     inner = Retriever(loaded_graph, "ROOT", "cosine")
@@ -108,8 +107,8 @@ def test_a_model_with_fallbacks_in_every_strategy(loaded_graph, fallback, name):
     assert NodeGraphRetriever(retriever=retriever).invoke("Is tea green, and is coffee?")
 
 
-def test_a_model_with_fallbacks_in_an_engine_and_an_extractor(loaded_graph, fallback):
-    engine = NodeGraphQueryEngine(engine=QueryEngine(Retriever(loaded_graph, "ROOT"), fallback))
+def test_engine_takes_model_with_fallbacks(loaded_graph, fallback):
+    engine = engine_runnable(QueryEngine(Retriever(loaded_graph, "ROOT"), fallback))
     assert engine.invoke("green tea") == "Which tea is green?"
     assert "".join(engine.stream("green tea")) == "Which tea is green?"
     loaded_graph.create_node_group("question", LLMExtractor(fallback, "questions"))
@@ -118,7 +117,7 @@ def test_a_model_with_fallbacks_in_an_engine_and_an_extractor(loaded_graph, fall
 
 @pytest.mark.parametrize("name", [name for name in STRATEGIES if name != "multi_step"])
 @pytest.mark.parametrize("template", TEMPLATES)
-def test_langchains_prompts_in_every_strategy(loaded_graph, template, name):
+def test_strategies_take_langchain_prompts(loaded_graph, template, name):
     model = Recording(responses=["Which tea is green?"])
     inner = Retriever(loaded_graph, "ROOT", "cosine")
     retriever = make_strategy(name, inner, model, prompt=template)
@@ -128,7 +127,7 @@ def test_langchains_prompts_in_every_strategy(loaded_graph, template, name):
     assert system == ([("system", "You search.")] if template is TEMPLATES[-1] else [])
 
 
-def test_langchains_prompt_in_an_extractor(loaded_graph):
+def test_extractor_takes_langchain_prompt(loaded_graph):
     prompt = ChatPromptTemplate([("system", "Summarize."), ("human", "{context}")])
     model = Recording(responses=["A summary."])
     loaded_graph.create_node_group("summary", LLMExtractor(model, "summary", prompt=prompt))
@@ -137,15 +136,14 @@ def test_langchains_prompt_in_an_extractor(loaded_graph):
 
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream", "astream"])
-async def test_langchains_prompt_in_a_query_engine(loaded_graph, way):
-    """As in LangChain's RAG tutorials."""
+async def test_engine_takes_langchain_prompt(loaded_graph, way):
     prompt = ChatPromptTemplate(
         [("system", "Use the context to answer.\n\n{context}"), ("human", "{input}")]
     )
     model = Recording(responses=["It is steamed."])
     search = Retriever(loaded_graph, "ROOT", "bm25", top_k=1)
     engine = QueryEngine(search, model, prompts={"answer": prompt})
-    answers = NodeGraphQueryEngine(engine=engine)
+    answers = engine_runnable(engine)
     assert await call(answers, way, "green tea") == "It is steamed."
     (((system, context), (human, question)),) = model.sent
     assert (system, human, question) == ("system", "human", "green tea")

@@ -17,8 +17,7 @@ from langchain_peers import LOADED, QUESTIONS, Pairs, ids, texts
 from langchain_runs import call
 from letters import Letters
 
-from nodekin.adapters.langchain import NodeGraphRetriever, NodeGraphVectorStore
-from nodekin.adapters.langchain.documents import from_document
+from nodekin.adapters.langchain import NodeGraphVectorStore
 from nodekin.nodegraph import NodeGraph, split_sentences
 from nodekin.retrievers import register_similarity
 
@@ -60,7 +59,7 @@ def theirs():
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_the_same_as_langchains_own(store, theirs, query):
+def test_similarity_search_equals_in_memory_store(store, theirs, query):
     ours = store.similarity_search_with_score(query, k=4)
     same = theirs.similarity_search_with_score(query, k=4)
     assert [(d, pytest.approx(s, abs=1e-6)) for d, s in ours] == same
@@ -69,7 +68,7 @@ def test_the_same_as_langchains_own(store, theirs, query):
 
 @pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.parametrize("lambda_mult", [0.1, 0.5, 0.9])
-async def test_various_ones_are_the_same_as_langchains_own(store, theirs, query, lambda_mult):
+async def test_mmr_equals_in_memory_store(store, theirs, query, lambda_mult):
     settings = {"k": 3, "fetch_k": 4, "lambda_mult": lambda_mult}
     expected = theirs.max_marginal_relevance_search(query, **settings)
     assert store.max_marginal_relevance_search(query, **settings) == expected
@@ -79,17 +78,16 @@ async def test_various_ones_are_the_same_as_langchains_own(store, theirs, query,
     assert await store.amax_marginal_relevance_search_by_vector(vector, **settings) == expected
 
 
-async def test_a_vector_finds_what_its_text_finds(store):
+async def test_search_by_vector_equals_search_by_text(store):
     for query in QUERIES:
         vector = Letters().vector(query)
         expected = store.similarity_search_with_score(query, k=3)
-        assert store.similarity_search_with_score_by_vector(vector, k=3) == expected
         documents = [document for document, _ in expected]
         assert store.similarity_search_by_vector(vector, k=3) == documents
         assert await store.asimilarity_search_by_vector(vector, k=3) == documents
 
 
-def test_filters_are_checked_before_ranking(store):
+def test_filter_is_checked_before_ranking(store):
     assert ids(store.similarity_search("tea", k=2, filter={"topic": "river"})) == ["river", "河"]
     found = store.similarity_search("tea", k=4, filter={"n": {"gte": 2}, "topic": ["river", "x"]})
     assert ids(found) == ["river", "河"]
@@ -98,7 +96,7 @@ def test_filters_are_checked_before_ranking(store):
     assert ids(store.max_marginal_relevance_search("tea", k=1, filter={"n": 4})) == ["河"]
 
 
-def test_a_filter_of_its_own_holds_for_all_searches():
+def test_own_filter_holds_for_all_searches():
     store = filled(filter={"topic": "tea"})
     assert set(ids(store.similarity_search("river sea"))) == {"tea", "茶"}
     assert ids(store.similarity_search("river", filter={"n": 1})) == ["tea"]
@@ -107,7 +105,7 @@ def test_a_filter_of_its_own_holds_for_all_searches():
     assert set(ids(store.similarity_search_by_vector(vector))) == {"tea", "茶"}
 
 
-def test_what_is_deleted_is_gone_everywhere():
+def test_delete_removes_nodes_of_all_groups():
     store = filled(group="sentence", target="ROOT")
     assert ids(store.similarity_search("steamed", k=1)) == ["tea"]
     store.delete(["tea", "none"])
@@ -115,22 +113,7 @@ def test_what_is_deleted_is_gone_everywhere():
     assert store.get_by_ids(["tea", "河", "none"]) == [DOCUMENTS[3]]
 
 
-def test_pieces_are_found_and_have_a_place():
-    store = filled(group="sentence", details="nested")
-    (found,) = store.similarity_search("红茶", k=1)
-    assert found.page_content == "红茶是红的。"
-    place = found.metadata["nodekin"]
-    text = store.get_by_ids([place["document_id"]])[0].page_content
-    assert text[place["start"] : place["end"]] == found.page_content
-    assert found.metadata["topic"] == "tea"
-    assert 0 < place["score"] <= 1
-    flat = filled(group="sentence", details=True).similarity_search("红茶", k=1)[0].metadata
-    assert (flat["start"], flat["score"]) == (place["start"], place["score"])
-    assert from_document(found).group == "sentence"
-    assert store.get_by_ids([found.id])[0].page_content == found.page_content
-
-
-def test_without_a_model_words_are_compared(words):
+def test_store_without_model_searches_words(words):
     assert ids(words.similarity_search("steamed tea")) == ["tea"]
     assert ids(words.similarity_search("红茶", k=1)) == ["茶"]
     assert words.similarity_search("nothing like it") == []
@@ -139,24 +122,23 @@ def test_without_a_model_words_are_compared(words):
     assert 0 < best[1] < 1
 
 
-def test_without_a_model_there_are_no_vectors(words):
+def test_vector_search_without_model_raises(words):
     for search in (
         lambda: words.similarity_search_by_vector([1.0]),
         lambda: words.max_marginal_relevance_search("tea"),
     ):
-        with pytest.raises(ValueError, match=r"NodeGraph\(\.\.\., embed=\.\.\.\)"):
+        with pytest.raises(ValueError, match="requires an embedding model"):
             search()
 
 
-def test_words_can_be_compared_beside_a_model():
+def test_bm25_store_with_model_searches_words():
     store = filled(similarity="bm25")
     assert ids(store.similarity_search("steamed")) == ["tea"]
-    assert ids(store.max_marginal_relevance_search("tea", k=2)) == ["tea"]
-    with pytest.raises(ValueError, match=r'similarity="cosine"'):
+    with pytest.raises(ValueError, match="similarity='cosine'"):
         store.similarity_search_by_vector([1.0] * 14)
 
 
-def test_relevance_is_between_0_and_1():
+def test_relevance_scores_are_between_0_and_1():
     def opposite(texts):
         return [[-1.0 if "not" in text else 1.0] for text in texts]
 
@@ -172,7 +154,7 @@ def test_relevance_is_between_0_and_1():
     assert [d.page_content for d in retriever.invoke("so")] == ["it is"]
 
 
-def test_another_similarity_says_its_range():
+def test_custom_similarity_requires_relevance_score_fn():
     @register_similarity
     def by_length(query, node):
         return -abs(len(query) - len(node.text))
@@ -188,7 +170,7 @@ def test_another_similarity_says_its_range():
     assert [s for _, s in store.similarity_search_with_relevance_scores("te")] == [0.5]
 
 
-def test_nothing_is_embedded_twice_nor_early():
+def test_texts_are_embedded_once_at_first_search():
     model = Letters()
     store = NodeGraphVectorStore.from_documents(DOCUMENTS, model)
     assert model.passages == []
@@ -202,21 +184,7 @@ def test_nothing_is_embedded_twice_nor_early():
     assert store.embeddings is model
 
 
-def test_several_embeddings():
-    class Backwards(Letters):
-        ALPHABET = "s"
-
-    graph = NodeGraph(embed={"all": Letters(), "s": Backwards()}, progress=False)
-    graph.add(["sss", "tttt"])
-    with pytest.raises(LookupError, match="say which embedding"):
-        NodeGraphVectorStore(graph).similarity_search_by_vector([1.0, 1.0])
-    store = NodeGraphVectorStore(graph, embed_key="s")
-    (best,) = store.similarity_search_by_vector([1.0, 0.0], k=1)
-    assert best.page_content == "sss"
-    assert type(store.embeddings) is Backwards
-
-
-async def test_nothing_blocks_the_event_loop(tmp_path):
+async def test_async_methods_do_not_block_loop(tmp_path):
     graph = NodeGraph(embed=Letters(), store=tmp_path / "g.nodekin", progress=False)
     graph.create_node_group("sentence", split_sentences)
     store = NodeGraphVectorStore(graph, "sentence", target="ROOT")
@@ -239,45 +207,24 @@ async def test_nothing_blocks_the_event_loop(tmp_path):
     graph.close()
 
 
-async def test_queries_are_embedded_by_the_async_form():
-    model = Letters()
-    store = NodeGraphVectorStore(NodeGraph(embed=model, progress=False))
-    store.add_documents(DOCUMENTS)
-    await store.asimilarity_search("tea")
-    await store.amax_marginal_relevance_search("river")
-    assert model.async_queries == ["tea", "river"]
-    assert model.queries == []
-
-
-def test_what_is_elsewhere_says_what_to_write(store):
-    """As from FAISS."""
-    for call_ in (store.save_local, NodeGraphVectorStore.load_local):
-        with pytest.raises(
-            NotImplementedError, match=r'from_documents\(.*store="corpus.nodekin"\)'
-        ):
-            call_("folder")
-
-
 @pytest.mark.parametrize("query", ["", " \n"])
-async def test_a_blank_query_lists_all_as_in_langchains_stores(store, words, theirs, query, mode):
+async def test_blank_query_lists_documents_in_order(store, words, theirs, query, mode):
     """In the order of the documents; also where a filter or ``k`` leaves few."""
     everything = [document.id for document in DOCUMENTS]
     assert set(ids(theirs.similarity_search(query, k=9))) == {*everything}
-    face = NodeGraphRetriever.from_documents(DOCUMENTS, k=9)
-    for searched in (store.as_retriever(search_kwargs={"k": 9}), words.as_retriever(), face):
+    for searched in (store.as_retriever(search_kwargs={"k": 9}), words.as_retriever()):
         assert ids(await call(searched, mode, query)) == everything
         assert ids(await call(searched, mode, query, filter={"topic": "tea"})) == ["tea", "茶"]
         assert ids(await call(searched, mode, query, k=2)) == everything[:2]
     assert ids(store.max_marginal_relevance_search(query)) == everything
-    assert face.batch([query, "steamed"], k=1) == [[DOCUMENTS[0]], [DOCUMENTS[0]]]
 
 
-def test_it_can_be_pickled(store):
+def test_store_is_picklable(store):
     again = pickle.loads(pickle.dumps(store))
     assert again.similarity_search("红茶", k=2) == store.similarity_search("红茶", k=2)
 
 
-def test_time_weighted_retrieval_holds_a_vector_store_of_nodes():
+def test_time_weighted_retriever_works():
     now = datetime.now()
 
     def memories():
@@ -312,7 +259,7 @@ EXAMPLES = [
 
 @pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainDeprecationWarning")
 @pytest.mark.parametrize("question", QUESTIONS)
-async def test_example_selectors_hold_a_vector_store_of_nodes(question):
+async def test_example_selectors_work(question):
     chosen = []
     for kind in (InMemoryVectorStore, NodeGraphVectorStore):
         nearest = SemanticSimilarityExampleSelector.from_examples(EXAMPLES, Pairs(), kind, k=1)
@@ -334,7 +281,7 @@ async def test_example_selectors_hold_a_vector_store_of_nodes(question):
 
 
 @pytest.mark.parametrize("search_type", ["similarity", "mmr"])
-async def test_the_filter_of_a_call_is_added(search_type, mode):
+async def test_as_retriever_adds_filter_of_call(search_type, mode):
     graph = NodeGraph(embed=lambda texts: [[len(text), 1.0] for text in texts], progress=False)
     fields = [{"tenant": tenant, "year": year} for tenant in "ab" for year in (1, 2)]
     graph.add([Document("Tea {tenant}{year}".format(**each), metadata=each) for each in fields])
@@ -360,73 +307,101 @@ async def test_the_filter_of_a_call_is_added(search_type, mode):
     assert await texts(k=1, filter={"tenant": ["a", "b"]}) == ["Tea a1"]
 
 
+def test_constructor_takes_embedding_and_store(tmp_path):
+    path = tmp_path / "tea.nodekin"
+    store = NodeGraphVectorStore(Letters(), store=path)
+    store.add_documents(DOCUMENTS)
+    expected = store.similarity_search("steamed tea", k=2)
+    store.graph.close()
+    again = NodeGraphVectorStore(Letters(), store=path)
+    assert again.similarity_search("steamed tea", k=2) == expected
+    again.graph.close()
+    with pytest.raises(TypeError, match="store= is for a new graph"):
+        NodeGraphVectorStore(NodeGraph(), store=path)
+
+
 @pytest.mark.parametrize("embedding", [None, Pairs()])
-def test_a_vector_store_with_and_without_an_embedding(embedding):
-    store = NodeGraphVectorStore.from_documents(peers.DOCUMENTS, embedding)
-    assert store.similarity_search("Black tea is fermented.", k=1) == [peers.DOCUMENTS[0]]
-    assert store.as_retriever(search_kwargs={"k": 1}).invoke("Coffee is roasted.") == [
-        peers.DOCUMENTS[3]
+def test_group_and_target_select_the_results(embedding):
+    documents = peers.DOCUMENTS
+    options = {"group": "FineChunk", "target": "ROOT"}
+    parents = NodeGraphVectorStore.from_documents(documents, embedding, **options)
+    assert parents.similarity_search("The sea is salty.", k=1) == [documents[1]]
+    store = NodeGraphVectorStore.from_documents(
+        documents, embedding, group="FineChunk", score_key="score"
+    )
+    (chunk,) = store.similarity_search("The sea is salty.", k=1)
+    assert chunk.metadata["score"] > 0
+    assert chunk.metadata["topic"] == documents[1].metadata["topic"]
+    (stored,) = store.get_by_ids([chunk.id])
+    assert (stored.page_content, "score" in stored.metadata) == (chunk.page_content, False)
+    with pytest.raises(ValueError, match="derived from the document"):
+        store.delete([chunk.id])
+
+
+def test_saved_store_is_loaded_without_embedding(tmp_path):
+    store = NodeGraphVectorStore.from_documents(DOCUMENTS, Letters())
+    store.save_local(tmp_path / "saved")
+    model = Letters()
+    loaded = NodeGraphVectorStore.load_local(
+        tmp_path / "saved", model, allow_dangerous_deserialization=True
+    )
+    assert loaded.similarity_search("红茶", k=2) == store.similarity_search("红茶", k=2)
+    assert model.passages == []
+    loaded.delete(["tea"])
+    loaded.save_local(tmp_path / "saved")  # its own file
+    store.add_documents([Document("More.", id="more")])
+    store.save_local(tmp_path / "saved", "second")
+    loaded.graph.close()
+    again = NodeGraphVectorStore.load_local(tmp_path / "saved", model)
+    second = NodeGraphVectorStore.load_local(tmp_path / "saved", model, "second")
+    assert [ids(s.similarity_search("", k=9)) for s in (again, second)] == [
+        ["river", "茶", "河"],
+        ["tea", "river", "茶", "河", "more"],
     ]
-    parents = NodeGraphVectorStore.from_documents(
-        peers.DOCUMENTS, embedding, group="FineChunk", target="ROOT"
-    )
-    assert parents.similarity_search("The sea is salty.", k=1) == [peers.DOCUMENTS[1]]
-    metadatas = [document.metadata for document in peers.DOCUMENTS]
-    store = NodeGraphVectorStore.from_texts(
-        texts(peers.DOCUMENTS), embedding, metadatas, ids=ids(peers.DOCUMENTS)
-    )
-    assert store.as_retriever().invoke("Coffee is roasted.")[0] == peers.DOCUMENTS[3]
+    for each in (again, second):
+        each.graph.close()
+    with pytest.raises(FileNotFoundError, match="must be a file of save_local"):
+        NodeGraphVectorStore.load_local(tmp_path, model)
 
 
-def test_a_subclass_has_options_and_defaults_of_its_author():
-    class OfTenant(NodeGraphVectorStore):
-        def __init__(self, graph, *, tenant, **options):
-            super().__init__(graph, filter={"tenant": tenant}, **options)
-
-    class Renamed(NodeGraphVectorStore):
-        pass
-
-    documents = [Document("Tea.", metadata={"tenant": name}) for name in "ab"]
-    metadatas = [document.metadata for document in documents]
-    for store in (
-        OfTenant.from_documents(documents, tenant="a", details=False),
-        OfTenant.from_texts(texts(documents), metadatas=metadatas, tenant="a"),
-    ):
-        assert [d.metadata["tenant"] for d in store.similarity_search("tea")] == ["a"]
-    for made, says in ((OfTenant, "'tenant'"), (Renamed, r"no argument 'tenants'; there is ids")):
-        with pytest.raises(TypeError, match=says):
-            made.from_documents(documents, tenants="a")
+def test_save_local_with_objects_in_metadata_raises(tmp_path):
+    store = NodeGraphVectorStore()
+    store.add_documents([Document("Tea.", metadata={"owner": object()})])
+    with pytest.raises(TypeError, match="object"):
+        store.save_local(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("call", "says"),
+    ("options", "says"),
     [
-        (lambda made: made.from_documents(LOADED, None, collection_name="a"),
-         r"^from_documents\(\) has no argument 'collection_name'; there is ids, store, group"),
-        (lambda made: made.from_texts(["a"], None, persist_directory="./db"),
-         r"^from_texts\(\) has no argument 'persist_directory'; there is ids, store, group"),
-        (lambda made: made.from_documents(LOADED).as_retriever(k=1),
-         r"^as_retriever\(\) has no argument 'k'; there is search_type, search_kwargs"),
-        (lambda made: made.from_documents(LOADED).similarity_search("a", score_threshold=0.5),
-         r"^similarity_search\(\) has no argument 'score_threshold'; there is k, filter"),
-        (lambda made: made.from_documents(LOADED).delete([], all=True), "no argument 'all'"),
-        (lambda made: made.from_documents(LOADED).add_documents([], size=3), "no argument 'size'"),
-        (lambda made: made.from_documents(LOADED).max_marginal_relevance_search("tea", l=1),
-         r"no argument 'l'; there is k, fetch_k, lambda_mult, filter"),
-        (lambda made: made("tea"), r"^graph is a NodeGraph or an embedding model, not 'tea'"),
-        (lambda made: made.from_documents(LOADED[0]), r"a list of LangChain documents, .*write \["),
-        (lambda made: made.from_texts("tea"), r"^texts is a list of texts, not 'tea'"),
+        ({"collection_name": "a"}, "NodeGraphVectorStore has no argument 'collection_name'; use g"),
+        ({"persist_directory": "./db"}, "has no argument 'persist_directory'; use store="),
+        ({"embedding_function": None}, "use embedding="),
+        ({"top_k": 3}, "use k=|use search_kwargs"),
+        ({"simularity": 3}, "simularity"),
     ],
-)  # fmt: skip
-def test_first_lines_of_other_stores_are_errors_that_say_what_there_is(call, says):
-    """LangChain's own stores pass over some of them, or take a text for its letters."""
+)
+def test_constructor_names_the_right_argument(options, says):
     with pytest.raises(TypeError, match=says):
-        call(NodeGraphVectorStore)
+        NodeGraphVectorStore(Letters(), **options)
 
 
-def test_an_empty_store_of_a_model():
-    stores = [InMemoryVectorStore(Letters()), NodeGraphVectorStore(Letters())]
-    for store in stores:
-        store.add_documents(peers.DOCUMENTS)
-    found = [ids(store.similarity_search("Coffee is roasted.", k=2)) for store in stores]
-    assert found[0] == found[1]
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (lambda store: store.as_retriever(k=1), "as_retriever has no argument 'k'; it has 'search"),
+        (lambda store: store.similarity_search("a", where={}), "unexpected keyword argument"),
+        (lambda store: store.delete([], all=True), "delete has no argument 'all'"),
+        (lambda store: store.add_documents([], size=3), "add_documents has no argument 'size'"),
+        (lambda store: store.add_documents(LOADED[0]), "must be LangChain documents"),
+        (lambda store: NodeGraphVectorStore.from_texts("tea"), "must be a list of texts"),
+    ],
+)
+def test_wrong_arguments_raise(store, wrong, says):
+    with pytest.raises(TypeError, match=says):
+        wrong(store)
+
+
+def test_delete_without_ids_raises(store):
+    with pytest.raises(ValueError, match="requires the ids"):
+        store.delete()

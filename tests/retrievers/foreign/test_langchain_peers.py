@@ -12,12 +12,13 @@ from langchain_peers import (
     Listed,
     Pairs,
     SharedLetters,
+    face,
     ids,
     texts,
     theirs,
 )
 
-from nodekin.adapters.langchain import NodeGraphRetriever, NodeGraphVectorStore, fuse_documents
+from nodekin.adapters.langchain import NodeGraphRetriever, NodeGraphVectorStore
 from nodekin.retrievers import (
     FusionRetriever,
     NearDuplicateFilter,
@@ -32,15 +33,14 @@ from nodekin.retrievers import (
 def test_weights_and_rank_constant_of_a_call_are_those_of_an_ensemble(question, weights):
     peer_graph = langchain_peers.peer_graph()
     mine = theirs().as_retriever(search_kwargs={"k": 3})
-    words = NodeGraphRetriever(retriever=Retriever(peer_graph, "ROOT", "bm25", top_k=3))
+    words = face(Retriever(peer_graph, "ROOT", "bm25", top_k=3))
     for constant in (1, 60):
         expected = EnsembleRetriever(retrievers=[mine, words], weights=weights, c=constant)
         fusion = FusionRetriever([mine, words], rank_constant=constant)
-        ours = NodeGraphRetriever(retriever=fusion)
         found = expected.invoke(question)
         if 0 in weights:  # not asked here; there its documents come last
             found = mine.invoke(question)
-        assert ours.invoke(question, weights=weights) == found
+        assert face(fusion.with_weights(weights)).invoke(question) == found
 
 
 def test_documents_of_one_key_are_merged_as_in_an_ensemble():
@@ -52,7 +52,7 @@ def test_documents_of_one_key_are_merged_as_in_an_ensemble():
     parts = [Listed(documents=old), Listed(documents=new)]
     expected = EnsembleRetriever(retrievers=parts, weights=[0.7, 0.3], id_key="url").invoke("?")
     fusion = FusionRetriever(parts, weights=[0.7, 0.3], merge_by="url")
-    assert NodeGraphRetriever(retriever=fusion).invoke("?") == expected
+    assert face(fusion).invoke("?") == expected
     assert texts(expected) == ["Tea (2019)", "Milk", "Water", "Coffee"]
 
 
@@ -66,7 +66,7 @@ def test_a_document_that_one_list_has_twice_counts_once():
     weights = [0.9, 0.1]
     expected = EnsembleRetriever(retrievers=single, weights=weights).invoke("?")
     assert EnsembleRetriever(retrievers=double, weights=weights).invoke("?") != expected
-    fusion = NodeGraphRetriever(retriever=FusionRetriever(double, weights=weights))
+    fusion = face(FusionRetriever(double, weights=weights))
     assert fusion.invoke("?") == expected
 
 
@@ -75,7 +75,7 @@ async def test_k_and_filter_of_a_call_reach_every_branch(question):
     """An ensemble ignores them; the same as where each branch was made with them."""
     peer_graph = langchain_peers.peer_graph()
     teas = {"k": 2, "filter": lambda document: document.metadata["topic"] == "tea"}
-    words = NodeGraphRetriever(retriever=Retriever(peer_graph, "ROOT", "bm25", top_k=4))
+    words = face(Retriever(peer_graph, "ROOT", "bm25", top_k=4))
     narrow = words.model_copy(update={"k": 2, "filter": {"topic": "tea"}})
     parts = [theirs().as_retriever(search_kwargs=teas), narrow]
     expected = EnsembleRetriever(retrievers=parts, weights=[0.5, 0.5]).invoke(question)
@@ -85,14 +85,14 @@ async def test_k_and_filter_of_a_call_reach_every_branch(question):
     assert {d.metadata["topic"] for d in ignoring.invoke(question, **call)} > {"tea"}
     fused = FusionRetriever(open_parts, top_k=4)
     reranker = Reranker("ModuleReranker", model=SharedLetters())
-    ours = NodeGraphRetriever(retriever=fused)
+    ours = face(fused)
     assert ours.invoke(question, **call) == expected == await ours.ainvoke(question, **call)
-    ranked = NodeGraphRetriever(retriever=RerankRetriever(fused, reranker))
+    ranked = face(RerankRetriever(fused, reranker))
     assert set(ids(ranked.invoke(question, **call))) == set(ids(expected))
 
 
 def test_within_an_ensemble():
-    words = NodeGraphRetriever.from_documents(DOCUMENTS)
+    words = NodeGraphRetriever.from_documents(DOCUMENTS, score_key=None)
     meaning = NodeGraphVectorStore.from_documents(DOCUMENTS, Pairs()).as_retriever()
     both = EnsembleRetriever(retrievers=[words, meaning], weights=[0.5, 0.5])
     assert both.invoke("Which tea is fermented?")[0] == DOCUMENTS[0]
@@ -115,7 +115,7 @@ def test_near_duplicates_are_dropped_as_by_langchains_filter(question):
     redundant = filters.EmbeddingsRedundantFilter(embeddings=Pairs(), similarity_threshold=0.95)
     assert len(redundant.transform_documents(ranked)) == 4
     for near in (NearDuplicateFilter(model=Pairs()), NearDuplicateFilter()):
-        ours = NodeGraphRetriever(retriever=RerankRetriever(store.as_retriever(), near, top_k=4))
+        ours = face(RerankRetriever(store.as_retriever(), near, top_k=4))
         found = ours.invoke(question)
         # Of two that are alike the better one is kept; theirs may keep the other.
         assert found == [d for d in ranked if d.id != _worse(ranked)]
@@ -144,10 +144,6 @@ def test_documents_of_equal_text_are_one_unless_their_authors_gave_them_ids(name
     parts = [Listed(documents=[document]) for document in documents]
     weights = [1 / len(parts)] * len(parts)
     assert len(EnsembleRetriever(retrievers=parts, weights=weights).invoke("?")) == 1
-    for found in (
-        NodeGraphRetriever(retriever=FusionRetriever(parts)).invoke("?"),
-        fuse_documents().invoke([[document] for document in documents]),
-    ):
-        assert {*ids(found)} == {*merged}
-    by_id = NodeGraphRetriever(retriever=FusionRetriever(parts, merge_by="document.id"))
+    assert {*ids(face(FusionRetriever(parts)).invoke("?"))} == {*merged}
+    by_id = face(FusionRetriever(parts, merge_by="document.id"))
     assert {*ids(by_id.invoke("?"))} == {*names}

@@ -20,14 +20,13 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import ConfigurableField, RunnableLambda, RunnablePassthrough
 from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_peers import face as plain
 from langchain_runs import FinishedRuns, tree
 
 from nodekin.adapters.langchain import (
-    NodeGraphQueryEngine,
     NodeGraphReranker,
     NodeGraphRetriever,
     NodeGraphVectorStore,
-    fuse_documents,
     retriever_tool,
 )
 from nodekin.adapters.langchain.documents import to_document
@@ -366,8 +365,8 @@ def test_a_face_given_back_is_its_retriever():
     graph = NodeGraph(progress=False)
     graph.add(DOCUMENTS)
     native = Retriever(graph, "ROOT")
-    assert as_retriever(NodeGraphRetriever(retriever=native)) is native
-    limited = NodeGraphRetriever(retriever=native, k=1, filter={"topic": ["tea", "rivers"]})
+    assert as_retriever(plain(native)) is native
+    limited = NodeGraphRetriever(native, score_key=None, k=1, filter={"topic": ["tea", "rivers"]})
     for results in ways(as_retriever(limited), "tea rivers"):
         assert len(results) == 1
         assert results[0].node.graph is graph
@@ -383,7 +382,7 @@ def test_a_face_given_back_is_its_retriever():
 def test_a_configured_face_keeps_its_configuration():
     graph = NodeGraph(progress=False)
     graph.add(DOCUMENTS)
-    face = NodeGraphRetriever(retriever=Retriever(graph, "ROOT"))
+    face = plain(Retriever(graph, "ROOT"))
     assert len(as_retriever(face.bind(k=1)).retrieve("tea is")) == 1
     assert len(as_retriever(face.with_config(tags=["x"])).retrieve("tea is", top_k=2)) == 2
 
@@ -392,13 +391,14 @@ def test_an_engine_given_back_answers_with_its_conditions():
     graph = NodeGraph(progress=False)
     graph.add(DOCUMENTS)
     engine = QueryEngine(Retriever(graph, "ROOT"), lambda prompt: "It is [1].")
-    face = NodeGraphQueryEngine(engine=engine, filter={"topic": "rivers"})
-    (result,) = as_retriever(face).retrieve("Which tea is green, and rivers?")
+    (result,) = as_retriever(engine.restricted({"topic": "rivers"})).retrieve(
+        "Which tea is green, and rivers?"
+    )
     assert [match.node.id for match in result.evidence][1:] == ["rivers"]
 
 
 def test_the_face_holds_a_retriever_of_langchain(store):
-    face = NodeGraphRetriever(retriever=store.as_retriever(), k=2)
+    face = NodeGraphRetriever(store.as_retriever(), score_key=None, k=2)
     assert face.invoke("green tea") == store.similarity_search("green tea", k=2)
     assert asyncio.run(face.ainvoke("green tea")) == store.similarity_search("green tea", k=2)
     assert face.batch(["green tea", "rivers"]) == [
@@ -409,7 +409,7 @@ def test_the_face_holds_a_retriever_of_langchain(store):
 
 def test_runs_of_the_retriever_are_below_those_of_its_holder(store):
     finished = FinishedRuns()
-    face = NodeGraphRetriever(retriever=FusionRetriever([store.as_retriever()]))
+    face = plain(FusionRetriever([store.as_retriever()]))
     face.invoke("tea", {"callbacks": [finished]})
     own = ("search", [("VectorStoreRetriever", [])])
     assert list(map(tree, finished.roots)) == [("NodeGraphRetriever", [("fuse", [own])])]
@@ -452,8 +452,6 @@ def test_documents_without_ids_are_merged_as_by_langchains_ensemble(question):
         assert [(d.page_content, d.metadata) for d in found] == [
             (d.page_content, d.metadata) for d in theirs
         ]
-        lists = [retriever.invoke(question) for retriever in chosen]
-        assert fuse_documents(weights=weights).invoke(lists) == found
 
 
 def test_what_only_the_text_is_the_same_of_stays_apart(store):
@@ -532,12 +530,11 @@ def test_a_tenants_restriction_of_a_store_holds_in_every_holder(store, holder, e
         seen = [r.node for results in ways(retriever, "tea is rivers") for r in results]
         seen += [r.node for rs in ways(retriever, "tea is rivers", filters=escape) for r in rs]
         assert {node.metadata["topic"] for node in seen} <= {"tea"}
-        face = NodeGraphRetriever(retriever=retriever)
+        face = plain(retriever)
         found = face.invoke("tea is rivers", filter=escape)
-        own = retriever_tool(face, "teas", "About tea.", filter_by={"topic": "a topic"})
-        for topic in ("rivers", ["tea", "rivers"]):
-            call = {"name": "teas", "args": {"query": "tea is rivers", "topic": topic}}
-            found += own.invoke({**call, "id": "1", "type": "tool_call"}).artifact
+        own = retriever_tool(face, "teas", "On tea.", conditions=lambda config: escape)
+        call = {"name": "teas", "args": {"query": "tea is rivers"}}
+        found += own.invoke({**call, "id": "1", "type": "tool_call"}).artifact
         assert {document.metadata["topic"] for document in found} <= {"tea"}
     free = {result.node.metadata["topic"] for result in HOLDERS[holder](search)("tea is rivers")}
     assert free > {"tea"} or holder == "keywords"  # whose word is "tea"
@@ -545,7 +542,7 @@ def test_a_tenants_restriction_of_a_store_holds_in_every_holder(store, holder, e
 
 def test_a_holder_is_pickled_and_copied_with_the_retriever():
     holder = FusionRetriever([as_retriever(WithNumber(), name="mine")])
-    face = NodeGraphRetriever(retriever=holder)
+    face = plain(holder)
     expected = face.invoke("tea is")
     for other in (pickle.loads(pickle.dumps(face)), copy.deepcopy(face)):
         assert other.invoke("tea is") == expected
