@@ -15,7 +15,6 @@ from .composite.fusion import with_weights as with_weights
 from .composite.link_graph import LinkOptions as LinkOptions
 from .composite.link_retriever import LinkRetriever as LinkRetriever
 from .composite.recursive import RecursiveRetriever as RecursiveRetriever
-from .composite.recursive import RecursiveSettings as RecursiveSettings
 from .composite.window import DocumentCompletionRetriever as DocumentCompletionRetriever
 from .composite.window import WindowRetriever as WindowRetriever
 from .corpus_tools.tool_output import ToolError as ToolError

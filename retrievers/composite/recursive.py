@@ -1,4 +1,4 @@
-"""Search several groups as one pool, and follow nodes that refer to other retrievers."""
+"""Search several groups as one pool, and follow references to other retrievers."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ...nodegraph.concurrency import context_value
 from ...nodegraph.errors import nearest_names
@@ -21,7 +21,7 @@ from ..planned_retriever import PlannedRetriever
 from ..plans.effects import find_all, find_one
 from ..plans.plan import gather
 from ..protocols import RetrieverLike, RetrieverProtocol, Similarity
-from ..ranking import by_node, merge
+from ..ranking import Lift, by_node, merge
 from ..results import Evidence, OutputFormat, Results, ScoredNode
 from ..retrieval_conditions import Conditions
 from ..retriever import Retriever, RetrieverSettings
@@ -39,85 +39,62 @@ Reference = RetrieverLike | NodeGraph
 References = Mapping[str, Reference] | Callable[[Node], Reference | None]
 
 FIELD = "retriever"
-"""The metadata field that names what a node refers to."""
+"""The metadata field with the name of a reference."""
 
 
 class RankedResult(NamedTuple):
-    """A result, and its place among results of equal score."""
+    """A result with its position among results of equal score."""
 
     place: tuple[int, ...]
     result: ScoredNode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecursiveSettings(RetrieverSettings):
-    """Hold the settings of a ``RecursiveRetriever``, and those of ``RetrieverSettings``.
-
-    Attributes:
-        statistics: What BM25 counts how rare a term is in: ``"group"``, each group by itself, or
-            ``"pool"``, all groups as one.
-        max_depth: How many references in a row are followed. Nodes that refer further are
-        index: As in ``Retriever``.
-    """
-
-    statistics: Literal["group", "pool"] = "group"
-    max_depth: int = 3
-    index: str | MakeIndex = DEFAULT
-
-    def __post_init__(self) -> None:
-        RetrieverSettings.__post_init__(self)
-        choice(self.statistics, "statistics", ("group", "pool"))
-        whole(self.max_depth, "max_depth", 1)
-
-
 class RecursiveRetriever(PlannedRetriever):
-    """Search several groups as one pool. Lift every hit to the target. Follow references.
+    """A retriever that searches several groups as one pool, and follows references.
 
-    Choose it over ``Retriever`` if a text should match by more than one kind of node: chunks of
-    several sizes, a summary, the questions it answers. All hits compete, and a target is one
-    result, however many hits it has. ``FusionRetriever`` instead fuses several rankings, whose
-    scores can't be compared.
+    Choose it over ``Retriever`` if a text should match by several kinds of nodes: chunks of
+    several sizes, a summary, generated questions. All hits compete, and each target is one result.
+    ``FusionRetriever`` fuses several rankings instead, whose scores are not comparable.
 
-    Cosines of different groups are compared as they are. BM25 uses how rare a term is, and how
-    long a node is beside the average. ``statistics`` says of what: ``"group"``, each group's own,
-    so that nodes are judged among nodes of their kind, and short nodes do not rank first for
-    being short, or ``"pool"``, as if all nodes were of one group, for groups that differ in
-    content and not in size. On CMRC 2018 (300 questions; sentences, chunks of 64 and 160 tokens)
-    MRR@5 was 0.983 with ``"group"`` and 0.974 with ``"pool"``. The best single group had 0.986.
-
-    A node may refer to another retriever or graph, as an entry of a table of contents does to a
-    part of the corpus. The results of that part then replace the node: the best of them gets the
-    node's score, the others less in the proportion of their own scores (by the same differences
-    if scores are not positive). Their evidence has, besides their own, that of the node, after a
-    match of the similarity ``"reference"`` with the node itself. A retriever is queried once for
-    a query, with the score of the best node that refers to it. One that leads back to a retriever
-    that is at work adds nothing. If a retriever has no results, nothing replaces its node.
+    A node may refer to another retriever or graph, as an entry of a table of contents refers to a
+    part of the corpus. The results of that part then replace the node. The best of them gets the
+    node's score; the others keep their proportions (their differences if scores are not
+    positive). Their evidence contains a match of the similarity ``"reference"`` and the evidence
+    of the node. Each retriever is queried once per query, with the score of the best node that
+    refers to it. A reference that leads back to an active retriever adds nothing. A retriever
+    without results does not replace its node.
 
     Args:
-        graph: A node graph, or several, searched as one.
+        graph: A node graph, or several graphs that are searched as one.
         groups: The groups to search.
-        target: The group of the results. None for the nearest one that all groups are derived
-            from (of a single group itself).
-        similarity: As in ``Retriever``, for all the groups.
-        top_k: How many nodes of the target to return at most. As many hits are read as it takes.
-        filters: Conditions on metadata, also for the retrievers that nodes refer to. Those of a
-            call hold for the results. A node that refers to something meets them as far as it has
-            their fields.
-        references: What nodes refer to: a mapping from names to retrievers and graphs, in which a
-            node of this graph is found by its own id, and any node by its metadata's
-            ``"retriever"``, which its children inherit, or a callable from a node to what it
-            refers to, None for most. A graph is searched with the same settings. Hits that refer
-            to something are not lifted.
-        settings: The statistics, the depth of references, and how the groups are searched. See
-            ``RecursiveSettings``.
-        output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
-        join: Join contents to one text: True with line breaks, or the separator.
+        target: The group of the results. None: the nearest common ancestor of the groups.
+        similarity: See ``Retriever``. Applies to all groups.
+        top_k: The number of results.
+        filters: Conditions on metadata, also for the referenced retrievers. The conditions of a
+            call apply to the results; a node with a reference must meet them only for the fields
+            that it has.
+        references: A mapping from names to retrievers and graphs, or a function from a node to a
+            retriever, a graph or None. In the mapping, a node is found by its id, or by its
+            metadata field ``"retriever"``, which its children inherit. A graph is searched with
+            the same arguments. Hits with a reference are not lifted.
+        max_depth: The maximum number of consecutive references. Deeper nodes are results.
+        statistics: The texts in which BM25 counts term frequencies and lengths: ``"group"``, each
+            group separately, so that nodes compete with nodes of their kind, or ``"pool"``, all
+            groups together, for groups with different contents and similar sizes.
+        index: See ``Retriever``.
+        min_score: Minimum score of a hit: a number, or a mapping by embedding key.
+        embed_keys: The embeddings to search. See ``Retriever``.
+        lift: How the scores of hits form the score of their target: ``"max"``, ``"sum"`` or
+            ``"mean"``. See ``Retriever``.
+        fetch_k: The number of hits before lifting. None: as many as ``top_k`` targets need.
+        output_format: See ``OutputOptions``.
+        join: See ``OutputOptions``.
 
     Raises:
         UnknownGroupError: If a graph has no such group or target.
-        TypeError: If an argument is no graph, no list of groups, no retriever or no settings.
-        ValueError: If there is no group, a name is unknown or a number out of range.
-        LookupError: In a retrieval, if a node refers to a name that is not in ``references``.
+        TypeError: If an argument has the wrong type.
+        ValueError: If there is no group, or an argument is invalid.
+        LookupError: In a search, if a node refers to a name that is not in ``references``.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -135,7 +112,6 @@ class RecursiveRetriever(PlannedRetriever):
     """
 
     name = "recurse"
-    settings_type: ClassVar[type] = RecursiveSettings
 
     def __init__(
         self,
@@ -147,25 +123,32 @@ class RecursiveRetriever(PlannedRetriever):
         top_k: int = 6,
         filters: Filters | None = None,
         references: References | None = None,
-        settings: RecursiveSettings | None = None,
+        max_depth: int = 3,
+        statistics: Literal["group", "pool"] = "group",
+        index: str | MakeIndex = DEFAULT,
+        min_score: float | Mapping[str, float] | None = None,
+        embed_keys: Sequence[str] | None = None,
+        lift: Lift = "max",
+        fetch_k: int | None = None,
         output_format: OutputFormat | None = None,
         join: bool | str = False,
     ) -> None:
-        if not isinstance(settings, RecursiveSettings | None):
-            raise TypeError(f"settings are RecursiveSettings(...), not {settings!r:.80}")
         super().__init__(top_k=check_top_k(top_k), output_format=output_format, join=join)
         if isinstance(groups, str) or not isinstance(groups, Sequence):
-            raise TypeError(f"groups is a list of names, like ['sentence'], not {groups!r:.80}")
+            raise TypeError(f"groups must be a list of names, got {groups!r:.80}")
         if not groups:
-            raise ValueError("groups=[] leaves nothing to search; give one name or more")
+            raise ValueError("groups must not be empty, got []")
         self.groups = list(dict.fromkeys(groups))
         self.references = check_references(references)
-        self.settings = settings or RecursiveSettings()
+        self.max_depth = whole(max_depth, "max_depth", 1)
+        self.statistics = choice(statistics, "statistics", ("group", "pool"))
         self._options: dict[str, Any] = {
             "target": target,
             "similarity": similarity,
-            "index": self.settings.index,
-            "settings": self.settings,
+            "index": index,
+            "settings": RetrieverSettings(
+                similarity_cut_off=min_score, embed_keys=embed_keys, lift=lift, child_k=fetch_k
+            ),
         }
         self._pool = _GroupPool(self, graph, top_k, filters)
         self.target = self._pool.target
@@ -178,7 +161,7 @@ class RecursiveRetriever(PlannedRetriever):
 
     @property
     def inner_retrievers(self) -> Sequence[tuple[str, RetrieverProtocol]]:
-        """The retrievers that nodes refer to, by name."""
+        """The referenced retrievers by name."""
         references = self.references if isinstance(self.references, Mapping) else {}
         return [
             (name, as_retriever(reference))
@@ -199,7 +182,7 @@ class RecursiveRetriever(PlannedRetriever):
     async def search_all(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> list[Results]:
-        """Return the results of each query as a plan. Without references one search for all."""
+        """Return the results of each query. Without references, all queries are one search."""
         assert limit is not None
         if self.references is None:
             return await find_all(self._pool, queries, limit, filters)
@@ -208,14 +191,14 @@ class RecursiveRetriever(PlannedRetriever):
         )
 
     def with_filters(self, filters: Filters | None) -> Self:
-        """Return a copy whose own conditions are these. See ``Retriever.with_filters``."""
+        """Return a copy with other conditions. See ``Retriever.with_filters``."""
         other = copy.copy(self)
         other._pool = self._pool.with_filters(filters)
         other.filters = filters
         return other
 
     def embed(self, queries: Sequence[str]) -> None:
-        """Embed queries ahead. See ``Retriever``."""
+        """Embed queries in advance. See ``Retriever``."""
         self._pool.embed(queries)
 
     async def aembed(self, queries: Sequence[str]) -> None:
@@ -223,7 +206,7 @@ class RecursiveRetriever(PlannedRetriever):
         await self._pool.aembed(queries)
 
     async def _recurse(self, query: str, limit: int, filters: Filters | None) -> Results:
-        """Search the pool and follow references. Search for more hits if results are few."""
+        """Search the pool and follow references, with more hits if results are missing."""
         with self._span(query) as (span, leads_back):
             if leads_back:
                 return []
@@ -243,10 +226,9 @@ class RecursiveRetriever(PlannedRetriever):
     async def _search(
         self, pool: _GroupPool, query: str, count: int, filters: Filters | None
     ) -> tuple[Results, bool]:
-        """Return the first hits of a pool, and whether they are all that there are.
+        """Return the first hits of a pool, and whether the pool has no more.
 
-        What refers to something is no result itself, and need not have the fields that the filters
-        of a call are about.
+        Nodes with references are not results, so they need not have the fields of the filters.
         """
         hits = await find_one(pool, query, count, filters)
         if filters is None:
@@ -264,7 +246,7 @@ class RecursiveRetriever(PlannedRetriever):
 
     @contextmanager
     def _span(self, query: str) -> Iterator[tuple[Span, bool]]:
-        """Start a span. Yield whether a reference led back to this retriever."""
+        """Start a span. Yield whether a reference leads back to this retriever."""
         active = _active.get()
         span_of_query = start_span(self.name, queries=[query], target=self.target)
         with context_value(_active, (*active, id(self))), span_of_query as span:
@@ -280,20 +262,22 @@ class RecursiveRetriever(PlannedRetriever):
         filters: Filters | None,
         answers: dict[int, Results],
     ) -> Results:
-        """Replace nodes by the results of what they refer to, level by level."""
+        """Replace nodes with references by results, level by level."""
         level = [RankedResult((rank,), hit) for rank, hit in enumerate(hits)]
         results: list[RankedResult] = []
-        followed: dict[int, Reference] = {}  # holds the references, so that their ids stay unique
-        for depth in range(self.settings.max_depth + 1):
+        followed: dict[
+            int, Reference
+        ] = {}  # keeps the references alive, so that their ids are unique
+        for depth in range(self.max_depth + 1):
             entries: dict[int, list[RankedResult]] = {}
             new: dict[int, Reference] = {}
             for ranked in level:
                 reference = self._reference(ranked.result.node)
                 if id(reference) in followed:
-                    continue  # its results are in the ranking already
+                    continue  # the ranking contains its results
                 if reference is None:
                     results.append(ranked)
-                elif depth == self.settings.max_depth:
+                elif depth == self.max_depth:
                     if self._pool.conditions(filters).met_by(ranked.result.node):
                         results.append(ranked)
                 else:
@@ -313,7 +297,7 @@ class RecursiveRetriever(PlannedRetriever):
         return merge_duplicates(results)
 
     def _reference(self, node: Node) -> Reference | None:
-        """Return what a node refers to."""
+        """Return the reference of a node."""
         if not isinstance(self.references, Mapping):
             return None if self.references is None else check_reference(self.references(node), node)
         if node.id in self.references and node.graph in self._pool.graphs:
@@ -332,7 +316,7 @@ class RecursiveRetriever(PlannedRetriever):
     async def _results_of(
         self, reference: Reference, query: str, limit: int, filters: Filters | None
     ) -> Results:
-        """Query what a node refers to."""
+        """Return the results of a reference."""
         if isinstance(reference, NodeGraph):
             pool = _GroupPool(self, reference, filters=self.filters)
             return (await self._search(pool, query, limit, filters))[0]
@@ -340,7 +324,7 @@ class RecursiveRetriever(PlannedRetriever):
 
 
 class _GroupPool(Retriever):
-    """Search the groups of a recursive retriever as one."""
+    """A retriever for the groups of a recursive retriever."""
 
     def __init__(
         self,
@@ -360,7 +344,7 @@ class _GroupPool(Retriever):
                 item.reader.lineage(self.target)
 
     def leading(self, filters: Filters) -> _GroupPool:
-        """Return a copy that finds what refers to others, as far as conditions let it."""
+        """Return a copy that finds nodes with references. Filters apply to existing fields only."""
         other = copy.copy(self)
         other._leads = filters
         return other
@@ -372,13 +356,13 @@ class _GroupPool(Retriever):
     def search_for(
         self, queries: Sequence[str], top_k: int | None, filters: Filters | None
     ) -> Search:
-        """Return the search of a retriever, of all groups of the pool."""
+        """Return the search of all groups of the pool."""
         owner = self._owner
         return replace(
             super().search_for(queries, top_k, filters),
             groups=owner.groups,
             stays=None if owner.references is None else lambda n: owner._reference(n) is not None,
-            pooled=owner.settings.statistics == "pool",
+            pooled=owner.statistics == "pool",
         )
 
 
@@ -400,8 +384,8 @@ def rescale(scores: Sequence[float], best: float) -> list[float]:
 def replace_entries(
     query: str, entries: Sequence[RankedResult], results: Results
 ) -> list[RankedResult]:
-    """Return the results of a retriever in the place of the nodes that refer to it."""
-    position, best = max(entries, key=lambda entry: entry.result.score)  # of equal ones the first
+    """Return the results of a reference, with the scores and positions of its nodes."""
+    position, best = max(entries, key=lambda entry: entry.result.score)  # the first of equal scores
     path: list[Evidence] = []
     for _, entry in sorted(entries, key=lambda entry: -entry.result.score):
         path += [Evidence(entry.node, entry.score, "reference", query), *entry.evidence]
@@ -413,7 +397,7 @@ def replace_entries(
 
 
 def merge_duplicates(ranking: Sequence[RankedResult]) -> Results:
-    """Return each node once, best first, with its highest score and the evidence of all."""
+    """Return each node once, best first, with its highest score and all evidence."""
     ranking = sorted(ranking, key=lambda ranked: (-ranked.result.score, ranked.place))
     return [
         merge(same[0].node, same, same[0].score)
@@ -425,30 +409,28 @@ def check_references(references: References | None) -> References | None:
     """Return references as they are.
 
     Raises:
-        TypeError: If they are no mapping to retrievers and graphs, and no callable.
+        TypeError: If they are neither a mapping nor a function.
     """
     if isinstance(references, Mapping):
         return {name: check_reference(value, name) for name, value in references.items()}
     if references is not None and not callable(references):
         raise TypeError(
-            "references is a mapping from names to retrievers and graphs, or a callable from a "
-            f"node to one, not {references!r:.80}"
+            "references must be a mapping from names to retrievers and graphs, or a function "
+            f"from a node to one of these, got {references!r:.80}"
         )
     return references
 
 
 def check_reference(reference: Any, source: str | Node) -> Any:
-    """Return what a name or a node refers to, as it is: a retriever, a query engine or a graph.
-
-    For a node also None.
+    """Return a reference: a retriever, a query engine or a graph, for a node also None.
 
     Raises:
-        TypeError: If it is none of them.
+        TypeError: If the reference is invalid.
     """
     if isinstance(reference, NodeGraph) or (reference is None and isinstance(source, Node)):
         return reference
     as_retriever(reference, f"what {source!r:.120} refers to, besides a NodeGraph,")
-    return reference  # as it is: the same object is queried once
+    return reference  # not the converted one: equal objects are queried once
 
 
 _active: ContextVar[tuple[int, ...]] = ContextVar("active recursive retrievers", default=())

@@ -13,7 +13,6 @@ from nodekin.retrievers import (
     BudgetResults,
     FusionRetriever,
     RecursiveRetriever,
-    RecursiveSettings,
     RerankRetriever,
     Retriever,
     RetrieverSettings,
@@ -113,7 +112,7 @@ def test_each_embedding_looks_at_so_many():
 
 
 def test_recursive_retrieval_takes_it_too(graph):
-    retriever = RecursiveRetriever(graph, ["line"], "ROOT", settings=RecursiveSettings(child_k=3))
+    retriever = RecursiveRetriever(graph, ["line"], "ROOT", fetch_k=3)
     assert found(retriever.retrieve("tea")) == [("many", 3)]
 
 

@@ -14,7 +14,6 @@ from nodekin.retrievers import (
     LinkRetriever,
     QaRetriever,
     RecursiveRetriever,
-    RecursiveSettings,
     Retriever,
     RetrieverSettings,
     WindowRetriever,
@@ -244,9 +243,7 @@ def test_an_entry_that_is_not_followed_has_to_meet_the_filter(
     top = NodeGraph(progress=False)
     top.add(Document("All Avengers", {"retriever": "contents"}, id="top"))
     references = {"contents": contents, "films": films}
-    once = RecursiveRetriever(
-        top, ["ROOT"], references=references, settings=RecursiveSettings(max_depth=1)
-    )
+    once = RecursiveRetriever(top, ["ROOT"], references=references, max_depth=1)
     assert {r.node.id for r in once("Avengers")} == {"entry", "old"}
     assert {r.node.id for r in once("Avengers", filters={"year": 1990})} == {"old"}
 

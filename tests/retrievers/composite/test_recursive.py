@@ -15,7 +15,6 @@ from nodekin.nodegraph import Document, Embedder, NodeGraph, UnknownGroupError, 
 from nodekin.retrievers import (
     Evidence,
     FusionRetriever,
-    RecursiveSettings,
     Retriever,
     ScoredNode,
     trace,
@@ -98,8 +97,7 @@ def test_the_pool_is_all_groups_hits_lifted(documents, top_k, how, statistics, t
     graph.create_node_group("pair", lambda text: text.split("\n", 1))
     graph.add([Document("\n".join(lines), id=str(i)) for i, lines in enumerate(documents)])
     groups = ["line", "word", "pair"]
-    setup = RecursiveSettings(lift=how, statistics=statistics)
-    pool = RecursiveRetriever(graph, groups, target, WORDS, settings=setup)
+    pool = RecursiveRetriever(graph, groups, target, WORDS, lift=how, statistics=statistics)
     if statistics == "pool":  # with all in one group, BM25 is the same
         single = NodeGraph(progress=False)
         single.add(
@@ -300,7 +298,7 @@ def test_depth_is_limited_and_the_rest_stays() -> None:
             ["ROOT"],
             similarity=WORDS,
             references=graphs,
-            settings=RecursiveSettings(max_depth=depth),
+            max_depth=depth,
             top_k=20,
         )
         pages = {f"page {n}" for n in range(depth + 1)}
@@ -314,7 +312,7 @@ def test_a_cycle_ends() -> None:
         ["ROOT"],
         similarity=WORDS,
         references=graphs,
-        settings=RecursiveSettings(max_depth=50),
+        max_depth=50,
         top_k=20,
     )
     results = retriever("tea")
@@ -385,7 +383,7 @@ def test_any_web_of_references_ends(web, top_k, depth) -> None:
         ["ROOT"],
         similarity=WORDS,
         references=graphs,
-        settings=RecursiveSettings(max_depth=depth),
+        max_depth=depth,
     )
     results = retriever.retrieve("tea", top_k=top_k)
     assert len(results) <= top_k
@@ -406,13 +404,13 @@ def test_any_web_of_references_ends(web, top_k, depth) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"groups": "line"}, TypeError, "groups is a list of names, like .* not 'line'"),
-        ({"groups": []}, ValueError, "leaves nothing to search"),
+        ({"groups": "line"}, TypeError, "groups must be a list of names, got 'line'"),
+        ({"groups": []}, ValueError, "groups must not be empty"),
         ({"groups": ["lines"]}, UnknownGroupError, "lines"),
         ({"groups": ["line", "lines"]}, UnknownGroupError, "lines"),
         ({"target": "x"}, UnknownGroupError, "x"),
         ({"max_depth": 0}, ValueError, "max_depth must be 1 or more, not 0"),
-        ({"references": 3}, TypeError, "references is a mapping"),
+        ({"references": 3}, TypeError, "references must be a mapping"),
         ({"references": {"x": 3}}, TypeError, "'x' refers to.*must be an object with retrieve"),
         ({"statistics": "all"}, ValueError, "statistics is 'group' or 'pool', not 'all'"),
         ({"top_k": 0}, ValueError, "top_k must be 1 or more"),
@@ -474,11 +472,9 @@ def test_an_index_is_given_as_to_a_retriever():
     graph = NodeGraph(progress=False)
     graph.add(["红茶", "green tea"])
     graph.create_node_group("word", lambda text: text.split())
-    retriever = RecursiveRetriever(
-        graph, ["ROOT", "word"], "ROOT", settings=RecursiveSettings(index="map")
-    )
+    retriever = RecursiveRetriever(graph, ["ROOT", "word"], "ROOT", index="map")
     found = retriever("tea")
     assert [(r.node.text, r.evidence[0].similarity) for r in found] == [("green tea", "exact")]
     assert [r.node.text for r in retriever("红茶")] == ["红茶"]
     with pytest.raises(ValueError, match="tree"):
-        RecursiveRetriever(graph, ["ROOT"], settings=RecursiveSettings(index="tree"))
+        RecursiveRetriever(graph, ["ROOT"], index="tree")
