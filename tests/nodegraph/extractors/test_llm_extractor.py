@@ -236,28 +236,6 @@ def test_failures_are_listed_and_retried(tmp_path):
         assert len(model.prompts) == 8  # only the failed text
 
 
-def test_interrupted_build_continues(tmp_path):
-    model = Scripted({"2 one": KeyboardInterrupt()})
-    model.complete = raising(model.complete)
-    with graph_of(tmp_path / "graph", model) as graph, pytest.raises(KeyboardInterrupt):
-        graph.nodes("made")
-    assert len(model.prompts) == 5
-    model = Scripted()
-    with graph_of(tmp_path / "graph", model) as graph:
-        assert len(graph.nodes("made")) == 6
-    assert len(model.prompts) == 2
-
-
-def raising(complete):
-    def call(prompt):
-        answer = complete(prompt)
-        if isinstance(answer, BaseException):
-            raise answer
-        return answer
-
-    return call
-
-
 def test_num_workers_call_model_concurrently(tmp_path):
     together = threading.Barrier(4)
 

@@ -90,27 +90,3 @@ def anew(
     index = NameIndex(extractor)
     keys |= index.update((), passages.values())
     return known(index, keys)
-
-
-def test_new_name_is_recognized_in_old_passages() -> None:
-    extractor = EntityExtractor(min_passages=1)
-    index = NameIndex(extractor)
-
-    def passages(key: str) -> list[str]:
-        entity = index.entity(key)
-        return [] if entity is None else entity.passages
-
-    index.update(
-        (),
-        [
-            row(extractor, "a", 1, "", "He drinks Old Green Tea Blend."),
-            row(extractor, "b", 2, "", "Brand is a play."),
-        ],
-    )
-    assert "green tea" in index.update((), [row(extractor, "c", 3, "Green Tea", "A drink.")])
-    assert passages("green tea") == ["a", "c"]
-    index.update((), [row(extractor, "d", 4, "", "He saw Brand.")])  # a name, not a word
-    assert passages("brand") == ["b", "d"]
-    index.update(["c", "d"], ())
-    assert not passages("green tea")
-    assert not passages("brand")

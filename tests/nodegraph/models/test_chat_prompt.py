@@ -18,8 +18,7 @@ from nodekin.nodegraph.models.templates import ChatPrompt, fill_template, prompt
 @pytest.mark.parametrize(
     "template",
     [
-        "Rewrite {query} in JSON.",
-        "Rewrite {question} in JSON.",
+        *("Rewrite {query} in JSON.", "Rewrite {question} in JSON."),
         PromptTemplate.from_template("Rewrite {query} in JSON."),
         PromptTemplate.from_template("Rewrite {question} in JSON."),
         PromptTemplate.from_template("Rewrite {{ question }} in JSON.", template_format="mustache"),

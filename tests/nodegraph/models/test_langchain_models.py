@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from blockbuster import blockbuster_ctx
 from langchain_core.documents import Document
-from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
+from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import FakeListChatModel, FakeListLLM
 from langchain_core.messages import AIMessage
 from langchain_core.vectorstores import InMemoryVectorStore
@@ -70,25 +70,6 @@ async def test_concurrent_searches_embed_passages_once():
     assert len(model.passages) == len(LOADED) + 1
 
 
-async def test_failed_embedding_raises_and_is_retried():
-    class Failing(AsyncLetters):
-        fails = True
-
-        async def aembed_documents(self, texts):
-            if self.fails:
-                raise ConnectionError("down")
-            return await super().aembed_documents(texts)
-
-    model = Failing()
-    graph = NodeGraph(embed=model, progress=False)
-    graph.add(LOADED)
-    retriever = NodeGraphRetriever(retriever=Retriever(graph, "ROOT", "cosine"))
-    with pytest.raises(EmbeddingError, match=r"Failing.* failed on 4 texts.*ConnectionError: down"):
-        await retriever.ainvoke("tea")
-    model.fails = False
-    assert await retriever.ainvoke("tea")
-
-
 def test_sync_search_with_async_model_raises():
     graph = NodeGraph(embed=AsyncLetters(), progress=False)
     graph.add(LOADED)
@@ -96,38 +77,7 @@ def test_sync_search_with_async_model_raises():
         NodeGraphRetriever(retriever=Retriever(graph, "ROOT", "cosine")).invoke("tea")
 
 
-async def test_async_function_embeds_in_sync_code():
-    async def embed(texts):
-        await asyncio.sleep(0)
-        return Letters().embed_documents(texts)
-
-    graph = NodeGraph(embed=Embedder(embed, "letters"), progress=False)
-    graph.add(LOADED)
-    search = Retriever(graph, "ROOT", "cosine")
-    found = [result.node.id for result in await search.aretrieve("green tea")]
-    other = NodeGraph(embed=Embedder(embed, "letters"), progress=False)
-    other.add(LOADED)
-    alone = Retriever(other, "ROOT", "cosine")
-    assert [result.node.id for result in alone.retrieve("green tea")] == found
-
-
-TEXTS = ["Green tea is steamed.\n\nBlack tea is fermented.", "绿茶是蒸青的。\n\n红茶是发酵的。"]
-
-
-async def test_langchain_embeddings_find_equal_texts():
-    """Random ones: a text is like itself alone."""
-    model = DeterministicFakeEmbedding(size=64)
-    graph = NodeGraph(embed=model, progress=False)
-    graph.add(TEXTS)
-    graph.create_node_group("line", lambda text: text.split("\n\n"))
-    retriever = Retriever(graph, "line", "cosine", top_k=1)
-    for text in ("Black tea is fermented.", "绿茶是蒸青的。"):
-        (found,) = retriever.retrieve(text)
-        assert (found.node.text, found.score) == (text, 1.0)
-        assert await retriever.aretrieve(text) == [found]
-    node = graph.nodes("line")[0]
-    expected = model.embed_query(node.text)
-    assert graph.embedding(node).tolist() == pytest.approx(expected, abs=1e-6)
+TEXT = "绿茶是蒸青的。\n\n红茶是发酵的。"
 
 
 @pytest.mark.parametrize(
@@ -140,6 +90,6 @@ async def test_langchain_embeddings_find_equal_texts():
 )
 def test_langchain_models_extract_keywords(model):
     graph = NodeGraph(progress=False)
-    graph.add(TEXTS[1])
+    graph.add(TEXT)
     graph.create_node_group("keyword", LLMExtractor(model, task="keywords"))
     assert [node.text for node in graph.nodes("keyword")] == ["茶", "tea"]

@@ -211,27 +211,6 @@ def test_llm_name_depends_on_model():
     assert as_llm(small).name == as_llm(LlamaIndexModel()).name != as_llm(large).name
 
 
-def test_llm_name_ignores_keys():
-    from langchain_core.language_models import SimpleChatModel
-
-    class Keyed(SimpleChatModel):
-        model_name: str = "small"
-        api_key: str = "a"
-        temperature: float = 0.5
-
-        def _call(self, messages, stop=None, run_manager=None, **kwargs):
-            return "TEA"
-
-        @property
-        def _llm_type(self):
-            return "keyed"
-
-    name = as_llm(Keyed()).name
-    assert as_llm(Keyed(api_key="b")).name == name
-    assert as_llm(Keyed(temperature=0.1)).name != name
-    assert as_llm(Keyed(model_name="large")).name != name
-
-
 def test_llm_fingerprint_depends_on_name():
     assert fingerprint(LLM(shout, "a")) == fingerprint(LLM(str.lower, "a"))
     assert fingerprint(LLM(shout, "a")) != fingerprint(LLM(shout, "b"))

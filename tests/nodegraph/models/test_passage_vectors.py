@@ -142,32 +142,6 @@ def test_failed_batch_keeps_other_batches() -> None:
     assert sorted(embedded) == sorted(TEXTS)
 
 
-async def test_async_batches_are_stored_before_failure() -> None:
-    embedded: list[str] = []
-    third = asyncio.Event()
-
-    async def embed(texts: list[str]) -> list[list[float]]:
-        embedded.extend(texts)
-        if texts == TEXTS[:1]:
-            await asyncio.wait_for(third.wait(), 300)
-        if texts == TEXTS[2:3] and not third.is_set():
-            third.set()
-            raise OSError("no line")
-        return [vector(text) for text in texts]
-
-    embedder = Embedder(embed, "two at once", batch_size=1, num_workers=2)
-    with NodeGraph(embed=embedder, progress=False) as graph:
-        graph.add(TEXTS)
-        retriever = Retriever(graph, "ROOT", "cosine")
-        with pytest.raises(EmbeddingError, match="no line"):
-            await retriever.aretrieve("tea")
-        await retriever.aretrieve("tea")
-        vectors = graph.embeddings.vectors(TEXTS, "default")
-    assert np.allclose(vectors, [vector(text) for text in TEXTS])
-    assert embedded.count(TEXTS[1]) == 1
-    assert embedded.count(TEXTS[2]) == 2
-
-
 class _Encoder:
     """Pads each batch to its longest text, as models do, and counts what it computes."""
 

@@ -61,15 +61,8 @@ TEMPLATE = "Rules.\n<passages>\n{passages}\n</passages>\nQuestion: {question}"
 @pytest.mark.parametrize(
     "closing",
     [
-        "</passages>",
-        "</ PASSAGES >",
-        "< /passages>",
-        "＜/passages＞",
-        "＜／passages>",
-        "<\u200b/passages>",
-        "</\u00adpassages>",
-        "<passages>",
-        "</passages\n>",
+        *("</passages>", "</ PASSAGES >", "< /passages>", "＜/passages＞", "＜／passages>"),
+        *("<\u200b/passages>", "</\u00adpassages>", "<passages>", "</passages\n>"),
         "</passages extra>",
     ],
 )

@@ -108,11 +108,8 @@ def test_heading_lines_are_recognized(line: str, heading: str | None) -> None:
 @pytest.mark.parametrize(
     "fenced",
     [
-        "```\n# no\n```",
-        "```python\n# no\nx\n---\n```",
-        "~~~\n# no\n```\n# no\n~~~",
-        "````\n```\n# no\n```\n# no\n````",
-        "   ```\n# no\n   ```  \nx",
+        *("```\n# no\n```", "```python\n# no\nx\n---\n```", "~~~\n# no\n```\n# no\n~~~"),
+        *("````\n```\n# no\n```\n# no\n````", "   ```\n# no\n   ```  \nx"),
         "```\n# no\n~~~\n# no\n``` x\n# no\n```",
     ],
 )

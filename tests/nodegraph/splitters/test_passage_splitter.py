@@ -13,23 +13,12 @@ from nodekin.retrievers.plans.prompting import passage_title
 
 BLOCKS = st.sampled_from(
     [
-        "# Tea\n",
-        "## Green 绿\n\n",
-        "### Deep\n",
-        "Title\n=====\n",
-        "Rst\n***\n\n",
-        "Steps follow:\n\n",
-        "步骤如下：\n",
-        "- one\n- two\n",
-        "1. first\n\n   more of it\n\n",
-        "| a | b |\n| 茶 | c |\n",
-        "    code()\n\n    more()\n\n",
-        "```python\nx = 1\n\n# no\ny = 2\n```\n",
-        "```\nunclosed\n",
-        "A sentence. Another one, with words.\n\n",
-        "茶是一种饮料。绿茶不发酵，红茶发酵。\n",
-        "\n\n",
-        "  \t",
+        *("# Tea\n", "## Green 绿\n\n", "### Deep\n", "Title\n=====\n", "Rst\n***\n\n"),
+        *("Steps follow:\n\n", "步骤如下：\n", "- one\n- two\n", "1. first\n\n   more of it\n\n"),
+        *("| a | b |\n| 茶 | c |\n", "    code()\n\n    more()\n\n"),
+        *("```python\nx = 1\n\n# no\ny = 2\n```\n", "```\nunclosed\n"),
+        *("A sentence. Another one, with words.\n\n", "茶是一种饮料。绿茶不发酵，红茶发酵。\n"),
+        *("\n\n", "  \t"),
     ]
 )
 
@@ -67,10 +56,8 @@ FILLER = "Words that fill the page and say nothing. " * 4  # 36 tokens or so
         "Boil it like this:\n\n```python\nboil(water)\n\n# then\npour(water)\n```",
         "Boil it like this:\n\n- boil water\n\n- pour it",
         "Two kinds:\n\n| kind | leaf |\n|---|---|\n| green | raw |",
-        "Say this::\n\n   >>> boil(water)\n   'hot'",
-        "有两种茶：\n\n- 绿茶\n- 红茶",
-        "有两种茶：\n| 绿茶 | 不发酵 |\n| 红茶 | 发酵 |",
-        "Tea\n***\n\nGreen tea is steamed.",
+        *("Say this::\n\n   >>> boil(water)\n   'hot'", "有两种茶：\n\n- 绿茶\n- 红茶"),
+        *("有两种茶：\n| 绿茶 | 不发酵 |\n| 红茶 | 发酵 |", "Tea\n***\n\nGreen tea is steamed."),
         "object.boil(water)\n\n   Boil the water, and return it.",
         "- boil water\n\n  for five minutes",
     ],

@@ -15,21 +15,15 @@ from nodekin.nodegraph.models.output.json_values import clean, is_no_answer
 @pytest.mark.parametrize(
     "answer",
     [
-        "Tea is a drink.",
-        "Summary: Tea is a drink.",
-        "**Summary:** Tea is a drink.",
-        '"Tea is a drink."',
-        "**Tea is a drink.**",
+        *("Tea is a drink.", "Summary: Tea is a drink.", "**Summary:** Tea is a drink."),
+        *('"Tea is a drink."', "**Tea is a drink.**"),
         "<think>The user wants\n\na summary.</think>\n\nTea is a drink.",
-        "I should be short.</think>Tea is a drink.",
-        "Sure!\nTea is a drink.",
+        *("I should be short.</think>Tea is a drink.", "Sure!\nTea is a drink."),
         "Sure! Here's a brief summary of the text:\n\nTea is a drink.",
         "Here is the summary:\nTea is a drink.\n\nLet me know if you need anything else!",
-        "```\nTea is a drink.\n```",
-        '```json\n{"summary": "Tea is a drink."}\n```',
+        *("```\nTea is a drink.\n```", '```json\n{"summary": "Tea is a drink."}\n```'),
         "Tea is a drink.<|im_end|>",
-        "好的，以下是摘要：\nTea is a drink.\n\n希望这对您有帮助！",
-        "摘要：Tea is a drink.",
+        *("好的，以下是摘要：\nTea is a drink.\n\n希望这对您有帮助！", "摘要：Tea is a drink."),
     ],
 )
 def test_parse_summary_strips_label_and_phrases(answer):
@@ -39,15 +33,10 @@ def test_parse_summary_strips_label_and_phrases(answer):
 @pytest.mark.parametrize(
     "summary",
     [
-        "Great apes live in Africa.\nThey are few.",
-        "Based on trade: tea went west.",
-        "好茶来自福建。\n它很贵。",
-        "No trains run on Sunday.",
-        "从唐代开始，茶成为饮品。",
-        "Unfortunately, the ship sank.",
-        "I, Claudius is a novel.",
-        "第一次世界大战始于1914年。",
-        'He said "no" and left "home"',
+        *("Great apes live in Africa.\nThey are few.", "Based on trade: tea went west."),
+        *("好茶来自福建。\n它很贵。", "No trains run on Sunday.", "从唐代开始，茶成为饮品。"),
+        *("Unfortunately, the ship sank.", "I, Claudius is a novel."),
+        *("第一次世界大战始于1914年。", 'He said "no" and left "home"'),
     ],
 )
 def test_parse_summary_keeps_unusual_summaries(summary):
@@ -95,18 +84,12 @@ def test_garbage_raises(task, answer, says):
 @pytest.mark.parametrize(
     "answer",
     [
-        "长江, 黄河, tea",
-        "长江，黄河、tea；长江",
-        "关键词：长江、黄河、tea。",
+        *("长江, 黄河, tea", "长江，黄河、tea；长江", "关键词：长江、黄河、tea。"),
         "Keywords: 长江, 黄河, Tea, tea".replace("Tea, ", ""),
-        "1. 长江\n2. 黄河\n3. tea",
-        "1、长江\n2、黄河\n（3）tea",
-        "- 长江\n- **黄河**\n* `tea`",
-        '["长江", "黄河", "tea"]',
-        "['长江', '黄河', 'tea',]",
+        *("1. 长江\n2. 黄河\n3. tea", "1、长江\n2、黄河\n（3）tea"),
+        *("- 长江\n- **黄河**\n* `tea`", '["长江", "黄河", "tea"]', "['长江', '黄河', 'tea',]"),
         '{"keywords": [{"keyword": "长江"}, {"keyword": "黄河"}, "tea"]}',
-        '{"keywords": "长江，黄河, tea"}',
-        '```json\n["长江", "黄河", "tea"]\n```',
+        *('{"keywords": "长江，黄河, tea"}', '```json\n["长江", "黄河", "tea"]\n```'),
         "“长江”、“黄河”、“tea”",
         "Here are the keywords:\n\n1. 长江\n\n2. 黄河\n\n3. tea\n\nLet me know if you want more.",
     ],
@@ -153,17 +136,13 @@ def test_parse_keywords_reads_any_layout(given_words, write):
 @pytest.mark.parametrize(
     "answer",
     [
-        "What is tea?\n谁喝茶？",
-        "What is tea? 谁喝茶？",
-        "1. What is tea?\n2. 谁喝茶？",
+        *("What is tea?\n谁喝茶？", "What is tea? 谁喝茶？", "1. What is tea?\n2. 谁喝茶？"),
         "1) What is tea?  2) 谁喝茶？",
         "Questions:\n\n- **What is tea?**\n- 谁喝茶？ (see line 2)",
         "Q1: What is tea?\nA1: A drink.\nQ2: 谁喝茶？\nA2: 人。",
-        "**问题1：** What is tea?\n**问题2：** 谁喝茶？",
-        '["What is tea?", "谁喝茶？"]',
+        *("**问题1：** What is tea?\n**问题2：** 谁喝茶？", '["What is tea?", "谁喝茶？"]'),
         '{"questions": [{"question": "What is tea?"}, {"question": "谁喝茶？"}]}',
-        '1. "What is tea?"\n2. “谁喝茶？”',
-        "I have read it.\nWhat is tea?\n谁喝茶？\n谁喝茶?",
+        *('1. "What is tea?"\n2. “谁喝茶？”', "I have read it.\nWhat is tea?\n谁喝茶？\n谁喝茶?"),
     ],
 )
 def test_parse_questions_reads_lists_and_json(answer):

@@ -15,22 +15,10 @@ PASSAGE, PASSAGE_ZH = "The Nile is 6,650 km long. It flows north.", "尼罗河�
 @pytest.mark.parametrize(
     "form",
     [
-        "{0}",
-        "Passage: {0}",
-        "**Passage:** {0}",
-        "Sure! Here is a passage:\n\n{0}",
-        '"{0}"',
-        "“{0}”",
-        "<think>Long?</think>\n{0}",
-        "```\n{0}\n```",
-        '{{"passage": "{0}"}}',
-        "Answer: {0}",
-        "Hypothetical passage:\n{0}",
-        "段落：{0}",
-        "【段落】{0}",
-        "好的，以下是一段文字：\n\n{0}",
-        "回答：{0}",
-        "{0}\n\nI hope this helps!",
+        *("{0}", "Passage: {0}", "**Passage:** {0}", "Sure! Here is a passage:\n\n{0}", '"{0}"'),
+        *("“{0}”", "<think>Long?</think>\n{0}", "```\n{0}\n```", '{{"passage": "{0}"}}'),
+        *("Answer: {0}", "Hypothetical passage:\n{0}", "段落：{0}", "【段落】{0}"),
+        *("好的，以下是一段文字：\n\n{0}", "回答：{0}", "{0}\n\nI hope this helps!"),
     ],
 )
 @pytest.mark.parametrize("passage", [PASSAGE, PASSAGE_ZH])
@@ -131,9 +119,7 @@ def test_is_unknown_rejects_statements() -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        "[1] The Nile is 6,650 km long.",
-        "茶",
-        "See https://example.org for the Nile.",
+        *("[1] The Nile is 6,650 km long.", "茶", "See https://example.org for the Nile."),
         '{"passage": "The Nile is long."}',
     ],
 )

@@ -55,16 +55,10 @@ def is_linear(read: Callable[[str], Any], head: str, unit: str) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("units", [QUICK, MORE], ids=["common", "more"])
 @pytest.mark.parametrize("name", READERS)
-def test_parsers_are_linear(name: str) -> None:
-    found = [(h, u) for h in HEADS for u in QUICK if not is_linear(READERS[name], h, u)]
-    assert found == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", READERS)
-def test_parsers_are_linear_in_more_texts(name: str) -> None:
-    found = [(h, u) for h in HEADS for u in MORE if not is_linear(READERS[name], h, u)]
+def test_parsers_are_linear(name: str, units: tuple[str, ...]) -> None:
+    found = [(h, u) for h in HEADS for u in units if not is_linear(READERS[name], h, u)]
     assert found == []
 
 

@@ -15,8 +15,7 @@ from nodekin.nodegraph.models.output.verdicts import Verdict, is_yes, parse_verd
         "{verdicts: [{number: 1, verdict: 'yes'}, {number: 2, verdict: 'no'},]}",
         "1. yes - the passage says that it is not fermented\n2) **No**: nothing of it",
         "1: Yes, it does not say otherwise.\n2: partially supported",
-        "[1] 支持：原文\n[2] 不支持",
-        "1：是\n2：否，没有提到",
+        *("[1] 支持：原文\n[2] 不支持", "1：是\n2：否，没有提到"),
         "<think>2 might be yes</think>Here are the verdicts:\n\n1 yes\n2 no",
     ],
 )
