@@ -113,7 +113,7 @@ class App(click.Group):
     def main(  # type: ignore[override]
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> None:
-        """Run with these arguments, or those of the process, and exit."""
+        """Run with these arguments, or with the arguments of the process, and exit."""
         for stream in (sys.stdin, sys.stdout, sys.stderr):
             _accept_any_text(stream)
         status: Any = 0
@@ -155,7 +155,7 @@ def app(ctx: click.Context) -> None:
     nodekin index docs                make an index of a folder, or update it
     nodekin search green tea          find passages
     nodekin search --in docs tea      find passages without an index
-    nodekin ask "Who drank tea?"      let a model answer
+    nodekin ask "Who drank tea?"      answer with a language model
 
     An index is the folder .nodekin. It is found from the folders below, inside the same repository
     or home directory. Each option has an environment variable: NODEKIN_ASK_MODEL is --model of ask.
@@ -173,7 +173,7 @@ def run() -> None:
 
 
 def _accept_any_text(stream: Any) -> None:
-    """Use the encoding of a terminal, and UTF-8 elsewhere. Replace what can't be encoded."""
+    """Use the encoding of a terminal, and UTF-8 elsewhere. Replace other characters."""
     if not hasattr(stream, "reconfigure"):
         return
     is_ascii = (stream.encoding or "").lower().replace("_", "-") in ("ascii", "us-ascii")

@@ -1,4 +1,4 @@
-"""``nodekin ask``: let a model answer, once or in a conversation."""
+"""``nodekin ask``: answer a question with a language model, or a conversation."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def list_documents(
 ) -> int:
     """List the documents of an index with their number of characters.
 
-    Only those in a FOLDER or that match a PATTERN. The records of a file are one line.
+    A FOLDER or PATTERN selects documents. The records of a file are one line.
 
     \b
     nodekin list docs/guides "*.md"
@@ -125,7 +125,7 @@ def find_document(graph: NodeGraph, name: str) -> tuple[Node, int | None]:
     """Return the document of an id or path, and the line after it.
 
     Raises:
-        CommandError: If there is none, or several. The message has similar names.
+        CommandError: If the name is unknown or ambiguous.
     """
     numbered = re.fullmatch(r"(.+):([0-9]{1,9})", name)
     requested = [(name, None), (numbered[1], int(numbered[2]))] if numbered else [(name, None)]
@@ -145,7 +145,7 @@ def find_document(graph: NodeGraph, name: str) -> tuple[Node, int | None]:
 
 
 def _lines(text: str, line: int | None) -> Sequence[str]:
-    """Return the lines of a text, or those around a line with their numbers."""
+    """Return the lines of a text, or the lines around a line with their numbers."""
     lines = [printable(entry) for entry in text.split("\n")]
     if line is None:
         return lines

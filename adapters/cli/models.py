@@ -26,7 +26,7 @@ def embedding_model(name: str, base_url: str | None = None, requests: int = 1) -
         requests: Number of concurrent requests to a server.
 
     Raises:
-        CommandError: If the model is not installed, or there is no server.
+        CommandError: If the model is not installed, or its server is unknown.
     """
     url = _address(base_url)
     key = os.environ.get("OPENAI_API_KEY")

@@ -108,7 +108,7 @@ def open_search(
     While more than 200 vectors are missing, only words are compared.
 
     Raises:
-        CommandError: If there is no index.
+        CommandError: If the index is missing.
         ValueError: If a filter is invalid.
     """
     conditions = parse_conditions(filters)
@@ -158,7 +158,7 @@ _OPERATORS = {">=": "gte", "<=": "lte", ">": "gt", "<": "lt", "!=": "nin"}
 
 
 def parse_conditions(conditions: Iterable[str]) -> dict[str, Any]:
-    """Parse filters: FIELD=VALUE, also with !=, >=, <=, > and <, or a filter as JSON.
+    """Parse filters: FIELD=VALUE, FIELD!=VALUE, >=, <=, > and <, or a filter as JSON.
 
     All must hold, but ``=`` for the same field allows another value. A value that looks like a
     number or a truth value matches that value and the text.

@@ -66,7 +66,7 @@ class Workspace:
         """Return the named index, or the nearest one in this folder and above.
 
         Raises:
-            CommandError: If there is none.
+            CommandError: If the index is missing.
         """
         if store is None and (named := os.environ.get("NODEKIN_STORE")):
             store = Path(named)
@@ -90,7 +90,7 @@ class Workspace:
 
     @property
     def exists(self) -> bool:
-        """Whether there is an index."""
+        """Whether the index exists."""
         return (self.folder / _SETTINGS).is_file()
 
     def check_sources(self, sources: Iterable[Path], named: Iterable[Path]) -> None:
@@ -212,7 +212,7 @@ def find_index(
     """Return the index, or None for folders, and the settings.
 
     Raises:
-        CommandError: If there is no index or no such folder, or the index has another model.
+        CommandError: If the index or a folder is missing, or the index has another model.
         ValueError: If the encoding is unknown.
     """
     encoding = check_encoding(encoding) if encoding else ""
@@ -236,7 +236,7 @@ def model_of(
     base_url: str | None = None,
     requests: int = 1,
 ) -> Any:
-    """Return the embedding model of an index or of folders. None: there is none.
+    """Return the embedding model of an index or of folders, or None.
 
     Args:
         home: The index. None: folders.
@@ -246,7 +246,7 @@ def model_of(
         requests: Number of concurrent requests to a server.
 
     Raises:
-        CommandError: If the model is not available, or is a folder beside the index.
+        CommandError: If the model is not available, or is a folder next to the index.
     """
     if not settings.embed:
         return None
@@ -334,12 +334,12 @@ def missing_vectors(graph: NodeGraph) -> int:
 
 
 def failures_of(graph: NodeGraph) -> list[Failure]:
-    """Return the failures, except those of files without a reader."""
+    """Return the failures, without files that have no reader."""
     return [f for f in graph.failures if not isinstance(f.error, UnsupportedFilesError)]
 
 
 def print_failures(failures: Iterable[Failure]) -> None:
-    """Print failures to stderr, equal ones once."""
+    """Print failures to stderr, without duplicates."""
     for reason, count in Counter(str(failure.error) for failure in failures).items():
         warn(message("left out", reason=reason) + (f" ({count:,} files)" if count > 1 else ""))
 

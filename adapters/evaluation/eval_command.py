@@ -102,7 +102,7 @@ def eval_command(
     as_json: bool,
     quiet: bool,
 ) -> int:
-    """Measure RETRIEVERs on questions with gold, and compare the others with the first.
+    """Measure RETRIEVERs on questions with gold, and compare each with the first.
 
     RETRIEVER is MODULE:NAME from the current directory: a retriever of nodekin, LangChain or
     LlamaIndex, a function that returns one, or a function from a question to texts. "default" is
@@ -220,10 +220,10 @@ def _documents(
 
 
 def _measures(names: Sequence[str], judge: str | None, results: Path | None) -> list[Metric]:
-    """Return the metrics of names. A judge caches its answers beside the results.
+    """Return the metrics of names. A judge caches its answers next to the results.
 
     Raises:
-        CommandError: If a metric needs a judge, and there is none.
+        CommandError: If a metric needs a judge, and ``--judge`` is missing.
     """
     judged = [name for name in names if name.partition("@")[0] in JUDGED_METRICS]
     if not judged:

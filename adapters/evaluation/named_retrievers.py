@@ -20,15 +20,15 @@ def load_retriever(name: str, documents: Callable[[], Sequence[Document]]) -> Re
     """Return the retriever that ``module:name`` names.
 
     The object is a retriever of nodekin, LangChain or LlamaIndex, a function from a question to
-    texts, or a factory: a class, or a function without a required argument or with the one
-    required argument ``documents``.
+    texts, or a factory: a class or function without required arguments, or with the required
+    argument ``documents``.
 
     Args:
         name: The name of the object.
         documents: Returns the documents that are searched.
 
     Raises:
-        CommandError: If there is no such object, or it is not a retriever, or it raises.
+        CommandError: If the object is missing, is not a retriever, or raises.
     """
     source = _load(name)
     required = _required(source) if inspect.isclass(source) or inspect.isroutine(source) else None

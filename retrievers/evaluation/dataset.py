@@ -1,4 +1,4 @@
-"""Questions with gold: what a retriever should return for them."""
+"""Questions with gold: the relevant passages, documents and spans."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class MissingGold:
     Attributes:
         question_id: The id of the question.
         gold: The missing gold.
-        nearest: The most similar paragraph or document id. Empty if there is none.
+        nearest: The most similar paragraph or document id. May be empty.
     """
 
     question_id: str
@@ -116,7 +116,7 @@ class Dataset:
         name: The name in reports.
 
     Raises:
-        ValueError: If there are no questions, an id is repeated, or a grade is not above 0.
+        ValueError: If questions are missing, an id is repeated, or a grade is not above 0.
 
     Example:
         >>> data = Dataset([Question("1", "Which tea is green?", (GoldDocument("tea"),))])

@@ -30,7 +30,7 @@ def load_dataset(path: str | Path, fields: Mapping[str, str] | None = None) -> D
 
     Raises:
         FileNotFoundError: If the file or folder does not exist.
-        ValueError: If the form is unknown or there are no questions.
+        ValueError: If the form is unknown or questions are missing.
     """
     path = Path(path)
     if not path.exists():

@@ -25,7 +25,7 @@ FEWEST_DIFFERENT = 5
 """The number of differing questions that a loss requires: with five, all worse, the exact one-sided
 sign test is at 0.031."""
 
-_MAX_FACTOR = 100  # more questions than so many times the present ones are no advice
+_MAX_FACTOR = 100  # times the present questions: more are no useful advice
 
 _MAX_LISTED = 10  # questions
 
@@ -83,7 +83,7 @@ class MetricCheck:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the interval excludes the allowed loss. If it includes it: can't tell."""
+        """Whether the interval excludes the allowed loss. Else: can't tell."""
         if self.max_loss is None:
             return "no limit"
         if self.difference.value is None:
@@ -96,9 +96,9 @@ class MetricCheck:
 
     @property
     def questions_needed(self) -> int | None:
-        """The approximate number of questions that would tell, with the same difference.
+        """The approximate number of questions for a verdict, with the same difference.
 
-        Intervals shrink with the square root of the number. None: the verdict is known, or more
+        Intervals shrink with the square root of the number. None: the verdict is clear, or more
         than a hundred times the questions are needed.
         """
         if self.verdict != "can't tell" or self.max_loss is None:
@@ -238,7 +238,7 @@ def compare_with_baseline(
         max_failures: The allowed number of failed questions of a system.
 
     Raises:
-        FileNotFoundError: If there is no such file.
+        FileNotFoundError: If the file is missing.
         ValueError: If the file has no common system or question, or too few results, a metric of
             ``max_loss`` is not measured, or a number is negative.
     """
@@ -383,7 +383,7 @@ def _notes(evaluation: Evaluation, file: RecordFile, both: Evaluation) -> Iterat
 
 
 def _listed(lines: list[str], prefix: str = "") -> list[str]:
-    """Return the first lines, and the number of the others."""
+    """Return the first lines, and the number of further lines."""
     more = len(lines) - _MAX_LISTED
     return lines[:_MAX_LISTED] + ([f"{prefix}and {more} more"] if more > 0 else [])
 

@@ -103,7 +103,7 @@ class DocumentTexts:
         return document_hashes(self.documents.values())
 
     def resolve_id(self, name: str) -> str:
-        """Return a document id, or the only id with the same file name. Empty if there is none."""
+        """Return a document id, or the only id with the same file name, or an empty string."""
         if name in self.documents:
             return name
         file = _file_of(name)
@@ -224,7 +224,7 @@ def locate_gold(dataset: Dataset, texts: DocumentTexts, *, as_spans: bool = Fals
 
 
 def _locate(gold: Gold, texts: DocumentTexts, as_spans: bool) -> Gold | None:
-    """Return gold as it is in the documents. None if it is in none."""
+    """Return the gold of the current documents. None: missing."""
     if isinstance(gold, GoldDocument):
         name = texts.resolve_id(gold.document_id)
         return replace(gold, document_id=name) if name else None

@@ -17,7 +17,7 @@ _WORDS_ALONE = "words alone were compared"  # the note of a DefaultRetriever
 
 
 def hidden_failure(retriever: object, results: Sequence[ScoredNode]) -> str:
-    """Return what the figures of a retriever must not hide, as a sentence. Empty if nothing failed.
+    """Return the hidden failures of a retriever as a sentence. Empty if nothing failed.
 
     Args:
         retriever: The retriever that was used.
@@ -31,7 +31,7 @@ def hidden_failure(retriever: object, results: Sequence[ScoredNode]) -> str:
 
 
 def graphs_of(retriever: object) -> Iterator[NodeGraph]:
-    """Yield the graphs that a retriever searches, as far as the retriever shows them."""
+    """Yield the graphs of a retriever and of its inner retrievers."""
     graphs: dict[int, NodeGraph] = {}
     for item in _parts(retriever):
         for graph in (*getattr(item, "graphs", ()), getattr(item, "graph", None), item):
@@ -41,7 +41,7 @@ def graphs_of(retriever: object) -> Iterator[NodeGraph]:
 
 
 def _parts(retriever: object) -> Iterator[object]:
-    """Yield a retriever and its inner retrievers, also those of a query engine."""
+    """Yield a retriever and its inner retrievers, or the retrievers of a query engine."""
     if isinstance(retriever, ForeignRetriever):
         retriever = getattr(retriever.source, "retriever", retriever.source)
     return with_all_inner(retriever)

@@ -24,7 +24,7 @@ class Figure:
         low: The start of the 95 % interval.
         high: The end of the interval.
         judged: The number of judged questions.
-        not_judged: The number of the others.
+        not_judged: The number of questions without a value.
     """
 
     value: float | None
@@ -42,13 +42,13 @@ class Difference:
         metric: The name of the metric.
         first: The name of the first system.
         second: The name of the second system.
-        value: The figure of the second minus that of the first, over the questions judged for
-            both. None: there are no such questions.
+        value: The second figure minus the first, over the questions judged for both. None: no
+            question is judged for both.
         low: The start of the 95 % interval.
         high: The end of the interval.
         questions: The number of questions judged for both.
         different: The number of questions with different values.
-        better: The name of the better system. None: the questions do not show a difference.
+        better: The name of the better system. None: the difference is not significant.
     """
 
     metric: str

@@ -104,7 +104,7 @@ class Judge(PromptMixin):
         return Metric(name, partial(self._measure, _MEASURES[base], k), k, asks_model=True)
 
     def _measure(self, measure: Measure, k: int | None, case: RetrievalCase) -> Judgement:
-        """Return a judgement with its costs, also if the judge fails."""
+        """Return a judgement with its costs, even if the judge fails."""
         case = replace(case, items=case.items[:k])
         with recorded_model_calls() as calls:
             try:

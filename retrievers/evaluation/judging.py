@@ -39,7 +39,7 @@ def judge_records(
         records: The records by system and question id.
         matching: Decides whether a result is gold.
         num_workers: Number of threads, if a metric calls a model.
-        progress: Whether to show a bar, if a metric calls a model. None: only in a terminal.
+        progress: Whether to draw a bar, if a metric calls a model. None: only in a terminal.
     """
     asks_model = any(metric.asks_model for metric in metrics)
     judgements: Judgements = {metric.name: {} for metric in metrics}
@@ -84,7 +84,7 @@ def run_all(
         work: The functions.
         name: The label of the bar.
         num_workers: Number of threads.
-        progress: Whether to show the bar. None: only in a terminal.
+        progress: Whether to draw the bar. None: only in a terminal.
         keep: Called with each result immediately, one at a time.
     """
     from tqdm import tqdm

@@ -4,7 +4,7 @@ A metric gives each question a value, or the reason for "not judged". A question
 judged is counted, and never a zero.
 
 Gold counts at the first result that matches it. Other results gain nothing. If results and gold
-are documents without duplicates, the values are those of trec_eval (``ir-measures``).
+are documents without duplicates, the values are equal to trec_eval's (``ir-measures``).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Judgement:
         value: The value. None: not judged.
         reason: Why the question is not judged.
         evidence: The source of the value, in words.
-        model_calls: The number of a judge's answers, cached ones included.
+        model_calls: The number of a judge's answers, including cached answers.
         tokens: The number of tokens of the judge's prompts and answers, see ``count_tokens``.
     """
 
@@ -134,10 +134,10 @@ def _average_precision(case: RetrievalCase, k: int | None) -> Judgement:
 
 
 def _ndcg(case: RetrievalCase, k: int | None) -> Judgement:
-    """Return the discounted gain divided by that of the ideal ranking.
+    """Return the discounted gain divided by the gain of the ideal ranking.
 
     Gains are grades, the discount is log2(rank + 1) (Järvelin and Kekäläinen, 2002, in the form
-    of trec_eval). A result that matches several gold items gains the sum of their grades, also in
+    of trec_eval). A result that matches several gold items gains the sum of their grades, even in
     the ideal ranking, so that the value is at most 1.
     """
     ranks = case.first_ranks()
@@ -276,7 +276,7 @@ def split_name(name: str) -> tuple[str, int | None]:
 
 
 def says_unknown(answer: str) -> bool:
-    """Return whether an answer is empty or says that the answer is unknown."""
+    """Return whether an answer is empty or means "unknown"."""
     return not answer or is_unknown(answer)
 
 
@@ -284,7 +284,7 @@ def answer_of(case: RetrievalCase) -> str:
     """Return the answer of a query engine.
 
     Raises:
-        NotJudgedError: If there is none.
+        NotJudgedError: If the answer is missing.
     """
     if case.answer is None:
         raise NotJudgedError("the system gives no answers; give a query engine")

@@ -28,7 +28,7 @@ class Record:
         answer: The answer of a query engine. None: a retriever.
         seconds: The duration.
         model_calls: The number of language model calls of this package.
-        error: The exception. Empty if there was none.
+        error: The exception. Empty: success.
         model_tokens: The number of tokens of these calls, prompts and answers.
     """
 
@@ -58,7 +58,7 @@ def document_hashes(documents: Iterable[Document]) -> dict[str, str]:
 
 
 def document_changes(before: Mapping[str, str], now: Mapping[str, str]) -> str:
-    """Describe the changes of documents between two evaluations. Empty if there are none.
+    """Describe the changes of documents between two evaluations. May be empty.
 
     Example:
         >>> document_changes({"a": "1", "b": "2"}, {"a": "1", "b": "3", "c": "4"})
@@ -144,7 +144,7 @@ class RecordFile:
         self._size += len(lines)
 
     def is_done(self, setup: str, question: Question, top_k: int) -> bool:
-        """Return whether there is a record of a question with enough results and without error."""
+        """Return whether a question has a record with enough results and without error."""
         record = self.records.get((setup, question.id))
         if record is None or record.error:
             return False

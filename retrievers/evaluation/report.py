@@ -37,9 +37,9 @@ class Evaluation:
         records: The results by system and question id.
         judgements: The judgements by metric, system and question id.
         matching: Decides whether a result is gold.
-        missing_gold: Gold that is in no document, if the documents are known. It does not count.
+        missing_gold: Gold that is in no document, if the documents are given. It does not count.
         moved_gold: Gold that was found at another place.
-        texts: The documents, if they are known.
+        texts: The documents, if they are given.
         described: The description of each system by name.
     """
 
@@ -95,7 +95,7 @@ class Evaluation:
         """Return the figure of a metric for a system.
 
         Raises:
-            ValueError: If there is no such system or metric.
+            ValueError: If the system or metric is unknown.
         """
         _check(setup, self.records, "set-up")
         _check(metric, self.metrics, "metric")
@@ -105,7 +105,7 @@ class Evaluation:
         """Return the difference of a second system to a first, on the same questions.
 
         Raises:
-            ValueError: If there is no such system or metric.
+            ValueError: If the system or metric is unknown.
         """
         _check(metric, self.metrics, "metric")
         for setup in (first, second):
@@ -118,7 +118,7 @@ class Evaluation:
         return [self.difference(name, first, other) for other in others for name in self.metrics]
 
     def notes(self) -> list[str]:
-        """Return what a reader of the table must know: failures, and what is not judged."""
+        """Return notes on failures and on questions that are not judged."""
         notes = [note for setup in self.records for note in self._notes_on(setup)]
         costs = [self.costs(setup) for setup in self.records]
         calls = sum(cost["judge_calls"] for cost in costs)
@@ -248,12 +248,12 @@ class Evaluation:
     def costs(self, setup: str) -> dict[str, float]:
         """Return the costs of a system.
 
-        ``seconds`` is the total duration, ``median_seconds`` that of a question: the first one may
-        build indexes. ``tokens`` is the mean number of tokens of a question's results, without
+        ``seconds`` is the total duration, ``median_seconds`` the duration of a question: the first
+        question may build indexes. ``tokens`` is the mean number of tokens of a question's results, without
         failures. ``judge_calls`` and ``judge_tokens`` are the costs of judging this system.
 
         Raises:
-            ValueError: If there is no such system.
+            ValueError: If the system is unknown.
         """
         _check(setup, self.records, "set-up")
         records = list(self.records[setup].values())

@@ -38,7 +38,7 @@ _MAX_RESULTS = 200  # for metrics with a token budget
 
 
 def default_metrics(dataset: Dataset) -> tuple[str, ...]:
-    """Return the default metrics: those of gold, of answers, or of both.
+    """Return the default metrics: of gold, of answers, or of both.
 
     Example:
         >>> default_metrics(Dataset([Question("1", "Which tea?", answers=("green",))]))
@@ -69,8 +69,8 @@ def evaluate(
     unreachable model, a raising transform), the retriever has no figure.
 
     Args:
-        retrievers: Retrievers by name, also those of LangChain and LlamaIndex, see
-            ``as_retriever``. The others are compared with the first.
+        retrievers: Retrievers by name, including LangChain's and LlamaIndex's, see
+            ``as_retriever``. Each is compared with the first.
         dataset: The questions.
         metrics: Metrics, or names such as ``"recall@5"``, see ``METRICS``. Defaults to
             ``default_metrics``.
@@ -85,11 +85,11 @@ def evaluate(
             with results of another description is rejected.
         num_workers: Number of concurrent questions, in threads. Useful if systems wait for models
             or servers. Increases the seconds of a question.
-        progress: Whether to show a bar. None: only in a terminal.
+        progress: Whether to draw a bar. None: only in a terminal.
 
     Raises:
         TypeError: If a retriever is not supported.
-        ValueError: If there are no retrievers, a metric is unknown, ``top_k`` is less than the
+        ValueError: If retrievers are missing, a metric is unknown, ``top_k`` is less than the
             number of a metric, or the file is of other systems.
 
     Example:
