@@ -249,8 +249,8 @@ class Evaluation:
         """Return the costs of a system.
 
         ``seconds`` is the total duration, ``median_seconds`` the duration of a question: the first
-        question may build indexes. ``tokens`` is the mean number of tokens of a question's results, without
-        failures. ``judge_calls`` and ``judge_tokens`` are the costs of judging this system.
+        question may build indexes. ``tokens`` is the mean number of tokens of a question's
+        results, without failures. ``judge_calls`` and ``judge_tokens`` are the costs of judging this system.
 
         Raises:
             ValueError: If the system is unknown.
