@@ -98,22 +98,16 @@ def cut_to_fit(
 def _prefix_length(start: int, end: int, size: int, measure: Measure, guess: int) -> int:
     """Return the number of characters that fit, at least 1. The measure must be monotonic."""
 
-    def fits_size(count: int) -> bool:
-        return measure(start, start + count) <= size
+    def length_of(count: int) -> int:
+        return measure(start, start + count)
 
     max_count, step = end - start, 1
-    low = guess if 1 < guess <= max_count and fits_size(guess) else 1
-    while low + step <= max_count and fits_size(low + step):
+    low = guess if 1 < guess <= max_count and length_of(guess) <= size else 1
+    while low + step <= max_count and length_of(low + step) <= size:
         low += step
         step *= 2
     high = min(low + step - 1, max_count)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if fits_size(middle):
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    return bisect_right(range(high + 1), size, lo=low + 1, key=length_of) - 1
 
 
 def pack(text: str, parts: Sequence[Span], size: int, overlap: int, measure: Measure) -> list[Span]:
@@ -284,27 +278,23 @@ def shorten(text: str, tokens: int) -> str:
     """Truncate a text to a number of tokens, at the end of a word."""
     if len(text) <= tokens:
         return text
-    low, high = 0, 4 * tokens + 1
+    high = 4 * tokens + 1
     while high < len(text) and count_tokens(text[:high]) <= tokens:
-        low, high = high, 2 * high
-    if high >= len(text):
-        if count_tokens(text) <= tokens:
-            return text
-        high = len(text)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if count_tokens(text[:middle]) <= tokens:
-            low = middle
-        else:
-            high = middle - 1
-    stop = low
-    while (
-        stop
-        and text[stop - 1 : stop + 1].isalnum()
-        and count_tokens(text[stop - 1 : stop + 1]) == 1
-    ):
+        high *= 2
+    count = bisect_right(
+        range(min(high, len(text)) + 1), tokens, key=lambda end: count_tokens(text[:end])
+    )
+    stop = end = count - 1
+    if end == len(text):
+        return text
+
+    def is_in_word(at: int) -> bool:
+        pair = text[at - 1 : at + 1]
+        return pair.isalnum() and count_tokens(pair) == 1
+
+    while stop and is_in_word(stop):
         stop -= 1
-    return text[: stop or low]
+    return text[: stop or end]
 
 
 SEPARATORS = (
