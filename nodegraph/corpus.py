@@ -306,7 +306,7 @@ class Corpus:
         reading = _Reading()
         for source, part in parts:
             scan = scan_files(source, self._options)
-            files = _files_below(scan.files, part)
+            files = scan.files if part == source else _files_below(scan.files, part)
             for folder in excluded:
                 files = {i: p for i, p in files.items() if not p.absolute().is_relative_to(folder)}
             for file_id, path in files.items():
