@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from .document import declared_search_text
 from .models.model_objects import check_named
@@ -17,14 +17,6 @@ from .splitters.chunking import Span, locate
 
 Transform = Callable[[Any], Any]
 """A function from a text or a ``Node`` to one or several texts, nodes or other objects."""
-
-
-@runtime_checkable
-class Splitter(Protocol):
-    """A transform that returns spans, so that its pieces are not searched in the text."""
-
-    def spans(self, text: str) -> list[Span]:
-        """Return the start and end of each piece, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +56,7 @@ class Rule:
     def __call__(self, node: Node) -> list[Draft]:
         """Call the transform with a node or its text, and return the drafts."""
         spans = getattr(self.call, "spans", None)
-        if callable(spans) and not self.trans_node:  # a Splitter
+        if callable(spans) and not self.trans_node:  # the pieces have exact spans
             text = node.text
             return [Draft(text[a:b], None, {}, a, b) for a, b in spans(text)]
         return read_output(self.call(node if self.trans_node else node.text), node)

@@ -155,7 +155,7 @@ def test_failed_group_transform_is_retried(graph: NodeGraph) -> None:
     assert texts(graph.nodes("made")) == ["made"]
 
 
-def test_what_can_not_be_linked(graph: NodeGraph) -> None:
+def test_invalid_links_raise(graph: NodeGraph) -> None:
     graph.create_node_group("bad", lambda nodes: LinkedText("x", ["line"]), scope="group")  # type: ignore[list-item]
     with pytest.raises(TransformError, match="requires nodes of the graph, got 'line'"):
         graph.nodes("bad")

@@ -253,7 +253,7 @@ def test_second_file_with_one_id_raises(docs: Path, tmp_path: Path) -> None:
     assert graph.add(docs) == ["docs/a.txt"]  # an equal file is no conflict
 
 
-def test_unreadable_files_of_a_folder_are_skipped_with_a_warning(
+def test_unreadable_files_are_skipped_with_a_warning(
     docs: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     def warnings() -> list[str]:
