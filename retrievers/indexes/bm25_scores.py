@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,7 +20,9 @@ _PARTS = 32  # columns whose maxima give a lower bound of the best scores
 
 _LOOK_UP_COST = 24  # postings that are summed in the time of one lookup
 
-_TERM = 256  # postings that take as much memory as what is held of a term by itself
+_TERM = 256  # postings that take as much memory as a cached term
+
+_FREQUENT = 4_096  # rows from which the impacts of a term are cached
 
 LEAST = float(np.finfo(np.float64).tiny)
 """The least number above 0."""
@@ -96,10 +98,10 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
     Attributes:
         size: The number of nodes.
         total_length: The number of words in all nodes.
-        held: The number of cached postings that are copies, and 256 per term.
+        held: The size of the cache, in postings.
     """
 
-    __slots__ = ("_alive", "_find", "_later", "_lists", "_norms", "held", "lengths", "size",
+    __slots__ = ("_alive", "_cached", "_find", "_later", "_lists", "held", "lengths", "size",
                  "total_length")  # fmt: skip
 
     def __init__(self, postings: Postings, lengths: Ints, alive: Mask) -> None:
@@ -108,7 +110,7 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
         self._find, self._alive = postings.vocabulary.find, None if alive.all() else alive
         self.size, self.lengths = int(alive.sum()), lengths
         self.total_length = int(lengths.sum(where=alive))
-        self._norms: dict[Any, npt.NDArray[np.float64]] = {}
+        self._cached: dict[Saturation, tuple[Floats, dict[str, _Impacts]]] = {}
         self.held = 0
 
     def __missing__(self, term: str) -> tuple[Ints, Counts]:
@@ -126,7 +128,8 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
             living = self._alive[rows]
             rows, counts = rows[living], counts[living]
         is_copied = self._alive is not None or number in self._later
-        self.held += _TERM + is_copied * len(rows)
+        is_frequent = len(rows) >= _FREQUENT
+        self.held += _TERM + (is_copied + 3 * is_frequent) * len(rows)
         self[term] = rows, counts
         return rows, counts
 
@@ -134,37 +137,67 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
         """Return the number of nodes with a term."""
         return len(self[term][0])
 
-    def norms(self, saturation: Saturation) -> npt.NDArray[np.float64]:
-        """Return the length norms of all rows. They are cached for the latest saturation."""
-        if saturation not in self._norms:
-            self._norms = {saturation: saturation.norms(self.lengths)}
-        return self._norms[saturation]
+    def of_query(self, weights: Mapping[str, float], saturation: Saturation) -> QueryPostings:
+        """Return the postings of weighed terms."""
+        if saturation not in self._cached:  # only the latest saturation is cached
+            self._cached = {saturation: (saturation.norms(self.lengths), {})}
+        norms, impacts = self._cached[saturation]
+        lists = [self[term] for term in weights]
+        of_terms = np.array([*weights.values()])
+        return QueryPostings([*weights], lists, of_terms, saturation, norms, impacts)
+
+
+_Impacts = tuple[npt.NDArray[np.int64], Floats]
+"""Rows, and what a term adds to each for a weight of 1."""
 
 
 class QueryPostings(NamedTuple):
     """The postings of a query's terms.
 
     Attributes:
+        terms: The terms.
         lists: The rows of each term, ascending, and its counts.
         weights: The weight of each term, (terms,).
         saturation: Weighs the counts.
         norms: The length norms of all rows.
+        cached: The impacts of frequent terms, which all queries share.
     """
 
+    terms: Sequence[str]
     lists: Sequence[tuple[Ints, Counts]]
     weights: Floats
     saturation: Saturation
     norms: Floats
+    cached: dict[str, _Impacts]
 
-    def impacts(self) -> tuple[npt.NDArray[np.int64], Floats]:
-        """Return the rows of all terms, term after term, and the addend of each row's score."""
-        # numpy takes and adds by 64-bit indexes several times as fast.
-        rows = np.concatenate([rows for rows, _ in self.lists], dtype=np.int64)
-        counts = np.concatenate([counts for _, counts in self.lists])
-        norms = self.norms.take(rows, mode="clip")
-        impacts = self.saturation.weighed(counts, norms)
-        impacts *= self.weights.repeat([len(rows) for rows, _ in self.lists])
+    def addends(self) -> Iterator[_Impacts]:
+        """Yield rows with the addends of their scores, in the order of the terms."""
+        rare: list[int] = []
+        for at, (rows, _) in enumerate(self.lists):
+            if len(rows) < _FREQUENT:
+                rare.append(at)
+                continue
+            if rare:
+                yield self._of_rare(rare)
+                rare = []
+            term = self.terms[at]
+            if term not in self.cached:
+                self.cached[term] = self._impacts([at])
+            of_term, impacts = self.cached[term]
+            yield of_term, impacts * self.weights[at]
+        if rare:
+            yield self._of_rare(rare)
+
+    def _of_rare(self, numbers: Sequence[int]) -> _Impacts:
+        rows, impacts = self._impacts(numbers)
+        impacts *= self.weights[numbers].repeat([len(self.lists[at][0]) for at in numbers])
         return rows, impacts
+
+    def _impacts(self, numbers: Sequence[int]) -> _Impacts:
+        # numpy takes and adds by 64-bit indexes several times as fast.
+        rows = np.concatenate([self.lists[at][0] for at in numbers], dtype=np.int64)
+        counts = np.concatenate([self.lists[at][1] for at in numbers])
+        return rows, self.saturation.weighed(counts, self.norms.take(rows, mode="clip"))
 
     def looked_up(self, rows: npt.NDArray[np.int64]) -> Floats:
         """Return what each term adds to the scores of some rows, ascending, (terms, rows)."""
@@ -209,7 +242,9 @@ def best_rows(
 
 def _all_sums(query: QueryPostings, allowed: Mask | None) -> tuple[npt.NDArray[np.int64], Floats]:
     """Return all rows that have a term, and their sums."""
-    rows, impacts = query.impacts()
+    addends = [*query.addends()]
+    rows = np.concatenate([rows for rows, _ in addends])
+    impacts = np.concatenate([impacts for _, impacts in addends])
     matches, positions = np.unique(rows, return_inverse=True)
     sums = np.bincount(positions, impacts).astype(np.float64, copy=False)
     return (
@@ -222,7 +257,8 @@ def _highest_sums(
 ) -> tuple[npt.NDArray[np.int64], Floats]:
     """Return rows among which the best are, and their sums, of all that have a term."""
     sums = np.zeros(size)
-    np.add.at(sums, *query.impacts())
+    for rows, impacts in query.addends():
+        np.add.at(sums, rows, impacts)
     if allowed is not None:
         sums *= allowed
     rows = (sums >= max(_bound(sums, limit), LEAST)).nonzero()[0]

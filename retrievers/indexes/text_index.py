@@ -32,7 +32,7 @@ _PORTION = 4_096  # nodes that are held at a time
 
 _BATCH = 200_000  # characters that are analysed together
 
-_HELD = 1 << 20  # postings that are held for the next queries
+_HELD = 1 << 22  # postings that are held for the next queries
 
 # Count up when TextAnalyzer returns other terms or lengths: older files are rebuilt then.
 _ANALYSIS = 5
@@ -122,13 +122,7 @@ class TextIndex(SyncedIndex):
         return self.snapshot([query], _ALL).term_scores(0, ids)
 
     def _postings_of(self, query: TermWeights) -> QueryPostings:
-        own = self.statistics()
-        return QueryPostings(
-            [*map(own.__getitem__, query.weights)],
-            np.array([*query.weights.values()]),
-            query.saturation,
-            own.norms(query.saturation),
-        )
+        return self.statistics().of_query(query.weights, query.saturation)
 
     # Following the graph
 

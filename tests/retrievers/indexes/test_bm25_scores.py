@@ -32,7 +32,10 @@ def random_query(
         lists.append((rows, random.integers(1, highest, len(rows)).astype(kind)))
         weights.append(float(random.choice([lowest, 0.001, 0.5, 1.0, 4.0])))  # many equal sums
     weights.sort(reverse=True)
-    return QueryPostings(lists, np.array(weights), saturation, saturation.norms(lengths)), lengths
+    return QueryPostings(
+        *([str(at) for at in range(len(lists))], lists, np.array(weights)),
+        *(saturation, saturation.norms(lengths), {}),
+    ), lengths
 
 
 def brute(query, lengths, limit, allowed, orders) -> tuple[list[int], list[float]]:
@@ -58,12 +61,14 @@ def check(seed: int, limit: int | None, density: float | None, lowest: float) ->
     assert (rows.tolist(), scores.tolist()) == brute(query, lengths, limit, allowed, orders)
 
 
+@pytest.mark.parametrize("frequent", [50, 4096])
 @pytest.mark.parametrize("sparse", [0, 1])
 @pytest.mark.parametrize("cost", [0, 16])
 @settings(max_examples=amount(33, 100))
 @given(SEEDS, LIMITS, DENSITIES, st.sampled_from([1e-9, 0.1, 0.0, -0.5]))
-def test_best_rows_equal_brute_force(sparse, cost, seed, limit, density, low) -> None:
+def test_best_rows_equal_brute_force(frequent, sparse, cost, seed, limit, density, low) -> None:
     with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(bm25_scores, "_FREQUENT", frequent)
         patched.setattr(bm25_scores, "_SPARSE", sparse)
         patched.setattr(bm25_scores, "_LOOK_UP_COST", cost)
         check(seed, limit, density, low)
