@@ -14,33 +14,27 @@ from uuid import UUID
 MARK = "$type"
 """Key of a JSON object that encodes a value of another type."""
 
-_PLAIN = (str, int, float, bool, type(None))
-
-_WRITERS: dict[type, tuple[str, Callable[[Any], Any]]] = {
-    tuple: ("tuple", lambda v: [_to_plain(item) for item in v]),
-    set: ("set", lambda v: _unordered(v)),
-    frozenset: ("frozenset", lambda v: _unordered(v)),
-    bytes: ("bytes", lambda v: base64.b64encode(v).decode("ascii")),
-    datetime: ("datetime", datetime.isoformat),
-    date: ("date", date.isoformat),
-    time: ("time", time.isoformat),
-    timedelta: ("timedelta", lambda v: [v.days, v.seconds, v.microseconds]),
-    Decimal: ("decimal", str),
-    UUID: ("uuid", str),
+# The name of each type, and functions to write and to read its values. Subclasses come first.
+_KINDS: dict[type, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = {
+    tuple: ("tuple", lambda v: [*map(_to_plain, v)], lambda v: tuple(map(_from_plain, v))),
+    set: ("set", lambda v: _unordered(v), lambda v: set(map(_from_plain, v))),
+    frozenset: ("frozenset", lambda v: _unordered(v), lambda v: frozenset(map(_from_plain, v))),
+    bytes: ("bytes", lambda v: base64.b64encode(v).decode("ascii"), base64.b64decode),
+    datetime: ("datetime", datetime.isoformat, datetime.fromisoformat),
+    date: ("date", date.isoformat, date.fromisoformat),
+    time: ("time", time.isoformat, time.fromisoformat),
+    timedelta: (
+        "timedelta",
+        lambda v: [v.days, v.seconds, v.microseconds],
+        lambda v: timedelta(*v),
+    ),
+    Decimal: ("decimal", str, Decimal),
+    UUID: ("uuid", str, UUID),
+    PurePath: ("path", lambda v: v.as_posix(), PurePosixPath),
 }
 
 _READERS: dict[str, Callable[[Any], Any]] = {
-    "tuple": lambda v: tuple(_from_plain(item) for item in v),
-    "set": lambda v: {_from_plain(item) for item in v},
-    "frozenset": lambda v: frozenset(_from_plain(item) for item in v),
-    "bytes": base64.b64decode,
-    "datetime": datetime.fromisoformat,
-    "date": date.fromisoformat,
-    "time": time.fromisoformat,
-    "timedelta": lambda v: timedelta(*v),
-    "decimal": Decimal,
-    "uuid": UUID,
-    "path": PurePosixPath,
+    **{name: read for name, _, read in _KINDS.values()},
     "dict": lambda v: {_from_plain(key): _from_plain(item) for key, item in v},
 }
 
@@ -70,35 +64,22 @@ def decode(text: str) -> Any:
 
 
 def _to_plain(value: Any) -> Any:
-    kind = type(value)
-    if kind in _PLAIN:
+    if value is None or type(value) in (str, int, float, bool):
         return value
-    if kind is list:
-        return [_to_plain(item) for item in value]
+    if isinstance(value, list):
+        return [*map(_to_plain, value)]
     if isinstance(value, Mapping):
         if all(type(key) is str and key != MARK for key in value):
             return {key: _to_plain(item) for key, item in value.items()}
         return {MARK: "dict", "value": [[_to_plain(k), _to_plain(v)] for k, v in value.items()]}
-    if kind in _WRITERS:
-        name, write = _WRITERS[kind]
-        return {MARK: name, "value": write(value)}
-    if isinstance(value, PurePath):
-        return {MARK: "path", "value": value.as_posix()}
-    return _base_to_plain(value)
-
-
-def _base_to_plain(value: Any) -> Any:
-    """Convert an instance of a subclass as its base type, and NumPy values as Python values."""
+    for base, (name, write, _) in _KINDS.items():
+        if isinstance(value, base):
+            return {MARK: name, "value": write(value)}
     if isinstance(value, str):
         return str.__str__(value)  # str() of an Enum is its name, not its value
     for plain in (int, float):
         if isinstance(value, plain):
             return plain(value)
-    for base, (name, write) in _WRITERS.items():
-        if isinstance(value, base):
-            return {MARK: name, "value": write(value)}
-    if isinstance(value, list):
-        return [_to_plain(item) for item in value]
     plain_of = getattr(value, "tolist", None)  # NumPy's scalars and arrays
     if callable(plain_of):
         return _to_plain(plain_of())
