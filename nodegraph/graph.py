@@ -14,7 +14,7 @@ from .corpus import Corpus, Refresh
 from .document import as_document, flatten, stable_document
 from .errors import explain_names, nearest_names
 from .graph_reader import GraphReader, ImportedGroups
-from .groups import PREDEFINED_STRUCTURE, GroupRegistry, GroupSummary, Scope, make_group
+from .groups import GroupRegistry, GroupSummary, Scope, make_group
 from .hashing import digest
 from .models.embedder import as_embedders
 from .models.embedding_cache import EmbeddingCache
@@ -95,7 +95,7 @@ class NodeGraph:
         self.progress = progress
         self._store = as_store(store)
         self._embedders = as_embedders(embed, stored=bool(self._store.place))
-        self._registry = GroupRegistry(PREDEFINED_STRUCTURE)
+        self._registry = GroupRegistry()
         self._set_up()
         for name, (size, overlap) in PREDEFINED.items():
             self.create_node_group(name, SentenceSplitter, chunk_size=size, chunk_overlap=overlap)

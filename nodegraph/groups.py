@@ -123,14 +123,11 @@ def make_group(
 class GroupRegistry:
     """The registered groups. Each parent is registered or ``ROOT``.
 
-    Args:
-        predefined: Transforms of predefined groups, by name. A predefined group is registered on
-            first use, unless the name is already registered.
+    A predefined group is registered on first use, unless its name is already registered.
     """
 
-    def __init__(self, predefined: Mapping[str, object] | None = None) -> None:
+    def __init__(self) -> None:
         self._groups: dict[str, NodeGroup] = {}
-        self._predefined = dict(predefined or {})
 
     def __iter__(self) -> Iterator[NodeGroup]:
         return iter(list(self._groups.values()))
@@ -165,14 +162,6 @@ class GroupRegistry:
             )
         self._groups[group.name] = group
 
-    def _declare_predefined(self, name: str) -> NodeGroup | None:
-        transform = self._predefined.get(name) if isinstance(name, str) else None
-        if transform is None:
-            return None
-        version = f"nodekin {name} 1"
-        group = replace(make_group(name, transform, ROOT, None, 0, version, {}), by_span=True)
-        return self._groups.setdefault(name, group)
-
     def lineage(self, name: str) -> list[NodeGroup]:
         """Return a group with its ancestors, from the first below ``ROOT``. Empty for ``ROOT``.
 
@@ -181,9 +170,13 @@ class GroupRegistry:
         """
         lineage: list[NodeGroup] = []
         while name != ROOT:
-            group = self._groups.get(name) or self._declare_predefined(name)
+            group = self._groups.get(name)
+            if group is None and name in PREDEFINED_STRUCTURE:
+                version, transform = f"nodekin {name} 1", PREDEFINED_STRUCTURE[name]
+                group = make_group(name, transform, ROOT, None, 0, version, {})
+                group = self._groups.setdefault(name, replace(group, by_span=True))
             if group is None:
-                names = [ROOT, *self._groups, *self._predefined]
+                names = [ROOT, *self._groups, *PREDEFINED_STRUCTURE]
                 raise UnknownGroupError(
                     f"unknown group {name!r}, registered groups: "
                     f"{nearest_names(str(name), names)}; register it with create_node_group"

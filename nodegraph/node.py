@@ -22,25 +22,13 @@ ROOT = "ROOT"
 NO_METADATA: Mapping[str, Any] = MappingProxyType({})
 
 
-class Named(Protocol):
-    """The part of a group's interface that is required to find relatives."""
-
-    @property
-    def name(self) -> str:
-        """The name."""
-
-    @property
-    def by_span(self) -> bool:
-        """Whether only overlapping nodes of other branches are relatives of the group's nodes."""
-
-
 class KinReader(Protocol):
     """The methods of ``GraphReader`` that nodes and ``find`` require."""
 
     def reading(self, *groups: str) -> AbstractContextManager[None]:
         """Build the groups and hold one snapshot until the block ends."""
 
-    def lineage(self, name: str) -> Sequence[Named]:
+    def lineage(self, name: str) -> Sequence[Any]:
         """Return the groups from the first below ``ROOT`` down to this one."""
 
     def children_in(self, group: str, node: Node) -> list[Node]:
