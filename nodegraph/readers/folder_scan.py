@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -110,7 +111,7 @@ def _walk(
     root: Path, options: ReadOptions, passed_over: Counter[str]
 ) -> Iterator[tuple[Path, list[str]]]:
     """Yield each folder with the names of its files that are not skipped."""
-    rules = _IgnoreRules(root, options.ignore_files)
+    is_ignored = _ignore_rules(root, options.ignore_files)
     seen: set[Path] = set()
     for name, folders, names in os.walk(root, followlinks=options.links):
         folder = Path(name)
@@ -123,7 +124,7 @@ def _walk(
         def stays(entry: str, is_folder: bool, folder: Path = folder) -> bool:
             if entry == INDEX_FOLDER:
                 return False
-            if reason := _skip_reason(folder / entry, is_folder, root, options, rules):
+            if reason := _skip_reason(folder / entry, is_folder, root, options, is_ignored):
                 passed_over[reason] += 1
             return not reason
 
@@ -131,15 +132,19 @@ def _walk(
         yield folder, [entry for entry in sorted(names) if stays(entry, False)]
 
 
+IsIgnored = Callable[[Path, bool], bool]
+"""A function from a path, and whether it is a folder, to whether it is ignored."""
+
+
 def _skip_reason(
-    path: Path, is_folder: bool, root: Path, options: ReadOptions, rules: _IgnoreRules
+    path: Path, is_folder: bool, root: Path, options: ReadOptions, is_ignored: IsIgnored
 ) -> str:
     """Return the rule by which an entry is skipped, or an empty string."""
     if path.name.startswith(".") and not options.hidden:
         return "hidden"
     if is_folder and path.name in options.skip_folders:
         return "installed packages"
-    if rules.match(path, is_folder):
+    if is_ignored(path, is_folder):
         return "ignored"
     if path.is_symlink():
         if not options.links:  # files of the folder are read at their own place
@@ -148,34 +153,31 @@ def _skip_reason(
         if full in target.parents:
             inner = root / target.relative_to(full)
             above = [folder for folder in inner.parents if root in folder.parents]
-            if rules.match(inner, is_folder) or any(rules.match(f, True) for f in above):
+            if is_ignored(inner, is_folder) or any(is_ignored(f, True) for f in above):
                 return "ignored"
     return "" if is_folder or path.is_file() else "not regular files"  # a pipe would block
 
 
-class _IgnoreRules:
-    """The ignore files of a folder and of its subfolders."""
+def _ignore_rules(root: Path, names: Sequence[str]) -> IsIgnored:
+    """Return a function that applies the ignore files of a folder and of its subfolders.
 
-    def __init__(self, root: Path, names: Sequence[str]) -> None:
-        self._root = root
-        self._names = names
-        self._rules: dict[Path, Sequence[tuple[Path, GitIgnoreSpec]]] = {}
+    The last matching rule decides.
+    """
 
-    def match(self, path: Path, is_folder: bool) -> bool:
-        """Return whether a path is ignored. The last matching rule decides."""
+    @cache
+    def rules_for(folder: Path) -> Sequence[tuple[Path, GitIgnoreSpec]]:
+        above = () if folder == root else rules_for(folder.parent)
+        return [*above, *_rules_in(folder, names)]
+
+    def is_ignored(path: Path, is_folder: bool) -> bool:
         ignored = False
-        for base, spec in self._rules_for(path.parent):
+        for base, spec in rules_for(path.parent):
             name = path.relative_to(base).as_posix() + ("/" if is_folder else "")
             verdict = spec.check_file(name).include
-            if verdict is not None:
-                ignored = verdict
+            ignored = ignored if verdict is None else verdict
         return ignored
 
-    def _rules_for(self, folder: Path) -> Sequence[tuple[Path, GitIgnoreSpec]]:
-        if folder not in self._rules:
-            above = () if folder == self._root else self._rules_for(folder.parent)
-            self._rules[folder] = [*above, *_rules_in(folder, self._names)]
-        return self._rules[folder]
+    return is_ignored
 
 
 def _rules_in(folder: Path, names: Sequence[str]) -> Iterator[tuple[Path, GitIgnoreSpec]]:
