@@ -170,15 +170,10 @@ _OTHER_NAMES = {
     "fetch_k": ("child_k", "depth"),
     "filter": ("filters", "where", "metadata_filter"),
     "score_threshold": ("min_score", "similarity_threshold", "similarity_cut_off"),
-    "score_key": ("details", "include_score"),
     "store": ("persist_directory", "persist_path", "path", "uri", "connection", "location"),
     "embedding": ("embed", "embeddings", "embedding_function", "embed_model"),
     "group": ("group_name", "collection_name", "index_name", "table_name"),
-    "documents": ("docs",),
-    "llm": ("model", "chat_model"),
-    "ids": ("uuids",),
     "similarity": ("preprocess_func", "bm25_params", "distance_strategy", "collection_metadata"),
-    "relevance_score_fn": ("override_relevance_score_fn",),
 }
 """Argument names, with the names in LangChain's components and in nodekin's own classes."""
 

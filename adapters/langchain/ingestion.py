@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +114,7 @@ def _starts(chunks: list[Document], text: str) -> list[int | None]:
     return starts
 
 
+@dataclass
 class FileLoader(BaseLoader):
     """A loader of a file or folder, with nodekin's readers: types by content, tables as Markdown.
 
@@ -131,19 +132,12 @@ class FileLoader(BaseLoader):
         report: The report on the files after loading.
     """
 
-    def __init__(
-        self,
-        file_path: str | Path,
-        group: str = ROOT,
-        *,
-        reading: ReadOptions | None = None,
-        on_error: OnError | None = None,
-    ) -> None:
-        self.file_path = Path(file_path)
-        self.group = group
-        self.reading = reading
-        self.on_error = on_error
-        self.report = ReadReport()
+    file_path: str | Path
+    group: str = ROOT
+    _: KW_ONLY
+    reading: ReadOptions | None = None
+    on_error: OnError | None = None
+    report: ReadReport = field(default_factory=ReadReport, init=False)
 
     def lazy_load(self) -> Iterator[Document]:
         """Read the files and yield their documents.
@@ -153,7 +147,7 @@ class FileLoader(BaseLoader):
             LookupError: If the group is unknown.
         """
         graph = NodeGraph(
-            self.file_path, reading=self.reading, on_error=self.on_error, progress=False
+            Path(self.file_path), reading=self.reading, on_error=self.on_error, progress=False
         )
         self.report = graph.read_report
         for node in graph.nodes(self.group):

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing
 from functools import reduce
+from itertools import chain
 from operator import add
 from typing import Any, Literal
 
@@ -102,15 +103,12 @@ class EngineRunnable(RunnableGenerator[Any, Any]):
         with self.engine.stream(**_arguments(reduce(add, inputs), options)) as stream:
             with child_runs(config):
                 first = next(stream, "")
-            if self.output == "text":
-                yield first
-                yield from stream
-                return
-            yield _first_chunk(stream.answer)
-            yield AddableDict(answer=first)
-            for text in stream:
-                yield AddableDict(answer=text)
-            yield _last_chunk(stream.answer)
+            if self.output == "dict":
+                yield _first_chunk(stream.answer)
+            for text in chain([first], stream):
+                yield self._piece(text)
+            if self.output == "dict":
+                yield _last_chunk(stream.answer)
 
     async def _agenerate(
         self, inputs: AsyncIterator[Any], config: RunnableConfig, **options: Any
@@ -119,16 +117,16 @@ class EngineRunnable(RunnableGenerator[Any, Any]):
         async with aclosing(self.engine.astream(**arguments)) as stream:
             with child_runs(config):
                 first = await anext(stream, "")
-            if self.output == "text":
-                yield first
-                async for text in stream:
-                    yield text
-                return
-            yield await asyncio.to_thread(_first_chunk, stream.answer)
-            yield AddableDict(answer=first)
+            if self.output == "dict":
+                yield await asyncio.to_thread(_first_chunk, stream.answer)
+            yield self._piece(first)
             async for text in stream:
-                yield AddableDict(answer=text)
-            yield _last_chunk(stream.answer)
+                yield self._piece(text)
+            if self.output == "dict":
+                yield _last_chunk(stream.answer)
+
+    def _piece(self, text: str) -> Any:
+        return text if self.output == "text" else AddableDict(answer=text)
 
 
 _QUESTION_KEYS = ("question", "input", "query", "messages")

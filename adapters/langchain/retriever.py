@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForRetrieverRun,
@@ -16,13 +16,11 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig, ensure_config
 from langchain_core.runnables.config import var_child_runnable_config
-from pydantic import ConfigDict, Field, SkipValidation, field_validator, model_validator
+from pydantic import ConfigDict, Field, SkipValidation, model_validator
 
 from ...nodegraph.concurrency import context_value
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT
-from ...retrievers.base_retriever import child_k_override
-from ...retrievers.filters import Filters
 from ...retrievers.foreign.coercion import as_retriever
 from ...retrievers.foreign.foreign_retriever import configured
 from ...retrievers.protocols import RetrieverProtocol
@@ -135,21 +133,13 @@ class NodeGraphRetriever(BaseRetriever):
 
     @model_validator(mode="before")
     @classmethod
-    def _search_graph(cls, values: dict[str, Any]) -> dict[str, Any]:
-        graph = values.get("graph")
-        if values.get("retriever") is None and isinstance(graph, NodeGraph):
-            return {**values, "retriever": document_search(graph)}
-        return values
-
-    @field_validator("retriever", mode="before")
-    @classmethod
-    def _check_retriever(cls, value: object) -> object:
-        return as_retriever(value, "retriever")
-
-    @model_validator(mode="after")
-    def _check_threshold(self) -> Self:
-        check_min_score(self.score_threshold, self.retriever, "score_threshold")
-        return self
+    def _check(cls, values: dict[str, Any]) -> dict[str, Any]:
+        retriever, graph = values.get("retriever"), values.get("graph")
+        if retriever is None and isinstance(graph, NodeGraph):
+            retriever = document_search(graph)
+        retriever = as_retriever(retriever, "retriever")
+        check_min_score(values.get("score_threshold"), retriever, "score_threshold")
+        return {**values, "retriever": retriever}
 
     @classmethod
     def from_documents(
@@ -190,10 +180,6 @@ class NodeGraphRetriever(BaseRetriever):
         **options: Any,
     ) -> Self:
         """Create a retriever of texts. See ``from_documents``."""
-        if isinstance(embedding, list | tuple):
-            raise TypeError(
-                f"embedding must be a model, got {embedding!r:.80}; write metadatas=[...]"
-            )
         return cls.from_documents(text_documents(texts, metadatas), embedding, **options)
 
     @classmethod
@@ -277,12 +263,23 @@ class NodeGraphRetriever(BaseRetriever):
     @property
     def native_retriever(self) -> RetrieverProtocol:
         """The nodekin retriever, with the fields of this retriever."""
+        return self._configured()
+
+    def _configured(
+        self,
+        k: int | None = None,
+        fetch_k: int | None = None,
+        filter: Mapping[str, Any] | None = None,
+        score_threshold: float | None = None,
+    ) -> RetrieverProtocol:
+        """Return the nodekin retriever of a call. Options that are not given are the fields."""
+        threshold = self.score_threshold if score_threshold is None else score_threshold
         return configured(
             self.retriever,
-            top_k=self.k,
-            filters=as_filters(self.filter),
-            child_k=self.fetch_k,
-            cut_off=self.score_threshold,
+            top_k=self.k if k is None else whole(k, "k", 1),
+            filters=as_filters(self.filter, filter),
+            child_k=self.fetch_k if fetch_k is None else whole(fetch_k, "fetch_k", 1),
+            cut_off=check_min_score(threshold, self.retriever, "score_threshold"),
         )
 
     def invoke(
@@ -321,49 +318,24 @@ class NodeGraphRetriever(BaseRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **options: Any
     ) -> list[Document]:
-        call = self._options(**options)
-        with retriever_runs(run_manager), child_k_override(call.fetch_k):
-            results = self.retriever.retrieve(query, top_k=call.k, filters=call.filters)
-        return self._documents(results, call.threshold)
+        retriever = self._configured(**options)
+        with retriever_runs(run_manager):
+            return self._documents(retriever.retrieve(query))
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **options: Any
     ) -> list[Document]:
         try:
-            call = self._options(**options)
-            with retriever_runs(run_manager), child_k_override(call.fetch_k):
-                results = await self.retriever.aretrieve(query, top_k=call.k, filters=call.filters)
-            return await asyncio.to_thread(self._documents, results, call.threshold)
+            retriever = self._configured(**options)
+            with retriever_runs(run_manager):
+                results = await retriever.aretrieve(query)
+            return await asyncio.to_thread(self._documents, results)
         except asyncio.CancelledError as error:  # LangChain reports only an Exception
             await run_manager.on_retriever_error(error)
             raise
 
-    def _options(
-        self,
-        k: int | None = None,
-        fetch_k: int | None = None,
-        filter: Mapping[str, Any] | None = None,
-        score_threshold: float | None = None,
-    ) -> _Options:
-        """Return the options of a call. Options that are not given are the fields."""
-        threshold = self.score_threshold if score_threshold is None else score_threshold
-        return _Options(
-            self.k if k is None else whole(k, "k", 1),
-            self.fetch_k if fetch_k is None else fetch_k,
-            as_filters(self.filter, filter),
-            check_min_score(threshold, self.retriever, "score_threshold"),
-        )
-
-    def _documents(self, results: Sequence[ScoredNode], threshold: float | None) -> list[Document]:
-        kept = [r for r in results if threshold is None or r.score >= threshold]
-        return [to_document(r, score_key=self.score_key, evidence=self.evidence) for r in kept]
-
-
-class _Options(NamedTuple):
-    k: int | None
-    fetch_k: int | None
-    filters: Filters | None
-    threshold: float | None
+    def _documents(self, results: Sequence[ScoredNode]) -> list[Document]:
+        return [to_document(r, score_key=self.score_key, evidence=self.evidence) for r in results]
 
 
 def _unpacked(options: dict[str, Any]) -> dict[str, Any]:

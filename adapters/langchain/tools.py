@@ -29,9 +29,6 @@ from .retriever import NodeGraphRetriever
 
 logger = logging.getLogger(__name__)
 
-MakeConditions = Callable[[RunnableConfig], Mapping[str, Any]]
-"""A function that returns the filter of a run for its config."""
-
 
 class _Query(BaseModel):
     model_config = ConfigDict(extra="forbid")
@@ -44,7 +41,7 @@ def retriever_tool(
     name: str,
     description: str,
     *,
-    conditions: MakeConditions | None = None,
+    conditions: Callable[[RunnableConfig], Mapping[str, Any]] | None = None,
     show: Sequence[str] = (),
 ) -> StructuredTool:
     """Return a tool for agents that searches with a retriever.

@@ -136,20 +136,8 @@ class NodeGraphVectorStore(VectorStore):
         **options: Any,
     ) -> Self:
         """Create a vector store of texts. ``options`` are arguments of the class."""
-        return cls.from_documents(text_documents(texts, metadatas), embedding, ids=ids, **options)
-
-    @classmethod
-    def from_documents(
-        cls,
-        documents: Iterable[Document],
-        embedding: object = None,
-        *,
-        ids: Sequence[str | None] | None = None,
-        **options: Any,
-    ) -> Self:
-        """Create a vector store of documents. ``options`` are arguments of the class."""
         vector_store = cls(embedding, **options)
-        vector_store.add_documents(documents, ids=ids)
+        vector_store.add_documents(text_documents(texts, metadatas), ids=ids)
         return vector_store
 
     def save_local(self, folder_path: str | Path, index_name: str = "index") -> None:
@@ -165,8 +153,6 @@ class NodeGraphVectorStore(VectorStore):
         folder_path: str | Path,
         embedding: object = None,
         index_name: str = "index",
-        *,
-        allow_dangerous_deserialization: bool = False,
         **options: Any,
     ) -> Self:
         """Open the file of ``save_local``. Changes of the store are changes of the file.
@@ -175,8 +161,8 @@ class NodeGraphVectorStore(VectorStore):
             folder_path: The folder.
             embedding: The embedding model.
             index_name: The name of the file without its suffix.
-            allow_dangerous_deserialization: An argument of FAISS. Ignored: nothing is unpickled.
-            **options: Arguments of the class.
+            **options: Arguments of the class. ``allow_dangerous_deserialization`` of FAISS is
+                ignored, since nothing is unpickled.
 
         Raises:
             FileNotFoundError: If the folder has no such file.
@@ -184,6 +170,7 @@ class NodeGraphVectorStore(VectorStore):
         path = Path(folder_path, f"{index_name}.nodekin")
         if not path.exists():
             raise FileNotFoundError(f"{path} must be a file of save_local, and does not exist")
+        options.pop("allow_dangerous_deserialization", None)
         return cls(embedding, store=path, **options)
 
     # Documents
