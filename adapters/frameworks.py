@@ -127,19 +127,6 @@ def input_positions(
     return [by_object.get(id(result.node), by_id.get(result.node.id)) for result in reranked]
 
 
-def inherited_fields(node: Node) -> tuple[list[str], dict[str, Any]]:
-    """Return which metadata a node inherits, for ``restore_inherited``.
-
-    Returns:
-        The names of the inherited fields, and copies of the inherited values that fields of the
-        node's own override.
-    """
-    replaced = node.own_metadata
-    names = [field for field in node.inherited if field not in replaced]
-    overridden = {f: value for f, value in node.inherited.items() if f in replaced}
-    return names, deepcopy(overridden)
-
-
 def restore_inherited(
     metadata: dict[str, Any], names: Iterable[str], overridden: Mapping[str, Any]
 ) -> dict[str, Any]:

@@ -11,12 +11,10 @@ from nodekin.adapters.frameworks import (
     default_similarity,
     different_text,
     document_search,
-    inherited_fields,
     input_positions,
     is_start,
     observe_once,
     own_metadata,
-    restore_inherited,
 )
 from nodekin.nodegraph import Node, NodeGraph, UnknownGroupError
 from nodekin.nodegraph.lazy_names import SHARED
@@ -55,15 +53,6 @@ def test_positions_of_reranked_results():
     assert input_positions(reranked, candidates) == [2, 1, 0]
     others = [ScoredNode(Node("copied", id="2"), 1.0), ScoredNode(Node("new", id="3"), 1.0)]
     assert input_positions(others, candidates) == [1, None]
-
-
-def test_inherited_metadata_there_and_back():
-    node = Node("a", {"page": 3, "own": 1}, inherited={"page": 2, "tags": ["x"], "lang": "en"})
-    names, overridden = inherited_fields(node)
-    assert (names, overridden) == (["tags", "lang"], {"page": 2})
-    metadata = node.metadata
-    assert restore_inherited(metadata, names, overridden) == node.inherited
-    assert metadata == node.own_metadata
 
 
 def test_copied_metadata_shares_nothing_and_says_the_page():
