@@ -55,19 +55,8 @@ _DEFAULTS = ("Embeddings", "BaseEmbedding")
 _BATCH_CHARACTERS = 1 << 18  # a batch of long texts has fewer texts
 
 
-@dataclass(frozen=True, slots=True)
-class EmbedderCalls:
-    """The functions of a model for passages and queries."""
-
-    embed: EmbedTexts
-    embed_queries: EmbedTexts | None = None
-    aembed_queries: AsyncEmbedTexts | None = None
-    aembed: AsyncEmbedTexts | None = None
-    embed_batches: EmbedBatches | None = None
-
-
-def adapt_embedder(model: Any) -> EmbedderCalls:
-    """Return the functions of a model of any supported kind.
+def adapt_embedder(model: Any) -> dict[str, Any]:
+    """Return the functions of a model of any supported kind, by fields of ``Embedder``.
 
     Raises:
         TypeError: If the model is not supported. The message contains the remedy.
@@ -81,19 +70,17 @@ def adapt_embedder(model: Any) -> EmbedderCalls:
         if has(model, passages, query):
             aquery = _method(model, f"a{query}")
             has_async = has(model, overridden) and owner_of(model, overridden) not in _DEFAULTS
-            return EmbedderCalls(
-                _method(model, passages),
-                partial(_sequentially, _method(model, query)),
-                partial(_concurrently, aquery) if callable(aquery) else None,
-                _method(model, f"a{passages}") if has_async else None,
-            )
+            return {
+                "embed": _method(model, passages),
+                "embed_queries": partial(_sequentially, _method(model, query)),
+                "aembed_queries": partial(_concurrently, aquery) if callable(aquery) else None,
+                "aembed": _method(model, f"a{passages}") if has_async else None,
+            }
+    names = ("embed", "embed_queries", "aembed_queries", "aembed", "embed_batches")
     if has(model, "encode"):  # sentence-transformers and related libraries
-        encoder = Encoder(model)
-        calls = (encoder.embed, encoder.embed_queries)
-        return EmbedderCalls(*calls, embed_batches=encoder.embed_batches)
+        model = Encoder(model)
     if has(model, "embed"):  # the user's class, or a class of nodekin.adapters
-        names = ("embed_queries", "aembed_queries", "aembed", "embed_batches")
-        return EmbedderCalls(model.embed, *(getattr(model, name, None) for name in names))
+        return {name: getattr(model, name, None) for name in names}
     if has(getattr(model, "embeddings", None), "create"):
         raise TypeError(
             f"{model!r:.60} is an OpenAI client, which does not say which model to use; write "
@@ -105,8 +92,8 @@ def adapt_embedder(model: Any) -> EmbedderCalls:
             "array of vectors, or a model of LangChain, LlamaIndex or sentence-transformers"
         )
     if is_async(model):
-        return EmbedderCalls(partial(finish, model), None, model, model)
-    return EmbedderCalls(model)
+        return {"embed": partial(finish, model), "aembed_queries": model, "aembed": model}
+    return {"embed": model}
 
 
 def _method(model: object, name: str) -> Any:
@@ -257,25 +244,23 @@ class Embedder:
     embed_batches: EmbedBatches | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        calls = adapt_embedder(self.embed)
+        functions = adapt_embedder(self.embed)
         if self.name is not None and not isinstance(self.name, str):
             raise TypeError(f"an Embedder's name is a text, not {self.name!r:.80}")
         check_integer(self.batch_size, "batch_size", 1)
         check_integer(self.num_workers, "num_workers", 0)
+        if self.embed_queries is not None:  # differs from the model's async function
+            functions["aembed_queries"] = None
         for name in ("embed_queries", "aembed_queries", "aembed"):
-            _check_callable(name, getattr(self, name))
-        # The model's async function does not embed queries like a given ``embed_queries``.
-        aembed_queries = calls.aembed_queries if self.embed_queries is None else None
-        values = {
+            if (given := getattr(self, name)) is not None:
+                _check_callable(name, given)
+                functions[name] = given
+        own = {
             "name": self.name or model_name(self.embed),
-            "embed": calls.embed,
-            "embed_queries": self.embed_queries or calls.embed_queries,
-            "aembed_queries": self.aembed_queries or aembed_queries,
-            "aembed": self.aembed or calls.aembed,
             "by_length": not inspect.isroutine(self.embed),
-            "embed_batches": calls.embed_batches,
+            "embed_batches": None,
         }
-        for name, value in values.items():
+        for name, value in {**own, **functions}.items():
             object.__setattr__(self, name, value)
 
     def batches(self, texts: Mapping[str, str]) -> list[list[str]]:
@@ -403,11 +388,11 @@ def as_embedders(embed: object, *, stored: bool = False) -> dict[str, Embedder]:
 
 
 def _check_callable(field: str, call: object) -> None:
-    if call is not None and not callable(call):
+    if not callable(call):
         raise TypeError(
             f"{field} is a function from a list of texts to their vectors, not {call!r:.80}"
         )
-    if callable(call) and is_async(call) and field == "embed_queries":
+    if is_async(call) and field == "embed_queries":
         raise TypeError(f"{call!r:.80} is async; give it as aembed_queries")
 
 

@@ -183,15 +183,19 @@ class EmbeddingCache:
         """Return stored vectors, None if one is missing."""
         import numpy as np
 
-        pages = []
-        for page in split_batches(digests, _PAGE):
+        vectors: Vectors | None = None
+        for start in range(0, len(digests), _PAGE):
+            page = digests[start : start + _PAGE]
             stored = self._store.get_values(_kind(embedder), page)
             if not stored.keys() >= set(page):
                 return None
             joined = b"".join(map(stored.__getitem__, page))
-            pages.append(np.frombuffer(joined, "<f4").reshape(len(page), -1))
-        vectors = np.concatenate(pages)
-        vectors.flags.writeable = False
+            rows = np.frombuffer(joined, "<f4").reshape(len(page), -1)
+            if vectors is None:
+                vectors = np.empty((len(digests), rows.shape[1]), np.float32)
+            vectors[start : start + len(page)] = rows
+        if vectors is not None:
+            vectors.flags.writeable = False
         return vectors
 
     def _put(self, embedder: Embedder, texts: Mapping[str, str], vectors: Vectors) -> list[str]:

@@ -85,22 +85,6 @@ def text_of(answer: Any) -> str:
     return text
 
 
-def stream_texts(stream: Any) -> Iterator[str]:
-    """Yield the texts of a stream of chunks in any form."""
-    for chunk in stream:
-        if text := _chunk_text(chunk):
-            yield text
-
-
-async def astream_texts(stream: Any) -> AsyncIterator[str]:
-    """Yield the texts of an async stream, or of a coroutine that returns a stream."""
-    if inspect.isawaitable(stream):  # LlamaIndex
-        stream = await stream
-    async for chunk in stream:
-        if text := _chunk_text(chunk):
-            yield text
-
-
 def _langchain(model: Any) -> LLMCalls:
     def structured(prompt: str, schema: Mapping[str, Any]) -> Any:
         return model.with_structured_output(_titled(schema)).invoke(_input(prompt))
@@ -286,7 +270,9 @@ class LLM:
             yield self.complete(prompt)
             return
         with self._failing(prompt):
-            yield from stream_texts(self._calls.stream(prompt))
+            for chunk in self._calls.stream(prompt):
+                if text := _chunk_text(chunk):
+                    yield text
 
     async def astream(self, prompt: str) -> AsyncIterator[str]:
         """Async version of ``stream``."""
@@ -294,8 +280,12 @@ class LLM:
             yield await self.acomplete(prompt)
             return
         with self._failing(prompt):
-            async for chunk in astream_texts(self._calls.astream(prompt)):
-                yield chunk
+            stream = self._calls.astream(prompt)
+            if inspect.isawaitable(stream):  # LlamaIndex
+                stream = await stream
+            async for chunk in stream:
+                if text := _chunk_text(chunk):
+                    yield text
 
     def json_text(self, prompt: str, schema: Mapping[str, Any]) -> str:
         """Return JSON as a text, or the plain answer if the model does not support schemas.
