@@ -10,10 +10,8 @@ from langchain_peers import Recording
 from langchain_text_splitters import MarkdownHeaderTextSplitter
 
 from nodekin.adapters.langchain import (
-    as_index,
     as_transform,
 )
-from nodekin.adapters.langchain.vector_store_backend import GraphEmbeddings
 from nodekin.nodegraph import MarkdownSplitter, NodeGraph, split_sentences
 from nodekin.retrievers import QueryEngine, Retriever
 
@@ -118,22 +116,6 @@ def test_headings_of_nodekin_splitters_are_searched() -> None:
         "Tea\nA drink.",
         "Tea > Green\nUnfermented.",
     ]
-
-
-def test_langchain_store_embeds_searched_texts() -> None:
-    model = Counted()
-    graph = NodeGraph(embed=model, search_text="title")
-    graph.add(DOCUMENTS)
-    store = InMemoryVectorStore(GraphEmbeddings(graph))
-    inner = Retriever(graph, "ROOT", "cosine", index=as_index(store))
-    plain = Retriever(graph, "ROOT", "cosine")
-    ours, theirs = plain("lf"), inner("lf")
-    assert [(r.node.id, r.score) for r in theirs] == [(r.node.id, r.score) for r in ours]
-    assert sorted(model.texts) == ["Lyft\nIt grew by 57%.", "Uber\nIt shrank.", "lf"]
-    graph = NodeGraph(embed=model)
-    graph.add(DOCUMENTS)
-    again = Retriever(graph, "ROOT", "cosine", index=as_index(InMemoryVectorStore(model)))
-    assert again("Lyft")
 
 
 def test_file_patterns_match_sources():

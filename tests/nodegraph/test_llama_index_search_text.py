@@ -1,6 +1,5 @@
 """Searched texts of LlamaIndex documents equal the texts that LlamaIndex embeds."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -146,23 +145,6 @@ def window() -> SentenceWindowNodeParser:
 
 def sentence_splitter(size: int) -> SentenceSplitter:
     return SentenceSplitter(chunk_size=size, chunk_overlap=0, chunking_tokenizer_fn=split_sentences)
-
-
-@pytest.mark.parametrize("make", [window, lambda: sentence_splitter(20)])
-def test_parser_chunks_are_searched_as_embedded(make: Callable[[], Any]) -> None:
-    document = Document(
-        text=WORDS,
-        metadata={"title": "On tea", "url": "x"},
-        id_="d",
-        excluded_embed_metadata_keys=["url"],
-    )
-    graph = NodeGraph()
-    graph.add(document)
-    graph.create_node_group("chunk", as_transform(make()))
-    theirs = make().get_nodes_from_documents([document])
-    assert len(theirs) > 1
-    assert searched_texts(graph, "chunk") == embedded(theirs)
-    assert [n.text for n in graph.nodes("chunk")] == [n.text for n in theirs]
 
 
 def test_imported_nodes_are_searched_as_embedded(tmp_path: Path) -> None:

@@ -39,6 +39,13 @@ def read_page(path: Path) -> str:
     return text
 
 
+def read_rows(path: Path) -> list[Any]:
+    """Return a document with its own id for each line."""
+    from nodekin.nodegraph import Document
+
+    return [Document(line, id=line) for line in path.read_text().split()]
+
+
 class DatedLoader(BaseLoader):
     """A custom loader of LangChain."""
 
