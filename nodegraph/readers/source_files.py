@@ -233,9 +233,22 @@ def documents_of(path: Path, file_id: str, records: Records) -> list[Document]:
         ReadError: If the file is missing.
     """
     try:
-        attributes = _file_attributes(path)
+        stat = path.stat()
     except OSError as error:
         raise ReadError(f"can't read {path}: {error.strerror or error}", "unreadable") from error
+
+    def day(seconds: float) -> str:
+        return datetime.fromtimestamp(seconds, tz=timezone.utc).strftime("%Y-%m-%d")
+
+    attributes = {
+        "file_name": path.name,
+        "file_path": str(path),
+        "file_type": mimetypes.guess_type(path.name)[0] or path.suffix.lstrip(".") or "unknown",
+        "file_size": stat.st_size,
+        "creation_date": day(getattr(stat, "st_birthtime", stat.st_ctime)),
+        "last_modified_date": day(stat.st_mtime),
+        "last_accessed_date": day(stat.st_atime),
+    }
     return [
         Document(
             text,
@@ -246,23 +259,6 @@ def documents_of(path: Path, file_id: str, records: Records) -> list[Document]:
         )
         for text, metadata, record_id, row, layout in records
     ]
-
-
-def _file_attributes(path: Path) -> dict[str, Any]:
-    stat = path.stat()
-
-    def day(seconds: float) -> str:
-        return datetime.fromtimestamp(seconds, tz=timezone.utc).strftime("%Y-%m-%d")
-
-    return {
-        "file_name": path.name,
-        "file_path": str(path),
-        "file_type": mimetypes.guess_type(path.name)[0] or path.suffix.lstrip(".") or "unknown",
-        "file_size": stat.st_size,
-        "creation_date": day(getattr(stat, "st_birthtime", stat.st_ctime)),
-        "last_modified_date": day(stat.st_mtime),
-        "last_accessed_date": day(stat.st_atime),
-    }
 
 
 @dataclass(frozen=True, slots=True)
