@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +114,6 @@ def _starts(chunks: list[Document], text: str) -> list[int | None]:
     return starts
 
 
-@dataclass
 class FileLoader(BaseLoader):
     """A loader of a file or folder, with nodekin's readers: types by content, tables as Markdown.
 
@@ -132,12 +131,18 @@ class FileLoader(BaseLoader):
         report: The report on the files after loading.
     """
 
-    file_path: str | Path
-    group: str = ROOT
-    _: KW_ONLY
-    reading: ReadOptions | None = None
-    on_error: OnError | None = None
-    report: ReadReport = field(default_factory=ReadReport, init=False)
+    def __init__(
+        self,
+        file_path: str | Path,
+        group: str = ROOT,
+        *,
+        reading: ReadOptions | None = None,
+        on_error: OnError | None = None,
+    ) -> None:
+        self._options: dict[str, Any] = {"reading": reading, "on_error": on_error}
+        self.file_path = Path(file_path)
+        self.group = group
+        self.report = ReadReport()
 
     def lazy_load(self) -> Iterator[Document]:
         """Read the files and yield their documents.
@@ -146,9 +151,7 @@ class FileLoader(BaseLoader):
             ReadError: If the file or folder is missing, or a named file cannot be read.
             LookupError: If the group is unknown.
         """
-        graph = NodeGraph(
-            Path(self.file_path), reading=self.reading, on_error=self.on_error, progress=False
-        )
+        graph = NodeGraph(self.file_path, progress=False, **self._options)
         self.report = graph.read_report
         for node in graph.nodes(self.group):
             document = to_document(node)
