@@ -1,4 +1,4 @@
-"""The history of a conversation: read it, and rewrite a question that refers to it."""
+"""The history of a conversation: parse it, and condense a question that refers to it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Pair = tuple[str, str]
 """A question and its answer. Either may be empty."""
 
 _FORM = '{"query": "..."}'
-"""What a model answers that can be held to a schema."""
+"""The JSON answer of models with schemas."""
 
 _USER_ROLES = frozenset(("user", "human"))
 
@@ -30,10 +30,10 @@ _LABELS: Mapping[Language, Pair] = {"zh": ("用户：", "助手："), "en": ("Us
 
 
 async def condense(context: AnswerContext, pairs: Sequence[Pair]) -> str:
-    """Return the question so that it is understood without the conversation, by a model.
+    """Return the question, rewritten by the model so that it needs no conversation.
 
-    Where the model fails, or there is no room for the conversation, it is the question as it is.
-    The notes say so, and how much of the conversation was left out.
+    If the model fails, or the prompt has no space for the conversation, the question is unchanged.
+    The notes contain failures and omitted parts of the conversation.
     """
     question, settings = context.question, context.engine
     with start_span("condense", question=question, pairs=len(pairs)) as span:
@@ -51,7 +51,7 @@ async def condense(context: AnswerContext, pairs: Sequence[Pair]) -> str:
                 break
             del selected[0]
         if not selected:
-            context.notes.append("there is no room for the conversation beside the question")
+            context.notes.append("the prompt has no space for the conversation")
             return question
         try:
             condensed = await ask_and_parse(
@@ -64,24 +64,24 @@ async def condense(context: AnswerContext, pairs: Sequence[Pair]) -> str:
             )
         except Exception as error:
             note = f"condensing the question failed: {type(error).__name__}: {error}"
-            logger.warning("the question %r is searched for as it is: %s", question[:80], note)
+            logger.warning("the question %r is searched unchanged: %s", question[:80], note)
             span.attributes["failed"] = note
-            context.notes.append(f"{note}; it was searched for as it is")
+            context.notes.append(f"{note}; the question was searched unchanged")
             return question
         span.attributes["condensed"] = condensed
     return condensed
 
 
 def parse_history(history: Iterable[Any] | None) -> tuple[list[Pair], list[str]]:
-    """Return the pairs of a conversation, the oldest first, and a note on ignored messages.
+    """Return the pairs of a conversation, oldest first, and a note on ignored messages.
 
     Args:
-        history: Pairs of question and answer, or messages, ``{"role": ..., "content": ...}`` or
-            objects with such (``type`` instead of ``role`` as in LangChain). Messages of one role
-            that follow each other are one. Those of a system or a tool are ignored.
+        history: Pairs of question and answer, or messages: ``{"role": ..., "content": ...}``, or
+            objects with these attributes (LangChain: ``type`` instead of ``role``). Consecutive
+            messages of one role are joined. Messages of a system or tool are ignored.
 
     Raises:
-        TypeError: If it is one text, or has something else in it.
+        TypeError: If the history is a single text, or an item is invalid.
         ValueError: If a role is unknown.
 
     Example:
@@ -92,8 +92,8 @@ def parse_history(history: Iterable[Any] | None) -> tuple[list[Pair], list[str]]
     """
     if isinstance(history, str | Mapping):
         raise TypeError(
-            "history is a list of pairs (question, answer) or of messages "
-            f'{{"role": ..., "content": ...}}, not {history!r:.80}'
+            "history must be a list of pairs (question, answer) or of messages "
+            f'{{"role": ..., "content": ...}}, got {history!r:.80}'
         )
     pairs: list[Pair] = []
     ignored = 0
@@ -101,7 +101,7 @@ def parse_history(history: Iterable[Any] | None) -> tuple[list[Pair], list[str]]
     for item in history or ():
         if isinstance(item, Sequence) and not isinstance(item, str) and len(item) == 2:
             if not all(isinstance(text, str) for text in item):
-                raise TypeError(f"a pair of a history is two texts, not {item!r:.80}")
+                raise TypeError(f"a pair of a history must have two strings, got {item!r:.80}")
             pairs.append((item[0], item[1]))
             answered = True
             continue
@@ -113,7 +113,7 @@ def parse_history(history: Iterable[Any] | None) -> tuple[list[Pair], list[str]]
             pairs.append((question, f"{answer}\n{text}" if answer else text))
             answered = True
         elif role not in _USER_ROLES:
-            raise ValueError(f"a message of a history is by 'user' or 'assistant', not {role!r}")
+            raise ValueError(f"the role of a message must be 'user' or 'assistant', got {role!r}")
         elif answered:
             pairs.append((text, ""))
             answered = False
@@ -126,10 +126,10 @@ def parse_history(history: Iterable[Any] | None) -> tuple[list[Pair], list[str]]
 def newest_pairs(
     pairs: Sequence[Pair], limit: int, length: Callable[[str], int], language: Language
 ) -> tuple[list[Pair], list[str]]:
-    """Return the newest pairs that are no longer than a limit together, and what was left out.
+    """Return the newest pairs within a limit, and notes on omitted pairs.
 
-    Where the newest pair is too long by itself its answer is cut. Where its question is too long,
-    no pair is returned.
+    If the newest pair is too long, its answer is truncated. If its question is too long, no pair
+    is returned.
     """
     selected: list[Pair] = []
     notes = []
@@ -155,7 +155,7 @@ def newest_pairs(
 
 
 def format_history(pairs: Iterable[Pair], language: Language) -> str:
-    """Return a conversation as a prompt has it."""
+    """Return a conversation in the form of a prompt."""
     labels = _LABELS[language]
     lines = (f"{label}{text}" for pair in pairs for label, text in zip(labels, pair, strict=True))
     return "\n".join(line for line in lines if line not in labels)
@@ -168,12 +168,12 @@ def _message(item: Any) -> tuple[str, str]:
         role = getattr(item, "role", None) or getattr(item, "type", None)
         content = getattr(item, "content", None)
     role = getattr(role, "value", role)
-    if isinstance(content, Sequence) and not isinstance(content, str):  # parts, some of them texts
+    if isinstance(content, Sequence) and not isinstance(content, str):  # with non-text parts
         parts = (part.get("text") if isinstance(part, Mapping) else part for part in content)
         content = "\n".join(part for part in parts if isinstance(part, str))
     if not isinstance(role, str) or not isinstance(content, str | None):
         raise TypeError(
             'a history has pairs (question, answer) or messages {"role": ..., "content": ...}, '
-            f"not {item!r:.80}"
+            f"got {item!r:.80}"
         )
     return role.casefold(), content or ""

@@ -1,11 +1,11 @@
-"""The state of one question on its way to an answer: its prompts, sources, notes and text."""
+"""The state of one question: prompts, sources, notes and the text of the answer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from ...nodegraph.errors import ModelError
 from ...nodegraph.models.output.free_text import FinalAnswer, FinalAnswerParser, parse_final_answer
@@ -25,7 +25,7 @@ from .settings import PASSAGE_PROMPTS, EngineArguments
 T = TypeVar("T")
 
 _SUB_ANSWER_FIELDS = {"answer": "passages", "reduce": "partials"}
-"""Where in a prompt the answers to parts of the question stand."""
+"""The placeholder that gets the answers to parts of the question, by prompt."""
 
 _SUB_ANSWER_HEADING: Mapping[Language, str] = {
     "zh": "下面是事先根据资料对问题各部分作出的简短回答，供参考（引用时仍标资料编号）：",
@@ -47,19 +47,19 @@ class AnswerContext:
         max_tokens: Their tokens at most.
         filters: The conditions of the search, also for preset answers.
         min_score: Results below this score are left out.
-        searched: The question as it is searched for: condensed, in a conversation.
-        candidates: What the retrieved results make, best first, not numbered yet.
-        sources: The passages that the model gets, numbered.
-        omitted: The results that it does not get.
+        searched: The searched question: in a conversation, the condensed question.
+        candidates: The sources without numbers, best first.
+        sources: The numbered passages in the prompts.
+        omitted: The results that are not in the prompts.
         notes: The notes of the answer.
-        streamed: The texts that were streamed.
+        streamed: The streamed texts.
         parser: Splits the answer's text from the rest of the model's output.
-        certain: Numbers of sources that the answer is from, whether it cites them or not.
-        confidence: How sure the model is of the answer.
+        certain: Numbers of sources that the answer uses, cited or not.
+        confidence: The model's confidence in the answer.
         limits: Counts the calls of the model, and limits their time.
-        answer: The answer, once it is complete.
-        sub_answers: The answers to parts of the question, as they stand in a prompt.
-        callbacks: Get the answer when its stream was read to its end.
+        answer: The complete answer.
+        sub_answers: The answers to parts of the question, in the form of a prompt.
+        callbacks: Called with the answer at the end of its stream.
     """
 
     engine: EngineArguments
@@ -85,7 +85,7 @@ class AnswerContext:
     callbacks: list[Callable[[Answer], None]] = field(default_factory=list)
 
     def prompt(self, name: str, **values: object) -> str:
-        """Return a prompt with the question and values in their places."""
+        """Return a prompt with the question and other values."""
         prompt = self.prompts[name]
         field = _SUB_ANSWER_FIELDS.get(name)
         if field and self.sub_answers:
@@ -93,10 +93,9 @@ class AnswerContext:
         return prompt.fill(self.language, question=self.searched, **values)
 
     def use_sub_answers(self, parts: Sequence[SubResults]) -> None:
-        """Put answers to parts of the question before the passages, a quarter of the room at most.
+        """Put answers to parts of the question before the passages, in a quarter of the space.
 
-        They were paid for, and say what the passages of each part come to. They are not numbered:
-        what is cited are passages. An answer of a query engine is a passage itself.
+        The answers have no numbers, since only passages are cited.
         """
         answers = answer_texts(parts, self.language)
         heading = _SUB_ANSWER_HEADING[self.language]
@@ -110,10 +109,10 @@ class AnswerContext:
             count = 0
         if count < len(answers):
             number = len(answers) - count
-            self.notes.append(f"no room for {number} of {len(answers)} answers to sub-questions")
+            self.notes.append(f"no space for {number} of {len(answers)} answers to sub-questions")
 
-    def packing(self, name: str, **values: object) -> Packing[Source]:
-        """Return what puts passages in a prompt, as far as it has room."""
+    def packing(self, name: str, **values: object) -> Packing:
+        """Return an empty packing for passages in a prompt."""
         engine = self.engine
         return Packing(
             engine.length,
@@ -126,35 +125,35 @@ class AnswerContext:
         return self.is_short(self.prompt(name, passages=format_sources(sources), **values))
 
     def is_short(self, prompt: str, reserve: int = 0) -> bool:
-        """Return whether a prompt is short enough, also with so much more."""
+        """Return whether a prompt with a reserve is short enough."""
         return self.engine.length(prompt) + reserve <= self.engine.prompt_limit
 
     def passage_limit(self) -> int:
-        """Return how long all passages of a prompt may be together, at least 1."""
+        """Return the maximum length of the passages of a prompt, at least 1."""
         prompts = (
             self.prompt(n, passages="", answer="") for n in PASSAGE_PROMPTS[self.engine.mode]
         )
         return max(1, self.engine.prompt_limit - max(map(self.engine.length, prompts)))
 
     def check_space(self, name: str) -> None:
-        """Check that there is room for a passage in a prompt.
+        """Check that a prompt has space for a passage.
 
         Raises:
-            ValueError: If there is no room for any passage beside the prompt and the question.
+            ValueError: If the prompt and the question leave no space for a passage.
         """
         if self.candidates and not self.sources:
             length = self.engine.length(self.prompt(name, passages="", answer=""))
             raise ValueError(
-                f"there is no room for a passage: the prompt {name!r} and the question measure "
+                f"no space for a passage: the prompt {name!r} and the question measure "
                 f"{length} of {self.engine.prompt_limit}; raise context_window, or shorten the "
                 f"question {self.searched!r:.60}"
             )
 
     async def ask(self, prompt: str, *, last: bool = False) -> FinalAnswer:
-        """Ask the model. Its last answer is the one that is streamed.
+        """Return the model's answer to a prompt. The last answer is streamed.
 
         Raises:
-            ModelError: If it fails, or its answer is empty.
+            ModelError: If the model fails, or the answer is empty.
         """
         llm = self.engine.llm
         text = await ask(llm, prompt, timeout=self.engine.timeout, streamed=last)
@@ -171,17 +170,17 @@ class AnswerContext:
         return emitted
 
     async def gather(self, parts: Sequence[Part[T]], names: Sequence[str]) -> list[T | None]:
-        """Run plans in parallel. Note those whose model fails, and return None in their place.
+        """Run parts in parallel. A part whose model fails is noted, and its result is None.
 
         Raises:
-            ModelError: If all fail.
+            ModelError: If all parts fail.
         """
         results: list[T | None] = []
         failure: ModelError | None = None
         for name, outcome in zip(names, await All(parts), strict=True):
             if isinstance(outcome, ModelError):
                 failure = outcome
-                self.notes.append(f"{name} did not take part: {outcome}")
+                self.notes.append(f"{name} failed: {outcome}")
                 results.append(None)
             elif isinstance(outcome, Exception):
                 raise outcome
@@ -196,14 +195,14 @@ class AnswerContext:
         return replace(source, number=len(self.sources) + 1)
 
     def omit(self, source: Source, reason: OmissionReason) -> None:
-        """Record that the model does not get a source."""
+        """Record that a source is not in the prompts."""
         for result in (source.result, *source.merged):
             self.omitted.append(OmittedResult(result, reason))
 
     def number_parts(self, has_space: Callable[[Source], bool]) -> list[Source]:
-        """Number all candidates, and return them in parts that fit, in order.
+        """Number all candidates, and return them in parts that fit.
 
-        Parts of one source have its number. A source of which nothing fits is omitted.
+        The parts of a source have its number. A source without a fitting part is omitted.
         """
         parts: list[Source] = []
         for candidate in self.candidates:
@@ -217,7 +216,7 @@ class AnswerContext:
         return parts
 
     def limit_parts(self, parts: Sequence[Source], limit: int) -> list[Source]:
-        """Return the first parts, and omit the others: sources without a part, or their ends."""
+        """Return the first parts. Omit sources without a part, and truncate incomplete sources."""
         selected, remaining = list(parts[:limit]), parts[limit:]
         texts: dict[int, list[str]] = {}
         for part in selected:
@@ -241,7 +240,7 @@ class AnswerContext:
     def build_answer(
         self, text: str, sources: Iterable[Source], answered: bool, notes: Iterable[str] = ()
     ) -> Answer:
-        """Return an answer with what is recorded here."""
+        """Return an answer with the recorded values."""
         return Answer(
             text,
             self.question,
@@ -269,16 +268,16 @@ class AnswerContext:
                 yield f"{count} {noun} omitted because of {limit}"
 
     def partial_answer(self, reason: str) -> Answer:
-        """Return what there is of an answer. The last note is why it is not complete."""
+        """Return the answer so far. The last note is the reason."""
         text = "".join(self.streamed)
         return self.build_answer(text.strip(), self.sources, bool(text), [reason])
 
     def current_answer(self) -> Answer:
-        """Return the answer, or what there is of it."""
+        """Return the answer, or the answer so far."""
         return self.answer or self.partial_answer("the answer is not complete")
 
     def remaining_text(self) -> str:
-        """Return the text to stream at the end: the answer, where it is not what was streamed."""
+        """Return the part of the answer that was not streamed."""
         text, streamed = self.current_answer().text, "".join(self.streamed)
         if text.startswith(streamed):
             return text[len(streamed) :]
@@ -286,7 +285,7 @@ class AnswerContext:
 
 
 def format_sources(sources: Iterable[Source]) -> QuotedText:
-    """Return passages as a prompt has them.
+    """Return passages in the form of a prompt.
 
     Example:
         >>> from nodekin.retrievers import ScoredNode
@@ -307,7 +306,7 @@ def format_sources(sources: Iterable[Source]) -> QuotedText:
 
 
 def shorten(source: Source, has_space: Callable[[Source], bool]) -> Source | None:
-    """Return a source cut around its best match so that it fits. None if nothing of it does."""
+    """Return a source truncated around its best match so that it fits. None: nothing fits."""
     text = cut(
         source.text, lambda text: has_space(replace(source, text=text)), _match_offset(source)
     )
@@ -315,7 +314,7 @@ def shorten(source: Source, has_space: Callable[[Source], bool]) -> Source | Non
 
 
 def _match_offset(source: Source) -> int:
-    """Return where the best match begins in a source's text, 0 where that is unknown."""
+    """Return the offset of the best match in a source's text; 0 if it is unknown."""
     node = source.result.node
     for match in source.result.evidence:
         if match.node.document_id != node.document_id or match.node.start is None:
@@ -329,51 +328,37 @@ def _match_offset(source: Source) -> int:
     return 0
 
 
-_JOINT = 8
-"""Tokens, or characters, by which a text may be shorter than its parts."""
+class Packing:
+    """A prompt that is filled with passages, up to a limit.
 
-
-class Packing(Generic[T]):
-    """Put items in a prompt, one after the other, as far as it has room.
-
-    Lengths are added up, so that the work grows with the number of items and not with its square.
-    What is in the prompt is measured together once it seems full, and with it an item that misses
-    the limit by no more than a joint of two texts may count.
+    The lengths of single passages are added up, so that the work is linear in their number.
 
     Args:
         length: Measures a text.
-        limit: How long the prompt may be.
-        prompt_of: Returns the prompt with some items.
+        limit: The maximum length of the prompt.
+        prompt_of: Returns the prompt with some passages.
     """
 
     def __init__(
-        self, length: Callable[[str], int], limit: int, prompt_of: Callable[[Sequence[T]], str]
+        self, length: Callable[[str], int], limit: int, prompt_of: Callable[[Sequence[Source]], str]
     ) -> None:
-        self.items: list[T] = []
+        self.items: list[Source] = []
         self._length, self._limit, self._prompt_of = length, limit, prompt_of
         self._empty = self._total = length(prompt_of([]))
-        self._is_exact = True
 
-    def add(self, item: T) -> bool:
-        """Add an item if there is room for it. Return whether there is."""
-        read = self._length(self._prompt_of([item])) - self._empty
-        read += bool(self.items)  # a line break
-        if self._total + read > self._limit and not self._is_exact:
-            self._total, self._is_exact = self._length(self._prompt_of(self.items)), True
-        total, is_exact = self._total + read, False
-        if self._limit < total <= self._limit + _JOINT:
-            total, is_exact = self._length(self._prompt_of([*self.items, item])), True
+    def add(self, item: Source) -> bool:
+        """Add a passage if there is space for it. Return whether it was added."""
+        total = self._total + self._length(self._prompt_of([item])) - self._empty
+        if self.items:
+            total += 1  # a line break
         if total > self._limit:
             return False
         self.items.append(item)
-        self._total, self._is_exact = total, is_exact
+        self._total = total
         return True
 
-    def fitting(self) -> list[T]:
-        """Return the items that fit when they are measured together, one at least.
-
-        They are all items, unless a text is longer than its parts in the unit of ``length``.
-        """
+    def fitting(self) -> list[Source]:
+        """Return the passages that fit when they are measured together, at least one."""
         items = self.items
         while len(items) > 1 and self._length(self._prompt_of(items)) > self._limit:
             items = items[:-1]
@@ -385,16 +370,16 @@ def merge_results(
     title: Callable[[Node], str],
     has_space: Callable[[Source], bool],
 ) -> tuple[list[Source], list[OmittedResult]]:
-    """Return the sources that results make, best first, and the results that add nothing.
+    """Return the sources for results, best first, and the results that add nothing.
 
-    Every result is in a source (as its result, or one of those merged into it) or is omitted:
-    because it has no text, the text of a better one, or because a better one contains it. Spans
-    of one document that overlap become one source in the place of the best of them, if that fits.
+    Overlapping spans of a document become one source at the rank of the best result, if the
+    source fits into a prompt. Results without text, and results whose text equals a better result
+    or is contained in it, are omitted.
 
     Args:
         results: Best first.
         title: Returns the line above a passage.
-        has_space: Whether there is room in a prompt for so long a source.
+        has_space: Whether a prompt has space for a source.
     """
     omitted: list[OmittedResult] = []
     merging = _Merging(has_space, omitted)
@@ -415,91 +400,69 @@ _Span = tuple[int, int]
 
 _Document = tuple[int, str]
 
-_STRETCH = 512
-"""Characters of a document whose sources are looked up together."""
-
 
 class _Merging:
-    """Merge sources whose spans overlap.
+    """Sources by rank; sources whose spans overlap become one source.
 
-    Sources are found by the stretches of their document that they have a part in, so that none is
-    compared with those of other places.
+    Args:
+        has_space: Whether a prompt has space for a source.
+        omitted: Gets the results that add nothing.
     """
 
     def __init__(self, has_space: Callable[[Source], bool], omitted: list[OmittedResult]) -> None:
-        self.sources: dict[int, Source] = {}  # by rank
-        self._spans: dict[int, _Span] = {}
-        self._stretches: dict[tuple[_Document, int], set[int]] = {}
+        self.sources: dict[int, Source] = {}
+        self._spans: dict[_Document, dict[int, _Span]] = {}
         self._has_space = has_space
         self._omitted = omitted
 
     def add(self, rank: int, source: Source) -> None:
-        """Add a source, or join it to one that it overlaps, and that one to others, if it now does.
-
-        Two become one in the place of the better of them.
-        """
-        span = _node_span(source.result.node)
-        self._set(rank, source, span)
-        while span is not None and (pair := self._joint(rank, span)) is not None:
-            other, joint, joint_span = pair
+        """Add a source, and merge it with overlapping sources at the rank of the better one."""
+        self.sources[rank] = source
+        node = source.result.node
+        if (span := _node_span(node)) is None:
+            return
+        spans = self._spans.setdefault((id(node.graph), node.document_id), {})
+        spans[rank] = span
+        while (pair := self._overlapping(rank, spans)) is not None:
+            other, joint = pair
             rank, later = min(rank, other), max(rank, other)
             better, absorbed = self.sources[rank], self.sources.pop(later)
-            del self._spans[later]
+            later_span = spans.pop(later)
             if joint.text == better.text and not absorbed.merged:
                 omitted = OmittedResult(absorbed.result, "contained", better.result)
                 self._omitted.append(omitted)
-                span = self._spans[rank]
             else:
-                span = joint_span
-                self._set(rank, joint, span)
+                start, stop = spans[rank]
+                spans[rank] = min(start, later_span[0]), max(stop, later_span[1])
+                self.sources[rank] = joint
 
-    def _set(self, rank: int, source: Source, span: _Span | None) -> None:
-        self.sources[rank] = source
-        if span is not None:
-            self._spans[rank] = span
-            for stretch in _stretches(_document(source), span):
-                self._stretches.setdefault(stretch, set()).add(rank)
-
-    def _joint(self, rank: int, span: _Span) -> tuple[int, Source, _Span] | None:
-        """Return the best source that can be joined with one, and what the two make."""
-        stretches = _stretches(_document(self.sources[rank]), span)
-        near = {other for at in stretches for other in self._stretches.get(at, ())}
-        for other in sorted(near & self._spans.keys() - {rank}):
-            other_span = self._spans[other]
-            if max(span[0], other_span[0]) >= min(span[1], other_span[1]):
+    def _overlapping(self, rank: int, spans: dict[int, _Span]) -> tuple[int, Source] | None:
+        """Return the best source that can be merged with a source, and the merged source."""
+        start, stop = spans[rank]
+        for other in sorted(spans):
+            if other == rank or max(start, spans[other][0]) >= min(stop, spans[other][1]):
                 continue
-            first, second = min(rank, other), max(rank, other)
-            joint = self._join(first, second)
+            joint = self._join(min(rank, other), max(rank, other), spans)
             if self._has_space(joint):
-                joint_span = min(span[0], other_span[0]), max(span[1], other_span[1])
-                return other, joint, joint_span
+                return other, joint
         return None
 
-    def _join(self, first: int, second: int) -> Source:
-        """Return one source for two whose spans overlap, in the place of the first."""
-        early, late = sorted((first, second), key=self._spans.__getitem__)
-        overlap = self._spans[early][1] - self._spans[late][0]
+    def _join(self, first: int, second: int, spans: dict[int, _Span]) -> Source:
+        """Return one source for two overlapping sources, with the result of the first."""
+        early, late = sorted((first, second), key=spans.__getitem__)
+        overlap = spans[early][1] - spans[late][0]
         text = self.sources[early].text + self.sources[late].text[overlap:]
         better, absorbed = self.sources[first], self.sources[second]
         merged = (*better.merged, absorbed.result, *absorbed.merged)
         return replace(better, text=text, merged=merged, title=self.sources[early].title)
 
 
-def _stretches(document: _Document, span: _Span) -> list[tuple[_Document, int]]:
-    first, last = span[0] // _STRETCH, max(span[0], span[1] - 1) // _STRETCH
-    return [(document, number) for number in range(first, last + 1)]
-
-
 def _node_span(node: Node) -> _Span | None:
-    """Return where a node's text is in its document. None if it is no part of it."""
+    """Return the span of a node in its document. None: the text is not a part of the document."""
     if node.start is None or node.end is None or not node.document_id:
         return None
     is_span = node.content == node.text and node.end - node.start == len(node.text)
     return (node.start, node.end) if is_span else None
-
-
-def _document(source: Source) -> _Document:
-    return id(source.result.node.graph), source.result.node.document_id
 
 
 LengthCheck = Callable[[str], bool]
@@ -507,14 +470,14 @@ LengthCheck = Callable[[str], bool]
 
 
 def cut(text: str, is_short: LengthCheck, at: int = 0) -> str:
-    """Return as many complete sentences of a text as are short enough, near a place, or nothing.
+    """Truncate a text to the complete sentences around a position that are short enough.
 
-    Of a sentence that is too long itself, its beginning.
+    If a single sentence is too long, its beginning is returned.
 
     Args:
         text: The text.
-        is_short: Whether a text is short enough. It is called with every text that is returned.
-        at: The place, in characters, that matters: the text before it is the first to go.
+        is_short: Whether a text is short enough. Each returned text was checked.
+        at: The position in characters. The text before it is removed first.
 
     Example:
         >>> cut("One. Two. Three. Four.", lambda text: len(text) <= 12, at=12)
@@ -540,10 +503,10 @@ def cut(text: str, is_short: LengthCheck, at: int = 0) -> str:
 
 
 def split(text: str, is_short: LengthCheck) -> list[str]:
-    """Return a text in parts that are short enough, cut at the ends of sentences if possible.
+    """Split a text into parts that are short enough, if possible at the ends of sentences.
 
-    The parts have all of the text but white space between them. Where not even one character is
-    short enough they end.
+    The parts contain the whole text except white space between them. They end early if a single
+    character is too long.
 
     Example:
         >>> split("One. Two. Three. Four.", lambda text: len(text) <= 12)
@@ -572,12 +535,12 @@ def split(text: str, is_short: LengthCheck) -> list[str]:
 
 
 def _sentence_count(text: str, start: int, ends: list[int], is_short: LengthCheck) -> int:
-    """Return how many sentences from a place on are short enough together."""
+    """Return the number of consecutive sentences that are short enough together."""
     return _largest(lambda n: is_short(text[start : ends[n - 1]]), len(ends))
 
 
 def _beginning(text: str, is_short: LengthCheck) -> str:
-    """Return the beginning of a sentence, up to the end of a word where there is one."""
+    """Return the beginning of a sentence, if possible up to the end of a word."""
     length = _largest(lambda n: is_short(text[:n]), len(text))
     if not length or not is_short(text[:length]):
         return ""
@@ -590,7 +553,7 @@ def _beginning(text: str, is_short: LengthCheck) -> str:
 
 
 def _largest(condition: Callable[[int], bool], limit: int) -> int:
-    """Return the largest number up to a limit that meets a condition. 0 is taken to meet it."""
+    """Return the largest number up to a limit that meets a condition, at least 0."""
     low, high = 0, 1
     while high < limit and condition(high):
         low, high = high, 2 * high

@@ -27,7 +27,7 @@ from ..token_budget import TokenBudget
 from ..tracing import observe, start_span
 from .answer import UNCITED, Answer, AnswerError, Source, flag_cited
 from .chat_history import Pair, condense
-from .context import AnswerContext, Packing, cut, format_sources, merge_results, shorten
+from .context import AnswerContext, cut, format_sources, merge_results, shorten
 from .qa import QaRetriever
 from .quotes import check_quotes
 from .settings import PASSAGE_PROMPTS, AnswerMode
@@ -35,7 +35,7 @@ from .settings import PASSAGE_PROMPTS, AnswerMode
 logger = logging.getLogger(__name__)
 
 ANSWER_TOKENS = 1_600
-"""How many tokens of passages an answer is made from, if the default search finds them."""
+"""Default number of tokens of the passages from the default search."""
 
 _EXTRACTED = 3  # passages of an answer without a model
 
@@ -46,12 +46,12 @@ async def answer_question(
     qa: QaRetriever | None,
     pairs: Sequence[Pair],
 ) -> Answer:
-    """Return the answer to a question, as a plan.
+    """Return the answer to a question.
 
     Args:
-        context: The question and the settings. Its fields are filled on the way, for a stream.
+        context: The state of the question. Its fields are filled step by step, for a stream.
         retriever: Retrieves the passages.
-        qa: Has preset answers.
+        qa: Contains the preset answers.
         pairs: The conversation so far.
 
     Raises:
@@ -64,7 +64,7 @@ async def answer_question(
             answer = context.answer = await context.limits.enforce(
                 partial(_steps, context, retriever, qa, pairs)
             )
-        except LimitExceededError as error:  # before there were passages
+        except LimitExceededError as error:  # no passages yet
             raise AnswerError(str(error), context.partial_answer(str(error))) from error
         span.attributes.update(
             answer=answer.text,
@@ -96,7 +96,9 @@ async def _steps(
         if preset is not None:
             return preset
         results = await answer_results(context, retriever)
-    if results and context.engine.language is None:  # the corpus' where the question has none
+    if (
+        results and context.engine.language is None
+    ):  # a question without words: the language of the corpus
         context.language = language_of(question, language_of(results[0].node.text))
     context.notes += _variant_notes(results)
     names = PASSAGE_PROMPTS[context.engine.mode]
@@ -122,9 +124,9 @@ async def _steps(
 async def answer_results(
     context: AnswerContext, retriever: RetrieverProtocol
 ) -> Sequence[ScoredNode]:
-    """Return the results that an answer is made from."""
+    """Return the results for an answer."""
     with start_span("retrieve", queries=[context.searched]) as span:
-        if getattr(retriever, "is_free", False):  # no strategy within asks a model
+        if getattr(retriever, "is_free", False):  # no nested strategy calls a model
             found = await _retrieved(context, retriever)
         else:
             observer = OutcomeObserver()
@@ -138,7 +140,7 @@ async def answer_results(
 
 
 async def _retrieved(context: AnswerContext, retriever: RetrieverProtocol) -> Results:
-    """Return the results within a budget; that of the default search if none is given."""
+    """Return the results within the token budget."""
     budget = TokenBudget(context.max_tokens, top_k=context.top_k)
     if not budget and budget.top_k is None and getattr(retriever, "has_windows", False):
         budget = TokenBudget(min(ANSWER_TOKENS, (await Do(context.passage_limit, kind="work"))))
@@ -146,7 +148,7 @@ async def _retrieved(context: AnswerContext, retriever: RetrieverProtocol) -> Re
         limit = await Do(context.passage_limit, kind="work")
         if budget.max_tokens > limit:
             context.notes.append(
-                f"max_tokens={budget.max_tokens} is more than a prompt has room for ({limit}); "
+                f"max_tokens={budget.max_tokens} exceeds the space in a prompt ({limit}); "
                 "raise context_window"
             )
     with budget.holding():
@@ -160,7 +162,7 @@ async def _retrieved(context: AnswerContext, retriever: RetrieverProtocol) -> Re
 
 
 async def preset_answer(context: AnswerContext, qa: QaRetriever | None) -> Answer | None:
-    """Return the answer of the pair that has this question, or None."""
+    """Return the preset answer to the question, or None."""
     if qa is None:
         return None
     try:
@@ -180,7 +182,7 @@ async def preset_answer(context: AnswerContext, qa: QaRetriever | None) -> Answe
 
 
 def _cited_answer(context: AnswerContext, answer: FinalAnswer) -> Answer:
-    """Return the model's answer with the sources that it cites."""
+    """Return the model's answer with its cited sources."""
     text = answer.text or context.prompt("not_found")
     sources, notes = flag_cited(context.sources, answer.text, context.certain)
     if answer.answered and sources and not any(source.cited for source in sources) and not notes:
@@ -190,7 +192,7 @@ def _cited_answer(context: AnswerContext, answer: FinalAnswer) -> Answer:
 
 
 def _extracted_answer(context: AnswerContext, error: ModelError) -> Answer:
-    """Return the best passages as an answer, where the model failed."""
+    """Return the best passages as an answer after the model failed."""
     logger.warning("the question %r is answered with passages: %s", context.searched[:80], error)
     note = f"answered with the best passages, as the model failed: {error}"
     best = context.sources[:_EXTRACTED]
@@ -202,24 +204,24 @@ def _extracted_answer(context: AnswerContext, error: ModelError) -> Answer:
 
 
 def _variant_notes(results: Sequence[ScoredNode]) -> list[str]:
-    """Return the notes of strategies on the query: what failed, partial answers."""
+    """Return the notes of strategies: failures and partial answers."""
     matches = (match for result in results for match in result.evidence)
     variants = (variant for match in matches for variant in match.variants)
     return list(dict.fromkeys(f"{v.strategy}: {v.note}" for v in variants if v.note))
 
 
 async def stuff(context: AnswerContext) -> FinalAnswer:
-    """Answer from as many passages as fit, best first, in one call of the model.
+    """Answer from the best passages that fit, in one model call.
 
-    A passage that there is no room for is omitted, and a smaller one behind it may still be used.
-    One that is too long for a prompt of its own is cut around its best match.
+    A passage without space is omitted, and a shorter later passage may still be used. A passage
+    that is too long for any prompt is truncated around its best match.
     """
     prompt = await Do(partial(_pack_sources, context), kind="work")
     return await context.ask(prompt, last=True)
 
 
 def _pack_sources(context: AnswerContext) -> str:
-    """Return the prompt with as many passages as fit, which become the sources."""
+    """Return the prompt with the passages that fit, and set the sources."""
     packing = context.packing("answer")
     for candidate in context.candidates:
         source = context.number(candidate)
@@ -247,12 +249,12 @@ def _has_space(context: AnswerContext, source: Source) -> bool:
 
 
 async def refine(context: AnswerContext) -> FinalAnswer:
-    """Answer from as many passages as fit, then improve the answer with as many more, to the end.
+    """Answer from the first passages that fit, then improve the answer with the next passages.
 
-    A call that fails is noted, and the next passages follow.
+    A failed call is noted, and the next passages follow.
 
     Raises:
-        ModelError: If every call fails, or if the last one fails when a part of its answer was
+        ModelError: If all calls fail, or if the last call fails after a part of its answer was
             streamed.
     """
     all_parts = parts = await Do(partial(_parts_to_refine, context), kind="work")
@@ -274,7 +276,7 @@ async def refine(context: AnswerContext) -> FinalAnswer:
                 raise
             failure = error
             numbers = "".join(f"[{n}]" for n in dict.fromkeys(part.number for part in batch))
-            context.notes.append(f"{numbers} did not take part: {error}")
+            context.notes.append(f"{numbers} failed: {error}")
             continue
         if answer.answered or best is None:
             best = answer
@@ -284,7 +286,7 @@ async def refine(context: AnswerContext) -> FinalAnswer:
 
 
 def _parts_to_refine(context: AnswerContext) -> list[Source]:
-    """Return all passages in parts that fit beside an earlier answer, which may take a third."""
+    """Return all passages in parts that fit, with a third of the space for an earlier answer."""
     settings = context.engine
     space = settings.prompt_limit - settings.length(
         context.prompt("refine", passages="", answer="")
@@ -303,7 +305,7 @@ def _parts_to_refine(context: AnswerContext) -> list[Source]:
 def _pack_parts(
     context: AnswerContext, parts: Sequence[Source], earlier: str | None
 ) -> tuple[str, list[Source]]:
-    """Return a prompt with the first parts, as far as they fit, and an earlier answer."""
+    """Return a prompt with an earlier answer and the first parts that fit, and these parts."""
     name, values = "answer", {}
     if earlier is not None:
         name, values = "refine", {"answer": _shorten_answer(context, earlier, parts[0])}
@@ -316,22 +318,21 @@ def _pack_parts(
 
 
 def _shorten_answer(context: AnswerContext, answer: str, part: Source) -> str:
-    """Return an earlier answer, cut where it leaves no room for the next passage."""
+    """Return an earlier answer, truncated so that the next passage fits."""
     short = cut(answer, lambda text: context.has_space("refine", [part], answer=text))
     if short != answer:
-        context.notes.append("the answer so far was cut: it left no room for further passages")
+        context.notes.append("the answer so far was cut: it left no space for further passages")
     return short
 
 
 async def map_reduce(context: AnswerContext) -> FinalAnswer:
-    """Answer from each passage by itself, and make one answer of the partial answers.
+    """Answer from each passage separately, and combine the partial answers.
 
-    Partial answers that don't fit in one prompt are made into fewer first, as often as needed.
-    Where only one passage helps, its partial answer is the answer. Where they can't be made into
-    one, all of them are.
+    Partial answers that do not fit into one prompt are combined in groups first. A single partial
+    answer is the answer. If the model cannot combine them, the answer contains all of them.
 
     Raises:
-        ModelError: If every call for a passage fails, or the last one does when a part of its
+        ModelError: If all calls for passages fail, or the last call fails after a part of its
             answer was streamed.
     """
     max_parts = (context.engine.max_calls + 1) // 2  # the other calls are for reducing
@@ -347,7 +348,7 @@ async def map_reduce(context: AnswerContext) -> FinalAnswer:
         except ModelError as error:
             if context.streamed:
                 raise
-            context.notes.append(f"the partial answers were not made into one: {error}")
+            context.notes.append(f"the partial answers were not combined: {error}")
             return FinalAnswer("\n\n".join(partials), True)
     return FinalAnswer("".join(partials), bool(partials))
 
@@ -355,7 +356,7 @@ async def map_reduce(context: AnswerContext) -> FinalAnswer:
 def _single_prompts(
     context: AnswerContext, name: str, max_parts: int
 ) -> tuple[list[Source], list[str]]:
-    """Return the first parts of the passages, and a prompt for each."""
+    """Return the first parts of the passages, and a prompt for each part."""
     parts = context.number_parts(lambda source: context.has_space(name, [source]))
     parts = context.limit_parts(parts, max_parts)
     context.check_space(name)
@@ -365,53 +366,40 @@ def _single_prompts(
 async def _ask_all(
     context: AnswerContext, prompts: Iterable[str], names: Sequence[str]
 ) -> list[str]:
-    """Ask several prompts in parallel. Return the answers that there are, and note failures."""
+    """Return the answers to several prompts, in parallel. Failures are noted."""
     answers = await context.gather([partial(context.ask, prompt) for prompt in prompts], names)
     return [answer.text for answer in answers if answer is not None and answer.answered]
 
 
 def _reduce_prompts(context: AnswerContext, partials: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return prompts that make one of several partial answers, and the answers left over."""
+    """Return prompts that combine several partial answers, and the remaining answer, if any."""
     groups = _group_partials(context, partials)
     prompts = [_reduce_prompt(context, group) for group in groups if len(group) > 1]
     return prompts, [group[0] for group in groups if len(group) == 1]
 
 
 def _group_partials(context: AnswerContext, partials: Sequence[str]) -> list[list[str]]:
-    """Return partial answers in groups that fit, of two or more. Too long ones are cut for it."""
+    """Return partial answers in groups that fit into a prompt, each of two or more answers."""
 
-    def has_space(group: Sequence[str]) -> bool:
-        return context.is_short(_reduce_prompt(context, group))
+    def has_space_twice(text: str) -> bool:
+        return context.is_short(_reduce_prompt(context, [text, text]))
 
+    short = [cut(text, has_space_twice) or text for text in partials]
+    if short != list(partials):
+        context.notes.append("partial answers were cut: they are too long for the context window")
+    length = context.engine.length
+    empty = length(_reduce_prompt(context, []))
     groups: list[list[str]] = []
-    packing = _reduce_packing(context)
-    for answer in partials:
-        if packing.items and packing.add(answer):
-            continue
-        if len(packing.items) == 1:
-            note = "partial answers were cut: they are too long for the context window"
-            context.notes.append(note)
-            packing.items[:] = _cut_pair(packing.items[0], answer, has_space)
-            continue
-        packing = _reduce_packing(context)
-        if not packing.add(answer):
-            packing.items.append(answer)  # it is cut with the next one
-        groups.append(packing.items)
+    total = empty
+    for text in short:
+        size = length(_reduce_prompt(context, [text])) - empty + 1  # with a line break
+        if groups and (len(groups[-1]) == 1 or total + size <= context.engine.prompt_limit):
+            groups[-1].append(text)
+            total += size
+        else:
+            groups.append([text])
+            total = empty + size
     return groups
-
-
-def _reduce_packing(context: AnswerContext) -> Packing[str]:
-    settings = context.engine
-    return Packing(
-        settings.length, settings.prompt_limit, lambda group: _reduce_prompt(context, group)
-    )
-
-
-def _cut_pair(first: str, second: str, has_space: Callable[[Sequence[str]], bool]) -> list[str]:
-    """Return two partial answers, cut so that both fit in one prompt."""
-    short = cut(first, lambda text: has_space([text, text]))
-    remaining = cut(second, lambda text: has_space([short, text]))
-    return [text for text in (short, remaining) if text] or [first]
 
 
 def _reduce_prompt(context: AnswerContext, partials: Iterable[str]) -> str:
@@ -430,36 +418,25 @@ _LINE = re.compile(
 )
 
 _NUMBER = re.compile(
-    r"""(?P<number>-?\d{1,20}(?:\.\d{1,20})?)\s{0,9}(?P<percent>%)?\s{0,9}
-    (?:(?:/|out\ of|of)\s{0,9}(?P<of>\d{1,20}))?""",
-    re.X,
-)
-
-_IN_WORDS = {"high": 90.0, "高": 90.0, "medium": 60.0, "moderate": 60.0, "中": 60.0}
-
-_IN_WORDS |= {"low": 20.0, "低": 20.0}
-
-_LAST_LINE = re.compile(
-    r"\n[ \t]{0,9}[*(（]{0,3}"
-    r"(\d{1,3}(?:\.\d{1,9})?\s{0,9}(?:%|/\s{0,9}100|分)?)[*)）]{0,3}\s{0,9}\Z"
+    r"(?P<number>-?\d{1,20}(?:\.\d{1,20})?)\s{0,9}(?P<percent>%)?\s{0,9}(?:/\s{0,9}(?P<of>\d{1,20}))?"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class RankedAnswer:
-    """Hold an answer, and how sure the model says it is: 0 to 100, None where it does not say."""
+    """An answer with the model's confidence, from 0 to 100. None: no confidence."""
 
     answer: FinalAnswer
     confidence: float | None
 
 
 async def map_rerank(context: AnswerContext) -> FinalAnswer:
-    """Answer from each passage by itself, and choose the answer that the model is surest of.
+    """Answer from each passage separately, and choose the answer with the highest confidence.
 
-    Of equals it is that of the better passage. Answers without a number come last.
+    Among equals, the better passage wins. Answers without a confidence are last.
 
     Raises:
-        ModelError: If every call fails.
+        ModelError: If all calls fail.
     """
     max_parts = context.engine.max_calls
     parts, prompts = await Do(partial(_single_prompts, context, "rank", max_parts), kind="work")
@@ -496,9 +473,6 @@ async def map_rerank(context: AnswerContext) -> FinalAnswer:
 def parse_ranked_answer(answer: str) -> RankedAnswer:
     """Parse an answer and its confidence, in JSON or in lines.
 
-    A confidence is "Confidence: 80", "80 %", "8/10", "0.8", "high", or a last line that is a
-    number.
-
     Raises:
         ValueError: If the answer is empty.
 
@@ -512,18 +486,12 @@ def parse_ranked_answer(answer: str) -> RankedAnswer:
     text_of_answer = clean(answer)
     value = find_json(text_of_answer) if text_of_answer.startswith("{") else None
     if isinstance(value, Mapping):
-        fields = {str(name).casefold(): str(content) for name, content in value.items()}
-        text = next((fields[name] for name in ("answer", "回答", "答案") if name in fields), "")
-        for name in ("confidence", "score", "把握", "置信度"):
-            if name in fields:
-                confidence = parse_confidence(fields[name])
+        text = str(value.get("answer", ""))
+        confidence = parse_confidence(str(value.get("confidence", "")))
     elif lines := list(_LINE.finditer(answer)):
         line = lines[-1]
         confidence = parse_confidence(line["value"])
         text = answer[: line.start()] if answer[: line.start()].strip() else answer[line.end() :]
-    elif last_line := _LAST_LINE.search(answer := answer.rstrip()):
-        confidence = parse_confidence(last_line[1])
-        text = answer[: last_line.start()]
     final = parse_final_answer(text)
     if final.answered and not final.text:
         raise ValueError("the answer is empty")
@@ -531,18 +499,15 @@ def parse_ranked_answer(answer: str) -> RankedAnswer:
 
 
 def parse_confidence(text: str) -> float | None:
-    """Return how sure an answer is, 0 to 100. None where the text has none.
+    """Return the confidence in a text, from 0 to 100. None: the text has no number.
 
     Example:
-        >>> texts = "0.85", "7 out of 10", "95%", "很高", "?", "250"
-        >>> [parse_confidence(text) for text in texts]
-        [85.0, 70.0, 95.0, 90.0, None, 100.0]
+        >>> [parse_confidence(text) for text in ("0.85", "7/10", "95%", "?", "250")]
+        [85.0, 70.0, 95.0, None, 100.0]
     """
-    text = unicodedata.normalize("NFKC", text)
-    match = _NUMBER.search(text)
+    match = _NUMBER.search(unicodedata.normalize("NFKC", text))
     if match is None:
-        lowered = text.casefold()
-        return next((value for word, value in _IN_WORDS.items() if word in lowered), None)
+        return None
     number = float(match["number"])
     if match["of"] and float(match["of"]) > 0:
         number *= 100 / float(match["of"])

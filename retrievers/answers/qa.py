@@ -1,4 +1,4 @@
-"""Answer questions by a group of question-answer pairs."""
+"""Preset answers from a group of question-answer pairs."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _SAME_QUESTION = Exact(normalize=normal_question)
 
 @dataclass(frozen=True, slots=True)
 class PresetAnswer:
-    """Hold the answer of a pair whose question is the query.
+    """The answer of a question-answer pair.
 
     Attributes:
-        question: The pair's question.
-        answer: Its answer.
-        score: How alike the pair's question and the query are, up to 1.
-        exact: Whether they are the same, but for case, spaces and punctuation.
-        result: The pair's node, with the evidence.
+        question: The question of the pair.
+        answer: The answer of the pair.
+        score: Similarity of the question and the query, at most 1.
+        exact: Whether both are equal except for case, spaces and punctuation.
+        result: The node of the pair, with evidence.
     """
 
     question: str
@@ -53,38 +53,34 @@ class PresetAnswer:
 
 
 class QaRetriever(PlannedRetriever):
-    """Search the questions of question-answer pairs, return both. Answer alone where it is sure.
+    """A retriever of question-answer pairs, which also returns preset answers.
 
-    The group is one of ``LLMExtractor(llm, "qa")``, or any whose nodes have a question as
-    text and ``metadata["answer"]``. Without that the content, where it differs from the text, is
-    the answer.
+    The group is made by ``LLMExtractor(llm, "qa")``, or its nodes have a question as the text and
+    an answer in ``metadata["answer"]``. Without this field, a content that differs from the text
+    is the answer.
 
-    - ``retrieve`` finds pairs like any retriever. Their content is question and answer.
-    - ``answer`` returns an answer only where the query is a pair's question: the same but for
-      case, spaces and punctuation, for which no model is called, or as alike as ``threshold`` says.
-    - ``recommend`` returns questions close to the query that are not the same.
+    - ``retrieve`` returns pairs like any retriever. Their content has question and answer.
+    - ``answer`` returns the answer to an equal question (except for case, spaces and punctuation;
+      no model is called), or to a question with a similarity of ``min_score`` or more.
+    - ``recommend`` returns similar questions with a lower similarity.
 
     Args:
-        graph: A node graph, or several, searched as one.
+        graph: A node graph, or several graphs that are searched as one.
         group: The group of pairs.
-        similarity: How questions are searched, as for ``Retriever``. None for ``"bm25"``, or for
-            ``"cosine"`` where there are ``embed_keys``: a threshold needs scores of one kind.
-        threshold: How alike the query and a question must be for its answer to be returned: with a
-            similarity of embeddings their cosine. With one of texts, whose scores have no scale,
-            the share of their terms that both have (Dice's coefficient: 1 for the same terms, 0
-            for none in common), question words included, since who and when make all the
-            difference. 0.9 suits models whose cosines spread. Where unrelated texts have 0.8
-            already (E5), take 0.97 or more, and look at pairs that must not be taken for each
-            other. Above 1 only the same question is answered.
-        top_k: How many pairs ``retrieve`` returns at most.
-        embed_keys: Which embeddings to search. See ``Retriever``.
+        similarity: See ``Retriever``. Defaults to ``"bm25"``, with ``embed_keys`` to ``"cosine"``.
+        min_score: Minimum similarity of a query and a question for a preset answer. For
+            embeddings the cosine: 0.9 suits models with widely spread cosines; for models that
+            give 0.8 to unrelated texts (E5), use 0.97 or more. For other similarities Dice's
+            coefficient of the terms, including question words. Above 1: equal questions only.
+        top_k: The number of pairs that ``retrieve`` returns.
+        embed_keys: The embeddings to search. See ``Retriever``.
         filters: Conditions on metadata, for all three methods.
         **output: ``output_format`` and ``join``, see ``OutputOptions``.
 
     Raises:
         UnknownGroupError: If a graph has no such group.
-        TypeError: If the graph is no ``NodeGraph``, or the threshold no number.
-        ValueError: If a name is unknown or a number out of range.
+        TypeError: If an argument has the wrong type.
+        ValueError: If a name is unknown, or a number is out of range.
 
     Source:
         QAnything answers from a pair at 0.9 and above, and from an exact match without a model.
@@ -108,7 +104,7 @@ class QaRetriever(PlannedRetriever):
         group: str,
         similarity: str | Similarity | None = None,
         *,
-        threshold: float = 0.9,
+        min_score: float = 0.9,
         top_k: int = 6,
         embed_keys: Sequence[str] | None = None,
         filters: Filters | None = None,
@@ -121,11 +117,11 @@ class QaRetriever(PlannedRetriever):
         self.retriever = Retriever(
             graph, group, similarity, top_k=top_k, filters=filters, settings=settings
         )
-        if isinstance(threshold, bool) or not isinstance(threshold, int | float):
-            raise TypeError(f"threshold is a number, not {threshold!r:.80}")
-        if not threshold > 0:
-            raise ValueError(f"threshold must be above 0, not {threshold!r}; 0.9 is usual")
-        self.threshold = threshold
+        if isinstance(min_score, bool) or not isinstance(min_score, int | float):
+            raise TypeError(f"min_score must be a number, got {min_score!r:.80}")
+        if not min_score > 0:
+            raise ValueError(f"min_score must be above 0, got {min_score!r}; 0.9 is usual")
+        self.min_score = min_score
         self.group = group
 
     @property
@@ -134,14 +130,14 @@ class QaRetriever(PlannedRetriever):
         return [("retriever", self.retriever)]
 
     def __repr__(self) -> str:
-        return f"QaRetriever({self.retriever!r}, threshold={self.threshold!r})"
+        return f"QaRetriever({self.retriever!r}, min_score={self.min_score!r})"
 
     def with_filters(self, filters: Filters | None) -> Self:
-        """Return a copy whose own conditions are these. See ``Retriever.with_filters``."""
+        """Return a copy with other conditions. See ``Retriever.with_filters``."""
         return self._with_retriever(self.retriever.with_filters(filters))
 
     def restricted(self, filters: Filters) -> Self:
-        """Return a copy that is restricted to pairs that meet conditions. See ``restrict``."""
+        """Return a copy that is restricted to some pairs. See ``restrict``."""
         return self._with_retriever(self.retriever.restricted(filters))
 
     def _with_retriever(self, retriever: Retriever) -> Self:
@@ -152,17 +148,17 @@ class QaRetriever(PlannedRetriever):
     async def search_all(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> list[Results]:
-        """Return for each query the pairs whose questions are closest to it, best first."""
+        """Return the pairs with the most similar questions for each query, best first."""
         results = await find_all(self.retriever, queries, limit, filters)
         return [[with_answer(result) for result in of_query] for of_query in results]
 
     def answer(self, query: str, *, filters: Filters | None = None) -> PresetAnswer | None:
-        """Return the answer of the pair that has this question, or None.
+        """Return the preset answer to a question, or None.
 
-        Of several pairs with the same question it is the first in document order.
+        Among pairs with equal questions, the first in document order is chosen.
 
         Raises:
-            TypeError: If the query is no text.
+            TypeError: If the query is not a string.
         """
         return run(partial(self._answer, query, filters))
 
@@ -173,10 +169,10 @@ class QaRetriever(PlannedRetriever):
     def recommend(
         self, query: str, top_k: int = 3, *, filters: Filters | None = None
     ) -> list[ScoredNode]:
-        """Return questions close to the query, none of them as alike as ``threshold``, each once.
+        """Return unique similar questions, with a similarity below ``min_score``.
 
         Raises:
-            TypeError: If the query is no text, ``top_k`` no whole number.
+            TypeError: If the query is not a string, or ``top_k`` is not an integer.
             ValueError: If ``top_k`` is below 1.
         """
         return run(partial(self._recommend, query, check_top_k(top_k), filters))
@@ -190,7 +186,7 @@ class QaRetriever(PlannedRetriever):
     async def _answer(self, query: str, filters: Filters | None) -> PresetAnswer | None:
         with start_span("preset answer", query=query) as span:
             preset = await Do(partial(self._exact_match, query, filters))
-            if preset is None and self.threshold <= 1:
+            if preset is None and self.min_score <= 1:
                 (results,) = await find_all(self.retriever, [query], _CANDIDATES, filters)
                 preset = self._most_similar(query, results)
             span.attributes["match"] = preset and preset.question
@@ -225,11 +221,11 @@ class QaRetriever(PlannedRetriever):
         return None
 
     def _most_similar(self, query: str, results: Iterable[ScoredNode]) -> PresetAnswer | None:
-        """Return the pair most alike of those above the threshold, the first of equals."""
+        """Return the most similar pair with ``min_score`` or more; the first of equals."""
         best: PresetAnswer | None = None
         for result, score in self._with_similarity(query, results):
             answer = answer_of(result.node)
-            better = score >= self.threshold if best is None else score > best.score
+            better = score >= self.min_score if best is None else score > best.score
             if answer is not None and better:
                 pair = replace(with_answer(result), score=score)
                 best = PresetAnswer(result.node.text, answer, score, False, pair)
@@ -240,7 +236,7 @@ class QaRetriever(PlannedRetriever):
         others = []
         for result, score in self._with_similarity(query, results):
             normal = normal_question(result.node.text)
-            if normal not in seen and score < self.threshold:
+            if normal not in seen and score < self.min_score:
                 others.append(with_answer(result))
             seen.add(normal)
         return others
@@ -248,7 +244,7 @@ class QaRetriever(PlannedRetriever):
     def _with_similarity(
         self, query: str, results: Iterable[ScoredNode]
     ) -> Iterable[tuple[ScoredNode, float]]:
-        """Return each result with the similarity of its question and the query."""
+        """Return the results with the similarity of their question and the query."""
         if self.retriever.similarity.mode == "embedding":
             return [(result, result.score) for result in results]
         analyze = getattr(self.retriever.similarity, "analyzer", None) or TextAnalyzer()
@@ -257,7 +253,7 @@ class QaRetriever(PlannedRetriever):
 
 
 def overlap(several: Iterable[str], others: Iterable[str]) -> float:
-    """Return Dice's coefficient of two bags of terms: twice what both have, by what they have.
+    """Return Dice's coefficient of two bags of terms: twice the common terms, by all terms.
 
     Example:
         >>> overlap(["what", "is", "tea"], ["what", "is", "ice"])
@@ -269,9 +265,9 @@ def overlap(several: Iterable[str], others: Iterable[str]) -> float:
 
 
 def answer_of(node: Node) -> str | None:
-    """Return the answer of a node: its own ``metadata["answer"]``, else its content.
+    """Return the answer of a node: its own ``metadata["answer"]``, otherwise its content.
 
-    None where the content is but the text.
+    None: the node has no answer, and its content equals its text.
     """
     answer = node.own_metadata.get("answer")
     if answer is None and node.content != node.text:
@@ -282,7 +278,7 @@ def answer_of(node: Node) -> str | None:
 
 
 def with_answer(result: ScoredNode) -> ScoredNode:
-    """Return a result whose content has question and answer, also where the node's has not."""
+    """Return a result whose content has the question and the answer."""
     node = result.node
     answer = answer_of(node)
     if answer is None or node.content != node.text:

@@ -176,7 +176,7 @@ def test_failed_condensing_is_one_line(nodekin, server):
         "nodekin: condensing the question failed: ModelError: the language model"
     )
     assert "InternalServerError: Error code: 500 - not now" in line
-    assert line.endswith("; it was searched for as it is")
+    assert line.endswith("; the question was searched unchanged")
 
 
 def test_words_of_question_need_no_quotes(nodekin, server):

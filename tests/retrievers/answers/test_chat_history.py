@@ -105,7 +105,7 @@ def test_messages_that_do_not_alternate() -> None:
     ("history", "error", "words"),
     [
         ("text", TypeError, "list of pairs"),
-        ([("a", 5)], TypeError, "two texts"),
+        ([("a", 5)], TypeError, "two strings"),
         ([5], TypeError, "pairs"),
         ([{"role": "king", "content": "x"}], ValueError, "'king'"),
     ],

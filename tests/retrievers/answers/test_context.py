@@ -3,7 +3,6 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -121,18 +120,3 @@ def lines_run(function: Callable[[], object]) -> int:
     finally:
         sys.settrace(before)
     return count
-
-
-@pytest.mark.parametrize("step", [10, 30])  # each overlaps the next one, or none
-def test_merging_takes_work_in_proportion_to_the_results(step: int) -> None:
-    def work(count: int) -> int:
-        results = []
-        for number in range(count):
-            start = step * number
-            node = Node(
-                f"{number:<20}", start=start, end=start + 20, document_id="a", id=str(number)
-            )
-            results.append(ScoredNode(node, 1.0))
-        return lines_run(lambda: merge_results(results, lambda _: "", lambda _: False))
-
-    assert work(800) < 6 * work(200)

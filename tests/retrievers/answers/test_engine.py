@@ -84,7 +84,7 @@ def test_arguments_of_a_query_are_checked(lines) -> None:
         engine.query(5)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="retrieve"):
         QueryEngine(object(), lambda _: "")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="there is no room for a passage"):
+    with pytest.raises(ValueError, match="no space for a passage"):
         engine.query("the Nile " * 9000)
 
 

@@ -64,7 +64,7 @@ def test_a_retriever_of_ones_own_stays_as_it_is(graph) -> None:
 def test_a_prompt_that_has_no_room_for_it_says_so(graph) -> None:
     window = {"context_window": 900, "num_output": 100}
     answer = QueryEngine(graph, model, max_tokens=2_000, **window).query(QUESTION)
-    assert answer.notes[0].startswith("max_tokens=2000 is more than a prompt has room for (")
+    assert answer.notes[0].startswith("max_tokens=2000 exceeds the space in a prompt (")
     assert answer.notes[0].endswith("); raise context_window")
     assert answer.sources
     fitting = QueryEngine(graph, model, **window).query(QUESTION)

@@ -141,7 +141,7 @@ def test_a_question_that_leaves_no_room_is_an_error(scripted) -> None:
         context_window=450,
         num_output=50,
     )
-    with pytest.raises(ValueError, match=r"no room for a passage.*of 400"):
+    with pytest.raises(ValueError, match=r"no space for a passage.*of 400"):
         engine.query("word " * 390)
 
 
@@ -224,7 +224,7 @@ def test_partial_answers_that_cannot_be_reduced_are_the_answer(scripted, four_wa
     ):
         assert (answer.text, answer.answered) == ("A drink [1].\n\nHot [2].", True)
         assert [source.number for source in answer.cited] == [1, 2]
-        assert "were not made into one" in answer.notes[0]
+        assert "were not combined" in answer.notes[0]
 
 
 @pytest.mark.parametrize("mode", ["refine", "map_reduce", "map_rerank"])

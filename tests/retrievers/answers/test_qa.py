@@ -117,21 +117,21 @@ def test_words_that_ask_make_the_difference(graph):
     assert qa.answer("When was the telephone invented").answer == "In 1876."
     assert qa.answer("When did they invent the telephone?") is None
     assert qa.answer("Where was the telephone invented?") is None
-    assert QaRetriever(graph, "qa", threshold=0.7).answer("黄河多长？").answer == "约5464公里。"
+    assert QaRetriever(graph, "qa", min_score=0.7).answer("黄河多长？").answer == "约5464公里。"
 
 
-def test_a_question_above_the_threshold(graph):
+def test_answer_needs_min_score_or_more(graph):
     query = "请问黄河有多长呢？"
     (best, *_) = Retriever(graph, "qa", "cosine").retrieve(query)
     assert best.node.text == "黄河有多长？"
-    at = QaRetriever(graph, "qa", "cosine", threshold=best.score).answer(query)
+    at = QaRetriever(graph, "qa", "cosine", min_score=best.score).answer(query)
     assert (at.answer, at.score, at.exact) == ("约5464公里。", best.score, False)
     assert at.result.score == best.score
-    assert QaRetriever(graph, "qa", "cosine", threshold=best.score + 1e-5).answer(query) is None
+    assert QaRetriever(graph, "qa", "cosine", min_score=best.score + 1e-5).answer(query) is None
 
 
 def test_above_one_only_the_same_question(graph):
-    qa = QaRetriever(graph, "qa", "cosine", threshold=1.1)
+    qa = QaRetriever(graph, "qa", "cosine", min_score=1.1)
     assert qa.answer("长江有多长").exact
     assert qa.answer("长江有多长呢") is None
     assert graph.embedded == []
@@ -178,7 +178,7 @@ def test_in_a_file(tmp_path):
 
 
 async def test_answering_without_blocking(graph):
-    qa = QaRetriever(graph, "qa", threshold=0.7)
+    qa = QaRetriever(graph, "qa", min_score=0.7)
     presets = await asyncio.gather(*(qa.aanswer(q) for q in ("长江有多长", "黄河多长？", "茶")))
     assert [preset and preset.answer for preset in presets] == [
         "约6300公里。",
@@ -235,7 +235,7 @@ def test_a_question_is_recommended_once():
 
 
 async def test_recommending_without_blocking(graph):
-    qa = QaRetriever(graph, "qa", "cosine", threshold=0.999)
+    qa = QaRetriever(graph, "qa", "cosine", min_score=0.999)
     assert await qa.arecommend("长江有多长", 2) == qa.recommend("长江有多长", 2)
 
 
@@ -270,8 +270,8 @@ def test_questions_without_answers_are_no_preset(library):
 @pytest.mark.parametrize(
     ("settings", "error", "words"),
     [
-        ({"threshold": 0}, ValueError, "threshold must be above 0"),
-        ({"threshold": "high"}, TypeError, "threshold is a number"),
+        ({"min_score": 0}, ValueError, "min_score must be above 0"),
+        ({"min_score": "high"}, TypeError, "min_score must be a number"),
         ({"group": "pairs"}, UnknownGroupError, "pairs"),
         ({"output_format": "xml"}, ValueError, "output_format"),
         ({"k2": 1}, TypeError, "unexpected keyword argument 'k2'"),

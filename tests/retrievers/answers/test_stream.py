@@ -143,4 +143,4 @@ def test_a_last_call_that_fails_before_any_text_keeps_the_answer_so_far(scripted
     stream = engine.stream("How long is the Nile?")
     assert "".join(stream) == "6,650 km [1]."
     assert stream.answer.calls == 2
-    assert "[2] did not take part" in stream.answer.notes[0]
+    assert "[2] failed" in stream.answer.notes[0]

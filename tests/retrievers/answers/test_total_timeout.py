@@ -75,7 +75,7 @@ async def test_no_call_begins_after_it_and_the_answer_is_the_one_so_far(clock, w
 
     answer = await ask(engine(model), way)
     assert (answer.text, answer.calls, len(asked)) == ("Answer 2 [2].", 2, 2)
-    assert answer.notes == (f"[3] did not take part: {OVER}",)
+    assert answer.notes == (f"[3] failed: {OVER}",)
     clock.now = 0
     asked[:] = ["", "", ""]
     assert (await ask(engine(model), way)).calls == 3  # each call has its own
