@@ -12,6 +12,7 @@ import click
 
 from ...nodegraph.builder import Failure
 from ...nodegraph.corpus import Refresh
+from ...nodegraph.errors import UnsupportedFilesError
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.readers.source_files import INDEX_FOLDER, check_encoding
 from ...retrievers.composite.default_retriever import DefaultRetriever
@@ -157,7 +158,7 @@ class _Update:
     def run(self, graph: NodeGraph, quiet: bool) -> None:
         """Read changed files, build groups and search indexes, and embed sentences."""
         self.home.check_sources(graph.sources, self.named)
-        self.known = {str(failure.error) for failure in failures_of(graph)}
+        self.known = {str(failure.error) for failure in graph.failures}
         self.settings = replace(self.settings, updated=time.time(), is_embedding=True)
         indexed = () if self.old is None else self.old.sources
         self.refresh = Refresh([], [], [], 0) if self.old is None else graph.refresh()
@@ -187,14 +188,18 @@ class _Update:
         elif not quiet:
             click.echo(printable(self._summary(count, failures)))
             click.echo(", ".join(f"{size:,} {name}" for name, size in sizes.items()))
-        new = [failure for failure in failures if str(failure.error) not in self.known]
+        new = [failure for failure in graph.failures if str(failure.error) not in self.known]
         if not as_json and not quiet:
             print_failures(new)
             for note in self.read.notes.values():
                 warn(note)
         if not count:
             return ExitStatus.NO_RESULTS
-        failed = any(not getattr(failure.error, "needs_extra", False) for failure in new)
+        failed = any(
+            not isinstance(failure.error, UnsupportedFilesError)
+            and not getattr(failure.error, "needs_extra", False)
+            for failure in new
+        )
         return ExitStatus.PARTIAL_SUCCESS if failed else ExitStatus.SUCCESS
 
     def _record(

@@ -16,7 +16,14 @@ from .models import embedding_model
 from .options import common_options, store_option
 from .output import echo_json
 from .search_command import newer_files
-from .workspace import Workspace, failures_of, find_index, missing_vectors, open_graph
+from .workspace import (
+    Workspace,
+    failures_of,
+    find_index,
+    missing_vectors,
+    open_graph,
+    reason_of,
+)
 
 
 @click.command()
@@ -78,8 +85,7 @@ def status(store: Path | None, check: bool, as_json: bool, quiet: bool) -> int:
     if newer:
         click.echo(message("stale", count=newer))
     for failure in (*left_out, *unread):
-        reason = " ".join(str(failure.error).split())
-        click.echo(printable(message("left out", reason=reason)))
+        click.echo(printable(message("left out", reason=reason_of(failure))))
     return ExitStatus.SUCCESS
 
 

@@ -297,7 +297,7 @@ def open_graph(
                 ExitStatus.INDEX_ERROR,
             )
         if home is None and not quiet:
-            print_failures(failures_of(graph))
+            print_failures(graph.failures)
         yield graph
 
 
@@ -338,9 +338,14 @@ def failures_of(graph: NodeGraph) -> list[Failure]:
     return [f for f in graph.failures if not isinstance(f.error, UnsupportedFilesError)]
 
 
+def reason_of(failure: Failure) -> str:
+    """Return the error of a failure in one line, without remedies in Python."""
+    return " ".join(str(failure.error).split()).partition("; add one with register_reader")[0]
+
+
 def print_failures(failures: Iterable[Failure]) -> None:
     """Print failures to stderr, without duplicates."""
-    for reason, count in Counter(str(failure.error) for failure in failures).items():
+    for reason, count in Counter(map(reason_of, failures)).items():
         warn(message("left out", reason=reason) + (f" ({count:,} files)" if count > 1 else ""))
 
 
@@ -355,14 +360,15 @@ class _ToStderr(logging.Handler):
         self._last = ""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Skip the notes of answers, which ``ask`` prints."""
-        return not record.name.startswith("nodekin.retrievers.answers")
+        """Skip the notes of answers and files without a reader, which commands print."""
+        printed = ("nodekin.retrievers.answers", "nodekin.nodegraph.readers.folder_scan")
+        return not record.name.startswith(printed)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print a warning, unless it repeats the last one."""
         if record.getMessage() != self._last:
             self._last = record.getMessage()
-            warn(self._last.partition("; add one with register_reader")[0])
+            warn(self._last)
 
 
 @contextmanager

@@ -250,7 +250,8 @@ class Evaluation:
 
         ``seconds`` is the total duration, ``median_seconds`` the duration of a question: the first
         question may build indexes. ``tokens`` is the mean number of tokens of a question's
-        results, without failures. ``judge_calls`` and ``judge_tokens`` are the costs of judging this system.
+        results, without failures. ``judge_calls`` and ``judge_tokens`` are the costs of judging
+        this system.
 
         Raises:
             ValueError: If the system is unknown.
