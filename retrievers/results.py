@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import html
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -74,7 +75,19 @@ COPY = "also in"
 
 @dataclass(frozen=True, slots=True)
 class ScoredNode:
-    """Hold a node, its score (higher is better) and its evidence, the best match first."""
+    """A node, its score (higher is better) and its evidence, the best match first.
+
+    ``print(result)`` shows the place, the score and a snippet.
+
+    Example:
+        >>> from nodekin.nodegraph import Document, NodeGraph
+        >>> graph = NodeGraph()
+        >>> ids = graph.add([Document("Green tea."), Document("green tea", {"file_name": "b.md"})])
+        >>> from nodekin.retrievers import as_retriever
+        >>> print(as_retriever(graph)("green tea")[0])
+        0.439  Green tea.
+          also in b.md
+    """
 
     node: Node
     score: float
@@ -86,9 +99,32 @@ class ScoredNode:
         return self.node.text
 
     @property
+    def best_match(self) -> Node:
+        """The node of the best evidence inside the result, or the result's node."""
+        node = self.node
+        for match in self.evidence:
+            inner = match.node
+            is_part = inner.id != node.id and inner.document_id == node.document_id
+            if is_part and inner.start is not None and node.start is not None:
+                return inner if inner.start >= node.start else node
+        return node
+
+    @property
     def place(self) -> str:
-        """Where it stands in its file: ``report.pdf, page 12, 3.2 Results``; see ``Node.place``."""
-        return self.node.place
+        """The place of the best match: ``report.pdf, page 12, 3.2 Results``; see ``Node.place``."""
+        return self.best_match.place
+
+    def __str__(self) -> str:
+        place = f"{self.place}  " if self.place else ""
+        lines = [f"{place}{self.score:.3f}  {_line(self.best_match.text)}"]
+        return "\n".join([*lines, *(_also(m) for m in self.evidence if m.similarity == COPY)])
+
+    def _repr_html_(self) -> str:
+        """Return the result as HTML, for notebooks."""
+        head = html.escape(f"{self.place}  {self.score:.3f}".strip())
+        also = [m for m in self.evidence if m.similarity == COPY]
+        notes = "".join(f"<br><i>{html.escape(_also(match).strip())}</i>" for match in also)
+        return f"<b>{head}</b><br>{html.escape(_line(self.best_match.text))}{notes}"
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -139,8 +175,7 @@ class ScoredNode:
         lines = [f"{self.score:.4f}  {self.node.group}  {_quoted(self.node.text)}"]
         for match in self.evidence:
             if match.similarity == COPY:
-                more = "".join(f", {variant.note}" for variant in match.variants)
-                lines.append(f"  also in {match.node.place or match.node.document_id}{more}")
+                lines.append(_also(match))
                 continue
             key = "" if match.embed_key is None else f" ({match.embed_key})"
             share = "" if match.share is None else f", which gave {match.share:.4f}"
@@ -157,10 +192,20 @@ class ScoredNode:
         return "\n".join(lines)
 
 
+def _also(copy: Evidence) -> str:
+    """Return a line about another node with the same text."""
+    more = "".join(f", {variant.note}" for variant in copy.variants)
+    return f"  also in {copy.node.place or copy.node.document_id}{more}"
+
+
+def _line(text: str, size: int = 160) -> str:
+    line = " ".join(text.split(None, size)[:size])
+    return line if len(line) <= size else f"{line[: size - 3]}..."
+
+
 @functools.lru_cache(maxsize=1_000)  # a query, for each of its results
 def _quoted(text: str) -> str:
-    line = " ".join(text.split(None, 60)[:60])  # sixty words are more than sixty characters
-    return f'"{line}"' if len(line) <= 60 else f'"{line[:57]}..."'
+    return f'"{_line(text, 60)}"'
 
 
 def _json_value(value: Any) -> Any:

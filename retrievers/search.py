@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -21,6 +22,8 @@ from .results import Evidence, Hits, Results, ScoredNode
 from .retrieval_conditions import Conditions
 from .tracing import is_observed, start_span
 from .validation import check_number
+
+logger = logging.getLogger(__name__)
 
 GraphT = TypeVar("GraphT", bound=Kin)
 
@@ -182,6 +185,7 @@ class Branch:
         self._uses_search_text = [getattr(i, "uses_search_text", False) for i in self.indexes]
         self._snapshots: list[IndexSnapshot] = []
         self._changed: dict[int, set[str]] = {}  # ids by index
+        self.best_score = -math.inf  # of all queries, before the lowest score applies
 
     def take(self, queries: Sequence[str], vectors: Sequence[Any]) -> bool:
         """Prepare queries and take the arrays of the indexes; the graphs are held.
@@ -232,6 +236,8 @@ class Branch:
         every = range(len(seen))
         of_indexes = [snapshot.search(every, first) for snapshot in self._snapshots]
         founds = []
+        highest = [score for hits in of_indexes for _, scores in hits for score in scores[:1]]
+        self.best_score = max(highest, default=-math.inf)
         for number, hits in enumerate(zip(*of_indexes, strict=True)):
             limit = first
             while True:
@@ -569,6 +575,8 @@ class _Turns(Generic[T]):
                 founds = [branch.find(seen) for branch in of_search]
                 rankings = [search.ranking(of_query) for of_query in zip(*founds, strict=True)]
                 of_searches.append(rankings)
+                if not any(ranking.scores for ranking in rankings):
+                    _log_threshold(search, of_search)
                 if is_observed():
                     span.set_results(
                         [
@@ -585,6 +593,21 @@ class _Turns(Generic[T]):
             self.select(Reader(self.searches[0], query, ranking))
             for query, ranking in zip(self.queries, rankings, strict=True)
         ]
+
+
+_LOGGED: set[tuple[Any, ...]] = set()
+
+
+def _log_threshold(search: Search, branches: Sequence[Branch]) -> None:
+    """Log once that no hit reaches a lowest score."""
+    best = max(branch.best_score for branch in branches)
+    key = (*search.groups, search.similarity.name, repr(search.min_score))
+    if best > -math.inf and search.min_score is not None and key not in _LOGGED:
+        _LOGGED.add(key)
+        logger.warning(
+            "no result: the lowest score is %s, and the best node of %r scores %.4f",
+            *(search.min_score, " + ".join(search.groups), best),
+        )
 
 
 def _are_outdated(rankings: Sequence[Ranking]) -> bool:

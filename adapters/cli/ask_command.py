@@ -27,7 +27,6 @@ from .options import (
 )
 from .output import (
     LineNumbers,
-    best_match,
     best_sentence,
     console,
     echo_json,
@@ -227,7 +226,7 @@ def print_sources(answer: Answer) -> None:
     if shown:
         out.print()
     for source in shown:
-        match = best_match(source.result)
+        match = source.result.best_match
         where = place(match, line_numbers, query)
         out.print(Text.assemble((f"[{source.number}] ", "bold"), (where, "green")), soft_wrap=True)
         text = printable(" ".join(match.text.split()))

@@ -115,7 +115,7 @@ def listing(results: Sequence[ScoredNode], query: str, *, full: bool, explain: b
     for rank, result in enumerate(results, 1):
         head = Text("\n" if rank > 1 else "")
         head.append(f"{rank}. ", "bold")
-        head.append(place(best_match(result), line_numbers, query), "green")
+        head.append(place(result.best_match, line_numbers, query), "green")
         head.append(f"  {result.score:.3f}  {result.node.group}", "dim")
         out.print(head, soft_wrap=True)
         if full:
@@ -138,7 +138,7 @@ def snippet(result: ScoredNode, query: str, width: int, line_numbers: LineNumber
     from rich.cells import cell_len
     from rich.text import Text
 
-    node, match = result.node, best_match(result)
+    node, match = result.node, result.best_match
     text = printable(str(node.content))
     start = (match.start or 0) - (node.start or 0)
     if text[start : start + len(match.text)] == printable(match.text):
@@ -213,17 +213,6 @@ def explanation(result: ScoredNode) -> Iterator[str]:
             yield f'  searched by {variant.strategy}: "{variant.query}"{note}'
 
 
-def best_match(result: ScoredNode) -> Node:
-    """Return the best match inside of a result, or the result's node."""
-    node = result.node
-    for match in result.evidence:
-        inner = match.node
-        is_part = inner.id != node.id and inner.document_id == node.document_id
-        if is_part and inner.start is not None and node.start is not None:
-            return inner if inner.start >= node.start else node
-    return node
-
-
 def place(node: Node, line_numbers: LineNumbers, query: str = "") -> str:
     """Return the document and the line of the query's words in a node: ``docs/tea.md:12``.
 
@@ -278,7 +267,7 @@ def result_record(rank: int, result: ScoredNode, line_numbers: LineNumbers) -> d
         "score": result.score,
         **node_record(node, line_numbers),
         "path": node.metadata.get("file_path"),
-        "place": node.place,
+        "place": result.place,
         "text": node.content if isinstance(node.content, str) else node.text,
         "metadata": node.metadata,
         "matches": [_match_record(match, line_numbers) for match in result.evidence],

@@ -61,7 +61,7 @@ def _place_fields(result: ScoredNode) -> dict[str, str]:
     """Return the place and page of the best match. Texts without a source have no place."""
     if not source_title(result.node.metadata):
         return {"place": ""}
-    match = result.evidence[0].node if result.evidence else result.node
+    match = result.best_match
     return {"place": match.place, **page_fields(match)}
 
 

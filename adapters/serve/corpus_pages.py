@@ -42,6 +42,7 @@ def result_records(results: Sequence[ScoredNode]) -> list[dict[str, Any]]:
             "cut": len(result.node.text) > _TEXT,
             "matches": [_match_record(match, result.node) for match in result.evidence],
             **node_record(result.node),
+            "place": place_in(result.best_match),
         }
         for rank, result in enumerate(results, 1)
     ]

@@ -136,6 +136,8 @@ class DefaultRetriever(PlannedRetriever):
             then words alone answer if a model fails, which the log and the evidence say. The
             failure of a named one is an error.
         index: How embeddings are searched, as in ``Retriever``.
+        collapse: Whether results with equal texts are returned once, with the others as evidence
+            ("also in"). Case, punctuation, white space, width and mark-up may differ.
         **output: ``output_format`` and ``join``, see ``OutputOptions``.
 
     Raises:
@@ -170,6 +172,7 @@ class DefaultRetriever(PlannedRetriever):
         words: str | Similarity = "bm25",
         embed_keys: Sequence[str] | None = None,
         index: str | MakeIndex = DEFAULT,
+        collapse: bool = True,
         **output: Unpack[OutputOptions],
     ) -> None:
         super().__init__(top_k=check_top_k(top_k), **output)
@@ -183,6 +186,7 @@ class DefaultRetriever(PlannedRetriever):
         self.target = target
         self.filters = filters
         self.follow_links = follow_links
+        self.collapse = collapse
         self.sentences, self.entities = sentence_group(graph, target), f"{target} entity"
         self.weights: list[float] | None = None
         self._retrievers: dict[tuple[float, ...], RetrieverProtocol] = {}  # of all branches
@@ -387,9 +391,10 @@ class DefaultRetriever(PlannedRetriever):
                 )
                 search = partial(self._windows, queries, passages, budget, weights[2:])
                 return await Do(search, kind="work")
-            return await self._without_copies(queries, limit, filters, measured, weights, links)
+            options = queries, limit, filters, measured, weights, links
+            return await (self._distinct if self.collapse else self._ranked)(*options)
 
-    async def _without_copies(
+    async def _distinct(
         self,
         queries: Sequence[str],
         limit: int,
@@ -398,7 +403,7 @@ class DefaultRetriever(PlannedRetriever):
         weights: Sequence[float],
         links: bool,
     ) -> list[Results]:
-        """Return results with other texts each, from as deep in the rankings as it takes."""
+        """Return results with distinct texts, from as deep in the rankings as needed."""
         is_local = self._is_local(queries, weights, links)
         results: list[Results | None] = [None] * len(queries)
         depth = limit + _SPARE

@@ -10,8 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nodekin.nodegraph import Node, NodeGraph
-from nodekin.retrievers import Evidence, Retriever, ScoredNode
+from nodekin.nodegraph import Document, Node, NodeGraph
+from nodekin.retrievers import (
+    DefaultRetriever,
+    Evidence,
+    Retriever,
+    RetrieverSettings,
+    ScoredNode,
+)
+from nodekin.retrievers.results import COPY
 
 
 def test_scored_nodes_unless_asked_otherwise(library) -> None:
@@ -208,3 +215,49 @@ def test_type_checkers_know_what_a_call_returns(tmp_path) -> None:
         if ": error: " in line
     ]
     assert errors == ["12", "13", "14"], done.stdout + done.stderr
+
+
+def paged() -> NodeGraph:
+    graph = NodeGraph(progress=False)
+    text = "Green tea is mild.\fBlack tea is strong."
+    graph.add(Document(text, {"page_unit": "page", "file_name": "tea.pdf"}, id="tea"))
+    graph.create_node_group("sentence", lambda text: text.split("\f"))
+    return graph
+
+
+def test_place_is_that_of_best_evidence() -> None:
+    retriever = Retriever(paged(), "sentence", "bm25", target="ROOT")
+    (result,) = retriever("black")
+    assert result.node.place == "tea.pdf"
+    assert result.best_match.text == "Black tea is strong."
+    assert result.place == result.to_dict()["place"] == "tea.pdf, page 2"
+    assert str(result).startswith("tea.pdf, page 2  0.")
+    assert str(result).endswith("Black tea is strong.")
+    assert "<b>tea.pdf, page 2" in result._repr_html_()
+
+
+def test_equal_texts_are_one_default_result_unless_collapse_is_false() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add([Document(text, {"file_name": f"{n}.md"}) for n, text in enumerate(COPIES)])
+    first, *others = DefaultRetriever(graph).retrieve("green tea")
+    copies = [
+        match.node.metadata["file_name"] for match in first.evidence if match.similarity == COPY
+    ]
+    assert copies == ["1.md", "2.md"]
+    assert str(first).splitlines()[1:] == ["  also in 1.md", "  also in 2.md"]
+    assert [result.text for result in others] == ["Black tea."]
+    every = DefaultRetriever(graph, collapse=False).retrieve("green tea")
+    assert sorted(result.text for result in every) == sorted(COPIES)
+
+
+COPIES = ["Green tea!", "green tea", "**Green** tea.", "Black tea."]
+
+
+def test_min_score_without_results_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    settings = RetrieverSettings(similarity_cut_off=70.5)
+    retriever = Retriever(paged(), "sentence", "bm25", settings=settings)
+    for _ in range(2):
+        assert retriever("black tea") == []
+    assert [record.getMessage() for record in caplog.records] == [
+        "no result: the lowest score is 70.5, and the best node of 'sentence' scores 0.8755"
+    ]
