@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
-from .concurrency import progress_bar
+from .concurrency import ProgressBar
 from .derivation import CORPUS, Derivation, Stamp, corpus_key, derivation_key, derive, reusable
 from .errors import StoreError, TransformError
 from .groups import NodeGroup
@@ -146,14 +146,17 @@ class GroupBuilder:
         self._fresh = -1, set()
 
     def build(
-        self, lineage: Sequence[NodeGroup], on_error: OnError, executor: Executor | None = None
+        self,
+        lineages: Iterable[Sequence[NodeGroup]],
+        on_error: OnError,
+        executor: Executor | None = None,
     ) -> None:
-        """Build a group after its ancestors.
+        """Build groups after their ancestors.
 
-        If documents change during the build, the group may be stale afterwards.
+        If documents change during the build, the groups may be stale afterwards.
 
         Args:
-            lineage: The group with its ancestors.
+            lineages: The groups, each with its ancestors.
             on_error: ``"raise"``: a failing transform raises. ``"skip"``: its document is skipped.
             executor: Runs the transforms of texts. None: this thread, or ``num_workers`` threads.
 
@@ -164,46 +167,50 @@ class GroupBuilder:
             TypeError: If a transform cannot be pickled for the executor.
             StoreError: If the store cannot be written to.
         """
-        for end in range(1, len(lineage) + 1):
-            part, name = lineage[:end], lineage[end - 1].name
-            if self.is_fresh(part):
-                continue
-            if name in self.running:
-                raise RuntimeError(
-                    f"the transform of group {self.running[-1]!r} reads group {name!r}, which is "
-                    f"being built and needs that transform: {' -> '.join((*self.running, name))}; "
-                    "a transform can only read groups that are built without it"
-                )
-            if self._store.is_held:
-                raise RuntimeError(
-                    f"group {name!r} is not built, and cannot be built inside a retrieval of the "
-                    f"same graph; build it before: graph.build({name!r})"
-                )
-            # One thread builds a group. Inside a transform, never wait for another thread.
-            with self._locks.setdefault(name, Lock()).held(wait=not self.running):
-                self._build_last(part, on_error, executor)
+        with ProgressBar(" documents", self._progress) as bar:
+            for lineage in lineages:
+                for end in range(1, len(lineage) + 1):
+                    self._build_part(lineage[:end], on_error, executor, bar)
 
-    def _build_last(
-        self, lineage: Sequence[NodeGroup], on_error: OnError, executor: Executor | None
+    def _build_part(
+        self,
+        lineage: Sequence[NodeGroup],
+        on_error: OnError,
+        executor: Executor | None,
+        bar: ProgressBar,
     ) -> None:
+        """Build a group whose ancestors are built."""
+        if self.is_fresh(lineage):
+            return
         group, rules = lineage[-1], _rules(lineage)
-        with self._store.turn() as state:
-            if self.is_fresh(lineage) or not self.is_fresh(lineage[:-1]):
-                return  # built by another thread, or documents changed: the caller checks again
-            until = self._store.revision(ROOT)
-            pending = self._pending(lineage)
-            built = self._store.built(group.name)
-        if pending and built is not None and built[0] != rules:
-            self._store.mark_built(group.name, rules, 0)  # by other rules: invalid from now on
-        show = self._progress if pending else False
-        with (
-            progress_bar(len(pending), f"building {group.name}", " documents", show) as advance,
-            self._workers(group, executor) as submit,
-        ):
-            for ids in portions(pending, _DOCUMENTS):
-                tasks = {i: pending[i] for i in ids}
-                self._build_batch(lineage, state, tasks, on_error, submit, advance)
-        self._finish(lineage, rules, until)
+        if group.name in self.running:
+            path = " -> ".join((*self.running, group.name))
+            raise RuntimeError(
+                f"the transform of group {self.running[-1]!r} reads group {group.name!r}, which is "
+                f"being built and needs that transform: {path}; a transform can only read groups "
+                "that are built without it"
+            )
+        if self._store.is_held:
+            raise RuntimeError(
+                f"group {group.name!r} is not built, and cannot be built inside a retrieval of the "
+                f"same graph; build it before: graph.build({group.name!r})"
+            )
+        # One thread builds a group. Inside a transform, never wait for another thread.
+        with self._locks.setdefault(group.name, Lock()).held(wait=not self.running):
+            with self._store.turn() as state:
+                if self.is_fresh(lineage) or not self.is_fresh(lineage[:-1]):
+                    return  # built by another thread, or outdated again: the caller checks
+                until = self._store.revision(ROOT)
+                pending = self._pending(lineage)
+                built = self._store.built(group.name)
+            if pending and built is not None and built[0] != rules:
+                self._store.mark_built(group.name, rules, 0)  # by other rules: invalid from now on
+            bar.start(len(pending), f"building {group.name}")
+            with self._workers(group, executor) as submit:
+                for ids in portions(pending, _DOCUMENTS):
+                    tasks = {i: pending[i] for i in ids}
+                    self._build_batch(lineage, state, tasks, on_error, submit, bar.advance)
+            self._finish(lineage, rules, until)
 
     def _finish(self, lineage: Sequence[NodeGroup], rules: str, until: int) -> None:
         """Mark a group as built for a ``ROOT`` revision.

@@ -160,22 +160,41 @@ def track(
         yield item
 
 
-@contextmanager
-def progress_bar(
-    total: int, what: str, unit: str, show: bool | None
-) -> Iterator[Callable[[int], object]]:
-    """Provide a function that advances a progress bar on stderr by some items.
+class ProgressBar:
+    """A progress bar on stderr, in one line, for one or several tasks.
 
     Args:
-        total: The number of items.
-        what: The label.
         unit: The name of an item.
         show: Whether to draw the bar. None: only on a terminal, after two seconds.
     """
-    if show is False or (show is None and not sys.stderr.isatty()):
-        yield lambda count: None
-        return
-    from tqdm import tqdm
 
-    with tqdm(total=total, desc=what, unit=unit, delay=0 if show else 2.0) as bar:
-        yield bar.update
+    def __init__(self, unit: str, show: bool | None) -> None:
+        self._unit = unit
+        self._show = show
+        self._is_drawn = sys.stderr.isatty() if show is None else show
+        self._bar: Any = None
+
+    def start(self, total: int, what: str) -> None:
+        """Start a task with some items. The bar is drawn if there are any items."""
+        if not self._is_drawn or not total:
+            return
+        if self._bar is not None:
+            self._bar.set_description(what, refresh=False)
+            self._bar.reset(total)
+            return
+        from tqdm import tqdm
+
+        delay = 0 if self._show else 2.0
+        self._bar = tqdm(total=total, desc=what, unit=self._unit, delay=delay)
+
+    def advance(self, count: int) -> None:
+        """Count finished items."""
+        if self._bar is not None:
+            self._bar.update(count)
+
+    def __enter__(self) -> ProgressBar:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar is not None:
+            self._bar.close()

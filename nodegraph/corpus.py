@@ -165,7 +165,8 @@ class Corpus:
         above = [next((f for f in reversed(path.parents) if f in folders), path) for path in paths]
         known = {i: Path(file.path) for i, file in old.items()}
         reading = self._scan(zip(above, paths, strict=True), known)
-        self._read(reading, old, on_error)
+        if paths:
+            self._read(reading, old, on_error)
         put: dict[str, Document] = {}
         for document in (*documents, *reading.documents.values()):
             if put.setdefault(document.id, document) != document:
@@ -181,7 +182,8 @@ class Corpus:
             self._store.delete_values(_SOURCES, [str(path) for path in included])
             kinds = {str(path): b"folder" if path.is_dir() else b"file" for path in new}
             self._store.put_values(_SOURCES, kinds)
-            self._put_skipped(reading.skipped, paths)
+            if paths:
+                self._put_skipped(reading.skipped, paths)
         read = reading.records
         return [[d for i in part if i in read for d in read[i].documents] for part in reading.parts]
 

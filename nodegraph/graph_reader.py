@@ -160,8 +160,7 @@ class GraphReader:
                     return
             # Documents change as fast as groups are built: block further changes.
             with self.change_lock.held() if attempt > 1 else nullcontext():
-                for name in groups:
-                    self._builder.build(self._lineage(name), on_error, executor)
+                self._builder.build(map(self._lineage, groups), on_error, executor)
         raise StoreError(
             f"{', '.join(groups)} was built {_MAX_BUILDS} times and is still outdated: another "
             "process builds it by other rules, or changes documents faster than they are "

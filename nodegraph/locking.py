@@ -7,7 +7,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 T = TypeVar("T")
 
@@ -70,11 +70,47 @@ class Lock:
                 lock.release()
 
 
-def _after_fork() -> None:
+class Forking(Protocol):
+    """A database whose lock is held over a fork, so that the child can use it."""
+
+    lock: threading.RLock
+
+    def release_in_child(self) -> None:
+        """Leave open connections to the parent process, and release the lock."""
+
+
+_DATABASES: weakref.WeakSet[Forking] = weakref.WeakSet()
+
+_held: list[Forking] = []  # during a fork
+
+
+def hold_over_fork(database: Forking) -> None:
+    """Hold the lock of a database during each fork."""
+    _DATABASES.add(database)
+
+
+def _before_fork() -> None:
+    for database in sorted(_DATABASES, key=id):
+        database.lock.acquire()
+        _held.append(database)
+
+
+def _after_fork_in_parent() -> None:
+    while _held:
+        _held.pop().lock.release()
+
+
+def _after_fork_in_child() -> None:
     turns.depth = 0
     for lock in list(_LOCKS):
         lock._lock = threading.RLock()  # the thread that held it is not in this process
+    while _held:
+        _held.pop().release_in_child()
 
 
 if hasattr(os, "register_at_fork"):  # Windows has no fork
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=_after_fork_in_parent,
+        after_in_child=_after_fork_in_child,
+    )

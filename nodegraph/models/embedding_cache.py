@@ -11,7 +11,7 @@ from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..concurrency import in_thread, progress_bar
+from ..concurrency import ProgressBar, in_thread
 from ..errors import VectorLengthError, nearest_names
 from ..hashing import digest
 from ..locking import DeferredWork, Lock, is_reading_graph
@@ -147,12 +147,15 @@ class EmbeddingCache:
         with self._embedding[embedder.name].held(wait=not has_event_loop()):
             missing = self._missing(embedder, missing)
             show = self._progress if len(missing) >= _LONG else False
-            bar = progress_bar(len(missing), f"embedding {label}", " texts", show)
             unusable: list[str] = []
-            with bar as advance, closing(embedded(embedder, missing, executor)) as batches:
+            with (
+                ProgressBar(" texts", show) as bar,
+                closing(embedded(embedder, missing, executor)) as batches,
+            ):
+                bar.start(len(missing), f"embedding {label}")
                 for names, vectors in batches:
                     unusable += self._put(embedder, {n: missing[n] for n in names}, vectors)
-                    advance(len(names))
+                    bar.advance(len(names))
             _warn(embedder, unusable)
 
     def count_missing(self, texts: Iterable[str], key: str) -> int:

@@ -6,13 +6,13 @@ import os
 import sqlite3
 import tempfile
 import threading
-import weakref
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 from ..errors import DiskFullError, StoreError
+from ..locking import hold_over_fork
 from ..node import ROOT
 from .database import Row
 from .rows import to_id, to_text
@@ -24,8 +24,6 @@ APPLICATION = 0x6E6F6465
 _CACHE_KB = 32_000
 
 _CREATED = TABLES.format(empty=f"X'{to_id('').hex()}'", root=f"X'{to_text(ROOT).hex()}'")
-
-_opened: weakref.WeakSet[SQLiteDatabase] = weakref.WeakSet()
 
 _inherited: list[sqlite3.Connection] = []  # closing one in a child would break its parent
 
@@ -55,7 +53,7 @@ class SQLiteDatabase:
         self._is_durable = True
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
-        _opened.add(self)
+        hold_over_fork(self)
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = {"path": self.path, "timeout": self.timeout}
@@ -268,30 +266,3 @@ def faults_of(path: Path) -> list[str]:
     except (sqlite3.Error, UnicodeDecodeError) as error:
         return [str(error) or "an error whose text is damaged"]
     return [fault for fault in faults if fault != "ok"]
-
-
-_held: list[SQLiteDatabase] = []  # during a fork
-
-
-def _before_fork() -> None:
-    for database in sorted(_opened, key=id):
-        database.lock.acquire()
-        _held.append(database)
-
-
-def _after_fork_in_parent() -> None:
-    while _held:
-        _held.pop().lock.release()
-
-
-def _after_fork_in_child() -> None:
-    while _held:
-        _held.pop().release_in_child()
-
-
-if hasattr(os, "register_at_fork"):  # Windows has no fork
-    os.register_at_fork(
-        before=_before_fork,
-        after_in_parent=_after_fork_in_parent,
-        after_in_child=_after_fork_in_child,
-    )

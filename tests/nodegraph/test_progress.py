@@ -30,6 +30,20 @@ def test_no_bar_without_a_terminal(
     assert capsys.readouterr() == ("", "")
 
 
+def test_build_of_several_groups_draws_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    graph = NodeGraph(progress=True)
+    graph.create_node_group("line", str.splitlines)
+    graph.create_node_group("word", str.split, parent="line")
+    graph.add(["a b\nc", "d"])
+    graph.build("word")
+    drawn = capsys.readouterr().err
+    assert drawn.count("\n") == 1
+    assert drawn.endswith("\n")
+    assert "building line" in drawn
+    assert "building word" in drawn
+    assert "2/2" in drawn
+
+
 def test_failed_build_closes_its_bar(capsys: pytest.CaptureFixture[str]) -> None:
     graph = NodeGraph(progress=True)
     graph.add("a")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 import threading
 import time
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Any, TypeVar
 
 from ....nodegraph.errors import StoreError
 from ....nodegraph.hashing import digest
+from ....nodegraph.locking import hold_over_fork
 from ....nodegraph.node import ROOT
 from ....nodegraph.storage.rows import to_id, to_text
 from ....nodegraph.storage.schema import FORMAT, TABLES
@@ -64,8 +63,6 @@ _COMMIT_PATIENCE = 30.0  # seconds to wait until the server tells whether a comm
 
 _LOCK_PATIENCE = 3600.0  # seconds to wait for another process that writes vectors
 
-_opened: weakref.WeakSet[PostgresDatabase] = weakref.WeakSet()
-
 
 class PostgresDatabase:
     """A graph's database on a server; see ``Database`` for its methods.
@@ -90,10 +87,11 @@ class PostgresDatabase:
 
     def _set_up(self) -> None:
         self.address = PostgresAddress.parse(self._url)
+        self.index_folder = self._cache_folder()
         self.lock = threading.RLock()
         self.turn_settings = ""  # SQL statements at the beginning of each turn
         self._forget()
-        _opened.add(self)
+        hold_over_fork(self)
 
     def _forget(self) -> None:
         """Forget all connections, without closing them."""
@@ -116,9 +114,8 @@ class PostgresDatabase:
         """The address, without the password."""
         return self.address.shown
 
-    @property
-    def index_folder(self) -> Path | None:
-        """The folder for index files: below ``cache`` of the address."""
+    def _cache_folder(self) -> Path | None:
+        """Create the folder for index files, below ``cache`` of the address."""
         if not self.address.cache:
             return None
         folder = Path(self.address.cache).expanduser() / f"nodekin-{digest(self.address.shown)}"
@@ -355,29 +352,3 @@ class PostgresDatabase:
 
 
 _inherited: list[Any] = []  # closing a connection in a child would break its parent
-
-_held: list[PostgresDatabase] = []  # during a fork
-
-
-def _before_fork() -> None:
-    for database in sorted(_opened, key=id):
-        database.lock.acquire()
-        _held.append(database)
-
-
-def _after_fork_in_parent() -> None:
-    while _held:
-        _held.pop().lock.release()
-
-
-def _after_fork_in_child() -> None:
-    while _held:
-        _held.pop().release_in_child()
-
-
-if hasattr(os, "register_at_fork"):  # Windows has no fork
-    os.register_at_fork(
-        before=_before_fork,
-        after_in_parent=_after_fork_in_parent,
-        after_in_child=_after_fork_in_child,
-    )
