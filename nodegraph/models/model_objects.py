@@ -26,7 +26,7 @@ _IGNORED = frozenset(
     client clients http https url uri base endpoint host hosts port proxy proxies header headers
     session connection organization project region user timeout timeouts retry retries request
     batch chunk worker workers thread threads pool parallel device devices limiter rate alive
-    callback callbacks verbose progress show log logs logger cache cached store lock
+    callback callbacks metadata tags verbose progress show log logs logger cache cached store lock
     call calls count counts counter usage total seen asked stats history""".split()
 )
 

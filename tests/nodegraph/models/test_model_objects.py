@@ -17,11 +17,13 @@ from embedding_models import (
     of_queries,
 )
 from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.language_models import FakeListChatModel
 from llama_index.core import MockEmbedding
 from pydantic import BaseModel, SecretStr
 
 from nodekin.nodegraph import LLM, CachedLLM, Embedder, LLMExtractor, NodeGraph
 from nodekin.nodegraph.models.embedder import as_embedder
+from nodekin.nodegraph.models.model_objects import model_name
 
 
 @dataclass
@@ -136,6 +138,10 @@ SAME = {
         Pydantic(),
         Pydantic(hidden=SecretStr("y"), request_timeout=4, max_retries=9),
     ),
+    "langchain versions": lambda: (
+        FakeListChatModel(responses=["a"]),
+        FakeListChatModel(responses=["a"], metadata={"run": "9"}, tags=["a"]),
+    ),
     "stated default": lambda: (Pydantic(), Pydantic(model="small")),
     "llama_index": lambda: (LlamaIndexModel(), LlamaIndexModel(api_key="k", embed_batch_size=3)),
     "worked out": lambda: (Lazy(), used(Lazy())),
@@ -152,7 +158,7 @@ def test_model_name_depends_on_settings(what):
 @pytest.mark.parametrize("what", SAME)
 def test_model_name_ignores_other_settings(what):
     one, other = SAME[what]()
-    assert as_embedder(one).name == as_embedder(other).name
+    assert model_name(one) == model_name(other)
 
 
 def test_model_name_is_readable_without_secrets():
@@ -222,6 +228,7 @@ def test_model_name_survives_use():
 
 IN_ANOTHER_PROCESS = """
 from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.language_models import FakeListChatModel
 from llama_index.core import MockEmbedding
 from nodekin.nodegraph.models.embedder import as_embedder
 
