@@ -17,24 +17,24 @@ from ..results import ScoredNode
 from .qa import PresetAnswer
 
 OmissionReason = Literal["context_window", "calls", "contained", "duplicate", "empty"]
-"""Why the model did not get a result: there was no room in its context window, it would take too
-many model calls, its text is part of another result's, it is the same text, it has no text."""
+"""The reason: no space in the context window, no model call, text contained in another result,
+equal to another result, or empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Hold a numbered passage that an answer was generated from.
+    """A numbered passage in the prompts of an answer.
 
     Attributes:
-        number: The number that an answer cites it by, ``[1]``. Counted from 1, the best first.
-        result: The result of the retrieval, with its evidence.
-        text: The text in the prompt: the result's content, or the part of it that there was room
-            for, or the joint text of results that overlap.
-        cited: Whether the answer cites it.
-        title: The line above it in the prompt: the document's title and headings, or the name of
-            the file.
-        merged: Further results of the same document whose text overlaps and is part of this.
-        complete: Whether the model got all of the text. False where it was cut.
+        number: The number in citations, ``[1]``. Counted from 1, best first.
+        result: The result of the search, with evidence.
+        text: The text in the prompt: the result's content, a part of it, or the joint text of
+            overlapping results.
+        cited: Whether the answer cites the source.
+        title: The line above the text in the prompt: the document's title and headings, or the
+            name of the file.
+        merged: Further results of the document whose text overlaps and is part of ``text``.
+        complete: Whether the prompts contain the whole text.
     """
 
     number: int
@@ -48,12 +48,12 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class OmittedResult:
-    """Hold a result that the model did not get.
+    """A result that is not in the prompts.
 
     Attributes:
         result: The result.
         reason: ``"context_window"``, ``"calls"``, ``"contained"``, ``"duplicate"`` or ``"empty"``.
-        of: The result that has its text, where it is contained or a duplicate.
+        of: The result with the text, for ``"contained"`` and ``"duplicate"``.
     """
 
     result: ScoredNode
@@ -62,8 +62,8 @@ class OmittedResult:
 
 
 QuoteStatus = Literal["exact", "same_letters", "other_source", "not_found"]
-"""Where a quotation stands: literally in the source that it cites; there, but with other case,
-spaces or marks, or with words left out ("…"); in another source; in none."""
+"""The place of a quotation: literally in the cited source; in the cited source with different
+case, spaces or marks, or with an ellipsis; in another source; in no source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,21 +115,20 @@ class Answer:
     """The answer to a question, with its sources.
 
     Attributes:
-        text: The answer, or a sentence that says that there is no answer.
+        text: The answer, or a sentence for the user if there is no answer.
         question: The question.
-        sources: The passages that the model got, by number.
-        answered: False if nothing was retrieved, or if the model says that the passages do not
-            answer the question.
-        preset: The question-answer pair that the answer is from, without a model.
-        omitted: The results that the model did not get, and why.
-        notes: Models that failed, passages that were cut, citations without a source.
+        sources: The passages in the prompts, by number.
+        answered: False if nothing was found, or the passages do not answer the question.
+        preset: The question-answer pair of a preset answer.
+        omitted: The results that are not in the prompts, with reasons.
+        notes: Failures, omitted and truncated passages, citations without a source.
         searched: The query of the search: the question, or the condensed question.
-        calls: The number of model calls of the engine. Those of strategies are in the trace.
-        confidence: How sure the model says it is, from 0 to 100, with ``"map_rerank"``.
+        calls: The number of model calls of the engine, without the calls of strategies.
+        confidence: The model's confidence from 0 to 100, with ``"map_rerank"``.
         quotes: The quotations and cited sentences with their places, set by ``check_quotes``.
         top_k: The ``top_k`` of the search, also for ``QueryEngine.check_current``.
-        filters: Its filters.
-        min_score: Its lowest score.
+        filters: The filters of the search.
+        min_score: The minimum score of the search.
     """
 
     text: str
@@ -157,12 +156,12 @@ class Answer:
 
     @property
     def results(self) -> tuple[ScoredNode, ...]:
-        """All results of the search: those of the sources, and the omitted ones."""
+        """All results of the search: the results of the sources, and the omitted results."""
         used = [result for source in self.sources for result in (source.result, *source.merged)]
         return (*used, *(omission.result for omission in self.omitted))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the answer as JSON values, to store it; ``from_dict`` reads them.
+        """Return the answer as JSON values. ``from_dict`` is the inverse.
 
         Results are stored without evidence and metadata.
         """
@@ -253,10 +252,10 @@ def _read_source(values: Mapping[str, Any]) -> Source:
 
 
 class AnswerError(ModelError):
-    """No model could answer, or it stopped in the middle of its answer.
+    """The model failed before or during its answer.
 
     Attributes:
-        answer: What there is of it: the sources, the notes, the text up to the failure.
+        answer: The answer so far: sources, notes, and the text up to the failure.
     """
 
     def __init__(self, reason: str, answer: Answer) -> None:
@@ -269,11 +268,11 @@ class AnswerError(ModelError):
 
 _NUMBER = r"\d{1,3}"
 
-_SPACES = r"\s{0,9}"  # bounded, so that the time is in proportion to the text
+_SPACES = r"\s{0,9}"  # bounded, for linear time
 
 _NOUN = r"(?:passages?|sources?|refs?\.?|documents?|资料|来源|段落|文献|片段|参考)"
 
-# Each space, separator and number can be read in one way only: two would double the time, each.
+# Each part matches in one way only; otherwise the time would grow exponentially.
 _FIRST = rf"\^?(?:{_NOUN}{_SPACES})?(?:#{_SPACES})?{_NUMBER}"
 
 _NEXT = rf"{_SPACES}(?:[,，、;；]|and\s|[和及与]){_SPACES}"
@@ -308,11 +307,11 @@ def only_cites(text: str) -> bool:
 
 
 def cited_numbers(text: str) -> list[int]:
-    """Return the numbers that a text cites, each once, in the order in which they come.
+    """Return the unique cited numbers of a text, in order.
 
-    Read are ``[1]``, ``[1, 2]``, ``[1][3]``, ``[1-3]``, ``【1】``, ``［1］``, ``[^1]`` and numbers
-    behind a word ("[Source 1]", "【资料1】"). Numbers in round brackets are not, as lists are
-    numbered so. Nor is what stands in code, a link's text, or a number of four digits (a year).
+    Citations are ``[1]``, ``[1, 2]``, ``[1][3]``, ``[1-3]``, ``【1】``, ``［1］``, ``[^1]`` and
+    numbers after a word ("[Source 1]", "【资料1】"). Numbers in round brackets (lists), in code, in
+    the text of links, and with four digits (years) are no citations.
 
     Example:
         >>> cited_numbers("Tea [2] is old【1，2】, (3) see `a[4]`, [5-7][2019].")
@@ -334,12 +333,12 @@ UNCITED = {"en": "the answer cites no source", "zh": "回答没有标来源"}
 def flag_cited(
     sources: Sequence[Source], text: str, certain: Iterable[int] = ()
 ) -> tuple[list[Source], list[str]]:
-    """Return sources with ``cited`` set, and notes on citations that are the number of no source.
+    """Return sources with ``cited`` set, and notes on citations without a source.
 
     Args:
         sources: The sources.
         text: The answer.
-        certain: Numbers of sources that the answer is from, cited or not.
+        certain: Numbers of sources that the answer uses, cited or not.
     """
     cited = cited_numbers(text)
     used = {*cited, *certain}

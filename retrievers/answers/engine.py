@@ -1,4 +1,4 @@
-"""Answer questions from the results of a retriever, with sources, whole or as a stream."""
+"""Answer questions from the results of a retriever, with sources, complete or streamed."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class QueryEngine(PromptMixin):
     Raises:
         TypeError: If the retriever, the model or a setting has the wrong type.
         ValueError: If a name is unknown, a number out of range, a prompt lacks a place, or the
-            context window has no room for the prompts.
+            context window has no space for the prompts.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -151,7 +151,7 @@ class QueryEngine(PromptMixin):
         if qa is not None and not all(
             callable(getattr(qa, name, None)) for name in ("answer", "aanswer", "recommend")
         ):
-            raise TypeError(f"qa is a QaRetriever, not {qa!r:.80}")
+            raise TypeError(f"qa must be a QaRetriever, got {qa!r:.80}")
         self.mode: AnswerMode = choice(mode, "mode", get_args(AnswerMode))
         self.check: AnswerCheck | None = choice(check, "check", (None, *get_args(AnswerCheck)))
         self.retriever = as_retriever(retriever)
@@ -207,8 +207,8 @@ class QueryEngine(PromptMixin):
             filters: Conditions on metadata, for the retriever and for preset answers.
 
         Raises:
-            TypeError: If the question is not a text, or the history has another form.
-            ValueError: If the question leaves no room for a passage.
+            TypeError: If the question is not a string, or the history is invalid.
+            ValueError: If the question leaves no space for a passage.
             AnswerError: If the model fails or ``total_timeout`` is over, with ``on_error="raise"``.
         """
         return run(self._plan(question, history, top_k, filters)[0])

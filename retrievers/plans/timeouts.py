@@ -17,6 +17,8 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+_END = object()
+
 TURN = 100
 """Items without a wait, after which a stream lets the event loop run other tasks."""
 
@@ -62,7 +64,7 @@ def stream_with_timeout(
         yield from function()
         return
     end = math.inf if seconds is None else time.monotonic() + seconds
-    items: queue.SimpleQueue[tuple[Callable[[Any], T] | None, Any]] = queue.SimpleQueue()
+    items: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
     stopped = threading.Event()
 
     def work() -> None:
@@ -76,10 +78,10 @@ def stream_with_timeout(
                         return
                     if time.monotonic() >= end:
                         raise FutureTimeout
-                    items.put((_value, item))
-            items.put((None, None))
+                    items.put((item, None))
+            items.put((_END, None))
         except BaseException as error:
-            items.put((_raise, error))
+            items.put((None, error))
 
     context = contextvars.copy_context()
     threading.Thread(target=context.run, args=(work,), daemon=True, name="nodekin-stream").start()
@@ -89,12 +91,14 @@ def stream_with_timeout(
             remaining = max(0.0, end - time.monotonic())
             try:
                 wait = min(remaining, allowed)
-                take, item = items.get(timeout=None if wait == math.inf else wait)
+                item, error = items.get(timeout=None if wait == math.inf else wait)
             except queue.Empty:
                 raise FutureTimeout(*_silence_note(remaining, allowed)) from None
-            if take is None:
+            if error is not None:
+                raise error
+            if item is _END:
                 return
-            yield take(item)
+            yield item
             allowed = silence
     finally:
         stopped.set()
@@ -132,11 +136,3 @@ async def astream_with_timeout(
 
 def _silence_note(remaining: float, silence: float) -> list[str]:
     return [f"nothing came for {silence:g} s"] if silence < remaining else []
-
-
-def _value(item: T) -> T:
-    return item
-
-
-def _raise(error: BaseException) -> Any:
-    raise error

@@ -1,1 +1,1 @@
-"""Query strategies: retrievers that let a model choose what to search for."""
+"""Strategies: retrievers in which a model rewrites, splits or routes the query."""

@@ -1,4 +1,4 @@
-"""What a strategy found for each of its questions or steps, and the steps as one ranking."""
+"""The results of a strategy's questions and steps, and the ranking of all steps."""
 
 from __future__ import annotations
 
@@ -15,20 +15,19 @@ from ..results import ScoredNode
 from ..tracing import Span
 
 SUB_QUESTION = "sub-question"
-"""Name of the span of one further question. Its ``outcome`` is a ``SubResults``."""
+"""The name of the span of a further question. Its ``outcome`` is a ``SubResults``."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubResults:
-    """Hold the results of one part of a question.
+    """The results of a sub-question or step.
 
     Attributes:
         question: The sub-question, or the question itself.
         results: Best first.
-        answer: The model's answer from the results. None if it was not asked, or the results
-            have none.
-        error: What went wrong, None where nothing did.
-        tool: The tool that was asked, where there are several.
+        answer: The model's answer from the results. None: not requested, or no answer.
+        error: Description of a failure. None: no failure.
+        tool: The name of the tool. None without tools.
     """
 
     question: str
@@ -45,9 +44,9 @@ _ANSWER: Mapping[Language, str] = {
 
 
 def answer_texts(parts: Iterable[SubResults], language: Language) -> list[str]:
-    """Return the answers to parts of a question, with their questions, for a prompt.
+    """Return the answers to parts of a question with their questions, for a prompt.
 
-    The answer of a query engine is left out: it is a passage among the results.
+    Answers of query engines are left out, since they are among the passages.
     """
     return [
         _ANSWER[language].format(question=part.question, answer=part.answer)
@@ -58,12 +57,12 @@ def answer_texts(parts: Iterable[SubResults], language: Language) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class StrategyOutcome:
-    """Hold what a strategy with further questions did: the ``outcome`` of its span.
+    """The ``outcome`` of the span of a strategy with further questions.
 
     Attributes:
-        parts: The further questions and their results, in their order.
-        errors: Pairs of a question and what went wrong with it.
-        ended: Why a search in steps has no further step. None for other strategies.
+        parts: The further questions with their results.
+        errors: Pairs of a question and the description of its failure.
+        ended: The reason to end of a multi-step search. None: another strategy.
     """
 
     parts: tuple[SubResults, ...] = ()
@@ -72,10 +71,10 @@ class StrategyOutcome:
 
 
 class OutcomeObserver:
-    """Collect the outcomes of all strategies in a block, however deep they are nested.
+    """An observer that collects the outcomes of all strategies in a block, at any depth.
 
-    Give it to ``observe``. A strategy of your own takes part by setting the ``outcome`` of its
-    span to a ``StrategyOutcome``.
+    Pass it to ``observe``. A custom strategy sets the ``outcome`` of its span to a
+    ``StrategyOutcome``.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -96,17 +95,17 @@ class OutcomeObserver:
         self._spans: dict[int, tuple[Span, Span | None]] = {}  # with their parents
 
     def begin(self, span: Span, parent: Span | None) -> None:
-        """Note a span and its parent."""
+        """Store a span and its parent."""
         self._spans[id(span)] = span, parent
 
     def end(self, span: Span) -> None:
-        """Do nothing: the span has its outcome."""
+        """Do nothing: the span contains its outcome."""
 
     @property
     def outcome(self) -> StrategyOutcome | None:
-        """What the outermost strategies did, with the errors of all. None if there was none.
+        """The outcome of the outermost strategies, with the errors of all strategies.
 
-        Of a question that was searched for again the last results count.
+        None: no strategy. A repeated question has its last results.
         """
         spans = [span for span, _ in list(self._spans.values())]
         matches = [s.outcome for s in spans if isinstance(s.outcome, StrategyOutcome)]
@@ -137,13 +136,13 @@ Ended = Literal[
 ]
 
 SUPPORTED = 1.5
-"""The weight of a step that led to the answer, and whose own answer is in its results."""
+"""Weight of a step of an answered question whose results contain its answer."""
 
 TRUSTED = 1.0
-"""The weight of any other step that led to the answer: the weight of the question itself."""
+"""Weight of any other step of an answered question, and of the question itself."""
 
 DOUBTFUL = 0.15
-"""The weight of all steps together that led to no answer: they add to what the question found."""
+"""Weight of all steps of an unanswered question together."""
 
 RANK_CONSTANT = 1
 
@@ -151,25 +150,25 @@ _analyzer = TextAnalyzer()
 
 _STOP_WORDS = re.compile(r"\b(?:the|an?)\b|请问|[的了呢吗嗎]", re.I)
 
-_VERDICT = re.compile("yes|no|true|false|是的?|不是?|否|对|不对|有|没有", re.I)  # in any text
+# Too common in texts to support a passage.
+_VERDICT = re.compile("yes|no|true|false|是的?|不是?|否|对|不对|有|没有", re.I)
 
 
 @dataclass(frozen=True, slots=True)
 class MultiStep:
-    """Hold the outcome of a search in several steps.
+    """The outcome of a multi-step search.
 
     Attributes:
         question: The question.
         plain: The results of the question itself.
-        steps: The further questions, in their order.
-        results: The results of all questions, as one ranking.
-        ended: Why no further question was searched for: the question was ``"answered"``. The
-            next question was ``"repeated"``. The last one brought ``"nothing new"``, neither a
-            passage nor an answer. The model had ``"no question"``. A limit of ``"steps"``,
-            ``"calls"`` or ``"seconds"`` was reached, or a model or the search ``"failed"``.
+        steps: The further questions with their results.
+        results: The results of all questions as one ranking.
+        ended: The reason to end: ``"answered"``, ``"repeated"`` (an earlier question),
+            ``"nothing new"`` (neither a new passage nor an answer), ``"no question"``, a limit of
+            ``"steps"``, ``"calls"`` or ``"seconds"``, or ``"failed"`` (the model or a search).
         answer: The last answer: the answer to the question if ``ended`` is ``"answered"``.
         calls: The number of model calls.
-        note: What went wrong, None where nothing did.
+        note: Description of a failure. None: no failure.
     """
 
     question: str
@@ -202,21 +201,19 @@ def _words(text: str) -> frozenset[str]:
 def merge_steps(
     steps: Sequence[SubResults], answered: bool, top_k: int | None = None
 ) -> list[ScoredNode]:
-    """Return one ranking of the results of all steps, that of the question if it is the only one.
+    """Return one ranking of the results of all steps.
 
-    Reciprocal ranks, in which the first places stand out: what is first for one step matters more
-    than what several steps have in the middle. In a step with an answer, a passage that contains
-    the answer comes first, then the step's own first passage. If the whole question was answered
-    in the end, a step weighs as much as the question itself, more if its results contain its
-    answer, and the first passage of each is among the ``top_k`` wherever there is room for them.
-    The steps of a search that was not answered are added to the results of the question and
-    hardly change its order, so that a model that asks the wrong questions does little harm unless
-    it also believes that it has the answer.
+    The rankings are fused by reciprocal ranks with a small constant, so that first places count
+    most. In a step with an answer, the best passage with the answer precedes the step's own first
+    passage. If the whole question was answered, a step weighs as much as the question, or more if
+    its results contain its answer, and the first passage of each step is among the ``top_k`` if
+    there is space. If the question was not answered, the steps hardly change the order of the
+    question's results, so that wrong questions do little harm.
 
     Args:
         steps: The question itself, then the others.
-        answered: Whether the whole question was answered in the end.
-        top_k: How many results at most, None for all.
+        answered: Whether the whole question was answered.
+        top_k: The number of results. None: all results.
     """
     first, *others = (step for step in steps if step is steps[0] or step.results)
     if not others:
@@ -235,19 +232,19 @@ def merge_steps(
 def _best_with(
     ranking: Sequence[ScoredNode], required: Collection[tuple[str, str]], top_k: int
 ) -> list[ScoredNode]:
-    """Return the first results, some of which have their place before others, in their order."""
+    """Return the first results in their order, the required results before others."""
     first = sorted(ranking, key=lambda result: result_key(result) not in required)[:top_k]
     keys = {result_key(result) for result in first}
     return [result for result in ranking if result_key(result) in keys]
 
 
 def result_key(result: ScoredNode) -> tuple[str, str]:
-    """Return what makes two results one: a window of a node has another text."""
+    """Return the key of equal results: windows of a node differ in their texts."""
     return result.node.id, result.node.text
 
 
 def _results_after(supporting: Sequence[ScoredNode], step: SubResults) -> Sequence[ScoredNode]:
-    """Return a step's results: the best one with its answer, its own first, the others."""
+    """Return a step's results: the best result with the answer, its own first result, the rest."""
     native = step.results[0]
     first = [native] if native in supporting[:1] else [*supporting[:1], native]
     first += [result for result in supporting if result not in first]

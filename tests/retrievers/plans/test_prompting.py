@@ -46,8 +46,8 @@ def test_other_braces_stay() -> None:
             ValueError,
             "place for 'cuont', which nothing .*'count'",
         ),
-        ("{query}", 7, TypeError, "a prompt is a text, not 7"),
-        (None, "{query}", TypeError, "a prompt is a text, not None"),
+        ("{query}", 7, TypeError, "a prompt must be a string, got 7"),
+        (None, "{query}", TypeError, "a prompt must be a string, got None"),
     ],
 )
 def test_a_prompt_is_checked_when_it_is_made(zh: Any, en: Any, error: Any, says: str) -> None:
