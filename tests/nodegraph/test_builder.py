@@ -110,23 +110,6 @@ def test_change_derives_only_changed_lines(
     assert (lines.take(), words.take()) == ({"new\nd e\nf g": 1}, {"new": 1})
 
 
-def test_new_metadata_reruns_no_empty_parent() -> None:
-    graph = NodeGraph(progress=False)
-    asked: Counter[str] = Counter()
-
-    def questions(text: str) -> list[str]:
-        asked[text] += 1
-        return ["why?"] if "why" in text else []
-
-    graph.create_node_group("line", str.splitlines)
-    graph.create_node_group("question", questions, parent="line", version="1")
-    graph.add(Document("why\nnot", id="1"))
-    assert texts(graph.nodes("question")) == ["why?"]
-    graph.add(Document("why\nnot", {"new": True}, id="1"))
-    assert [node.metadata for node in graph.nodes("question")] == [{"new": True}]
-    assert asked == {"why": 1, "not": 1}
-
-
 def test_num_workers_run_concurrently() -> None:
     graph = NodeGraph(progress=False)
     graph.add(["a", "b", "c"])

@@ -42,17 +42,6 @@ def test_open_refreshes_its_source(docs: Path, tmp_path: Path) -> None:
         assert line_texts(graph) == ["a new", "c one", "c two", "d one"]
 
 
-def test_graph_without_source_waits_for_refresh(docs: Path, tmp_path: Path) -> None:
-    with opened(docs, tmp_path) as graph:
-        before = line_texts(graph)
-    (docs / "a.txt").unlink()
-    with opened(None, tmp_path) as graph:
-        assert line_texts(graph) == before
-        report = graph.refresh()
-        assert (report.removed, report.unchanged) == (["docs/a.txt"], 2)
-        assert line_texts(graph) == before[2:]
-
-
 def test_open_refreshes_only_the_named_source(docs: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()

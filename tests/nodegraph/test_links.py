@@ -127,16 +127,6 @@ def test_group_transform_reruns_after_each_change(graph: NodeGraph) -> None:
     assert calls == [4, 5, 3]
 
 
-def test_derived_links_follow_the_transform(graph: NodeGraph) -> None:
-    graph.create_node_group("word", by_first_word, "line", scope="group")
-    tea = graph.nodes("word")[0]
-    graph.link(tea, "river", "about")
-    graph.add(Document("Tea is good.\nCoffee is not.", id="tea"))
-    tea = graph.nodes("word")[0]
-    assert texts(graph.linked(tea, "member")) == ["Tea is good.", "Tea rivers."]
-    assert [node.id for node in graph.linked(tea, "about")] == ["river"]  # not derived
-
-
 def test_failed_group_transform_is_retried(graph: NodeGraph) -> None:
     good = []
 

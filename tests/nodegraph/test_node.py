@@ -44,11 +44,13 @@ def test_new_metadata_reruns_no_text_transform() -> None:
     graph.create_node_group("word", split, version="1")
     graph.create_node_group("topic", topic, parent="word", trans_node=True, version="1")
     graph.add([Document("a b", {"topic": "old"}, id="1"), Document("c", {"topic": "o"}, id="2")])
+    graph.add(Document(" ", id="without words"))
     ids = [node.id for node in graph.nodes("word")]
     assert texts(graph.nodes("topic")) == ["a: old", "b: old", "c: o"]
     calls.clear()
     revision = graph.reader.revision("word")
     graph.add(Document("a b", {"topic": "new"}, id="1"))
+    graph.add(Document(" ", {"topic": "new"}, id="without words"))
     assert [node.metadata["topic"] for node in graph.nodes("word")] == ["new", "new", "o"]
     assert [node.id for node in graph.nodes("word")] == ids
     assert [node.id for node in graph.reader.changes("word", revision).added] == ids[:2]
