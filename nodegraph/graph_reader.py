@@ -31,7 +31,6 @@ from .storage.graph_store import Changes, GraphStore
 
 if TYPE_CHECKING:
     from .derivation import Stamp
-    from .vector_table import VectorTable
 
 logger = logging.getLogger(__name__)
 
@@ -363,14 +362,9 @@ class GraphReader:
                 keep()
         self._held = (-1, self._held[1] + 1)
 
-    def vector_table(self, group: str, *names: str) -> VectorTable | None:
-        """Return the store's vector table of a group. None: the store has no vector tables.
-
-        Args:
-            group: The group.
-            names: Further parts of the table's name.
-        """
-        return self._store.vector_table(group, *names)
+    def vector_index(self, group: str, key: str) -> Any | None:
+        """Return the index of a group's vectors in the store. None: the store does not search."""
+        return self._store.vector_index(self._graph, group, key)
 
     def index_file(self, name: str) -> Path | None:
         """Return the path for a rebuildable index. None: indexes stay in memory."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..derivation import DOCUMENT_STRIDE, Derivation, Stamp, derive_root, unmoved
 from ..document import Document
@@ -18,9 +18,6 @@ from .node_rows import NO_FIELDS, Fields, NodeRows
 from .rows import ValueColumns, from_id, marks, portions, to_id
 from .turns import Turns
 from .values import ValueTable
-
-if TYPE_CHECKING:
-    from ..vector_table import VectorTable
 
 PAGE = 1000
 """Nodes that are read in one turn."""
@@ -140,8 +137,8 @@ class GraphStore:
         with self.database.lock:
             self.database.compact()
 
-    def vector_table(self, group: str, *names: str) -> VectorTable | None:
-        """Return the table of a group's vectors in the database; None if it has no such tables."""
+    def vector_index(self, graph: Any, group: str, key: str) -> Any | None:
+        """Return the index of a group's vectors in the database; None if it does not search."""
         return None
 
     # Turns and transactions

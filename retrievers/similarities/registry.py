@@ -61,15 +61,14 @@ class Cosine:
         Raises:
             LookupError: If the graph has no such embedding.
         """
-        from ..indexes.table_vector_index import TableVectorIndex
         from ..indexes.vector_index import VectorIndex
 
         key = "default" if key is None else key
         graph.embeddings.embedder(key)
 
-        def make() -> VectorIndex | TableVectorIndex:
-            is_local = graph.reader.vector_table(group, key) is None
-            return (VectorIndex if is_local else TableVectorIndex)(graph, group, key)
+        def make() -> Index[Vector]:
+            in_store: Index[Vector] | None = graph.reader.vector_index(group, key)
+            return VectorIndex(graph, group, key) if in_store is None else in_store
 
         return graph.reader.shared(("vector index", group, key), make)
 

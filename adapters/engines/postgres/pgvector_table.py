@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from ....nodegraph.errors import StoreError
 from ....nodegraph.storage.rows import from_id, from_text, portions, to_id, to_text
-from ....nodegraph.vector_table import Nearest, TableState, ValueMatch, VectorRow
 from .graph_database import PostgresDatabase
 from .server_connection import BinaryValue, ServerConnection, ServerLostError, Values
 from .value_numbers import ValueNumbers
+from .vector_table import Nearest, TableState, ValueMatch, VectorRow
 
 if TYPE_CHECKING:
-    from ....nodegraph.vector_table import Vectors
+    from .vector_table import Vectors
 
 logger = logging.getLogger(__name__)
 

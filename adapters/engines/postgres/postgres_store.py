@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ....nodegraph.errors import StoreError
 from ....nodegraph.hashing import digest
 from ....nodegraph.storage.graph_store import GraphStore
-from ....nodegraph.vector_table import VectorTable
 from .graph_database import PostgresDatabase
 from .pgvector_table import PostgresVectorTable, drop_outdated, find_pgvector, turn_settings
+
+if TYPE_CHECKING:
+    from ....nodegraph.graph import NodeGraph
+    from .table_vector_index import TableVectorIndex
 
 
 class PostgresStore(GraphStore):
@@ -46,7 +51,15 @@ class PostgresStore(GraphStore):
             drop_outdated(self.database)
         super().compact()
 
-    def vector_table(self, group: str, *names: str) -> VectorTable | None:
+    def vector_index(self, graph: NodeGraph, group: str, key: str) -> TableVectorIndex | None:
+        """Return the index of a group's vectors in the database. None without pgvector."""
+        from .table_vector_index import TableVectorIndex
+
+        if self.vector_table(group, key) is None:
+            return None
+        return TableVectorIndex(graph, group, key, self.vector_table)
+
+    def vector_table(self, group: str, *names: str) -> PostgresVectorTable | None:
         """Return the table of a group's vectors. None if the database has no pgvector.
 
         Raises:

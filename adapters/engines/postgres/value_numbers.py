@@ -13,7 +13,7 @@ from ....nodegraph.storage.rows import from_text, marks, portions, to_text
 from .graph_database import PostgresDatabase
 
 if TYPE_CHECKING:
-    from ....nodegraph.vector_table import VectorRow
+    from .vector_table import VectorRow
 
 _PAGE = 1_000  # values that are read together
 

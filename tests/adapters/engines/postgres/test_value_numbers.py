@@ -11,7 +11,7 @@ import pytest
 from nodekin.adapters.engines.postgres import value_numbers
 from nodekin.adapters.engines.postgres.postgres_store import PostgresStore
 from nodekin.adapters.engines.postgres.value_numbers import ValueNumbers
-from nodekin.nodegraph.vector_table import VectorRow
+from nodekin.adapters.engines.postgres.vector_table import VectorRow
 
 
 def row(number: int, **metadata: Any) -> VectorRow:

@@ -1,8 +1,6 @@
 """The protocol of vector tables: the vectors of a group, stored and searched by the graph's store.
 
-``GraphStore.vector_table`` returns a ``VectorTable`` if the store can search vectors.
-``TableVectorIndex`` uses it. Scores are computed by the index, so that they are equal for all
-stores.
+``TableVectorIndex`` computes the scores, so that they are equal for all stores.
 """
 
 from __future__ import annotations

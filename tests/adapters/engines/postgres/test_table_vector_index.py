@@ -14,13 +14,13 @@ from postgres_server import RunningServer
 from recall_on_cmrc import check_recall
 
 import nodekin.adapters.engines.postgres.pgvector_table as postgres_table
+from nodekin.adapters.engines.postgres import table_vector_index
 from nodekin.adapters.engines.postgres.address import PostgresAddress
 from nodekin.adapters.engines.postgres.pgvector_table import PostgresVectorTable
 from nodekin.adapters.engines.postgres.server_connection import ServerConnection
+from nodekin.adapters.engines.postgres.table_vector_index import TableVectorIndex
 from nodekin.nodegraph import Document, Embedder, EmbeddingError, NodeGraph, StoreError
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.indexes import table_vector_index
-from nodekin.retrievers.indexes.table_vector_index import TableVectorIndex
 from nodekin.retrievers.indexes.vector_index import VectorIndex
 
 FILTERS: list[dict[str, Any] | None] = [None, {"part": 3}, {"part": {"lt": 6}}, {"part": {"ne": 1}}]
@@ -202,7 +202,7 @@ def test_missing_rows_are_compared_in_the_process(address: str, small: None) -> 
         each.add(documents(20))
     retrievers = [Retriever(g, "line", "cosine", top_k=8) for g in (graph, expected)]
     assert rows(retrievers[0]("x")) == rows(retrievers[1]("x"))
-    table = other.reader.vector_table("line", "x")
+    table = other._store.vector_table("line", "x")
     assert table is not None
     Retriever(other, "line", "cosine")("x")
     (index,) = (i for i in other.reader._shared.values() if isinstance(i, TableVectorIndex))

@@ -7,10 +7,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Iterator
 from typing import Any, Literal, NamedTuple
 
-from ...nodegraph.locking import mutex
-from ...nodegraph.vector_table import ValueMatch
-from ..conditions import MISSING, Condition
-from ..filters import Filter
+from ....nodegraph.locking import mutex
+from ....retrievers.conditions import MISSING, Condition
+from ....retrievers.filters import Filter
+from .vector_table import ValueMatch
 
 logger = logging.getLogger(__name__)
 

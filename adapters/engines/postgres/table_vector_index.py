@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from typing import NamedTuple
@@ -10,16 +10,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...nodegraph.concurrency import track
-from ...nodegraph.graph import NodeGraph
-from ...nodegraph.locking import is_reading_graph, mutex
-from ...nodegraph.node import Node
-from ...nodegraph.vector_table import Nearest, TableState, ValueMatch, VectorRow, VectorTable
-from ..filters import Filter
-from ..results import Hits
-from .nearest_vectors import Floats, Vectors, unit
+from ....nodegraph.concurrency import track
+from ....nodegraph.graph import NodeGraph
+from ....nodegraph.locking import is_reading_graph, mutex
+from ....nodegraph.node import Node
+from ....retrievers.filters import Filter
+from ....retrievers.indexes.nearest_vectors import Floats, Vectors, unit
+from ....retrievers.indexes.vector_index import check_dimension
+from ....retrievers.results import Hits
 from .value_matcher import ValueMatcher
-from .vector_index import check_dimension
+from .vector_table import Nearest, TableState, ValueMatch, VectorRow, VectorTable
 
 _BATCH = 1_000  # nodes per write
 
@@ -59,6 +59,7 @@ class TableVectorIndex:
         graph: The node graph.
         group: The group of nodes.
         key: The key of the embedding.
+        vector_table: Returns the table of a group, a model and a search text.
 
     Raises:
         LookupError: If the graph has no such embedding.
@@ -67,8 +68,15 @@ class TableVectorIndex:
 
     uses_search_text = True
 
-    def __init__(self, graph: NodeGraph, group: str, key: str) -> None:
+    def __init__(
+        self,
+        graph: NodeGraph,
+        group: str,
+        key: str,
+        vector_table: Callable[..., VectorTable | None],
+    ) -> None:
         self._graph = graph
+        self._vector_table = vector_table
         self._group = group
         self._key = key
         self._model = graph.embeddings.embedder(key).name
@@ -120,7 +128,7 @@ class TableVectorIndex:
         """Return the table of the group's current search text."""
         text = self._graph.reader.search_version(self._group)[0]
         if text not in self._tables:
-            table = self._graph.reader.vector_table(self._group, self._model, text)
+            table = self._vector_table(self._group, self._model, text)
             if table is None:
                 raise ValueError(f"the store of {self._graph!r:.80} does not search vectors")
             self._tables[text] = table
