@@ -104,13 +104,6 @@ def test_locate_gold_finds_edited_chinese_text():
     assert "1: '红茶要在" in str(found.moved[0])
 
 
-def test_locate_gold_keeps_position_of_repeated_text():
-    text = "It is tea. " * 40
-    before = GoldSpan("a", 220, 230, "It is tea.")
-    (place,) = located(before, Document("Milk. " + text, id="a")).dataset.questions[0].gold
-    assert abs(place.start - 220) <= 6
-
-
 def test_missing_gold_is_listed_and_not_counted():
     data = Dataset(
         [

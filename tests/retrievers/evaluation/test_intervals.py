@@ -45,11 +45,6 @@ def test_equal_values_use_rule_of_three():
     assert (figure.low, figure.high) == pytest.approx((0.97, 1.0))
 
 
-def test_make_figure_is_deterministic():
-    sample = judged(*(n % 7 / 7 for n in range(50)))
-    assert make_figure(MRR, sample) == make_figure(MRR, sample)
-
-
 def test_better_requires_interval_without_zero():
     shown = difference([0.0] * 20 + [1.0] * 80, [1.0] * 100)
     assert shown.better == "B"

@@ -55,7 +55,7 @@ class Wrong:
         return self.retrieve(query)
 
 
-def test_right_passages_are_judged_better_and_nothing_is_nan(
+def test_right_passages_get_better_judgements(
     squad: Dataset, graph: NodeGraph, language_model: Any
 ) -> None:
     ids = {node.id for node in graph.nodes("ROOT")}
@@ -78,7 +78,7 @@ def test_right_passages_are_judged_better_and_nothing_is_nan(
         for setup, judgements in by_setup.items():
             for judgement in judgements.values():
                 _logger.info("%s of %s: %s", name, setup, judgement)
-                assert judgement.judged or judgement.reason
+                assert judgement.value is not None or judgement.reason
                 assert judgement.value is None or 0 <= judgement.value <= 1
     # A model of 1.5 billion parameters calls a passage relevant whatever it is about, but tells
     # whether it supports the right answer.

@@ -1,7 +1,6 @@
 """Evaluations of retrievers of all frameworks."""
 
 import json
-import pickle
 import threading
 from types import SimpleNamespace
 
@@ -207,13 +206,6 @@ def test_file_of_another_system_raises(graph, words, questions, tmp_path):
     assert foreign.read_text(encoding="utf-8") == "my notes\nwithout an end"
 
 
-def test_num_workers_does_not_change_results(words, questions):
-    alone = evaluate({"words": words}, questions, ["ndcg@2"])
-    together = evaluate({"words": words}, questions, ["ndcg@2"], num_workers=4)
-    assert together.judgements == alone.judgements
-    assert list(together.records["words"]) == ["1", "2", "3"]
-
-
 def test_num_workers_searches_concurrently(words, questions):
     meeting = threading.Barrier(3, timeout=30)
 
@@ -332,18 +324,6 @@ def test_document_key_resolves_gold():
         "2: 'te.md' is in no document; nearest: 'tea.md'"
     ]
     assert result.judgements["recall@1"]["words"]["1"].value == 1.0
-
-
-def test_explanation_survives_closed_graph(tmp_path, questions):
-    with NodeGraph(store=tmp_path / "graph.db", progress=False) as stored:
-        stored.add([Document(text, {"title": id}, id=id) for id, text in TEXTS.items()])
-        retriever = Retriever(stored, "ROOT")
-        evaluation = evaluate({"words": retriever}, questions, ["recall@1"])
-        expected = retriever.retrieve(questions.questions[0].text)[0].explain()
-    item = evaluation.records["words"]["1"].items[0]
-    assert item.explanation == expected
-    assert "itself, searched with title" in expected
-    assert pickle.loads(pickle.dumps(item)) == item
 
 
 def test_costs_count_model_calls_and_tokens(words, questions):
