@@ -117,13 +117,6 @@ def test_a_question_is_rewritten_without_chatter_and_with_its_names(model, quest
     assert len(rewritten) < len(question)
 
 
-def test_terms_of_a_glossary_are_used(language_model):
-    rewrite = QueryRewrite(language_model, glossary={"西贡商信": "西贡商业信用银行"})
-    (rewritten,) = rewrite("西贡商信总部在哪?")
-    assert "西贡商业信用银行" in rewritten
-    assert "总部" in rewritten
-
-
 @pytest.mark.parametrize(
     ("question", "name"),
     [

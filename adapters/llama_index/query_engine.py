@@ -57,6 +57,7 @@ from ...retrievers.plans.prompting import PromptReplacement
 from ...retrievers.protocols import RetrieverLike, RetrieverProtocol
 from ...retrievers.ranking import Mode
 from ...retrievers.results import ScoredNode
+from ...retrievers.strategies.model_prompt import QueryTransformOptions
 from ...retrievers.strategies.multi_step import MultiStepRetriever
 from ...retrievers.strategies.outcome import (
     OutcomeObserver,
@@ -65,7 +66,6 @@ from ...retrievers.strategies.outcome import (
 )
 from ...retrievers.strategies.strategy_registry import (
     StrategyName,
-    TransformOptions,
     make_strategy,
 )
 from ...retrievers.strategies.sub_question import SubQuestionRetriever, without_answers
@@ -80,9 +80,10 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class NamedStrategyOptions(TransformOptions, total=False):
+class NamedStrategyOptions(QueryTransformOptions, total=False):
     """The options of strategies, to type ``**options``. See the class of the strategy."""
 
+    max_queries: int | None
     mode: Mode
     query_weight: float
     answers: bool

@@ -45,7 +45,7 @@ class NodeGraphQueryTransform(NativePrompts, BaseQueryTransform):
             ``QueryTransform``.
         llm: The model, in any form that ``LLM`` takes. None for ``Settings.llm`` when it is needed.
         callback_manager: Gets an event for each call of the model.
-        **options: Those of the transform: ``glossary``, ``max_queries``, ``prompt``, ``on_error``.
+        **options: Those of the transform: ``max_queries``, ``prompt``, ``on_error``.
 
     Raises:
         TypeError: If it is no transform, or there is no such option.

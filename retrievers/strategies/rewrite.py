@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 REWRITE_PROMPT = Prompt(
     zh="""\
 请把原问题改写成更清楚、更适合检索的一句话：改正错字，写全简称，去掉寒暄、语气词和与检索无关的话，保留所有人名、地名、数字和条件。
-不要回答问题，不要增加问题里没有的内容；已经清楚的问题原样输出。{domain}{glossary}只输出改写后的问题。
+不要回答问题，不要增加问题里没有的内容；已经清楚的问题原样输出。只输出改写后的问题。
 
 例
 原问题：你好，想问下珠穆朗马峰到底有多高啊？
@@ -33,7 +32,7 @@ REWRITE_PROMPT = Prompt(
 Rewrite the question as one clear sentence that suits a search engine: mend typing errors, write
 short forms out, leave out greetings and whatever does not matter to the search, and keep all
 names, numbers and conditions. Do not answer it, and add nothing that it does not say. Repeat a
-question as it is if it is clear already. {domain}{glossary}Write only the rewritten question, in \
+question as it is if it is clear already. Write only the rewritten question, in \
 the language of the question.
 
 Example
@@ -44,25 +43,13 @@ To rewrite
 Question: {query}
 Rewritten question:""",
     required=("query",),
-    optional=("domain", "glossary"),
 )
-
-_DOMAIN = Prompt("问题属于以下领域：{domain}。", "The field is: {domain}. ", ("domain",))
-
-_GLOSSARY = Prompt("使用下列术语：\n{terms}\n", "Use these terms:\n{terms}\n", ("terms",))
 
 
 class QueryRewrite(QueryTransform):
     """A query transform to a clearer query.
 
-    The prompt has the placeholder ``{query}``, and optionally ``{domain}`` and ``{glossary}``.
-
-    Args:
-        llm: The model, in any form that ``LLM`` takes.
-        domain: The field of the questions, in a few words.
-        glossary: Mapping from users' terms to the terms of the corpus, ``{"tea": "Camellia
-            sinensis"}``. The prompt has the entries whose key is in the query.
-        **options: See ``QueryTransform``.
+    The prompt has the placeholder ``{query}``. The arguments are those of ``QueryTransform``.
 
     Example:
         >>> QueryRewrite(lambda prompt: "Rewritten question: How long is the Nile?")("nile lenght?")
@@ -73,43 +60,16 @@ class QueryRewrite(QueryTransform):
     PROMPT = REWRITE_PROMPT
     FORM = '{"query": "..."}'
 
-    def __init__(
-        self,
-        llm: object,
-        *,
-        domain: str | None = None,
-        glossary: Mapping[str, str] | None = None,
-        **options: Unpack[QueryTransformOptions],
-    ) -> None:
-        super().__init__(llm, **options)
-        self.domain = domain
-        self.glossary = dict(glossary or {})
-
     async def variants(self, query: str) -> QueryVariants:
         """Return the rewritten query."""
-        language = self.prompt_language(query)
-        domain = "" if not self.domain else _DOMAIN.fill(language, domain=self.domain)
-        terms = [f"{k}: {v}" for k, v in self.glossary.items() if k.casefold() in query.casefold()]
-        rewritten = await self.ask(
-            query,
-            partial(parse_query, query=query),
-            domain=domain,
-            glossary="" if not terms else _GLOSSARY.fill(language, terms="\n".join(terms)),
-        )
-        return QueryVariants((rewritten,))
+        return QueryVariants((await self.ask(query, partial(parse_query, query=query)),))
 
 
 class QueryRewriteRetriever(TransformRetriever):
     """A retriever that searches the rewritten query.
 
-    Choose it for questions with typing errors, abbreviations or small talk.
-
-    Args:
-        inner: Any retriever.
-        llm: The model, in any form that ``LLM`` takes, or a ``QueryRewrite``.
-        domain: See ``QueryRewrite``.
-        glossary: See ``QueryRewrite``.
-        **options: See ``TransformRetriever``.
+    Choose it for questions with typing errors, abbreviations or small talk. The arguments are
+    those of ``TransformRetriever``; ``llm`` is a model or a ``QueryRewrite``.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -127,17 +87,6 @@ class QueryRewriteRetriever(TransformRetriever):
     name = "rewrite search"
     variant_name = "rewrite"
     transform_type = QueryRewrite
-
-    def __init__(
-        self,
-        inner: RetrieverLike,
-        llm: object,
-        *,
-        domain: str | None = None,
-        glossary: Mapping[str, str] | None = None,
-        **options: Unpack[StrategyOptions],
-    ) -> None:
-        super().__init__(inner, llm, domain=domain, glossary=glossary, **options)
 
 
 EXPANSION_PROMPT = Prompt(

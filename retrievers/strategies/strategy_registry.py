@@ -11,7 +11,7 @@ from ...nodegraph.errors import nearest_names
 from ..planned_retriever import PlannedRetriever
 from ..protocols import RetrieverLike
 from .hyde import HyDE, HyDERetriever
-from .model_prompt import QueryTransform, QueryTransformOptions
+from .model_prompt import QueryTransform
 from .multi_step import MultiStepRetriever
 from .rewrite import MultiQueryRetriever, QueryExpansion, QueryRewrite, QueryRewriteRetriever
 from .router import QueryRouter
@@ -22,22 +22,6 @@ StrategyName = Literal["rewrite", "multi_query", "hyde", "sub_question", "multi_
 
 TransformName = Literal["rewrite", "expand", "hyde", "decompose"]
 """The query transforms that require a model only."""
-
-
-class TransformOptions(QueryTransformOptions, total=False):
-    """The options of all query transforms. See the class of the transform."""
-
-    domain: str | None
-    glossary: Mapping[str, str] | None
-    max_queries: int | None
-
-
-class RouteOptions(TransformOptions, total=False):
-    """The options of all query transforms, including ``"route"``."""
-
-    routes: Mapping[str, str]
-    default: str | None
-    multiple: bool
 
 
 @dataclass(frozen=True, slots=True)
