@@ -10,7 +10,7 @@ from pathlib import Path
 from nodekin import retrievers
 
 try:
-    from nodekin.adapters.llama_index import NodeGraphQueryEngine
+    from nodekin.adapters.llama_index import NodeGraphRetriever
 except ImportError as error:
     raise SystemExit(f"This example needs more: {error}") from None
 from nodekin.nodegraph import LLM, LLMExtractor, NodeGraph, SentenceSplitter, split_paragraphs
@@ -54,12 +54,11 @@ def open_graph(file: Path) -> NodeGraph:
 
 
 def ask(title: str, question: str, retriever: Retriever | retrievers.RecursiveRetriever) -> None:
-    """Answer inside LlamaIndex; show the base node and the child that led to it."""
-    response = NodeGraphQueryEngine(QueryEngine(retriever, model)).query(question)
-    best = response.source_nodes[0]
+    """Retrieve inside LlamaIndex, show the base node and the matching child, and answer."""
+    best = NodeGraphRetriever(retriever).retrieve(question)[0]
     match = best.evidence[0]
     print(f"  {title}: {best.text[:9]}… by {match['group']}: {match['text'][:20]}…")
-    print(f"      {str(response)[:40]}")
+    print(f"      {str(QueryEngine(retriever, model).query(question))[:40]}")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langchain_core.callbacks import BaseCallbackHandler
+from llama_index.core.llms import MockLLM
 from llama_index.core.schema import NodeWithScore
 from llama_index.core.tools import QueryEngineTool, RetrieverTool
 from stress import LONG, amount
@@ -318,8 +319,9 @@ class Tried:
         self._nodes(asyncio.run(li.aretrieve(QUERY, filters=self.filters)))
 
     def _llama_index_engine(self, retriever: Any, engine: Any, face: Any) -> None:
-        li = llama_index.NodeGraphQueryEngine(engine, filters=face)
-        response = li.query(QUERY, filters=self.filters)
+        filters = all_conditions(face, self.filters)
+        li = llama_index.NodeGraphQueryEngine(retriever, MockLLM(), filters=filters)
+        response = li.query(QUERY)
         self.seen.texts += [str(response), repr(response.metadata)]
         self._nodes(response.source_nodes)
 
@@ -328,7 +330,7 @@ class Tried:
         li = llama_index.NodeGraphRetriever(retriever, filters=filters)
         output = RetrieverTool.from_defaults(li).call(QUERY, filters={self.key: "B"})
         self.seen.texts += [output.content, repr(output.raw_output)]
-        answers = llama_index.NodeGraphQueryEngine(engine, filters=filters)
+        answers = llama_index.NodeGraphQueryEngine(retriever, MockLLM(), filters=filters)
         output = QueryEngineTool.from_defaults(answers).call(QUERY)
         self.seen.texts += [output.content, repr(output.raw_output)]
 

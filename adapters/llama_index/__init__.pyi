@@ -1,11 +1,9 @@
 from .agent_tools import corpus_toolkit as corpus_toolkit
-from .docstore import NodeGraphDocstore as NodeGraphDocstore
 from .graph_index import NodeGraphIndex as NodeGraphIndex
-from .import_export import export_nodes as export_nodes
-from .import_export import import_nodes as import_nodes
 from .ingestion import FileReader as FileReader
 from .ingestion import NodeGraphTransform as NodeGraphTransform
 from .ingestion import as_transform as as_transform
+from .nodes import export_nodes as export_nodes
 from .postprocessors import LiftPostprocessor as LiftPostprocessor
 from .postprocessors import NodeGraphReranker as NodeGraphReranker
 from .query_engine import NodeGraphQueryEngine as NodeGraphQueryEngine

@@ -18,18 +18,18 @@ def corpus_toolkit(
 ) -> list[FunctionTool]:
     """Return the tools of a corpus as LlamaIndex tools: search, grep, outline, read, related.
 
-    Names, descriptions, arguments and texts are those of ``CorpusTools``, as by the Model Context
-    Protocol. What is wrong with a call is a text for the model, and marked as an error. The
-    ``raw_output`` is the ``ToolOutput`` of nodekin, with the places as data.
+    Names, descriptions, arguments and texts are equal to those of ``CorpusTools`` and of the MCP
+    server. An invalid call returns an error text for the model. ``raw_output`` is nodekin's
+    ``ToolOutput``.
 
     Args:
         tools: The tools.
-        session: What the conversation has read, which is not shown again; one for each
-            conversation. None to show everything each time.
-        prefix: What the names begin with, where an agent has several corpora: ``"tea_"``.
+        session: The texts that a conversation has read, which are not shown again. Use one session
+            per conversation. None: all texts are shown.
+        prefix: A prefix of the names, for agents with several corpora: ``"tea_"``.
 
     Raises:
-        TypeError: If they are no ``CorpusTools``.
+        TypeError: If ``tools`` is not a ``CorpusTools``.
 
     Example:
         >>> from nodekin.nodegraph import Document, NodeGraph
@@ -41,7 +41,7 @@ def corpus_toolkit(
         | Green tea is steamed.
     """
     if not isinstance(tools, CorpusTools):
-        raise TypeError(f"tools are CorpusTools(graph), not {tools!r:.80}")
+        raise TypeError(f"tools must be CorpusTools(graph), got {tools!r:.80}")
     return [_function_tool(tools, name, session, prefix) for name in tools.tools]
 
 
@@ -51,41 +51,29 @@ def _function_tool(
     tool = tools.tools[name]
     tool_name = f"{prefix}{name}"
 
-    def by_name(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        # LlamaIndex's older agents write an argument that stands alone without its name.
-        return {**dict(zip(tool.parameters["required"], args, strict=False)), **kwargs}
-
     def output(arguments: dict[str, Any], result: Any) -> ToolOutput:
         return ToolOutput(
             content=str(result) if isinstance(result, ToolError) else result.text,
             tool_name=tool_name,
-            raw_input={"args": (), "kwargs": arguments},
+            raw_input={"kwargs": arguments},
             raw_output=result,
             is_error=isinstance(result, ToolError),
         )
 
-    def call(*args: Any, **kwargs: Any) -> ToolOutput:
-        arguments = by_name(args, kwargs)
+    def call(**arguments: Any) -> ToolOutput:
         try:
             return output(arguments, tools.call(name, arguments, session=session))
         except ToolError as error:
             return output(arguments, error)
 
-    async def acall(*args: Any, **kwargs: Any) -> ToolOutput:
-        arguments = by_name(args, kwargs)
+    async def acall(**arguments: Any) -> ToolOutput:
         try:
             return output(arguments, await tools.acall(name, arguments, session=session))
         except ToolError as error:
             return output(arguments, error)
 
-    schema = _model(tool_name, tool.parameters)
-    metadata = ToolMetadata(tool.description, tool_name, schema)
-    return FunctionTool(call, metadata, acall, callback=_as_it_is)
-
-
-def _as_it_is(output: ToolOutput) -> ToolOutput:
-    """Return the output of a tool, which LlamaIndex would put into another one."""
-    return output
+    metadata = ToolMetadata(tool.description, tool_name, _model(tool_name, tool.parameters))
+    return FunctionTool(call, metadata, acall, callback=lambda result: result)
 
 
 def _model(name: str, parameters: Any) -> type[BaseModel]:

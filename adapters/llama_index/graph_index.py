@@ -1,305 +1,249 @@
-"""Use a graph as LlamaIndex users use an index: from documents, as retriever, as engine."""
+"""A LlamaIndex index of documents and nodes in a node graph."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+import threading
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from llama_index.core.base.llms.base import BaseLLM
-from llama_index.core.callbacks import CallbackManager
 from llama_index.core.chat_engine import (
     CondensePlusContextChatEngine,
     CondenseQuestionChatEngine,
     ContextChatEngine,
+    SimpleChatEngine,
 )
 from llama_index.core.chat_engine.types import BaseChatEngine, ChatMode
-from llama_index.core.data_structs.data_structs import IndexStruct
+from llama_index.core.data_structs.data_structs import IndexDict
 from llama_index.core.data_structs.registry import INDEX_STRUCT_TYPE_TO_INDEX_STRUCT_CLASS
+from llama_index.core.embeddings import MockEmbedding, resolve_embed_model
+from llama_index.core.indices.base import BaseIndex
 from llama_index.core.indices.registry import INDEX_STRUCT_TYPE_TO_INDEX_CLASS
-from llama_index.core.query_engine import RetrieverQueryEngine
-from llama_index.core.schema import BaseNode, Document
+from llama_index.core.ingestion import run_transformations
+from llama_index.core.schema import BaseNode, Document, IndexNode, MetadataMode
+from llama_index.core.settings import Settings
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.storage.docstore.types import RefDocInfo
-from llama_index.core.storage.index_store import SimpleIndexStore
 from llama_index.core.storage.storage_context import StorageContext
+from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index.core.vector_stores.types import MetadataFilters
 
+from ...nodegraph.document import as_document
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT
+from ...retrievers.composite.default_retriever import DefaultRetriever
+from ...retrievers.composite.fusion import FusionRetriever
 from ...retrievers.filters import Filters
-from ...retrievers.foreign.coercion import as_retriever
-from ...retrievers.protocols import RetrieverLike, RetrieverProtocol
+from ...retrievers.protocols import RetrieverProtocol, Similarity
+from ...retrievers.retriever import Retriever
+from ...retrievers.similarities.registry import get_similarity
 from ..frameworks import in_thread
-from .docstore import DOCUMENTS, NodeGraphDocstore
-from .document_graph import (
-    CHUNKS,
-    GraphOptions,
-    embed_model_of,
-    graph_of_documents,
-    graph_of_nodes,
-    objects_of,
-)
-from .import_export import (
-    EMBEDDED_NODES,
-    NODES,
-    delete_flat,
-    import_flat,
-    import_nodes,
-    put_documents,
-    with_image_vectors,
-)
-from .nodes import find_node, id_in_llama_index, to_document
+from .docstore import GraphDocstore
 from .prompt_templates import default_llm
-from .query_engine import EngineOptions, NodeGraphQueryEngine
+from .query_engine import NodeGraphQueryEngine
 from .retriever import NodeGraphRetriever
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
+from .vector_store_backend import as_index
 
 logger = logging.getLogger(__name__)
 
+NODES, SENTENCES = "node", "sentence"
+
+_TOP_K = 2  # LlamaIndex's default
+
+_CHAT_ENGINES: dict[ChatMode, Any] = {
+    ChatMode.BEST: CondensePlusContextChatEngine,
+    ChatMode.CONDENSE_PLUS_CONTEXT: CondensePlusContextChatEngine,
+    ChatMode.CONTEXT: ContextChatEngine,
+    ChatMode.CONDENSE_QUESTION: CondenseQuestionChatEngine,
+    ChatMode.SIMPLE: SimpleChatEngine,
+}
+
 
 @dataclass
-class GraphStruct(IndexStruct):
-    """What LlamaIndex's index store knows of an index, so that it can be loaded.
+class GraphStruct(IndexDict):
+    """The record of an index in LlamaIndex's index store.
 
     Attributes:
-        of_documents: Whether it was made of documents.
-        nodes: The ids of its nodes in a docstore that has others, too.
-        similarity: By what it is searched. None for the default, or an object.
+        similarity: The similarity. None: the default search.
+        group: The group that is searched.
     """
 
-    of_documents: bool = True
-    nodes: list[str] | None = None
     similarity: str | None = None
+    group: str = NODES
 
     @classmethod
     def get_type(cls) -> Any:
-        """Return the name of this kind."""
+        """Return the name of this kind of index."""
         return "nodekin_graph"
 
 
-def _load(
-    index_struct: GraphStruct, storage_context: StorageContext, **options: Any
-) -> NodeGraphIndex:
-    """Make an index of what is in a storage context, for ``load_index_from_storage``.
+class NodeGraphIndex(BaseIndex[GraphStruct]):
+    """A LlamaIndex index whose nodes are the documents of a node graph.
 
-    The context is changed once the index is there: after an error it has everything still.
-    """
-    options = {"similarity": index_struct.similarity, **options}
-    docstore: Any = storage_context.docstore
-    is_graph = isinstance(docstore, NodeGraphDocstore)
-    stored: Any
-    if not index_struct.of_documents:
-        ids = index_struct.nodes
-        stored = [*docstore.docs.values()] if ids is None else docstore.get_nodes(ids)
-    elif is_graph:
-        stored = [*map(to_document, docstore.graph.nodes(ROOT))]
-    else:
-        stored = [*SimpleDocumentStore.from_dict(docstore.to_dict(), DOCUMENTS).docs.values()]
-    if index_struct.of_documents or is_graph:
-        docstore = SimpleDocumentStore()  # that of the new graph replaces it
-    context = replace(storage_context, docstore=docstore, index_store=SimpleIndexStore())
-    make: Any = NodeGraphIndex.from_documents if index_struct.of_documents else NodeGraphIndex
-    index: NodeGraphIndex = make(stored, storage_context=context, **options)
-    index._struct.index_id = index_struct.index_id
-    storage_context.docstore = context.docstore
-    index._keep_in(storage_context)
-    return index
-
-
-INDEX_STRUCT_TYPE_TO_INDEX_STRUCT_CLASS[GraphStruct.get_type()] = GraphStruct
-INDEX_STRUCT_TYPE_TO_INDEX_CLASS[GraphStruct.get_type()] = _load  # type: ignore[assignment]
-
-
-class NodeGraphIndex:
-    """Use a graph as LlamaIndex's indexes are used: documents in, retrievers and engines out.
-
-    ``from_documents`` makes a graph with two groups: ``"chunk"``, by the transformations, and
-    ``"chunk sentence"`` below it. Chunks are the results, each once, and ``evidence`` says which
-    sentence matched. It is searched by a ``DefaultRetriever``: the words of chunks and of
-    sentences, and the vectors of sentences as far as they can be trusted, are fused. For other
-    groups, similarities, fusions, rerankers and strategies pass a graph and a retriever: the
-    methods are the same.
-
-    It is no ``BaseIndex``. The graph is stored as a whole, in one file:
-    ``from_documents([], store="tea.nodekin")`` opens it again. Nothing is embedded before the
-    first search, and nothing twice. ``storage_context`` has the nodes for what reads them there.
+    Use it like ``VectorStoreIndex``: insert, update and delete documents and nodes, persist and
+    load. Given nodes are returned unchanged, with their class, and are searched by their words and
+    vectors. Evidence names the matching sentence. Embedding starts with the first search. Without
+    an embedding model, words alone are searched, and the log has one line.
 
     Args:
-        nodes: The nodes, as for ``from_nodes``; or a node graph.
-        retriever: How a graph is searched: any nodekin retriever, or what ``as_retriever``
-            takes. None for the default search.
-        callback_manager: As everywhere in LlamaIndex.
-        **options: Those of ``from_nodes``.
+        nodes: The nodes, of any LlamaIndex class.
+        embed_model: Any embedding model that ``NodeGraph`` accepts. None: ``Settings.embed_model``.
+        similarity: ``"cosine"``, ``"bm25"`` or another similarity. Scores are then those of the
+            similarity. None: words and vectors, fused.
+        group: The group that is searched: ``"node"``, ``"sentence"``, or a group of
+            ``index.graph``. Results are always nodes.
+        store: The path of a file for the graph. None: memory.
+        storage_context: As in LlamaIndex. An empty docstore is replaced by the index's docstore. A
+            vector store that is not LlamaIndex's simple one keeps the vectors.
+        index_struct: As in LlamaIndex, for ``load_index_from_storage``.
+        **options: ``objects``, ``callback_manager``, ``transformations`` and ``show_progress``, as
+            in LlamaIndex.
 
     Attributes:
-        graph: The node graph, to add groups to and to search in other ways.
+        graph: The node graph. Each node of the index is a document.
 
     Raises:
         TypeError: If an argument has the wrong type.
+        ValueError: If a similarity of vectors is chosen without an embedding model, or the
+            storage context belongs to another index.
 
     Example:
-        >>> from llama_index.core.llms import MockLLM
         >>> documents = [Document(text="Green tea is steamed. Black tea is fermented.")]
         >>> index = NodeGraphIndex.from_documents(documents, similarity="bm25")
         >>> (result,) = index.as_retriever(similarity_top_k=1).retrieve("Which is fermented?")
         >>> result.text, result.evidence[0]["similarity"]
         ('Green tea is steamed. Black tea is fermented.', 'bm25')
-        >>> engine = index.as_query_engine(llm=MockLLM(), response_mode="compact")
-        >>> len(engine.query("Which is fermented?").source_nodes)
-        1
     """
+
+    index_struct_cls = GraphStruct
 
     def __init__(
         self,
-        nodes: Sequence[BaseNode] | NodeGraph,
-        retriever: RetrieverLike | None = None,
+        nodes: Sequence[BaseNode] | None = None,
         *,
-        callback_manager: CallbackManager | None = None,
-        **options: Unpack[GraphOptions],
+        embed_model: object = None,
+        similarity: str | Similarity | None = None,
+        group: str | None = None,
+        store: str | Path | None = None,
+        storage_context: StorageContext | None = None,
+        index_struct: GraphStruct | None = None,
+        **options: Any,
     ) -> None:
-        self._groups: Sequence[str] | None = None
-        self._objects: dict[str, Any] = {}
-        self._embed_model: object = None
-        self._is_docstore = False  # whether the docstore of the storage context is the graph
-        given: Sequence[BaseNode] = ()
-        if not isinstance(nodes, NodeGraph):
-            given = _checked_nodes(nodes, retriever)
-            self._objects = objects_of(given)
-            self.graph, retriever = graph_of_nodes(given, **options)
-            self._embed_model = embed_model_of(options)
-            self._groups = [getattr(retriever, "target", EMBEDDED_NODES)]
-        elif options:
-            raise TypeError(f"{sorted(options)} are for nodes; the graph has its models and store")
+        context = storage_context or StorageContext.from_defaults()
+        self._struct = index_struct or GraphStruct(
+            similarity=similarity if isinstance(similarity, str) else None, group=group or NODES
+        )
+        similarity = self._struct.similarity if similarity is None else similarity
+        docstore = context.docstore
+        if not isinstance(docstore, GraphDocstore):
+            model = _embed_model(embed_model, similarity)
+            progress = options.get("show_progress", False)
+            self._own = GraphDocstore(NodeGraph(embed=model, store=store, progress=progress))
+        elif index_struct is not None:
+            self._own = docstore
         else:
-            self.graph = nodes
-        self._retriever = as_retriever(self.graph if retriever is None else retriever, "retriever")
-        self._callback_manager = callback_manager
-        self._struct = GraphStruct(of_documents=False)
-        self._start_keeping(options, given)
+            raise ValueError(
+                "the storage context belongs to another index; create a StorageContext for this "
+                "index, or load the index with load_index_from_storage"
+            )
+        self.graph = self._own.graph
+        if isinstance(docstore, SimpleDocumentStore) and not docstore.docs:
+            context.docstore = self._own
+        self._lock: Any = self.graph.reader.shared("llama_index lock", threading.RLock)
+        is_simple = type(context.vector_store) is SimpleVectorStore
+        self._index: Any = {} if is_simple else {"index": as_index(context.vector_store)}
+        self._retriever = self._search(self._struct.group, similarity)
+        self._own.keeps_vectors = self._struct.group == NODES
+        for node_id in self.graph.reader.document_ids():
+            self._struct.nodes_dict[node_id] = node_id
+        given = nodes if nodes is None else [*nodes]
+        super().__init__(given, index_struct=index_struct, storage_context=context, **options)
+        if index_struct is not None and context.docstore is not self._own:
+            self._load(context)
 
     def __repr__(self) -> str:
         return f"NodeGraphIndex({self.graph!r}, {self._retriever!r})"
 
     @classmethod
-    def from_documents(
-        cls,
-        documents: Sequence[Document],
-        *,
-        callback_manager: CallbackManager | None = None,
-        **options: Unpack[GraphOptions],
+    def from_documents(  # type: ignore[override]
+        cls, documents: Sequence[Document], **options: Any
     ) -> NodeGraphIndex:
-        """Make an index of documents; add more, or the changed ones, if the store has some.
+        """Create an index from documents, which ``transformations`` split into nodes.
+
+        If ``store`` or the storage context already contains documents, only new and changed
+        documents are added. Without a similarity, the default ``group`` is ``"sentence"``: words of
+        nodes and sentences and vectors of sentences are fused.
 
         Args:
-            documents: LlamaIndex's documents; their metadata is searched as declared by them.
-            callback_manager: As everywhere in LlamaIndex.
-            **options: ``embed_model``, ``similarity``, ``transformations``, ``vector_store``,
-                ``storage_context``, ``store``, ``show_progress``: see ``GraphOptions``.
+            documents: The documents.
+            **options: Arguments of the constructor.
 
         Raises:
-            ImportError: If a model is needed, none was given or set, and LlamaIndex's default one
-                is not installed.
-            TypeError: If an option is unknown or has the wrong type.
-            ValueError: If something of the storage context would not be used.
+            TypeError: As the constructor.
+            ValueError: As the constructor.
         """
-        graph, search = graph_of_documents(documents, **options)
-        index = cls(graph, search, callback_manager=callback_manager)
-        index._groups = [CHUNKS]
-        index._struct.of_documents = True
-        index._start_keeping(options)
+        if options.get("similarity") is None:
+            options.setdefault("group", SENTENCES)
+        index = cls([], **options)
+        index.refresh_ref_docs(documents)
         return index
 
-    @classmethod
-    def from_nodes(
-        cls,
-        nodes: Sequence[BaseNode],
-        *,
-        callback_manager: CallbackManager | None = None,
-        **options: Unpack[GraphOptions],
-    ) -> NodeGraphIndex:
-        """Make an index of nodes, as a parser or an ``IngestionPipeline`` returns them.
-
-        All of them are searched, by themselves and by their sentences, and are the results, with
-        their ids, metadata, relationships and classes: an ``IndexNode`` is found like what it
-        stands for, and leads LlamaIndex's ``RecursiveRetriever`` there. Its ``obj`` is followed by
-        this index itself. Where nodes have embeddings, these are searched and not those of
-        sentences. They have to be of the embedding model. Media are kept with their nodes, which
-        are found by their texts, and images by their vectors, too, where the embedding model is a
-        ``MultiModalEmbedding``. ``import_nodes`` makes a group of each level.
-
-        Args:
-            nodes: The nodes. Parents that are to be merged but not found stay in the docstore of
-                ``storage_context``.
-            callback_manager: As in ``from_documents``.
-            **options: As in ``from_documents``, without ``transformations``.
-
-        Raises:
-            ValueError: If two nodes differ under one id, or as in ``from_documents``.
-            ImportError: As ``from_documents`` does.
-            TypeError: As ``from_documents`` does.
-        """
-        return cls(nodes, callback_manager=callback_manager, **options)
-
-    # Searching
+    # Search
 
     @property
     def native_retriever(self) -> RetrieverProtocol:
-        """How the graph is searched: what ``as_retriever(index)`` returns in nodekin."""
+        """The nodekin retriever of the index."""
         return self._retriever
 
     def as_retriever(
         self,
         *,
-        similarity_top_k: int | None = None,
-        filters: MetadataFilters | Filters | None = None,
-        callback_manager: CallbackManager | None = None,
-        verbose: bool = False,
-        num_workers: int | None = None,
-        **others: object,
+        similarity: str | Similarity | None = None,
+        group: str | None = None,
+        node_ids: Sequence[str] | None = None,
+        doc_ids: Sequence[str] | None = None,
+        **options: Any,
     ) -> NodeGraphRetriever:
-        """Return a LlamaIndex retriever; the arguments are those of ``NodeGraphRetriever``.
-
-        Raises:
-            TypeError: If there is another argument. It says what replaces those of LlamaIndex's.
-        """
-        _check_replaced("as_retriever", others)
-        if others:
-            raise TypeError(
-                f"as_retriever has no argument {min(others)!r}; it has similarity_top_k, filters, "
-                "verbose and num_workers"
-            )
-        return NodeGraphRetriever(
-            self._retriever,
-            similarity_top_k=similarity_top_k,
-            filters=filters,
-            callback_manager=callback_manager or self._callback_manager,
-            object_map=self._objects,
-            verbose=verbose,
-            num_workers=num_workers,
-        )
-
-    def as_query_engine(
-        self, llm: object = None, **options: Unpack[EngineOptions]
-    ) -> NodeGraphQueryEngine:
-        """Return a query engine; the arguments are those of ``NodeGraphQueryEngine``.
+        """Return a retriever.
 
         Args:
-            llm: The model. None for ``Settings.llm``, read at each query.
-            **options: ``response_mode``, ``text_qa_template``, ``streaming``,
-                ``similarity_top_k``, ``filters``, ``node_postprocessors``, ``strategy``,
-                ``verbose``, and so on.
-        """
-        _check_replaced("as_query_engine", options)
-        options.setdefault("callback_manager", self._callback_manager)
-        engine = NodeGraphQueryEngine(self, llm, **options)
-        engine.retriever.object_map = self._objects
-        return engine
+            similarity: Another similarity than the index's.
+            group: Another group than the index's.
+            node_ids: The only nodes to search.
+            doc_ids: The only source documents to search.
+            **options: ``similarity_top_k`` (default 2), ``filters`` and others: see
+                ``NodeGraphRetriever``.
 
-    def as_chat_engine(
+        Raises:
+            TypeError: If an argument is unknown.
+        """
+        search = self._retriever
+        if similarity is not None or group is not None:
+            default = self._struct.group if similarity is None else NODES
+            search = self._search(group or default, similarity)
+        options.setdefault("callback_manager", self._callback_manager)
+        retriever = NodeGraphRetriever(search, object_map=self._object_map, **options)
+        for ids in (node_ids, doc_ids and [i for name in doc_ids for i in self._nodes_of(name)]):
+            if ids is not None:
+                retriever = retriever.narrowed({"document.id": {"in": [*ids]}})
+        return retriever
+
+    def as_query_engine(self, llm: object = None, **options: Any) -> NodeGraphQueryEngine:
+        """Return a query engine.
+
+        Args:
+            llm: The model. None: ``Settings.llm``.
+            **options: Arguments of ``as_retriever`` and of ``NodeGraphQueryEngine``.
+        """
+        names = ("similarity", "group", "node_ids", "doc_ids", "verbose")
+        search = {name: options.pop(name) for name in names if name in options}
+        options.setdefault("callback_manager", self._callback_manager)
+        return NodeGraphQueryEngine(self.as_retriever(**search), llm, **options)
+
+    def as_chat_engine(  # type: ignore[override]
         self,
         chat_mode: ChatMode | str = ChatMode.BEST,
         llm: BaseLLM | None = None,
@@ -308,231 +252,226 @@ class NodeGraphIndex:
         filters: MetadataFilters | Filters | None = None,
         **options: Any,
     ) -> BaseChatEngine:
-        """Return one of LlamaIndex's chat engines over this index.
+        """Return one of LlamaIndex's chat engines.
 
         Args:
-            chat_mode: ``"condense_plus_context"`` (also ``"best"``), ``"context"`` or
-                ``"condense_question"``.
-            llm: The model. None for ``Settings.llm``.
-            similarity_top_k: How many nodes are retrieved.
+            chat_mode: ``"condense_plus_context"`` (also ``"best"``), ``"context"``,
+                ``"condense_question"`` or ``"simple"``.
+            llm: The model. None: ``Settings.llm``.
+            similarity_top_k: The number of results.
             filters: Conditions on metadata.
-            **options: Those of the engine: ``memory``, ``system_prompt``,
-                ``node_postprocessors``, and so on.
+            **options: Arguments of the engine: ``memory``, ``system_prompt`` and so on.
 
         Raises:
-            ValueError: If there is no such mode.
+            ValueError: If the mode is unknown.
             ImportError: If there is no model.
         """
-        model: Any = default_llm() if llm is None else llm
-        searched: Any = {"similarity_top_k": similarity_top_k, "filters": filters}
-        if chat_mode == ChatMode.CONDENSE_QUESTION:
-            # LlamaIndex's chat engine streams only what its own query engine answers.
-            engine = RetrieverQueryEngine.from_args(self.as_retriever(**searched), llm=model)
-            return CondenseQuestionChatEngine.from_defaults(engine, llm=model, **options)
-        context: dict[str, type[CondensePlusContextChatEngine | ContextChatEngine]] = {
-            ChatMode.BEST: CondensePlusContextChatEngine,
-            ChatMode.CONDENSE_PLUS_CONTEXT: CondensePlusContextChatEngine,
-            ChatMode.CONTEXT: ContextChatEngine,
-        }
-        if chat_mode not in context:
-            modes = sorted([*(ChatMode(mode).value for mode in context), "condense_question"])
+        if chat_mode not in _CHAT_ENGINES:
+            modes = ", ".join(mode.value for mode in _CHAT_ENGINES)
             raise ValueError(
-                f"chat_mode is one of {modes}, not {chat_mode!r}; for an agent give it a "
+                f"chat_mode must be one of {modes}, got {chat_mode!r}; for an agent use a "
                 "QueryEngineTool of as_query_engine()"
             )
-        retriever = self.as_retriever(**searched)
-        return context[chat_mode].from_defaults(retriever=retriever, llm=model, **options)
+        options["llm"] = default_llm() if llm is None else llm
+        retriever = self.as_retriever(similarity_top_k=similarity_top_k, filters=filters)
+        if chat_mode == ChatMode.CONDENSE_QUESTION:
+            options["query_engine"] = NodeGraphQueryEngine(retriever, options["llm"])
+        elif chat_mode != ChatMode.SIMPLE:
+            options["retriever"] = retriever
+        engine: BaseChatEngine = _CHAT_ENGINES[ChatMode(chat_mode)].from_defaults(**options)
+        return engine
 
-    # Documents
+    def _search(self, group: str, similarity: str | Similarity | None) -> RetrieverProtocol:
+        graph, keys = self.graph, self.graph.embeddings.embedders
+        if similarity is None and not keys:
+            return DefaultRetriever(graph, ROOT, top_k=_TOP_K)
+        if similarity is None and group == SENTENCES:
+            return DefaultRetriever(graph, ROOT, top_k=_TOP_K, **self._index)
+        words = DefaultRetriever(graph, ROOT, embed_keys=[])
+        names = {NODES: ROOT, SENTENCES: words.sentences}
+        options = self._index if keys and _compares_vectors(similarity) else {}
+        single = Retriever(
+            *(graph, names.get(group, group), similarity or "cosine"),
+            target=ROOT,
+            top_k=_TOP_K,
+            **options,
+        )
+        if similarity is not None:
+            return single
+        return FusionRetriever([words, single], "relative", [2, 1], top_k=_TOP_K)
 
-    @property
-    def docstore(self) -> NodeGraphDocstore:
-        """The graph, read as a docstore."""
-        return NodeGraphDocstore(self.graph, self._groups)
-
-    @property
-    def storage_context(self) -> StorageContext:
-        """A storage context whose docstore is the graph, the one that was given or a new one.
-
-        ``persist`` writes documents and nodes as JSON, which LlamaIndex's
-        ``load_index_from_storage`` reads, with the options that the index was made with. It writes
-        no vectors, and says so in the log: ``store="tea.nodekin"`` keeps everything.
-        """
-        if self._storage_context is None:
-            if self._groups is None:
-                logger.warning(
-                    "the storage context has the nodes of the graph, and not how it is searched; "
-                    "load_index_from_storage finds no index in it"
-                )
-            self._keep_in(StorageContext.from_defaults(docstore=self.docstore))
-        elif self._is_replaced(self._storage_context):
-            self._keep_in(self._storage_context)
-        return cast(StorageContext, self._storage_context)
-
-    def _start_keeping(self, options: GraphOptions, nodes: Sequence[BaseNode] = ()) -> None:
-        if isinstance(similarity := options.get("similarity"), str):
-            self._struct.similarity = similarity
-        self._keep_in(options.get("storage_context"), nodes)
-
-    def _keep_in(self, context: StorageContext | None, nodes: Sequence[BaseNode] = ()) -> None:
-        """Put the index, and nodes that the context does not have, into a storage context."""
-        if context is not None and self._is_replaced(context):
-            store = SimpleIndexStore()
-            context = replace(context, docstore=self.docstore, index_store=store)
-        self._storage_context = context
-        if context is None or self._groups is None:
-            return
-        docstore = context.docstore
-        if not isinstance(docstore, NodeGraphDocstore):
-            docstore.add_documents(nodes, allow_update=True)
-        elif docstore.graph is self.graph:
-            self._is_docstore = True
-        if not self._is_docstore:
-            self._struct.nodes = [*map(id_in_llama_index, self.graph.nodes(self._groups[0]))]
-        context.index_store.add_index_struct(self._struct)
-
-    def _is_replaced(self, context: StorageContext) -> bool:
-        """Return whether the docstore was the graph, until another index of it was loaded."""
-        graph = getattr(context.docstore, "graph", self.graph)
-        return self._is_docstore and graph is not self.graph
+    # Nodes and documents
 
     @property
     def ref_doc_info(self) -> dict[str, RefDocInfo]:
-        """The documents by id, each with its metadata and the ids of its nodes."""
-        return self.docstore.get_all_ref_doc_info() or {}
+        """The source documents by id, each with its metadata and the ids of its nodes."""
+        infos = self._docstore.get_all_ref_doc_info() or {}
+        ids = self._struct.nodes_dict.keys()
+        return {i: info for i, info in infos.items() if not ids.isdisjoint(info.node_ids)}
 
-    def insert(self, document: Document) -> None:
-        """Add a document, or replace the one with its id.
-
-        Raises:
-            TypeError: If the index was made of nodes: a document would have none.
-        """
-        self.refresh_ref_docs([document])
-
-    update_ref_doc = insert
-
-    def insert_nodes(self, nodes: Sequence[BaseNode]) -> None:
-        """Add nodes to an index of nodes, or replace those with their ids.
-
-        The other nodes of their documents stay. Vectors that the nodes carry are searched if the
-        index was made of nodes with vectors, or its model embeds images. Otherwise the log warns.
+    def build_index_from_nodes(self, nodes: Sequence[BaseNode], **unknown: Any) -> GraphStruct:
+        """Add the first nodes.
 
         Raises:
-            TypeError: If the index was made of documents, which are split into its nodes.
+            TypeError: If the constructor got an unknown argument.
         """
-        group = self._flat_group("add documents: insert(document), refresh_ref_docs(documents)")
-        with_vectors = group == EMBEDDED_NODES
-        carrying = [node.node_id for node in nodes if node.embedding is not None]
-        if with_vectors:
-            nodes = with_image_vectors(nodes, self._embed_model)
-        elif carrying and self.graph.embeddings.embedders:
-            logger.warning(
-                "%s are found by their texts alone: the index was made of nodes without vectors; "
-                "make one of all nodes for theirs",
-                ", ".join(carrying),
-            )
-        if group is None:
-            import_nodes(self.graph, nodes)
-        else:
-            import_flat(self.graph, nodes, use_vectors=with_vectors)
-        self._keep_in(self._storage_context, nodes)
+        if unknown:
+            raise TypeError(f"NodeGraphIndex has no argument {min(unknown)!r}")
+        return self._build_index_from_nodes(nodes)
 
-    def delete_nodes(self, node_ids: Sequence[str], delete_from_docstore: bool = False) -> None:
-        """Delete nodes from an index of nodes by their ids; unknown ids are skipped.
+    def _build_index_from_nodes(self, nodes: Sequence[BaseNode], **options: Any) -> GraphStruct:
+        self._insert(nodes)
+        return self._struct
 
-        The other nodes of their documents stay. A document without nodes is deleted.
+    def insert_nodes(self, nodes: Sequence[BaseNode], **insert_kwargs: Any) -> None:
+        """Add nodes, or replace the nodes with their ids."""
+        self._insert(nodes)
+        self._storage_context.index_store.add_index_struct(self._struct)
+
+    def _insert(self, nodes: Sequence[BaseNode], **insert_kwargs: Any) -> None:
+        given = {node.node_id: node for node in nodes if node.get_content(MetadataMode.EMBED)}
+        stored = [self._without_object(node) for node in given.values()]
+        if not given:
+            return
+        with self._lock:
+            for docstore in self._docstores():
+                docstore.add_documents(stored, allow_update=True)
+            self.graph.add([as_document(node) for node in stored])
+            self._put_vectors(given)
+            self._struct.nodes_dict.update((node_id, node_id) for node_id in given)
+
+    def _without_object(self, node: BaseNode) -> BaseNode:
+        """Return a copy without a vector. An object that cannot be stored is kept in memory."""
+        changes: dict[str, Any] = {"embedding": None}
+        if isinstance(node, IndexNode) and not isinstance(node.obj, BaseNode | None):
+            self._object_map[node.index_id] = node.obj
+            changes["obj"] = None
+        return node.model_copy(update=changes)
+
+    def _put_vectors(self, given: dict[str, BaseNode]) -> None:
+        """Store the vectors of the given nodes, for all embedding models of the graph."""
+        ids = [i for i, node in given.items() if node.embedding is not None]
+        nodes = self.graph.reader.existing_nodes(ids)
+        texts = self.graph.reader.searched_texts(nodes)
+        for key in self.graph.embeddings.embedders:
+            self.graph.embeddings.put(texts, [given[node.id].embedding for node in nodes], key)
+
+    def _docstores(self) -> list[Any]:
+        """Return the index's docstore, and the other docstore of the storage context."""
+        return [self._own] if self._docstore is self._own else [self._own, self._docstore]
+
+    def delete_nodes(
+        self, node_ids: Sequence[str], delete_from_docstore: bool = False, **options: Any
+    ) -> None:
+        """Delete nodes. Unknown ids are ignored.
 
         Args:
             node_ids: The ids.
-            delete_from_docstore: Whether to delete the nodes also from the docstore of a given
-                ``storage_context``.
-
-        Raises:
-            TypeError: If the index was not made of nodes.
+            delete_from_docstore: Whether to delete the nodes from the docstore, too.
+            **options: Ignored.
         """
-        group = self._flat_group("delete documents: delete_ref_doc(ref_doc_id)")
-        if group is None:
-            raise TypeError(
-                "the index searches a graph, whose nodes follow from its documents; delete "
-                "documents: delete_ref_doc(ref_doc_id)"
-            )
-        delete_flat(self.graph, node_ids, use_vectors=group == EMBEDDED_NODES)
-        self._keep_in(self._storage_context)
-        docstore = getattr(self._storage_context, "docstore", None)
-        if delete_from_docstore and docstore and not isinstance(docstore, NodeGraphDocstore):
-            for node_id in node_ids:
-                docstore.delete_document(node_id, raise_error=False)
+        with self._lock:
+            self._remove(node_ids)
+            for docstore in self._docstores() if delete_from_docstore else ():
+                for node_id in node_ids:
+                    docstore.delete_document(node_id, raise_error=False)
 
-    def _flat_group(self, remedy: str) -> str | None:
-        if CHUNKS in self.graph.groups:
-            raise TypeError(
-                f"the index was made of documents, whose nodes its transformations make; {remedy}"
-            )
-        return next((name for name in (NODES, EMBEDDED_NODES) if name in self.graph.groups), None)
-
-    def refresh_ref_docs(self, documents: Sequence[Document]) -> list[bool]:
-        """Add documents that are new, replace those that have changed; all or none.
-
-        Only the nodes of these are derived and embedded again.
-
-        Returns:
-            For each document whether it was new or changed.
-
-        Raises:
-            TypeError: If the index was made of nodes: a document would have none.
-        """
-        imported = [name for name in self.graph.groups if name in self.graph.imports]
-        if imported:
-            raise TypeError(
-                f"the groups {imported} are imported nodes, of which new documents have none; "
-                "parse them and call import_nodes(index.graph, nodes)"
-            )
-        before = self.graph.reader.revision(ROOT)
-        ids = put_documents(self.graph, documents)
-        changed = {node.id for node in self.graph.reader.changes(ROOT, before).added}
-        return [id in changed for id in ids]
-
-    def delete_ref_doc(self, ref_doc_id: str, delete_from_docstore: bool = True) -> None:
-        """Remove a document with all of its nodes; an unknown id is a warning in the log.
+    def delete_ref_doc(
+        self, ref_doc_id: str, delete_from_docstore: bool = False, **options: Any
+    ) -> None:
+        """Delete the nodes of a source document. The log warns about an unknown id.
 
         Args:
-            ref_doc_id: The document's id.
-            delete_from_docstore: Has no effect: documents and nodes are stored in one place.
+            ref_doc_id: The id of the document.
+            delete_from_docstore: Whether to delete the document from the docstore, too.
+            **options: Ignored.
         """
-        if find_node(self.graph, ref_doc_id) is None:
-            logger.warning("there is no document %r; nothing was removed", ref_doc_id)
-            return
-        self.graph.remove(ref_doc_id)
-        self._keep_in(self._storage_context)
+        with self._lock:
+            if not self._own.ref_doc_exists(ref_doc_id):
+                logger.warning("there is no document %r, nothing was deleted", ref_doc_id)
+                return
+            self._remove(self._nodes_of(ref_doc_id))
+            for docstore in self._docstores() if delete_from_docstore else ():
+                docstore.delete_ref_doc(ref_doc_id, raise_error=False)
 
-    ainsert = aupdate_ref_doc = in_thread(insert)
-    arefresh_ref_docs = in_thread(refresh_ref_docs)
-    adelete_ref_doc = in_thread(delete_ref_doc)
+    def _nodes_of(self, ref_doc_id: str) -> list[str]:
+        info = self._own.get_ref_doc_info(ref_doc_id)
+        return [] if info is None else self._own.nodes_of(ref_doc_id, info)
+
+    def _remove(self, ids: Collection[str]) -> None:
+        if existing := self.graph.reader.existing_documents(ids):
+            self.graph.remove([*existing])
+        for node_id in ids:
+            self._struct.nodes_dict.pop(node_id, None)
+        self._storage_context.index_store.add_index_struct(self._struct)
+
+    def _delete_node(self, node_id: str, **others: Any) -> None:
+        self._remove([node_id])
+
+    def refresh_ref_docs(self, documents: Sequence[Document], **update_kwargs: Any) -> list[bool]:
+        """Add new documents and replace changed documents.
+
+        Returns:
+            For each document, whether it was new or changed.
+        """
+        hashes = {document.id_: document.hash for document in documents}
+        stored = {i: self._docstore.get_document_hash(i) for i in hashes}
+        changed = [d for d in documents if stored[d.id_] != hashes[d.id_]]
+        if changed:
+            nodes = run_transformations(
+                [*changed], self._transformations, show_progress=self._show_progress
+            )
+            for document_id in {d.id_ for d in changed if stored[d.id_] is not None}:
+                self.delete_ref_doc(document_id, delete_from_docstore=True)
+            self.insert_nodes(nodes)
+            for document in changed:
+                self._docstore.set_document_hash(document.id_, hashes[document.id_])
+        return [stored[d.id_] != hashes[d.id_] for d in documents]
+
     ainsert_nodes = in_thread(insert_nodes)
     adelete_nodes = in_thread(delete_nodes)
+    adelete_ref_doc = in_thread(delete_ref_doc)
+    arefresh_ref_docs = in_thread(refresh_ref_docs)
+
+    def _load(self, context: StorageContext) -> None:
+        """Read the nodes of a persisted index."""
+        docstore = context.docstore
+        if isinstance(docstore, SimpleDocumentStore):
+            for collection, records in docstore.to_dict().items():
+                self._own.records.put_all([*records.items()], collection)
+            context.docstore = self._docstore = self._own
+        self._insert(docstore.get_nodes([*self._struct.nodes_dict], raise_error=False))
 
 
-_REPLACED = {
-    "vector_store_query_mode": "an index compares words and vectors, or one of them: "
-    "NodeGraphIndex.from_documents(documents, similarity='bm25' or 'cosine'); for results that "
-    "differ use node_postprocessors=[NodeGraphReranker('NearDuplicateFilter')]",
-    "doc_ids": "filter by documents: filters={'document.id': {'in': [...]}}",
-    "node_ids": "filter by the nodes' ids: filters={'llama_index_id': {'in': [...]}}",
-    "alpha": "weigh words and vectors in nodekin's FusionRetriever(..., weights=[...])",
-}
-"""What replaces arguments of LlamaIndex's ``VectorStoreIndex.as_retriever``."""
+def _compares_vectors(similarity: str | Similarity | None) -> bool:
+    return similarity is None or get_similarity(similarity).mode == "embedding"
 
 
-def _check_replaced(method: str, options: Iterable[str]) -> None:
-    for name in _REPLACED.keys() & set(options):
-        raise TypeError(f"{method} has no argument {name!r}; {_REPLACED[name]}")
-
-
-def _checked_nodes(nodes: Any, retriever: object) -> Sequence[BaseNode]:
-    if isinstance(nodes, BaseNode | str) or not isinstance(nodes, Sequence) or retriever:
-        raise TypeError(
-            f"nodes is a list of nodes without a retriever, or a NodeGraph, not {nodes!r:.80}; "
-            "of documents make an index with NodeGraphIndex.from_documents"
+def _embed_model(given: object, similarity: str | Similarity | None) -> object:
+    """Return the embedding model. None: words alone are searched."""
+    if similarity is not None and not _compares_vectors(similarity):
+        return None
+    if given is not None:
+        return resolve_embed_model(given) if isinstance(given, str) else given
+    try:
+        model = Settings.embed_model
+    except (ImportError, ValueError):  # LlamaIndex's default model is not installed or has no key
+        model = None
+    if model is not None and not _is_disabled(model):
+        return model
+    if similarity is not None:
+        raise ValueError(
+            f"similarity={similarity!r} requires an embedding model: pass embed_model=..., set "
+            "Settings.embed_model, or use similarity='bm25'"
         )
-    checked: Sequence[BaseNode] = nodes
-    return checked
+    logger.warning("there is no embedding model, so the index searches by words")
+    return None
+
+
+def _is_disabled(model: object) -> bool:
+    """Return whether the model is the one that ``Settings.embed_model = None`` creates."""
+    return isinstance(model, MockEmbedding) and model.embed_dim == 1
+
+
+INDEX_STRUCT_TYPE_TO_INDEX_STRUCT_CLASS[GraphStruct.get_type()] = GraphStruct
+INDEX_STRUCT_TYPE_TO_INDEX_CLASS[GraphStruct.get_type()] = NodeGraphIndex

@@ -1,73 +1,60 @@
-"""Use rerankers and target groups as LlamaIndex node postprocessors."""
+"""Rerankers and lifting as LlamaIndex node postprocessors."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Literal
 
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
-from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
+from ...nodegraph.concurrency import in_thread
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Node
-from ...retrievers.plans.plan import Do, arun, run
-from ...retrievers.protocols import RerankerProtocol
 from ...retrievers.ranking import lifted_score
 from ...retrievers.rerankers.keyword_filter import KeywordFilter
 from ...retrievers.rerankers.reranker import Reranker
 from ...retrievers.results import Evidence, ScoredNode
 from ..frameworks import evidence_dicts, input_positions
-from .instrumentation import report_spans
 from .nodes import (
     NamedByClass,
     NodeWithEvidence,
     copy_result,
     evidence_of,
-    find_node,
-    to_node_with_score,
+    to_results,
     to_scored_node,
-    to_text_node,
 )
 
 dispatcher = get_dispatcher(__name__)
 
 logger = logging.getLogger(__name__)
 
-OnError = Literal["keep", "raise"]
-
 
 class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
-    """Rerank or filter the results of any LlamaIndex retriever, by any nodekin reranker.
+    """Any nodekin reranker or filter as a LlamaIndex postprocessor.
 
-    Choose nodekin's ``RerankRetriever`` inside a ``NodeGraphRetriever`` to fetch more candidates
-    than are returned; this one reranks its input. The input is not changed. Results are
-    ``NodeWithEvidence``: the reranker's score comes first in their evidence.
-
-    Without a query a filter still filters; other rerankers have nothing to compare with, and the
-    results stay in their order.
+    Results are copies, with the reranker's score first in their evidence. Without a query, filters
+    filter and rerankers keep the order.
 
     Args:
-        reranker: A name (``"ModuleReranker"``, ``"KeywordFilter"``), a ``Reranker``, or what that
-            takes. LlamaIndex's ``to_dict()`` and pickling leave it out: ``rebind`` sets it again.
-        top_n: How many results at most. None for the reranker's own number.
-        on_error: What to do if the reranker fails: ``"keep"`` the order of the input, with a note
-            in the evidence, or ``"raise"``.
-        callback_manager: As everywhere in LlamaIndex.
-        **options: Those of a reranker by name: ``model=...``, ``required=[...]``.
+        reranker: The name of a reranker, such as ``"ModuleReranker"``, a ``Reranker``, or any
+            argument of ``Reranker``. ``to_dict()`` and pickles omit it; set it with ``rebind``.
+        top_n: The maximum number of results. None: the reranker's own number.
+        on_error: ``"keep"``: if the reranker fails, keep the order and note the failure in the
+            evidence. ``"raise"``: raise the error.
+        **options: Options of a reranker that is given by name.
 
     Raises:
-        TypeError: If it is no reranker, or lacks an option.
-        ValueError: If a name is unknown or a number out of range.
+        TypeError: If the reranker is invalid or an option is missing.
+        ValueError: If the name is unknown or a number is out of range.
 
     Example:
-        >>> from llama_index.core.schema import NodeWithScore, TextNode
+        >>> from llama_index.core.schema import TextNode
         >>> longest = NodeGraphReranker(
         ...     "ModuleReranker", model=lambda query, texts: [len(text) for text in texts], top_n=1
         ... )
@@ -76,30 +63,22 @@ class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
         [('tea', 3.0)]
     """
 
-    top_n: int | None = Field(default=None, ge=1, description="How many results at most.")
-    on_error: OnError = Field(default="keep", description="What to do if the reranker fails.")
+    top_n: int | None = Field(default=None, ge=1, description="The maximum number of results.")
+    on_error: Literal["keep", "raise"] = Field(default="keep", description="Reaction to errors.")
     _reranker: Reranker | None = PrivateAttr(default=None)
 
-    def __init__(
-        self,
-        reranker: Reranker | str | RerankerProtocol | Callable[..., Any] | None = None,
-        *,
-        top_n: int | None = None,
-        on_error: OnError = "keep",
-        callback_manager: CallbackManager | None = None,
-        **options: Any,
-    ) -> None:
-        options.pop("class_name", None)  # what to_dict() adds
-        manager = callback_manager or CallbackManager([])
-        super().__init__(callback_manager=manager, top_n=top_n, on_error=on_error)  # type: ignore[call-arg]
+    def __init__(self, reranker: Any = None, **options: Any) -> None:
+        options.pop("class_name", None)  # added by to_dict()
+        fields = {name: options.pop(name) for name in type(self).model_fields if name in options}
+        super().__init__(**fields)
         if reranker is not None or options:
             self.rebind(reranker, **options)
 
     def rebind(self, reranker: Any, **options: Any) -> NodeGraphReranker:
-        """Set the reranker, also after ``to_dict()`` or pickling, and return this object.
+        """Set the reranker and return this object.
 
         Raises:
-            TypeError: If it is no reranker.
+            TypeError: If the reranker is invalid.
         """
         ready = isinstance(reranker, Reranker) and not options
         self._reranker = reranker if ready else Reranker(reranker, **options)
@@ -108,82 +87,58 @@ class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        return run(partial(self._plan, nodes, query_bundle))
-
-    @dispatcher.span
-    async def _apostprocess_nodes(
-        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
-    ) -> list[NodeWithScore]:
-        return await arun(partial(self._plan, nodes, query_bundle))
-
-    async def _plan(
-        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None
-    ) -> list[NodeWithScore]:
-        if self._reranker is None:
-            raise ValueError(
-                "this NodeGraphReranker has no reranker, which to_dict() and pickling leave out; "
-                "give it one: reranker.rebind('ModuleReranker', model=...)"
-            )
         reranker = self._reranker
+        if reranker is None:
+            raise ValueError(
+                "the reranker is missing: to_dict() and pickles omit it; set it with "
+                "rebind('ModuleReranker', model=...)"
+            )
         query = "" if query_bundle is None else query_bundle.query_str
-        comparable = query.strip() or isinstance(reranker.reranker, KeywordFilter)
-        if not nodes or not comparable:
-            return await Do(lambda: [*map(copy_result, nodes[: self.top_n])])
-        candidates = await Do(lambda: [*map(to_scored_node, nodes)])
-        top_n = len(nodes) if self.top_n is None else self.top_n
-        payload: dict[str, Any] = {
-            EventPayload.NODES: nodes,
-            EventPayload.MODEL_NAME: reranker.name,
-            EventPayload.QUERY_STR: query,
-            EventPayload.TOP_K: top_n,
-        }
+        is_comparable = query.strip() or isinstance(reranker.reranker, KeywordFilter)
+        if not nodes or not is_comparable:
+            return [copy_result(node) for node in nodes[: self.top_n]]
+        top_n, name = self.top_n or len(nodes), reranker.name
         dispatcher.event(
-            ReRankStartEvent(query=query_bundle, nodes=nodes, top_n=top_n, model_name=reranker.name)
+            ReRankStartEvent(query=query_bundle, nodes=nodes, top_n=top_n, model_name=name)
         )
-        with self.callback_manager.event(CBEventType.RERANKING, payload) as event:
-            try:
-                with report_spans(None):
-                    ranking = await Do(
-                        partial(reranker.rerank, candidates, query, top_k=self.top_n),
-                        partial(reranker.arerank, candidates, query, top_k=self.top_n),
-                    )
-            except Exception as error:
-                if self.on_error == "raise":
-                    raise
-                ranking = _with_error(candidates[: self.top_n], query, reranker.name, error)
-            results = await Do(partial(_rescored, ranking, candidates, nodes))
-            event.on_end(payload={EventPayload.NODES: results})
+        candidates = [to_scored_node(node) for node in nodes]
+        try:
+            ranking: Sequence[ScoredNode] = reranker.rerank(candidates, query, top_k=self.top_n)
+        except Exception as error:
+            if self.on_error == "raise":
+                raise
+            ranking = _unranked(candidates[:top_n], query, name, error)
+        results = _rescored(ranking, candidates, nodes)
         dispatcher.event(ReRankEndEvent(nodes=results))
         return results
 
+    async def _apostprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        return await in_thread(self._postprocess_nodes, nodes, query_bundle)
 
-def _with_error(
+
+def _unranked(
     candidates: Sequence[ScoredNode], query: str, name: str, error: Exception
 ) -> list[ScoredNode]:
-    """Return the candidates in their order, with evidence of the failure."""
+    """Return the candidates in their order, with the failure as evidence."""
     message = f"{type(error).__name__}: {error}"
-    logger.warning("%s failed for %r, which keeps its order: %s", name, query[:80], message)
+    logger.warning("%s failed for %r, the order is unchanged: %s", name, query[:80], message)
     failure = f"rerank failed: {name}: {message}"
     return [
-        replace(candidate, evidence=(Evidence(candidate.node, candidate.score, failure, query),))
-        for candidate in candidates
+        replace(item, evidence=(Evidence(item.node, item.score, failure, query),))
+        for item in candidates
     ]
 
 
 def _rescored(
     ranking: Sequence[ScoredNode], candidates: Sequence[ScoredNode], nodes: Sequence[NodeWithScore]
 ) -> list[NodeWithScore]:
-    """Return copies of LlamaIndex results in a reranker's order, with its scores and evidence.
-
-    Args:
-        ranking: The reranker's output.
-        candidates: Its input, one for each of the nodes.
-        nodes: The LlamaIndex results.
-    """
+    """Return copies of the results with the reranker's scores and evidence."""
     results: list[NodeWithScore] = []
     for hit, position in zip(ranking, input_positions(ranking, candidates), strict=True):
         if position is None:
-            results.append(to_node_with_score(hit))
+            results += to_results([hit])
             continue
         evidence = evidence_dicts(hit) + evidence_of(nodes[position])
         node = nodes[position].node.model_copy(deep=True)
@@ -191,72 +146,54 @@ def _rescored(
     return results
 
 
-Lift = Literal["max", "sum", "mean"]
-
-
 class LiftPostprocessor(NamedByClass, BaseNodePostprocessor):
-    """Replace hits by their nodes in a target group of a graph: sentences by their paragraphs.
+    """Replaces hits by their nodes in a target group, such as sentences by paragraphs.
 
-    Choose it after a retriever that is not nodekin's, over nodes of ``export_nodes``, such as a
-    vector store that LlamaIndex fills. ``Retriever(..., target=...)`` lifts before it limits the
-    results to ``top_k``, and so returns as many targets as are requested; this one lifts its input.
-
-    Results are ordered best first, each once, with the evidence of all their hits. A hit that is
-    no node of the graph, or has no related node in the target group, stays as it is. The input is
-    not changed.
+    Use it after a retriever of another library over nodes of ``export_nodes``. A nodekin retriever
+    with ``target=`` lifts before ``top_k`` is applied, so it returns more results. Hits that are
+    not in the graph stay.
 
     Args:
-        graph: The node graph. LlamaIndex's ``to_dict()`` and pickling leave it out: ``rebind``
-            sets it again.
+        graph: The node graph. ``to_dict()`` and pickles omit it; set it with ``rebind``.
         target: The group of the results.
-        lift: What a target scores: its best hit's score (``"max"``), the ``"sum"`` of the best
-            and half of the second best, or the ``"mean"`` over its hits.
-        top_n: How many results at most. None for all.
-        callback_manager: As everywhere in LlamaIndex.
+        lift: The score of a target: ``"max"``, ``"sum"`` (best plus half of the second best) or
+            ``"mean"`` of its hits.
+        top_n: The maximum number of results. None: all.
 
     Raises:
-        UnknownGroupError: If the graph has no such group.
+        UnknownGroupError: If the group is unknown.
 
     Example:
-        >>> from llama_index.core.schema import NodeWithScore
+        >>> from nodekin.adapters.llama_index import export_nodes
         >>> graph = NodeGraph()
         >>> ids = graph.add("Green tea. Black tea.")
         >>> graph.create_node_group("sentence", lambda text: text.split(". "))
-        >>> hits = [NodeWithScore(node=to_text_node(n), score=2.0) for n in graph.nodes("sentence")]
+        >>> hits = [NodeWithScore(node=n, score=2.0) for n in export_nodes(graph, "sentence")]
         >>> lifting = LiftPostprocessor(graph, "ROOT", lift="sum")
         >>> [(result.text, result.score) for result in lifting.postprocess_nodes(hits)]
         [('Green tea. Black tea.', 3.0)]
     """
 
-    target: str = Field(description="The group of the results.")
-    lift: Lift = Field(default="max", description="How a target is scored.")
-    top_n: int | None = Field(default=None, ge=1, description="How many results at most.")
+    target: str = Field(default="ROOT", description="The group of the results.")
+    lift: Literal["max", "sum", "mean"] = Field(default="max", description="The score of a target.")
+    top_n: int | None = Field(default=None, ge=1, description="The maximum number of results.")
     _graph: NodeGraph | None = PrivateAttr(default=None)
 
-    def __init__(
-        self,
-        graph: NodeGraph | None = None,
-        target: str = "ROOT",
-        *,
-        lift: Lift = "max",
-        top_n: int | None = None,
-        callback_manager: CallbackManager | None = None,
-        class_name: str | None = None,
-    ) -> None:
-        manager = callback_manager or CallbackManager([])
-        super().__init__(callback_manager=manager, target=target, lift=lift, top_n=top_n)  # type: ignore[call-arg]
+    def __init__(self, graph: NodeGraph | None = None, target: str = "ROOT", **fields: Any) -> None:
+        fields.pop("class_name", None)  # added by to_dict()
+        super().__init__(target=target, **fields)  # type: ignore[call-arg]
         if graph is not None:
             self.rebind(graph)
 
     def rebind(self, graph: NodeGraph) -> LiftPostprocessor:
-        """Set the graph, also after ``to_dict()`` or pickling, and return this object.
+        """Set the graph and return this object.
 
         Raises:
-            TypeError: If it is no graph.
-            UnknownGroupError: If the graph has no group of the target's name.
+            TypeError: If ``graph`` is not a ``NodeGraph``.
+            UnknownGroupError: If the graph has no such group.
         """
         if not isinstance(graph, NodeGraph):
-            raise TypeError(f"graph is a NodeGraph, not {graph!r:.80}")
+            raise TypeError(f"graph must be a NodeGraph, got {graph!r:.80}")
         graph.reader.lineage(self.target)
         self._graph = graph
         return self
@@ -266,41 +203,32 @@ class LiftPostprocessor(NamedByClass, BaseNodePostprocessor):
     ) -> list[NodeWithScore]:
         if self._graph is None:
             raise ValueError(
-                "this LiftPostprocessor has no graph, which to_dict() and pickling leave out; "
-                "give it one: postprocessor.rebind(graph)"
+                "the graph is missing: to_dict() and pickles omit it; set it with rebind(graph)"
             )
-        graph = self._graph
         query = "" if query_bundle is None else query_bundle.query_str
-        find = graph.find(self.target)
+        graph, find = self._graph, self._graph.find(self.target)
+        found = {node.id: node for node in graph.reader.existing_nodes([n.node_id for n in nodes])}
         lifted: dict[str, tuple[Node | None, list[NodeWithScore]]] = {}
-        with graph.reader.reading(self.target):
-            for hit in nodes:
-                node = find_node(graph, hit.node)
-                targets: Sequence[Node | None] = () if node is None else find(node)
-                for target in targets or [None]:
-                    key = hit.node.node_id if target is None else target.id
-                    lifted.setdefault(key, (target, []))[1].append(hit)
-        results = [self._result(*target_and_hits, query) for target_and_hits in lifted.values()]
+        for hit in nodes:
+            targets: Sequence[Node] = find(found[hit.node_id]) if hit.node_id in found else ()
+            for target in targets or (None,):
+                key = hit.node_id if target is None else target.id
+                lifted.setdefault(key, (target, []))[1].append(hit)
+        results: list[NodeWithScore] = []
+        for target, hits in lifted.values():
+            hits.sort(key=_negative_score)
+            if target is None:
+                results.append(copy_result(hits[0]))
+                continue
+            scores = [float(hit.score or 0.0) for hit in hits]
+            (result,) = to_results([ScoredNode(target, lifted_score(scores, self.lift))])
+            for hit, score in zip(hits, scores, strict=True):
+                match = Evidence(found[hit.node_id], score, "", query)
+                own = evidence_dicts(ScoredNode(match.node, score, (match,)))
+                result.evidence += evidence_of(hit) or own
+            results.append(result)
         return sorted(results, key=_negative_score)[: self.top_n]
-
-    def _result(self, target: Node | None, hits: list[NodeWithScore], query: str) -> NodeWithScore:
-        """Return a target with the score and evidence of its hits; without one, the best hit."""
-        hits = sorted(hits, key=_negative_score)
-        if target is None:
-            return copy_result(hits[0])
-        return NodeWithEvidence(
-            node=to_text_node(target),
-            score=lifted_score([float(hit.score or 0.0) for hit in hits], self.lift),
-            evidence=[match for hit in hits for match in evidence_of(hit) or [_match(hit, query)]],
-        )
 
 
 def _negative_score(result: NodeWithScore) -> float:
     return -(result.score or 0.0)
-
-
-def _match(hit: NodeWithScore, query: str) -> dict[str, Any]:
-    """Return the evidence of a hit that has none."""
-    result = to_scored_node(hit)
-    match = Evidence(result.node, result.score, "", query)
-    return evidence_dicts(replace(result, evidence=(match,)))[0]

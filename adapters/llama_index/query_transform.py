@@ -1,55 +1,62 @@
-"""Use query transforms in LlamaIndex: to rewrite, to expand, and to ask sub-questions."""
+"""Query transforms and question generation for LlamaIndex's engines."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from functools import partial
-from typing import Any, get_args
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from llama_index.core.callbacks import CallbackManager
 from llama_index.core.indices.query.query_transform.base import BaseQueryTransform
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
+from llama_index.core.prompts import BasePromptTemplate
+from llama_index.core.prompts.mixin import PromptMixinType
 from llama_index.core.question_gen.types import BaseQuestionGenerator, SubQuestion
 from llama_index.core.schema import QueryBundle, QueryType
 from llama_index.core.tools import ToolMetadata
 
-from ...retrievers.plans.plan import arun, run
 from ...retrievers.strategies.model_prompt import QueryTransform
 from ...retrievers.strategies.strategy_registry import TransformName, make_transform
-from ...retrievers.strategies.sub_question import QueryDecomposition
-from .instrumentation import report_spans
-from .prompt_templates import NativePrompts, llm_or_settings
+from .prompt_templates import default_llm, to_templates, with_templates
+from .retriever import as_bundle
 
 logger = logging.getLogger(__name__)
 
 dispatcher = get_dispatcher(__name__)
 
 
-class NodeGraphQueryTransform(NativePrompts, BaseQueryTransform):
-    """Rewrite or expand queries in LlamaIndex, in ``TransformQueryEngine`` and elsewhere.
+class _NativePrompts:
+    """Read and replace the prompts of a nodekin transform."""
 
-    A rewritten query replaces ``query_str``. Passages (HyDE) and other phrasings leave it as it
-    is, for the answer, and become ``custom_embedding_strs``: vector retrievers, LlamaIndex's and a
-    ``NodeGraphRetriever`` with a ``Retriever`` of embeddings, search for their mean. To let other
-    retrievers search for them, use nodekin's ``HyDERetriever`` or ``MultiQueryRetriever`` in a
-    ``NodeGraphRetriever``.
+    _native: Any
 
-    The input bundle is not changed. If the model fails the query stays as it is, with a warning in
-    the log, or an error is raised with ``on_error="raise"``. ``TransformQueryEngine`` calls any
-    transform synchronously, also on an event loop; there await ``arun``, or use the strategy of a
-    ``NodeGraphQueryEngine``.
+    def _get_prompts(self) -> dict[str, BasePromptTemplate]:
+        return to_templates(self._native)
+
+    def _get_prompt_modules(self) -> PromptMixinType:
+        return {}
+
+    def _update_prompts(self, prompts_dict: Mapping[str, BasePromptTemplate]) -> None:
+        self._native = with_templates(self._native, prompts_dict)
+
+
+class NodeGraphQueryTransform(_NativePrompts, BaseQueryTransform):
+    """A query transform for ``TransformQueryEngine``: rewriting, HyDE, or several phrasings.
+
+    A rewritten query replaces ``query_str``. HyDE passages and other phrasings become
+    ``custom_embedding_strs``, and ``query_str`` stays. If the model fails, the query stays and the
+    log has a warning. ``TransformQueryEngine`` calls transforms synchronously; in async code await
+    ``arun``.
 
     Args:
-        transform: ``"rewrite"``, ``"hyde"``, ``"expand"``, ``"decompose"``; or a nodekin
+        transform: ``"rewrite"``, ``"hyde"``, ``"expand"``, ``"decompose"``, or a nodekin
             ``QueryTransform``.
-        llm: The model, in any form that ``LLM`` takes. None for ``Settings.llm`` when it is needed.
-        callback_manager: Gets an event for each call of the model.
-        **options: Those of the transform: ``max_queries``, ``prompt``, ``on_error``.
+        llm: Any model that ``nodekin.nodegraph.LLM`` accepts. None: ``Settings.llm``.
+        **options: Options of the transform, such as ``max_queries`` and ``prompt``.
 
     Raises:
-        TypeError: If it is no transform, or there is no such option.
-        ValueError: If there is no transform of that name.
+        TypeError: If an argument has the wrong type or an option is unknown.
+        ValueError: If the name is unknown.
+        ImportError: If there is no model.
 
     Example:
         >>> rewrite = NodeGraphQueryTransform("rewrite", lambda prompt: "How long is the Nile?")
@@ -64,72 +71,54 @@ class NodeGraphQueryTransform(NativePrompts, BaseQueryTransform):
         self,
         transform: TransformName | QueryTransform = "rewrite",
         llm: object = None,
-        *,
-        callback_manager: CallbackManager | None = None,
-        **options: object,
+        **options: Any,
     ) -> None:
         super().__init__()
-        self._callback_manager = callback_manager
         if isinstance(transform, QueryTransform):
             if llm is not None or options:
-                raise TypeError(
-                    "a QueryTransform has its model and settings; give them to "
-                    f"{type(transform).__name__}(...) itself"
-                )
+                raise TypeError("pass llm and options to the QueryTransform itself")
             self._native = transform
-            return
-        if not isinstance(transform, str):
-            raise TypeError(
-                f"transform is a name ({', '.join(get_args(TransformName))}) or a nodekin "
-                f"QueryTransform, not {transform!r:.80}"
-            )
-        self._native = make_transform(transform, llm_or_settings(llm), **options)
+        else:
+            model = default_llm() if llm is None else llm
+            self._native = make_transform(transform, model, **options)
 
     def _run(self, query_bundle: QueryBundle, metadata: dict[str, Any]) -> QueryBundle:
-        return run(partial(self._plan, query_bundle))
+        query = query_bundle.query_str
+        return self._bundle(query, self._native(query))
 
     @dispatcher.span
     async def arun(
         self, query_bundle_or_str: QueryType, metadata: dict[str, Any] | None = None
     ) -> QueryBundle:
-        """Return what ``run`` returns, without blocking the event loop."""
-        query = query_bundle_or_str
-        return await arun(
-            partial(self._plan, QueryBundle(query) if isinstance(query, str) else query)
-        )
+        """Async version of ``run``."""
+        query = as_bundle(query_bundle_or_str).query_str
+        return self._bundle(query, await self._native.acall(query))
 
-    async def _plan(self, bundle: QueryBundle) -> QueryBundle:
-        """Return a new bundle without the vector of the old one, which is of another query."""
-        query = bundle.query_str
-        with report_spans(self._callback_manager):
-            variants = list((await self._native.safe_variants(query)).queries)
+    def _bundle(self, query: str, variants: Sequence[str]) -> QueryBundle:
+        """Return a new bundle. The vector of the old query is not copied."""
         if len(variants) == 1 and not self._native.supplements:
-            return QueryBundle(variants[0], image_path=bundle.image_path)
-        texts = None if variants == [query] else variants or None
-        return QueryBundle(query, image_path=bundle.image_path, custom_embedding_strs=texts)
+            return QueryBundle(variants[0])
+        if [*variants] == [query]:
+            return QueryBundle(query)
+        return QueryBundle(query, custom_embedding_strs=[*variants] or None)
 
 
-class NodeGraphQuestionGenerator(NativePrompts, BaseQuestionGenerator):
-    """Generate the questions of LlamaIndex's ``SubQuestionQueryEngine``, with any model.
+class NodeGraphQuestionGenerator(_NativePrompts, BaseQuestionGenerator):
+    """A question generator for ``SubQuestionQueryEngine`` that works with any model.
 
-    The model may answer in lines or in any JSON. With one tool all questions are for that; with
-    several the model names one for each. If it names an unknown tool, it is asked again with that
-    message; questions that still have an unknown tool are left out, with a warning in the log. If
-    no question can be used, or the query is simple already, the query itself goes to all tools.
-
-    ``SubQuestionQueryEngine`` itself drops sub-questions that fail, with a line in the log;
-    ``NodeGraphQueryEngine(strategy="sub_question")`` reports them in the response.
+    Answers may be lines or JSON. If the model names an unknown tool, it is asked again; questions
+    that still have an unknown tool are omitted with a warning. Without usable questions, all tools
+    get the query itself.
 
     Args:
-        llm: The model, in any form that ``LLM`` takes. None for ``Settings.llm`` when it is needed.
+        llm: Any model that ``nodekin.nodegraph.LLM`` accepts. None: ``Settings.llm``.
         max_queries: The maximum number of questions.
-        callback_manager: Gets an event for each call of the model.
-        **options: See ``ModelPrompt``: ``language``, ``on_error``, ``retries``,
-            ``timeout``. Prompts are replaced with ``update_prompts``.
+        **options: ``language``, ``on_error``, ``retries``, ``timeout``.
 
     Raises:
-        TypeError: If it is no model, or there is no such option.
+        TypeError: If an argument has the wrong type or an option is unknown.
         ValueError: If a number is out of range.
+        ImportError: If there is no model.
 
     Example:
         >>> model = lambda prompt: "rivers: How long is the Nile?\\ntea: Is green tea fermented?"
@@ -141,48 +130,45 @@ class NodeGraphQuestionGenerator(NativePrompts, BaseQuestionGenerator):
         tea | Is green tea fermented?
     """
 
-    def __init__(
-        self,
-        llm: object = None,
-        *,
-        max_queries: int = 5,
-        callback_manager: CallbackManager | None = None,
-        **options: Any,
-    ) -> None:
-        self._callback_manager = callback_manager
-        self._native = QueryDecomposition(
-            llm_or_settings(llm), max_queries=max_queries, tools={}, **options
-        )
+    def __init__(self, llm: object = None, *, max_queries: int = 5, **options: Any) -> None:
+        model = default_llm() if llm is None else llm
+        options |= {"max_queries": max_queries, "tools": {}}
+        self._native: Any = make_transform("decompose", model, **options)
 
     def generate(self, tools: Sequence[ToolMetadata], query: QueryBundle) -> list[SubQuestion]:
-        """Return the sub-questions, each with its tool.
+        """Return the sub-questions with their tools.
 
         Raises:
             ValueError: If there are no tools.
             ModelError: If the model fails, with ``on_error="raise"``.
         """
-        with report_spans(self._callback_manager):
-            return run(partial(self._plan, tools, query))
+        query_str, descriptions = as_bundle(query).query_str, _descriptions(tools)
+        found = self._native.with_tools(descriptions)(query_str)
+        return _sub_questions(found, descriptions, query_str)
 
     async def agenerate(
         self, tools: Sequence[ToolMetadata], query: QueryBundle
     ) -> list[SubQuestion]:
         """Async version of ``generate``."""
-        with report_spans(self._callback_manager):
-            return await arun(partial(self._plan, tools, query))
+        query_str, descriptions = as_bundle(query).query_str, _descriptions(tools)
+        found = await self._native.with_tools(descriptions).acall(query_str)
+        return _sub_questions(found, descriptions, query_str)
 
-    async def _plan(self, tools: Sequence[ToolMetadata], bundle: QueryBundle) -> list[SubQuestion]:
-        query = bundle.query_str if isinstance(bundle, QueryBundle) else bundle
-        descriptions = {tool.get_name(): tool.description or "" for tool in tools}
-        if not descriptions:
-            raise ValueError("there are no tools to ask questions of; give at least one")
-        variants = await self._native.with_tools(descriptions).safe_variants(query)
-        pairs = list(zip(variants.tools, variants.queries, strict=True))
-        unknown = "; ".join(f"{q!r} for {tool!r}" for tool, q in pairs if tool not in descriptions)
-        if unknown:
-            logger.warning(
-                "of the query %r: left out, as there is no such tool: %s", query[:80], unknown
-            )
-        pairs = [pair for pair in pairs if pair[0] in descriptions]
-        pairs = pairs or [(name, query) for name in descriptions]
-        return [SubQuestion(sub_question=question, tool_name=tool) for tool, question in pairs]
+
+def _descriptions(tools: Sequence[ToolMetadata]) -> dict[str, str]:
+    if not tools:
+        raise ValueError("tools must contain at least one tool, got none")
+    return {tool.get_name(): tool.description or "" for tool in tools}
+
+
+def _sub_questions(found: Sequence[str], tools: Mapping[str, str], query: str) -> list[SubQuestion]:
+    """Return the questions of known tools. Each text starts with the name of its tool."""
+    questions: list[SubQuestion] = []
+    for text in found:
+        name = max((tool for tool in tools if text.startswith(f"{tool}: ")), key=len, default=None)
+        if name is None:
+            logger.warning("omitted for %r, unknown tool: %s", query[:80], text)
+        else:
+            question = text.removeprefix(f"{name}: ")
+            questions.append(SubQuestion(sub_question=question, tool_name=name))
+    return questions or [SubQuestion(sub_question=query, tool_name=name) for name in tools]

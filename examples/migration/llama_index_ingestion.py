@@ -1,62 +1,30 @@
-"""Ingestion without duplicates: what is there is not done again, also on the next day."""
-
-import tempfile
-from pathlib import Path
+"""An ingestion pipeline with a docstore: unchanged documents are not parsed again."""
 
 from llama_index.core import Document
 from llama_index.core.ingestion import DocstoreStrategy, IngestionPipeline
-from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.storage.docstore import SimpleDocumentStore
-from llama_index.core.vector_stores import SimpleVectorStore
-from llama_index_offline import WordVectors, documents
+from llama_index_offline import Index, WordVectors, compare, documents, splitter
 
-from nodekin.adapters.llama_index import NodeGraphIndex
-
-
-def changed() -> list[Document]:
-    """Return the documents as they are loaded the next time: one has changed."""
-    return [
-        *documents()[:-1],
-        Document(text="Bridges cross rivers.", id_="bridges", metadata={"topic": "bridges"}),
-    ]
+CHANGED = Document(text="Bridges cross rivers.", id_="bridges", metadata={"topic": "bridges"})
 
 
-def days() -> list[list[list[Document]]]:
-    """Return what is loaded on two days: the documents twice, then one is another."""
-    return [[documents(), documents(), changed()], [changed()]]
-
-
-def before() -> list[int]:
-    """Count what LlamaIndex's pipeline parses and embeds."""
-    counts = []
-    with tempfile.TemporaryDirectory() as folder:
-        for loads in days():
-            pipeline = IngestionPipeline(
-                transformations=[SentenceSplitter(), WordVectors()],
-                docstore=SimpleDocumentStore(),
-                vector_store=SimpleVectorStore(),
-                docstore_strategy=DocstoreStrategy.UPSERTS,
-            )
-            if any(Path(folder).iterdir()):
-                pipeline.load(folder)
-            counts += [len(pipeline.run(documents=loaded)) for loaded in loads]
-            pipeline.persist(folder)
-    return counts
-
-
-def after() -> list[int]:
-    """Count what nodekin parses and embeds; nodes and vectors are in the same file."""
-    counts = []
-    with tempfile.TemporaryDirectory() as folder:
-        for loads in days():
-            index = NodeGraphIndex.from_documents(
-                [], embed_model=WordVectors(), store=f"{folder}/corpus"
-            )
-            counts += [sum(index.refresh_ref_docs(loaded)) for loaded in loads]
-            index.graph.close()
-    return counts
+def program(index_class: Index) -> list[str]:
+    pipeline = IngestionPipeline(
+        transformations=[splitter(60), WordVectors()],
+        docstore=SimpleDocumentStore(),
+        docstore_strategy=DocstoreStrategy.DUPLICATES_ONLY,
+    )
+    index = index_class([], embed_model=WordVectors())
+    lines = []
+    for load in (documents(), documents(), [*documents()[:2], CHANGED]):
+        nodes = pipeline.run(documents=load)
+        for document_id in {str(node.ref_doc_id) for node in nodes}:
+            index.delete_ref_doc(document_id, delete_from_docstore=True)
+        index.insert_nodes(nodes)
+        found = index.as_retriever(similarity_top_k=1).retrieve("Which bridge crosses rivers?")
+        lines.append(f"{len(nodes)} new nodes; {found[0].text}")
+    return lines
 
 
 if __name__ == "__main__":
-    print("LlamaIndex", before(), sep="\n  ")
-    print("nodekin", after(), sep="\n  ")
+    compare(program)

@@ -1,14 +1,19 @@
-"""Documents, an embedding model and scripted language models, so that programs run offline.
+"""Documents, an embedding model and scripted language models for programs that run offline.
 
-Give any models of LlamaIndex in their place.
+Replace them by any models of LlamaIndex.
 """
 
 import re
 from collections.abc import Callable
 
-from llama_index.core import Document
+from llama_index.core import Document, VectorStoreIndex
 from llama_index.core.embeddings import BaseEmbedding
 from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
+from llama_index.core.node_parser import SentenceSplitter
+
+from nodekin.adapters.llama_index import NodeGraphIndex
+
+Index = type[VectorStoreIndex] | type[NodeGraphIndex]
 
 TEXTS = {
     "tea": "Green tea is steamed soon after the harvest. Its leaves stay green for about a year. "
@@ -32,21 +37,29 @@ TEXTS = {
 }
 
 
+def compare(program: Callable[[Index], list[str]]) -> None:
+    """Run a program with LlamaIndex's index and with nodekin's index, and print the results."""
+    for index_class in (VectorStoreIndex, NodeGraphIndex):
+        print(index_class.__name__, *program(index_class), sep="\n  ")
+
+
+def splitter(size: int) -> SentenceSplitter:
+    """Return a splitter that keeps the spaces between sentences."""
+    return SentenceSplitter(chunk_size=size, chunk_overlap=0, chunking_tokenizer_fn=with_spaces)
+
+
 def documents() -> list[Document]:
-    """Return one document for each topic, as a loader would."""
+    """Return one document per topic."""
     return [Document(text=text, id_=name, metadata={"topic": name}) for name, text in TEXTS.items()]
 
 
 def with_spaces(text: str) -> list[str]:
-    """Split into sentences with the spaces behind them, since LlamaIndex's splitter joins them.
-
-    Its default function does the same, and may download NLTK's rules.
-    """
+    """Split into sentences with their trailing spaces, without NLTK's rules."""
     return re.split(r"(?<=[.!?]\s)", text)
 
 
 class WordVectors(BaseEmbedding):
-    """Count words: texts with the same words are near each other."""
+    """A bag-of-words embedding model."""
 
     def _get_text_embedding(self, text: str) -> list[float]:
         vector = [0.01] * 97
@@ -62,7 +75,7 @@ class WordVectors(BaseEmbedding):
 
 
 class ScriptedLLM(CustomLLM):
-    """Answer by a function of the prompt."""
+    """A model whose answer is a function of the prompt."""
 
     reply: Callable[[str], str]
 
@@ -80,7 +93,7 @@ class ScriptedLLM(CustomLLM):
 
 
 def read(prompt: str) -> str:
-    """Be a model that answers by the passage of the prompt with a word of the question."""
+    """Answer with the sentence of the prompt that shares most words with the question."""
     asked = re.search(r"(?:Query|Question): (.*)", prompt)
     words = {word for word in re.findall(r"\w+", asked[1].lower()) if len(word) > 4}
     sentences = [s for text in TEXTS.values() for s in re.findall(r"[^.]+\.", text) if s in prompt]

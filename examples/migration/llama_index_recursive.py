@@ -1,30 +1,13 @@
-"""Recursive retrieval over chunk references: search small chunks, answer with large ones.
+"""Recursive retrieval over chunk references: search small chunks, return large chunks."""
 
-The program stays, its index is another one, which returns the references as they were given. A
-graph whose groups are the sizes needs no references: see ``examples/llama_index_recursive.py``.
-"""
-
-from llama_index.core import VectorStoreIndex
-from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.retrievers import RecursiveRetriever
 from llama_index.core.schema import IndexNode
-from llama_index_offline import WordVectors, documents, with_spaces
-
-from nodekin.adapters.llama_index import NodeGraphIndex
+from llama_index_offline import Index, WordVectors, compare, documents, splitter
 
 QUESTION = "Which river runs to the Mediterranean?"
 
 
-def splitter(size: int) -> SentenceSplitter:
-    return SentenceSplitter(
-        chunk_size=size,
-        chunk_overlap=0,
-        chunking_tokenizer_fn=with_spaces,
-    )
-
-
-def program(index_class: type[VectorStoreIndex] | type[NodeGraphIndex]) -> list[str]:
-    """Search with an index of LlamaIndex or of nodekin."""
+def program(index_class: Index) -> list[str]:
     base_nodes = splitter(120).get_nodes_from_documents(documents())
     for number, node in enumerate(base_nodes):
         node.id_ = f"node-{number}"
@@ -43,16 +26,5 @@ def program(index_class: type[VectorStoreIndex] | type[NodeGraphIndex]) -> list[
     return [result.text for result in retriever.retrieve(QUESTION)]
 
 
-def before() -> list[str]:
-    """Search by LlamaIndex alone."""
-    return program(VectorStoreIndex)
-
-
-def after() -> list[str]:
-    """Search with nodekin's index in its place."""
-    return program(NodeGraphIndex)
-
-
 if __name__ == "__main__":
-    print("LlamaIndex", *before(), sep="\n  ")
-    print("nodekin", *after(), sep="\n  ")
+    compare(program)

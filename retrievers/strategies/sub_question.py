@@ -531,9 +531,11 @@ def without_answers(retriever: object) -> Any:
     """Return a copy of a retriever in which no strategy answers sub-questions."""
     if not isinstance(retriever, BaseRetriever):
         return retriever
-    inner = {name: without_answers(item) for name, item in retriever.inner_retrievers}
-    other = retriever.with_inner_retrievers(inner)
+    inner = {name: (item, without_answers(item)) for name, item in retriever.inner_retrievers}
+    changed = {name: new for name, (item, new) in inner.items() if new is not item}
+    other = retriever.with_inner_retrievers(changed) if changed else retriever
     if isinstance(other, SubQuestionRetriever):
+        other = copy.copy(other)
         other.answers = False
     return other
 

@@ -138,7 +138,7 @@ def faces(embed: Any) -> Iterator[tuple[str, list[Found]]]:
     yield "LangChain", found(NodeGraphRetriever.from_documents(documents, embed))
     if embed is not None:
         nodes = [LlamaIndexDocument(text=text, id_=name) for name, text in TEXTS.items()]
-        yield "LlamaIndex", found(NodeGraphIndex.from_documents(nodes, embed_model=embed))
+        yield "LlamaIndex", found(NodeGraphIndex(nodes, embed_model=embed, group="sentence"))
 
 
 @pytest.mark.slow
@@ -168,7 +168,7 @@ def test_named_similarity_has_equal_scores_everywhere() -> None:
     documents = [LangChainDocument(text, id=name) for name, text in TEXTS.items()]
     assert found(NodeGraphRetriever.from_documents(documents, similarity="bm25")) == expected
     nodes = [LlamaIndexDocument(text=text, id_=name) for name, text in TEXTS.items()]
-    assert found(NodeGraphIndex.from_documents(nodes, similarity="bm25")) == expected
+    assert found(NodeGraphIndex(nodes, similarity="bm25")) == expected
 
 
 def test_search_builds_missing_groups(files: Path, nodekin: Any) -> None:

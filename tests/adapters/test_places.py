@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from nodekin.adapters.langchain.documents import to_document
-from nodekin.adapters.llama_index.nodes import to_node_with_score
+from nodekin.adapters.llama_index.nodes import to_results
 from nodekin.nodegraph import NodeGraph, PassageSplitter
 from nodekin.retrievers import QueryEngine, Retriever
 
@@ -21,7 +21,7 @@ def best(question: str = "kettle vinegar Mondays"):
 
 def test_langchain_and_llama_index_name_the_page() -> None:
     _, result = best()
-    for metadata in (to_document(result).metadata, to_node_with_score(result).node.metadata):
+    for metadata in (to_document(result).metadata, to_results([result])[0].node.metadata):
         assert (metadata["page_label"], metadata["place"]) == ("2", PLACE)
         assert metadata["file_name"] == "handbook.pdf"
     retrieved = to_document(result, score_key="score", evidence=True).metadata

@@ -160,10 +160,12 @@ async def test_langchain(longest_turn: Any) -> None:
 
 async def test_llama_index(longest_turn: Any) -> None:
     pytest.importorskip("llama_index.core")
+    from llama_index.core.llms import MockLLM
+
     from nodekin.adapters.llama_index import NodeGraphQueryEngine, NodeGraphRetriever
 
-    answering = NodeGraphQueryEngine(engine("map_rerank"))
-    assert await longest_turn(lambda: answering.aquery(QUESTION)) < MOST_CALLS
+    answering = NodeGraphQueryEngine(fixed(), MockLLM())
+    assert await longest_turn(lambda: answering.aretrieve(QUESTION)) < MOST_CALLS
     retriever = NodeGraphRetriever(Retriever(graph(), "line", top_k=COUNT))
     assert await longest_turn(lambda: retriever.aretrieve(QUESTION)) < MOST_CALLS
 

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from llama_index.core import VectorStoreIndex
 from llama_index.core.node_parser import (
-    HierarchicalNodeParser,
     SentenceSplitter,
     SentenceWindowNodeParser,
 )
@@ -19,8 +18,6 @@ from nodekin.adapters.llama_index import (
     NodeGraphRetriever,
     as_index,
     as_transform,
-    export_nodes,
-    import_nodes,
 )
 from nodekin.adapters.llama_index.nodes import to_text_node
 from nodekin.nodegraph import NodeGraph, split_sentences
@@ -97,13 +94,12 @@ def test_excluded_llm_keys_are_hidden_from_models(tmp_path: Path) -> None:
     (chunk,) = sentence_splitter(200).get_nodes_from_documents([document])
     expected = chunk.get_content(MetadataMode.LLM)
     assert expected == "company=Lyft\n\nIts revenue was 3.2 billion in 2021."
-    made: dict[str, NodeGraph] = {name: NodeGraph() for name in ("text", "parser", "imported")}
+    made: dict[str, NodeGraph] = {name: NodeGraph() for name in ("text", "parser")}
     made["file"] = NodeGraph(store=tmp_path / "graph")
     for name in ("text", "parser", "file"):
         made[name].add(document)
         split: Any = as_transform(window()) if name == "parser" else lambda text: [text]
         made[name].create_node_group("chunk", split)
-    import_nodes(made["imported"], [chunk], documents=[document], groups=["chunk"])
     made["file"].build()
     made["file"].close()
     made["file"] = NodeGraph(store=tmp_path / "graph")
@@ -145,34 +141,3 @@ def window() -> SentenceWindowNodeParser:
 
 def sentence_splitter(size: int) -> SentenceSplitter:
     return SentenceSplitter(chunk_size=size, chunk_overlap=0, chunking_tokenizer_fn=split_sentences)
-
-
-def test_imported_nodes_are_searched_as_embedded(tmp_path: Path) -> None:
-    document = Document(
-        text=WORDS * 3,
-        metadata={"title": "On tea", "url": "x"},
-        id_="d",
-        excluded_embed_metadata_keys=["url"],
-    )
-    parser = HierarchicalNodeParser.from_defaults(
-        node_parser_ids=["large", "small"],
-        node_parser_map={"large": sentence_splitter(60), "small": sentence_splitter(30)},
-    )
-    nodes = parser.get_nodes_from_documents([document])
-    nodes[0].metadata["summary"] = "About drinks"  # like an extractor
-    nodes[-1].excluded_embed_metadata_keys = []
-    nodes[-1].metadata_template = "{key}: {value};"
-    del nodes[-2].metadata["title"]
-    by_id = {node.node_id: node.get_content(MetadataMode.EMBED) for node in nodes}
-    with NodeGraph(store=tmp_path / "graph") as graph:
-        imported = import_nodes(graph, nodes, documents=[document])
-        assert searched_texts(graph) == embedded([document])
-        for group in imported.groups:
-            for node in graph.nodes(group):
-                ours = to_text_node(node)
-                assert node.searched_text == by_id[ours.node_id]
-                assert ours.get_content(MetadataMode.EMBED) == by_id[ours.node_id]
-    again = NodeGraph()
-    exported = import_nodes(again, export_nodes(graph, *imported.groups, "ROOT"))
-    for group in exported.groups:
-        assert searched_texts(again, group) == searched_texts(graph, group)

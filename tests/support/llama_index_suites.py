@@ -35,10 +35,6 @@ from nodekin.nodegraph import SentenceSplitter as NodekinSplitter
 DIFFERENCES = {
     "test_scores_are_cosines": "words and vectors are fused; similarity='cosine' gives cosines",
     "test_results_that_differ_are_a_mode_of_the_query": "NearDuplicateFilter is a postprocessor",
-    "test_documents_of_one_text_and_other_ids_are_two": "one, whose evidence names the other",
-    "test_nodes_are_added_to_the_docstore": "documents are added to the graph, which makes nodes",
-    "test_a_chat_without_retrieval": "chat_mode='simple' reads no index; use SimpleChatEngine",
-    "test_an_index_has_an_id": "it is no BaseIndex; a graph is named by its file",
 }
 """Why tests fail with nodekin's classes, by their names."""
 

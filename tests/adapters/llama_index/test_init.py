@@ -43,7 +43,6 @@ from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.schema import Document
 from llama_index.core.vector_stores import SimpleVectorStore
 from nodekin.adapters.llama_index import *
-from nodekin.adapters.llama_index.import_export import dump_nodes, load_nodes
 from nodekin.nodegraph import NodeGraph, as_embedder, as_llm, split_sentences
 from nodekin.retrievers import FusionRetriever, Retriever
 def letters(texts):
@@ -63,9 +62,8 @@ assert [node.node_id for node in engine.query("tea").source_nodes] == ["d"]
 nodes = IngestionPipeline(transformations=[NodeGraphTransform(split_sentences)]).run(
     documents=[Document(text="One. Two.")]
 )
-assert load_nodes(dump_nodes(nodes)) == nodes
-assert import_nodes(NodeGraph(), nodes).groups == ("level 1",)
-assert NodeGraphDocstore(graph).get_node("d").text
+index = NodeGraphIndex(nodes, embed_model=None)
+assert index.as_retriever().retrieve("two")[0].node == nodes[1]
 for strategy in ("none", "rewrite", "hyde", "multi_query", "sub_question", "multi_step"):
     engine = NodeGraphQueryEngine(retriever.retriever, MockLLM(), strategy=strategy)
     assert engine.query("tea").source_nodes and engine.get_prompts()

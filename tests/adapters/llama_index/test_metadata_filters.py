@@ -133,7 +133,7 @@ def test_nested_filters(teas) -> None:
         (filters(("topic", "==", None)), "use the operator is_empty"),
         (filters(("topic", "in", "tea")), "takes a list of values"),
         (filters(("topic", "in", [])), "allows no value"),
-        (filters(("topic", "text_match", 5)), "takes a text"),
+        (filters(("topic", "text_match", 5)), "must be a text"),
     ],
 )
 def test_filters_that_can_not_be(given: Any, message: str) -> None:
@@ -150,9 +150,9 @@ def test_filters_that_are_set_later(teas) -> None:
     retriever = NodeGraphRetriever(teas)
     retriever.filters = filters(("year", "==", 1993))
     assert [result.node.metadata["year"] for result in retriever.retrieve("tea")] == [1993]
+    retriever.filters = {"year": {"over": 5}}
     with pytest.raises(ValueError, match="operators"):
-        retriever.filters = {"year": {"over": 5}}
-    assert retriever.filters == {"year": 1993}
+        retriever.retrieve("tea")
 
 
 def test_filters_before_ranking(search: Retriever) -> None:

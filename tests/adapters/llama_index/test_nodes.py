@@ -1,17 +1,30 @@
-"""Nodes as LlamaIndex nodes and back: values, relationships, evidence, ids."""
+"""Nodes that are given to an index, and the nodes that are derived in a graph."""
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import json
 import pickle
+from datetime import date
+from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from llama_index.core import Document, SimpleDirectoryReader
+from llama_index.core.node_parser import (
+    HierarchicalNodeParser,
+    SentenceSplitter,
+    SentenceWindowNodeParser,
+    get_leaf_nodes,
+    get_root_nodes,
+)
 from llama_index.core.schema import (
-    Document,
+    BaseNode,
+    ImageDocument,
     ImageNode,
+    IndexNode,
+    MediaResource,
     MetadataMode,
     NodeRelationship,
     NodeWithScore,
@@ -19,210 +32,266 @@ from llama_index.core.schema import (
     RelatedNodeInfo,
     TextNode,
 )
+from llama_index.core.schema import Node as LlamaIndexNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
-from llama_index.core.vector_stores.utils import metadata_dict_to_node, node_to_metadata_dict
+from llama_index_models import Words
 
-from nodekin.adapters.llama_index import NodeGraphRetriever, export_nodes, import_nodes
-from nodekin.adapters.llama_index.nodes import (
-    NodeWithEvidence,
-    find_node,
-    from_text_node,
-    id_in_llama_index,
-    original_id,
-    original_metadata,
-    original_properties,
-    parent_id_in_llama_index,
-    read_record,
-    to_node_with_score,
-    to_text_node,
-)
-from nodekin.nodegraph import Document as Source
-from nodekin.nodegraph import Node, NodeGraph
-from nodekin.nodegraph.document import declared_search_text
+from nodekin.adapters.llama_index import NodeGraphIndex, NodeGraphRetriever, export_nodes
+from nodekin.adapters.llama_index.nodes import NodeWithEvidence, to_results, to_text_node
+from nodekin.nodegraph import Node, NodeGraph, split_sentences
 from nodekin.retrievers import Evidence, Retriever, ScoredNode
 
-FIELDS = (
-    *("id", "text", "content", "group", "document_id", "parent_id", "start", "end"),
-    *("order", "offset"),
+PIXEL = (
+    b"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5E"
+    b"rkJggg=="
 )
 
-
-def facts(node: Node) -> tuple[object, ...]:
-    values = tuple(getattr(node, name) for name in FIELDS)
-    return (*values, type(node.content), dict(node.own_metadata), dict(node.inherited))
-
-
-def through_docstore(node: TextNode) -> TextNode:
-    store = SimpleDocumentStore()
-    store.add_documents([node])
-    again = SimpleDocumentStore.from_dict(json.loads(json.dumps(store.to_dict())))
-    return again.get_document(node.node_id)
-
-
-WAYS = {
-    "as it is": lambda node: node,
-    "dict": lambda node: TextNode.from_dict(node.to_dict()),
-    "json": lambda node: TextNode.from_json(node.to_json()),
-    "pickle": lambda node: pickle.loads(pickle.dumps(node)),
-    "copy": lambda node: node.model_copy(deep=True),
-    "docstore": through_docstore,
-    "vector store": lambda node: metadata_dict_to_node(node_to_metadata_dict(node)),
+GIVEN: dict[str, BaseNode] = {
+    "text": TextNode(
+        text="Black tea is fermented.",
+        id_="text",
+        metadata={"year": 1999, "tags": ["a", "b"], "more": {"x": None}},
+        excluded_embed_metadata_keys=["year"],
+        excluded_llm_metadata_keys=["tags"],
+        metadata_template="<{key}={value}>",
+        metadata_separator=" | ",
+        text_template="{content} -- {metadata_str}",
+        start_char_idx=3,
+        end_char_idx=26,
+        relationships={
+            NodeRelationship.SOURCE: RelatedNodeInfo(
+                node_id="source",
+                node_type=ObjectType.DOCUMENT,
+                metadata={"topic": "tea"},
+                hash="abc",
+            ),
+            NodeRelationship.PARENT: RelatedNodeInfo(node_id="parent"),
+            NodeRelationship.CHILD: [RelatedNodeInfo(node_id="one"), RelatedNodeInfo(node_id="2")],
+            NodeRelationship.PREVIOUS: RelatedNodeInfo(node_id="before"),
+            NodeRelationship.NEXT: RelatedNodeInfo(node_id="after"),
+        },
+    ),
+    "reference": IndexNode(text="Black tea, see below.", id_="reference", index_id="below"),
+    "image": ImageNode(
+        text="A cup of black tea.", id_="image", image_path="cup.png", image_url="https://a.b/c"
+    ),
+    "media": LlamaIndexNode(
+        text_resource=MediaResource(text="Black tea in a picture."),
+        image_resource=MediaResource(data=PIXEL, mimetype="image/png"),
+        id_="media",
+    ),
+    "document": Document(text="All on black tea.", id_="document", metadata={"file_name": "a.md"}),
+    "image document": ImageDocument(text="A black tea pot.", id_="pot", image=PIXEL.decode()),
 }
 
-values = st.one_of(st.none(), st.booleans(), st.integers(), st.text(), st.lists(st.integers()))
-names = st.one_of(
-    st.text(max_size=4),
-    st.sampled_from(
-        [
-            "page",
-            "nodekin_group",
-            "nodekin_user_page",
-            "nodekin_overridden_page",
-            "nodekin_inherited",
-        ]
-    ),
-)
-fields = st.dictionaries(names, values, max_size=5)
-place = st.one_of(st.none(), st.integers(0, 2**40))
-nodes = st.builds(
-    Node,
-    text=st.text(),
-    own_metadata=fields,
-    content=st.one_of(
-        st.none(),
-        st.text(),
-        st.integers(),
-        st.floats(allow_nan=False, allow_infinity=False),
-        st.booleans(),
-    ),
-    start=place,
-    end=place,
-    id=st.text(min_size=1),
-    group=st.text(),
-    document_id=st.text(),
-    parent_id=st.one_of(st.none(), st.text()),
-    offset=place,
-    order=st.integers(0, 2**60),
-    inherited=fields,
-)
+
+@pytest.fixture(params=[False, True], ids=["memory", "file"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> str | None:
+    return str(tmp_path / "graph.nodekin") if request.param else None
 
 
-@pytest.mark.parametrize("way", WAYS)
-@given(node=nodes)
-def test_there_and_back_loses_nothing(way: str, node: Node) -> None:
-    assert facts(from_text_node(WAYS[way](to_text_node(node)))) == facts(node)
+@pytest.mark.parametrize("name", GIVEN)
+def test_given_node_comes_back_equal(name: str, store: str | None) -> None:
+    node = GIVEN[name].model_copy(deep=True)
+    NodeGraphIndex([node], similarity="bm25", store=store).graph.close() if store else None
+    index = NodeGraphIndex([] if store else [node], similarity="bm25", store=store)
+    (result,) = index.as_retriever().retrieve("black tea")
+    assert type(result.node) is type(node)
+    assert result.node == node == GIVEN[name]
+    assert result.node.hash == node.hash
+    assert result.node is not node
+    assert index.docstore.get_node(node.node_id) == node
 
 
-@pytest.mark.parametrize("group", ["ROOT", "paragraph", "sentence"])
-def test_graph_nodes_there_and_back(graph: NodeGraph, group: str) -> None:
-    for node in graph.nodes(group):
-        back = from_text_node(through_docstore(to_text_node(node)))
-        assert facts(back) == facts(node)
-        assert back == node == graph.node(back.id)
+def test_metadata_of_given_node_keeps_types_and_order() -> None:
+    metadata = {"z": 1, "day": date(2020, 1, 2), "a": (1, 2), "set": {"x"}}
+    node = TextNode(text="Tea.", metadata=metadata)
+    (result,) = NodeGraphIndex([node], similarity="bm25").as_retriever().retrieve("tea")
+    assert [*result.node.metadata.items()] == [*metadata.items()]
 
 
-def test_place_in_document_and_relationships(graph: NodeGraph) -> None:
-    node = graph.nodes("sentence")[2]
-    made = to_text_node(node)
-    assert made.class_name() == "TextNode"
+def test_subclass_of_a_node_comes_back_as_text_node() -> None:
+    class Own(TextNode):
+        pass
+
+    (result,) = (
+        NodeGraphIndex([Own(text="Tea.", id_="n")], similarity="bm25")
+        .as_retriever()
+        .retrieve("tea")
+    )
+    assert (type(result.node), result.node_id) == (TextNode, "n")
+
+
+def test_given_node_is_searched_as_llama_index_embeds_it() -> None:
+    node = GIVEN["text"]
+    model = Words(texts=[])
+    index = NodeGraphIndex([node], embed_model=model, similarity="cosine")
+    index.as_retriever().retrieve("tea")
+    assert model.texts == [node.get_content(MetadataMode.EMBED)]
+    (root,) = index.graph.nodes("ROOT")
+    assert root.searched_text == node.get_content(MetadataMode.EMBED)
+    assert index.as_retriever(similarity="bm25").retrieve("1999") == []
+
+
+def test_record_of_given_node_is_not_searched_listed_or_shown() -> None:
+    index = NodeGraphIndex([GIVEN["text"]], similarity="bm25")
+    for word in ("relationships", "class_name", "TextNode", "before", "abc"):
+        assert index.as_retriever().retrieve(word) == []
+    (root,) = index.graph.nodes("ROOT")
+    assert root.metadata == GIVEN["text"].metadata
+    (result,) = index.native_retriever.retrieve("black")
+    assert "relationships" not in f"{result.explain()}{result}"
+
+
+def test_results_of_an_index_share_nothing() -> None:
+    retriever = NodeGraphIndex([GIVEN["text"]], similarity="bm25").as_retriever()
+    (first,) = retriever.retrieve("tea")
+    first.node.metadata["tags"].append("c")
+    first.node.set_content("gone")
+    first.node.relationships.clear()
+    first.evidence.clear()
+    (again,) = retriever.retrieve("tea")
+    assert again.node == GIVEN["text"]
+    assert again.evidence
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_object_of_a_reference_is_followed(is_async: bool) -> None:
+    other = NodeGraphIndex([TextNode(text="Oolong.", id_="far")], similarity="bm25")
+    nodes = [
+        IndexNode(text="green tea", id_="1", index_id="near", obj=TextNode(text="Near", id_="n")),
+        IndexNode(text="black tea", id_="2", index_id="far", obj=other.as_retriever()),
+    ]
+    before = [node.obj for node in nodes]
+    retriever = NodeGraphIndex(nodes, similarity="bm25").as_retriever(similarity_top_k=1)
+    retrieve = (lambda q: asyncio.run(retriever.aretrieve(q))) if is_async else retriever.retrieve
+    assert [result.node_id for result in retrieve("green")] == ["n"]
+    assert retrieve("black oolong")[0].node_id == "far"
+    assert [node.obj for node in nodes] == before
+
+
+def test_relationships_of_parsed_nodes_survive() -> None:
+    document = Document(text="One tea. Two teas. Three teas.", id_="numbers")
+    parser = SentenceWindowNodeParser.from_defaults(
+        sentence_splitter=lambda text: [f"{part}." for part in text.split(".") if part]
+    )
+    nodes = parser.get_nodes_from_documents([document])
+    index = NodeGraphIndex(nodes, similarity="bm25")
+    for node in nodes:
+        assert index.docstore.get_node(node.node_id).relationships == node.relationships
+    (middle,) = index.as_retriever(similarity_top_k=1).retrieve("two")
+    assert middle.node == nodes[1]
+    assert middle.node.prev_node.node_id == nodes[0].node_id
+
+
+def test_files_are_indexed_with_their_metadata(tmp_path: Path) -> None:
+    (tmp_path / "tea.txt").write_text("Black tea is fermented.")
+    documents = SimpleDirectoryReader(str(tmp_path)).load_data()
+    index = NodeGraphIndex.from_documents(documents, similarity="bm25")
+    (result,) = index.as_retriever(filters={"file_name": "tea.txt"}).retrieve("tea")
+    assert result.node.ref_doc_id == documents[0].id_
+    assert result.node.excluded_llm_metadata_keys == documents[0].excluded_llm_metadata_keys
+
+
+# Derived nodes
+
+
+def test_derived_node_has_place_and_relationships(graph: NodeGraph) -> None:
+    sentences = graph.nodes("sentence")
+    made = to_text_node(sentences[2])
+    assert type(made) is TextNode
     assert made.ref_doc_id == "tea"
     assert graph.node("tea").text[made.start_char_idx : made.end_char_idx] == made.text
-    assert made.parent_node.node_id == node.parent_id
-    assert made.source_node.node_type == ObjectType.DOCUMENT
-    assert made.parent_node.node_type == ObjectType.TEXT
-    before, after = graph.nodes("sentence")[1], graph.nodes("sentence")[3]
-    assert (made.prev_node.node_id, made.next_node.node_id) == (before.id, after.id)
+    assert made.parent_node.node_id == sentences[2].parent_id
+    neighbors = made.prev_node.node_id, made.next_node.node_id
+    assert neighbors == (sentences[1].id, sentences[3].id)
     assert made.child_nodes is None
-    for info in made.relationships.values():
-        assert info.metadata.keys() <= {"nodekin"}
-    assert (
-        made.source_node.hash == Document(text=graph.node("tea").text, metadata=made.metadata).hash
-    )
-    (root,) = (to_text_node(n) for n in graph.nodes("ROOT")[:1])
-    assert root.parent_node is None
-    assert root.ref_doc_id == "tea"
+    assert all(info.metadata == {} for info in made.relationships.values())
+    paragraph = to_text_node(graph.nodes("paragraph")[0])
+    assert paragraph.parent_node is None
 
 
-def test_the_hash_of_a_document_is_made_once_for_each_state_of_it(monkeypatch) -> None:
-    hashed: list[str] = []
-
-    def document(text: str, metadata: dict[str, object]) -> Document:
-        hashed.append(text)
-        return Document(text=text, metadata=metadata)
-
-    monkeypatch.setattr("nodekin.adapters.llama_index.nodes.LlamaIndexDocument", document)
-    graph = NodeGraph(progress=False)
-    graph.create_node_group("line", str.splitlines)
-    for text, fields in [("One.\nTwo.", {}), ("One.\nTwo.", {"year": 1}), ("One.\nSix.", {})]:
-        graph.add([Source(text, fields, id="a")])
-        made = [to_text_node(node) for node in graph.nodes("line") * 2]
-        expected = Document(text=text, metadata=fields).hash
-        assert {node.source_node.hash for node in made} == {expected}
-    assert hashed == ["One.\nTwo.", "One.\nTwo.", "One.\nSix."]
-    gone = graph.nodes("line")[0]
-    graph.remove(["a"])
-    assert to_text_node(gone).source_node.hash is None
-
-
-def test_metadata_is_that_of_the_user(graph: NodeGraph) -> None:
+def test_derived_node_reads_like_its_document(graph: NodeGraph) -> None:
     made = to_text_node(graph.nodes("sentence")[0])
     assert made.metadata == {"topic": "tea", "year": 1999, "file_size": 7}
     for mode in (MetadataMode.LLM, MetadataMode.EMBED):
         assert made.get_content(mode) == "topic: tea\nyear: 1999\n\nGreen tea is not fermented."
-    node_to_metadata_dict(made, flat_metadata=True)
 
 
-def test_nothing_is_shared() -> None:
+def test_derived_node_shares_nothing() -> None:
     node = Node("Tea", {"tags": ["a"]}, id="n1", inherited={"more": {"b": 1}})
     made = to_text_node(node)
     made.metadata["tags"].append("x")
     made.metadata["more"]["c"] = 2
-    made.metadata["new"] = 1
-    made.set_content("changed")
-    assert facts(from_text_node(to_text_node(node))) == facts(node)
-    assert node.own_metadata == {"tags": ["a"]}
-    assert node.inherited == {"more": {"b": 1}}
-    back = from_text_node(made)
-    back.own_metadata["tags"].append("y")  # type: ignore[attr-defined]
-    assert made.metadata["tags"] == ["a", "x"]
+    assert node.metadata == {"tags": ["a"], "more": {"b": 1}}
 
 
-def test_content_is_what_a_model_reads() -> None:
-    node = Node("What is tea?", content="What is tea? A drink.", id="n1", group="qa")
-    made = to_text_node(node)
+def test_content_of_a_node_is_its_text() -> None:
+    made = to_text_node(Node("What is tea?", content="What is tea? A drink.", id="n1"))
     assert made.text == "What is tea? A drink."
-    assert made.metadata == {}
-    assert from_text_node(made).text == "What is tea?"
 
 
-def test_hash_is_that_of_the_node(graph: NodeGraph) -> None:
+def test_hash_of_a_derived_node_is_stable(graph: NodeGraph) -> None:
     first, second = graph.nodes("sentence")[:2]
     assert to_text_node(first).hash == to_text_node(first).hash != to_text_node(second).hash
 
 
-def test_fields_added_later_are_kept() -> None:
-    made = to_text_node(Node("Tea", {"page": 1}, id="n1", group="line"))
-    made.metadata["title"] = "On tea"
-    assert from_text_node(made).own_metadata == {"page": 1, "title": "On tea"}
-
-
-def test_foreign_nodes_are_documents() -> None:
-    chunk = TextNode(id_="c", text="Tea.", metadata={"page": 1})
-    searched = declared_search_text(chunk)
-    assert from_text_node(chunk) == Source("Tea.", {"page": 1}, id="c", search_text=searched)
-    document = Document(id_="d", text="茶。", metadata={"page": 1})
-    assert from_text_node(document) == Source("茶。", {"page": 1}, id="d", search_text=searched)
-    assert from_text_node(ImageNode(id_="i", text="A cup.")).text == "A cup."
-
-
-def test_what_is_no_node() -> None:
-    with pytest.raises(TypeError, match=r"takes a nodekin Node, not 'Tea'"):
+def test_conversion_of_another_object_raises() -> None:
+    with pytest.raises(TypeError, match="node must be a nodekin Node, got 'Tea'"):
         to_text_node("Tea")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="no id yet"):
+    with pytest.raises(ValueError, match="has no id"):
         to_text_node(Node("Tea"))
-    scored = to_node_with_score(ScoredNode(Node("Tea", id="n1"), 1))
-    with pytest.raises(TypeError, match=r"give the \.node"):
-        from_text_node(scored)  # type: ignore[arg-type]
+
+
+def test_sentences_of_given_nodes_are_text_nodes() -> None:
+    index = NodeGraphIndex.from_documents([GIVEN["document"]], embed_model=Words(texts=[]))
+    index.as_retriever().retrieve("tea")
+    search = Retriever(index.graph, "ROOT sentence", "bm25")
+    (result,) = NodeGraphRetriever(search).retrieve("black")
+    assert type(result.node) is TextNode
+    assert result.node.ref_doc_id == next(iter(index.docstore.docs))
+
+
+# Exported nodes
+
+
+def test_exported_groups_form_a_hierarchy(graph: NodeGraph) -> None:
+    nodes = export_nodes(graph, "sentence")
+    paragraphs, sentences = graph.nodes("paragraph"), graph.nodes("sentence")
+    assert [node.node_id for node in nodes] == [n.id for n in [*paragraphs, *sentences]]
+    assert [n.node_id for n in get_leaf_nodes(nodes)] == [n.id for n in sentences]
+    assert [n.node_id for n in get_root_nodes(nodes)] == [n.id for n in paragraphs]
+    docstore = SimpleDocumentStore()
+    docstore.add_documents(nodes)
+    first = docstore.get_node(nodes[0].node_id)
+    children = [docstore.get_node(child.node_id).text for child in first.child_nodes]
+    assert " ".join(children) == first.text
+    assert first.prev_node is None
+    assert first.next_node.node_id == paragraphs[1].id
+
+
+def test_exported_documents_are_named(graph: NodeGraph) -> None:
+    assert [n.node_id for n in export_nodes(graph, "ROOT")] == ["tea", "panda"]
+    assert "tea" not in {n.node_id for n in export_nodes(graph, "paragraph")}
+
+
+def test_hierarchy_of_a_parser_is_indexed_by_its_leaves() -> None:
+    splitters = {
+        str(s): SentenceSplitter(
+            chunk_size=s, chunk_overlap=0, chunking_tokenizer_fn=split_sentences
+        )
+        for s in (40, 20)
+    }
+    parser = HierarchicalNodeParser.from_defaults(
+        node_parser_ids=[*splitters], node_parser_map=splitters
+    )
+    text = " ".join(f"Tea number {at} is black." for at in range(12))
+    nodes = parser.get_nodes_from_documents([Document(text=text)])
+    leaves = get_leaf_nodes(nodes)
+    index = NodeGraphIndex(leaves, similarity="bm25")
+    results = index.as_retriever(similarity_top_k=99).retrieve("tea")
+    assert {r.node_id for r in results} == {leaf.node_id for leaf in leaves}
+    assert all(result.node.parent_node is not None for result in results)
 
 
 # Evidence
@@ -235,98 +304,32 @@ SHOWN = {
 }
 
 
-def test_score_and_evidence() -> None:
-    made = to_node_with_score(RESULT)
+def test_result_has_score_and_evidence() -> None:
+    (made,) = to_results([RESULT])
     assert (made.score, made.get_score(raise_error=True)) == (0.0, 0.0)
     assert made.evidence == [SHOWN]
     assert "evidence" not in made.metadata
 
 
-def test_evidence_survives() -> None:
-    made = to_node_with_score(RESULT)
-    copies = (copy.copy, copy.deepcopy, lambda result: result.model_copy(deep=True))
-    for again in (pickle.loads(pickle.dumps(made)), *(way(made) for way in copies)):
-        assert again == made
-        assert isinstance(again, NodeWithEvidence)
-        assert (again.evidence, again.node.text, again.score) == ([SHOWN], "Tea. 茶。", 0.0)
+@pytest.mark.parametrize(
+    "way",
+    [
+        copy.copy,
+        copy.deepcopy,
+        lambda r: r.model_copy(deep=True),
+        lambda r: pickle.loads(pickle.dumps(r)),
+    ],
+)
+def test_evidence_survives_copies_and_pickles(way: Any) -> None:
+    (made,) = to_results([RESULT])
+    again = way(made)
+    assert again == made
+    assert isinstance(again, NodeWithEvidence)
+    assert (again.evidence, again.node.text, again.score) == ([SHOWN], "Tea. 茶。", 0.0)
 
 
-def test_evidence_is_left_out_of_json() -> None:
-    made = to_node_with_score(RESULT)
+def test_evidence_is_omitted_from_json() -> None:
+    (made,) = to_results([RESULT])
     assert "evidence" not in made.to_dict()
-    assert len(made.to_json()) < 1.6 * len(NodeWithScore(node=made.node, score=0.0).to_json())
-
-
-def test_each_result_has_its_own_evidence() -> None:
-    first, second = to_node_with_score(RESULT), to_node_with_score(RESULT)
-    first.evidence[0]["score"] = 9
-    assert second.evidence == [SHOWN]
-
-
-def test_a_result_is_a_plain_text_node_without_children(graph: NodeGraph) -> None:
-    graph.build("sentence")
-    (result,) = NodeGraphRetriever(Retriever(graph, "paragraph", top_k=1)).retrieve("Europe")
-    node = result.node
-    (exported,) = (other for other in export_nodes(graph, "sentence") if other.id_ == node.id_)
-    assert type(node) is TextNode
-    assert exported.child_nodes
-    assert {**node.relationships, NodeRelationship.CHILD: exported.child_nodes} == (
-        exported.relationships
-    )
-
-
-def test_the_record_of_the_node_in_the_graph(graph: NodeGraph) -> None:
-    sentence = graph.nodes("sentence")[1]
-    node = to_text_node(sentence)
-    record = read_record(node)
-    assert record["group"] == "sentence"
-    assert read_record(TextNode.from_json(node.to_json())) == record
-    assert read_record(TextNode(text="other")) is None
-
-
-def test_nodes_without_a_document_are_their_own_source() -> None:
-    graph = NodeGraph()
-    graph.add(["Green tea.", "Black tea."])
-    graph.create_node_group("all", lambda texts: " ".join(texts), scope="group", trans_node=False)
-    for node in (graph.nodes("all")[0], Node("Tea", id="n1")):
-        assert to_text_node(node).ref_doc_id == node.id
-        assert set(to_text_node(node).relationships) == {NodeRelationship.SOURCE}
-
-
-def test_documents_are_no_parents(graph: NodeGraph) -> None:
-    paragraph = graph.nodes("paragraph")[0]
-    (node,) = (to_text_node(paragraph) for _ in range(1))
-    assert (node.parent_node, node.ref_doc_id) == (None, "tea")
-    assert to_text_node(graph.nodes("sentence")[0]).parent_node.node_id == paragraph.id
-
-
-def test_fields_of_an_imported_node() -> None:
-    fields = {"llama_index_id": "a", "llama_index_properties": '{"fields": ["y", "x"]}', "y": 1}
-    inherited = {"llama_index_id": "above", "x": 2, "z": 3}
-    node = Node("Tea", fields, id="n", group="g", parent_id="p", inherited=inherited)
-    assert (original_id(node), id_in_llama_index(node)) == ("a", "a")
-    assert list(original_metadata(node).items()) == [("y", 1), ("x", 2)]
-    assert parent_id_in_llama_index(node) == "above"
-
-
-def test_fields_of_other_nodes() -> None:
-    node = Node("Tea", {"llama_index_properties": "no JSON", "x": 1}, id="n", group="g")
-    assert (original_id(node), id_in_llama_index(node)) == (None, "n")
-    assert original_properties(node) == {}
-    assert original_metadata(node) == {"x": 1}
-    assert parent_id_in_llama_index(node) is None
-
-
-def test_nodes_by_either_id(graph: NodeGraph) -> None:
-    source = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id="rivers")}
-    chunk = TextNode(text="The Nile is long.", id_="nile", relationships=source)
-    import_nodes(graph, [chunk], groups=["chunk"])
-    (imported,) = graph.nodes("chunk")
-    assert imported.id != "nile"
-    assert [find_node(graph, node_id) for node_id in ("nile", imported.id, "tea", "none")] == [
-        *(imported, imported, graph.node("tea"), None)
-    ]
-    exported = next(node for node in export_nodes(graph, "chunk") if node.node_id == "nile")
-    assert [find_node(graph, node) for node in (exported, chunk, TextNode(id_="none"))] == [
-        *(imported, imported, None)
-    ]
+    assert "evidence" not in json.loads(made.to_json())
+    assert isinstance(made, NodeWithScore)

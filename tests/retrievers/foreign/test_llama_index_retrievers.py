@@ -33,7 +33,7 @@ from nodekin.adapters.llama_index import (
     NodeGraphQuestionGenerator,
     NodeGraphRetriever,
 )
-from nodekin.adapters.llama_index.nodes import to_node_with_score
+from nodekin.adapters.llama_index.nodes import to_results
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import (
     FusionRetriever,
@@ -194,12 +194,12 @@ def test_a_node_comes_back_as_it_was(index):
     )
     results = retriever.retrieve("milk", top_k=5)
     for result in (*results, *pickle.loads(pickle.dumps(results))):
-        node = to_node_with_score(result).node
+        node = to_results([result])[0].node
         original = next(node for node in NODES if node.node_id == result.node.id)
         assert type(node) is type(original)
         assert (node.hash, node.metadata) == (original.hash, original.metadata)
     milk = next(r for r in results if r.node.id == "milk")
-    assert to_node_with_score(milk).node.index_id == "dairy"
+    assert to_results([milk])[0].node.index_id == "dairy"
 
 
 def test_places_in_the_document_are_kept():
