@@ -137,7 +137,7 @@ class NodeGraphVectorStore(VectorStore):
     ) -> Self:
         """Create a vector store of texts. ``options`` are arguments of the class."""
         vector_store = cls(embedding, **options)
-        vector_store.add_documents(text_documents(texts, metadatas), ids=ids)
+        vector_store.add_texts(texts, metadatas, ids=ids)
         return vector_store
 
     def save_local(self, folder_path: str | Path, index_name: str = "index") -> None:
@@ -198,6 +198,17 @@ class NodeGraphVectorStore(VectorStore):
         """
         check_names("add_documents", kwargs, ("current_time",))
         return put_documents(self.graph, documents, ids)
+
+    def add_texts(
+        self,
+        texts: Iterable[str],
+        metadatas: Sequence[dict[str, Any]] | None = None,
+        *,
+        ids: Sequence[str | None] | None = None,
+        **kwargs: Any,
+    ) -> list[str]:
+        """Add texts. See ``add_documents``."""
+        return self.add_documents(text_documents(texts, metadatas), ids=ids, **kwargs)
 
     def delete(self, ids: Sequence[str] | None = None, **kwargs: Any) -> bool:
         """Remove documents and the nodes below them. Unknown ids are skipped.

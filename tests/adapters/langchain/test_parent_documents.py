@@ -6,9 +6,9 @@ from langchain_classic.storage import LocalFileStore, create_kv_docstore
 from langchain_core.documents import Document
 from langchain_core.stores import InMemoryStore
 from langchain_core.vectorstores import InMemoryVectorStore
-from langchain_peers import DOCUMENTS, QUESTIONS, Pairs, face, ids, splitter, summary, texts, theirs
+from langchain_peers import DOCUMENTS, QUESTIONS, Pairs, face, ids, splitter, summary, texts
 
-from nodekin.adapters.langchain import NodeGraphRetriever, NodeGraphVectorStore
+from nodekin.adapters.langchain import NodeGraphRetriever
 from nodekin.retrievers import RecursiveRetriever, Retriever
 
 
@@ -71,25 +71,6 @@ def test_recursive_search_equals_multi_vector_retriever(peer_graph, question, ki
     peer_graph.create_node_group("title", title, trans_node=True)
     search = RecursiveRetriever(peer_graph, kinds, "ROOT", "cosine", top_k=4)
     assert face(search).invoke(question) == both.invoke(question)
-
-
-@pytest.mark.parametrize("question", QUESTIONS)
-@pytest.mark.parametrize("lambda_mult", [0.1, 0.5, 0.9])
-def test_mmr_of_parents_equals_mmr_of_children(peer_graph, question, lambda_mult):
-    """LangChain's ``mmr`` of the best child of each parent; of all children two are of one."""
-    children = [
-        Document(part, metadata={"of": document.id})
-        for document in DOCUMENTS
-        for part in splitter().split_text(document.page_content)
-    ]
-    ranked = theirs(children).similarity_search(question, k=100)
-    best = {child.metadata["of"]: child for child in reversed(ranked)}
-    settings = {"k": 3, "fetch_k": 4, "lambda_mult": lambda_mult}
-    expected = theirs(best.values()).max_marginal_relevance_search(question, **settings)
-    store = NodeGraphVectorStore(peer_graph, "child", target="ROOT")
-    found = store.max_marginal_relevance_search(question, **settings)
-    assert ids(found) == [child.metadata["of"] for child in expected]
-    assert store.as_retriever(search_type="mmr", search_kwargs=settings).invoke(question) == found
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

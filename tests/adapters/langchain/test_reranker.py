@@ -8,10 +8,9 @@ from blockbuster import blockbuster_ctx
 from langchain_classic.retrievers import ContextualCompressionRetriever
 from langchain_classic.retrievers.document_compressors import (
     CrossEncoderReranker,
-    DocumentCompressorPipeline,
 )
 from langchain_core.documents import Document
-from langchain_peers import DOCUMENTS, QUESTIONS, Pairs, SharedLetters, face, ids, theirs
+from langchain_peers import QUESTIONS, SharedLetters, face, ids
 from langchain_runs import FinishedRuns, tree
 from pydantic import ValidationError
 
@@ -209,31 +208,3 @@ def test_contextual_compression_equals_cross_encoder(peer_graph, question):
         base_compressor=NodeGraphReranker(reranker=reranker, top_n=2), base_retriever=face(search)
     )
     assert ids(within.invoke(question)) == ids(theirs.invoke(question))
-
-
-@pytest.mark.parametrize("question", QUESTIONS)
-def test_compressor_pipelines_take_reranker(peer_graph, question):
-    filters = pytest.importorskip(
-        "langchain_community.document_transformers",
-        reason="EmbeddingsRedundantFilter is in langchain-community",
-        exc_type=ImportError,
-    )
-    double = Document("Coffee is roasted. Coffee comes from beans. It is drunk hot!", id="double")
-    peer_graph.add(double)
-    reranker = Reranker("ModuleReranker", model=SharedLetters())
-    found = []
-    for base, ranking in (
-        (theirs([*DOCUMENTS, double]).as_retriever(search_kwargs={"k": 5}),
-         CrossEncoderReranker(model=SharedLetters(), top_n=3)),
-        (face(Retriever(peer_graph, "ROOT", "cosine", top_k=5)),
-         NodeGraphReranker(reranker, top_n=3, score_key=None)),
-    ):  # fmt: skip
-        steps = [
-            filters.EmbeddingsRedundantFilter(embeddings=Pairs()), ranking,
-            filters.LongContextReorder(),
-        ]  # fmt: skip
-        pipeline = DocumentCompressorPipeline(transformers=steps)
-        compressing = ContextualCompressionRetriever(base_compressor=pipeline, base_retriever=base)
-        found.append([(d.page_content, d.metadata) for d in compressing.invoke(question)])
-    assert found[0] == found[1]
-    assert len(found[0]) == 3

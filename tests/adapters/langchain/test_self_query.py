@@ -15,7 +15,7 @@ from langchain_core.structured_query import (
     StructuredQuery,
 )
 from langchain_core.vectorstores import InMemoryVectorStore
-from langchain_peers import DOCUMENTS, Pairs, ids, splitter, theirs
+from langchain_peers import DOCUMENTS, Pairs, ids, splitter
 
 from nodekin.adapters.langchain import NodeGraphVectorStore, StructuredFilter
 from nodekin.nodegraph import Node
@@ -155,19 +155,3 @@ def test_self_queries_find_parents_as_many_as_the_question_says(peer_graph):
     assert self_query(store, SINCE).invoke("?") == expected
     limited = self_query(store, SINCE, limit=2, use_original_query=False)
     assert limited.invoke("?") == expected[:2]
-
-
-def test_self_queries_have_a_threshold(peer_graph):
-    store = NodeGraphVectorStore(peer_graph)
-    scored = theirs().similarity_search_with_score(
-        "tea leaves", filter=lambda document: document.metadata["year"] >= 2000
-    )
-    (first, _), (_, second), *_ = scored
-    threshold = (scored[0][1] + second) / 2
-    retriever = self_query(
-        store,
-        SINCE,
-        search_type="similarity_score_threshold",
-        search_kwargs={"score_threshold": threshold},
-    )
-    assert retriever.invoke("?") == [first]

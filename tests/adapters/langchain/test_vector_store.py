@@ -8,10 +8,6 @@ import pytest
 from blockbuster import blockbuster_ctx
 from langchain_classic.retrievers import TimeWeightedVectorStoreRetriever
 from langchain_core.documents import Document
-from langchain_core.example_selectors import (
-    MaxMarginalRelevanceExampleSelector,
-    SemanticSimilarityExampleSelector,
-)
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStoreRetriever
 from langchain_peers import LOADED, QUESTIONS, Pairs, ids, texts
 from langchain_runs import call
@@ -248,36 +244,6 @@ def test_time_weighted_retriever_works():
         retriever.add_documents(memories(), current_time=now)
         found.append([texts(retriever.invoke(question)) for question in QUESTIONS])
     assert found[0] == found[1]
-
-
-EXAMPLES = [
-    {"question": "Which tea is green?", "answer": "The steamed one."},
-    {"question": "Where do rivers run?", "answer": "To the sea."},
-    {"question": "红茶怎么做？", "answer": "发酵。"},
-]
-
-
-@pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainDeprecationWarning")
-@pytest.mark.parametrize("question", QUESTIONS)
-async def test_example_selectors_work(question):
-    chosen = []
-    for kind in (InMemoryVectorStore, NodeGraphVectorStore):
-        nearest = SemanticSimilarityExampleSelector.from_examples(EXAMPLES, Pairs(), kind, k=1)
-        nearest.add_example({"question": "What are beans for?", "answer": "Coffee."})
-        diverse = MaxMarginalRelevanceExampleSelector.from_examples(
-            EXAMPLES, Pairs(), kind, k=2, fetch_k=3
-        )
-        asked = {"question": question}
-        chosen.append(
-            [
-                nearest.select_examples(asked),
-                await nearest.aselect_examples(asked),
-                diverse.select_examples(asked),
-                await diverse.aselect_examples(asked),
-            ]
-        )
-    theirs, ours = chosen
-    assert ours == theirs
 
 
 @pytest.mark.parametrize("search_type", ["similarity", "mmr"])
