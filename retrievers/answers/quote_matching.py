@@ -1,4 +1,4 @@
-"""Find quotations in texts: literally, or with the same letters. No model, no guess."""
+"""Find quotations in texts, literally or with equal letters, without a model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DASHES = "-\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
 
 _LINE_BREAKS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 
-# Soft hyphen, zero width, direction, byte order, and what Arabic and Hebrew write above letters.
+# Soft hyphens, zero-width and direction characters, byte order marks, Arabic and Hebrew points.
 _INVISIBLE = (
     "\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff"
     "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u0652\u0656-\u065f\u0670"
@@ -29,13 +29,13 @@ _REMOVED = re.compile(f"[{_INVISIBLE}]+")
 
 _COMBINING = "\u0300-\u036f\u0653-\u0655\u3099\u309a"
 
-_RAISED = "²³¹⁰⁴-⁹₀-₉"  # above or below the line: digits, but of no number before them
+_RAISED = "²³¹⁰⁴-⁹₀-₉"  # superscripts and subscripts, which do not continue a number
 
 _IS_RAISED = re.compile(f"[{_RAISED}]").match
 
 _LETTER = rf"[^\W\d_{UNSPACED}]"
 
-# A character of a word, in scripts with spaces between words. Combining marks are some, too.
+# A character of a word in scripts with spaces, including combining marks.
 _SPACED = (
     rf"[^\s{UNSPACED}!-/:-@\[-^`{{-~\u00a1-\u00b1\u00b4-\u00b8\u00ba-\u00bf\u060c\u061b\u061f\u06d4\u0964\u0965"
     r"\u2010-\u205e\u3000-\u303f\uff00-\uff0f]"
@@ -43,7 +43,7 @@ _SPACED = (
 
 
 class _Characters(dict[int, int]):
-    """Map each character to the one that the normal form has, if it is one."""
+    """A mapping of characters to their normal form, for forms of one character."""
 
     def __missing__(self, code: int) -> int:
         character = chr(code)
@@ -68,7 +68,7 @@ _CHARACTERS = _Characters()
 
 
 class _Replacements(dict[str, str]):
-    """Map characters to forms of several or of none: ligatures, units, what is invisible."""
+    """A mapping of ligatures, units and invisible characters to their normal form."""
 
     def __missing__(self, part: str) -> str:
         normal = unicodedata.normalize("NFKC", _REMOVED.sub("", part)).casefold()
@@ -81,7 +81,7 @@ _REPLACEMENTS = _Replacements()
 
 _LONG = r"\x80-\xbf\xdf\u0100-\u02ff\u1e00-\u3040\u3190-\u33ff\ud800-\U0010ffff"  # perhaps
 
-# What may have another form, looked at one by one. Most spaces stand between words.
+# Parts that may change, except single spaces between words.
 _SPECIAL = re.compile(
     rf"(?<![a-z0-9])[ \n]+|\n[ \n]*|[ ](?![a-z0-9])[ \n]*|-[ \n]*|'{{2,}}"
     rf"|(?<=[0-9])[{_RAISED}]+|[{_INVISIBLE}]+|[{_COMBINING}]+|[\u1100-\u11ff]+|[{_LONG}]"
@@ -95,16 +95,15 @@ _IS_LETTER = re.compile(_LETTER).match
 
 
 class NormalText:
-    """Hold a text in its normal form, and where in the text each part of the form stands.
+    """A text with its normal form, and the mapping of positions between both.
 
-    In the normal form the case of letters is gone, full width and half width are the same, and all
-    quotation marks, and all dashes. Raised digits are plain ones, except behind a digit ("10⁶").
-    White space stands only between words, as one space. A hyphen within a word is left out, with
-    the line break behind it, and so are invisible characters.
+    The normal form ignores case, width, and the kinds of quotation marks and dashes. Superscript
+    digits are plain digits, except after a digit ("10⁶"). White space between words is one space;
+    other white space, hyphens in words and invisible characters are removed.
 
     Attributes:
         text: The text.
-        normalized: Its normal form.
+        normalized: The normal form.
 
     Example:
         >>> normal = NormalText("He said:  “Re-\\ntrieval，ＯＫ？”")
@@ -137,12 +136,12 @@ class NormalText:
         self.normalized = "".join([*parts, translated[at:]]) if parts else translated
 
     def span(self, start: int, stop: int) -> tuple[int, int]:
-        """Return where a part of the form stands in the text. It is not empty."""
+        """Return the span in the text of a non-empty part of the normal form."""
         return self._character(start)[0], self._character(stop - 1)[1]
 
     def _character(self, at: int) -> tuple[int, int]:
-        """Return where a character of the form stands in the text."""
-        index = bisect_right(self._normal_stops, at)  # of the first edit that ends behind it
+        """Return the span in the text of a character of the normal form."""
+        index = bisect_right(self._normal_stops, at)  # the first edit that ends after it
         if index < len(self._edits) and self._edits[index][0] <= at:
             return self._edits[index][1:]
         offset = at
@@ -152,7 +151,7 @@ class NormalText:
 
 
 def _replacement(text: str, start: int, stop: int) -> str:
-    """Return the form of a part that may have another one."""
+    """Return the normal form of a part."""
     part = text[start:stop]
     first = part[0]
     if first == "'":
@@ -175,13 +174,13 @@ def _translated(text: str) -> str:
 
 
 ELISION = re.compile(r"[\[(（［【]?\s?(?:\.{3,}|\.(?:\s\.){2,}|…+|⋯+)\s?[\])）］】]?")
-"""What stands in a quotation for words that it leaves out."""
+"""An ellipsis in a quotation."""
 
-_MAX_ELIDED = 2_000  # characters that an elision may stand for
+_MAX_ELIDED = 2_000  # characters of an elision
 
-_MIN_PART = 8  # half words, or Chinese characters, of a part that may be in another sentence
+_MIN_PART = 8  # half words or Chinese characters of a part in another sentence
 
-_MIN_SHARE = 0.4  # of a quotation's words, which the nearest sentence has at least
+_MIN_SHARE = 0.4  # of a quotation's words in the nearest sentence
 
 _EDGES = " \t\n\r.,;:!?…。，；：！？、·'\"“”‘’«»「」『』-–—"
 
@@ -214,7 +213,7 @@ NEGATION = re.compile(
     r"(?i)\b(?:not?|nor|never|none|neither|nobody|nothing|cannot|without|nicht|kein\w*|nie|ohne"
     r"|pas|jamais|sans|nunca|sin|não|non|لا|لم|لن|ليس)\b|n['’]t\b|[不没沒无無]|未(?!来)|非(?![常洲])|ない|ません"
 )
-"""A word that turns what is said into its opposite, in the languages that are common."""
+"""Negations in common languages."""
 
 _SIGN = re.compile(r"(?<![\w.])[-–.]\Z")
 
@@ -225,9 +224,9 @@ class QuoteMatch:
 
     Attributes:
         text: The index of the text that contains it.
-        exact: Whether it stands there literally. Otherwise case, width, spaces, quotation marks,
-            hyphens or the punctuation at its edges differ, or it leaves words out with "…".
-        spans: The characters: one span, or one for each part around an elision.
+        exact: Whether the text contains it literally. Otherwise case, width, spaces, quotation
+            marks, hyphens or the punctuation at its edges differ, or it has an ellipsis.
+        spans: The positions: one span, or one span per part around an ellipsis.
     """
 
     text: int
@@ -236,7 +235,7 @@ class QuoteMatch:
 
 
 class QuoteIndex:
-    """An index of texts that finds quotations. Texts are normalized when they are first needed.
+    """An index of texts that finds quotations. Texts are normalized on first use.
 
     Args:
         texts: The texts, such as those of sources.
@@ -255,11 +254,11 @@ class QuoteIndex:
         self._terms: dict[int, frozenset[str]] = {}
 
     def find(self, quote: str, first: Iterable[int] = ()) -> QuoteMatch | None:
-        """Return the place of a quotation. None if no text contains it, or if it has no word.
+        """Return the place of a quotation. None: no text contains it, or it has no word.
 
         Args:
             quote: The quotation, without its marks.
-            first: The indexes of texts that are searched before the others: the cited ones.
+            first: The indexes of the cited texts, which are searched first.
         """
         stripped = quote.strip()
         if not re.search(r"\w", stripped):
@@ -279,9 +278,9 @@ class QuoteIndex:
         return None
 
     def nearest(self, quote: str) -> tuple[int, Span] | None:
-        """Return the sentence that shares most words with a quotation, and the text that has it.
+        """Return the index of a text and its sentence with most words of a quotation.
 
-        The text that shares most words is chosen first. Of equal sentences the shortest is chosen.
+        The text with most common words is chosen first. Among equals, the shortest sentence wins.
         """
         terms = _terms(NormalText(quote).normalized)
         shared = [len(terms & self._terms_of(at)) for at in range(len(self.texts))]
@@ -306,7 +305,7 @@ class QuoteIndex:
 
 
 class _NormalPart:
-    """A part of a quotation: its normal form, also without the punctuation at its edges."""
+    """The normal form of a part of a quotation, with and without punctuation at its edges."""
 
     def __init__(self, text: str) -> None:
         self.normalized = NormalText(text).normalized
@@ -316,7 +315,7 @@ class _NormalPart:
 
 
 def _inner(text: str) -> str:
-    """Return a text without the punctuation at its edges. A number keeps its sign."""
+    """Return a text without punctuation at its edges. A number keeps its sign."""
     start = len(text) - len(text.lstrip(_EDGES))
     if text[start : start + 1].isdecimal() and _SIGN.search(text, max(0, start - 1), start):
         start -= 1
@@ -324,7 +323,7 @@ def _inner(text: str) -> str:
 
 
 def _find(quote: str, text: str) -> Span | None:
-    """Return the first literal occurrence of a quotation that cuts no word and no number."""
+    """Return the first literal occurrence at the borders of words and numbers."""
     at = text.find(quote)
     while at >= 0:
         stop = at + len(quote)
@@ -335,7 +334,7 @@ def _find(quote: str, text: str) -> Span | None:
 
 
 def _find_normalized(quote: str, source: NormalText, start: int = 0) -> Span | None:
-    """Return the first occurrence of a normal form from an offset, as a span of the normal form."""
+    """Return the first occurrence of a normal form after an offset, as a span of the form."""
     at = source.normalized.find(quote, start) if quote else -1
     while at >= 0:
         stop = at + len(quote)

@@ -26,7 +26,7 @@ from .answer import (
 )
 from .quote_matching import QuoteIndex
 
-_LISTED = 8  # sentences in a note
+_LISTED = 8  # maximum number of sentences in a note
 
 _LATIN = rf"[^\W{UNSPACED}]"
 
@@ -34,7 +34,7 @@ _SAME_PARAGRAPH = r"(?!\n[ \t]*\n)"
 
 
 def _between(start: str, stop: str) -> str:
-    """Return the pattern of what stands between two marks, with quotations in the same marks."""
+    """Return the pattern of a text between two marks, including nested marks."""
     text = rf"{_SAME_PARAGRAPH}[^{start}{stop}]"
     return rf"{start}((?:{text}|{start}(?:{text})+{stop})+){stop}"
 
@@ -65,25 +65,26 @@ _NO_CLAIM = re.compile(r"\s*(?:#|\||>)|.*[:：?？][*_\"”」]{0,4}\Z", re.S)
 
 
 def check_quotes(answer: Any, evidence: Iterable[Any] | None = None) -> Answer:
-    """Look up each quotation and each cited sentence of an answer in its sources, without a model.
+    """Find the quotations and cited sentences of an answer in its sources, without a model.
 
-    A quotation with other numbers than its source, or that leaves a negation out, is not found.
-    Wrong quotations, sentences without a citation and citations of no source are notes.
+    A quotation with changed numbers, or without a negation of the source, is not found. Wrong
+    quotations, sentences without a citation and citations without a source become notes.
 
-    It works after any chain: as a step (``chain | check_quotes``) of LangChain, on a response of
-    LlamaIndex, on a text. ``QueryEngine(check="quotes")`` calls it for each answer.
+    The function accepts the output of any chain: as a step (``chain | check_quotes``) of
+    LangChain, for a response of LlamaIndex, or for a text. ``QueryEngine(check="quotes")`` calls
+    it for each answer.
 
     Args:
         answer: An ``Answer``, a mapping that a chain returned (with ``answer`` and ``context``),
             a response, a message or a text. ``[1]`` in it cites the first source.
-        evidence: The sources, instead of those of the answer: nodes, results, texts, documents,
-            also of LangChain or LlamaIndex.
+        evidence: Replaces the sources of the answer: nodes, results, texts or documents, including
+            LangChain's and LlamaIndex's.
 
     Returns:
         A copy of the answer with ``quotes`` and ``notes``.
 
     Raises:
-        TypeError: If the answer or the evidence has no text.
+        TypeError: If the answer or the evidence contains no text.
 
     Example:
         >>> sources = ["Green tea is steamed.", "Black tea is fermented, then dried."]
@@ -126,7 +127,7 @@ def _as_answer(text: str, results: Iterable[Any]) -> Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """A text to search: that of a source, or of sources that adjoin in their document."""
+    """A text to search: the text of a source, or of adjacent sources of a document."""
 
     text: str
     sources: tuple[Source, ...]
@@ -134,7 +135,7 @@ class _Text:
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """A quotation or a cited sentence, before it is looked up."""
+    """A quotation or cited sentence before the search."""
 
     text: str
     span: Span
@@ -164,7 +165,7 @@ def _checked(statement: _Statement, index: QuoteIndex, texts: Sequence[_Text]) -
 
 
 def _note(quote: CheckedQuote, language: Language) -> str:
-    """Return what is wrong with a quotation. Empty if nothing is wrong."""
+    """Return the note on a quotation. Empty: no problem."""
     nearest = "" if quote.nearest is None else _excerpt(quote.nearest.text)
     cited = [f"[{number}]" for number in quote.cited]
     if language == "zh":
@@ -190,10 +191,10 @@ def _uncited_note(sentences: Sequence[str], language: Language) -> str:
 
 
 class AnswerLayout:
-    """Find the quotations, the cited sentences and the claims of a text.
+    """The quotations, cited sentences and claims of a text.
 
     Args:
-        text: An answer, or a draft. What stands in code is no quotation.
+        text: An answer or a draft. Code contains no quotations.
 
     Example:
         >>> layout = AnswerLayout("He says “no” [1]. She agrees. [2] It rains.")
@@ -216,7 +217,7 @@ class AnswerLayout:
         self._sentences = self._find_sentences()
 
     def _find_sentences(self) -> list[Span]:
-        """Return the sentences, each with the citations behind it and no quotation cut."""
+        """Return the sentences with the citations after them. Quotations are not split."""
         sentences: list[Span] = []
         outer = iter([span for span, _ in self._quotations])
         quotation = next(outer, None)
@@ -236,7 +237,7 @@ class AnswerLayout:
         return sentences
 
     def statements(self) -> Iterator[_Statement]:
-        """Yield the quotations and the cited sentences, in the order of the text."""
+        """Return the quotations and cited sentences, in the order of the text."""
         return iter(sorted(self._statements(), key=lambda statement: statement.span))
 
     def _statements(self) -> Iterator[_Statement]:
@@ -261,7 +262,7 @@ class AnswerLayout:
     def _of_sentence(
         self, sentence: Span, inside: Sequence[tuple[Span, Span]]
     ) -> Iterator[_Statement]:
-        """Yield the quotations of a sentence with what is cited next behind each, or at all."""
+        """Yield the quotations of a sentence with the next citations, or all citations."""
         of_sentence = cited_numbers(self._masked[slice(*sentence)])
         stops = [*(outer[0] for outer, _ in inside[1:]), sentence[1]]
         for (outer, inner), stop in zip(inside, stops, strict=True):
@@ -274,16 +275,16 @@ class AnswerLayout:
         return cited_numbers(self._masked[slice(*before[-1])]) if before else []
 
     def claims(self) -> list[str]:
-        """Return the sentences that say something, without citations and quotations."""
+        """Return the sentences without citations and quotations."""
         masked = _QUOTATION.sub(_blank, self._masked)
         texts = (masked[start:stop] for start, stop in self._sentences)
         return [_ITEM.sub("", CITATION.sub(" ", text)).strip() for text in texts]
 
     def uncited(self) -> list[str]:
-        """Return the sentences that say something and cite no source."""
+        """Return the claims without a citation."""
         uncited = []
         for start, stop in self._sentences:
-            text = self._masked[start:stop]  # code cites nothing, but is in the note
+            text = self._masked[start:stop]  # code is masked here, but part of the note
             is_claim = not _NO_CLAIM.match(text) and not CITATION.search(text)
             if is_claim and len(re.findall(rf"[{UNSPACED}]|\w+", text)) > 1:
                 uncited.append(_ITEM.sub("", self._text[start:stop]).strip())
@@ -291,7 +292,7 @@ class AnswerLayout:
 
 
 def draft_quotes(text: str) -> list[str]:
-    """Return the quotations of a draft, or without any its sentences, without citations.
+    """Return the quotations of a draft, otherwise its sentences, without citations.
 
     Example:
         >>> draft_quotes("He says “no” [1]."), draft_quotes("It rains. [1]")
@@ -314,7 +315,7 @@ def _blank_lines(match: re.Match[str]) -> str:
 
 
 def _adjoining(sources: Sequence[Source]) -> Iterator[_Text]:
-    """Yield the text of sources that follow each other in their document: a quotation may go on."""
+    """Yield the joint text of adjacent sources, in which a quotation may continue."""
     placed = [
         (source.result.node, source)
         for source in sources
@@ -347,7 +348,7 @@ def _joint(run: Sequence[tuple[Node, Source]]) -> Iterator[_Text]:
 
 
 def _span_node(searched: _Text, span: Span) -> Node:
-    """Return a part of a text as a node that knows where it stands in its document."""
+    """Return a part of a text as a node with its position in the document."""
     node = searched.sources[0].result.node
     text = searched.text[slice(*span)]
     start = _start_of(searched)
@@ -375,7 +376,7 @@ def _start_of(searched: _Text) -> int | None:
     node, first = nodes[0], min(existing)
     if len(searched.sources) > 1 or (len(nodes) == 1 and node.text.startswith(searched.text)):
         return first
-    with suppress(LookupError, ValueError):  # the document is gone, or there is no graph
+    with suppress(LookupError, ValueError):  # removed document, or no graph
         at = node.root.text.find(searched.text, first)
         return at if at >= 0 else None
     at = node.text.find(searched.text)

@@ -14,7 +14,7 @@ def test_the_cited_sources_and_the_text() -> None:
     assert str(answer) == "A drink [2]."
 
 
-def test_an_error_keeps_its_answer_when_it_is_pickled() -> None:
+def test_answer_error_keeps_its_answer_if_pickled() -> None:
     error = AnswerError("the model is down", Answer("The Nile", "How long?", answered=False))
     copy = pickle.loads(pickle.dumps(error))
     assert (str(copy), copy.answer) == ("the model is down", error.answer)

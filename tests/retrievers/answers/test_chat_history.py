@@ -43,9 +43,7 @@ def test_conversations_are_independent(lines, model) -> None:
     assert first.query("And?").calls == 2
 
 
-def test_an_answer_that_fails_or_is_not_read_to_its_end_is_not_stored(
-    lines, model, breaking
-) -> None:
+def test_incomplete_answers_are_not_stored(lines, model, breaking) -> None:
     chat = QueryEngine(lines, breaking).conversation()
     with pytest.raises(AnswerError):
         chat.query("How long is the Nile?")
@@ -110,7 +108,7 @@ def test_messages_that_do_not_alternate() -> None:
         ([{"role": "king", "content": "x"}], ValueError, "'king'"),
     ],
 )
-def test_what_is_no_history(history, error, words) -> None:
+def test_invalid_histories_raise(history, error, words) -> None:
     with pytest.raises(error, match=words):
         parse_history(history)
 
@@ -162,9 +160,7 @@ def test_no_history_no_condensing(lines, scripted) -> None:
 
 
 @pytest.mark.parametrize("reply", [RuntimeError("down"), "", "I cannot help with that."])
-def test_where_condensing_fails_the_question_is_searched_for(
-    reply, lines, scripted, four_ways
-) -> None:
+def test_failed_condensing_searches_the_question(reply, lines, scripted, four_ways) -> None:
     model = scripted(lambda p: reply if "Conversation:" in p else "6,650 km [1].")
     engine = QueryEngine(lines, model)
     for answer in four_ways(engine, "How long is the Nile?", history=[("Hi", "Hello")]):
@@ -173,7 +169,7 @@ def test_where_condensing_fails_the_question_is_searched_for(
         assert "condensing the question failed" in answer.notes[0]
 
 
-def test_a_long_history_is_trimmed_and_that_is_noted(lines, scripted) -> None:
+def test_long_history_is_truncated_with_a_note(lines, scripted) -> None:
     model = scripted(lambda _: "How long is the Nile?")
     engine = QueryEngine(lines, model, history_window=60)
     history = [(f"Question {n}", "word " * 20) for n in range(9)]

@@ -45,7 +45,7 @@ def test_any_text_can_be_read(text) -> None:
 
 
 @given(st.lists(st.lists(st.integers(1, 99), min_size=1, max_size=4), max_size=5))
-def test_what_is_cited_is_read_back(groups) -> None:
+def test_written_citations_are_parsed(groups) -> None:
     text = " tea ".join(f"[{', '.join(map(str, group))}]" for group in groups)
     assert cited_numbers(text) == list(dict.fromkeys(n for group in groups for n in group))
 

@@ -31,12 +31,12 @@ def joined(*results: ScoredNode, longest: int = 1000) -> tuple[list[str], list[t
     return [source.text for source in sources], reasons
 
 
-def test_spans_that_overlap_become_one_in_the_place_of_the_best() -> None:
+def test_overlapping_spans_merge_at_the_best_rank() -> None:
     results = [span(10, 20), span(40, 45), span(15, 25), span(5, 12)]
     assert joined(*results) == ([TEXT[5:25], TEXT[40:45]], [])
 
 
-def test_a_span_that_joins_two_others_makes_them_one() -> None:
+def test_connecting_span_merges_two_others() -> None:
     assert joined(span(0, 10), span(20, 30), span(8, 22)) == ([TEXT[0:30]], [])
 
 
@@ -44,7 +44,7 @@ def test_spans_side_by_side_stay_apart() -> None:
     assert joined(span(0, 10), span(10, 20))[0] == [TEXT[0:10], TEXT[10:20]]
 
 
-def test_a_contained_span_is_omitted_and_a_better_one_brings_its_container() -> None:
+def test_contained_span_is_omitted() -> None:
     assert joined(span(0, 30), span(5, 9)) == ([TEXT[0:30]], [(TEXT[5:9], "contained")])
     sources, omitted = merge_results(
         [span(5, 9), span(50, 55), span(0, 30)], lambda _: "", lambda _: True
@@ -54,11 +54,11 @@ def test_a_contained_span_is_omitted_and_a_better_one_brings_its_container() -> 
     assert omitted == []
 
 
-def test_what_would_be_too_long_is_not_merged() -> None:
+def test_too_long_sources_are_not_merged() -> None:
     assert joined(span(0, 10), span(5, 15), longest=12)[0] == [TEXT[0:10], TEXT[5:15]]
 
 
-def test_the_same_text_is_there_once_and_none_not_at_all() -> None:
+def test_equal_and_empty_texts_are_omitted() -> None:
     results = [span(0, 5), ScoredNode(Node(f" {TEXT[0:5]}\n"), 1.0), ScoredNode(Node("  "), 1.0)]
     assert joined(*results)[1] == [(f" {TEXT[0:5]}\n", "duplicate"), ("  ", "empty")]
 
@@ -75,7 +75,7 @@ spans = st.tuples(st.integers(0, 50), st.integers(1, 10), st.sampled_from("ab"))
 
 
 @given(st.lists(spans, max_size=10), st.integers(5, 60))
-def test_every_result_is_in_one_place_and_every_text_is_true(drawn, longest) -> None:
+def test_each_result_is_used_or_omitted_once(drawn, longest) -> None:
     results = [
         span(start, start + length, document, group=str(at))
         for at, (start, length, document) in enumerate(drawn)
@@ -91,7 +91,7 @@ def test_every_result_is_in_one_place_and_every_text_is_true(drawn, longest) -> 
         assert any(item.result.node.text in source.text for source in sources)
 
 
-def test_chunks_of_a_graph_are_merged_to_what_the_document_says() -> None:
+def test_merged_chunks_equal_the_documents_text() -> None:
     text = "Tea is a drink. It is hot. 茶很热。Tea comes from China. It is green."
     graph = NodeGraph(progress=False)
     graph.add(Document(text, {"title": "Tea"}, id="tea"))

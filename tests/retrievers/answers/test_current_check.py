@@ -113,7 +113,7 @@ def test_check_current_searches_with_the_stored_conditions(graph: NodeGraph) -> 
     assert strict.check_current(asked).is_current
 
 
-def test_check_current_of_the_default_search_keeps_its_budget(graph: NodeGraph) -> None:
+def test_check_current_keeps_the_default_budget(graph: NodeGraph) -> None:
     engine = QueryEngine(graph, answer, max_tokens=30)
     asked = engine.query(QUESTION)
     assert asked.sources
@@ -162,7 +162,7 @@ def test_check_current_of_a_strategy_over_tools_raises(graph: NodeGraph) -> None
         engine.check_current(Answer("Steamed.", QUESTION, searched=QUESTION))
 
 
-def test_check_current_of_a_preset_answer_does_not_search(lines, qa) -> None:
+def test_check_current_of_preset_answer_does_not_search(lines, qa) -> None:
     engine = QueryEngine(lines, answer, qa=qa)
     question = "What is tea?"
     asked = engine.query(question)

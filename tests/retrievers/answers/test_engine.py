@@ -63,9 +63,7 @@ QUESTIONS = {
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("question", QUESTIONS.values(), ids=list(QUESTIONS))
-def test_other_languages_are_answered_in_the_language_of_the_question(
-    question, mode, scripted
-) -> None:
+def test_other_languages_use_the_english_prompt(question, mode, scripted) -> None:
     model = scripted(lambda _: "6,650 km [1].\nConfidence: 90")
     QueryEngine(FixedRetriever([passage("尼罗河长6650公里。")]), model, mode).query(question)
     assert model.prompts
@@ -107,7 +105,7 @@ def test_an_answer_is_traced(mode, lines, scripted) -> None:
     assert answer.attributes["calls"] == len(asks)
 
 
-def test_below_a_score_nothing_is_found_and_no_model_is_asked(scripted, four_ways) -> None:
+def test_min_score_without_results_calls_no_model(scripted, four_ways) -> None:
     results = scored([Node("The Nile is 6,650 km long."), Node("Tea.")], [0.7, 0.2])
     model = scripted(lambda _: "6,650 km [1].")
     answer = QueryEngine(FixedRetriever(results), model, min_score=0.5).query(NILE)

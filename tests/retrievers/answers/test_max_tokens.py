@@ -32,7 +32,7 @@ def model(prompt: str) -> str:
     return "All [1]."
 
 
-def test_the_default_search_gives_so_many_tokens(graph) -> None:
+def test_default_search_returns_1600_tokens(graph) -> None:
     assert 1_500 < tokens(read(QueryEngine(graph, model))) <= 1_600
     assert 190 < tokens(read(QueryEngine(graph, model, max_tokens=200))) <= 200
     restricted = restrict(as_retriever(graph), {"tenant": "a"})
@@ -55,13 +55,13 @@ def test_both_hold_together(graph) -> None:
     assert tokens(texts) <= 100
 
 
-def test_a_retriever_of_ones_own_stays_as_it_is(graph) -> None:
+def test_other_retrievers_have_no_default_budget(graph) -> None:
     plain = Retriever(graph, "passage sentence", top_k=3)
     assert tokens(read(QueryEngine(plain, model))) < 40
     assert 190 < tokens(read(QueryEngine(plain, model, max_tokens=200))) <= 200
 
 
-def test_a_prompt_that_has_no_room_for_it_says_so(graph) -> None:
+def test_max_tokens_above_the_space_is_noted(graph) -> None:
     window = {"context_window": 900, "num_output": 100}
     answer = QueryEngine(graph, model, max_tokens=2_000, **window).query(QUESTION)
     assert answer.notes[0].startswith("max_tokens=2000 exceeds the space in a prompt (")
@@ -72,13 +72,13 @@ def test_a_prompt_that_has_no_room_for_it_says_so(graph) -> None:
     assert not any("max_tokens" in note for note in fitting.notes)
 
 
-def test_a_text_that_is_cut_is_noted(graph) -> None:
+def test_truncated_text_is_noted(graph) -> None:
     answer = QueryEngine(graph, model, max_tokens=3).query(QUESTION)
     assert [count_tokens(source.text) for source in answer.sources] == [3]
     assert any("was cut to fit max_tokens=3" in note for note in answer.notes)
 
 
-async def test_the_same_in_an_event_loop_and_as_a_stream(graph) -> None:
+async def test_async_and_stream_use_equal_budgets(graph) -> None:
     engine = QueryEngine(graph, model, max_tokens=300)
     texts = read(engine)
     answer = await engine.aquery(QUESTION)

@@ -39,7 +39,7 @@ def accounted_for(answer: Answer) -> list[int]:
     question=st.sampled_from(["What is tea?", "茶是什么？"]),
     wordy=st.integers(1, 60),
 )
-def test_no_prompt_is_too_long_and_every_result_is_accounted_for(
+def test_prompts_fit_and_results_are_used_or_omitted(
     texts, mode, window, length, max_calls, question, wordy
 ) -> None:
     prompts = []
@@ -67,7 +67,7 @@ def test_no_prompt_is_too_long_and_every_result_is_accounted_for(
         assert source.text == content if source.complete else source.text != content
 
 
-def test_stuff_omits_a_passage_without_room_and_uses_smaller_ones(scripted) -> None:
+def test_stuff_omits_long_and_uses_short_passages(scripted) -> None:
     big = [f"Big {name}. " + "word " * 150 for name in "ab"]
     retriever = passages(*big, "Small.")
     answer = QueryEngine(
@@ -82,7 +82,7 @@ def test_stuff_omits_a_passage_without_room_and_uses_smaller_ones(scripted) -> N
     ]
 
 
-def test_a_passage_longer_than_the_window_is_cut_around_its_match(scripted) -> None:
+def test_long_passage_is_truncated_around_its_match(scripted) -> None:
     graph = NodeGraph(progress=False)
     text = "".join(f"Sentence {n} tells of rivers and sand. " for n in range(400))
     text = text.replace("Sentence 300 tells of rivers", "Sentence 300 tells of zebras")
@@ -117,7 +117,7 @@ def test_other_modes_read_a_long_passage_in_parts(mode, scripted) -> None:
 
 
 @pytest.mark.parametrize("mode", ["refine", "map_reduce", "map_rerank"])
-def test_the_number_of_calls_is_bounded_and_omissions_are_reported(mode, scripted) -> None:
+def test_max_calls_omits_results_with_a_note(mode, scripted) -> None:
     retriever = passages(*(f"Fact {n}. " + "word " * 60 for n in range(20)))
     model = scripted(lambda _: "Tea [1].\nConfidence: 9")
     answer = QueryEngine(
@@ -134,7 +134,7 @@ def test_the_number_of_calls_is_bounded_and_omissions_are_reported(mode, scripte
     assert len(answer.sources) + len(answer.omitted) == 20
 
 
-def test_a_question_that_leaves_no_room_is_an_error(scripted) -> None:
+def test_too_long_question_raises(scripted) -> None:
     engine = QueryEngine(
         passages("Tea."),
         scripted(lambda _: "?"),
@@ -165,7 +165,7 @@ def test_refine_goes_through_all_passages(scripted, numbers_in, four_ways) -> No
     assert answer.text == f"So far {shown[-1]}"
 
 
-def test_refine_keeps_an_answer_that_later_passages_do_not_help(scripted, four_ways) -> None:
+def test_refine_keeps_answer_if_passages_do_not_help(scripted, four_ways) -> None:
     results = [passage(f"Fact {n}. " + "x " * 60) for n in range(6)]
     model = scripted(lambda p: "NO_ANSWER" if "The answer so far" in p else "Tea is a drink [1].")
     engine = QueryEngine(
@@ -202,7 +202,7 @@ def test_map_reduce_reduces_until_it_fits(scripted, numbers_in, four_ways) -> No
     assert max(map(engine.length, model.prompts)) <= 350
 
 
-def test_map_reduce_with_one_helpful_passage_needs_no_reduction(scripted, four_ways) -> None:
+def test_single_partial_answer_needs_no_reduction(scripted, four_ways) -> None:
     results = [passage("Rivers."), passage("Tea is a drink."), passage("Sand.")]
     model = scripted(lambda p: "A drink [2]." if "Tea is" in p else "NO_ANSWER")
     for answer in four_ways(
@@ -211,7 +211,7 @@ def test_map_reduce_with_one_helpful_passage_needs_no_reduction(scripted, four_w
         assert (answer.text, answer.calls) == ("A drink [2].", 3)
 
 
-def test_partial_answers_that_cannot_be_reduced_are_the_answer(scripted, four_ways) -> None:
+def test_failed_reduction_returns_all_partial_answers(scripted, four_ways) -> None:
     results = [passage("Tea is a drink."), passage("Tea is hot.")]
 
     def reply(prompt: str):
@@ -228,7 +228,7 @@ def test_partial_answers_that_cannot_be_reduced_are_the_answer(scripted, four_wa
 
 
 @pytest.mark.parametrize("mode", ["refine", "map_reduce", "map_rerank"])
-def test_one_call_that_fails_is_noted_and_the_rest_goes_on(mode, scripted, four_ways) -> None:
+def test_failed_call_is_noted_and_others_continue(mode, scripted, four_ways) -> None:
     results = [
         passage("Bad. " + "x " * 80),
         passage("Good. " + "x " * 80),
@@ -256,7 +256,7 @@ def test_one_call_that_fails_is_noted_and_the_rest_goes_on(mode, scripted, four_
 @pytest.mark.parametrize(
     ("mode", "window"), [("stuff", 10**6), ("refine", 10**6), ("stuff", 20_000)]
 )
-def test_measuring_prompts_takes_work_in_proportion_to_the_passages(mode: Any, window: int) -> None:
+def test_measured_characters_are_linear_in_passages(mode: Any, window: int) -> None:
     def measured(count: int) -> int:
         total = 0
 
@@ -279,7 +279,7 @@ def test_measuring_prompts_takes_work_in_proportion_to_the_passages(mode: Any, w
     assert measured(200) < 6 * measured(50)
 
 
-def test_a_length_that_is_more_than_that_of_the_parts_still_fits_the_window() -> None:
+def test_superadditive_length_still_fits_the_window() -> None:
     def length(text: str) -> int:
         return int(len(text) ** 1.2)
 
@@ -298,7 +298,7 @@ def test_a_length_that_is_more_than_that_of_the_parts_still_fits_the_window() ->
 
 
 @pytest.mark.parametrize("mode", ["stuff", "refine", "map_reduce", "map_rerank"])
-def test_where_every_call_fails_the_models_error_is_raised(mode, scripted, four_ways) -> None:
+def test_all_calls_failed_raises_model_error(mode, scripted, four_ways) -> None:
     results = FixedRetriever([passage("One."), passage("Two.")])
     engine = QueryEngine(results, scripted(lambda prompt: RuntimeError("out of memory")), mode)
     with pytest.raises(AnswerError, match="out of memory"):

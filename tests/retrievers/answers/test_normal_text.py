@@ -30,7 +30,7 @@ from nodekin.retrievers.answers.quote_matching import NormalText
         ("”a“ — b", "'a'-b", "a'", (1, 3)),
     ],
 )
-def test_a_part_of_the_form_has_its_place_in_the_text(
+def test_span_maps_normal_form_to_text(
     text: str, normalized: str, part: str, span: tuple[int, int]
 ) -> None:
     normal = NormalText(text)
@@ -48,7 +48,7 @@ def test_a_part_of_the_form_has_its_place_in_the_text(
         ("re-\ntrieval", "retrieval"),
     ],
 )
-def test_texts_that_differ_only_in_writing_have_one_form(text: str, other: str) -> None:
+def test_variants_of_writing_have_one_normal_form(text: str, other: str) -> None:
     assert NormalText(text).normalized == NormalText(other).normalized
 
 
@@ -66,6 +66,6 @@ def test_the_normal_form_keeps_the_letters(text):
     assert letters_of(NormalText(text).normalized) == letters_of(text)
 
 
-def test_the_normal_form_of_each_character_keeps_its_letters():
+def test_normal_form_keeps_the_letters():
     texts = (f"x{chr(code)}y" for code in range(0, 0x20000, 5))
     assert [t for t in texts if letters_of(NormalText(t).normalized) != letters_of(t)] == []

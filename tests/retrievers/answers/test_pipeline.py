@@ -41,7 +41,7 @@ def test_nothing_retrieved_asks_no_model(
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_model_that_finds_nothing_says_so_by_the_mark(mode, lines, scripted, four_ways) -> None:
+def test_marker_sets_answered_to_false(mode, lines, scripted, four_ways) -> None:
     for mark, question, expected in (
         ("NO_ANSWER.", NILE, PROMPTS["not_found"].en),
         ("【无答案】", "长江有多长？", PROMPTS["not_found"].zh),
@@ -94,7 +94,7 @@ def test_notes_of_strategies_are_in_the_answer(scripted) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_model_that_always_fails_raises_with_the_sources(mode, lines, scripted) -> None:
+def test_failed_model_raises_error_with_sources(mode, lines, scripted) -> None:
     engine = QueryEngine(lines, scripted(lambda _: RuntimeError("down")), mode)
     with pytest.raises(AnswerError, match="down") as caught:
         engine.query(NILE)

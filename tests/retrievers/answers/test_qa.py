@@ -69,7 +69,7 @@ def test_results_are_those_of_a_retriever(graph):
     assert qa.retrieve("长江", filters={"topic": "phone"}) == []
 
 
-def test_content_gets_the_answer_where_it_lacks_it():
+def test_content_contains_question_and_answer():
     graph = NodeGraph(progress=False)
     graph.create_node_group("faq", lambda text: [Node("What is tea?", {"answer": "A drink."})])
     graph.add("x")
@@ -258,7 +258,7 @@ def test_overlap():
         (Node("q"), None),
     ],
 )
-def test_where_the_answer_is(node, answer):
+def test_answer_of_reads_metadata_or_content(node, answer):
     assert answer_of(node) == answer
 
 

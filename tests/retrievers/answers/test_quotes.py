@@ -120,7 +120,7 @@ ASPIRIN = "Aspirin relieves most pain. A snake kills mice. It is fun, and many c
         ("该药……安全", "该药十分安全。", "same_letters"),
     ],
 )
-def test_an_elision_leaves_out_no_sentence_and_no_negation(
+def test_ellipsis_must_not_span_sentences_or_negations(
     quote: str, source: str, status: str
 ) -> None:
     answer = check_quotes(f"“{quote}” [1].", [source])
@@ -200,7 +200,7 @@ def test_marks_within_a_quotation() -> None:
         assert quote.status == status
 
 
-def test_spans_say_where_in_the_document() -> None:
+def test_spans_have_document_positions() -> None:
     graph = NodeGraph()
     text = f"# Tea\n\n{GREEN}\n\n{BLACK}"
     graph.add(Document(text, {"source": "docs/tea.md"}, id="tea.md"))
@@ -213,7 +213,7 @@ def test_spans_say_where_in_the_document() -> None:
     assert (span.document_id, span.place) == ("tea.md", "tea.md, Tea")
 
 
-def test_a_quotation_may_go_on_in_the_next_passage() -> None:
+def test_quotation_may_continue_in_adjacent_passage() -> None:
     graph = NodeGraph()
     graph.add(
         Document("Green tea is steamed\n\fin autumn. It is dear.", {"page_unit": "page"}, id="t")
@@ -258,7 +258,7 @@ def test_chains_and_responses_are_read() -> None:
     assert check_quotes("“dried” [2]", documents).quotes[0].source == 2
 
 
-def test_what_is_no_answer_or_evidence() -> None:
+def test_invalid_answer_or_evidence_raises() -> None:
     with pytest.raises(TypeError, match="an answer is a text, a message"):
         check_quotes(3, SOURCES)
     with pytest.raises(TypeError, match="evidence is a list of documents"):
@@ -269,7 +269,7 @@ def test_what_is_no_answer_or_evidence() -> None:
         QueryEngine(FixedRetriever([]), str, check="facts")  # type: ignore[arg-type]
 
 
-def test_an_answer_without_sources_stays_as_it_is() -> None:
+def test_answer_without_sources_is_unchanged() -> None:
     answer = Answer("Nothing was found.", "What?", answered=False)
     assert check_quotes(answer) is answer
     assert check_quotes(replace(answer, answered=True)).quotes == ()

@@ -12,7 +12,7 @@ NILE = "How long is the Nile?"
 
 
 @pytest.mark.parametrize("mode", ["stuff", "refine", "map_reduce"])
-def test_text_comes_as_the_model_writes_and_sources_before(mode, lines, scripted) -> None:
+def test_stream_yields_texts_after_sources(mode, lines, scripted) -> None:
     stream = QueryEngine(lines, scripted(lambda _: "It is 6,650 km [1]."), mode).stream(NILE)
     assert (stream.sources, stream.answer.text, stream.ended) == ((), "", False)
     first = next(stream)
@@ -27,7 +27,7 @@ def test_text_comes_as_the_model_writes_and_sources_before(mode, lines, scripted
     assert stream.finish() is stream.answer
 
 
-def test_a_stream_that_breaks_raises_and_keeps_what_there_is(lines, breaking) -> None:
+def test_broken_stream_raises_and_keeps_the_text(lines, breaking) -> None:
     for on_error in ("raise", "extract"):  # streamed text stays
         stream = QueryEngine(lines, breaking, on_error=on_error).stream(NILE)
         streamed = []
@@ -104,7 +104,7 @@ def test_marks_and_thoughts_are_never_streamed(lines, scripted) -> None:
     assert not stream.answer.answered
 
 
-def test_an_answer_that_was_not_streamed_comes_behind_what_was(scripted) -> None:
+def test_different_answer_follows_the_streamed_text(scripted) -> None:
     # The last call of refine writes in words, and by the mark, that it does not help.
     def reply(prompt: str) -> str:
         return "They do not help. NO_ANSWER" if "answer so far" in prompt else "6,650 km [1]."
@@ -126,7 +126,7 @@ def test_an_answer_that_was_not_streamed_comes_behind_what_was(scripted) -> None
     assert streamed == "They do not help.\n\n6,650 km [1]."
 
 
-def test_a_last_call_that_fails_before_any_text_keeps_the_answer_so_far(scripted) -> None:
+def test_failed_last_call_keeps_the_earlier_answer(scripted) -> None:
     def reply(prompt: str):
         return RuntimeError("down") if "answer so far" in prompt else "6,650 km [1]."
 

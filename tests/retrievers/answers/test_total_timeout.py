@@ -64,7 +64,7 @@ def way(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-async def test_no_call_begins_after_it_and_the_answer_is_the_one_so_far(clock, way) -> None:
+async def test_no_call_starts_after_the_total_timeout(clock, way) -> None:
     asked: list[str] = []
 
     def model(prompt: str) -> str:
@@ -81,7 +81,7 @@ async def test_no_call_begins_after_it_and_the_answer_is_the_one_so_far(clock, w
     assert (await ask(engine(model), way)).calls == 3  # each call has its own
 
 
-async def test_a_call_that_does_not_end_is_not_waited_for(clock, way) -> None:
+async def test_endless_call_is_abandoned(clock, way) -> None:
     release, asked = threading.Event(), []
 
     def model(prompt: str) -> str:
@@ -100,7 +100,7 @@ async def test_a_call_that_does_not_end_is_not_waited_for(clock, way) -> None:
     assert any(OVER in note for note in answer.notes)
 
 
-async def test_partial_answers_stand_where_no_call_is_left_to_make_one(clock, way) -> None:
+async def test_partial_answers_without_time_are_the_answer(clock, way) -> None:
     def model(prompt: str) -> str:
         clock.now += 25
         return "Tea is hot [1]."
@@ -134,7 +134,7 @@ async def test_without_an_answer_so_far_on_error_decides(clock, way) -> None:
     assert [source.number for source in raised.value.answer.sources] == [1, 2, 3]
 
 
-async def test_a_search_that_does_not_end_is_an_error(clock, way) -> None:
+async def test_endless_search_raises(clock, way) -> None:
     release = threading.Event()
 
     class Endless(FixedRetriever):
@@ -156,6 +156,6 @@ async def test_a_search_that_does_not_end_is_an_error(clock, way) -> None:
 
 
 @pytest.mark.parametrize("wrong", [0, -1])
-def test_what_is_no_number_of_seconds(wrong) -> None:
+def test_invalid_seconds_raise(wrong) -> None:
     with pytest.raises(ValueError, match="total_timeout must be above 0"):
         engine(str.upper, total_timeout=wrong)

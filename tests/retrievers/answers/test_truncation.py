@@ -32,7 +32,7 @@ def test_cut_at_sentence_ends_around_a_place(text, longest, at, expected) -> Non
 
 
 @given(TEXTS, st.integers(0, 40), LENGTHS, st.integers(0, 200))
-def test_what_is_cut_fits_and_is_a_part(text, longest, length, at) -> None:
+def test_cut_text_fits_and_is_a_part(text, longest, length, at) -> None:
     part = cut(text, lambda part: length(part) <= longest, at)
     assert part in text
     assert not part or length(part) <= longest

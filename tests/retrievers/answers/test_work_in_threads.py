@@ -42,7 +42,7 @@ def engine(mode: AnswerMode, count: int, length: Length, model: Any) -> QueryEng
 
 
 @pytest.mark.parametrize("mode", get_args(AnswerMode))
-def test_twice_the_sources_are_twice_the_tokens_to_count(mode: AnswerMode) -> None:
+def test_counted_characters_are_linear_in_sources(mode: AnswerMode) -> None:
     counted = []
     for count in (100, 200, 400):
         length = Length()
@@ -55,7 +55,7 @@ def test_twice_the_sources_are_twice_the_tokens_to_count(mode: AnswerMode) -> No
     assert counted[2] <= 2.1 * counted[1]
 
 
-def test_overlapping_sources_are_compared_with_their_neighbours_only() -> None:
+def test_only_overlapping_sources_are_compared() -> None:
     graph = NodeGraph(progress=False)
     graph.add(Document(" ".join(TEXT.format(number) for number in range(400)), id="tea"))
     graph.create_node_group(
@@ -74,7 +74,7 @@ def test_overlapping_sources_are_compared_with_their_neighbours_only() -> None:
 
 
 @pytest.mark.parametrize("mode", get_args(AnswerMode))
-async def test_nothing_is_counted_in_the_thread_of_the_loop(mode: AnswerMode) -> None:
+async def test_event_loop_thread_counts_no_tokens(mode: AnswerMode) -> None:
     async def model(prompt: str) -> str:
         await asyncio.sleep(0)
         return "It grows in hills [1].\n" * 200
@@ -87,7 +87,7 @@ async def test_nothing_is_counted_in_the_thread_of_the_loop(mode: AnswerMode) ->
     assert threading.get_ident() not in length.threads
 
 
-async def test_other_tasks_go_on_while_a_model_that_never_waits_is_streamed() -> None:
+async def test_buffered_stream_lets_other_tasks_run() -> None:
     class Buffered:
         def complete(self, prompt: str) -> str:
             raise AssertionError("it is streamed")
@@ -113,7 +113,7 @@ async def test_other_tasks_go_on_while_a_model_that_never_waits_is_streamed() ->
     assert most <= 200
 
 
-async def test_no_answer_is_parsed_in_the_thread_of_the_loop() -> None:
+async def test_event_loop_thread_parses_no_answers() -> None:
     threads = []
 
     class Lines(QueryTransform):

@@ -82,7 +82,7 @@ def test_removed_results_are_replaced(kind: str, way: str) -> None:
     assert not {result.node.document_id for result in results} & {*removed}
 
 
-def test_lookup_error_of_the_inner_retriever_is_raised_at_once() -> None:
+def test_lookup_error_of_inner_retriever_is_not_retried() -> None:
     calls: list[str] = []
 
     class Failing:

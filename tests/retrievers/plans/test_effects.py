@@ -47,9 +47,7 @@ def everywhere(retriever: Any, query: str = "tea", **options: Any) -> list[Score
     "keywords",
     [{"excluded": ["green"]}, {"required": ["rice"]}, {"required": "rice", "excluded": "9"}],
 )
-def test_a_keyword_filter_is_given_candidates_until_enough_pass(
-    teas: Retriever, keywords: dict[str, Any]
-) -> None:
+def test_keyword_filter_fetches_until_top_k_pass(teas: Retriever, keywords: dict[str, Any]) -> None:
     keep = KeywordFilter(**keywords)
     passing = keep.rerank(teas.retrieve("tea", top_k=180), "tea")
     assert len(passing) > 50
@@ -97,7 +95,7 @@ class Paid:
         return [ScoredNode(r.node, float("rice" in r.node.text), r.evidence) for r in results]
 
 
-def test_a_paid_reranker_is_called_once_and_the_trace_and_the_log_say_that_it_left_few(
+def test_model_reranker_runs_once_and_logs_missing_results(
     teas: Retriever, caplog: pytest.LogCaptureFixture
 ) -> None:
     paid = Paid()
@@ -110,7 +108,7 @@ def test_a_paid_reranker_is_called_once_and_the_trace_and_the_log_say_that_it_le
     assert "left 0 of 24 candidates for 'tea', fewer than top_k=6; max_fetch=96" in caplog.text
 
 
-def test_a_paid_reranker_may_try_as_many_candidates_as_it_is_allowed(teas: Retriever) -> None:
+def test_max_fetch_allows_more_reranked_candidates(teas: Retriever) -> None:
     paid = Paid()
     retriever = RerankRetriever(teas, Reranker(paid, cut_off=0.5), max_fetch=170)
     assert len(retriever.retrieve("tea")) == 6

@@ -28,7 +28,7 @@ def test_whole_passages_without_cutting() -> None:
     assert context.startswith("[1] tea tea")
 
 
-def test_the_first_that_is_too_long_is_cut_and_ends_them() -> None:
+def test_first_too_long_passage_is_truncated_and_last() -> None:
     context, count = fit_passages(["a" * 50, "b" * 90, "c"], 100)
     assert count == 2
     assert context == f"[1] {'a' * 50}\n\n[2] {'b' * 38} ..."

@@ -26,7 +26,7 @@ def test_values_stand_in_their_places_in_both_languages() -> None:
 
 
 @given(st.text(), st.text())
-def test_what_is_put_in_is_no_prompt(query: str, count: str) -> None:
+def test_values_are_not_filled_again(query: str, count: str) -> None:
     assert PROMPT.fill("en", query=query, count=count) == f"{count} of {query}"
 
 
@@ -66,7 +66,7 @@ def test_a_prompt_is_checked_when_it_is_made(zh: Any, en: Any, error: Any, says:
         ({}, PROMPT.zh, PROMPT.en),
     ],
 )
-def test_a_prompt_is_replaced_by_what_people_have(given: Any, zh: str, en: str) -> None:
+def test_prompt_accepts_texts_mappings_and_templates(given: Any, zh: str, en: str) -> None:
     replaced = PROMPT.replaced(given)
     assert (replaced.zh, replaced.en) == (zh, en)
     assert (replaced.required, replaced.optional) == (("query",), ("count",))
@@ -92,7 +92,7 @@ class Asking(PromptMixin):
         self._prompts = {"first": PROMPT, "second": Prompt("{text}", "{text}", ("text",))}
 
 
-def test_prompts_are_replaced_one_by_one_in_a_copy() -> None:
+def test_with_prompts_replaces_single_prompts_of_a_copy() -> None:
     asking = Asking()
     other = asking.with_prompts({"first": {"en": "{query}?"}})
     assert (other.prompts["first"].en, other.prompts["first"].zh) == ("{query}?", PROMPT.zh)
@@ -146,7 +146,7 @@ def ask(model: Any, language: Language = "en", **settings: Any) -> int:
     )
 
 
-def test_an_answer_that_can_be_read_is_the_first() -> None:
+def test_first_valid_answer_is_returned() -> None:
     model = Model("42")
     assert ask(model) == 42
     assert model.prompts == ["How many?"]
@@ -154,7 +154,7 @@ def test_an_answer_that_can_be_read_is_the_first() -> None:
 
 
 @pytest.mark.parametrize(("language", "words"), [("en", "could not be used"), ("zh", "无法使用")])
-def test_a_model_is_told_why_it_is_asked_again(language: Language, words: str) -> None:
+def test_repeated_prompt_contains_the_error(language: Language, words: str) -> None:
     model = Model("many", "42")
     assert ask(model, language) == 42
     assert model.prompts[1].startswith("How many?")
@@ -163,21 +163,21 @@ def test_a_model_is_told_why_it_is_asked_again(language: Language, words: str) -
 
 
 @pytest.mark.parametrize("retries", [0, 1, 3])
-def test_it_is_asked_so_often_and_then_given_up(retries: int) -> None:
+def test_retries_limit_the_calls(retries: int) -> None:
     model = Model(*["many"] * 9)
     with pytest.raises(ModelError, match="can be used: 'many' is no number; it answered 'many'"):
         ask(model, retries=retries)
     assert len(model.prompts) == 1 + retries
 
 
-def test_a_model_that_fails_is_not_asked_again() -> None:
+def test_failed_model_is_not_called_again() -> None:
     model = Model(ConnectionError("gone"), "42")
     with pytest.raises(ModelError, match="gone"):
         ask(model)
     assert len(model.prompts) == 1
 
 
-def test_a_schema_is_for_models_that_take_one() -> None:
+def test_schema_requires_a_structured_model() -> None:
     schema = {"type": "integer"}
     assert ask(Held(42), schema=schema) == 42
     assert ask(Model("42"), schema=schema) == 42
@@ -185,19 +185,19 @@ def test_a_schema_is_for_models_that_take_one() -> None:
 
 
 @pytest.mark.parametrize("value", ["many", None, RuntimeError("no schemas here")])
-def test_after_a_schema_it_answers_in_its_own_words(value: Any) -> None:
+def test_useless_schema_answer_falls_back_to_text(value: Any) -> None:
     model = Held(value, "42")
     assert ask(model, schema={"type": "integer"}) == 42
     assert len(model.prompts) == 2
 
 
-def test_a_schema_that_is_refused_takes_none_of_the_tries() -> None:
+def test_refused_schema_is_not_a_retry() -> None:
     assert ask(Held(RuntimeError("no schemas"), "42"), schema={}, retries=0) == 42
     with pytest.raises(ModelError, match="gone"):
         ask(Held(RuntimeError("no schemas"), ConnectionError("gone")), schema={})
 
 
-def test_a_model_may_repeat_its_prompt_also_when_asked_again() -> None:
+def test_echoed_prompts_are_removed() -> None:
     assert (
         run(partial(ask_and_parse, LLM(lambda p: p + " 42", "base"), "How many?", number, "en"))
         == 42
@@ -207,14 +207,14 @@ def test_a_model_may_repeat_its_prompt_also_when_asked_again() -> None:
     assert run(partial(ask_and_parse, echo, "How many?", number, "en")) == 42
 
 
-def test_only_the_whole_prompt_is_taken_away() -> None:
+def test_strip_prompt_removes_the_whole_prompt() -> None:
     assert strip_prompt("How many? 42", "How many?") == " 42"
     assert strip_prompt("How many are there? 42", "How many?") == "How many are there? 42"
     assert strip_prompt("42", "") == "42"
     assert strip_prompt("", "How many?") == ""
 
 
-def test_an_error_of_the_reader_that_is_none_of_the_answer_leaves() -> None:
+def test_other_errors_of_the_parser_are_raised() -> None:
     def broken(answer: str) -> int:
         raise KeyError(answer)
 
@@ -243,7 +243,7 @@ def late() -> Iterator[Late]:
     model.let_go.set()
 
 
-def test_a_model_that_takes_too_long_is_not_asked_again(late: Late) -> None:
+def test_timeout_is_not_retried(late: Late) -> None:
     strategy = partial(ask_and_parse, LLM(late, "m"), "?", number, "en", schema={}, timeout=0.05)
     with pytest.raises(ModelTimeoutError, match="did not answer within"):
         run(strategy)
@@ -263,7 +263,7 @@ def test_a_model_that_takes_too_long_is_not_asked_again(late: Late) -> None:
     assert late.prompts == ["?", "?"]
 
 
-def test_a_time_out_of_the_models_own_is_not_asked_again() -> None:
+def test_timeout_of_the_model_is_not_retried() -> None:
     for drive in (run, lambda plan: asyncio.run(arun(plan))):
         model = Held(TimeoutError("read"), "42")
         with pytest.raises(ModelTimeoutError, match="TimeoutError: read"):
@@ -271,5 +271,5 @@ def test_a_time_out_of_the_models_own_is_not_asked_again() -> None:
         assert model.prompts == ["?"]
 
 
-def test_a_schema_that_fails_is_left_out() -> None:
+def test_failed_schema_is_left_out() -> None:
     assert ask(Held(RuntimeError("no schemas"), "42"), schema={}) == 42

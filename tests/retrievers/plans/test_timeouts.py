@@ -28,14 +28,14 @@ async def numbers(count: int) -> AsyncIterator[int]:
 
 
 @pytest.mark.parametrize("seconds", [None, 60])
-def test_items_come_in_order(seconds: float | None) -> None:
+def test_streams_keep_the_order(seconds: float | None) -> None:
     assert list(stream_with_timeout(lambda: iter(range(9)), seconds)) == [*range(9)]
     streamed = astream_with_timeout(lambda: numbers(9), seconds)
     assert asyncio.run(all_of(streamed)) == [*range(9)]
 
 
 @pytest.mark.parametrize("seconds", [None, 60])
-def test_errors_come_after_the_items_before_them(seconds: float | None) -> None:
+def test_errors_follow_earlier_items(seconds: float | None) -> None:
     def broken() -> Iterator[int]:
         yield 1
         raise KeyError("gone")
@@ -46,7 +46,7 @@ def test_errors_come_after_the_items_before_them(seconds: float | None) -> None:
         next(streamed)
 
 
-def test_a_stream_that_stops_is_not_waited_for() -> None:
+def test_silent_stream_times_out() -> None:
     released = threading.Event()
 
     def stops() -> Iterator[str]:
@@ -61,7 +61,7 @@ def test_a_stream_that_stops_is_not_waited_for() -> None:
     released.set()
 
 
-def test_a_stream_that_goes_on_for_good_is_left_and_closed() -> None:
+def test_endless_stream_is_abandoned_and_closed() -> None:
     closed = threading.Event()
 
     def endless() -> Iterator[str]:
@@ -82,7 +82,7 @@ def test_a_stream_that_goes_on_for_good_is_left_and_closed() -> None:
     assert closed.wait(60)
 
 
-def test_what_is_awaited_is_cancelled_in_the_end() -> None:
+def test_pending_item_is_canceled_after_the_timeout() -> None:
     cancelled = []
 
     async def stops() -> AsyncIterator[str]:
@@ -118,7 +118,7 @@ class Stopping:
         await asyncio.Event().wait()
 
 
-def test_the_time_limit_of_an_engine_holds_for_streams_of_any_model() -> None:
+def test_timeout_of_engine_ends_streams_of_models() -> None:
     graph = NodeGraph(progress=False)
     graph.add("Tea is a drink.")
     model = Stopping()
@@ -139,7 +139,7 @@ async def finished(engine: QueryEngine) -> Any:
     return await engine.astream("What is tea?").finish()
 
 
-def test_an_answer_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_answer_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "MAX_ANSWER", 1000)
 
     class Endless:
