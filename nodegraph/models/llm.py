@@ -59,8 +59,6 @@ def adapt_llm(model: Any) -> LLMCalls:
         streams = (("stream_complete", "stream"), ("astream_complete", "astream"))
         others = (("acomplete",), *streams, ("complete_json",), ("acomplete_json",))
         return LLMCalls(model.complete, *(_first(model, *names) for names in others))
-    if has(model, "chat"):
-        return _chatting(model)
     if not callable(model):
         raise TypeError(
             f"{model!r:.80} is no language model; give a function from a prompt (str) to its "
@@ -126,18 +124,6 @@ def _supports_schema(model: Any) -> bool:
 def _titled(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Add the fields that LangChain requires to a schema."""
     return {"title": "answer", "description": "The answer.", **schema}
-
-
-def _chatting(model: Any) -> LLMCalls:
-    def messages(prompt: str) -> list[dict[str, str]]:
-        roles = prompt.messages if isinstance(prompt, ChatPrompt) else [("user", prompt)]
-        return [{"role": role, "content": text} for role, text in roles]
-
-    achat = _first(model, "achat")
-    return LLMCalls(
-        lambda prompt: model.chat(messages(prompt)),
-        None if achat is None else lambda prompt: achat(messages(prompt)),
-    )
 
 
 def _check_model(model: Any) -> None:

@@ -1,4 +1,4 @@
-"""All functions that read what models wrote, by name."""
+"""All parsers of model answers, by name."""
 
 from collections.abc import Callable
 from typing import Any

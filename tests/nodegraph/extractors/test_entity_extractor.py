@@ -203,7 +203,7 @@ def test_heading_follows_spelling_of_other_passages() -> None:
     def titles() -> list[str]:
         return [node.text for node in graph.nodes("entity") if node.metadata["about"]]
 
-    assert titles() == ["Overview"]  # nothing tells that it is no name
+    assert titles() == ["Overview"]  # no passage has the word in lowercase
     graph.add(Document("It gives an overview, a second overview.", id="lower"))
     assert titles() == []
     graph.remove("lower")

@@ -9,7 +9,7 @@ from nodekin.nodegraph.extractors.entity_names import name_key, names_in
     ("text", "names", "expected"),
     [
         ("Who wrote Brand?", ["Brand", "Who", "wrote"], ["brand"]),
-        ("who wrote brand?", ["Brand"], []),  # a word like others
+        ("who wrote brand?", ["Brand"], []),  # a lowercase word
         ("Brand by whom?", ["Brand"], []),  # any first word has a capital
         ("the play peer gynt", ["Peer Gynt"], ["peer gynt"]),
         ("New York City Hall", ["New York City", "York", "City Hall"], ["new york city"]),

@@ -39,7 +39,7 @@ def row(extractor: EntityExtractor, i: str, order: int, title: str, body: str) -
 
 
 def known(index: NameIndex, keys: set[str]) -> dict[str, object]:
-    """Return all that an index says about some names."""
+    """Return the entities of some names, and the numbers of their passages."""
     found = {key: index.entity(key) for key in keys}
     passages = {key: sorted(index._having.get(key, ())) for key in keys}
     return {key: (found[key], len(passages[key])) for key in keys if passages[key]}

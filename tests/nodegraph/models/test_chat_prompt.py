@@ -79,7 +79,7 @@ def test_messages_placeholder_becomes_history():
         prompt_text(ChatPromptTemplate(messages), ["question"])
     messages[1] = MessagesPlaceholder("chat_history", optional=True)
     assert len(prompt_text(ChatPromptTemplate(messages), ["question"]).messages) == 2
-    messages[1] = ("placeholder", "{chat_history}")  # is optional, and filled by what there is
+    messages[1] = ("placeholder", "{chat_history}")  # optional
     template = ChatPromptTemplate(messages)
     assert prompt_text(template, ["history", "question"]).messages == prompt.messages
 

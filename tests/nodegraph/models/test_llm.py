@@ -62,11 +62,6 @@ class Own:
         return {"asked": prompt, **schema}
 
 
-class Talks:
-    def chat(self, messages):
-        return {"message": {"content": messages[0]["content"].upper()}}
-
-
 FORMS = {
     "function": lambda: shout,
     "async function": lambda: later,
@@ -74,7 +69,6 @@ FORMS = {
     "LangChain LLM": lambda: FakeListLLM(responses=["TEA"]),
     "LlamaIndex": LlamaIndexModel,
     "own": Own,
-    "chat": Talks,
 }
 
 

@@ -258,4 +258,4 @@ def test_model_name_is_equal_in_other_processes():
         for seed in ("1", "2")
     }
     assert len(names) == 1
-    assert len(set(names.pop().split("\n"))) == 5  # four names, and what follows the last line
+    assert len(set(names.pop().split("\n"))) == 5  # four names and an empty line

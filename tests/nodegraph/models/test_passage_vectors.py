@@ -111,7 +111,7 @@ def test_num_workers_embed_equal_vectors(num_workers: int) -> None:
     def embed(texts: list[str]) -> list[list[float]]:
         threads.add(threading.get_ident())
         if together is not None and len(texts) == 1 and texts[0] in TEXTS[:num_workers]:
-            together.wait()  # ends only if so many batches are embedded at the same time
+            together.wait()  # ends only if all batches run concurrently
         return [vector(text) for text in texts]
 
     embedder = Embedder(embed, "threads", batch_size=1, num_workers=num_workers)
@@ -143,7 +143,7 @@ def test_failed_batch_keeps_other_batches() -> None:
 
 
 class _Encoder:
-    """Pads each batch to its longest text, as models do, and counts what it computes."""
+    """A model that pads each batch to its longest text, and counts the padded characters."""
 
     def __init__(self) -> None:
         self.computed = 0
