@@ -27,9 +27,6 @@ Key = TypeVar("Key", bound=Hashable)
 
 RANK_CONSTANT = 60
 
-_IMPORTED_ID = "llama_index_id"
-"""The metadata field in which a node that was imported has the id by which its old index has it."""
-
 _SCORE_FIELD = "relevance_score"
 """The metadata field in which rerankers of LangChain write a score."""
 
@@ -153,7 +150,7 @@ def _node_key(node: Node, merge_by: str | None) -> tuple[str, str]:
     if value is not None:
         return type(value).__name__, repr(value)
     # Two graphs may give the same id to documents with different texts.
-    return node.own_metadata.get(_IMPORTED_ID, node.id) if node.own_metadata else node.id, node.text
+    return node.id, node.text
 
 
 def _keys_by_content(

@@ -164,9 +164,6 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         if index_struct is not None and context.docstore is not self._own:
             self._load(context)
 
-    def __repr__(self) -> str:
-        return f"NodeGraphIndex({self.graph!r}, {self._retriever!r})"
-
     @classmethod
     def from_documents(  # type: ignore[override]
         cls, documents: Sequence[Document], **options: Any
@@ -457,7 +454,8 @@ def _embed_model(given: object, similarity: str | Similarity | None) -> object:
         model = Settings.embed_model
     except (ImportError, ValueError):  # LlamaIndex's default model is not installed or has no key
         model = None
-    if model is not None and not _is_disabled(model):
+    # Settings.embed_model = None creates a mock with one dimension.
+    if model is not None and not (isinstance(model, MockEmbedding) and model.embed_dim == 1):
         return model
     if similarity is not None:
         raise ValueError(
@@ -466,11 +464,6 @@ def _embed_model(given: object, similarity: str | Similarity | None) -> object:
         )
     logger.warning("there is no embedding model, so the index searches by words")
     return None
-
-
-def _is_disabled(model: object) -> bool:
-    """Return whether the model is the one that ``Settings.embed_model = None`` creates."""
-    return isinstance(model, MockEmbedding) and model.embed_dim == 1
 
 
 INDEX_STRUCT_TYPE_TO_INDEX_STRUCT_CLASS[GraphStruct.get_type()] = GraphStruct

@@ -16,12 +16,12 @@ from llama_index.core.schema import BaseNode, NodeRelationship, TextNode, Transf
 from llama_index.core.schema import Document as LlamaIndexDocument
 
 from ...nodegraph.concurrency import in_thread
-from ...nodegraph.document import Document
+from ...nodegraph.document import as_document
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import fingerprint
 from ...nodegraph.node import ROOT, Node
 from ..frameworks import own_metadata
-from .nodes import TEMPLATES, NamedByClass, link_neighbors, related, shown_metadata, to_document
+from .nodes import NamedByClass, related, shown_metadata, to_document, to_text_node
 
 _GROUP = "chunk"
 
@@ -97,31 +97,24 @@ class NodeGraphTransform(NamedByClass, TransformComponent):
 
     def _chunks(self, node: BaseNode) -> list[TextNode]:
         graph = self._graph()
-        graph.add(Document(node.get_content(), deepcopy(node.metadata), id=node.node_id))
-        chunks = [_chunk(chunk, node) for chunk in graph.nodes(_GROUP)]
-        link_neighbors(chunks)
-        return chunks
+        graph.add(as_document(node))
+        return [_chunk(to_text_node(chunk), node) for chunk in graph.nodes(_GROUP)]
 
 
-def _chunk(chunk: Node, node: BaseNode) -> TextNode:
-    is_document = isinstance(node, LlamaIndexDocument)
-    offset = 0 if is_document else getattr(node, "start_char_idx", None)
-    start = None if chunk.start is None or offset is None else offset + chunk.start
-    source = node.node_id if is_document or node.ref_doc_id is None else node.ref_doc_id
-    relationships: dict[NodeRelationship, Any] = {NodeRelationship.SOURCE: related(source, ROOT)}
-    if source != node.node_id:
-        relationships[NodeRelationship.PARENT] = related(node.node_id)
-    return TextNode(
-        id_=chunk.id,
-        text=str(chunk.content),
-        metadata=deepcopy(chunk.metadata),
-        excluded_embed_metadata_keys=[*node.excluded_embed_metadata_keys],
-        excluded_llm_metadata_keys=[*node.excluded_llm_metadata_keys],
-        start_char_idx=start,
-        end_char_idx=None if start is None else start + len(chunk.text),
-        relationships=relationships,
-        **{name: getattr(node, name) for name in TEMPLATES if hasattr(node, name)},
-    )
+def _chunk(chunk: TextNode, node: BaseNode) -> TextNode:
+    """Relate a chunk of a node to the document of the node."""
+    if isinstance(node, LlamaIndexDocument):
+        return chunk
+    if node.ref_doc_id is not None:
+        chunk.relationships[NodeRelationship.SOURCE] = related(node.ref_doc_id, ROOT)
+        chunk.relationships[NodeRelationship.PARENT] = related(node.node_id)
+    offset = getattr(node, "start_char_idx", None)
+    if offset is None or chunk.start_char_idx is None:
+        chunk.start_char_idx = chunk.end_char_idx = None
+    else:
+        chunk.start_char_idx += offset
+        chunk.end_char_idx = chunk.start_char_idx + len(chunk.text)
+    return chunk
 
 
 def as_transform(parser: Any) -> ParserTransform:

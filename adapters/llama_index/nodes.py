@@ -35,8 +35,6 @@ _FILE_FIELDS = frozenset(
 )
 """Metadata fields of files that readers hide from models."""
 
-TEMPLATES = ("metadata_template", "metadata_separator", "text_template")
-
 
 def related(node_id: str, group: str | None = None) -> RelatedNodeInfo:
     """Return a reference to a node by its id, without the node's metadata."""

@@ -7,7 +7,6 @@ import inspect
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.response.schema import RESPONSE_TYPE, Response
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
@@ -137,10 +136,10 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
             llm: The model. None: ``Settings.llm``.
             **options: Arguments of the constructor.
         """
-        tools: dict[str, Any] = {
-            str(tool.metadata.name): (tool.metadata.description, _searched(tool.query_engine))
-            for tool in query_engine_tools
-        }
+        tools: dict[str, Any] = {}
+        for tool in query_engine_tools:
+            source = getattr(tool.query_engine, "retriever", tool.query_engine.query)
+            tools[str(tool.metadata.name)] = (tool.metadata.description, source)
         return cls(tools, llm, strategy="sub_question", **options)
 
     def retrieve(self, query_bundle: QueryType) -> list[NodeWithScore]:
@@ -177,11 +176,6 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
 
     def _get_prompt_modules(self) -> PromptMixinType:
         return {"retriever": self._retriever, "response_synthesizer": self._response_synthesizer}
-
-
-def _searched(engine: BaseQueryEngine) -> Any:
-    """Return the retriever of a tool's engine, or the function that answers."""
-    return getattr(engine, "retriever", engine.query)
 
 
 def _passages(

@@ -9,7 +9,6 @@ from typing import Any
 from llama_index.core.indices.query.query_transform.base import BaseQueryTransform
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.prompts import BasePromptTemplate
-from llama_index.core.prompts.mixin import PromptMixinType
 from llama_index.core.question_gen.types import BaseQuestionGenerator, SubQuestion
 from llama_index.core.schema import QueryBundle, QueryType
 from llama_index.core.tools import ToolMetadata
@@ -31,9 +30,6 @@ class _NativePrompts:
 
     def _get_prompts(self) -> dict[str, BasePromptTemplate]:
         return to_templates(self._native)
-
-    def _get_prompt_modules(self) -> PromptMixinType:
-        return {}
 
     def _update_prompts(self, prompts_dict: Mapping[str, BasePromptTemplate]) -> None:
         self._native = with_templates(self._native, prompts_dict)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
@@ -27,13 +27,6 @@ from .nodes import to_results
 from .prompt_templates import to_templates, with_templates
 
 dispatcher = get_dispatcher(__name__)
-
-T = TypeVar("T")
-
-
-def undecorated(method: Callable[..., T]) -> Callable[..., T]:
-    """Return a LlamaIndex method without its span; LlamaIndex adds a span to each override."""
-    return cast(Callable[..., T], inspect.unwrap(method))
 
 
 class NodeGraphRetriever(BaseRetriever):
@@ -98,15 +91,18 @@ class NodeGraphRetriever(BaseRetriever):
             str_or_query_bundle: The query. A blank query lists the nodes that meet the filters.
             filters: More conditions for this call.
         """
-        call = undecorated(BaseRetriever.retrieve)
-        return call(self.narrowed(filters), str_or_query_bundle)
+        # LlamaIndex adds a span to this override, so the inner method must not have a span.
+        call: Any = inspect.unwrap(BaseRetriever.retrieve)
+        results: list[NodeWithScore] = call(self.narrowed(filters), str_or_query_bundle)
+        return results
 
     async def aretrieve(
         self, str_or_query_bundle: QueryType, filters: MetadataFilters | Filters | None = None
     ) -> list[NodeWithScore]:
         """Async version of ``retrieve``."""
-        call = undecorated(BaseRetriever.aretrieve)
-        return await call(self.narrowed(filters), str_or_query_bundle)
+        call: Any = inspect.unwrap(BaseRetriever.aretrieve)
+        results: list[NodeWithScore] = await call(self.narrowed(filters), str_or_query_bundle)
+        return results
 
     def narrowed(self, filters: MetadataFilters | Filters | None) -> NodeGraphRetriever:
         """Return a copy with more conditions."""
