@@ -48,7 +48,7 @@ MAX_ANSWER = 1_000_000
 """Maximum number of characters of a streamed answer."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Do(Generic[T]):
     """A call that a strategy awaits.
 
@@ -78,12 +78,16 @@ class Do(Generic[T]):
 
     def run(self) -> T:
         """Return the result of the call."""
+        if self.timeout is None:
+            return self.call()
         with self._timeout_errors():
             return run_with_timeout(self.call, self.timeout)
 
     async def arun(self) -> T:
         """Async version of ``run``."""
         acall = partial(in_thread, self.call) if self.acall is None else self.acall
+        if self.timeout is None:
+            return await acall()
         with self._timeout_errors():
             return await asyncio.wait_for(acall(), self.timeout)
 
@@ -137,7 +141,7 @@ class _Texts(list[str]):
             )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class All(Generic[T]):
     """Several strategies that run in parallel, in threads or tasks.
 
