@@ -88,8 +88,8 @@ def adapt_embedder(model: Any) -> dict[str, Any]:
         )
     if not callable(model):
         raise TypeError(
-            f"{model!r:.80} is no embedding model; give a function from a list of texts to an "
-            "array of vectors, or a model of LangChain, LlamaIndex or sentence-transformers"
+            "an embedding model must be a function from a list of texts to an array of vectors, or "
+            f"a model of LangChain, LlamaIndex or sentence-transformers, got {model!r:.80}"
         )
     if is_async(model):
         return {"embed": partial(finish, model), "aembed_queries": model, "aembed": model}
@@ -246,7 +246,7 @@ class Embedder:
     def __post_init__(self) -> None:
         functions = adapt_embedder(self.embed)
         if self.name is not None and not isinstance(self.name, str):
-            raise TypeError(f"an Embedder's name is a text, not {self.name!r:.80}")
+            raise TypeError(f"an Embedder's name must be a text, got {self.name!r:.80}")
         check_integer(self.batch_size, "batch_size", 1)
         check_integer(self.num_workers, "num_workers", 0)
         if self.embed_queries is not None:  # differs from the model's async function
@@ -378,7 +378,7 @@ def as_embedders(embed: object, *, stored: bool = False) -> dict[str, Embedder]:
         raise ValueError("embed={} has no models; leave it out, or write embed={'key': model}")
     for key in models:
         if not isinstance(key, str) or not key:
-            raise TypeError(f"the keys of embed are names, not {key!r:.80}; write {{'key': model}}")
+            raise TypeError(f"keys of embed must be names, got {key!r:.80}; write {{'key': model}}")
     embedders = {key: as_embedder(model) for key, model in models.items()}
     for key, embedder in embedders.items() if stored else ():
         named = 'Embedder({function}, name="my-model")'
@@ -390,7 +390,7 @@ def as_embedders(embed: object, *, stored: bool = False) -> dict[str, Embedder]:
 def _check_callable(field: str, call: object) -> None:
     if not callable(call):
         raise TypeError(
-            f"{field} is a function from a list of texts to their vectors, not {call!r:.80}"
+            f"{field} must be a function from a list of texts to their vectors, got {call!r:.80}"
         )
     if is_async(call) and field == "embed_queries":
         raise TypeError(f"{call!r:.80} is async; give it as aembed_queries")

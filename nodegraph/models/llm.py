@@ -61,8 +61,8 @@ def adapt_llm(model: Any) -> LLMCalls:
         return LLMCalls(model.complete, *(_first(model, *names) for names in others))
     if not callable(model):
         raise TypeError(
-            f"{model!r:.80} is no language model; give a function from a prompt (str) to its "
-            "answer, a model of LangChain or LlamaIndex, or " + _CHAT.format("...")
+            "a language model must be a function from a prompt (str) to its answer, a model of "
+            f"LangChain or LlamaIndex, or {_CHAT.format('...')}, got {model!r:.80}"
         )
     if is_async(model):
         return LLMCalls(partial(finish, model), model)
@@ -210,7 +210,7 @@ class LLM:
 
     def __post_init__(self) -> None:
         if self.name is not None and not isinstance(self.name, str):
-            raise TypeError(f"a language model's name is a text, not {self.name!r:.80}")
+            raise TypeError(f"a language model's name must be a text, got {self.name!r:.80}")
         object.__setattr__(self, "_calls", adapt_llm(self.model))
         object.__setattr__(self, "name", self.name or model_name(self.model))
 

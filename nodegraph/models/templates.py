@@ -102,8 +102,8 @@ def prompt_text(prompt: object, names: Sequence[str]) -> str:
         variables = getattr(prompt, "template_vars", None)  # LlamaIndex
     if not isinstance(variables, Sequence) or not callable(getattr(prompt, "format", None)):
         raise TypeError(
-            f"a prompt is a text with {' and '.join(f'{{{name}}}' for name in names)} in it, or a "
-            f"prompt template of LangChain or LlamaIndex, not {prompt!r:.80}"
+            f"a prompt must be a text with {' and '.join(f'{{{name}}}' for name in names)}, or a "
+            f"prompt template of LangChain or LlamaIndex, got {prompt!r:.80}"
         )
     return _template_text(prompt, list(variables), names)
 
@@ -146,7 +146,7 @@ def _role_and_text(message: Any) -> tuple[str, str]:
         role = message.role
     role = str(getattr(role, "value", role))
     if not isinstance(message.content, str):
-        raise TypeError(f"a message of a prompt is a text, not {message.content!r:.80}")
+        raise TypeError(f"a message of a prompt must be a text, got {message.content!r:.80}")
     text = re.sub("\ue000(\\w+)\ue001", r"{\1}", message.content)
     return _ROLES.get(role, role), text
 

@@ -346,7 +346,9 @@ class RecursiveSplitter:
             try:
                 pattern = re.compile(separator)
             except re.error as error:
-                raise ValueError(f"{separator!r} is no regular expression: {error}") from error
+                raise ValueError(
+                    f"separators must be regular expressions, got {separator!r}: {error}"
+                ) from error
             if pattern.fullmatch(""):
                 raise ValueError(
                     f"the separator {separator!r} matches the empty text; leave it out: what "

@@ -59,7 +59,7 @@ def parse_keywords(answer: str) -> list[str]:
     words = [word for word in words if _WORD.search(word)]
     short = [w for w in words if len(w) <= _MAX_KEYWORD and len(w.split()) <= _MAX_KEYWORD_WORDS]
     if text and (not short or 2 * len(short) < len(words)):
-        raise ValueError("the answer is no list of keywords")
+        raise ValueError("the answer must be a list of keywords")
     return lines.unique(short)
 
 

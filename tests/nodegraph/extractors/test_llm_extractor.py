@@ -129,7 +129,7 @@ def test_failing_model_is_not_retried():
         ({"task": "keyword"}, ValueError, "no task 'keyword'; there is 'keywords'"),
         ({"language": "fr"}, ValueError, "no language 'fr'; there is"),
         ({"prompt": "Summarize!"}, ValueError, "no place for the text"),
-        ({"prompt": 3}, TypeError, "prompt is a text"),
+        ({"prompt": 3}, TypeError, "prompt must be a text"),
         ({"limit": 0}, ValueError, "limit must be 1 or more"),
         ({"retries": -1}, ValueError, "retries must be 0 or more"),
         ({"limit": 1.5}, TypeError, "limit is a whole number"),

@@ -211,5 +211,5 @@ def test_cached_llm_does_not_block_event_loop(tmp_path: Path) -> None:
 
 
 def test_cached_llm_rejects_objects_without_model() -> None:
-    with pytest.raises(TypeError, match="is no language model"):
+    with pytest.raises(TypeError, match="a language model must be"):
         CachedLLM(3)

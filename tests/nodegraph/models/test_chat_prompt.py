@@ -105,12 +105,12 @@ def test_chat_prompt_is_copied_and_pickled(clone):
 
 @pytest.mark.parametrize("prompt", [5, None, ["{query}"], str.upper])
 def test_prompt_of_other_type_raises(prompt):
-    with pytest.raises(TypeError, match=r"a text with \{query\} in it, or a prompt template"):
+    with pytest.raises(TypeError, match=r"must be a text with \{query\}, or a prompt template"):
         prompt_text(prompt, ["query"])
 
 
 def test_template_with_picture_raises():
     image = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
     template = ChatPromptTemplate([("human", [{"type": "text", "text": "{question}"}, image])])
-    with pytest.raises(TypeError, match="a message of a prompt is a text"):
+    with pytest.raises(TypeError, match="a message of a prompt must be a text"):
         prompt_text(template, ["query"])

@@ -166,8 +166,8 @@ REFUSED = {
         Client(),
         'OpenAIEmbedder\\("model-name", client=client\\).*nodekin.adapters.openai',
     ),
-    "number": (3, "no embedding model"),
-    "None": (None, "no embedding model"),
+    "number": (3, "an embedding model must be .*, got 3"),
+    "None": (None, "an embedding model must be .*, got None"),
 }
 
 
@@ -194,9 +194,9 @@ def test_unsupported_model_raises(what):
     ("embed", "error", "says"),
     [
         ({}, ValueError, "no models"),
-        ({1: lengths}, TypeError, "keys of embed are names, not 1"),
+        ({1: lengths}, TypeError, "keys of embed must be names, got 1"),
         ({"": lengths}, TypeError, "keys"),
-        ([lengths], TypeError, "no embedding model"),
+        ([lengths], TypeError, "an embedding model must be"),
         ({"a": Path("e5")}, TypeError, "name of a model"),
     ],
 )
@@ -212,10 +212,10 @@ def test_invalid_mapping_of_models_raises(embed, error, says):
         ({"batch_size": 2.5}, TypeError, "batch_size is a whole number, not 2.5"),
         ({"batch_size": True}, TypeError, "whole number"),
         ({"num_workers": -1}, ValueError, "num_workers must be 0 or more"),
-        ({"embed_queries": "q"}, TypeError, "embed_queries is a function"),
+        ({"embed_queries": "q"}, TypeError, "embed_queries must be a function"),
         ({"embed_queries": coroutine}, TypeError, "give it as aembed_queries"),
-        ({"aembed_queries": 3}, TypeError, "aembed_queries is a function"),
-        ({"name": 3}, TypeError, "name is a text"),
+        ({"aembed_queries": 3}, TypeError, "aembed_queries must be a function"),
+        ({"name": 3}, TypeError, "name must be a text"),
     ],
 )
 def test_invalid_settings_raise(settings, error, says):

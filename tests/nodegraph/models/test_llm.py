@@ -233,14 +233,14 @@ class Client:
         (Path("gpt-4o"), r"'gpt-4o' is the name of a model, .* OpenAIChat\('gpt-4o'\)"),
         (Own, r"Own is a class; give a model of it: Own\(...\)"),
         (Client(), r'OpenAIChat\("model-name", client=client\)'),
-        (3, "3 is no language model; give a function"),
-        (None, "None is no language model"),
+        (3, "a language model must be a function .*, got 3"),
+        (None, "a language model must be .*, got None"),
     ],
 )
 def test_unsupported_llm_raises(model, says):
     with pytest.raises(TypeError, match=says):
         as_llm(model)
-    with pytest.raises(TypeError, match="a language model's name is a text"):
+    with pytest.raises(TypeError, match="a language model's name must be a text, got 3"):
         LLM(shout, 3)
 
 

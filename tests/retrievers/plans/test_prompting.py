@@ -75,11 +75,11 @@ def test_prompt_accepts_texts_mappings_and_templates(given: Any, zh: str, en: st
 @pytest.mark.parametrize(
     ("given", "error", "says"),
     [
-        (7, TypeError, "a prompt is a text with .*query.* in it, or a prompt template .* not 7"),
+        (7, TypeError, "a prompt must be a text with .*query.*, or a prompt template .* got 7"),
         ({"fr": "{query}"}, ValueError, "no prompts in the language 'fr'; there is 'zh', 'en'"),
         ("nothing", ValueError, "no place for 'query'"),
         (Prompt("{text}", "{text}", ("text",)), ValueError, "no place for 'query'"),
-        ({"zh": 3}, TypeError, "a prompt is a text with .*, not 3"),
+        ({"zh": 3}, TypeError, "a prompt must be a text with .*, got 3"),
     ],
 )
 def test_a_replacement_is_checked(given: Any, error: Any, says: str) -> None:

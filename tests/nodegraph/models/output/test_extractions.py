@@ -104,7 +104,7 @@ def test_parse_keywords_keeps_marks_in_names():
 
 
 def test_parse_keywords_rejects_sentences():
-    with pytest.raises(ValueError, match="no list of keywords"):
+    with pytest.raises(ValueError, match="must be a list of keywords"):
         parse_keywords("This text is about tea and how it came from China to all of the world.")
 
 
