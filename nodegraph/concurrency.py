@@ -153,7 +153,8 @@ def track(
         return
     from tqdm import tqdm
 
-    bar = tqdm(items, total=total, desc=what, unit=unit, delay=0 if show else 2.0)
+    delay = 0 if show else 2.0
+    bar = tqdm(items, total=total, desc=what, unit=unit, delay=delay, leave=bool(show))
     for item in bar:
         if name is not None:
             bar.set_postfix_str(name(item), refresh=False)
@@ -185,7 +186,8 @@ class ProgressBar:
         from tqdm import tqdm
 
         delay = 0 if self._show else 2.0
-        self._bar = tqdm(total=total, desc=what, unit=self._unit, delay=delay)
+        leave = bool(self._show)  # else a bar that was never drawn leaves an empty line
+        self._bar = tqdm(total=total, desc=what, unit=self._unit, delay=delay, leave=leave)
 
     def advance(self, count: int) -> None:
         """Count finished items."""

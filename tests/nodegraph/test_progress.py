@@ -64,3 +64,14 @@ def test_reading_bar_shows_file_and_time(
     assert "2/2" in drawn
     assert re.search(r"\d\d:\d\d<\d\d:\d\d", drawn)  # elapsed and remaining time
     assert "two.txt" in drawn or "one.html" in drawn
+
+
+def test_quick_build_in_a_terminal_leaves_no_empty_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    graph = NodeGraph()
+    graph.create_node_group("word", str.split)
+    graph.add(["a b", "c"])
+    graph.nodes("word")
+    assert "\n" not in capsys.readouterr().err
