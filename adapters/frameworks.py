@@ -1,17 +1,14 @@
-"""What the adapters of LangChain and LlamaIndex share: conversion, default search, tracing."""
+"""Functions of both framework adapters: conversion of nodes and results, default search."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict
 from functools import wraps
 from typing import Any, TypeVar
 
-from ..nodegraph.concurrency import context_value
 from ..nodegraph.document import Document
 from ..nodegraph.graph import NodeGraph
 from ..nodegraph.node import ROOT, Node
@@ -20,30 +17,24 @@ from ..retrievers.protocols import RetrieverProtocol
 from ..retrievers.results import Evidence, ScoredNode
 from ..retrievers.retriever import Retriever
 from ..retrievers.similarities.registry import get_similarity
-from ..retrievers.tracing import Observer, observe
 from ..retrievers.validation import with_settings
-
-ObserverT = TypeVar("ObserverT", bound=Observer)
 
 R = TypeVar("R")
 
-_ATOMIC = frozenset((str, int, float, bool, type(None)))
-
 
 def node_of(document: Document) -> Node:
-    """Make a node of a document that is in no graph, searched as its framework would."""
+    """Return a node without a graph for a document, with its search text."""
     search_text = document.search_text
     return Node(document.text, document.metadata, id=document.id, search_text=search_text)
 
 
 def evidence_dicts(result: ScoredNode) -> list[dict[str, Any]]:
-    """Return a result's evidence as dicts that JSON can hold, the best match first.
+    """Return the evidence of a result as JSON values, best match first.
 
-    Each has the matching node's ``id``, ``group``, ``text``, ``start`` and ``end``, the ``score``
-    and ``similarity`` of the match, and the form of the ``query`` that was searched for,
-    ``embed_key`` where embeddings were compared, ``share`` where retrievers were fused,
-    ``searched_with`` (names of metadata fields) where these were compared with the text,
-    ``variants`` (dicts of ``query``, ``strategy``, ``note``) where strategies changed the query.
+    A match has the node's ``id``, ``group``, ``text``, ``start`` and ``end``, and the ``score``,
+    ``similarity`` and ``query`` of the match. It also has ``embed_key`` if vectors were compared,
+    ``share`` if retrievers were fused, ``searched_with`` (metadata fields that were compared with
+    the text), and ``variants`` (``query``, ``strategy``, ``note``) if a strategy changed the query.
     """
     return [*map(_evidence_dict, result.evidence)]
 
@@ -73,19 +64,14 @@ def _evidence_dict(match: Evidence) -> dict[str, Any]:
 
 
 def copied_metadata(node: Node, metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a copy of a node's metadata, or of a part of it, with its page where it has one."""
-    fields = {
-        name: value if type(value) in _ATOMIC else deepcopy(value)
-        for name, value in metadata.items()
-    }
-    return {**page_fields(node), **fields}
+    """Return a copy of metadata, with the page fields of the node."""
+    return {**page_fields(node), **deepcopy(dict(metadata))}
 
 
 def page_fields(node: Node) -> dict[str, str]:
-    """Return the ``page_label`` and ``place`` of a node whose file has pages, else nothing.
+    """Return the ``page_label`` and ``place`` of a node, if its file has pages.
 
-    Examples: ``"12"`` or ``"12-13"`` (from 1, as both frameworks' readers of PDF write it), and
-    ``"report.pdf, page 12, 3.2 Results"``.
+    Examples: ``"12"`` or ``"12-13"``, and ``"report.pdf, page 12, 3.2 Results"``.
     """
     pages = node.pages
     if pages is None:
@@ -94,57 +80,23 @@ def page_fields(node: Node) -> dict[str, str]:
     return {"page_label": f"{first}" if first == last else f"{first}-{last}", "place": node.place}
 
 
-def explain_match(match: Mapping[str, Any]) -> list[str]:
-    """Return in words what one of ``evidence_dicts`` says: a line, and one for each variant."""
-    key = "" if match.get("embed_key") is None else f" ({match['embed_key']})"
-    share = "" if match.get("share") is None else f", which gave {match['share']:.4f}"
-    lines = [
-        f"  {match['score']:.4f}  {match['group']}  {match['similarity']}{key} for "
-        f"{shorten(match['query'])}: {shorten(match['text'])}{share}"
-    ]
-    for variant in reversed(match.get("variants", [])):
-        note = "" if variant["note"] is None else f" ({variant['note']})"
-        lines.append(f"    {variant['strategy']} of {shorten(variant['query'])}{note}")
-    return lines
-
-
-def shorten(text: str) -> str:
-    """Return a text in quotation marks on one line, cut after 60 characters."""
-    line = " ".join(text.split())
-    return f'"{line}"' if len(line) <= 60 else f'"{line[:57]}..."'
-
-
 def input_positions(
     reranked: Iterable[ScoredNode], candidates: Sequence[ScoredNode]
 ) -> list[int | None]:
-    """Return where each result of a reranker was among the candidates. None for a new one.
+    """Return the position of each result of a reranker among the candidates. None: a new node.
 
-    Candidates are known by their node object, so that one node can be there twice, or else by
-    the node's id.
+    Candidates are compared by the node object, then by the node's id, since one node can be a
+    candidate twice.
     """
     by_id = {candidate.node.id: at for at, candidate in enumerate(candidates)}
     by_object = {id(candidate.node): at for at, candidate in enumerate(candidates)}
     return [by_object.get(id(result.node), by_id.get(result.node.id)) for result in reranked]
 
 
-def restore_inherited(
-    metadata: dict[str, Any], names: Iterable[str], overridden: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Take the inherited fields out of a node's metadata. Return all that the node inherited."""
-    inherited = {field: metadata.pop(field) for field in names if field in metadata}
-    return {**inherited, **overridden}
-
-
-def different_text(node: Node, content: str) -> dict[str, Any]:
-    """Return what ``content``, a node's content as a text, loses: ``text`` and ``content``."""
-    text = {} if node.text == content else {"text": node.text}
-    return text if isinstance(node.content, str) else {**text, "content": deepcopy(node.content)}
-
-
 def own_metadata(metadata: Mapping[str, Any], inherited: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metadata that a splitter's part does not have from the node it was split from.
+    """Return the metadata of a chunk without the fields of its parent.
 
-    Values are the same if they are equal and of the same type: 1 is not True.
+    Fields are compared by value and type: 1 is not True.
     """
     return {
         name: value
@@ -153,13 +105,8 @@ def own_metadata(metadata: Mapping[str, Any], inherited: Mapping[str, Any]) -> d
     }
 
 
-def is_start(start: Any, part: str, text: str) -> bool:
-    """Return whether a part of a text starts where a splitter says."""
-    return isinstance(start, int) and start >= 0 and text.startswith(part, start)
-
-
 def default_similarity(graph: NodeGraph) -> str:
-    """Return how a single group is searched: by meaning if the graph has a model, else by words."""
+    """Return the similarity of a single group: cosine if the graph has a model, otherwise BM25."""
     return "cosine" if graph.embeddings.embedders else "bm25"
 
 
@@ -171,22 +118,21 @@ def document_search(
     similarity: Any = None,
     **options: Any,
 ) -> RetrieverProtocol:
-    """Return the ``DefaultRetriever`` of a graph's documents, or the one search that is named.
+    """Return a ``DefaultRetriever`` of a graph's documents, or a single ``Retriever``.
 
-    With a similarity, a group, a cut-off or a way of lifting it is a single ``Retriever``, whose
-    scores are those of the similarity. It searches the group, the words of the documents, or the
-    vectors of their sentences.
+    A similarity, a group, a lowest score or ``lift`` selects a single ``Retriever`` with the scores
+    of its similarity. It searches the group, the words of documents, or the vectors of sentences.
 
     Args:
         graph: The node graph.
-        target: The group to answer with. None for the documents.
-        group: The only group to search.
+        target: The group to return. None: documents.
+        group: The group to search.
         similarity: As in ``Retriever``.
-        **options: Other options of ``DefaultRetriever``, or of ``Retriever``.
+        **options: Other options of ``DefaultRetriever`` or ``Retriever``.
 
     Raises:
         UnknownGroupError: If the graph has no such group.
-        TypeError: If an option is unknown, or of the other kind of search.
+        TypeError: If the class has no such option.
 
     Example:
         >>> graph = NodeGraph()
@@ -206,32 +152,8 @@ def document_search(
     return Retriever(graph, group, named, target=target, **with_settings(Retriever, options))
 
 
-@contextmanager
-def observe_once(
-    current: ContextVar[ObserverT | None], create: Callable[[], ObserverT]
-) -> Iterator[ObserverT]:
-    """Observe the spans of the block, unless an outer block already does.
-
-    A query engine and the retriever in it both observe. Each span is reported once.
-
-    Args:
-        current: Holds the observer of the outermost block. None outside of such blocks.
-        create: Creates the observer, in the outermost block only.
-
-    Yields:
-        The observer of the outermost block.
-    """
-    observer = current.get()
-    if observer is not None:
-        yield observer
-        return
-    observer = create()
-    with context_value(current, observer), observe(observer):
-        yield observer
-
-
 def in_thread(method: Callable[..., R]) -> Callable[..., Coroutine[Any, Any, R]]:
-    """Return the async version of a method, which runs it in a thread."""
+    """Return an async version of a method that runs in a thread."""
 
     @wraps(method)
     async def call(self: object, *args: Any, **kwargs: Any) -> R:

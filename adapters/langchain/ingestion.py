@@ -16,7 +16,7 @@ from ...nodegraph.builder import OnError
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
 from ...nodegraph.readers.source_files import ReadOptions, ReadReport
-from ..frameworks import is_start, own_metadata
+from ..frameworks import own_metadata
 from .documents import to_document
 
 _TEXT_METHODS = ("create_documents", "split_text")
@@ -108,7 +108,8 @@ def _starts(chunks: list[Document], text: str) -> list[int | None]:
     starts: list[Any] = [chunk.metadata.get("start_index") for chunk in chunks]
     previous = 0
     for chunk, start in zip(chunks, starts, strict=True):
-        if not is_start(start, chunk.page_content, text) or start < previous:
+        is_start = isinstance(start, int) and text.startswith(chunk.page_content, max(0, start))
+        if not is_start or start < previous:
             return [None] * len(chunks)
         previous = start
     return starts

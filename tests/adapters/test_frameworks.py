@@ -1,6 +1,5 @@
-"""What the adapters of LangChain and LlamaIndex share."""
+"""Functions of both framework adapters."""
 
-from contextvars import ContextVar
 from importlib import import_module
 from inspect import ismodule
 
@@ -9,20 +8,16 @@ import pytest
 from nodekin.adapters.frameworks import (
     copied_metadata,
     default_similarity,
-    different_text,
     document_search,
     input_positions,
-    is_start,
-    observe_once,
     own_metadata,
 )
 from nodekin.nodegraph import Node, NodeGraph, UnknownGroupError
 from nodekin.nodegraph.lazy_names import SHARED
 from nodekin.retrievers import DefaultRetriever, Retriever, ScoredNode, as_retriever
-from nodekin.retrievers.tracing import start_span
 
 
-def test_import_star_leaves_the_frameworks_their_names():
+def test_star_imports_have_no_names_of_frameworks():
     modules = (
         *("langchain_core.documents", "langchain_core.retrievers", "langchain_core.prompts"),
         *("langchain_classic.retrievers", "langchain_core.vectorstores"),
@@ -46,7 +41,7 @@ def test_import_star_leaves_the_frameworks_their_names():
         assert not theirs & {*import_module(f"nodekin{package}").__all__}
 
 
-def test_positions_of_reranked_results():
+def test_input_positions_match_objects_then_ids():
     nodes = [Node("a", id="1"), Node("b", id="2"), Node("a again", id="1")]
     candidates = [ScoredNode(node, 0.0) for node in nodes]
     reranked = [ScoredNode(node, 1.0) for node in reversed(nodes)]
@@ -55,7 +50,7 @@ def test_positions_of_reranked_results():
     assert input_positions(others, candidates) == [1, None]
 
 
-def test_copied_metadata_shares_nothing_and_says_the_page():
+def test_copied_metadata_is_a_deep_copy():
     node = Node("a", {"tags": ["x"], "page": 3})
     copied = copied_metadata(node, node.metadata)
     assert copied == {"tags": ["x"], "page": 3}
@@ -63,27 +58,12 @@ def test_copied_metadata_shares_nothing_and_says_the_page():
     assert node.metadata["tags"] == ["x"]
 
 
-def test_what_a_text_loses_of_a_content():
-    assert different_text(Node("a"), "a") == {}
-    assert different_text(Node("a: 1", content={"a": 1}), "{'a': 1}") == {
-        "text": "a: 1",
-        "content": {"a": 1},
-    }
-
-
-def test_metadata_that_a_splitter_added():
+def test_own_metadata_drops_fields_of_parent():
     assert own_metadata({"page": 3, "topic": "tea", "n": 1}, {"page": 3, "topic": "x"}) == {
         "topic": "tea",
         "n": 1,
     }
     assert own_metadata({"flag": True, "n": 1}, {"flag": 1, "n": 1}) == {"flag": True}
-
-
-@pytest.mark.parametrize(
-    ("start", "expected"), [(4, True), (0, False), (-7, False), (None, False), ("4", False)]
-)
-def test_where_a_part_starts(start, expected):
-    assert is_start(start, "tea", "hot tea") is expected
 
 
 TEXTS = ["Green tea is steamed. Black tea is fermented.", "Rivers run to the sea. It is salty."]
@@ -106,13 +86,13 @@ def branches(search):
     ]
 
 
-def test_one_group_is_searched_by_meaning_where_there_is_a_model():
+def test_default_similarity_depends_on_model():
     assert default_similarity(graph_of()) == "bm25"
     assert default_similarity(graph_of(letters)) == "cosine"
 
 
 @pytest.mark.parametrize("embed", [None, letters])
-def test_the_default_is_that_of_every_graph(embed):
+def test_document_search_equals_as_retriever(embed):
     search, of_graph = document_search(graph_of(embed)), as_retriever(graph_of(embed))
     assert type(search) is type(of_graph) is DefaultRetriever
     words = [("ROOT sentence", "ROOT", "bm25"), ("ROOT", "ROOT", "bm25")]
@@ -123,7 +103,7 @@ def test_the_default_is_that_of_every_graph(embed):
     assert result.evidence[0].node.text == "Black tea is fermented."
 
 
-def test_a_similarity_of_words_has_its_numbers_and_leaves_embeddings_out():
+def test_bm25_search_uses_no_embeddings():
     def embed(texts):
         raise AssertionError(texts)
 
@@ -142,7 +122,7 @@ def test_a_similarity_of_words_has_its_numbers_and_leaves_embeddings_out():
 @pytest.mark.parametrize(
     "options", [{"similarity": "cosine"}, {"similarity_cut_off": 0.1}, {"lift": "sum"}]
 )
-def test_a_similarity_of_embeddings_or_a_setting_of_one_search_is_one_search(options):
+def test_single_search_options_select_sentences(options):
     search = document_search(graph_of(letters), **options)
     assert isinstance(search, Retriever)
     assert (search.group_name, search.target) == ("ROOT sentence", "ROOT")
@@ -151,7 +131,7 @@ def test_a_similarity_of_embeddings_or_a_setting_of_one_search_is_one_search(opt
     assert (result.node.text, result.evidence[0].node.text) == (TEXTS[1], "It is salty.")
 
 
-def test_a_named_group_is_searched_alone():
+def test_group_is_searched_alone():
     search = document_search(graph_of(), group="FineChunk", top_k=1)
     assert isinstance(search, Retriever)
     assert (search.group_name, search.target, search.top_k) == ("FineChunk", "ROOT", 1)
@@ -159,7 +139,7 @@ def test_a_named_group_is_searched_alone():
         document_search(graph_of(), group="Fine")
 
 
-def test_what_would_not_be_used_is_an_error():
+def test_unused_options_raise():
     with pytest.raises(ValueError, match="embeddings, of which none are searched"):
         document_search(graph_of(), index="default_")
     with pytest.raises(ValueError, match="embed_keys"):
@@ -168,40 +148,3 @@ def test_what_would_not_be_used_is_an_error():
         document_search(graph_of(), group="ROOT", follow_links=True)
     with pytest.raises(TypeError, match="similarity of texts, not by 'cosine'"):
         DefaultRetriever(graph_of(letters), words="cosine")
-
-
-class Names:
-    """Collects the names of the spans that start."""
-
-    def __init__(self):
-        self.names = []
-
-    def begin(self, span, parent):
-        self.names.append(span.name)
-
-    def end(self, span):
-        pass
-
-
-@pytest.fixture
-def current():
-    return ContextVar("current", default=None)
-
-
-def test_nested_blocks_report_a_span_once(current):
-    with observe_once(current, Names) as outer:
-        with observe_once(current, Names) as inner, start_span("search"):
-            pass
-        with start_span("rerank"):
-            pass
-    assert inner is outer
-    assert outer.names == ["search", "rerank"]
-
-
-def test_a_block_after_an_error_has_a_new_observer(current):
-    with pytest.raises(ValueError, match="broken"), observe_once(current, Names) as first:
-        raise ValueError("broken")
-    assert current.get() is None
-    with observe_once(current, Names) as second, start_span("search"):
-        pass
-    assert (first.names, second.names) == ([], ["search"])
