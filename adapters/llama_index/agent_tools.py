@@ -18,14 +18,14 @@ def corpus_toolkit(
 ) -> list[FunctionTool]:
     """Return the tools of a corpus as LlamaIndex tools: search, grep, outline, read, related.
 
-    Names, descriptions, arguments and texts are equal to those of ``CorpusTools`` and of the MCP
+    Names, descriptions, arguments and texts equal the tools of ``CorpusTools`` and of the MCP
     server. An invalid call returns an error text for the model. ``raw_output`` is nodekin's
     ``ToolOutput``.
 
     Args:
         tools: The tools.
-        session: The texts that a conversation has read, which are not shown again. Use one session
-            per conversation. None: all texts are shown.
+        session: A record of the texts that a conversation has read, to omit repetitions. Use one
+            session per conversation. None: nothing is omitted.
         prefix: A prefix of the names, for agents with several corpora: ``"tea_"``.
 
     Raises:

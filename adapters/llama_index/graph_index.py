@@ -252,7 +252,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         """Return one of LlamaIndex's chat engines.
 
         Args:
-            chat_mode: ``"condense_plus_context"`` (also ``"best"``), ``"context"``,
+            chat_mode: ``"condense_plus_context"`` or ``"best"``, ``"context"``,
                 ``"condense_question"`` or ``"simple"``.
             llm: The model. None: ``Settings.llm``.
             similarity_top_k: The number of results.
@@ -261,7 +261,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
 
         Raises:
             ValueError: If the mode is unknown.
-            ImportError: If there is no model.
+            ImportError: If the model is missing.
         """
         if chat_mode not in _CHAT_ENGINES:
             modes = ", ".join(mode.value for mode in _CHAT_ENGINES)
@@ -364,7 +364,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
 
         Args:
             node_ids: The ids.
-            delete_from_docstore: Whether to delete the nodes from the docstore, too.
+            delete_from_docstore: Whether the docstore loses the nodes as well.
             **options: Ignored.
         """
         with self._lock:
@@ -380,7 +380,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
 
         Args:
             ref_doc_id: The id of the document.
-            delete_from_docstore: Whether to delete the document from the docstore, too.
+            delete_from_docstore: Whether the docstore loses the document as well.
             **options: Ignored.
         """
         with self._lock:

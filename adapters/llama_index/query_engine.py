@@ -63,7 +63,7 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
     Raises:
         TypeError: If an argument has the wrong type or an option is unknown.
         ValueError: If the strategy is unknown, or an option has no effect.
-        ImportError: If there is no model.
+        ImportError: If the model is missing.
 
     Example:
         >>> from llama_index.core.llms import MockLLM
@@ -128,7 +128,7 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
     def from_defaults(
         cls, query_engine_tools: Sequence[QueryEngineTool], llm: object = None, **options: Any
     ) -> NodeGraphQueryEngine:
-        """Return an engine that asks sub-questions of tools, as in ``SubQuestionQueryEngine``.
+        """Return an engine for sub-questions over tools, as in ``SubQuestionQueryEngine``.
 
         Args:
             query_engine_tools: The tools. The passages of their retrievers are used, and the

@@ -52,7 +52,7 @@ class NodeGraphQueryTransform(_NativePrompts, BaseQueryTransform):
     Raises:
         TypeError: If an argument has the wrong type or an option is unknown.
         ValueError: If the name is unknown.
-        ImportError: If there is no model.
+        ImportError: If the model is missing.
 
     Example:
         >>> rewrite = NodeGraphQueryTransform("rewrite", lambda prompt: "How long is the Nile?")
@@ -102,9 +102,8 @@ class NodeGraphQueryTransform(_NativePrompts, BaseQueryTransform):
 class NodeGraphQuestionGenerator(_NativePrompts, BaseQuestionGenerator):
     """A question generator for ``SubQuestionQueryEngine`` that works with any model.
 
-    Answers may be lines or JSON. If the model names an unknown tool, it is asked again; questions
-    that still have an unknown tool are omitted with a warning. Without usable questions, all tools
-    get the query itself.
+    Answers may be lines or JSON. An unknown tool causes one retry; questions that still have an
+    invalid tool are omitted with a warning. Without usable questions, all tools get the query.
 
     Args:
         llm: Any model that ``nodekin.nodegraph.LLM`` accepts. None: ``Settings.llm``.
@@ -114,7 +113,7 @@ class NodeGraphQuestionGenerator(_NativePrompts, BaseQuestionGenerator):
     Raises:
         TypeError: If an argument has the wrong type or an option is unknown.
         ValueError: If a number is out of range.
-        ImportError: If there is no model.
+        ImportError: If the model is missing.
 
     Example:
         >>> model = lambda prompt: "rivers: How long is the Nile?\\ntea: Is green tea fermented?"
@@ -135,7 +134,7 @@ class NodeGraphQuestionGenerator(_NativePrompts, BaseQuestionGenerator):
         """Return the sub-questions with their tools.
 
         Raises:
-            ValueError: If there are no tools.
+            ValueError: If the list of tools is empty.
             ModelError: If the model fails, with ``on_error="raise"``.
         """
         query_str, descriptions = as_bundle(query).query_str, _descriptions(tools)
@@ -158,7 +157,7 @@ def _descriptions(tools: Sequence[ToolMetadata]) -> dict[str, str]:
 
 
 def _sub_questions(found: Sequence[str], tools: Mapping[str, str], query: str) -> list[SubQuestion]:
-    """Return the questions of known tools. Each text starts with the name of its tool."""
+    """Return the questions of existing tools. Each text starts with the name of its tool."""
     questions: list[SubQuestion] = []
     for text in found:
         name = max((tool for tool in tools if text.startswith(f"{tool}: ")), key=len, default=None)

@@ -134,7 +134,7 @@ class NodeGraphRetriever(BaseRetriever):
         return text if text.strip() else ""
 
     # LlamaIndex replaces scores of 0.0 by 1.0 and keeps the first duplicate. These methods skip
-    # that unless there is a reference to follow.
+    # that if no result is a reference.
 
     def _handle_recursive_retrieval(
         self, query_bundle: QueryBundle, nodes: list[NodeWithScore]

@@ -22,23 +22,22 @@ _FINGERPRINT = "nodekin_vector"  # hash of the model and the text of a stored ve
 
 
 def as_index(store: BasePydanticVectorStore | MakeStore) -> StoreIndexes:
-    """Store and search a graph's vectors in a LlamaIndex vector store, for ``Retriever(index=)``.
+    """Return an index for ``Retriever(index=)`` that keeps vectors in a LlamaIndex vector store.
 
-    Use it if the vectors have to be in your own engine. New and changed nodes are written before
-    the next search. Targets, filters, fusions, recursion and scores are those of the built-in
-    index, which is faster on one machine. See ``docs/stores.md``, "Engines".
+    Use it if vectors must be in an external engine. New and changed nodes are written before the
+    next search. Results and scores equal those of the built-in index, which is faster on one
+    machine. See ``docs/stores.md``, "Engines".
 
-    The vectors are the graph's; the store needs no model. It returns candidates by the query's
-    vector; cosines are computed from the graph's vectors. The graph records what was written, so
-    that a new process looks up a sample only. If the store has lost rows, they are written again.
-    Other rows in the store are ignored.
+    The store requires no model. It returns candidates, and cosines are computed from the graph's
+    vectors. The graph records the written rows, so a new process looks up only a sample. Lost rows
+    are written again. Foreign rows are ignored.
 
     Args:
-        store: A vector store, for one graph and one of its embeddings; several groups may share
-            it, at the cost of slower searches. Or a function from the name of a group to a store.
+        store: A vector store for one graph and one embedding, or a function from a group name to a
+            store. Several groups may share a store; searches are then slower.
 
     Raises:
-        TypeError: If it is neither.
+        TypeError: If the store is neither.
 
     Example:
         >>> from llama_index.core.vector_stores import SimpleVectorStore
@@ -87,7 +86,7 @@ class LlamaIndexBackend:
         return {node.node_id: str(node.metadata.get(_FINGERPRINT, "")) for node in nodes}
 
     def count(self) -> int | None:
-        """Return the number of rows; None if the store can't tell."""
+        """Return the number of rows. None: the store has no such method."""
         return row_count(self._store)
 
     def delete(self, ids: Sequence[str]) -> None:

@@ -16,7 +16,6 @@ from llama_index.core.ingestion import IngestionCache, IngestionPipeline
 from llama_index.core.ingestion.pipeline import get_transformation_hash
 from llama_index.core.node_parser import (
     HierarchicalNodeParser,
-    MarkdownNodeParser,
     NodeParser,
     SentenceSplitter,
     SentenceWindowNodeParser,
@@ -29,11 +28,9 @@ from llama_index.core.schema import (
     TextNode,
     TransformComponent,
 )
-from llama_index.core.storage.docstore import SimpleDocumentStore
 
 from nodekin.adapters.llama_index import FileReader, NodeGraphTransform, as_transform
 from nodekin.nodegraph import (
-    LLMExtractor,
     Node,
     NodeGraph,
     ReadError,
@@ -58,7 +55,7 @@ def built(transform: object, text: str, metadata: dict[str, Any] | None = None) 
     return graph
 
 
-def test_sentence_windows_with_spans() -> None:
+def test_sentence_windows_keep_spans() -> None:
     text = "茶是饮品。Yes. Yes. It is. 茶是饮品。"
     graph = built(as_transform(window(window_size=1)), text, {"topic": "tea"})
     nodes = graph.nodes("piece")
@@ -83,7 +80,7 @@ def sentences(chunk_size: int, chunk_overlap: int, **settings: Any) -> SentenceS
 @pytest.mark.parametrize(
     "parser", [sentences(24, 4), TokenTextSplitter(chunk_size=24, chunk_overlap=4)]
 )
-def test_same_chunks_as_in_llama_index(parser: NodeParser) -> None:
+def test_chunks_equal_those_of_llama_index(parser: NodeParser) -> None:
     metadata = {"topic": "words", "file_size": 3}
     hidden = ["file_size"]
     document = Document(
@@ -105,14 +102,7 @@ def test_same_chunks_as_in_llama_index(parser: NodeParser) -> None:
     assert all(n.own_metadata == {} and n.metadata == metadata for n in nodes)
 
 
-def test_markdown_headings() -> None:
-    text = "# Tea\n\nA drink.\n\n## 红茶\n\n全发酵。\n"
-    nodes = built(as_transform(MarkdownNodeParser()), text).nodes("piece")
-    assert [n.own_metadata["header_path"] for n in nodes] == ["/", "/Tea/"]
-    assert [text[n.start : n.end] for n in nodes] == ["# Tea\n\nA drink.", "## 红茶\n\n全发酵。"]
-
-
-def test_below_another_group() -> None:
+def test_parser_splits_another_group() -> None:
     graph = built(str.splitlines, "One. Two.\nThree. Two.")
     graph.create_node_group("sentence", as_transform(window()), parent="piece")
     assert [(n.text, n.start) for n in graph.nodes("sentence")] == [
@@ -123,13 +113,7 @@ def test_below_another_group() -> None:
     ]
 
 
-def test_random_ids_do_not_matter() -> None:
-    first, second = (built(as_transform(window()), "One. Two.") for _ in range(2))
-    assert first.nodes("piece") == second.nodes("piece")
-    assert [n.metadata for n in first.nodes("piece")] == [n.metadata for n in second.nodes("piece")]
-
-
-def test_same_settings_are_the_same_rule() -> None:
+def test_equal_settings_are_one_rule() -> None:
     parser = sentences(24, 4)
     graph = built(as_transform(parser), WORDS)
     ids = [n.id for n in graph.nodes("piece")]
@@ -173,13 +157,6 @@ class Halves:
         ]
 
 
-def test_start_is_taken_where_it_is_true() -> None:
-    for shift in (0, 1, -9):
-        nodes = built(as_transform(Halves(shift)), "abab").nodes("piece")
-        assert [(n.text, n.start) for n in nodes] == [("ab", 0), ("ab", 2)]
-    assert as_transform(Halves(0)).rule != as_transform(Halves(1)).rule
-
-
 class Upper(TransformComponent):
     def __call__(self, nodes: Any, **kwargs: Any) -> list[TextNode]:
         for node in nodes:
@@ -187,7 +164,7 @@ class Upper(TransformComponent):
         return list(nodes)
 
 
-def test_extractors_and_other_components() -> None:
+def test_components_other_than_parsers_are_accepted() -> None:
     graph = built(as_transform(Upper()), "Tea.", {"topic": ["tea"]})
     (node,) = graph.nodes("piece")
     assert node.own_metadata == {"loud": "TEA."}
@@ -195,7 +172,7 @@ def test_extractors_and_other_components() -> None:
     assert graph.node("d").metadata == {"topic": ["tea"]}
 
 
-def test_a_parser_may_change_what_it_is_shown() -> None:
+def test_parser_may_change_its_input() -> None:
     class Spoil(Upper):
         def __call__(self, nodes: Any, **kwargs: Any) -> list[TextNode]:
             nodes[0].metadata["topic"].append("spoilt")
@@ -205,7 +182,7 @@ def test_a_parser_may_change_what_it_is_shown() -> None:
     assert graph.node("d").metadata == {"topic": ["tea"]}
 
 
-def test_several_levels_at_once() -> None:
+def test_parser_of_several_levels_raises() -> None:
     with pytest.raises(ValueError, match="use one group per level"):
         as_transform(HierarchicalNodeParser.from_defaults(chunk_sizes=[64, 32]))
 
@@ -219,31 +196,15 @@ def test_several_levels_at_once() -> None:
         built(as_transform(Levels(0)), "abab")
 
 
-def test_a_parser_that_raises_is_named() -> None:
+def test_failed_parser_is_named() -> None:
     with pytest.raises(TransformError, match=r"'piece' failed on document 'd'.*Metadata length"):
         built(as_transform(sentences(8, 0)), WORDS, {"x": WORDS})
 
 
 @pytest.mark.parametrize("wrong", [str.split, "parser", SentenceSplitter, None])
-def test_what_is_no_parser(wrong: object) -> None:
+def test_invalid_parser_raises(wrong: object) -> None:
     with pytest.raises(TypeError, match="as_transform takes a node parser"):
         as_transform(wrong)
-
-
-def test_pickle() -> None:
-    transform = pickle.loads(pickle.dumps(as_transform(sentences(24, 0))))
-    assert transform.rule == as_transform(sentences(24, 0)).rule
-    assert repr(transform) == "as_transform(SentenceSplitter)"
-    assert built(transform, "One.").nodes("piece")[0].text == "One."
-
-
-def test_chinese_text_in_order() -> None:
-    text = "大熊猫生活在竹林里。它每天进食。" * 40
-    nodes = built(as_transform(sentences(64, 8)), text).nodes("piece")
-    assert len(nodes) > 5
-    assert all(text[n.start : n.end] == n.text for n in nodes)
-    starts = [n.start for n in nodes]
-    assert starts == sorted(starts)
 
 
 TEXT = "Green tea. Black tea.\n\n红茶是茶。水也是。"
@@ -260,7 +221,7 @@ def document() -> Document:
     )
 
 
-def test_pieces_of_pieces(document: Document) -> None:
+def test_transforms_in_a_row_keep_the_source(document: Document) -> None:
     pipeline = IngestionPipeline(
         transformations=[NodeGraphTransform(split_paragraphs), NodeGraphTransform(split_sentences)]
     )
@@ -280,7 +241,7 @@ def test_pieces_of_pieces(document: Document) -> None:
     assert NodeRelationship.PARENT not in pipeline.transformations[0]([document])[0].relationships
 
 
-def test_ids_are_the_same_in_every_run(document: Document) -> None:
+def test_ids_are_equal_in_every_run(document: Document) -> None:
     runs = [
         IngestionPipeline(transformations=[NodeGraphTransform(split_sentences)]).run(
             documents=[document]
@@ -291,7 +252,7 @@ def test_ids_are_the_same_in_every_run(document: Document) -> None:
     assert len({n.node_id for n in runs[0]}) == 4
 
 
-def test_what_a_transform_adds() -> None:
+def test_metadata_of_a_transform_are_added() -> None:
     def loud(node: Node) -> list[Node]:
         return [Node(node.text.upper(), {"loud": True, "from": node.metadata["topic"]})]
 
@@ -304,20 +265,7 @@ def test_what_a_transform_adds() -> None:
     assert (piece.start_char_idx, piece.end_char_idx) == (5, 8)
 
 
-def test_extraction_by_a_model() -> None:
-    asked = []
-
-    def model(prompt: str) -> str:
-        asked.append(prompt)
-        return "茶, 水"
-
-    extract = NodeGraphTransform(LLMExtractor(model, task="keywords"))
-    made = extract([TextNode(text="茶与水。", id_="t")])
-    assert [n.text for n in made]
-    assert len(asked) == 1
-
-
-def test_the_cache_knows_the_rule(document: Document) -> None:
+def test_pipeline_cache_contains_the_rule(document: Document) -> None:
     calls: list[str] = []
 
     def split(text: str, mark: str = ".") -> list[str]:
@@ -341,20 +289,7 @@ def test_the_cache_knows_the_rule(document: Document) -> None:
     assert len(hashes) == 2
 
 
-def test_documents_that_are_known_are_left_out(document: Document) -> None:
-    store = SimpleDocumentStore()
-    pipeline = IngestionPipeline(
-        transformations=[NodeGraphTransform(split_sentences)],
-        docstore=store,
-        docstore_strategy="duplicates_only",
-    )
-    assert len(pipeline.run(documents=[document])) == 4
-    assert pipeline.run(documents=[document]) == []
-    document.set_content("Another text.")
-    assert [n.text for n in pipeline.run(documents=[document])] == ["Another text."]
-
-
-async def test_async_leaves_the_loop_free(document: Document, unblocked: None) -> None:
+async def test_async_transform_does_not_block_the_loop(document: Document, unblocked: None) -> None:
     transform = await asyncio.to_thread(NodeGraphTransform, split_sentences)
     pipeline = IngestionPipeline(transformations=[transform], disable_cache=True)
     assert len(await pipeline.arun(documents=[document])) == 4
@@ -381,14 +316,14 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
-def test_with_workers(tmp_path: Path) -> None:
+def test_transform_runs_in_worker_processes(tmp_path: Path) -> None:
     script = tmp_path / "workers.py"
     script.write_text(WORKERS)
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
     assert done.stdout.strip().endswith("same"), done.stderr
 
 
-def test_a_transform_is_pickled() -> None:
+def test_transform_can_be_pickled() -> None:
     made = pickle.loads(pickle.dumps(NodeGraphTransform(split_sentences)))
     assert [n.text for n in made([TextNode(text="茶。水。")])] == ["茶。", "水。"]
     assert made.rule == NodeGraphTransform(split_sentences).rule
@@ -396,7 +331,7 @@ def test_a_transform_is_pickled() -> None:
         pickle.dumps(NodeGraphTransform(lambda text: text))
 
 
-def test_errors() -> None:
+def test_invalid_and_failed_transforms_raise() -> None:
     with pytest.raises(TypeError, match="transform must be a callable"):
         NodeGraphTransform(3)
     with pytest.raises(TransformError, match="document 't'"):
@@ -406,7 +341,7 @@ def test_errors() -> None:
 SAMPLES = Path(__file__).parents[3] / "examples" / "files"
 
 
-def test_a_folder_of_files() -> None:
+def test_reader_of_a_folder() -> None:
     pdf, word = FileReader().load_data(SAMPLES, extra_info={"owner": "us"})
     assert pdf.text.startswith("# 1 The tea handbook")
     assert "| 龙井 | 四元二角 | 十一元 |" in word.text
@@ -416,7 +351,7 @@ def test_a_folder_of_files() -> None:
         FileReader().load_data(SAMPLES / "nowhere")
 
 
-def test_in_llama_indexs_reader_of_folders() -> None:
+def test_reader_in_simple_directory_reader() -> None:
     readers = {".pdf": FileReader("page"), ".docx": FileReader()}
     documents = SimpleDirectoryReader(str(SAMPLES), file_extractor=readers).load_data()
     pages = [d for d in documents if d.metadata["file_name"] == "handbook.pdf"]

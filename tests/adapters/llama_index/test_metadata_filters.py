@@ -90,13 +90,13 @@ def own(retriever: Retriever, given: Any, query: str = "tea") -> list[int]:
     return sorted(int(result.node.ref_doc_id or result.node.node_id) for result in results)
 
 
-def test_all_operators_are_among_the_conditions() -> None:
+def test_conditions_cover_all_operators() -> None:
     assert {name for _, name, _ in CONDITIONS} == {operator.value for operator in FilterOperator}
 
 
 @as_in_014
 @pytest.mark.parametrize("condition", CONDITIONS, ids=str)
-def test_operators_find_what_llama_indexes_store_finds(teas, condition) -> None:
+def test_operators_equal_those_of_simple_vector_store(teas, condition) -> None:
     expected = theirs(filters(condition))
     assert own(teas, filters(condition)) == expected
     assert own(teas, filters(condition), " ") == expected
@@ -104,7 +104,7 @@ def test_operators_find_what_llama_indexes_store_finds(teas, condition) -> None:
 
 @as_in_014
 @pytest.mark.parametrize("condition", CONDITIONS, ids=str)
-def test_inverse_operators_find_what_llama_indexes_store_finds(teas, condition) -> None:
+def test_negated_operators_equal_simple_vector_store(teas, condition) -> None:
     inverse = filters(condition, join="not")
     assert own(teas, inverse) == theirs(inverse)
 
@@ -113,14 +113,14 @@ def test_inverse_operators_find_what_llama_indexes_store_finds(teas, condition) 
 @pytest.mark.parametrize("join", ["and", "or", "not"])
 @pytest.mark.parametrize("other", CONDITIONS[::3], ids=str)
 @pytest.mark.parametrize("one", CONDITIONS[1::3], ids=str)
-def test_joined_operators_find_what_llama_indexes_store_finds(teas, one, other, join) -> None:
+def test_joined_operators_equal_simple_vector_store(teas, one, other, join) -> None:
     given = filters(one, other, join=join)
     filter = parse_filters(as_filters(given))
     met = [n for n, fields in enumerate(FIELDS) if filter.matches(Node("", fields))]
     assert met == theirs(given)
 
 
-def test_nested_filters(teas) -> None:
+def test_nested_filters_are_translated(teas) -> None:
     either = filters(("year", "==", 1993), ("director", "==", "Kon"), join="or")
     assert own(teas, filters(either, ("genre", "!=", "action"))) == [2]
     assert own(teas, filters(filters(either, join="not"), ("tags", "any", ["b"]))) == [3]
@@ -136,17 +136,17 @@ def test_nested_filters(teas) -> None:
         (filters(("topic", "text_match", 5)), "must be a text"),
     ],
 )
-def test_filters_that_can_not_be(given: Any, message: str) -> None:
+def test_filter_with_invalid_value_raises(given: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         as_filters(given)
 
 
-def test_what_is_no_filter() -> None:
+def test_invalid_filters_raise() -> None:
     with pytest.raises(TypeError, match="filters map metadata fields"):
         as_filters("topic")  # type: ignore[arg-type]
 
 
-def test_filters_that_are_set_later(teas) -> None:
+def test_filters_can_be_set_later(teas) -> None:
     retriever = NodeGraphRetriever(teas)
     retriever.filters = filters(("year", "==", 1993))
     assert [result.node.metadata["year"] for result in retriever.retrieve("tea")] == [1993]
@@ -155,7 +155,7 @@ def test_filters_that_are_set_later(teas) -> None:
         retriever.retrieve("tea")
 
 
-def test_filters_before_ranking(search: Retriever) -> None:
+def test_filters_are_checked_before_ranking(search: Retriever) -> None:
     def topics(given: Any) -> list[str]:
         found = NodeGraphRetriever(search, filters=given).retrieve("tea 大熊猫")
         return [result.metadata["topic"] for result in found]

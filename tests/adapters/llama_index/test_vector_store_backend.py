@@ -134,7 +134,7 @@ def pairs(results: Any) -> list[tuple[str, float]]:
         {"settings": RetrieverSettings(similarity_cut_off=0.8), "top_k": 30},
     ],
 )
-def test_as_the_built_in_index(
+def test_results_equal_those_of_the_built_in_index(
     store: Callable[[], BasePydanticVectorStore], settings: dict[str, Any]
 ) -> None:
     graph = made()
@@ -146,7 +146,7 @@ def test_as_the_built_in_index(
     assert [pairs(each) for each in theirs.batch(QUERIES)] == [pairs(mine(q)) for q in QUERIES]
 
 
-def test_a_store_that_finds_too_little(caplog: pytest.LogCaptureFixture) -> None:
+def test_store_with_missing_candidates_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     graph = made()
     mine = Retriever(graph, "sentence", "cosine", top_k=30)
     theirs = Retriever(graph, "sentence", "cosine", top_k=30, index=as_index(Forgetful()))
@@ -157,7 +157,7 @@ def test_a_store_that_finds_too_little(caplog: pytest.LogCaptureFixture) -> None
 texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
 
 
-def test_what_a_store_has_is_not_written_again(tmp_path: Any) -> None:
+def test_existing_rows_are_not_written_again(tmp_path: Any) -> None:
     store, model = WithNodes(), Model()
     store._nodes = {}
     for turn in range(2):
@@ -172,7 +172,7 @@ def test_what_a_store_has_is_not_written_again(tmp_path: Any) -> None:
                 assert all(store.data.embedding_dict[i] is before[i] for i in ids)
 
 
-def test_wrong_arguments() -> None:
+def test_wrong_arguments_raise() -> None:
     graph = made(2)
     for wrong in (None, "store", SimpleVectorStore):
         with pytest.raises(TypeError, match="store must be a LlamaIndex vector store"):
@@ -187,7 +187,7 @@ def test_wrong_arguments() -> None:
         Retriever(two, "ROOT", "cosine", index=as_index(SimpleVectorStore()))("tea")
 
 
-async def test_the_loop_stays_free(unblocked: None) -> None:
+async def test_async_search_does_not_block_the_loop(unblocked: None) -> None:
     graph = await asyncio.to_thread(made)
     retriever = Retriever(graph, "sentence", "cosine", index=as_index(SimpleVectorStore()))
     assert await retriever.aretrieve("tea")
@@ -202,7 +202,7 @@ class EuclideanStore(SimpleVectorStore):
         return VectorStoreQueryResult(ids=ids, similarities=[1.0] * len(ids))
 
 
-def test_a_store_that_measures_l2_answers_as_the_built_in_index() -> None:
+def test_store_of_l2_distances_gives_cosines() -> None:
     graph = NodeGraph(embed=distances.uneven, progress=False)
     graph.add([Document(text, id=str(n)) for n, text in enumerate(distances.TEXTS)])
     plain = Retriever(graph, "ROOT", "cosine", top_k=5)
