@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from stress import amount
 
 from nodekin.nodegraph import Document, NodeGraph, UnknownGroupError
+from nodekin.nodegraph.locking import is_reading_graph
 from nodekin.retrievers import Retriever, RetrieverSettings
 from nodekin.retrievers.similarities.bm25 import Bm25
 
@@ -161,3 +162,65 @@ def test_a_copy_of_a_retriever_is_ready_by_itself() -> None:
     pickled = pickle.dumps(retriever)
     assert b"TextIndex" not in pickled
     assert [r.node.text for r in pickle.loads(pickled)("tea")] == ["one tea"]
+
+
+class ChangingWords(Bm25):
+    """Words whose search is followed by a change of the graph, outside its lock."""
+
+    def open(self, graph, group, key=None):
+        index = super().open(graph, group, key)
+        snapshot = index.snapshot
+
+        class Snapshot:
+            def snapshot(self, queries, filter):
+                taken = snapshot(queries, filter)
+                search = taken.search
+
+                def then_change(numbers, limit):
+                    hits = search(numbers, limit)
+                    assert not is_reading_graph()
+                    while changes:
+                        changes.pop()()
+                    taken.search = search
+                    return hits
+
+                taken.search = then_change if changes else search
+                return taken
+
+            def __getattr__(self, name):
+                return getattr(index, name)
+
+        return Snapshot()
+
+
+changes: list = []
+
+
+@pytest.mark.parametrize("target", [None, "ROOT"])
+def test_results_that_are_removed_during_a_search_are_replaced(target: str | None) -> None:
+    graph = graph_of([Document(f"tea {'tea ' * n}", id=str(n)) for n in range(5)])
+    words = ChangingWords(analyzer=str.split)
+    retriever = Retriever(graph, "line", words, target=target, top_k=3)
+    best = [result.node.document_id for result in retriever("tea")]
+    changes.append(lambda: graph.remove(best[0]))
+    results = retriever("tea")
+    assert best[0] not in [result.node.document_id for result in results]
+    assert len(results) == 3
+    assert seen(results) == seen(retriever("tea"))
+
+
+def test_documents_that_change_during_a_search_are_searched_again() -> None:
+    graph = graph_of([Document("tea", {"owner": "a"}, id="1"), Document("tea x", id="2")])
+    retriever = Retriever(graph, "ROOT", ChangingWords(analyzer=str.split))
+    changes.append(lambda: graph.add(Document("tea", {"owner": "b"}, id="1")))
+    assert retriever.retrieve("tea", filters={"owner": "a"}) == []
+    changes.append(lambda: graph.add(Document("tea tea x", {"owner": "b"}, id="1")))
+    assert seen(retriever("tea")) == seen(Retriever(graph, "ROOT", WORDS)("tea"))
+
+
+def test_other_changes_during_a_search_do_not_repeat_it() -> None:
+    graph = graph_of([Document("tea", id="1")])
+    retriever = Retriever(graph, "line", ChangingWords(analyzer=str.split))
+    changes.append(lambda: graph.add(Document("tea tea", id="2")))
+    assert [result.node.document_id for result in retriever("tea")] == ["1"]
+    assert [result.node.document_id for result in retriever("tea")] == ["2", "1"]
