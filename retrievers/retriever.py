@@ -26,7 +26,6 @@ from .search import (
     check_cut_off,
     has_embedding,
     one_ranking,
-    ready,
     search,
     search_keys,
 )
@@ -349,9 +348,8 @@ class Retriever(BaseRetriever):
         """Search in a thread; new passages are embedded by the model's async form before."""
         texts = [query for query in queries if query.strip()]
         vectors = await self.aquery_vectors(texts)
-        if texts and self.embeds_by_async_model:
-            await embed_ahead(partial(ready, [search]))
-        found = await in_thread(partial(_found, search, texts, vectors))
+        call = embed_ahead if self.embeds_by_async_model else in_thread
+        found = await call(partial(_found, search, texts, vectors))
         if len(texts) == len(queries):
             return found
         return await in_thread(partial(_spread, queries, found, search))

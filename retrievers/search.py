@@ -507,13 +507,6 @@ def search(
     return results
 
 
-def ready(searches: Sequence[Search]) -> None:
-    """Build the groups of searches, and embed their nodes."""
-    for branch in (branch for search in searches for branch in search.branches()):
-        for index in branch.indexes:
-            index.ready()
-
-
 @dataclass(frozen=True, slots=True)
 class _Turns(Generic[T]):
     """The two turns of a search; see ``search``."""

@@ -25,6 +25,7 @@ from ...nodegraph.node import ROOT, Node
 from ..filters import Filters, parse_filters
 from ..indexes.bm25_scores import Floats
 from ..indexes.nearest_vectors import unit
+from ..indexes.vector_index import VectorIndex
 from ..planned_retriever import PlannedRetriever
 from ..plans.effects import find_all
 from ..plans.plan import Do
@@ -77,6 +78,9 @@ DEPTH = 32
 
 SENTENCES, WHOLE = 1.0, 3.0
 """The weights of the words of sentences and of their targets."""
+
+MISSING = 200
+"""The number of missing vectors up to which a search computes them; above, words alone answer."""
 
 _SPARE = 4  # results beyond those that are wanted, in place of copies
 
@@ -133,8 +137,9 @@ class DefaultRetriever(PlannedRetriever):
         words: The similarity of words. With another one than BM25 results keep their fused
             scores, which say nothing across questions.
         embed_keys: Which of the graph's embeddings join, ``[]`` for words alone. None for all;
-            then words alone answer if a model fails, which the log and the evidence say. The
-            failure of a named one is an error.
+            then words alone answer if a model fails, which the log and the evidence say, or if
+            more than 200 vectors are missing, which ``build()`` computes. Missing vectors of
+            named embeddings are always computed, and the failure of a model is an error.
         index: How embeddings are searched, as in ``Retriever``.
         collapse: Whether results with equal texts are returned once, with the others as evidence
             ("also in"). Case, punctuation, white space, width and mark-up may differ.
@@ -231,11 +236,17 @@ class DefaultRetriever(PlannedRetriever):
         return other
 
     def build(self) -> None:
-        """Build what searches need, so that the first one does not wait for it.
+        """Build what searches need, so that the first search does not wait.
 
-        That is the groups, their indexes, what is measured, and links where they are followed.
+        These are the groups, their vectors and indexes, the measured settings and the links.
         """
         reader = self.graph.reader
+        try:
+            self.graph.build(self.sentences, embed=self._embed_keys)
+        except EmbeddingError as error:
+            if self._needs_vectors or isinstance(error, VectorLengthError):
+                raise
+            logger.warning("words alone answer, since passages have no vectors: %s", error)
         with reader.reading(self.target):
             first = reader.nodes_by_id(reader.ids(self.target)[:1])
         self.retrieve("".join(node.text[:_PROBED] for node in first), top_k=1)
@@ -275,6 +286,13 @@ class DefaultRetriever(PlannedRetriever):
         by_words = self._without_vectors()
         if by_words is None:
             return await self._search(queries, limit, filters)
+        if missing := await Do(self._count_missing_vectors, kind="work"):
+            logger.warning(
+                "words alone answer: %s vectors of %r are missing; graph.build(%r, embed=True) "
+                "computes them",
+                *(missing, self.sentences, self.sentences),
+            )
+            return await by_words._search(queries, limit, filters)
         name, keys = "failures of embedding models", tuple(self._embed_keys)
         failed: dict[tuple[str, ...], tuple[float, str]] = self.graph.reader.shared(name, dict)
         until, failure = failed.get(keys, (0.0, ""))
@@ -302,6 +320,15 @@ class DefaultRetriever(PlannedRetriever):
             _noted(query, next(others), errors[query]) if query in errors else next(found)
             for query in queries
         ]
+
+    def _count_missing_vectors(self) -> int:
+        """Return the number of missing vectors; 0 if a search may compute them."""
+        indexes = (
+            branch.similarity.open(self.graph, self.sentences, *branch.embed_keys)
+            for branch in self._vectors
+        )
+        counts = [index.count_missing() for index in indexes if isinstance(index, VectorIndex)]
+        return max(counts) if counts and max(counts) > MISSING else 0
 
     async def _embed(self, queries: Sequence[str]) -> dict[str, EmbeddingError]:
         """Embed queries ahead. Return those that have no vectors, with the error of each.

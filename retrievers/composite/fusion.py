@@ -20,7 +20,7 @@ from ..protocols import RetrieverLike, RetrieverProtocol
 from ..ranking import RANK_CONSTANT, Mode, check_mode, fuse
 from ..results import OutputOptions, Results
 from ..retriever import Retriever
-from ..search import Rank, Ranking, Select, all_results, fused, ready, search
+from ..search import Rank, Ranking, Select, all_results, fused, search
 from ..tracing import start_span
 from ..validation import check_top_k, choice, number
 
@@ -250,9 +250,9 @@ async def search_together(
                 partial(retriever.aquery_vectors, queries),
             )
         vectors.append(of_retriever)
-    if any(retriever.embeds_by_async_model for retriever in retrievers):
-        await Do(lambda: None, partial(embed_ahead, partial(ready, searches)))
-    return await Do(partial(search, searches, queries, vectors, rank, select), kind="work")
+    work = partial(search, searches, queries, vectors, rank, select)
+    is_async = any(retriever.embeds_by_async_model for retriever in retrievers)
+    return await Do(work, partial(embed_ahead, work) if is_async else None, kind="work")
 
 
 def _limit_of(retriever: RetrieverProtocol, top_k: int | None) -> int | None:

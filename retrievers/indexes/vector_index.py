@@ -49,6 +49,7 @@ class VectorIndex(SyncedIndex):
         self._model = graph.embeddings.embedder(key).name
         self._building_hnsw = mutex()
         self._is_slow_logged = False
+        self._missing: tuple[object, int] = None, 0  # state of the graph, number of vectors
         super().__init__(graph, group)
 
     def clear(self) -> None:
@@ -69,16 +70,29 @@ class VectorIndex(SyncedIndex):
             EmbeddingError: If the model fails, or returns no usable vectors.
             TransformError: If the group has to be built and its transform raises.
         """
-        reader = self._graph.reader
-        if reader.held_state() is not self._seen_state:
-            with reader.reading(*reader.searched_groups(self._group)):
-                added = [] if self.is_current() else self._missed().added
-                missed = portions(added, _PORTION)
-                texts = [text for nodes in missed for text in reader.searched_texts(nodes)]
-            for start in range(0, len(texts), _PORTION):
-                self._vectors_of(texts[start : start + _PORTION])
+        texts = self._missed_texts()
+        for start in range(0, len(texts), _PORTION):
+            self._vectors_of(texts[start : start + _PORTION])
         if self._vectors is not None and wants_hnsw(len(self._vectors), self._hnsw):
             self._build_hnsw(self._vectors)
+
+    def count_missing(self) -> int:
+        """Return the number of vectors that a search would compute."""
+        state = self._graph.reader.held_state()
+        if state is not self._seen_state and state is not self._missing[0]:
+            texts = self._missed_texts()
+            self._missing = state, self._graph.embeddings.count_missing(texts, self._key)
+        return 0 if state is self._seen_state else self._missing[1]
+
+    def _missed_texts(self) -> list[str]:
+        """Return the texts of nodes that were added since the last ``sync``."""
+        reader = self._graph.reader
+        if reader.held_state() is self._seen_state:
+            return []
+        with reader.reading(*reader.searched_groups(self._group)):
+            added = [] if self.is_current() else self._missed().added
+            missed = portions(added, _PORTION)
+            return [text for nodes in missed for text in reader.searched_texts(nodes)]
 
     def _build_hnsw(self, vectors: Vectors) -> None:
         """Build a graph of many vectors; other threads search without it."""

@@ -252,8 +252,10 @@ Search = Callable[[str], Sequence[Any]]
 def searches(graph: NodeGraph, target: str, kind: str) -> Iterator[tuple[str, Search]]:
     """Yield the searches of a graph by name."""
     default = DefaultRetriever(graph, target, top_k=TOP_K)
+    default.build()
     if target != ROOT:
         windows = DefaultRetriever(graph)
+        windows.build()
         yield "windows", lambda query: windows.retrieve(query, max_tokens=TOKENS)
     yield "default", default.retrieve
     similarity = "bm25" if kind == "words" else "cosine"

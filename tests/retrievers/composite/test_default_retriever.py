@@ -23,6 +23,7 @@ from nodekin.retrievers import (
     trace,
 )
 from nodekin.retrievers.composite import default_retriever
+from nodekin.retrievers.composite.default_retriever import MISSING
 from nodekin.retrievers.composite.default_settings import MeasuredSettings, read_settings
 
 TOPICS = ["tea", "rivers", "music", "chess", "bread", "stars", "horses", "glass"]
@@ -404,3 +405,38 @@ async def test_another_model_under_the_same_name_is_an_error_and_not_a_search_by
                 as_retriever(graph)("Which tea?")
             with pytest.raises(VectorLengthError, match=r"vectors of 4 numbers, and .* have 3"):
                 await as_retriever(graph).aretrieve("Which tea?")
+
+
+def test_words_answer_while_many_vectors_are_missing(caplog: pytest.LogCaptureFixture) -> None:
+    embedded: list[str] = []
+
+    def model(texts: list[str]) -> list[list[float]]:
+        embedded.extend(texts)
+        return [[len(text), 1.0] for text in texts]
+
+    graph = NodeGraph(embed=model, progress=False)
+    graph.add([Document(f"Tea number {n}.", id=str(n)) for n in range(MISSING)])
+    retriever = DefaultRetriever(graph)
+    assert retriever.retrieve("tea number 7")[0].node.document_id == "7"
+    assert len(embedded) >= MISSING
+    embedded.clear()
+    graph.add([Document(f"Coffee number {n}.", id=f"c{n}") for n in range(MISSING + 1)])
+    results = retriever.retrieve("coffee number 7")
+    assert results[0].node.document_id == "c7"
+    assert {match.embed_key for result in results for match in result.evidence} == {None}
+    assert not embedded
+    assert "201 vectors of 'passage sentence' are missing" in caplog.text
+    explicit = DefaultRetriever(graph, embed_keys=["default"])
+    assert explicit.retrieve("coffee number 7")
+    assert len(embedded) == MISSING + 2  # and the question
+    found = retriever.retrieve("coffee number 7")
+    assert {match.embed_key for result in found for match in result.evidence} >= {"default"}
+
+
+def test_build_computes_missing_vectors() -> None:
+    graph = NodeGraph(embed=lambda texts: [[len(text), 1.0] for text in texts], progress=False)
+    graph.add([Document(f"Tea number {n}.", id=str(n)) for n in range(MISSING + 1)])
+    retriever = DefaultRetriever(graph)
+    retriever.build()
+    evidence = [match for result in retriever.retrieve("tea") for match in result.evidence]
+    assert "default" in {match.embed_key for match in evidence}
