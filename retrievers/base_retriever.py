@@ -1,4 +1,4 @@
-"""What every retriever offers besides ``retrieve``: calls in a format, and batches."""
+"""The base class of retrievers: calls with output formats, and batches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class CallOptions(TypedDict, total=False):
-    """The options of a call, whatever form its results have, to type it. See ``__call__``."""
+    """The options of a call in any output format. See ``BaseRetriever.__call__``."""
 
     top_k: int | None
     filters: Filters | None
@@ -31,23 +31,23 @@ class CallOptions(TypedDict, total=False):
 
 
 class BaseRetriever:
-    """Give a retriever with ``retrieve`` and ``aretrieve`` its other methods.
+    """A base class that derives the other methods from ``retrieve`` and ``aretrieve``.
 
-    A retriever need not be a subclass; a subclass need not write these methods.
+    A retriever need not be a subclass.
 
     Args:
-        output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
+        output_format: The results of a call: None (scored nodes), ``"content"`` or ``"dict"``.
         join: Join contents to one text: True with line breaks, or the separator.
 
     Raises:
-        ValueError: If there is no such format, or anything but content is to be joined.
+        ValueError: If the format is unknown, or ``join`` is used without ``"content"``.
     """
 
     calls_model: ClassVar[bool] = False
-    """Whether it calls a language model, and may search for other queries than the one it gets."""
+    """Whether the retriever calls a language model, and may search other queries."""
 
     has_windows: bool = False
-    """Whether it returns windows within a budget of tokens, as the default search does."""
+    """Whether the retriever returns windows within a token budget, like the default search."""
 
     output_format: OutputFormat | None = None
     join: bool | str = False
@@ -66,9 +66,9 @@ class BaseRetriever:
 
     @property
     def inner_retrievers(self) -> Sequence[tuple[str, RetrieverProtocol]]:
-        """The retrievers that this one queries, with their names in it.
+        """The inner retrievers by name.
 
-        A retriever that wraps another one as ``inner`` has it here; others override this.
+        The default is the attribute ``inner``, if any. Other classes override this property.
 
         Example:
             >>> from nodekin.nodegraph import NodeGraph
@@ -81,14 +81,14 @@ class BaseRetriever:
         return [] if inner is None else [("inner", inner)]
 
     def with_inner_retrievers(self, retrievers: Mapping[str, RetrieverProtocol]) -> Self:
-        """Return a copy that queries other retrievers in place of some of its own.
+        """Return a copy with other inner retrievers.
 
         Args:
-            retrievers: The other ones, by the names in ``inner_retrievers``.
+            retrievers: The new retrievers, by the names in ``inner_retrievers``.
 
         Raises:
             ValueError: If a name is unknown.
-            TypeError: If a class of yours does not say how (``_replace_inner_retrievers``).
+            TypeError: If a custom class needs the method ``_replace_inner_retrievers``.
 
         Example:
             >>> from nodekin.nodegraph import NodeGraph
@@ -106,30 +106,26 @@ class BaseRetriever:
         return other
 
     def _replace_inner_retrievers(self, retrievers: Mapping[str, RetrieverProtocol]) -> None:
-        """Set some inner retrievers of a copy; their names are those of attributes by default."""
+        """Set inner retrievers of a copy. By default the names are attributes."""
         for name, retriever in retrievers.items():
             if not hasattr(self, name):
                 raise TypeError(
-                    f"{type(self).__name__} does not say how its inner retriever {name!r} is "
-                    "replaced; override _replace_inner_retrievers where inner_retrievers is"
+                    f"{type(self).__name__} cannot replace its inner retriever {name!r}; override "
+                    "_replace_inner_retrievers together with inner_retrievers"
                 )
             setattr(self, name, retriever)
 
     @property
     def takes_filters(self) -> bool:
-        """Whether it adds the filters of a call to its own conditions and passes them on.
+        """Whether the retriever applies the filters of a call.
 
-        False for one that can't filter what it retrieves. A retriever that is no subclass says so
-        itself; where it does not, nothing relies on it (see ``restrict``).
+        A retriever without this attribute counts as one that does not (see ``restrict``).
         """
         return True
 
     @property
     def is_free(self) -> bool:
-        """Whether it may be queried again for more results without paying for a model again.
-
-        It is, unless it or one of the retrievers within calls a model.
-        """
+        """Whether a repeated search calls no model, in this and all inner retrievers."""
         return not self.calls_model and all(
             getattr(inner, "is_free", True) for _, inner in self.inner_retrievers
         )
@@ -182,23 +178,23 @@ class BaseRetriever:
         join: bool | str = False,
         **unknown: object,
     ) -> Any:
-        """Retrieve, and return the results as scored nodes or in a format.
+        """Return the results of ``retrieve`` in an output format.
 
         Args:
             query: The question.
-            top_k: How many results at most, in place of the retriever's own.
-            filters: Conditions, beside the retriever's own.
-            max_tokens: How many tokens all results may have together; see ``BudgetResults``.
-            order: ``"document"`` puts results of one document into its order.
-            output_format: ``"content"`` for contents, ``"dict"`` for plain dicts; None for the
-                retriever's own, which is scored nodes unless it was given another. Type checkers
-                know the form from the call alone.
-            join: Joins contents to one text: True with line breaks, or the separator.
-            **unknown: Arguments that only ``retrieve`` of a class of yours has.
+            top_k: Replaces the retriever's own ``top_k``.
+            filters: Conditions, in addition to the retriever's own.
+            max_tokens: The maximum number of tokens of all results; see ``BudgetResults``.
+            order: ``"document"`` sorts the results of a document by their position in it.
+            output_format: ``"content"`` for contents, ``"dict"`` for plain dicts. None: the
+                retriever's own format. Type checkers infer the type from the call only.
+            join: Join contents to one text: True with line breaks, or the separator.
+            **unknown: Further arguments of ``retrieve`` in a custom class.
 
         Raises:
-            TypeError: If there is no such argument; with its name here if it is another library's.
-            ValueError: If there is no such format, or anything but content is to be joined.
+            TypeError: If an argument is unknown. For names of other libraries, the message
+                contains the name in this library.
+            ValueError: If the format is unknown, or ``join`` is used without ``"content"``.
         """
         if output_format is None and join is False:
             output_format, join = self.output_format, self.join
@@ -224,13 +220,13 @@ class BaseRetriever:
 
         Args:
             queries: The questions.
-            top_k: How many results at most, in place of the retriever's own.
-            filters: Conditions, beside the retriever's own.
-            max_tokens: How many tokens the results of a query may have together.
-            order: ``"document"`` puts results of one document into its order.
+            top_k: Replaces the retriever's own ``top_k``.
+            filters: Conditions, in addition to the retriever's own.
+            max_tokens: The maximum number of tokens of the results of each query.
+            order: ``"document"`` sorts the results of a document by their position in it.
 
         Raises:
-            TypeError: If the queries are one text.
+            TypeError: If ``queries`` is a string.
         """
         check_queries(queries)
         budget = TokenBudget(max_tokens, order, top_k)
@@ -248,7 +244,7 @@ class BaseRetriever:
         max_tokens: int | None = None,
         order: Order = "score",
     ) -> list[list[ScoredNode]]:
-        """Do what ``batch`` does without blocking the event loop, all queries at once."""
+        """Async version of ``batch``. All queries run in parallel."""
         check_queries(queries)
         budget = TokenBudget(max_tokens, order, top_k)
         limit = budget.candidates(self)
@@ -259,20 +255,20 @@ class BaseRetriever:
 
 
 def check_queries(queries: Sequence[str]) -> None:
-    """Check what a batch is given.
+    """Check the queries of a batch.
 
     Raises:
-        TypeError: If the queries are one text.
+        TypeError: If ``queries`` is a string.
     """
     if isinstance(queries, str):
         raise TypeError(f"batch takes a list of queries, not one: {queries!r:.80}")
 
 
 def check_texts(queries: Iterable[object]) -> None:
-    """Check that each query is a text.
+    """Check that each query is a string.
 
     Raises:
-        TypeError: If one is not.
+        TypeError: If a query is not a string.
     """
     for query in queries:
         if not isinstance(query, str):
@@ -280,13 +276,13 @@ def check_texts(queries: Iterable[object]) -> None:
 
 
 def inner_retrievers(retriever: object) -> Sequence[tuple[str, RetrieverProtocol]]:
-    """Return ``BaseRetriever.inner_retrievers`` of any retriever, none if it does not say."""
+    """Return the ``inner_retrievers`` of any retriever. Empty without this attribute."""
     inner: Sequence[tuple[str, RetrieverProtocol]] = getattr(retriever, "inner_retrievers", ())
     return inner
 
 
 def with_all_inner(retriever: object) -> Iterator[object]:
-    """Yield a retriever and all within it, each once: a node may refer back to what holds it."""
+    """Yield a retriever and all nested retrievers once. References may form cycles."""
     pending, seen = [retriever], set[int]()
     while pending:
         item = pending.pop(0)
@@ -297,14 +293,14 @@ def with_all_inner(retriever: object) -> Iterator[object]:
 
 
 def check_takes_filters(retriever: object, owner: str) -> None:
-    """Check that a retriever, and all that it holds, honours filters.
+    """Check that a retriever and all nested retrievers apply filters.
 
     Args:
         retriever: Any retriever.
-        owner: What adds conditions, for the error.
+        owner: The origin of the conditions, for the error.
 
     Raises:
-        ValueError: If one does not, or does not say that it does.
+        ValueError: If ``takes_filters`` of a retriever is not True.
     """
     for item in with_all_inner(retriever):
         if getattr(item, "takes_filters", False) is not True:
@@ -315,20 +311,20 @@ def check_takes_filters(retriever: object, owner: str) -> None:
 
 
 RESTRICTION: ContextVar[Filters | None] = ContextVar("restriction", default=None)
-"""The restriction that holds for what is retrieved now; None where there is none."""
+"""The current restriction. None: no restriction."""
 
 
 def restricting(filters: Filters) -> AbstractContextManager[Filters | None]:
-    """Let a restriction hold for all that is retrieved in the block, besides those around it.
+    """Apply a restriction to all searches of a block, in addition to outer restrictions.
 
-    It reaches every retriever, also in the threads and tasks that are started in the block, and
-    also behind one that does not pass filters on; see ``restrict``.
+    It applies to every retriever, in all threads and tasks that the block starts, even inside
+    retrievers that do not pass filters on; see ``restrict``.
     """
     return context_value(RESTRICTION, all_of(RESTRICTION.get(), filters))
 
 
 def current_restriction() -> Filters | None:
-    """Return the restriction that holds for what is retrieved now; None where there is none."""
+    """Return the current restriction. None: no restriction."""
     return RESTRICTION.get()
 
 

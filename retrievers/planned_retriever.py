@@ -142,5 +142,5 @@ class PlannedRetriever(BaseRetriever):
 
 
 def join_notes(*notes: str | None) -> str | None:
-    """Return notes as one string; None if there are no notes."""
+    """Join notes to one string. None: no notes."""
     return "; ".join(filter(None, notes)) or None
