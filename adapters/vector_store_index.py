@@ -246,7 +246,7 @@ class StoreIndex(FilterIndex):
                 if before == new:
                     return
                 old, size = (before, 0) if before else self._record.state()
-                changes = reader.changes(self._group, _since(old, new), stream=True)
+                changes = reader.changes(self._group, _since(old, new))
                 ids = reader.ids(self._group) if changes.complete else _ids(changes.added)
                 sample = self._sample()
             with self._updating.held():
@@ -417,7 +417,7 @@ class StoreIndex(FilterIndex):
         if written == now:
             return []
         if self._unwritten[0] != (written, now):
-            changes = self._graph.reader.changes(self._group, _since(written, now), stream=True)
+            changes = self._graph.reader.changes(self._group, _since(written, now))
             ids = None if changes.complete else _ids(changes.added)
             self._unwritten = (written, now), ids
         return self._unwritten[1]

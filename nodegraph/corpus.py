@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .builder import Failure, OnError
 from .codec import decode, encode
@@ -23,10 +23,6 @@ from .locking import Lock
 from .node import ROOT
 from .readers.source_files import ReadOptions, ReadReport, documents_of
 from .storage.graph_store import GraphStore
-
-if TYPE_CHECKING:
-    pass  # imported on first use at runtime
-
 
 _SOURCES = "source"  # path -> b"folder", b"file", or _EXCLUDED for an excluded part of a folder
 

@@ -13,7 +13,7 @@ from .builder import Failure, GroupBuilder, OnError
 from .corpus import Corpus, Refresh
 from .document import as_document, flatten, stable_document
 from .errors import explain_names, nearest_names
-from .graph_reader import GraphReader, ImportedGroups
+from .graph_reader import GraphReader
 from .groups import GroupRegistry, GroupSummary, Scope, make_group
 from .hashing import digest
 from .models.embedder import as_embedders
@@ -99,8 +99,6 @@ class NodeGraph:
         self._set_up()
         for name, (size, overlap) in PREDEFINED.items():
             self.create_node_group(name, SentenceSplitter, chunk_size=size, chunk_overlap=overlap)
-        for group in self.imports:
-            self._registry.declare(group, replace=True)
         for path in () if source is None else flatten(source):
             if not isinstance(path, str | Path):
                 raise TypeError(
@@ -125,11 +123,10 @@ class NodeGraph:
         self._corpus: Corpus = Corpus(
             self._store, self.reader.change_lock, self._read_options, self.progress
         )
-        self.imports: ImportedGroups = ImportedGroups(self._store, self.reader, self._check_outside)
         self.embeddings = EmbeddingCache(self._store, self._embedders, self.progress)
 
     def __getstate__(self) -> dict[str, Any]:
-        derived = {"_builder", "_outline", "_corpus", "embeddings", "imports", "reader"}
+        derived = {"_builder", "_outline", "_corpus", "embeddings", "reader"}
         return {k: v for k, v in self.__dict__.items() if k not in derived}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -336,8 +333,6 @@ class NodeGraph:
         if self._store.place:
             check_model_names(group.rule)
         self.reader.declare(group, replace)
-        if replace and name in self.imports:
-            self.imports.drop(name)
 
     @property
     def groups(self) -> dict[str, GroupSummary]:

@@ -1,17 +1,14 @@
-"""The read access of indexes and adapters to a graph, and imported groups."""
+"""The read access of indexes and adapters to a graph."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from .builder import GroupBuilder, OnError
-from .codec import decode, encode
 from .corpus import unchanged_file
 from .errors import StoreError
 from .groups import (
@@ -21,18 +18,15 @@ from .groups import (
     SearchTextRegistry,
     make_group,
 )
-from .hashing import digest
 from .locations import LAYOUTS, Layout, Location
 from .locking import Lock
 from .navigation import locations_of
-from .node import MEMBER, NO_METADATA, ROOT, Kin, Link, Node
-from .search_text import DEFAULT, SearchText, SearchTextRule, rule_sources
+from .node import MEMBER, ROOT, Kin, Link, Node
+from .search_text import DEFAULT, SearchTextRule, rule_sources
 from .storage.graph_store import Changes, GraphStore
 
 if TYPE_CHECKING:
     from .derivation import Stamp
-
-logger = logging.getLogger(__name__)
 
 
 T = TypeVar("T")
@@ -198,21 +192,13 @@ class GraphReader:
         """Return the ids of removed and of added nodes after a revision. None: unknown."""
         return self._store.changed_ids(group, since)
 
-    def changes(self, group: str, since: int, *, stream: bool = False) -> Changes:
+    def changes(self, group: str, since: int) -> Changes:
         """Return the changes of a group after a revision.
 
-        All nodes are returned if the revision is 0, unknown or too old.
-
-        Args:
-            group: The group.
-            since: The revision.
-            stream: Whether all nodes of a group are read in pages during iteration. Hold the graph
-                until the iteration ends.
+        All nodes are returned if the revision is 0, unknown or too old. They are read in pages
+        during the iteration: hold the graph until the iteration ends.
         """
-        changes = self._store.changes(group, since, self.attach)
-        if changes.complete and not stream:
-            return replace(changes, added=list(changes.added))
-        return changes
+        return self._store.changes(group, since, self.attach)
 
     # Nodes
 
@@ -400,171 +386,3 @@ class GraphReader:
                     self._shared[key] = make()
                 value = self._shared[key]
         return value  # type: ignore[no-any-return]
-
-
-_GROUPS, _NODES = "imported groups", "imported nodes of "  # kinds of values in the store
-
-
-class Family(NamedTuple):
-    """Imported nodes with their parent.
-
-    Attributes:
-        parent: The id of the parent: a document id, or the id that an imported node had originally.
-        text: The parent's text.
-        nodes: The children, in order, as a transform returns them.
-    """
-
-    parent: str
-    text: str
-    nodes: Sequence[Node]
-
-
-class ImportedNodes:
-    """A transform that returns the imported children of each node.
-
-    Args:
-        store: The store with the imported nodes.
-        group: The name of the imported group.
-        id_field: The metadata field with the original id of an imported node.
-    """
-
-    trans_node = True
-
-    def __init__(self, store: GraphStore, group: str, id_field: str) -> None:
-        self._store = store
-        self._kind = _NODES + group
-        self._id_field = id_field
-
-    def __call__(self, node: Node) -> list[Node]:
-        """Return the imported children of a node.
-
-        The list is empty if the node has no imported children. If the text of the node has changed
-        after the import, the list is empty and a warning is logged.
-        """
-        parent = node.id if node.group == ROOT else node.own_metadata.get(self._id_field, node.id)
-        value = self._store.get_values(self._kind, [str(parent)]).get(str(parent))
-        if value is None:
-            return []
-        text_hash, rows = decode(value.decode())
-        if text_hash != digest(node.text):
-            logger.warning(
-                "%r has another text than when its nodes were imported into %r, and none there "
-                "now; import it again",
-                parent,
-                self._kind.removeprefix(_NODES),
-            )
-            return []
-        return [_from_row(row) for row in rows]
-
-
-class ImportedGroups:
-    """The groups of a graph whose nodes were imported. ``graph.imports`` contains them.
-
-    Imported groups are stored, so a reopened graph has them. ``name in graph.imports`` is True for
-    an imported group.
-
-    Args:
-        store: The graph's store.
-        reader: Registers the groups in the graph.
-        check: Raises RuntimeError if the graph cannot be changed now.
-    """
-
-    def __init__(self, store: GraphStore, reader: GraphReader, check: Callable[[], None]) -> None:
-        self._store = store
-        self._reader = reader
-        self._check = check
-
-    def __contains__(self, group: object) -> bool:
-        return isinstance(group, str) and group in self._store.get_values(_GROUPS, [group])
-
-    def __iter__(self) -> Iterator[NodeGroup]:
-        """Yield the groups, parents before their children."""
-        rows = self._rows()
-        waiting = list(rows)
-        while ready := [name for name in waiting if rows[name][0] not in waiting]:
-            yield from (self._group(name, *rows[name]) for name in ready)
-            waiting = [name for name in waiting if name not in ready]
-
-    def exclusively(self) -> AbstractContextManager[object]:
-        """Lock the documents and imported nodes against changes by other threads."""
-        return self._reader.change_lock.held()
-
-    def add(
-        self, name: str, families: Iterable[Family], parent: str = ROOT, *, id_field: str
-    ) -> None:
-        """Register a group of imported nodes, or add nodes to it.
-
-        Identical nodes change nothing. If the text of a document changes without a new import, the
-        document has no nodes in the group.
-
-        Args:
-            name: The name of the group.
-            families: The nodes, grouped by parent. They replace earlier nodes of these parents.
-            parent: The group of the parents: ``ROOT`` or an imported group.
-            id_field: The metadata field with the id of an imported node, used by its children.
-
-        Raises:
-            UnknownGroupError: If the parent group is unknown.
-            ValueError: If the group exists and was not imported.
-            TypeError: If a metadata value cannot be stored.
-            RuntimeError: If called inside a transform.
-        """
-        if name == ROOT or (name in self._reader.group_names() and name not in self):
-            raise ValueError(
-                f"the group {name!r} is there with another rule; name the imported one otherwise"
-            )
-        self._reader.lineage(parent)
-        self._check()
-        with self._reader.change_lock.held(), self._store.transaction():
-            group = self._put(name, parent, families, id_field)
-        self._reader.declare(group, replace=True)
-
-    def _put(self, group: str, parent: str, families: Iterable[Family], id_field: str) -> NodeGroup:
-        values = {
-            family.parent: encode(
-                [digest(family.text), [_to_row(node) for node in family.nodes]]
-            ).encode("utf-8", "surrogatepass")
-            for family in families
-        }
-        stored = self._store.get_values(_NODES + group, values.keys())
-        changed = {key: value for key, value in values.items() if stored.get(key) != value}
-        old = self._rows().get(group)
-        version = "" if old is None or old[0] != parent else old[2]
-        if changed or not version:
-            parts = [f"{key}\0{digest(value.hex())}" for key, value in sorted(changed.items())]
-            version = digest("import", version, *parts)
-        with self._store.transaction():
-            self._store.put_values(_NODES + group, changed)
-            row = encode([parent, id_field, version]).encode()
-            self._store.put_values(_GROUPS, {group: row})
-        return self._group(group, parent, id_field, version)
-
-    def drop(self, group: str) -> None:
-        """Delete the imported nodes of a group and of imported groups below it."""
-        with self._store.transaction():
-            for below, (parent, *_) in self._rows().items():
-                if parent == group:
-                    self.drop(below)
-            self._store.delete_values(_NODES + group)
-            self._store.delete_values(_GROUPS, [group])
-
-    def _rows(self) -> dict[str, Sequence[str]]:
-        values = self._store.get_values(_GROUPS)
-        return {group: decode(value.decode()) for group, value in values.items()}
-
-    def _group(self, name: str, parent: str, id_field: str, version: str) -> NodeGroup:
-        transform = ImportedNodes(self._store, name, id_field)
-        return make_group(name, transform, parent, True, 0, version, {})
-
-
-def _to_row(node: Node) -> list[Any]:
-    content = None if node.content == node.text else node.content
-    search_text = node.search_text and node.search_text.to_row()
-    return [node.text, content, node.start, dict(node.own_metadata), search_text]
-
-
-def _from_row(row: Sequence[Any]) -> Node:
-    text, content, start, metadata, search_text = row
-    fields: Mapping[str, Any] = metadata or NO_METADATA
-    searched = None if search_text is None else SearchText.from_row(search_text)
-    return Node(text, fields, content, start, search_text=searched)

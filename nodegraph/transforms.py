@@ -163,8 +163,7 @@ def _callable(transform: object) -> Transform:
     if hasattr(transform, "get_nodes_from_documents") and not hasattr(transform, "split_text"):
         raise TypeError(
             f"{type(transform).__name__} is a LlamaIndex node parser over lists of nodes; wrap "
-            "it: nodekin.adapters.llama_index.as_transform(parser); import the nodes of a parser "
-            "with several levels (HierarchicalNodeParser): import_nodes(graph, nodes)"
+            "it: nodekin.adapters.llama_index.as_transform(parser)"
         )
     if hasattr(transform, "split_text"):  # LangChain and LlamaIndex text splitters
         return functools.partial(_split_text, transform)

@@ -123,12 +123,6 @@ class ReadReport:
     passed_over: Counter[str] = field(default_factory=Counter)
     unsupported: list[str] = field(default_factory=list)
 
-    @property
-    def is_remarkable(self) -> bool:
-        """Whether the report has more than the number of files."""
-        parts = (self.skipped, self.notes, self.encodings, self.passed_over, self.unsupported)
-        return any(map(bool, parts))
-
     def include(self, other: ReadReport) -> None:
         """Add another report."""
         self.read += other.read

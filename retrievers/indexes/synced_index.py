@@ -172,7 +172,7 @@ class SyncedIndex:
             self._load()
         is_same_text = self._version()[1] == self._search_version
         since = self._revision if is_same_text else 0
-        return self._graph.reader.changes(self._group, since, stream=True)
+        return self._graph.reader.changes(self._group, since)
 
     def sync(self) -> None:
         """Apply the changes since the last call, all or none; the graph must be held."""

@@ -150,7 +150,7 @@ class TableVectorIndex:
         with self._graph.reader.reading(*self._graph.reader.searched_groups(self._group)):
             table, (_, version) = self._table(), self._version()
             state = table.state()
-            changes = self._graph.reader.changes(self._group, _since(state, version), stream=True)
+            changes = self._graph.reader.changes(self._group, _since(state, version))
             ids = self._graph.reader.ids(self._group) if changes.complete else []
         if changes.complete:
             self._write_all(table, ids, TableState(changes.revision, version, 0, 0))

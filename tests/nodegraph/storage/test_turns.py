@@ -73,7 +73,7 @@ def test_abandoned_iteration_does_not_block_a_writer(graph: NodeGraph, reads: st
     graph.add(Document("\n".join(f"line {n}" for n in range(count)), id="long"))
     read: Sequence[Node] = graph.nodes("line")
     if reads == "changes":
-        read = graph.reader.changes("line", 0, stream=True).added
+        read = graph.reader.changes("line", 0).added
     nodes = iter(read)
     first = next(nodes)
     thread = threading.Thread(target=graph.add, args=("another document",))
