@@ -10,7 +10,7 @@ from typing import Any
 from llama_index.core.schema import BaseNode
 from llama_index.core.storage.docstore.keyval_docstore import KVDocumentStore
 from llama_index.core.storage.docstore.types import DEFAULT_PERSIST_PATH, RefDocInfo
-from llama_index.core.storage.docstore.utils import json_to_doc
+from llama_index.core.storage.docstore.utils import doc_to_json, json_to_doc
 from llama_index.core.storage.kvstore import SimpleKVStore
 from llama_index.core.storage.kvstore.types import DEFAULT_COLLECTION, BaseKVStore
 
@@ -21,6 +21,15 @@ from ..frameworks import in_thread
 _NODES, _HASHES, _SOURCES = "docstore/data", "docstore/metadata", "docstore/ref_doc_info"
 
 _MEDIA = ("image_resource", "audio_resource", "video_resource")
+
+
+def _record(node: BaseNode) -> dict[str, Any]:
+    """Return a node as JSON data, with the bytes of its media."""
+    record = doc_to_json(node)
+    for name in _MEDIA:  # LlamaIndex omits the bytes
+        if content := getattr(getattr(node, name, None), "data", None):
+            record["__data__"][name]["data"] = content.decode()
+    return record
 
 
 class GraphRecords(BaseKVStore):
@@ -93,14 +102,34 @@ class GraphDocstore(KVDocumentStore):
         self.graph = graph
         self.keeps_vectors = False
 
-    def _get_kv_pairs_for_insert(
-        self, node: BaseNode, ref_doc_info: RefDocInfo | None, store_text: bool
-    ) -> tuple[Any, Any, Any]:
-        pairs = super()._get_kv_pairs_for_insert(node, ref_doc_info, store_text)
-        for name in _MEDIA:  # LlamaIndex omits the bytes
-            if pairs[0] and (content := getattr(getattr(node, name, None), "data", None)):
-                pairs[0][1]["__data__"][name]["data"] = content.decode()
-        return pairs
+    def add_documents(
+        self,
+        docs: Sequence[BaseNode],
+        allow_update: bool = True,
+        batch_size: int | None = None,
+        store_text: bool = True,
+    ) -> None:
+        """Add nodes, or replace the nodes with their ids, in linear time.
+
+        Raises:
+            ValueError: If a node exists and ``allow_update`` is False.
+        """
+        if not allow_update and self.records.get_many([n.node_id for n in docs], _NODES):
+            raise ValueError("a node with one of the ids exists; set allow_update=True")
+        nodes = {node.node_id: _record(node) for node in docs}
+        hashes = {node.node_id: {"doc_hash": node.hash} for node in docs}
+        of_sources = [(node.ref_doc_id, node) for node in docs if node.ref_doc_id]
+        sources = self.records.get_many([*{source for source, _ in of_sources}], _SOURCES)
+        for source, node in of_sources:
+            hashes[node.node_id]["ref_doc_id"] = source
+            info = sources.setdefault(source, {"node_ids": [], "metadata": dict(node.metadata)})
+            info["node_ids"].append(node.node_id)
+        for info in sources.values():
+            info["node_ids"] = [*dict.fromkeys(info["node_ids"])]
+        for collection, values in ((_NODES, nodes), (_HASHES, hashes), (_SOURCES, sources)):
+            self.records.put_all([*values.items()], collection)
+
+    async_add_documents = in_thread(add_documents)
 
     def delete_ref_doc(self, ref_doc_id: str, raise_error: bool = True) -> None:
         """Delete a source document and its nodes.

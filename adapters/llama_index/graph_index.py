@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 from collections.abc import Collection, Sequence
@@ -78,6 +79,10 @@ class GraphStruct(IndexDict):
     def get_type(cls) -> Any:
         """Return the name of this kind of index."""
         return "nodekin_graph"
+
+    def to_json(self, *args: Any, **options: Any) -> str:
+        """Return the record as JSON, faster than by dataclasses_json."""
+        return json.dumps(vars(self))
 
 
 class NodeGraphIndex(BaseIndex[GraphStruct]):
