@@ -1,4 +1,4 @@
-"""What a retrieval did, stage by stage: to be printed as a tree, or told to an observer."""
+"""Traces of searches: a tree of spans, for printing and for observers."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Span:
-    """One step of a retrieval.
+    """One step of a search.
 
     Attributes:
-        name: What was done: ``"search"``, ``"fuse"``, ``"rerank"``, ``"model"``.
-        attributes: What it was done with and what came of it, as plain values.
-        seconds: How long it took, None while it runs.
-        error: What it failed of, None where it did not.
-        children: The steps within, in the order they began.
-        outcome: What came of it as the object it is, None for most: a ``StrategyOutcome``, the
-            ``SubResults`` of a sub-question.
-        queries: What was searched for, where the step is a whole retrieval; none of a part of it.
-        results: What a retrieval found, the scored nodes of each query; None while it runs.
+        name: The kind of step: ``"search"``, ``"fuse"``, ``"rerank"``, ``"model"``.
+        attributes: Inputs and outputs as plain values.
+        seconds: The duration. None: still running.
+        error: The exception. None: no exception.
+        children: The nested steps, in the order of their start.
+        outcome: The result as an object: a ``StrategyOutcome``, or the ``SubResults`` of a
+            sub-question. None for most steps.
+        queries: The queries of a whole search. Empty for other steps.
+        results: The scored nodes of each query. None: still running.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Span:
     results: Sequence[Sequence[ScoredNode]] | None = None
 
     def set_results(self, results: Sequence[Sequence[ScoredNode]]) -> None:
-        """Set what a retrieval found, and how many that are as the attribute ``"results"``."""
+        """Set the results of a search, and their number as the attribute ``"results"``."""
         self.results = results
         self.attributes["results"] = sum(map(len, results))
 
@@ -61,38 +61,37 @@ class Span:
 
 
 class Observer(Protocol):
-    """Is told of each stage as it begins and ends, in the thread or task that does the work."""
+    """An object that is notified of spans, in the thread or task of the span."""
 
     def begin(self, span: Span, parent: Span | None) -> None:
-        """A stage begins, within another one or none."""
+        """Called at the start of a span, with its parent if there is one."""
 
     def end(self, span: Span) -> None:
-        """A stage has ended; its seconds, attributes and error are set."""
+        """Called at the end of a span, which has its duration, attributes and error."""
 
 
-_current: ContextVar[Span | None] = ContextVar("stage", default=None)
-
-_observers: ContextVar[tuple[Observer, ...]] = ContextVar("observers", default=())
-
-ASKS: ContextVar[list[Span] | None] = ContextVar("asks", default=None)
-"""Where the model calls of this context are listed as they begin; None for nowhere."""
+_tracing: ContextVar[tuple[Span | None, tuple[Observer, ...]]] = ContextVar(
+    "trace", default=(None, ())
+)
+"""The current span and the observers."""
 
 
 def is_observed() -> bool:
-    """Return whether anybody wants to know of the stages of what is retrieved now."""
-    return _current.get() is not None or bool(_observers.get())
+    """Return whether spans are recorded or observed now."""
+    span, observers = _tracing.get()
+    return span is not None or bool(observers)
 
 
 def start_span(
     name: str, /, *, queries: Sequence[str] = (), **attributes: object
 ) -> AbstractContextManager[Span]:
-    """Take what is done in the block as a stage; add the outcome to its ``attributes``.
+    """Start a span for a block. The block adds its outcome to the ``attributes``.
 
-    With ``queries`` it is a retrieval, whose outcome is given to ``set_results``; they are the
-    attribute ``"query"`` in a few words.
+    A span with ``queries`` is a whole search: call ``set_results`` with its results. The queries
+    are summarized in the attribute ``"query"``.
 
-    Costs next to nothing where nobody is tracing. Whoever hands work to threads of a pool hands
-    over the context as well (``contextvars.copy_context().run``); ``asyncio.to_thread`` does.
+    Without a trace or observers the cost is negligible. Threads need a copy of the context
+    (``contextvars.copy_context().run``), as ``asyncio.to_thread`` makes.
     """
     if not is_observed():
         return nullcontext(Span(name, attributes, queries=queries))
@@ -103,13 +102,13 @@ def start_span(
 
 @contextmanager
 def _observed(span: Span) -> Iterator[Span]:
-    """Tell those who are tracing of a stage."""
-    parent, observers = _current.get(), _observers.get()
+    """Record a span in its parent, and notify the observers."""
+    parent, observers = _tracing.get()
     if parent is not None:
         parent.children.append(span)
     for observer in observers:
         observer.begin(span, parent)
-    token = _current.set(span)
+    token = _tracing.set((span, observers))
     start = time.perf_counter()
     try:
         yield span
@@ -118,14 +117,14 @@ def _observed(span: Span) -> Iterator[Span]:
         raise
     finally:
         span.seconds = time.perf_counter() - start
-        _current.reset(token)
+        _tracing.reset(token)
         for observer in observers:
             observer.end(span)
 
 
 @contextmanager
 def trace(name: str = "trace") -> Iterator[Span]:
-    """Record the stages of what is retrieved in the block; print what it gives to see the tree.
+    """Record the spans of a block as a tree. Print the yielded span to show the tree.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -138,24 +137,24 @@ def trace(name: str = "trace") -> Iterator[Span]:
         [('search', 1)]
     """
     root = Span(name)
-    token = _current.set(root)
     start = time.perf_counter()
     try:
-        yield root
+        with context_value(_tracing, (root, _tracing.get()[1])):
+            yield root
     finally:
         root.seconds = time.perf_counter() - start
-        _current.reset(token)
 
 
-def observe(observer: Observer) -> AbstractContextManager[object]:
-    """Report the stages of the retrievals in the block to an observer, once if blocks nest."""
-    observers = _observers.get()
-    added = () if observer in observers else (observer,)
-    return context_value(_observers, (*observers, *added))
+@contextmanager
+def observe(observer: Observer) -> Iterator[None]:
+    """Notify an observer of the spans of a block."""
+    span, observers = _tracing.get()
+    with context_value(_tracing, (span, (*observers, observer))):
+        yield
 
 
 def summarize_queries(queries: Sequence[str]) -> str:
-    """Return the queries of a span in a few words."""
+    """Return a short description of queries."""
     return queries[0] if len(queries) == 1 else f"{len(queries)} queries"
 
 

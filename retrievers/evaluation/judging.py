@@ -10,7 +10,7 @@ from typing import TypeAlias, TypeVar
 
 from ...nodegraph.concurrency import run_in_threads
 from ...nodegraph.splitters.chunking import count_tokens
-from ..tracing import ASKS, Span
+from ..tracing import Span, observe
 from .dataset import Dataset, Question
 from .matching import Matching, RetrievalCase
 from .metrics import Judgement, Metric
@@ -105,13 +105,24 @@ def run_all(
 
 @contextmanager
 def recorded_model_calls() -> Iterator[list[Span]]:
-    """Record the model calls in a block."""
-    calls: list[Span] = []
-    token = ASKS.set(calls)
-    try:
-        yield calls
-    finally:
-        ASKS.reset(token)
+    """Record the spans of the model calls in a block."""
+    observer = _ModelCalls()
+    with observe(observer):
+        yield observer.spans
+
+
+class _ModelCalls:
+    """An observer that collects the spans of model calls."""
+
+    def __init__(self) -> None:
+        self.spans: list[Span] = []
+
+    def begin(self, span: Span, parent: Span | None) -> None:
+        if span.name == "ask":
+            self.spans.append(span)
+
+    def end(self, span: Span) -> None:
+        """Do nothing: the span contains the prompt and the answer."""
 
 
 def model_tokens(calls: Sequence[Span]) -> int:

@@ -12,7 +12,7 @@ from ..base_retriever import BaseRetriever, check_takes_filters, current_restric
 from ..filters import Filters
 from ..protocols import RetrieverProtocol
 from ..results import Results
-from ..tracing import ASKS, start_span
+from ..tracing import start_span
 from .plan import MAX_PARALLEL, All, Do
 
 if TYPE_CHECKING:
@@ -52,8 +52,6 @@ async def ask(
         call = partial(llm.json_text, prompt, schema)
         acall = partial(llm.ajson_text, prompt, schema)
     with start_span("ask", model=llm.name, prompt=prompt) as span:
-        if (asks := ASKS.get()) is not None:
-            asks.append(span)
         try:
             answer = await Do(
                 call,
