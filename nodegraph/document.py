@@ -112,7 +112,6 @@ def as_document(item: object) -> Document:
         _check_no_path(item)
         return Document(item)
     metadata = getattr(item, "metadata", None)
-    metadata = getattr(metadata, "own_fields", metadata)  # without the fields added by a search
     if isinstance(metadata, Mapping):
         search_text = declared_search_text(item)
         if isinstance(text := getattr(item, "page_content", None), str):  # LangChain
