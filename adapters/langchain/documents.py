@@ -13,13 +13,13 @@ from ...nodegraph.errors import nearest_names
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
 from ...nodegraph.search_text import source_title
-from ...retrievers.results import ScoredNode
+from ...retrievers.results import COPY, ScoredNode
 from ..frameworks import evidence_dicts, page_fields
 
 SCORE_KEY = "relevance_score"
 """The metadata field that other LangChain components use for scores."""
 
-_ADDED = ("place", "page_label", "evidence")  # to a result, besides the score
+_ADDED = ("place", "page_label", "also_in", "evidence")  # to a result, besides the score
 
 
 def to_document(
@@ -57,12 +57,19 @@ def to_document(
     return Document(content, metadata=metadata, id=id or None)
 
 
-def _place_fields(result: ScoredNode) -> dict[str, str]:
-    """Return the place and page of the best match. Texts without a source have no place."""
+def _place_fields(result: ScoredNode) -> dict[str, Any]:
+    """Return the place and page of the best match, and places of other documents with this text.
+
+    Texts without a source have no place.
+    """
     if not source_title(result.node.metadata):
         return {"place": ""}
     match = result.best_match
-    return {"place": match.place, **page_fields(match)}
+    fields: dict[str, Any] = {"place": match.place, **page_fields(match)}
+    copies = [copy.node for copy in result.evidence if copy.similarity == COPY]
+    if copies:
+        fields["also_in"] = [copy.place or copy.document_id for copy in copies]
+    return fields
 
 
 def text_documents(

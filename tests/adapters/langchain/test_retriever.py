@@ -373,6 +373,15 @@ def test_from_documents_adds_id_score_and_place(tmp_path):
     assert plain == TEA[:1]
 
 
+def test_equal_text_of_another_document_is_mentioned():
+    pages = [Document("Tea is hot.", id=n, metadata={"source": f"{n}.md"}) for n in "ab"]
+    retriever = NodeGraphRetriever.from_documents(pages)
+    (found,) = retriever.invoke("hot tea")
+    assert [found.metadata["place"], *found.metadata["also_in"]] == ["a.md", "b.md"]
+    retriever.add_documents([found])
+    assert retriever.graph.node("a").metadata == {"source": "a.md"}
+
+
 def test_own_place_field_is_kept():
     place = Document("Tea.", id="t", metadata={"place": "Assam", "source": "t.md"})
     retriever = NodeGraphRetriever.from_documents([place])
