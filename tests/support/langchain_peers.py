@@ -62,7 +62,7 @@ class Pairs(Embeddings):
 
 
 class Recording(FakeListChatModel):
-    """A chat model that shows what it was sent."""
+    """A chat model that records its messages."""
 
     sent: list = Field(default_factory=list)
 
@@ -89,7 +89,7 @@ TEMPLATES = [
 
 
 class Listed(BaseRetriever):
-    """Returns what it was given, as a web search might."""
+    """A retriever that returns its documents for every query."""
 
     documents: list[Document]
 
@@ -127,12 +127,12 @@ def texts(documents):
 
 
 def face(retriever, **settings):
-    """Return our retriever in LangChain, with documents as they were added."""
+    """Return a LangChain retriever whose documents have no scores."""
     return NodeGraphRetriever(retriever, **{"score_key": None, **settings})
 
 
 def summary(text):
-    """Return the last sentence, in place of what a model would write."""
+    """Return the last sentence as a summary."""
     return [text.replace("。", "。|").replace(". ", ".|").strip("|").rpartition("|")[2]]
 
 

@@ -1,4 +1,4 @@
-"""Run LangChain's own tests of the components that nodekin replaces, with nodekin in their place.
+"""Run LangChain's own tests of its components with the classes of nodekin.
 
     python tests/support/langchain_suites.py [FOLDER]
 
@@ -48,11 +48,11 @@ DIFFERENCES = {
 """Why tests fail with our classes, by the ends of their names; docs/langchain.md says the same."""
 
 
-# As a plugin of pytest: what stands in for LangChain's classes
+# The plugin of pytest
 
 
 def pytest_collection_modifyitems(items: list[Any]) -> None:
-    """Put our classes into the modules of the tests, by the names of those that they replace."""
+    """Replace LangChain's classes in the modules of the tests."""
     for module in {item.module for item in items}:
         for name, make in _stand_ins().items():
             if hasattr(module, name):
@@ -68,7 +68,7 @@ def _stand_ins() -> dict[str, Any]:
     class VectorStore(NodeGraphVectorStore):
         @property
         def store(self) -> dict[str, Any]:
-            """What tests look ids up in."""
+            """The nodes by id, for tests that read the store's dictionary."""
             return {node.id: node for node in self.graph.nodes("ROOT")}
 
     def ensemble(retrievers: list[RetrieverLike], weights: list[float], id_key: str | None) -> Any:
@@ -86,7 +86,7 @@ def _stand_ins() -> dict[str, Any]:
     }
 
 
-# As a program
+# The program
 
 
 def run(distribution: str, files: list[str], folder: Path) -> dict[str, str]:
@@ -124,7 +124,7 @@ def _is(test: str, end: str) -> bool:
 
 
 def main() -> int:
-    """Run all suites and compare what fails with what is explained."""
+    """Run all suites and compare the failures with ``DIFFERENCES``."""
     with tempfile.TemporaryDirectory() as fetched:
         folder = Path(sys.argv[1] if len(sys.argv) > 1 else fetched).resolve()
         unexplained = 0

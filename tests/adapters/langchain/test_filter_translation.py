@@ -1,4 +1,4 @@
-"""What LangChain users write as a filter, beside LangChain's own store with a function."""
+"""Filters of LangChain users, compared with functions in LangChain's own store."""
 
 import operator
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Parents of small chunks, beside LangChain's ParentDocumentRetriever and MultiVectorRetriever."""
+"""Parents of chunks, compared with ParentDocumentRetriever and MultiVectorRetriever."""
 
 import pytest
 from langchain_classic.retrievers import MultiVectorRetriever, ParentDocumentRetriever

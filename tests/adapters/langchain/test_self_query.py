@@ -1,4 +1,4 @@
-"""The questions that self-query retrievers are shown with, and every comparator."""
+"""Questions of self-query tutorials, and every comparator."""
 
 from typing import Any
 

@@ -47,7 +47,7 @@ class TestRetrieverOfDocumentsByMeaning(TestRetrieverOfDocuments):
 
 
 class TestVectorStoreOfDocuments(VectorStoreIntegrationTests):
-    """The one line that makes the graph, too."""
+    """A store created with its graph."""
 
     @pytest.fixture
     def vectorstore(self):

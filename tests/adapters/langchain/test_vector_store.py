@@ -205,7 +205,6 @@ async def test_async_methods_do_not_block_loop(tmp_path):
 
 @pytest.mark.parametrize("query", ["", " \n"])
 async def test_blank_query_lists_documents_in_order(store, words, theirs, query, mode):
-    """In the order of the documents; also where a filter or ``k`` leaves few."""
     everything = [document.id for document in DOCUMENTS]
     assert set(ids(theirs.similarity_search(query, k=9))) == {*everything}
     for searched in (store.as_retriever(search_kwargs={"k": 9}), words.as_retriever()):
