@@ -1,4 +1,4 @@
-"""Rerankers: cross-encoders, functions, filters. And the retriever around them."""
+"""Rerankers (cross-encoders, functions, filters) and the retriever that applies a reranker."""
 
 from ...nodegraph.lazy_names import attach_stub
 

@@ -1,4 +1,4 @@
-"""Models that read a query and a passage together, and how they are called."""
+"""Cross-encoders: models that score pairs of a query and a passage."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ PAIR_METHODS = ("predict", "score", "compute_score")
 
 @dataclass(frozen=True, slots=True)
 class CrossEncoder:
-    """Hold the functions and limits of a model that reads a query and a passage together.
+    """The functions and limits of a cross-encoder.
 
     Attributes:
         score: Scores passages for a query.
-        ascore: The same without blocking the event loop. None if the model has no such function.
-        max_tokens: How many tokens the model reads of a pair. None if unknown.
-        length: Counts tokens as the model does. None if unknown.
-        special_tokens: How many tokens the model adds to query and passage.
-        pairs: Scores passages for several queries in one call. None if the model has no such way.
+        ascore: Async version of ``score``. None: ``score`` runs in a thread.
+        max_tokens: Maximum number of tokens of a pair. None: unknown.
+        length: Counts tokens with the model's tokenizer. None: unknown.
+        special_tokens: Number of tokens that the model adds to a pair.
+        pairs: Scores pairs of several queries in one call. None: one call per query.
     """
 
     score: ScoreFunction
@@ -55,17 +55,17 @@ class CrossEncoder:
     pairs: PairScorer | None = None
 
     def scores(self, query: str, texts: Sequence[str]) -> list[float]:
-        """Return the score of each passage. The model is not called without passages.
+        """Return the score of each passage. Without passages, the model is not called.
 
         Raises:
-            RerankError: If the model fails, or its scores are not one finite number a passage.
+            RerankError: If the model fails or does not return one finite number per passage.
         """
         return run(partial(self.plan, [QueryPassage(query, text) for text in texts]))
 
     async def plan(self, pairs: Sequence[QueryPassage]) -> list[float]:
-        """Return the scores of pairs as a plan, in a thread if the model has no async function.
+        """Return the scores of pairs. A model without an async function runs in a thread.
 
-        A model that takes one query is called for each.
+        A model without ``pairs`` is called once per query.
         """
         if self.pairs is not None:
             return await self._plan(pairs, partial(self.pairs.scores, pairs))
@@ -97,16 +97,19 @@ class CrossEncoder:
 
 
 def as_cross_encoder(model: Any) -> CrossEncoder:
-    """Return a model of any of these forms as a ``CrossEncoder``.
+    """Convert a model to a ``CrossEncoder``.
 
-    - an object with ``rerank(query, texts)`` that returns scores, and optionally ``arerank``,
-      its async form: such as ``RerankEndpoint`` of nodekin.adapters, or a model of fastembed;
-    - ``predict(pairs)`` of sentence-transformers, ``score(pairs)`` of LangChain,
-      ``compute_score(pairs)`` of FlagEmbedding, for pairs of the query and a passage;
-    - a function of the query and a list of passages that returns their scores.
+    A model is one of:
+
+    - an object with ``rerank(query, texts)`` that returns scores, and optionally the async version
+      ``arerank``: for example ``RerankEndpoint`` of nodekin.adapters or a model of fastembed
+    - an object with a method for pairs of query and passage: ``predict(pairs)`` of
+      sentence-transformers, ``score(pairs)`` of LangChain or ``compute_score(pairs)`` of
+      FlagEmbedding
+    - a function from a query and a list of passages to their scores
 
     Raises:
-        TypeError: If it is none. The error says what to give instead.
+        TypeError: If the model has none of these forms. The error names the remedy.
 
     Example:
         >>> model = as_cross_encoder(lambda query, texts: [text.count(query) for text in texts])
@@ -143,16 +146,18 @@ Tokens = Mapping[str, "np.ndarray[Any, Any]"]
 
 
 class DirectModel(Protocol):
-    """Computes a model from tokens: what the entry point ``pairs`` of ``nodekin.models`` makes."""
+    """A cross-encoder computed from tokens. The plugin ``pairs`` of ``nodekin.models`` creates
+    it.
+    """
 
     @property
     def is_usable(self) -> bool:
-        """Whether the model reads pairs as they are."""
+        """Whether the model accepts unmodified pairs."""
 
     def tokenized(
         self, queries: Sequence[str], texts: Sequence[str], truncation: bool
     ) -> list[Tokens]:
-        """Tokenize pairs, with the tokens that the model adds to them."""
+        """Tokenize pairs, including the model's special tokens."""
 
     def computed(self, tokens: Sequence[Tokens]) -> Any:
         """Return the scores of pairs."""
@@ -160,16 +165,16 @@ class DirectModel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class QueryPassage:
-    """A query and a passage, with their tokens where they are tokenized and not too long."""
+    """A query and a passage. Their tokens are set if the pair is tokenized and within the limit."""
 
     query: str
     text: str
     tokens: Tokens | None = None
 
 
-@dataclass(slots=True, eq=False, repr=False)  # an error of ``deque.remove`` makes the ``repr``
+@dataclass(slots=True, eq=False, repr=False)  # ``deque.remove`` would call ``repr``
 class _Request:
-    """Pairs that wait for the model, and what came of them."""
+    """Pairs in the queue, with their scores or the error."""
 
     pairs: Sequence[QueryPassage]
     scores: list[float] | None = None
@@ -177,18 +182,18 @@ class _Request:
 
 
 class PairScorer:
-    """Call a model that scores pairs of a query and a passage.
+    """A thread-safe caller of a model that scores pairs of a query and a passage.
 
-    One call at a time: these models can't be used by two threads at once. Pairs that other
-    threads want meanwhile are scored together in the next call.
+    Calls are sequential, because these models are not thread-safe. Pairs that other threads request
+    during a call are scored together in the next call.
 
-    A ``CrossEncoder`` of sentence-transformers that is one transformer is called without its
-    ``predict``: pairs are tokenized once, to count and to compute, and go to the model in batches
-    of like lengths. Its scores are those of ``predict`` but for rounding.
+    A ``CrossEncoder`` of sentence-transformers that consists of one transformer is computed without
+    its ``predict`` method. Pairs are tokenized only once and batched by length. The scores equal
+    the scores of ``predict``, except for rounding.
 
     Args:
         model: The model.
-        method: The name of its method for pairs.
+        method: The name of the model's method for pairs.
     """
 
     def __init__(self, model: Any, method: str) -> None:
@@ -219,7 +224,7 @@ class PairScorer:
                 if request.scores is None and request.error is None:
                     self._answer([request, *self._others(request)])
         finally:
-            with suppress(ValueError):  # interrupted while it waits: nobody wants its scores
+            with suppress(ValueError):  # interrupted while waiting: its scores are not needed
                 self._waiting.remove(request)
         if request.error is not None:
             raise request.error
@@ -227,14 +232,16 @@ class PairScorer:
         return request.scores
 
     def _others(self, request: _Request) -> Iterator[_Request]:
-        """Take all other requests that wait."""
+        """Remove the other requests from the queue."""
         while self._waiting:
             waiting = self._waiting.popleft()
             if waiting is not request:
                 yield waiting
 
     def _answer(self, requests: Sequence[_Request]) -> None:
-        """Score the pairs of all requests together. If that fails, those of each by themselves."""
+        """Score the pairs of all requests in one call. On an error, score each request
+        separately.
+        """
         pairs = [pair for request in requests for pair in request.pairs]
         try:
             scores = iter(_checked_scores(self._scores(pairs), len(pairs)))
@@ -260,7 +267,7 @@ class PairScorer:
 
     @property
     def is_direct(self) -> bool:
-        """Whether pairs are tokenized here."""
+        """Whether this class tokenizes the pairs."""
         return self._direct is not None and self._direct.is_usable
 
     def tokenized(self, pairs: Sequence[QueryPassage], truncation: bool = False) -> list[Tokens]:
@@ -271,7 +278,7 @@ class PairScorer:
             return self._direct.tokenized(queries, texts, truncation)
 
     def lengths(self, texts: Sequence[str]) -> list[int]:
-        """Count the tokens of texts by the model's own tokenizer."""
+        """Count the tokens of texts with the model's tokenizer."""
         if not texts:
             return []
         with self._tokenizing.held():
@@ -281,9 +288,9 @@ class PairScorer:
         return [len(row) for row in encoded["input_ids"]]
 
     def measures(self, texts: Sequence[str]) -> list[Measure]:
-        """Return what counts the tokens of spans of each text, for a model that ``is_direct``.
+        """Return a token counter for the spans of each text, for a model that ``is_direct``.
 
-        A span's text may have one more, where the tokenizer marks the beginning of a text.
+        The text of a span may have one more token, if the tokenizer marks the beginning of a text.
         """
         if not texts:
             return []
@@ -302,9 +309,9 @@ class PairScorer:
         return self.lengths([text])[0]
 
     def cross_encoder(self) -> CrossEncoder:
-        """Return the model as a cross-encoder, with its limit and tokenizer if it has them."""
+        """Return the model as a cross-encoder, with its limit and tokenizer if available."""
         limit = None
-        for name in ("max_seq_length", "max_length"):  # the second before version 6
+        for name in ("max_seq_length", "max_length"):  # ``max_length`` before version 6
             limit = getattr(self._model, name, None) if limit is None else limit
         if isinstance(limit, bool) or not isinstance(limit, int) or limit > 1_000_000:
             limit = None
@@ -328,7 +335,7 @@ _SCORERS_LOCK = mutex()
 
 
 def _scorer_of(model: Any, method: str) -> PairScorer:
-    """Return the scorer of a model, shared by all rerankers that have it."""
+    """Return the scorer of a model, shared by all rerankers with this model."""
     scorer = PairScorer(model, method)
     with _SCORERS_LOCK:
         return _SCORERS.setdefault((id(model), method), scorer)
@@ -338,7 +345,7 @@ def _checked_scores(output: Any, count: int) -> list[float]:
     """Return a model's scores as floats.
 
     Raises:
-        RerankError: If they are not one finite number a passage.
+        RerankError: If the output is not one finite number per passage.
     """
     values = output.tolist() if hasattr(output, "tolist") else output
     try:

@@ -1,4 +1,4 @@
-"""Rerank results by a model that reads query and passage together."""
+"""Rerank results with a cross-encoder."""
 
 from __future__ import annotations
 
@@ -33,20 +33,22 @@ from .cross_encoder import PairScorer, QueryPassage, as_cross_encoder
 def passage_windows(
     text: str, limit: int, overlap: int | None = None, length: Length = count_tokens
 ) -> list[Span]:
-    """Return the start and end of the windows that cover a text. One for a text within the limit.
+    """Return the spans (start, end) of the windows of a text. A short text is one window.
 
-    A window has whole sentences. Of a sentence longer than the limit it has clauses, words, or
-    any characters, no longer than the overlap. White space at its ends is left out.
+    A window consists of whole sentences. A sentence longer than the limit is split at clauses, then
+    at words, then at any character, into parts no longer than the overlap. White space at the ends
+    of a window is left out.
 
     Args:
         text: The passage.
-        limit: How long a window is at most. A single character is a window even if it is longer.
-        overlap: How much of a window the next one repeats, at most, in whole sentences or parts
-            of long ones. None for ``default_overlap(limit)``.
-        length: Measures a text, by default in tokens (an estimate). It should grow with the text.
+        limit: Maximum length of a window. A single character may be longer.
+        overlap: Maximum length of the text shared by two adjacent windows, in whole sentences or
+            parts of long sentences. Defaults to ``default_overlap(limit)``.
+        length: Measures a text. Defaults to an estimate of its tokens. The length should grow with
+            the text.
 
     Raises:
-        ValueError: If the limit is below 1, the overlap negative or not below the limit.
+        ValueError: If the limit is below 1, or the overlap is negative or not below the limit.
 
     Example:
         >>> text = "Tea is a leaf. It is picked by hand. It is dried."
@@ -90,30 +92,30 @@ ESTIMATED_LIMIT = 400
 
 
 class CrossEncoderReranker:
-    """Score results by a cross-encoder. A long passage counts with its best window.
+    """A reranker that scores results with a cross-encoder.
 
-    Choose it where the best of a few dozen results matter: a model that reads both texts at once
-    ranks better than any similarity, and takes milliseconds a passage (Nogueira and Cho,
-    "Passage re-ranking with BERT", 2019). A long passage gets the score of its best window (Dai
-    and Callan, "Deeper text understanding for IR with contextual neural language modeling",
+    Choose it if the order of the first few dozen results matters. A model that reads query and
+    passage together ranks better than any similarity, and takes milliseconds per passage (Nogueira
+    and Cho, "Passage re-ranking with BERT", 2019). A long passage gets the score of its best window
+    (Dai and Callan, "Deeper text understanding for IR with contextual neural language modeling",
     2019).
 
     Args:
-        model: A cross-encoder, a function, or an endpoint. See ``as_cross_encoder``.
-        max_tokens: How many tokens of a query and a passage the model reads together. None for
-            the model's own limit, else 400, counted by ``length``.
-        overlap: How many tokens two windows of a passage share. None for two sevenths of a
+        model: A cross-encoder, a function or an endpoint. See ``as_cross_encoder``.
+        max_tokens: Maximum number of tokens of a query and a passage. Defaults to the model's
+            limit. If the limit is unknown or ``length`` is given, the default is 400.
+        overlap: Number of tokens shared by two windows of a passage. Defaults to two sevenths of a
             window, at most 80.
-        length: Counts a text's tokens. None for the model's own tokenizer if it has one, else
-            an estimate.
-        search_text: What the model reads of a node, as for ``NodeGraph``: a metadata field, a
-            list of them, a ``SearchText``, a function. False for the text alone. None for the
-            node's ``searched_text``, by which it was found. What it adds to the text is read with
-            every window and gets at most a quarter of ``max_tokens``: of fields and headings the
-            first are left out for that.
+        length: Counts the tokens of a text. Defaults to the model's tokenizer if it has one, else
+            to an estimate.
+        search_text: The text of a node for the model, as for ``NodeGraph``: a metadata field, a
+            list of fields, a ``SearchText`` or a function. False: only the text. None: the
+            ``searched_text`` of the node. Added fields and headings are repeated in every window
+            and take at most a quarter of ``max_tokens``. If they are longer, the first fields are
+            left out.
 
     Raises:
-        TypeError: If it is no model, or an argument is of the wrong type.
+        TypeError: If the model is invalid or an argument has the wrong type.
         ValueError: If a number is out of range.
 
     Example:
@@ -153,10 +155,10 @@ class CrossEncoderReranker:
         return f"CrossEncoderReranker(max_tokens={limit}, search_text={search_text!r})"
 
     def rerank(self, results: Sequence[ScoredNode], query: str) -> Results:
-        """Return all results by their new scores, best first. Equal ones in their old order.
+        """Return all results with their new scores, best first. Ties keep their order.
 
         Raises:
-            RerankError: If the model fails, or its scores are no finite numbers.
+            RerankError: If the model fails or returns invalid scores.
         """
         return run(partial(self._plan, results, query))
 
@@ -170,7 +172,7 @@ class CrossEncoderReranker:
     ) -> Callable[[Sequence[Sequence[ScoredNode]], Sequence[str]], list[Results]] | None:
         """Rerank the results of several queries in one call of the model.
 
-        None for a model that takes one query.
+        None: the model takes one query per call.
         """
         if self._model.pairs is None:
             return None
@@ -192,7 +194,7 @@ class CrossEncoderReranker:
     def _passages(
         self, candidates: Sequence[Sequence[ScoredNode]], queries: Sequence[str]
     ) -> list[_WindowedPassage]:
-        """Split results into windows that the model can read."""
+        """Split results into windows within the token limit."""
         given = [(q, r) for q, results in zip(queries, candidates, strict=True) for r in results]
         parts = [self._parts(result.node) for _, result in given]
         length, model = self.length, self._model.pairs
@@ -214,7 +216,7 @@ class CrossEncoderReranker:
     def _tokenized(
         self, passages: Sequence[_Candidate], length: Length, model: PairScorer, readable: int
     ) -> list[_WindowedPassage]:
-        """Split passages into windows with their tokens, for a model that takes these."""
+        """Split passages into tokenized windows, for a model that ``is_direct``."""
         limit = min(self.max_tokens, self._model.max_tokens or self.max_tokens)
         pairs = [passage.pair for passage in passages]
         at_once = [at for at, pair in enumerate(pairs) if len(pair.text) <= readable]
@@ -247,11 +249,11 @@ class CrossEncoderReranker:
         Args:
             passage: The passage.
             length: Counts the tokens of a text.
-            measure: Counts those of spans of the passage's text, quicker.
+            measure: Counts the tokens of a span of the passage. Faster than ``length``.
         """
         prefix, text, suffix = passage.parts
         used = length(passage.query) + self._model.special_tokens
-        # The model cuts a query that is as long as what it reads.
+        # A long query may fill the token limit. The model truncates it, so reserve a quarter.
         limit = max(self.max_tokens - used, self.max_tokens // 4, 1)
         added = length(prefix + suffix) if prefix or suffix else 0
         budget = max(1, limit - added)
@@ -275,7 +277,7 @@ class CrossEncoderReranker:
         return (prefix, text, suffix) if match else ("", searched, "")
 
     def _ranked(self, passage: _WindowedPassage, scores: Sequence[float]) -> ScoredNode:
-        """Score a passage by its best window, the first of equal ones."""
+        """Score a passage by its best window. On ties, the first window is the evidence."""
         best = max(range(len(scores)), key=scores.__getitem__)
         node = passage.result.node
         is_window = len(scores) > 1 and passage.text == node.text
@@ -289,7 +291,7 @@ _Parts = tuple[str, str, str]
 
 
 def _shortened(parts: _Parts, limit: int, length: Length) -> _Parts:
-    """Leave out of what is read before and after a window what is longer than the limit."""
+    """Shorten the texts before and after a window to the limit."""
     prefix, text, suffix = parts
     if length(prefix + suffix) > limit:
         suffix = ""
@@ -305,9 +307,9 @@ def _counter(
     lengths: Callable[[Sequence[str]], Sequence[int]],
     readable: int,
 ) -> Length:
-    """Return what counts tokens, after it has counted those of these texts in one call.
+    """Return a token counter. The tokens of ``texts`` are counted in one call.
 
-    A text of more characters than are ``readable`` counts as so many tokens.
+    A text with more than ``readable`` characters counts as ``readable`` tokens.
     """
     counted = [text for text in texts if len(text) <= readable]
     counts = dict(zip(counted, lengths(counted), strict=True))
@@ -322,7 +324,7 @@ def _counter(
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A result, what is read of it, and the query."""
+    """A result, the parts of its text for the model, and the query."""
 
     result: ScoredNode
     parts: _Parts
@@ -339,7 +341,7 @@ class _Candidate:
 
 @dataclass(frozen=True, slots=True)
 class _WindowedPassage:
-    """A result, the text that windows are cut from, the windows, what the model reads of them."""
+    """A result, its text, the spans of the windows in this text, and the pairs for the model."""
 
     result: ScoredNode
     text: str
@@ -348,7 +350,7 @@ class _WindowedPassage:
 
 
 def _window(node: Node, span: Span) -> Node:
-    """Return a part of a node as its child, which has no id of its own."""
+    """Return a part of a node as its child, without an id."""
     start, stop_at = span
     return replace(
         node,

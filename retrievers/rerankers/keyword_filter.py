@@ -1,4 +1,4 @@
-"""Filter results by keywords."""
+"""Filters of results: by keywords, near-duplicates and tokens."""
 
 from __future__ import annotations
 
@@ -26,22 +26,21 @@ _UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
 
 
 class KeywordFilter:
-    """Keep the results whose text has all required keywords and no excluded one.
+    """A filter that keeps results with all required keywords and no excluded keyword.
 
     Scores and order do not change. Chinese, Japanese and other scripts without spaces match
-    anywhere in the text. Words match as words, in any case and with any ending that the text's
-    language has (``river`` matches ``Rivers``, but not ``driver``). Several words must be next to
-    each other. A keyword of both
-    kinds (``iPhone手机``) matches if all its parts do.
+    anywhere in the text. Words match as whole words. Case and the endings of the text's language
+    are ignored: ``river`` matches ``Rivers``, but not ``driver``. Several words must be adjacent. A
+    keyword of both kinds (``iPhone手机``) matches if all its parts match.
 
     Args:
-        required: A result has all of these.
-        excluded: A result has none of these.
+        required: Keywords that a result must contain.
+        excluded: Keywords that a result must not contain.
         stem: Whether the endings of words are ignored.
 
     Raises:
-        TypeError: If a keyword is no text.
-        ValueError: If one is blank.
+        TypeError: If a keyword is not a str.
+        ValueError: If a keyword is blank.
 
     Example:
         >>> from nodekin.nodegraph import Node
@@ -79,13 +78,13 @@ class KeywordFilter:
         required: Keywords | None = None,
         excluded: Keywords | None = None,
     ) -> Results:
-        """Return the results that pass, as they are.
+        """Return the matching results, unchanged.
 
         Args:
             results: The results to filter.
             query: Not used.
-            required: For this call, instead of the filter's own. ``[]`` for none.
-            excluded: The same for excluded keywords.
+            required: Replaces the filter's required keywords in this call. ``[]``: none.
+            excluded: Replaces the filter's excluded keywords in this call. ``[]``: none.
         """
         required = self.required if required is None else _listed("required", required)
         excluded = self.excluded if excluded is None else _listed("excluded", excluded)
@@ -111,7 +110,7 @@ class KeywordFilter:
 
 @dataclass(frozen=True, slots=True)
 class _Keyword:
-    """The parts of a keyword, all of which a text must have."""
+    """The parts of a keyword. A text matches if it contains all parts."""
 
     runs: list[str]
     phrases: list[list[str]]
@@ -122,7 +121,7 @@ class _Keyword:
         runs = _UNSPACED_RUN.findall(normalized)
         phrases = [analyze.words(part) for part in _UNSPACED_RUN.split(normalized)]
         phrases = [phrase for phrase in phrases if phrase]
-        # A keyword of symbols only, such as an arrow or a currency sign, is matched as it is.
+        # A keyword of symbols only, such as an arrow or a currency sign, is matched literally.
         return cls(runs if runs or phrases else [normalized.strip()], phrases)
 
     def is_in(self, text: str, terms: list[str]) -> bool:
@@ -132,7 +131,7 @@ class _Keyword:
 
 
 def _has_phrase(terms: list[str], phrase: list[str]) -> bool:
-    """Return whether terms contain a phrase, its words next to each other."""
+    """Return whether terms contain the adjacent words of a phrase."""
     size = len(phrase)
     return any(
         terms[at : at + size] == phrase
@@ -160,26 +159,25 @@ SHINGLE = 5
 
 
 class NearDuplicateFilter:
-    """Keep the first of results that are nearly the same, with the evidence of all of them.
+    """A filter that merges near-duplicate results: the first is kept, with the evidence of all.
 
-    Copies of a page, versions of a contract, boilerplate: without it they fill ``top_k``. Scores
-    and order do not change. In a ``RerankRetriever`` more candidates are retrieved until there
-    are ``top_k`` different ones. A result is compared with those before it that were kept.
+    Copies of a page, versions of a contract and boilerplate can fill ``top_k``. Scores and order do
+    not change. A ``RerankRetriever`` retrieves more candidates until ``top_k`` different results
+    are found. A result is compared with the kept results before it.
 
     Texts are compared by their shingles, all runs of five letters, without case, width and white
-    space, in any language (Broder, "On the resemblance and containment of documents", 1997). With
-    a model they are compared by the cosine of their vectors instead, which also finds the same
-    said in other words.
+    space, in any language (Broder, "On the resemblance and containment of documents", 1997). With a
+    model, texts are compared by the cosine of their vectors, which also finds paraphrases.
 
     Args:
-        threshold: How like they are that count as the same, from 0 to 1: the share of their
-            shingles that both have (two versions of a text with one word in ten changed have 0.6
-            to 0.7. Below 0.5, pages made from one template collapse), or the cosine. None for
-            0.6 of shingles, 0.95 of vectors.
-        model: Anything that ``embed`` of a graph may be. None compares shingles.
+        threshold: Minimum similarity of duplicates, from 0 to 1: the Jaccard similarity of their
+            shingles, or the cosine. Defaults to 0.6 for shingles and 0.95 for vectors. Two versions
+            of a text with one word in ten changed share 0.6 to 0.7 of their shingles. Below 0.5,
+            pages with a common template count as duplicates.
+        model: An embedding model, as for ``embed`` of a graph. None: compare shingles.
 
     Raises:
-        TypeError: If the threshold is no number, or the model none.
+        TypeError: If the threshold is not a number, or the model is invalid.
         ValueError: If the threshold is not above 0 and at most 1.
 
     Example:
@@ -204,14 +202,14 @@ class NearDuplicateFilter:
 
     @property
     def is_filter(self) -> bool:
-        """Whether it costs no calls of a model."""
+        """Whether the filter calls no model."""
         return self.embedder is None
 
     def __repr__(self) -> str:
         return f"NearDuplicateFilter({self.threshold!r})"
 
     def rerank(self, results: Sequence[ScoredNode], query: str) -> Results:
-        """Return the results that are unlike all before them.
+        """Return the results without near-duplicates.
 
         Args:
             results: The results to filter, best first.
@@ -230,9 +228,9 @@ class NearDuplicateFilter:
         return [merge(alike[0].node, alike, alike[0].score) for alike in same.values()]
 
     def _by_shingles(self, texts: Sequence[str]) -> Iterator[int]:
-        """Return for each text the place of the first that is like it, mostly its own."""
+        """Return the position of each text's first near-duplicate, or the text's position."""
         sizes: dict[int, int] = {}
-        having: dict[str, list[int]] = {}  # a shingle to the places of the kept texts that have it
+        having: dict[str, list[int]] = {}  # shingle -> positions of kept texts that contain it
         for position, text in enumerate(texts):
             shingles = shingles_of(text)
             shared = Counter(other for shingle in shingles for other in having.get(shingle, ()))
@@ -252,7 +250,7 @@ class NearDuplicateFilter:
         assert self.embedder is not None
         vectors = np.asarray(self.embedder.passages(texts), np.float64).reshape(len(texts), -1)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        units = vectors / np.where(lengths, lengths, 1)  # zeros: no usable vector, like no other
+        units = vectors / np.where(lengths, lengths, 1)  # a zero vector is similar to no text
         saved: list[int] = []
         for position, unit in enumerate(units):
             like = np.flatnonzero(units[saved] @ unit >= self.threshold - 1e-9)
@@ -269,19 +267,19 @@ def shingles_of(text: str) -> set[str]:
 
 
 class TokenLimit:
-    """Keep the first results whose texts together have no more than so many tokens.
+    """A filter that keeps the first results within a token limit.
 
-    Choose it where results go into a prompt: short ones then come in greater number than long
-    ones, and set-ups with passages of different sizes can be compared at one cost. The first
-    result is kept even if it is longer by itself. From the first that does not fit, none is.
+    Choose it for results in a prompt: more short results fit than long results. Configurations with
+    passages of different sizes can be compared at equal cost. The first result is always kept. The
+    first result that exceeds the limit and all later results are dropped.
 
     Args:
-        max_tokens: How many tokens at most.
-        length: Counts a text's tokens.
+        max_tokens: Maximum number of tokens of all results together.
+        length: Counts the tokens of a text.
 
     Raises:
-        TypeError: If the number is no whole number, or ``length`` no function.
-        ValueError: If the number is below 1.
+        TypeError: If ``max_tokens`` is not an integer, or ``length`` is not a function.
+        ValueError: If ``max_tokens`` is below 1.
 
     Example:
         >>> from nodekin.nodegraph import Node
@@ -303,10 +301,10 @@ class TokenLimit:
         return f"TokenLimit({self.max_tokens})"
 
     def rerank(self, results: Sequence[ScoredNode], query: str) -> Results:
-        """Return the first results that fit, in their order.
+        """Return the first results within the limit, in order.
 
         Args:
-            results: Best first.
+            results: The results, best first.
             query: Not used.
         """
         selected: Results = []

@@ -36,34 +36,36 @@ FAILED = "rerank failed"
 
 
 class RerankRetriever(PlannedRetriever):
-    """Retrieve candidates from a retriever, rerank them, and return the best.
+    """A retriever that reranks the results of another retriever and returns the best.
 
-    Each result has the reranker's score, and its evidence before the retriever's. If the
-    reranker fails, the retriever's results are returned in their own order, and the
-    ``similarity`` of their first evidence starts with ``"rerank failed"``.
+    Each result has the reranker's score. The reranker's evidence precedes the retriever's evidence.
+    If the reranker fails, the results keep the retriever's order, and the ``similarity`` of their
+    first evidence starts with ``"rerank failed"``.
 
-    Where a ``KeywordFilter``, or another reranker that says ``is_filter``, leaves fewer than
-    ``top_k``, more candidates are retrieved until there are ``top_k`` results or no more
-    candidates. What costs calls is not repeated by itself: where another reranker (or a model in
-    ``inner``) leaves fewer, because of its ``cut_off``, say, the log and a span ``"short"``
-    of the trace say how many candidates were tried; ``max_fetch`` lets more be tried.
+    A ``KeywordFilter``, or another reranker with ``is_filter``, may leave fewer than ``top_k``
+    results. Then more candidates are retrieved, until ``top_k`` results are found or the candidates
+    end. Model calls are not repeated by default: if another reranker, or a retriever with a model
+    in ``inner``, leaves too few results, the log and a trace span ``"short"`` report the number of
+    candidates. ``max_fetch`` permits more candidates.
 
     Args:
-        inner: Any retriever, also a fusion.
-        reranker: A ``Reranker``, or its first argument: a name, a function, an object.
-        top_k: How many results at most.
-        fetch: How many candidates to retrieve from the inner retriever. None for four times
-            ``top_k``. Never less than ``top_k``.
-        max_fetch: How many candidates to rerank at most where fewer than ``top_k`` are left, four
-            times as many in each further attempt. None for all of a filter, ``fetch`` of others.
-        on_error: ``"keep"`` the retriever's order if the reranker fails, or ``"raise"``.
-        output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
-        join: Join contents to one text: True with line breaks, or the separator.
+        inner: Any retriever, such as a fusion.
+        reranker: A ``Reranker``, or its first argument: a name, a function or an object.
+        top_k: Maximum number of results.
+        fetch: Number of candidates from the inner retriever, at least ``top_k``. Defaults to four
+            times ``top_k``.
+        max_fetch: Maximum number of candidates if fewer than ``top_k`` results remain. Each further
+            attempt retrieves four times as many candidates. None: no limit for a filter, ``fetch``
+            for other rerankers.
+        on_error: If the reranker fails, ``"keep"`` the retriever's order or ``"raise"`` the error.
+        output_format: The format of results of a call: None (scored nodes), ``"content"`` or
+            ``"dict"``.
+        join: Whether to join contents to one text: True for line breaks, or a separator.
         **settings: Settings of a reranker that is given by name: ``model=...``.
 
     Raises:
-        TypeError: If there is no retriever, or no reranker.
-        ValueError: If a number is out of range or a choice unknown.
+        TypeError: If the retriever or the reranker is invalid.
+        ValueError: If a number is out of range or an option is unknown.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -118,7 +120,7 @@ class RerankRetriever(PlannedRetriever):
         expected = limit if reranker.top_k is None else min(limit, reranker.top_k)
 
         def short(query: str, results: Results, candidates: Results) -> bool:
-            """Return whether more candidates are wanted. Say so if no more may be retrieved."""
+            """Return whether to retrieve more candidates. Report if the maximum is reached."""
             if len(results) >= expected or not self._may_lead_on(results, candidates):
                 return False
             if len(candidates) >= maximum:
@@ -147,11 +149,11 @@ class RerankRetriever(PlannedRetriever):
 
     @property
     def is_free(self) -> bool:
-        """Whether neither the reranker nor the retrievers within call a model."""
+        """Whether the reranker and the inner retrievers call no model."""
         return self.reranker.is_filter and super().is_free
 
     def _may_lead_on(self, results: Results, candidates: Results) -> bool:
-        """Return whether a filter would take the last candidate, or a later one, for its score."""
+        """Return whether the filter's score cuts can keep further candidates."""
         reranker = self.reranker
         if not candidates or not reranker.is_filter:
             return bool(candidates)
@@ -161,12 +163,12 @@ class RerankRetriever(PlannedRetriever):
     async def _reranked(
         self, candidates: Sequence[Results], queries: Sequence[str]
     ) -> list[Results]:
-        """Return the reranked results of each query, some queries in a call if that can be.
+        """Return the reranked results of each query, in batches if the reranker supports batches.
 
-        Only if that fails they are reranked one after the other, to see which of them fail.
+        If a batch fails, its queries are reranked separately to find the failing queries.
         """
         reranked: list[Results] = []
-        for start in range(0, len(queries), MAX_QUERIES):  # so that few tokens are in memory
+        for start in range(0, len(queries), MAX_QUERIES):  # limits the tokens in memory
             part = slice(start, start + MAX_QUERIES)
             reranked += await self._part_reranked(candidates[part], queries[part])
         return reranked
@@ -182,8 +184,8 @@ class RerankRetriever(PlannedRetriever):
         return await gather(parts, max_parallel=1)  # a user's function may not be thread-safe
 
     async def _rerank(self, candidates: Results, query: str) -> Results:
-        """Return reranked candidates. If that fails, in their order with evidence of the error."""
-        if not query.strip() and not self.reranker.is_filter:  # nothing to compare with
+        """Return reranked candidates. On failure, keep the order and add evidence of the error."""
+        if not query.strip() and not self.reranker.is_filter:  # nothing to compare
             return candidates
         try:
             return await self.reranker.plan(candidates, query)

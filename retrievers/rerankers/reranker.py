@@ -1,4 +1,4 @@
-"""Rerank or filter results, by a reranker that is given by name, as a function or an object."""
+"""Rerank or filter results with a named reranker, a function or an object."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from .keyword_filter import KeywordFilter, NearDuplicateFilter, TokenLimit
 
 @dataclass(frozen=True)
 class FunctionReranker:
-    """Rerank by a function. ``register_reranker`` documents its arguments and return values.
+    """A reranker from a function. See ``register_reranker`` for its arguments and return values.
 
     Args:
-        function: Gets nodes, the query, and the settings.
-        batch: Whether it gets all nodes in one call.
+        function: Takes nodes, the query and the settings.
+        batch: Whether the function takes all nodes in one call.
         name: The name in evidence.
         settings: Further arguments of the function.
 
     Raises:
-        TypeError: If the function has no such argument.
+        TypeError: If the function does not accept a setting.
     """
 
     function: Callable[..., Any]
@@ -55,12 +55,12 @@ class FunctionReranker:
 
         Args:
             results: The results to rerank.
-            query: What they were retrieved for.
-            **settings: For this call, instead of the reranker's own.
+            query: The query of the results.
+            **settings: Override the reranker's settings in this call.
 
         Raises:
-            TypeError: If the function has no such argument.
-            RerankError: If it raises, or returns something that it may not.
+            TypeError: If the function does not accept a setting.
+            RerankError: If the function raises an error or returns an invalid value.
         """
         self._check(settings)
         if not results:
@@ -76,7 +76,7 @@ class FunctionReranker:
     def _rerank_separately(
         self, results: Sequence[ScoredNode], query: str, settings: Mapping[str, object]
     ) -> Results:
-        """Call the function for one node at a time."""
+        """Call the function once per node."""
         outputs = [self._call(result.node, query, settings) for result in results]
         pairs = list(zip(results, outputs, strict=True))
         if any(map(_is_score, outputs)):
@@ -94,7 +94,7 @@ class FunctionReranker:
     def _rerank_together(
         self, results: Sequence[ScoredNode], query: str, settings: Mapping[str, object]
     ) -> Results:
-        """Call the function once, for all nodes."""
+        """Call the function once for all nodes."""
         output = self._call([result.node for result in results], query, settings)
         values = output.tolist() if hasattr(output, "tolist") else output
         if values is None or isinstance(values, str) or not hasattr(values, "__iter__"):
@@ -127,7 +127,7 @@ class FunctionReranker:
             return self.function(nodes, query=query, **settings)
         try:
             signature.bind(nodes, **settings)
-        except TypeError:  # the query is what is missing
+        except TypeError:  # the query is required by position
             return self.function(nodes, query, **settings)
         return self.function(nodes, **settings)
 
@@ -158,27 +158,27 @@ def _is_score(value: object) -> bool:
 
 
 class Reranker:
-    """Rerank or filter results: ``reranker(results, query)``.
+    """A reranker or filter of results: ``reranker(results, query)``.
 
-    Choose ``RerankRetriever`` for a retriever that reranks all its results.
+    Use ``RerankRetriever`` to apply a reranker to a retriever.
 
     Args:
         reranker: A name (``"ModuleReranker"`` for ``CrossEncoderReranker``, ``"KeywordFilter"``,
-            ``"NearDuplicateFilter"``, ``"TokenLimit"``, or that of a function below
+            ``"NearDuplicateFilter"``, ``"TokenLimit"`` or the name of a function with
             ``@register_reranker``), such a function, or an object with ``rerank``.
-        top_k: How many results at most. None for all.
+        top_k: Maximum number of results. None: all results.
         cut_off: Drops results with lower scores.
-        relative_cut: Drops results that score less than this share of the top score. See
-            ``cut_scores``.
-        output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
-        join: Join contents to one text: True with line breaks, or the separator.
-        name: Its name in traces, logs and errors. None for the reranker's own name.
-        **settings: Settings of a reranker that is given by name or as a function: ``model=...``,
+        relative_cut: Drops results with less than this share of the top score. See ``cut_scores``.
+        output_format: The format of results of a call: None (scored nodes), ``"content"`` or
+            ``"dict"``.
+        join: Whether to join contents to one text: True for line breaks, or a separator.
+        name: The name in traces, logs and errors. Defaults to the reranker's name.
+        **settings: Settings of a named reranker or a function: ``model=...``,
             ``required=[...]``.
 
     Raises:
-        TypeError: If it is no reranker, has no such setting or lacks one it needs.
-        ValueError: If a name is unknown or a number out of range.
+        TypeError: If the reranker is invalid, or a setting is unknown or missing.
+        ValueError: If a name is unknown or a number is out of range.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -217,7 +217,7 @@ class Reranker:
 
     @property
     def is_filter(self) -> bool:
-        """Whether it costs nothing, and no later result decides whether one stays."""
+        """Whether reranking calls no model, and later results do not influence earlier results."""
         return getattr(self.reranker, "is_filter", False) is True
 
     def __repr__(self) -> str:
@@ -243,18 +243,18 @@ class Reranker:
         top_k: int | None = None,
         **settings: object,
     ) -> Results:
-        """Return the selected results, best first. Equal scores keep their order.
+        """Return the selected results, best first. Ties keep their order.
 
         Args:
-            results: The results to rerank. No model is called without any.
-            query: What they were retrieved for.
-            top_k: In place of the reranker's own.
-            **settings: For this call, instead of the reranker's own: ``required=[...]``.
+            results: The results to rerank. Without results, no model is called.
+            query: The query of the results.
+            top_k: Overrides the reranker's ``top_k``.
+            **settings: Override the reranker's settings in this call: ``required=[...]``.
 
         Raises:
-            TypeError: If the query is no text, a result no ``ScoredNode``, or the reranker has no
-                such setting for a call.
-            RerankError: If the model or function fails, or its scores are no finite numbers.
+            TypeError: If the query is not a str, a result is not a ``ScoredNode``, or a setting is
+                unknown.
+            RerankError: If the model or function fails or returns invalid scores.
         """
         return run(partial(self.plan, results, query, top_k=top_k, **settings))
 
@@ -268,7 +268,7 @@ class Reranker:
     ) -> Results:
         """Async version of `rerank`.
 
-        By the reranker's own ``arerank`` if it has one, else in a thread.
+        It awaits the reranker's ``arerank`` if available, else it runs ``rerank`` in a thread.
         """
         return await arun(partial(self.plan, results, query, top_k=top_k, **settings))
 
@@ -280,7 +280,7 @@ class Reranker:
         top_k: int | None = None,
         **settings: object,
     ) -> Results:
-        """Async form of ``rerank`` for strategies."""
+        """Async version of ``rerank`` for strategies."""
         arerank = getattr(self.reranker, "arerank", None)
 
         async def call() -> list[Sequence[ScoredNode]]:
@@ -388,26 +388,26 @@ def register_reranker(
 def register_reranker(
     function: Function | None = None, /, *, batch: bool = False, name: str | None = None
 ) -> Function | Callable[[Function], Function]:
-    """Register a function as a reranker, replacing an earlier one of the same name.
+    """Register a function as a reranker. An existing reranker with this name is replaced.
 
-    ``Reranker("its_name")`` and ``Reranker(function)`` both use it. Its first argument is a node,
-    or with ``batch=True`` the list of all nodes. It gets the query if it has an argument
-    ``query``, a second argument, or ``**kwargs``. The reranker's settings are its further
-    arguments.
+    ``Reranker("its_name")`` and ``Reranker(function)`` both use the function. Its first argument is
+    a node, or with ``batch=True`` the list of all nodes. The query is passed as the argument
+    ``query`` or as the second argument. The settings of the reranker are further arguments.
 
-    For one node it returns a score, or as a filter the node (or True) to select it with its old
-    score. None drops it, also among scores, and so does False. For all nodes it returns their
-    scores in the same order (None drops), or (node, score) pairs, or nodes in their new order,
-    which then score 1, 1/2, 1/3 and so on. Other nodes are dropped.
+    Called with one node, the function returns a score, or it filters: the node or True keeps the
+    result and its score. None and False drop the result. If some results get a score, only None
+    drops a result. Called with all nodes, the function returns scores in the given order (None
+    drops a result), (node, score) pairs, or nodes in their new order with the scores 1, 1/2, 1/3
+    and so on. Missing nodes are dropped.
 
     Args:
-        function: The function, if it is decorated without arguments.
-        batch: Whether it gets all nodes in one call.
-        name: The reranker's name. None for the function's name.
+        function: The function, if the decorator has no arguments.
+        batch: Whether the function takes all nodes in one call.
+        name: The reranker's name. Defaults to the function's name.
 
     Raises:
-        TypeError: If it is no function, or an async one.
-        ValueError: If the name is one of nodekin's own.
+        TypeError: If the function is async or not a function.
+        ValueError: If the name belongs to a built-in reranker.
 
     Example:
         >>> from nodekin.nodegraph import Node
@@ -449,12 +449,12 @@ def register_reranker(
 
 
 def get_reranker(reranker: Any, settings: Mapping[str, object]) -> RerankerProtocol:
-    """Return the reranker of a name or function with these settings, or the object as it is.
+    """Return the reranker for a name, a function or an object.
 
     Raises:
-        ValueError: If there is none of that name.
-        TypeError: If it has no such setting or lacks a required one, or there are settings
-            for an object.
+        ValueError: If the name is unknown.
+        TypeError: If the object is not a reranker, a setting is unknown or missing, or an object is
+            given with settings.
     """
     if isinstance(reranker, str):
         if reranker not in RERANKERS:
