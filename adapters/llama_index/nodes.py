@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from itertools import groupby, pairwise
 from typing import Any
@@ -68,19 +69,13 @@ def to_text_node(node: Node) -> TextNode:
     """
     text_node = _text_node(node)
     if isinstance(node.graph, NodeGraph) and node.group != ROOT:
-        previous, following = _neighbors(node.graph, node)
-        if previous is not None:
-            text_node.relationships[NodeRelationship.PREVIOUS] = related(previous.id)
-        if following is not None:
-            text_node.relationships[NodeRelationship.NEXT] = related(following.id)
+        with suppress(LookupError):  # the node was removed after the search
+            neighbors = node.graph.neighbours(node)
+            names = (NodeRelationship.PREVIOUS, NodeRelationship.NEXT)
+            for name, neighbor in zip(names, neighbors, strict=True):
+                if neighbor is not None:
+                    text_node.relationships[name] = related(neighbor.id)
     return text_node
-
-
-def _neighbors(graph: NodeGraph, node: Node) -> tuple[Node | None, Node | None]:
-    try:
-        return graph.neighbours(node)
-    except LookupError:  # removed after the search
-        return None, None
 
 
 def _text_node(node: Node) -> TextNode:
