@@ -1,1 +1,1 @@
-"""Retrievers of other frameworks, recognised by their shape, as retrievers of this package."""
+"""Adapters from retrievers of other frameworks, recognized by duck typing, to this package."""

@@ -1,4 +1,4 @@
-"""Take a retriever of any framework as one of this package, wherever one is expected."""
+"""Convert retrievers of any framework to retrievers of this package."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .foreign_retriever import (
 FACE = "native_retriever"
 """The property of this package's classes in a framework that has what they are made of."""
 
-_STORE_K = 4  # how many documents LangChain's vector stores return
+_STORE_K = 4  # LangChain's default number of results
 
 
 def as_retriever(
@@ -31,15 +31,15 @@ def as_retriever(
     score_key: str | None = "relevance_score",
     push_filters: PushFilters | None = None,
 ) -> RetrieverProtocol:
-    """Return a retriever of any framework as a retriever of this package.
+    """Convert a retriever of any framework to a retriever of this package.
 
-    Every class that holds a retriever calls this function, so the class takes each of:
+    Every class with an inner retriever calls this function and accepts:
 
-    - a retriever of this package, or an adapter class around one: the retriever itself;
+    - a retriever of this package, or an adapter around such a retriever: the retriever itself;
     - a LangChain retriever;
     - a LlamaIndex retriever;
     - a function from a query to texts, mappings with a ``text``, documents, pairs of a document
-      and a score, or an answer; with a parameter ``k`` or ``top_k`` it gets the number of results;
+      and a score, or an answer; a parameter ``k`` or ``top_k`` receives the number of results;
     - a ``NodeGraph``: a ``DefaultRetriever``;
     - a ``QueryEngine``: the answer is the only result, with the evidence of its sources.
 
@@ -48,20 +48,21 @@ def as_retriever(
 
     Args:
         source: The retriever.
-        what: What errors call it.
-        name: What evidence and traces call a retriever of another framework; None for the name of
-            its class, or its own.
-        score_key: The metadata field of documents that may have a score; None for none.
+        what: The name of the argument in errors.
+        name: The name of a foreign retriever in evidence and traces. Defaults to its own name or
+            the name of its class.
+        score_key: The metadata field of documents with a score. None: no field.
         push_filters: A function from conditions to search options of the store:
             ``{"filter": ...}`` for a LangChain retriever over a vector store, ``{"filters":
             MetadataFilters(...)}`` for a LlamaIndex retriever; ``{}`` if the store can't express
-            the conditions. The function gets all conditions, a tenant's too, as one mapping of
-            fields; further conditions on the same field are under ``"and"``. Results are checked
-            again, so the options may be weaker than the conditions.
+            the conditions. The function receives all conditions, including the conditions of a
+            restriction, as one mapping of fields. Further conditions on a field are under
+            ``"and"``. Results are checked again, so the options may be weaker than the conditions.
 
     Raises:
-        TypeError: If the source is none of these, or conditions can't be pushed into it. A
-            retriever with its own conditions is refused, since they would be replaced.
+        TypeError: If the source has none of these types, or does not accept pushed conditions. A
+            retriever with its own conditions is rejected, because pushed conditions would replace
+            them.
 
     Example:
         >>> texts = {"Tea": 0.5, "Tee": 0.25}
@@ -94,8 +95,10 @@ def as_retriever(
 
 
 def _ours(source: Any) -> RetrieverProtocol | None:
-    """Return a retriever of this package, that of its face elsewhere, or the one of a graph."""
-    if hasattr(type(source), FACE):  # a Runnable around one may show the attributes of it, too
+    """Return the native retriever of a source: itself, its adapter's or its graph's retriever."""
+    if hasattr(
+        type(source), FACE
+    ):  # on the type: a Runnable may forward attributes of its inner object
         native: RetrieverProtocol = getattr(source, FACE)
         return native
     if hasattr(type(getattr(source, "vectorstore", None)), FACE) and _only_searches(source):
@@ -111,6 +114,6 @@ def _ours(source: Any) -> RetrieverProtocol | None:
 
 
 def _only_searches(source: Any) -> bool:
-    """Return whether a retriever of LangChain does no more than to search its vector store."""
+    """Return whether a LangChain retriever only searches its vector store."""
     kinds = ("k", "filter")
     return source.search_type == "similarity" and all(key in kinds for key in source.search_kwargs)

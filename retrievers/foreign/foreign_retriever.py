@@ -37,18 +37,18 @@ AsyncBatch = Callable[[list[str], int | None], Awaitable[Any]]
 
 @dataclass(frozen=True, slots=True)
 class RetrieverCalls:
-    """Hold the calls that a retriever of another framework offers, and what they are capable of.
+    """The calls of a foreign retriever and their capabilities.
 
     Attributes:
-        name: What evidence and traces call it.
+        name: The name in evidence and traces.
         search: Searches for one query.
-        asearch: The same as an async function; None to search in a thread.
-        batch: Searches for many queries at once.
-        abatch: The same as an async function.
-        takes_top_k: Whether it returns as many as it is told to.
-        calls_model: Whether a call may cost one of a language model.
-        filtered: Returns the calls with conditions that it checks itself, before it ranks.
-        with_options: Returns the calls with further options of its search, its own conditions.
+        asearch: Async version of ``search``. None: ``search`` runs in a thread.
+        batch: Searches for several queries in one call.
+        abatch: Async version of ``batch``.
+        takes_top_k: Whether the number of results can be set.
+        calls_model: Whether a call may cost a call of a language model.
+        filtered: Returns the calls with conditions that the retriever applies before ranking.
+        with_options: Returns the calls with further search options, such as native conditions.
     """
 
     name: str
@@ -63,7 +63,7 @@ class RetrieverCalls:
 
 
 def adapt_retriever(source: Any) -> RetrieverCalls | None:
-    """Return the calls of a function or a supported retriever; None for anything else."""
+    """Return the calls of a function or a supported retriever. None: unsupported."""
     if inspect.isclass(source):
         return None
     if inspect.isroutine(source) or isinstance(source, partial):
@@ -78,7 +78,9 @@ def adapt_retriever(source: Any) -> RetrieverCalls | None:
 
 
 def is_native(source: Any) -> bool:
-    """Return whether it is a retriever of this package's kind: it takes top_k and filters."""
+    """Return whether an object is a retriever of this package: it takes ``top_k`` and
+    ``filters``.
+    """
     is_object = not inspect.isclass(source)
     return (
         is_object
@@ -93,7 +95,7 @@ def is_native(source: Any) -> bool:
 
 
 def _function(function: Callable[..., Any]) -> RetrieverCalls:
-    """Call a function of a query, and of a number of results if it has ``top_k`` or ``k``."""
+    """Return the calls of a function from a query. ``top_k`` or ``k`` is the number of results."""
     try:
         parameters = [*inspect.signature(function).parameters]
     except (TypeError, ValueError):  # written in C
@@ -125,7 +127,7 @@ def _function(function: Callable[..., Any]) -> RetrieverCalls:
 
 
 def _langchain_retriever(source: Any) -> Any | None:
-    """Return the retriever in a Runnable, also of ``with_config``; None for other Runnables."""
+    """Return the retriever in a Runnable, such as ``with_config``. None: another Runnable."""
     while "bound" in getattr(type(source), "model_fields", {}):
         source = source.bound
     return source if hasattr(type(source), "_get_relevant_documents") else None
@@ -134,7 +136,7 @@ def _langchain_retriever(source: Any) -> Any | None:
 def _langchain(
     runnable: Any, retriever: Any, more: Mapping[str, Any] | None = None
 ) -> RetrieverCalls:
-    """Invoke a LangChain retriever, with further options of its vector store."""
+    """Return the calls of a LangChain retriever, with further options of its vector store."""
     bind = _top_k_binding(runnable, retriever)
 
     def bound(top_k: int | None) -> tuple[Any, dict[str, Any]]:
@@ -168,7 +170,7 @@ def _langchain(
 
 
 def _has_store(retriever: Any) -> bool:
-    """Return whether keywords of a retriever's call are search options of its vector store."""
+    """Return whether keywords of a call are search options of the retriever's vector store."""
     return (
         takes_any_keyword(type(retriever)._get_relevant_documents)
         and hasattr(retriever, "vectorstore")
@@ -204,7 +206,9 @@ def _store_options(runnable: Any, retriever: Any, top_k: int) -> tuple[Any, dict
 
 
 def _llama_index(retriever: Any, more: Mapping[str, Any] | None = None) -> RetrieverCalls:
-    """Search with a retriever; a copy of it has another number of results, or conditions."""
+    """Return the calls of a LlamaIndex retriever. A copy gets the number of results or
+    conditions.
+    """
     fields = ("similarity_top_k", "_similarity_top_k")
     field = next((name for name in fields if hasattr(retriever, name)), None)
 
@@ -236,7 +240,7 @@ def _llama_index(retriever: Any, more: Mapping[str, Any] | None = None) -> Retri
 
 
 def _has_no_filters(retriever: Any) -> bool:
-    """Return whether it takes conditions and has none, which those of a call would replace."""
+    """Return whether a retriever accepts conditions and has none that a call would replace."""
     return hasattr(retriever, "_filters") and retriever._filters is None
 
 
@@ -244,7 +248,7 @@ def _has_no_filters(retriever: Any) -> bool:
 
 
 def _query_engine(engine: Any, filters: Filters | None = None) -> RetrieverCalls:
-    """Query a ``QueryEngine``, which takes conditions."""
+    """Return the calls of a ``QueryEngine``, which accepts conditions."""
 
     async def asearch(query: str, top_k: int | None) -> Any:
         return await engine.aquery(query, filters=filters)
@@ -259,7 +263,7 @@ def _query_engine(engine: Any, filters: Filters | None = None) -> RetrieverCalls
 
 
 def _takes(function: Callable[..., Any], *names: str) -> bool:
-    """Return whether a function has parameters of these names, or takes any."""
+    """Return whether a function has these parameters or ``**kwargs``."""
     try:
         parameters: Mapping[str, Any] = inspect.signature(function).parameters
     except (TypeError, ValueError):  # written in C
@@ -277,28 +281,27 @@ MAX_READ = 10_000
 class ForeignRetriever(PlannedRetriever):
     """A retriever around a function, a LangChain or a LlamaIndex retriever, or a query engine.
 
-    ``as_retriever`` makes it, wherever a retriever is expected. Results are nodes that no graph
-    has, with the document's text, metadata and id (made from text and metadata where it has none).
-    Their score is the one that the other retriever returns, or 1, 1/2, 1/3 by rank, and their
-    evidence says which. An answer is one result.
+    ``as_retriever`` creates it. Results are nodes outside of any graph, with the document's text,
+    metadata and id. A missing id is derived from text and metadata. The score is the foreign score
+    or the reciprocal rank (1, 1/2, 1/3); the evidence names the kind. An answer is one result.
 
-    ``top_k`` is given to a retriever that takes a number in a call, or that has a number and can be
-    copied; of any other the first ``top_k`` results are returned, however few there are. Conditions
-    of a call are checked on results, of which as many are requested as it takes; a retriever that
-    takes no number can't have them. What ``push_filters`` returns is checked by the other retriever
-    before it ranks, so that fewer are read.
+    A retriever may accept ``top_k`` in a call, or as a field of a copy. For other retrievers, the
+    first ``top_k`` results are returned, even if they are too few. Conditions of a call are checked
+    on the results, and more results are requested as needed. A retriever without a number of
+    results rejects conditions. Options from ``push_filters`` are applied by the foreign retriever
+    before ranking, so fewer results are read.
 
     Args:
-        source: The other retriever.
-        calls: How it is called.
-        score_key: The metadata field that may have a score; None for none.
+        source: The foreign retriever.
+        calls: The calls of the foreign retriever.
+        score_key: The metadata field with a score. None: no field.
         push_filters: See ``as_retriever``.
-        top_k: How many results at most; None for its own number.
+        top_k: Maximum number of results. Defaults to the foreign retriever's number.
         **output: ``output_format`` and ``join``, see ``OutputOptions``.
 
     Raises:
-        ValueError: In a retrieval, if there are conditions that it can't have.
-        TypeError: In a retrieval, if it returns neither documents nor an answer.
+        ValueError: In a retrieval, if conditions are not supported.
+        TypeError: In a retrieval, if the source returns neither documents nor an answer.
     """
 
     name = "search"
@@ -320,7 +323,10 @@ class ForeignRetriever(PlannedRetriever):
         self._push_filters = push_filters
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_calls": self.source_name}  # the rest is made of the source
+        return {
+            **self.__dict__,
+            "_calls": self.source_name,
+        }  # the calls are rebuilt from the source
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -330,28 +336,28 @@ class ForeignRetriever(PlannedRetriever):
 
     @property
     def source_name(self) -> str:
-        """What evidence calls it."""
+        """The name in evidence and traces."""
         return self._calls.name
 
     @property
     def takes_filters(self) -> bool:
-        """Whether the conditions of a call can hold for what it returns."""
+        """Whether the retriever supports conditions of a call."""
         return self._calls.takes_top_k or self._calls.filtered is not None
 
     @property
     def is_free(self) -> bool:
-        """Whether it may be queried again without paying for a model: not a query engine."""
+        """Whether repeated queries call no language model. False for query engines."""
         return not self._calls.calls_model
 
     def __repr__(self) -> str:
         return f"ForeignRetriever({self.source_name!r})"
 
     def retrieve_sources(self, query: str, top_k: int | None = None) -> tuple[str | None, Results]:
-        """Return the answer, None of a retriever, and what it is from: sources, or results.
+        """Return the answer with its sources. A retriever returns None and its results.
 
         Args:
-            query: What to look for.
-            top_k: How many at most; None for its own number.
+            query: The query.
+            top_k: Maximum number of results. Defaults to the retriever's number.
         """
         limit = self.check_limit(top_k, None)
         if current_restriction():
@@ -361,7 +367,7 @@ class ForeignRetriever(PlannedRetriever):
         return text, results[:limit]
 
     def check_limit(self, top_k: int | None, filters: Filters | None) -> int | None:
-        """Check the arguments of a call; return how many results at most."""
+        """Check the arguments of a call and return the maximum number of results."""
         limit = super().check_limit(top_k, filters)
         if filters and not self.takes_filters:
             raise ValueError(
@@ -374,7 +380,7 @@ class ForeignRetriever(PlannedRetriever):
     async def search_all(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> list[Results]:
-        """Return the results of each query as a plan; none of a blank one."""
+        """Return the results of each query. A blank query has no results."""
         filters = all_of(current_restriction(), filters)
         texts = [query for query in queries if query.strip()]
         with start_span(self.name, queries=texts, retriever=self.source_name) as span:
@@ -389,7 +395,7 @@ class ForeignRetriever(PlannedRetriever):
     async def _search(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> list[Results]:
-        """Search for all queries, in one call if there is one for many."""
+        """Search for all queries, in one call if the retriever supports batches."""
         calls = self._calls
         if filters and calls.filtered is not None:
             calls = calls.filtered(filters)
@@ -404,7 +410,7 @@ class ForeignRetriever(PlannedRetriever):
         ]
 
     async def _checked(self, query: str, limit: int | None, filters: Filters) -> Results:
-        """Read as many results as it takes for ``limit`` that meet conditions."""
+        """Request more results until ``limit`` results meet the conditions."""
         conditions, calls = parse_filters(filters), self._pushed(filters)
         output = await _call(calls, query, limit)
         requested = count = len(output) if limit is None else limit
@@ -424,7 +430,7 @@ class ForeignRetriever(PlannedRetriever):
             output = await _call(calls, query, count)
 
     def _pushed(self, filters: Filters) -> RetrieverCalls:
-        """Return the calls, with conditions that it checks itself besides."""
+        """Return the calls, with the options of ``push_filters``."""
         if self._push_filters is None or self._calls.with_options is None:
             return self._calls
         options = self._push_filters(_flat(filters))
@@ -437,7 +443,7 @@ class ForeignRetriever(PlannedRetriever):
 
 
 def _flat(filters: Filters) -> Filters:
-    """Return conditions of several owners as one mapping, as far as their fields differ."""
+    """Flatten nested conditions. Conflicting conditions on a field stay under ``"and"``."""
     fields: dict[str, Any] = {}
     remaining: list[Filters] = []
     pending = [filters]
@@ -459,10 +465,10 @@ async def _call(calls: RetrieverCalls, query: str, limit: int | None) -> Any:
 
 
 def check_in_graph(retriever: object, owner: str) -> None:
-    """Check that not all results of a retriever are of no graph, for one that needs their kin.
+    """Check that some results of a retriever belong to a graph, for an owner that needs relatives.
 
     Raises:
-        TypeError: If they are.
+        TypeError: If all results come from foreign retrievers.
     """
     sources = list(_leaves(retriever))
     if sources and all(isinstance(leaf, ForeignRetriever) for leaf in sources):
@@ -478,14 +484,14 @@ def _leaves(retriever: object) -> Sequence[object]:
 
 
 class ConfiguredRetriever(PlannedRetriever):
-    """Search with a retriever, with a number, conditions and a least score of one's own.
+    """A retriever with an overriding number of results, conditions and minimum score.
 
     Args:
         inner: The retriever.
-        top_k: How many results at most; None for the retriever's own number.
-        filters: Conditions that are added to those of a call.
-        child_k: How many hits every retriever within looks at; None for its own number.
-        cut_off: Keeps results that score this or more.
+        top_k: Maximum number of results. Defaults to the retriever's number.
+        filters: Conditions that are added to the conditions of a call.
+        child_k: Number of hits in every inner retriever. Defaults to their number.
+        cut_off: Minimum score.
     """
 
     name = "configured"
@@ -520,7 +526,7 @@ class ConfiguredRetriever(PlannedRetriever):
 
 
 def repr_without_top_k(retriever: object) -> str:
-    """Return a retriever's ``repr`` for one with another number of results, which counts."""
+    """Return a retriever's ``repr`` without its ``top_k``, which the caller overrides."""
     text, top_k = repr(retriever), f", top_k={getattr(retriever, 'top_k', None)})"
     return f"{text.removesuffix(top_k)})" if text.endswith(top_k) else text
 
@@ -533,7 +539,7 @@ def configured(
     child_k: int | None = None,
     cut_off: float | None = None,
 ) -> RetrieverProtocol:
-    """Return a retriever with settings, the retriever itself where there are none."""
+    """Return a retriever with settings. Without settings, return the retriever itself."""
     if top_k is None and not filters and child_k is None and cut_off is None:
         return inner
     return ConfiguredRetriever(

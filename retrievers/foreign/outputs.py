@@ -1,4 +1,4 @@
-"""Read what retrievers, query engines and chains of any framework return."""
+"""Parse the outputs of foreign retrievers, query engines and chains."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ from ..results import Evidence, ScoredNode
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ForeignNode(Node):
-    """Hold a document of another framework as a node; it belongs to no graph.
+    """A document of another framework as a node outside of any graph.
 
-    It has text, metadata and id, all that rerankers, fusions, strategies and citations need. It
-    has no parent, no children and no neighbours.
+    It has text, metadata and id for rerankers, fusions, strategies and citations. It has no parent,
+    no children and no neighbors.
 
     Attributes:
-        original: The document or node of the framework, None of a text; the adapters turn the
-            node into it again, so that nothing is lost.
-        sources: What an answer was made from.
+        original: The document or node of the framework, which the adapters return. None: a text.
+        sources: The sources of an answer.
     """
 
     original: Any = field(default=None, repr=False)
@@ -37,7 +36,7 @@ class ForeignNode(Node):
 
 
 def is_document(item: object) -> bool:
-    """Return whether an item has the shape of a framework's document or node, or is a node."""
+    """Return whether an item is a node, or a document or node of another framework."""
     return isinstance(item, Node) or (
         isinstance(getattr(item, "metadata", None), Mapping)
         and (isinstance(getattr(item, "page_content", None), str) or _is_llama_index(item))
@@ -45,14 +44,14 @@ def is_document(item: object) -> bool:
 
 
 def to_node(item: Any, score_key: str | None = None) -> Node:
-    """Return a document of LangChain, a node of LlamaIndex or a node as a node.
+    """Convert a LangChain document or a LlamaIndex node to a node. A node is returned unchanged.
 
-    The id is the document's own; without one it is made from text and metadata, so that the same
-    document has the same id in every retrieval.
+    The id is the document's id. A missing id is derived from text and metadata, so that it is
+    stable across retrievals.
 
     Args:
-        item: For which ``is_document`` holds.
-        score_key: A metadata field that differs with every query, left out of a made id.
+        item: An item for which ``is_document`` is True.
+        score_key: A metadata field that depends on the query. Derived ids ignore it.
 
     Example:
         >>> from types import SimpleNamespace
@@ -81,13 +80,13 @@ def to_node(item: Any, score_key: str | None = None) -> Node:
 
 
 def text_node(text: str, title: str = "", metadata: Mapping[str, Any] | None = None) -> ForeignNode:
-    """Return a text that no document has, an answer, as a node whose id is made from it."""
+    """Return a text without a document, such as an answer, as a node with a derived id."""
     fields = {**({"title": title} if title else {}), **(metadata or {})}
     return ForeignNode(text, fields, id=_made_id(text, fields, None))
 
 
 def _document_node(document: Document) -> Node:
-    """Return a document as the node that a graph has of it."""
+    """Return a document as a root node."""
     return Node(
         document.text,
         dict(document.metadata),
@@ -104,10 +103,10 @@ TEXT_KEYS = ("text", "page_content", "content")
 
 
 def read_plain(output: Any) -> Any:
-    """Return what a function returned, texts and mappings in its list as nodes.
+    """Convert the texts and mappings in a function's output to nodes.
 
-    A mapping has a text, and may have ``id``, ``document_id``, ``start``, ``end``, ``metadata``
-    and ``score``.
+    A mapping contains a text and optionally ``id``, ``document_id``, ``start``, ``end``,
+    ``metadata`` and ``score``.
 
     Example:
         >>> _, (milk, score) = read_plain(["Tea", {"text": "Milk", "id": "m", "score": 0.5}])
@@ -158,7 +157,7 @@ BY_RANK = ", by rank"
 
 
 class Item(NamedTuple):
-    """A document that was returned, its score if there is one, and earlier evidence."""
+    """A returned document, its optional score, and earlier evidence."""
 
     node: Node
     score: float | None
@@ -168,25 +167,24 @@ class Item(NamedTuple):
 def read_output(
     output: Any, name: str, query: str, *, score_key: str | None = "relevance_score"
 ) -> list[ScoredNode]:
-    """Return what a retriever or query engine of any framework returned as results.
+    """Convert the output of a foreign retriever or query engine to results.
 
-    Documents stay in their order, one that is there twice at its first place. Scores are used
-    where all documents have one, in the metadata or beside it, and the first is the highest; if
-    in pairs of a document and a score the first is the lowest, they are distances, and the score
-    is the negative one; where all numbers of pairs are the same, or there is one, it can't be told
-    which they are. Else the score is the rank (1, 1/2, 1/3), and the evidence's ``similarity``
-    ends with ``", by rank"``. An answer is one result, with its sources as further evidence; none
-    where nothing was found.
+    Documents keep their order. Duplicates are dropped. Scores are used if all documents have a
+    score and the scores are descending. Ascending numbers in (document, score) pairs are distances,
+    and the scores are the negative distances. If all numbers of pairs are equal, they could be
+    scores or distances and are ignored. Without usable scores, the score is the reciprocal rank (1,
+    1/2, 1/3), and the evidence's ``similarity`` ends with ``", by rank"``. An answer is one result,
+    with its sources as further evidence. An empty answer is no result.
 
     Args:
-        output: Documents of LangChain, nodes of LlamaIndex, with scores or without; an answer: a
-            text, a response, a message, or a mapping with one.
-        name: What evidence calls the one that returned it.
-        query: What it was searched with.
-        score_key: The metadata field that may have a score; None for none.
+        output: Documents of LangChain or nodes of LlamaIndex, with or without scores, or an answer:
+            a text, a response, a message, or a mapping with an answer.
+        name: The retriever's name in evidence.
+        query: The query.
+        score_key: The metadata field with a score. None: no field.
 
     Raises:
-        TypeError: If it is none of these.
+        TypeError: If the output has another type.
 
     Example:
         >>> from types import SimpleNamespace
@@ -220,10 +218,9 @@ def read_output(
 def read_sources(
     output: Any, name: str, query: str, *, score_key: str | None = "relevance_score"
 ) -> tuple[str | None, list[ScoredNode]]:
-    """Return the answer of a query engine and the sources that it names, as results.
+    """Return the answer of a query engine and its sources as results.
 
-    Of a retriever there is no answer, and the results are those of ``read_output``, as are the
-    arguments.
+    For a retriever, the answer is None. See ``read_output`` for the results and arguments.
     """
     answer = _answer(output)
     if answer is None:
@@ -235,15 +232,15 @@ def read_sources(
 def read_answer(
     output: Any, documents: Iterable[Any] | None = None
 ) -> tuple[str, list[ScoredNode]]:
-    """Return an answer's text and its documents in their order, none left out.
+    """Return an answer's text and its documents, in order and with duplicates.
 
     Args:
-        output: An answer: a text, a response, a message, or a mapping with one.
-        documents: What it is from, instead of the documents of the output: nodes, results, texts,
-            documents, also of LangChain or LlamaIndex.
+        output: An answer: a text, a response, a message, or a mapping with an answer.
+        documents: Replaces the documents of the output: nodes, results, texts or documents,
+            including documents of LangChain or LlamaIndex.
 
     Raises:
-        TypeError: If the output is no answer, or a document is none.
+        TypeError: If the output is not an answer, or a document has another type.
     """
     answer = _answer(output)
     if answer is None:
@@ -266,7 +263,7 @@ def read_answer(
 
 
 def _answer(output: Any) -> tuple[str, Sequence[Any]] | None:
-    """Return an answer's text and sources; None where the output is no answer."""
+    """Return an answer's text and sources. None: the output is not an answer."""
     if output is None or isinstance(output, str):
         return output or "", ()
     if isinstance(output, Mapping):
@@ -274,7 +271,7 @@ def _answer(output: Any) -> tuple[str, Sequence[Any]] | None:
         texts = (output[key] for key in ANSWER_KEYS if isinstance(output.get(key), str))
         text = next(texts, None)
         return None if text is None else (text, sources)
-    if isinstance(getattr(output, "answered", None), bool):  # an Answer of ours
+    if isinstance(getattr(output, "answered", None), bool):  # an Answer of this package
         return (output.text if output.answered else ""), [s.result for s in output.sources]
     if hasattr(output, "source_nodes"):  # LlamaIndex
         if hasattr(output, "async_response_gen"):
@@ -300,15 +297,15 @@ def _answer_result(
 
 
 def is_answer(result: ScoredNode) -> bool:
-    """Return whether a result is the answer of a query engine, and no document."""
+    """Return whether a result is the answer of a query engine."""
     return bool(result.evidence) and result.evidence[0].similarity.startswith(ANSWER_OF)
 
 
 def _documents(output: Any, name: str) -> Sequence[Any]:
-    """Return the documents of an output that is no answer.
+    """Return the documents of an output that is not an answer.
 
     Raises:
-        TypeError: If there are none.
+        TypeError: If the output contains no documents.
     """
     if isinstance(output, Mapping):
         output = next((output[key] for key in SOURCE_KEYS if _is_list(output.get(key))), output)
@@ -341,16 +338,15 @@ def _item(item: Any, name: str, score_key: str | None) -> Item:
         score = node.metadata.get(score_key)
     if isinstance(score, bool) or not hasattr(score, "__float__"):
         return Item(node, None)
-    return Item(node, float(score))  # of numpy, perhaps
+    return Item(node, float(score))  # converts numpy scalars
 
 
 def _scores(scores: Sequence[float | None], *, distances: bool) -> list[float] | None:
-    """Return scores, higher is better, in the order of the ranking; None for ranks instead.
+    """Return the scores, higher is better, if they agree with the ranking. None: use ranks.
 
     Args:
-        scores: Of the documents, best first.
-        distances: Whether they may be distances, as those that vector stores return in pairs;
-            which they are, the order of two different ones tells.
+        scores: Scores of the documents, best first.
+        distances: Whether ascending numbers are distances, as in pairs of vector stores.
     """
     numbers = [score for score in scores if score is not None]
     if not numbers or len(numbers) < len(scores) or any(n != n for n in numbers):
@@ -377,19 +373,20 @@ def fuse_outputs(
     rank_constant: float = RANK_CONSTANT,
     merge_by: str | None = None,
 ) -> list[ScoredNode]:
-    """Fuse what several retrievers of any framework returned, or one for several queries.
+    """Fuse the outputs of several foreign retrievers, or of several queries.
 
     Args:
-        outputs: What ``read_output`` takes, one for each; evidence calls them ``"list 1"`` and on.
-        mode: See ``fuse``, as for all that follows.
-        weights: What each counts; all the same by default.
-        top_k: How many results at most, None for all.
-        rank_constant: For ``"rrf"``.
-        merge_by: A metadata field by which documents are the same.
+        outputs: Outputs for ``read_output``, named ``"list 1"``, ``"list 2"`` and so on in
+            evidence.
+        mode: See ``fuse``, also for the next arguments.
+        weights: The weight of each output. Defaults to equal weights.
+        top_k: Maximum number of results. None: all results.
+        rank_constant: The constant of ``"rrf"``.
+        merge_by: A metadata field that identifies equal documents.
 
     Raises:
-        TypeError: If one is no list of documents.
-        ValueError: If there are not as many weights as outputs.
+        TypeError: If an output is not a list of documents.
+        ValueError: If the number of weights differs from the number of outputs.
 
     Example:
         >>> from types import SimpleNamespace
