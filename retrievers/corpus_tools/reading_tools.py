@@ -1,4 +1,4 @@
-"""``outline``, ``read`` and ``grep``, and what all tools may see of a graph."""
+"""The tools ``outline``, ``read`` and ``grep``, and the visible part of a graph."""
 
 from __future__ import annotations
 
@@ -31,20 +31,25 @@ from .tool_output import (
     span_of,
 )
 
-_AT_ONCE = 200  # documents whose texts are in memory
+_AT_ONCE = 200  # maximum number of documents with texts in memory
 
-_COUNTED, _FIELDS, _VALUES = 2_000, 8, 4  # documents, fields and values where filters are explained
+_COUNTED, _FIELDS, _VALUES = (
+    2_000,
+    8,
+    4,
+)  # numbers of documents, fields and values in the explanation of filters
 
 _LONGEST_VALUE = 40  # characters
 
 
 class CorpusView:
-    """Read documents and passages of a graph, as far as its conditions allow.
+    """The documents and passages of a graph that meet conditions.
 
     Args:
         graph: The node graph.
-        target: The group of its passages.
-        filters: What a document's metadata has to meet. All others do not exist for the tools.
+        target: The group of passages.
+        filters: Conditions on the metadata of documents. Other documents are invisible to the
+            tools.
     """
 
     def __init__(self, graph: NodeGraph, target: str, filters: Filters | None = None) -> None:
@@ -53,14 +58,14 @@ class CorpusView:
         self._allowed = parse_filters(filters)
 
     def documents(self, folder: str = "", *, after: str | None = None) -> Iterator[Node]:
-        """Yield the documents, or those below a folder. Few of their texts are in memory.
+        """Yield the documents, or the documents in a folder. Texts are loaded in batches.
 
         Args:
             folder: A folder, or a document's id.
-            after: The id of the document behind which they begin.
+            after: The id of the document before the first result.
 
         Raises:
-            ToolError: If there is no document ``after`` (any more).
+            ToolError: If the document ``after`` does not exist.
         """
         existing = self.graph.reader.document_ids()
         if after is not None:
@@ -72,10 +77,11 @@ class CorpusView:
             yield from (node for node in self.graph.reader.nodes_by_id(subset) if self.allows(node))
 
     def document(self, name: str) -> Node:
-        """Return the document with this id, or the only one whose path ends so.
+        """Return the document with an id, or the unique document with this path suffix, title or
+        file name.
 
         Raises:
-            ToolError: If there is none or there are several. It names those that are like it.
+            ToolError: If no document or several documents match. The message lists similar names.
         """
         ids = self.graph.reader.document_ids()
         results = [name] if name in set(ids) else [i for i in ids if i.endswith(f"/{name}")]
@@ -98,7 +104,9 @@ class CorpusView:
         )
 
     def values(self) -> str:
-        """Say which fields the documents have, and their commonest values: what can be filtered."""
+        """Return the metadata fields of the documents with their most frequent values, for
+        filters.
+        """
         counts: dict[str, Counter[str]] = {}
         for node in islice(self.documents(), _COUNTED):
             for name, value in node.own_metadata.items():
@@ -106,7 +114,7 @@ class CorpusView:
                     counts.setdefault(name, Counter())[repr(value)] += 1
 
         def usefulness(name: str) -> tuple[bool, int, str]:
-            """Sort first what has several values, each of several documents."""
+            """Sort fields with several values, each in several documents, first."""
             count = len(counts[name])
             return not 1 < count <= counts[name].total() / 2, count, name
 
@@ -118,12 +126,12 @@ class CorpusView:
         )
 
     def passages(self, document: Node) -> Sequence[Node]:
-        """Return the passages of a document, in its order."""
+        """Return the passages of a document, in order."""
         results: Sequence[Node] = self.graph.find(self.target)(document)
         return results
 
     def passage_at(self, document: Node, at: int) -> Node:
-        """Return the passage of a document in which a character stands, or the one before it."""
+        """Return the passage that contains a position, or the passage before it."""
         passages = [node for node in self.passages(document) if span_of(node)]
         starts = [(span_of(node) or (0, 0))[0] for node in passages]
         if not passages:
@@ -131,35 +139,35 @@ class CorpusView:
         return passages[max(0, bisect_right(starts, at) - 1)]
 
     def allows(self, node: Node) -> bool:
-        """Return whether a node may be seen: it meets the conditions."""
+        """Return whether a node meets the conditions."""
         return self._allowed.matches(node)
 
 
 def is_below(document_id: str, folder: str) -> bool:
-    """Return whether a document is in a folder, or is the document itself."""
+    """Return whether a document is in a folder or has this id."""
     folder = folder.strip().rstrip("/")
     return not folder or document_id == folder or document_id.startswith(f"{folder}/")
 
 
-_CONTEXT_TOKENS = 30  # tokens of a line that grep shows on either side of a match
+_CONTEXT_TOKENS = 30  # tokens of a line before and after a match in grep
 
-_MAX_LENGTH = 400  # characters of a match, and on either side of it, that are looked at
+_MAX_LENGTH = 400  # maximum characters of a match, and of its context on either side
 
-_REFERENCE = 40  # characters: what was shown and is shorter is shown again
+_REFERENCE = 40  # characters: shorter parts are repeated instead of referenced
 
 
 class ReadingTools:
-    """Read a corpus.
+    """The tools that read documents.
 
     Args:
-        view: What may be seen.
+        view: The visible part of the graph.
     """
 
     def __init__(self, view: CorpusView) -> None:
         self.view = view
 
     def outline(self, document: str, skip: int, max_tokens: int) -> ToolOutput:
-        """Return the documents of the corpus or of a folder. Or the headings of a document."""
+        """Return the documents of the corpus or of a folder, or the headings of a document."""
         builder = OutputBuilder(max_tokens)
         if document and not document.endswith("/"):
             node = self._document_or_none(document)
@@ -205,7 +213,7 @@ class ReadingTools:
         return builder.output(omitted, more, separator="\n")
 
     def _first_words(self, node: Node) -> Iterator[tuple[int, int, str]]:
-        """Yield where each passage starts, and its first words, where there are no headings."""
+        """Yield the start and the first words of each passage, for a document without headings."""
         for passage in self.view.passages(node):
             span = span_of(passage)
             if span:
@@ -219,7 +227,7 @@ class ReadingTools:
         max_tokens: int,
         session: ToolSession,
     ) -> ToolOutput:
-        """Return a part of a document, exactly as it is."""
+        """Return the exact text of a part of a document."""
         node = self.view.document(document)
         size = len(node.text)
         start_at = 0 if start is None else start
@@ -227,7 +235,7 @@ class ReadingTools:
             raise ToolError(
                 f"{node.id!r} has the characters 0 to {size}; start={start}, end={end} is no part"
             )
-        if end is None:  # to the end of the passage that the start is in
+        if end is None:  # to the end of the passage that contains the start
             span = span_of(self.view.passage_at(node, start_at)) or (0, size)
             stop = size if start is None else max(span[1], start_at)
         else:
@@ -245,7 +253,7 @@ class ReadingTools:
     def _parts(
         self, node: Node, start_at: int, stop: int, remaining: int, session: ToolSession
     ) -> tuple[list[dict[str, Any]], list[str], int]:
-        """Return the parts that were not shown before, references to the others, and the end."""
+        """Return the new parts, references to parts read before, and the end."""
         entries, lines, at = list[dict[str, Any]](), list[str](), start_at
 
         def refer(end: int) -> None:
@@ -270,7 +278,7 @@ class ReadingTools:
     def grep(
         self, pattern: str, regex: bool, document: str, skip: int, max_tokens: int
     ) -> ToolOutput:
-        """Return the lines in which a text stands. Of a very long match the beginning."""
+        """Return the lines that match a pattern. Very long matches are truncated."""
         if not pattern:
             raise ToolError("the pattern is empty; give the text to look for")
         builder = OutputBuilder(max_tokens)
@@ -289,7 +297,7 @@ class ReadingTools:
 
 
 def _shorten_quoted(text: str, tokens: int) -> str:
-    """Return the beginning of a text, of no more than so many tokens with its marks of lines."""
+    """Truncate a text to a number of tokens, including the line prefixes."""
     text = shorten(text, tokens)
     while (used := count_tokens(quoted(text))) > tokens:
         shorter = shorten(text, max(1, count_tokens(text) * tokens // used))
@@ -318,9 +326,9 @@ def _heading_row(node: Node, heading: tuple[int, int, str], end: int) -> tuple[s
 def _match_rows(
     documents: Iterable[Node], find: Callable[[str], Iterator[Interval]]
 ) -> Iterator[Callable[[], tuple[str, dict[str, Any]]]]:
-    """Yield for each match what makes its row. One in a line that was shown refers to it."""
+    """Yield a row function for each match. A match in the previous row's lines refers to them."""
     for node in documents:
-        visible: list[Interval] = []  # the part of this document that was shown last
+        visible: list[Interval] = []  # the last lines of this document in the output
 
         def row(node: Node, start: int, end: int, visible: list[Interval]) -> tuple[str, Any]:
             entry, window = _match_entry(node, start, end)
@@ -336,10 +344,10 @@ def _match_rows(
 
 
 def _finder(pattern: str, regex: bool) -> Callable[[str], Iterator[Interval]]:
-    """Return a function that finds where a pattern stands, in time linear in the text.
+    """Return a function that yields the spans of matches, in time linear in the text.
 
     Raises:
-        ToolError: If it is no regular expression, or there is nothing that finds them safely.
+        ToolError: If the regular expression is invalid, or google-re2 is not installed.
     """
     compiled: Any
     if not regex:
@@ -373,7 +381,7 @@ def _finder(pattern: str, regex: bool) -> Callable[[str], Iterator[Interval]]:
 
 
 def _match_entry(node: Node, start_at: int, end: int) -> tuple[dict[str, Any], Interval]:
-    """Return where a match stands, and the part of its lines that is shown around it."""
+    """Return the location of a match, and the span of its context."""
     text = node.text
     first, last = text.rfind("\n", 0, start_at) + 1, text.find("\n", end)
     last = len(text) if last < 0 else last
@@ -391,7 +399,7 @@ def _match_entry(node: Node, start_at: int, end: int) -> tuple[dict[str, Any], I
 
 
 def _format_lines(entry: dict[str, Any], text: str, window: Interval) -> str:
-    """Return the lines of a match, with marks where they go on."""
+    """Return the lines of a match, with ellipses at truncated ends."""
     start_at, end = window
     before = "… " if start_at and text[start_at - 1] != "\n" else ""
     after = " …" if end < len(text) and text[end] != "\n" else ""

@@ -1,4 +1,4 @@
-"""``search``, ``related`` and ``cite``: passages by what they say, share, or are quoted for."""
+"""The tools ``search``, ``related`` and ``cite``."""
 
 from __future__ import annotations
 
@@ -40,26 +40,26 @@ from .tool_output import (
 Mode = Literal["all", "words", "meaning"]
 
 _MAX_PASSAGE_TOKENS = (
-    400  # tokens of the best passage that are shown at most; of the second half as many, ...
+    400  # maximum tokens of the best passage; divided by the rank for later passages
 )
 
-_LEAST = 40  # and as many as that of any
+_LEAST = 40  # minimum of this maximum
 
-_WINDOWS_FROM = 200  # tokens: of fewer, parts of several passages say more than windows of one
+_WINDOWS_FROM = 200  # tokens: smaller budgets show parts of several passages instead of windows
 
-_STEP = 50  # results that are retrieved at once: pages of a search are parts of the same ones
+_STEP = 50  # results are retrieved in multiples of this number, so that pages are consistent
 
-_GAP = 3  # characters between two sentences that are shown as one
+_GAP = 3  # characters between two sentences that are joined
 
 
 class SearchTools:
-    """Search a corpus for passages.
+    """The tools that search a corpus for passages.
 
     Args:
-        view: What may be seen.
-        default: Knows the groups of sentences and of names below the target.
-        retriever: Answers with passages of the view's target.
-        filters: What every result has to meet.
+        view: The visible part of the graph.
+        default: Names the groups of sentences and entities below the target.
+        retriever: Returns passages of the view's target.
+        filters: Conditions for all results.
     """
 
     def __init__(
@@ -86,9 +86,9 @@ class SearchTools:
         max_tokens: int,
         session: ToolSession,
     ) -> ToolOutput:
-        """Return the windows that answer best, or passages by the sentences that matched.
+        """Return the best windows, or passages with their matching sentences.
 
-        A budget of few tokens has passages: windows of one would take the place of others.
+        A small budget returns passages, because the windows of one passage could fill it.
         """
         if not query.strip():
             raise ToolError("the query is empty; say what to look for, in words or as a question")
@@ -124,7 +124,7 @@ class SearchTools:
         return builder.output(remaining, more)
 
     def sentences_with(self, text: str, count: int) -> list[Node]:
-        """Return the sentences that share most words with a text."""
+        """Return the sentences that share the most words with a text."""
         words = Retriever(self.view.graph, self._default.sentences, "bm25", top_k=count)
         return [result.node for result in self._restricted(words).retrieve(text)]
 
@@ -143,10 +143,12 @@ class SearchTools:
     def _add(
         self, result: ScoredNode, size: int, builder: OutputBuilder, session: ToolSession
     ) -> bool:
-        """Add a passage: whole if it has no more tokens than ``size``, else what matched."""
+        """Add a passage: its whole text if it fits into ``size`` tokens, else the matching
+        sentences.
+        """
         node = result.node
         span = span_of(node)
-        if span is None:  # made, not cut out: a summary
+        if span is None:  # generated text, such as a summary
             title = in_line(f"{node.document_id} ({node.group}, no part of the text)")
             text = f"{title}\n{quoted(node.text)}"
             return builder.add(text, {"document": node.document_id, "text": node.text})
@@ -182,7 +184,7 @@ class SearchTools:
         return True
 
     def _excerpt(self, result: ScoredNode, span: Interval, size: int) -> list[Interval]:
-        """Return the sentences that matched, the best first until there are enough."""
+        """Return the spans of the best matching sentences, up to ``size`` tokens."""
         matched = (span_of(node) for node in _direct_matches(result))
         spans = [inner for inner in matched if inner and inner != span]
         inside = [inner for inner in spans if span[0] <= inner[0] and inner[1] <= span[1]]
@@ -194,12 +196,12 @@ class SearchTools:
                 break
             selected.append((start_at, end))
             used += tokens
-        if not selected:  # found as a whole: its beginning
+        if not selected:  # the whole passage matched: use its beginning
             selected = [(span[0], span[0] + len(shorten(text[span[0] : span[1]], size)))]
         return joined(selected, _GAP)
 
     def _mentions(self, result: ScoredNode) -> list[Interval]:
-        """Return the sentences that mention a name by which the passage was found."""
+        """Return the spans of sentences with a name that links to the passage."""
         names = self._link_names(result)
         if not names:
             return []
@@ -210,14 +212,14 @@ class SearchTools:
         return [span for element in mentions if (span := span_of(element))]
 
     def _link_names(self, result: ScoredNode) -> list[str]:
-        """Return the names in a result by which its passage was found, as it writes them."""
+        """Return the names that link to a result's passage, in the spelling of the passage."""
         names = [m.node.text for m in result.evidence if m.group == self._default.entities]
         return [n for name in names if (n := _spelling(name, result.node.text))]
 
     def related(
         self, document: str, start: int, end: int | None, max_tokens: int, session: ToolSession
     ) -> ToolOutput:
-        """Return passages that mention the same names as a part of a document."""
+        """Return passages that share names with a part of a document."""
         node = self.view.document(document)
         stop = len(node.text) if end is None else end
         if not 0 <= start < max(stop, 1):
@@ -237,7 +239,7 @@ class SearchTools:
         return builder.output(remaining, more, separator="\n")
 
     def _ranked(self, current: Sequence[Node]) -> list[tuple[Node, list[str]]]:
-        """Return other passages with the names that they share, rare names first."""
+        """Return other passages with their shared names, rare names first."""
         graph, group = self.view.graph, self._default.entities
         graph.create_node_group(group, EntityExtractor(), parent=self.view.target)
         current_ids = {node.id for node in current}
@@ -279,9 +281,9 @@ def _related_row(
 
 
 def _spelling(name: str, text: str) -> str:
-    """Return a name as a text writes it. Empty if it does not.
+    """Return the spelling of a name in a text. Empty if missing.
 
-    The name's own spelling may be that of a document that is not to be seen.
+    The stored spelling may come from a document that is not visible.
     """
     match = re.search(rf"(?<![a-z]){re.escape(name)}(?![a-z])", text, re.IGNORECASE)
     return match[0] if match else ""
@@ -292,33 +294,33 @@ def _overlaps(item: Interval | None, other: Interval) -> bool:
 
 
 def _why(result: ScoredNode) -> str:
-    """Return by what a result was found, for a reader: its groups and similarities."""
+    """Return the groups and similarities that found a result, as text."""
     ways = dict.fromkeys(f"{match.similarity} of {match.group}" for match in result.evidence)
     return ", ".join(ways)
 
 
 def _direct_matches(result: ScoredNode) -> list[Node]:
-    """Return the nodes of a result's own document that matched. None if only links lead to it."""
+    """Return the matching nodes of a result's document. Empty if only links lead to the result."""
     matches = [match.node for match in result.evidence]
     return [node for node in matches if node.document_id == result.node.document_id]
 
 
-_SENTENCES = (20, 200)  # that share most words with a quotation: first these, then more
+_SENTENCES = (20, 200)  # numbers of the most similar sentences to check: first 20, then 200
 
-_QUERY = 300  # characters of a long quotation, of its start and of its end, that are searched
+_QUERY = 300  # characters at the start and the end of a long quotation that form the query
 
-_AROUND = 100  # characters around a sentence, besides as many as the quotation has
+_AROUND = 100  # characters around a sentence, in addition to the length of the quotation
 
-_WORD = 50  # characters within which a part begins and ends at a space, so that no word is cut
+_WORD = 50  # maximum characters to the next space, to avoid cutting a word
 
-_ELIDED = 2_000  # as many more where the quotation leaves words out
+_ELIDED = 2_000  # additional characters if the quotation omits words
 
 
 class CiteTool:
-    """Look up quotations in a corpus.
+    """The tool that finds quotations in a corpus.
 
     Args:
-        view: What may be seen.
+        view: The visible part of the graph.
         searching: Finds the sentences that share words with a quotation.
     """
 
@@ -327,7 +329,7 @@ class CiteTool:
         self._searching = searching
 
     def cite(self, draft: str, document: str, skip: int, max_tokens: int) -> ToolOutput:
-        """Return the place of each quotation of a draft, or the most similar text."""
+        """Return the location of each quotation in a draft, or the most similar text."""
         quotes = draft_quotes(draft)
         if not quotes:
             raise ToolError("the draft has no words; give a quotation, or a text with some")
@@ -364,12 +366,12 @@ class CiteTool:
         return _text(quote, status, entries), {"quote": quote, "status": status, key: entries}
 
     def _texts(self, quote: str, count: int) -> list[tuple[Node, int, str]]:
-        """Return parts of documents that share words with a quotation, and where they start."""
+        """Return parts of documents that share words with a quotation, and their offsets."""
         query = quote if len(quote) <= 2 * _QUERY else f"{quote[:_QUERY]} {quote[-_QUERY:]}"
         around = len(quote) + _AROUND + (_ELIDED if ELISION.search(quote) else 0)
         texts: list[tuple[Node, int, str]] = []
         sentences = self._searching.sentences_with(query, count)
-        if not sentences:  # words that no search looks for, or none of the corpus
+        if not sentences:  # no searchable words, or no match: look for the exact text
             documents = self.view.documents()
             return [(n, 0, n.text) for n in documents if quote.casefold() in n.text.casefold()]
         for sentence in sentences:

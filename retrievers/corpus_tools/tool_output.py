@@ -1,4 +1,4 @@
-"""The output of a tool: text for a model within a token budget, and the same as data."""
+"""The output of a tool: text for a model within a token budget, and JSON values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...nodegraph.splitters.chunking import count_tokens
 
 
 class ToolError(ValueError):
-    """An invalid call. The message tells the model the remedy."""
+    """An invalid call. The message contains the remedy for the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,15 +182,15 @@ class ToolSession:
     _spans: dict[str, list[Interval]] = field(default_factory=dict)
 
     def show(self, document_id: str, start: int, stop: int) -> None:
-        """Record that these characters of a document were shown."""
+        """Record a span of a document as read."""
         self._spans[document_id] = joined([*self._spans.get(document_id, ()), (start, stop)], 0)
 
     def covers(self, document_id: str, start: int, stop: int) -> bool:
-        """Return whether all these characters of a document were shown."""
+        """Return whether a span of a document was read completely."""
         return any(a <= start and stop <= b for a, b in self._spans.get(document_id, ()))
 
     def knows(self, document_id: str) -> bool:
-        """Return whether any part of a document was shown, and so its title."""
+        """Return whether any part of a document, and therefore its title, was read."""
         return document_id in self._spans
 
     def unseen(self, document: Node, start: int, stop: int, least: int = 1) -> list[Interval]:

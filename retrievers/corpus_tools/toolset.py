@@ -207,7 +207,7 @@ class CorpusTools:
             max_tokens: The budget of this call. None: the toolset's.
 
         Returns:
-            Text for the model, and the same as data.
+            The text for the model and the entries as data.
 
         Raises:
             ToolError: If the tool does not exist or the arguments are invalid. The message is
