@@ -286,9 +286,10 @@ class Branch:
             return Found(self, number, {node_id: score for score, _, node_id in rows}, None)
         takes_all = search.lift != "max" or search.fetch_k is not None
         targets: dict[Key, list[Hit]] = {}
+        is_single = len(search.graphs) == 1
         for hit, of_hit in self._with_targets(rows):
             for target in of_hit:
-                key = seen.first(target)
+                key = target if is_single else seen.first(target)
                 if key in targets:
                     targets[key].append(hit)
                 elif takes_all or len(targets) < search.limit:
@@ -329,6 +330,8 @@ class Branch:
         conditions, stays = search.conditions, search.stays
         if _is_child(graph, group, search.target) and not conditions and stays is None:
             parents = self._snapshots[source].parents(ids)
+            if len(search.graphs) == 1:
+                return [() if i is None else (i,) for i in parents]
             return [() if i is None else (search.key_of(graph, i),) for i in parents]
         path = path_to(graph, search.target)
         targets: list[Sequence[Key]] = []
@@ -361,8 +364,6 @@ class _SeenTargets:
 
     def first(self, key: Key) -> Key:
         """Return the first target with the same id and text."""
-        if len(self._search.graphs) == 1:
-            return key
         others = self._keys.setdefault(key[1], [])
         if key in others:
             return key
