@@ -16,12 +16,12 @@ from .filters import Filters
 
 @dataclass(frozen=True, slots=True)
 class QueryVariant:
-    """Tell what a strategy was given, where it searched for something else.
+    """A form of a query before a strategy changed it.
 
     Attributes:
-        query: What it was given to look for.
-        strategy: Its name: ``"rewrite"``, ``"hyde"``, ``"multi-step"``.
-        note: What went wrong, or what else is to be known: a model that failed, a partial answer.
+        query: The query that the strategy received.
+        strategy: The name of the strategy: ``"rewrite"``, ``"hyde"``, ``"multi-step"``.
+        note: A problem, such as a model that failed, or other information.
     """
 
     query: str
@@ -31,21 +31,19 @@ class QueryVariant:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Tell one way a node was found.
+    """A match: one way in which a result was found.
 
     Attributes:
-        node: The node that matched: the result itself, or one of its kin in a smaller group.
-        score: The score of that match.
-        similarity: The name of the similarity, or of the reranker, that gave it.
-        query: The form of the query that was searched for.
-        embed_key: Which embedding of the graph was compared; None where texts were.
-        share: What the retriever that found it gave to the result's score, where several were
-            fused.
-        variants: The earlier forms of the query where strategies changed it, the user's first.
-        by_search_text: Whether ``node.searched_text`` was compared: its text and, with that, what
-            ``searched_with`` names.
-        filters: The conditions under which it was found, the retriever's own and those of the
-            call; None where there were none. What is returned in its place meets them, too.
+        node: The matching node: the result, or a relative in a smaller group.
+        score: The score of the match.
+        similarity: The name of the similarity or the reranker.
+        query: The searched form of the query.
+        embed_key: The key of the compared embedding. None: words were compared.
+        share: The part of the result's score that a retriever contributes in a fusion.
+        variants: The earlier forms of a query that strategies changed, the user's form first.
+        by_search_text: Whether ``node.searched_text`` was compared, which includes
+            ``searched_with``.
+        filters: The conditions of the retriever and of the call. None: there were none.
     """
 
     node: Node
@@ -60,7 +58,7 @@ class Evidence:
 
     @property
     def searched_with(self) -> tuple[str, ...]:
-        """What is compared beside the node's text: names of metadata fields and of groups."""
+        """The metadata fields and groups whose texts are compared together with the node's text."""
         return self.node.searched_sources if self.by_search_text else ()
 
     @property

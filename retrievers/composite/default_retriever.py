@@ -82,7 +82,7 @@ SENTENCES, WHOLE = 1.0, 3.0
 MISSING = 200
 """The number of missing vectors up to which a search computes them; above, words alone answer."""
 
-_SPARE = 4  # results beyond those that are wanted, in place of copies
+_SPARE = 4  # additional results, since texts may repeat
 
 _DEEPEST = 16  # times as many as are wanted are looked at, and up to twice as many, not more
 
@@ -96,7 +96,7 @@ _MAX_FAILURES = 12  # of a model for a batch of queries: one refused among 512 t
 
 _PROBES = 64  # sentences by which vectors are measured
 
-_PROBED = 200  # characters of a passage that are searched to build what a search needs
+_PROBED = 200  # characters of the query of ``build``
 
 _FEWEST_PROBES = 12  # with fewer, nothing can be said
 
@@ -106,41 +106,40 @@ _CHANCE = 0.2  # where words are right less often than this, vectors are compare
 class DefaultRetriever(PlannedRetriever):
     """Search a graph well without choosing anything; ``as_retriever(graph)`` makes one.
 
-    The words of targets and those of their sentences are fused by relative scores, three to one:
-    better than either alone in every language that was measured. Where the graph has embeddings,
-    the vectors of sentences join, as far as they can be trusted: a sentence's nearest other
-    sentence should be of the same target as often as the one with the most words in common is.
-    Vectors that are half as good or worse (a model for another language) are not used; equal ones
-    get a weight of two. Where titles are names that other targets mention, as in an encyclopaedia,
-    links between them are followed (``LinkRetriever``); headings of documentation are no such
-    names. Both are measured on a sample of the graph at the first query, and again when it has
-    twice or half as many documents. The graph's store keeps what was measured, so that every
-    process searches alike, and a trace shows it.
+    The words of targets and the words of their sentences are fused by relative scores, three to
+    one. This is better than either alone in all measured languages.
 
-    Scores are from 0 to 1, mean the same for all questions and graphs, and don't rise along the
-    results: they tell how much of the question a result says. Above 0.5 there mostly is an answer
-    (docs/scores.md). What has nothing in common with the question is no result.
+    If the graph has embeddings, the vectors of sentences join. Their weight is measured: the
+    nearest other sentence of a sentence should be in the same target as often as the sentence
+    with the most words in common. Vectors that are half as good or worse (a model for another
+    language) are not used; equally good vectors have the weight two.
 
-    Choose ``Retriever``, ``FusionRetriever`` and the others where you know better; this one is
-    made of them.
+    Links are followed (``LinkRetriever``) if titles are names that other targets mention, as in
+    an encyclopedia. Headings of documentation are no such names.
+
+    Both are measured on a sample of the graph at the first query, and again if the graph has twice
+    or half as many documents. The results are stored with the graph, so that all processes search
+    alike. A trace shows them.
+
+    Scores are from 0 to 1 and have the same meaning for all questions and graphs: the part of the
+    question that a result covers. They do not rise along the results. Above 0.5 there usually is an
+    answer (docs/scores.md). A target without anything in common with the question is no result.
 
     Args:
-        graph: The node graph. Its groups ``"{target} sentence"`` and, where links are followed,
-            ``"{target} entity"`` are declared if they are not there.
-        target: The group to answer with; None for ``"passage"``, which is declared by
-            ``PassageSplitter`` if it is not there: a short document is one passage. Of an index
-            of the command line its first group.
-        top_k: How many nodes at most.
+        graph: The node graph. Its groups ``"{target} sentence"`` and, if links are followed,
+            ``"{target} entity"`` are declared if they are missing.
+        target: The group of the results. None: the first group of an index of the command line,
+            else ``"passage"``. It is declared with ``PassageSplitter`` if it is missing.
+        top_k: The maximum number of results.
         filters: Conditions on metadata, checked before ranking.
-        follow_links: Whether links are followed; None decides as above, and so do ``LinkOptions``,
-            which say how.
-        words: The similarity of words. With another one than BM25 results keep their fused
-            scores, which say nothing across questions.
-        embed_keys: Which of the graph's embeddings join, ``[]`` for words alone. None for all;
-            then words alone answer if a model fails, which the log and the evidence say, or if
-            more than 200 vectors are missing, which ``build()`` computes. Missing vectors of
-            named embeddings are always computed, and the failure of a model is an error.
-        index: How embeddings are searched, as in ``Retriever``.
+        follow_links: Whether links are followed, or ``LinkOptions``. None: this is measured.
+        words: The similarity of words. With another similarity than BM25, results have their
+            fused scores, which cannot be compared between questions.
+        embed_keys: The embeddings that join; ``[]`` for words alone. None: all embeddings. Then
+            words alone answer if a model fails (the log and the evidence contain the error), or
+            if more than 200 vectors are missing, which ``build()`` computes. Missing vectors of
+            named embeddings are always computed, and the failure of their model is an error.
+        index: The index of embeddings, as in ``Retriever``.
         collapse: Whether results with equal texts are returned once, with the others as evidence
             ("also in"). Case, punctuation, white space, width and mark-up may differ.
         **output: ``output_format`` and ``join``, see ``OutputOptions``.
@@ -253,7 +252,7 @@ class DefaultRetriever(PlannedRetriever):
 
     @property
     def groups(self) -> list[str]:
-        """The groups that are searched, as far as is known before anything is measured."""
+        """The searched groups, as far as they are known before the measurement."""
         groups = [self.target, self.sentences]
         if self._follows_links(read_settings(self.graph, self.target, self._embed_keys)):
             self._declare_entities()
@@ -331,11 +330,11 @@ class DefaultRetriever(PlannedRetriever):
         return max(counts) if counts and max(counts) > MISSING else 0
 
     async def _embed(self, queries: Sequence[str]) -> dict[str, EmbeddingError]:
-        """Embed queries ahead. Return those that have no vectors, with the error of each.
+        """Embed queries ahead. Return the errors of queries without vectors.
 
-        A model that fails gets halves of the queries, as it may refuse one of them, until it has
-        failed ``_MAX_FAILURES`` times. One that takes longer than ``PATIENCE`` is not asked again
-        for as long.
+        A model that fails gets halves of the queries, since it may refuse one of them, until it
+        has failed ``_MAX_FAILURES`` times. A model that takes longer than ``PATIENCE`` seconds is
+        not called again for the same time.
         """
         measured = await self._read_settings()
         measured_weights = (1.0,) * len(self._vectors) if measured is None else measured.weights
@@ -387,7 +386,7 @@ class DefaultRetriever(PlannedRetriever):
         return None
 
     def _without_vectors(self) -> DefaultRetriever | None:
-        """Return what answers if a model fails; None where its vectors have to be compared."""
+        """Return a copy that compares words alone; None if vectors are required."""
         weights = self.weights and self.weights[: len(self._words)]
         if self._needs_vectors or not self._vectors or (weights and not any(weights)):
             return None
@@ -665,7 +664,7 @@ class DefaultRetriever(PlannedRetriever):
         return right / max(1, len(probes))
 
     def _weight(self, branch: Retriever, probes: Sequence[Node], by_words: float) -> float:
-        """Return the weight of an embedding's vectors, beside 3 and 1 of the words."""
+        """Return the weight of an embedding's vectors. Words have the weights 3 and 1."""
         if len(probes) < _FEWEST_PROBES:
             return 1.0
         (key,) = branch.embed_keys
@@ -719,7 +718,7 @@ def _select_distinct(limit: int, depth: int, deepest: int, reader: Reader) -> Re
 
 
 def _distinct_results(limit: int, depth: int, query: str, ranking: Results) -> Results | None:
-    """Do the same for results."""
+    """Return the first results with distinct texts; see ``_select_distinct``."""
     if not query.strip():  # nodes that meet the filters
         return ranking[:limit]
     same = same_texts([result.node.text for result in ranking])

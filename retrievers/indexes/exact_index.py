@@ -80,7 +80,7 @@ class Exact:
     mode: ClassVar[Literal["text"]] = "text"
 
     def open(self, graph: NodeGraph, group: str, key: str | None = None) -> ExactIndex:
-        """Return the group's index, shared by all who use the same settings."""
+        """Return the shared index of a group."""
         name = ("exact index", group, self.field, self.normalize)
         return graph.reader.shared(name, lambda: ExactIndex(graph, group, self))
 
@@ -89,7 +89,7 @@ class Exact:
         return self.key(query)
 
     def key(self, value: Any) -> str:
-        """Return what is compared of a value."""
+        """Return the key of a value."""
         if self.normalize is True:
             return normal_text(str(value))
         return self.normalize(str(value)) if self.normalize else str(value)

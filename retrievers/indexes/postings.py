@@ -260,7 +260,7 @@ class _Block(NamedTuple):
 
 
 class LaterPostings(dict[int, tuple["array[int]", "array[int]"]]):
-    """Rows and counts by term, and how many there are."""
+    """Rows and counts by term, and the number of postings."""
 
     size = 0
 
@@ -362,7 +362,7 @@ class Postings:
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> Postings:
-        """Restore postings from what ``arrays`` returned; other arrays may be among them.
+        """Restore postings from ``arrays``; other arrays are ignored.
 
         Raises:
             KeyError: If an array is missing.
@@ -420,7 +420,7 @@ def _blocks_of(lists: PostingLists) -> Iterator[_Block]:
 
 
 def _place(merged: PostingLists, free: _Starts, block: _Block) -> None:
-    """Write the postings of a block behind those that their terms have."""
+    """Append the postings of a block to the lists of their terms."""
     sizes = block.sizes.astype(np.int64)
     at = np.repeat(free[block.terms] - (np.cumsum(sizes) - sizes), sizes)
     at += np.arange(len(at))

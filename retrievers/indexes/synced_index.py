@@ -114,7 +114,7 @@ class SyncedIndex:
         raise NotImplementedError
 
     def finish(self) -> None:
-        """Do what follows every change, such as compacting; nothing by default."""
+        """Clean up after a change, for example by compacting; nothing by default."""
 
     @property
     def size(self) -> int:
@@ -125,7 +125,7 @@ class SyncedIndex:
         """Do slow work (a model) before the graph is held; nothing by default."""
 
     def file_name(self) -> str | None:
-        """Return a name for the file, None for no file; every group has a file of its own."""
+        """Return the name of the file, to which the group is added. None: no file."""
         return None
 
     def header(self) -> dict[str, Any]:
@@ -133,17 +133,17 @@ class SyncedIndex:
         return {}
 
     def arrays(self) -> Arrays:
-        """Return the arrays to store; none at all where there is nothing worth storing.
+        """Return the arrays to store. Without arrays no file is written.
 
         Raises:
-            TypeError: If a value can't be stored.
+            TypeError: If a value cannot be stored.
         """
         return {}
 
     def restore(self, arrays: Arrays) -> None:
-        """Set the index to what ``arrays`` returned; any error makes it be built anew.
+        """Set the index to the result of ``arrays``. After an error the index is rebuilt.
 
-        The arrays may lie in the file, and can't be written to.
+        The arrays may be mapped from the file, and are read-only.
         """
         raise NotImplementedError
 
