@@ -55,7 +55,7 @@ class ModelPrompt(PromptMixin):
             far, or ``"raise"``.
 
     Raises:
-        TypeError: If there is no model, or an option has the wrong type.
+        TypeError: If the model is missing, or an option has the wrong type.
         ValueError: If an option is invalid, or a placeholder of the prompt is missing or unknown.
     """
 
@@ -162,7 +162,7 @@ class QueryTransform(ModelPrompt):
 
     Args:
         llm: The model, in any form that ``LLM`` takes.
-        include_query: Whether the query itself is searched, too. None: the default of the class.
+        include_query: Whether the query itself is also searched. None: the default of the class.
         **options: See ``ModelPrompt``.
 
     Example:

@@ -1,4 +1,4 @@
-"""Search step by step: a model reads each result and asks the next question."""
+"""Search step by step: a model reads each result and writes the next question."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ class StepReading:
 
 
 class StepReader(ModelPrompt):
-    """A prompt that answers the last question, judges the whole question and asks the next one.
+    """A prompt that answers the last question, judges the whole one and writes the next one.
 
     Args:
         llm: The model, in any form that ``LLM`` takes.
@@ -231,7 +231,7 @@ class StepReader(ModelPrompt):
 
         Args:
             question: The question to answer in the end.
-            steps: The search for the question itself, then the others.
+            steps: The search for the question itself, then the further searches.
 
         Raises:
             ModelError: If the model fails, or none of its answers can be parsed.
@@ -331,7 +331,7 @@ def as_question(value: object) -> str | None:
 
 
 def as_answer(value: object) -> str | None:
-    """Return the short answer in a model's text. None: the model does not know."""
+    """Return the short answer in a model's text. None: no answer."""
     value = _VERDICTS[value] if isinstance(value, bool) else value
     is_answer = isinstance(value, str | int | float)
     text = strip_markup(_line(str(value))) if is_answer else ""
@@ -350,9 +350,9 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
     Choose it over ``SubQuestionRetriever`` if a later question needs the answer to an earlier one:
     "Where was the author of Brand born?". Before each further question the model reads the
     results so far. In one call it answers the last question, judges whether the whole question is
-    answered, and asks the next question. ``MultiStep.ended`` lists the reasons to end. All results
-    form one ranking, see ``merge_steps``. Without a step the results equal those of the inner
-    retriever.
+    answered, and writes the next question. ``MultiStep.ended`` lists the reasons to end. All
+    results form one ranking, see ``merge_steps``. Without a step the results equal the inner retriever's
+    results.
 
     The model is called ``max_steps + 1`` times at most, plus repeated calls. No call starts beyond
     ``max_calls`` or ``total_timeout``, and a call beyond ``total_timeout`` is abandoned. The search
@@ -364,7 +364,7 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
         max_steps: The maximum number of further questions.
         max_calls: The maximum number of model calls.
         total_timeout: The maximum number of seconds, including the first search. None: no limit.
-        fetch_k: The minimum number of results of each further search, if there is a ``top_k``.
+        fetch_k: The minimum number of results of each further search, with a ``top_k``.
         max_tokens: The maximum number of tokens of the passages in a prompt.
         length: Measures the passages: ``count_tokens``, or a model's own counter.
         top_k: The number of results. None: all results.
@@ -375,7 +375,7 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
             optionally ``{steps}``.
 
     Raises:
-        TypeError: If there is no retriever or model, or an argument has the wrong type.
+        TypeError: If the retriever or model is missing, or an argument has the wrong type.
         ValueError: If an argument is invalid.
 
     Example:
@@ -506,7 +506,7 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
             new = {result_key(result) for result in steps[-1].results} - seen
             seen |= new
             answers = {normalize(step.answer) for step in steps[:-1] if step.answer}
-            # Before the first step there is only an answer to the whole question.
+            # Before the first step, only the whole question can be answered.
             answer = reading.answer if len(steps) > 1 or reading.answered else None
             steps[-1] = replace(steps[-1], answer=answer)
             search.report_steps()

@@ -207,11 +207,11 @@ def merge_steps(
     most. In a step with an answer, the best passage with the answer precedes the step's own first
     passage. If the whole question was answered, a step weighs as much as the question, or more if
     its results contain its answer, and the first passage of each step is among the ``top_k`` if
-    there is space. If the question was not answered, the steps hardly change the order of the
+    they fit. If the question was not answered, the steps hardly change the order of the
     question's results, so that wrong questions do little harm.
 
     Args:
-        steps: The question itself, then the others.
+        steps: The question itself, then the further questions.
         answered: Whether the whole question was answered.
         top_k: The number of results. None: all results.
     """
@@ -232,7 +232,7 @@ def merge_steps(
 def _best_with(
     ranking: Sequence[ScoredNode], required: Collection[tuple[str, str]], top_k: int
 ) -> list[ScoredNode]:
-    """Return the first results in their order, the required results before others."""
+    """Return the first results in their order, the required results first."""
     first = sorted(ranking, key=lambda result: result_key(result) not in required)[:top_k]
     keys = {result_key(result) for result in first}
     return [result for result in ranking if result_key(result) in keys]

@@ -49,7 +49,7 @@ Rewritten question:""",
 class QueryRewrite(QueryTransform):
     """A query transform to a clearer query.
 
-    The prompt has the placeholder ``{query}``. The arguments are those of ``QueryTransform``.
+    The prompt has the placeholder ``{query}``. See ``QueryTransform`` for the arguments.
 
     Example:
         >>> QueryRewrite(lambda prompt: "Rewritten question: How long is the Nile?")("nile lenght?")
@@ -68,8 +68,8 @@ class QueryRewrite(QueryTransform):
 class QueryRewriteRetriever(TransformRetriever):
     """A retriever that searches the rewritten query.
 
-    Choose it for questions with typing errors, abbreviations or small talk. The arguments are
-    those of ``TransformRetriever``; ``llm`` is a model or a ``QueryRewrite``.
+    Choose it for questions with typing errors, abbreviations or small talk. See
+    ``TransformRetriever`` for the arguments; ``llm`` is a model or a ``QueryRewrite``.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph

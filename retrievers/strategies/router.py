@@ -71,7 +71,7 @@ class QueryRouter(QueryTransform):
         **options: See ``ModelPrompt``.
 
     Raises:
-        ValueError: If there is no route, or the default is unknown.
+        ValueError: If the routes are empty, or the default is unknown.
 
     Example:
         >>> routes = {"rivers": "All about rivers", "drinks": "Tea, coffee, milk"}
@@ -147,8 +147,8 @@ class RouterRetriever(TransformRetriever):
         **options: See ``TransformRetriever``.
 
     Raises:
-        TypeError: If a route is not a retriever, or there is no model.
-        ValueError: If there is no route, or the default is unknown.
+        TypeError: If a route is not a retriever, or the model is missing.
+        ValueError: If the routes are empty, or the default is unknown.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph

@@ -160,7 +160,7 @@ _TOOL_FORM = '{"questions": [{"tool": "...", "question": "..."}]}'
 
 
 class QueryDecomposition(QueryTransform):
-    """A query transform to simpler questions, each with a tool if there are tools.
+    """A query transform to simpler questions, optionally each with a tool.
 
     A simple question stays unchanged. If the model names an unknown tool, the call is repeated
     with an error message; questions that still have an unknown tool are kept, so that the search
@@ -308,7 +308,7 @@ class SubQuestionRetriever(TransformRetriever):
     next question depends on results, choose ``MultiStepRetriever``.
 
     The question itself is searched as well, so that a bad decomposition only dilutes the results.
-    A failed search of a part is noted in the evidence of the others. If all fail, an error is
+    A failed search of a part is noted in the evidence of other results. If all fail, an error is
     raised.
 
     With tools instead of a retriever, the model also chooses the tool for each part: a retriever
@@ -557,7 +557,7 @@ def _has_references(query: str, group: QueryVariants) -> bool:
 
 
 def _outcome(groups: Sequence[tuple[str, Sequence[SubResults]]]) -> StrategyOutcome:
-    """Return the outcome of queries. A query itself is not one of its parts."""
+    """Return the outcome of queries. A query itself is not a part."""
     return StrategyOutcome(
         tuple(
             part

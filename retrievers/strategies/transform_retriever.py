@@ -68,7 +68,7 @@ def named_tools(tools: Tools, noun: str = "tool") -> dict[str, NamedTool]:
 
     Raises:
         TypeError: If the tools are not a mapping, or a tool is not a retriever.
-        ValueError: If there is no tool, or a name is blank.
+        ValueError: If the tools are empty, or a name is blank.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -144,7 +144,7 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
 
     The evidence of a result has the searched variant as its ``query``, and the original query in
     ``variants``, with a note if the model failed and the query was searched unchanged. If some
-    searches fail, the results of the others are returned, and a note names the failures.
+    searches fail, the other results are returned, and a note names the failures.
 
     Args:
         inner: Any retriever, including strategies. Or tools (retrievers, functions and query
@@ -158,10 +158,10 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
         join: See ``OutputOptions``.
         **options: If ``llm`` is a model, the options of the query transform: ``prompt``,
             ``language``, ``retries``, ``timeout``, ``on_error``, ``include_query`` (see
-            ``QueryTransform``) and those of the class.
+            ``QueryTransform``) and the options of the class.
 
     Raises:
-        TypeError: If there is no retriever or transform, or an option is unknown.
+        TypeError: If the retriever or transform is missing, or an option is unknown.
         ValueError: If an argument is invalid.
     """
 
@@ -338,7 +338,7 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
         for ranking in (ranking for ranking in rankings if ranking.error is None):
             is_query = ranking.query == query
             variant = self.evidence_variant(query, ranking, note)
-            # The query itself needs no variant, unless there is a note.
+            # The query itself needs a variant only for a note.
             plain = is_query and variant.note is None
             results.append(ranking.results if plain else with_variant(ranking.results, variant))
             weights.append(self.query_weight if is_query else 1.0)
@@ -374,7 +374,7 @@ def fused(
 ) -> list[ScoredNode]:
     """Fuse rankings. A single ranking stays unchanged.
 
-    The result is as long as the longest ranking unless ``top_k`` is set.
+    Without ``top_k``, the result has the length of the longest ranking.
     """
     if len(rankings) == 1:
         return list(rankings[0][:top_k])
