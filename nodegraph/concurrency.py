@@ -85,7 +85,10 @@ def run_in_threads(functions: Sequence[Callable[[], T]], max_workers: int = 8) -
             wait(futures)
         finally:
             ended.set()
-    return [future.result() for future in futures]  # a failed call precedes all canceled calls
+    errors = (future.exception() for future in futures)
+    if error := next((e for e in errors if e and not isinstance(e, CancelledError)), None):
+        raise error  # not the CancelledError of an earlier call that had not started
+    return [future.result() for future in futures]
 
 
 async def run_in_tasks(
