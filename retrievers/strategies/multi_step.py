@@ -351,8 +351,8 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
     "Where was the author of Brand born?". Before each further question the model reads the
     results so far. In one call it answers the last question, judges whether the whole question is
     answered, and writes the next question. ``MultiStep.ended`` lists the reasons to end. All
-    results form one ranking, see ``merge_steps``. Without a step the results equal the inner retriever's
-    results.
+    results form one ranking, see ``merge_steps``. Without a step the results equal the results of
+    the inner retriever.
 
     The model is called ``max_steps + 1`` times at most, plus repeated calls. No call starts beyond
     ``max_calls`` or ``total_timeout``, and a call beyond ``total_timeout`` is abandoned. The search
