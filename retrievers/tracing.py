@@ -147,9 +147,10 @@ def trace(name: str = "trace") -> Iterator[Span]:
 
 @contextmanager
 def observe(observer: Observer) -> Iterator[None]:
-    """Notify an observer of the spans of a block."""
+    """Notify an observer of the spans of a block, once if its blocks are nested."""
     span, observers = _tracing.get()
-    with context_value(_tracing, (span, (*observers, observer))):
+    added = () if observer in observers else (observer,)
+    with context_value(_tracing, (span, (*observers, *added))):
         yield
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 from langchain_core.structured_query import (
     Comparator,
@@ -13,7 +13,6 @@ from langchain_core.structured_query import (
     StructuredQuery,
     Visitor,
 )
-from pydantic import AfterValidator
 
 from ...nodegraph.errors import nearest_names
 from ...retrievers.filters import Filters, all_of, metadata_key, parse_filters, pattern_within
@@ -55,15 +54,6 @@ def as_filters(*filters: Any) -> Filters | None:
     translated = all_of(*map(_translated, filters))
     parse_filters(translated)
     return translated
-
-
-def _checked(filter: dict[str, Any] | None) -> dict[str, Any] | None:
-    as_filters(filter)
-    return filter
-
-
-CheckedFilter = Annotated[dict[str, Any] | None, AfterValidator(_checked)]
-"""The type of a field that holds a valid filter as it was given."""
 
 
 def _translated(filter: Any) -> Any:

@@ -30,7 +30,7 @@ from ...retrievers.validation import check_min_score, whole
 from ..frameworks import document_search
 from .callbacks import retriever_runs
 from .documents import SCORE_KEY, check_names, put_documents, text_documents, to_document
-from .filter_translation import CheckedFilter, as_filters
+from .filter_translation import as_filters
 from .ingestion import splitter_transform
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class NodeGraphRetriever(BaseRetriever):
     fetch_k: int | None = Field(default=None, ge=1, strict=True)
     """The number of hits to consider before lifting. None: as many as ``k`` documents need."""
 
-    filter: CheckedFilter = None
+    filter: dict[str, Any] | None = None
     """Conditions on metadata, checked before ranking."""
 
     score_threshold: float | None = Field(default=None, allow_inf_nan=False)
@@ -139,6 +139,7 @@ class NodeGraphRetriever(BaseRetriever):
             retriever = document_search(graph)
         retriever = as_retriever(retriever, "retriever")
         check_min_score(values.get("score_threshold"), retriever, "score_threshold")
+        as_filters(values.get("filter"))
         return {**values, "retriever": retriever}
 
     @classmethod

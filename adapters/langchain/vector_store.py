@@ -334,14 +334,13 @@ class NodeGraphVectorStore(VectorStore):
             )
         return self.retriever.embed_keys[0]
 
-    def _nearest(
-        self, embedding: Sequence[float], k: int, filter: Mapping[str, Any] | None = None
-    ) -> list[ScoredNode]:
+    def _nearest(self, embedding: Sequence[float], k: int, filter: Any = None) -> list[ScoredNode]:
         self._embed_key()
         filters = as_filters(filter)
-        return self.retriever.batch_vectors(
+        (results,) = self.retriever.batch_vectors(
             ["a vector"], lambda graph, key: [embedding], top_k=k, filters=filters
-        )[0]
+        )
+        return results
 
     def _diverse(
         self, vector: Any, results: Sequence[ScoredNode], k: int, lambda_mult: float
