@@ -12,9 +12,8 @@ from llama_index.core.agent.workflow import AgentWorkflow, ReActAgent
 from llama_index.core.llms import MockLLM
 from llama_index.core.postprocessor import LongContextReorder, SimilarityPostprocessor
 from llama_index.core.query_engine import CitationQueryEngine, RetrieverQueryEngine
-from llama_index.core.retrievers import QueryFusionRetriever, RouterRetriever
+from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.schema import Document, TextNode
-from llama_index.core.selectors import LLMSingleSelector
 from llama_index.core.tools import RetrieverTool
 
 from nodekin.adapters.llama_index import NodeGraphIndex, NodeGraphReranker, NodeGraphRetriever
@@ -46,13 +45,6 @@ def test_fusion_merges_equal_nodes_with_evidence(
     assert len({*ids(results)}) == len(results)
     assert ids(results)[0] == ids(retriever.retrieve(QUERY))[0]
     assert all(isinstance(result, NodeWithEvidence) and result.evidence for result in results)
-
-
-def test_router_selects_a_retriever(retriever: NodeGraphRetriever, scripted: Scripted) -> None:
-    llm = scripted('[{"choice": 1, "reason": "tea"}]')
-    tools = [RetrieverTool.from_defaults(retriever, name="tea", description="On tea")]
-    router = RouterRetriever(LLMSingleSelector.from_defaults(llm), tools, llm=llm)
-    assert ids(router.retrieve(QUERY)) == ids(retriever.retrieve(QUERY))
 
 
 def test_postprocessors_keep_the_evidence(search: Retriever, scripted: Scripted) -> None:

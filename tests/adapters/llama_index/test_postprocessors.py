@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
-from llama_index.core.llms import MockLLM
-from llama_index.core.query_engine import RetrieverQueryEngine
-from llama_index.core.schema import ImageNode, NodeWithScore, QueryBundle, TextNode
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 from nodekin.adapters.llama_index import (
     LiftPostprocessor,
@@ -144,26 +142,6 @@ def test_reranker_sends_its_events(watched: Any) -> None:
     assert [[n.text for n in e.nodes] for e in ends] == [["Green tea is green.", "Black tea"]] * 2
 
 
-def test_reranker_in_a_query_engine(search: Retriever) -> None:
-    engine = RetrieverQueryEngine.from_args(
-        NodeGraphRetriever(search),
-        llm=MockLLM(),
-        node_postprocessors=[NodeGraphReranker("ModuleReranker", model=lengths, top_n=1)],
-    )
-    for answer in (engine.query("tea"), asyncio.run(engine.aquery("tea"))):
-        (source,) = answer.source_nodes
-        assert source.evidence[0]["similarity"] == "ModuleReranker"
-
-
-def test_reranker_keeps_the_class_of_nodes() -> None:
-    given = [NodeWithScore(node=ImageNode(text="A cup of tea.", id_="i"), score=1.0)]
-    (found,) = NodeGraphReranker("ModuleReranker", model=lengths).postprocess_nodes(
-        given, query_str="tea"
-    )
-    assert type(found.node) is ImageNode
-    assert found.score == 13.0
-
-
 def test_reranker_is_set_again_by_rebind() -> None:
     rerank = NodeGraphReranker("ModuleReranker", model=lengths, top_n=2)
     made = NodeGraphReranker.from_dict(rerank.to_dict())
@@ -273,16 +251,6 @@ def test_paragraph_is_replaced_by_its_sentences(graph: NodeGraph) -> None:
     ]
     assert len(LiftPostprocessor(graph, "sentence", top_n=1).postprocess_nodes(given)) == 1
     assert LiftPostprocessor(graph, "sentence").postprocess_nodes([]) == []
-
-
-def test_lifting_inside_a_query_engine(graph: NodeGraph) -> None:
-    engine = RetrieverQueryEngine.from_args(
-        NodeGraphRetriever(Retriever(graph, "sentence")),
-        llm=MockLLM(),
-        node_postprocessors=[LiftPostprocessor(graph, "ROOT")],
-    )
-    for answer in (engine.query("竹林"), asyncio.run(engine.aquery("竹林"))):
-        assert [node.node_id for node in answer.source_nodes] == ["panda"]
 
 
 def test_graph_is_set_again_by_rebind(graph: NodeGraph) -> None:

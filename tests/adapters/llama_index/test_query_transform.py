@@ -55,15 +55,6 @@ def test_hyde_passages_become_embedding_strings(include: bool) -> None:
     assert made.custom_embedding_strs == expected
 
 
-def test_phrasings_become_embedding_strings() -> None:
-    expand = NodeGraphQueryTransform("expand", lambda prompt: "What tea?\nWhich sort of tea?")
-    assert expand.run("Which tea?").embedding_strs == [
-        "Which tea?",
-        "What tea?",
-        "Which sort of tea?",
-    ]
-
-
 def test_native_transform_is_accepted() -> None:
     parts = QueryDecomposition(lambda prompt: "What is tea?\nWhat is coffee?")
     made = NodeGraphQueryTransform(parts).run("What are tea and coffee?")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from fixed_retriever import FixedRetriever
 from llama_index.core.schema import Document as LlamaIndexDocument
-from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle, TextNode
+from llama_index.core.schema import IndexNode, QueryBundle, TextNode
 
 from nodekin.adapters.llama_index import NodeGraphRetriever
 from nodekin.adapters.llama_index.nodes import NodeWithEvidence
@@ -197,25 +197,6 @@ async def test_slow_async_search_runs_beside_other_tasks(graph: NodeGraph) -> No
     assert await task
 
 
-@pytest.mark.slow
-async def test_many_results_are_converted_outside_the_loop(unblocked: None) -> None:
-    inner = FixedRetriever([ScoredNode(node(str(i)), float(i)) for i in range(20_000)])
-    task = asyncio.create_task(NodeGraphRetriever(inner).aretrieve("tea"))
-    turns = 0
-    while not task.done():
-        await asyncio.sleep(0)
-        turns += 1
-    assert turns > 5
-    assert len(await task) == 20_000
-
-
-def test_objects_are_passed_to_the_base_class() -> None:
-    objects = [IndexNode(text="more", index_id="i", obj=TextNode(text="the object"))]
-    retriever = NodeGraphRetriever(FixedRetriever([]), objects=objects, verbose=True)
-    assert retriever.object_map["i"].text == "the object"
-    assert NodeGraphRetriever(FixedRetriever([]), object_map={"i": 1}).object_map == {"i": 1}
-
-
 async def test_references_to_objects_are_followed() -> None:
     reference = from_node(IndexNode(text="see below", index_id="below", id_="reference"))
     objects = {"below": TextNode(text="Black tea is fermented.", id_="below")}
@@ -223,19 +204,6 @@ async def test_references_to_objects_are_followed() -> None:
     retriever = NodeGraphRetriever(inner, object_map=objects)
     for results in (retriever.retrieve("tea"), await retriever.aretrieve("tea")):
         assert [(r.node_id, r.score) for r in results] == [("below", 2.0)]
-
-
-async def test_subclass_overrides_the_search(search: Retriever) -> None:
-    class Own(NodeGraphRetriever):
-        def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-            return super()._retrieve(query_bundle)[:1]
-
-        async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-            return (await super()._aretrieve(query_bundle))[:1]
-
-    everything = NodeGraphRetriever(search).retrieve("tea")
-    assert len(everything) > 1
-    assert Own(search).retrieve("tea") == await Own(search).aretrieve("tea") == everything[:1]
 
 
 class Lone:
