@@ -1,1 +1,1 @@
-"""How a query is scored against nodes: by words, by vectors, by rules of your own."""
+"""Similarities between a query and nodes: BM25, cosine, exact keys and registered functions."""

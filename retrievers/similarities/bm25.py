@@ -1,4 +1,4 @@
-"""The BM25 similarity: its settings and its formula."""
+"""The BM25 similarity: settings and formula."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ DEFAULT_ANALYZER = TextAnalyzer()
 
 @dataclass(frozen=True, slots=True)
 class Bm25:
-    """Score nodes by the query's terms in them: rare terms weigh more, long nodes less.
+    """A similarity by query terms: rare terms add more to the score, long nodes score lower.
 
     Each term of the query adds ``idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * length /
-    average_length))``, with ``tf`` its count in the node and ``idf = log(1 + (N - n + 0.5) / (n +
-    0.5))`` for a term in ``n`` of ``N`` nodes. Statistics are those of the whole group
-    as it is now, over all graphs that are searched together; filters don't change them.
+    average_length))``. ``tf`` is its count in the node, and ``idf = log(1 + (N - n + 0.5) / (n +
+    0.5))`` for a term in ``n`` of ``N`` nodes. Statistics cover the whole current group, over all
+    graphs of a search. Filters don't change the statistics.
 
     Args:
-        k1: How much further occurrences of a term still count; 0 counts only whether it occurs.
-        b: How much the scores of long nodes are lowered, from 0 to 1.
-        analyzer: Turns a text into terms; its method ``query``, where it has one, a query. Any
-            callable from text to words will do: ``jieba.lcut``.
+        k1: The weight of repeated terms. 0: repetitions don't count.
+        b: The length normalization, from 0 (none) to 1 (full).
+        analyzer: A callable from a text to terms, such as ``jieba.lcut``. Its optional method
+            ``query`` analyzes queries.
 
     Raises:
         ValueError: If a setting is out of range.
@@ -60,17 +60,17 @@ class Bm25:
             raise TypeError(f"analyzer is a callable from text to terms, not {self.analyzer!r:.80}")
 
     def open(self, graph: NodeGraph, group: str, key: str | None = None) -> TextIndex:
-        """Return the index of a group, shared by all settings that analyse texts alike.
+        """Return the index of a group, shared by all settings with an equal analyzer.
 
         Args:
             graph: The node graph.
             group: The group to search.
-            key: Not used: texts are compared, not embeddings.
+            key: Not used, since texts are compared.
         """
         return open_postings(graph, group, self.analyzer)
 
     def prepare(self, query: str, indexes: Sequence[TextIndex]) -> TermWeights:
-        """Analyze a query and weigh its terms by the statistics of all indexes together."""
+        """Analyze a query and weight its terms by the statistics of all indexes together."""
         from ..indexes.bm25_scores import Saturation, TermWeights
 
         statistics = [index.statistics() for index in indexes]
@@ -83,10 +83,10 @@ class Bm25:
         missing = 0.0
         silent: set[str] = set()
         others: list[Iterable[str]] = []
-        found = False  # the word whose parts follow
+        found = False  # whether the last whole word occurs; its parts follow
         for term, occurrences in self.weigh_terms(query, frequency, size):
-            # A form in a language may be another word in the others: it is no rarer than the word
-            # in the index's main language, so that it does not outweigh that.
+            # In another language, a form may be a different and rarer word. Its weight is capped by
+            # the form in the index's main language.
             forms = (term,) if isinstance(term, str) else term
             first = 0
             for form in forms:
@@ -110,7 +110,7 @@ class Bm25:
         return TermWeights(weights, saturation, missing, highest, frozenset(silent))
 
     def weigh_terms(self, query: str, frequency: Callable[[str], int], size: int) -> Terms:
-        """Return the terms of a query to an index, and how often each counts."""
+        """Return the terms of a query and their weights."""
         weigh: _Weigh | None = getattr(self.analyzer, "weigh", None)
         if weigh is not None:
             return weigh(query, frequency, size)
@@ -119,19 +119,19 @@ class Bm25:
 
 
 def lucene_idf(size: int, frequency: int) -> float:
-    """Return the inverse document frequency of a term that so many of all texts have."""
+    """Return the inverse document frequency of a term, for ``size`` texts."""
     return math.log(1 + (size - frequency + 0.5) / (frequency + 0.5))
 
 
 def _frequency(statistics: Sequence[TermPostings]) -> Callable[[str], int]:
-    """Return what tells in how many nodes of all indexes a term is."""
+    """Return a function from a term to its document frequency over all indexes."""
     if len(statistics) == 1:
         return statistics[0].frequency
     return cache(lambda term: sum(batch.frequency(term) for batch in statistics))
 
 
 def open_postings(graph: NodeGraph, group: str, analyzer: Analyzer) -> TextIndex:
-    """Return the index of a group's words, shared by all users of an equal analyzer."""
+    """Return the word index of a group, shared by all users of an equal analyzer."""
     from ..indexes.text_index import TextIndex
 
     name = ("words", group, _identity(analyzer))
@@ -139,4 +139,6 @@ def open_postings(graph: NodeGraph, group: str, analyzer: Analyzer) -> TextIndex
 
 
 def _identity(analyzer: Analyzer) -> object:
-    return analyzer if isinstance(analyzer, Hashable) else id(analyzer)  # which the index holds
+    return (
+        analyzer if isinstance(analyzer, Hashable) else id(analyzer)
+    )  # unique, since the index references the analyzer

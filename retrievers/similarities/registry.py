@@ -1,4 +1,4 @@
-"""The similarities and indexes that are chosen by name."""
+"""Built-in and registered similarities and indexes, selected by name."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ Vector = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Cosine:
-    """Score nodes by the angle between their embedding and the query's, from -1 to 1.
+    """A similarity by the cosine of the embeddings of query and node, from -1 to 1.
 
-    Matches the same meaning in other words; ``Bm25`` matches the very words, names and numbers.
-    ``FusionRetriever`` combines both. Needs a graph with an embedding model:
-    ``NodeGraph(..., embed=model)``.
+    It matches paraphrases, while ``Bm25`` matches exact words, names and numbers.
+    ``FusionRetriever`` combines both. The graph requires an embedding model: ``NodeGraph(...,
+    embed=model)``.
 
-    Every node has a cosine, so that a search always returns ``top_k`` nodes; a
-    ``similarity_cut_off`` leaves out the distant ones. Scores are rounded to six decimals.
+    Every node has a cosine, so a search always returns ``top_k`` nodes. A ``similarity_cut_off``
+    drops distant nodes. Scores are rounded to six decimals.
 
     Example:
         >>> def letters(texts):
@@ -54,9 +54,9 @@ class Cosine:
     mode: ClassVar[Literal["embedding"]] = "embedding"
 
     def open(self, graph: NodeGraph, group: str, key: str | None = None) -> Index[Vector]:
-        """Return the index of a group's embeddings of one key, shared by all retrievers.
+        """Return the index of a group's embeddings for a key, shared by all retrievers.
 
-        If the store searches vectors (pgvector), the index is there.
+        A store with vector search (pgvector) provides the index.
 
         Raises:
             LookupError: If the graph has no such embedding.
@@ -73,28 +73,28 @@ class Cosine:
         return graph.reader.shared(("vector index", group, key), make)
 
     def prepare(self, query: Vector, indexes: Sequence[Index[Vector]]) -> Vector:
-        """Return the query's vector as it is."""
+        """Return the query's vector unchanged."""
         return query
 
 
 @dataclass(frozen=True, slots=True)
 class Auto:
-    """Score nodes by their words, and by the vectors of the graph's embeddings.
+    """A similarity by words and by all embeddings of the graph.
 
-    The rankings of ``Bm25`` and ``Cosine`` are fused by relative scores, all with the same weight.
-    So the best result has about 1, whatever was asked: ``DefaultRetriever`` has scores that mean
-    the same for all questions.
+    The rankings of ``Bm25`` and ``Cosine`` are fused by relative scores with equal weights. The
+    best result always scores about 1. For scores that are comparable between queries, use
+    ``DefaultRetriever``.
     """
 
     name: str = "auto"
     mode: ClassVar[Literal["both"]] = "both"
 
     def open(self, graph: NodeGraph, group: str, key: str | None = None) -> Index[Any]:
-        """Return the index of a group's embeddings of one key, or of its words for None."""
+        """Return the index of a group's embeddings for a key. None: the index of its words."""
         return _WORDS.open(graph, group) if key is None else _VECTORS.open(graph, group, key)
 
     def prepare(self, query: Any, indexes: Sequence[Any]) -> Any:
-        """Return a text's weighed terms, and a vector as it is."""
+        """Return the weighted terms of a text. A vector is returned unchanged."""
         return _WORDS.prepare(query, indexes) if isinstance(query, str) else query
 
 
@@ -109,7 +109,7 @@ def _exact(field: str | None = None, normalize: bool | Callable[[str], str] = Tr
 
 SIMILARITIES: dict[str, Callable[..., Similarity]] = {
     "bm25": Bm25,
-    # One analysis serves all languages; the second name is for those who look for it.
+    # One analysis serves all languages. The second name is an alias.
     "bm25_chinese": partial(Bm25, name="bm25_chinese"),
     "cosine": Cosine,
     "auto": Auto,
@@ -145,21 +145,21 @@ def register_similarity(
     higher_is_better: bool = True,
     name: str | None = None,
 ) -> FunctionT | Callable[[FunctionT], FunctionT]:
-    """Register a function as a similarity, for retrievers by its name or as itself.
+    """Register a function as a similarity. Retrievers accept its name or the function.
 
-    It works wherever the built-in ones do: targets, filters, fusion, cut-offs. Its other
+    It supports targets, filters, fusion and cut-offs like a built-in similarity. Its other
     parameters are settings: ``get_similarity("my_similarity", power=2)``.
 
     Args:
         function: See ``CustomSimilarity``.
-        mode: Whether it gets queries as texts or as vectors.
-        batch: Whether it takes all nodes at once.
-        higher_is_better: False for distances: their scores in results are negated.
-        name: The function's own by default.
+        mode: Whether queries are texts or vectors.
+        batch: Whether the function takes all nodes in one call.
+        higher_is_better: False: the function returns distances, which are negated in results.
+        name: The name. Defaults to the function's name.
 
     Raises:
-        ValueError: If the name is that of a built-in similarity.
-        TypeError: If the function's parameters don't fit.
+        ValueError: If the name belongs to a built-in similarity.
+        TypeError: If the function's parameters are invalid.
 
     Example:
         >>> @register_similarity
@@ -186,15 +186,15 @@ def register_similarity(
 
 
 def get_similarity(similarity: str | Similarity | None, /, **settings: object) -> Similarity:
-    """Return a similarity by its name, with settings; an object as it is; BM25 for None.
+    """Return a similarity for a name with settings. An object is returned unchanged. None: BM25.
 
     Example:
         >>> get_similarity("bm25", k1=1.2).name
         'bm25'
 
     Raises:
-        ValueError: If there is none of that name.
-        TypeError: If it has no such setting, or settings are passed beside an object.
+        ValueError: If the name is unknown.
+        TypeError: If a setting is unknown, or an object is given with settings.
     """
     if similarity is None:
         similarity = "bm25"
@@ -236,16 +236,16 @@ INDEXES: dict[str, MakeIndex] = {}
 
 
 def register_index(name: str) -> Callable[[MakeT], MakeT]:
-    """Register a class or function that makes an index, for ``Retriever(index=name)``.
+    """Register a class or function that creates an index, for ``Retriever(index=name)``.
 
-    It is called once for each graph, group, embedding and similarity. The index gets the query as
-    it is, a text or a vector; an index that suits the similarity may call
-    ``similarity.prepare(query, [index])``. The ``close`` method of an index, where it has one, is
-    called when the graph is closed. ``graph.reader.index_file(name)`` is a path for its file.
-    ``SyncedIndex`` is a base class that does all this.
+    It is called once for each graph, group, embedding and similarity. The index receives the
+    unmodified query, a text or a vector. It may call ``similarity.prepare(query, [index])``. The
+    optional method ``close`` of an index is called when the graph is closed.
+    ``graph.reader.index_file(name)`` is a path for its file. ``SyncedIndex`` is a base class with
+    this behavior.
 
     Raises:
-        ValueError: If the name is that of a built-in index.
+        ValueError: If the name belongs to a built-in index.
     """
     if name in (DEFAULT, "map"):
         raise ValueError(f"the index {name!r} is there already; give yours another name")
@@ -258,15 +258,15 @@ def register_index(name: str) -> Callable[[MakeT], MakeT]:
 
 
 def with_index(similarity: Similarity, index: str | MakeIndex) -> Similarity:
-    """Return a similarity that opens this index instead of its own.
+    """Return a similarity that opens another index.
 
     Args:
-        similarity: The similarity; ``"map"`` looks up exact texts, whatever it is.
-        index: A name, or a callable that makes one.
+        similarity: The similarity. The index ``"map"`` ignores it and looks up exact texts.
+        index: A name, or a callable that creates an index.
 
     Raises:
-        ValueError: If there is no index of that name.
-        TypeError: If it is neither.
+        ValueError: If the name is unknown.
+        TypeError: If the index is neither a name nor a callable.
     """
     if index == DEFAULT:
         return similarity
@@ -295,16 +295,16 @@ class _Indexed:
 
     @property
     def name(self) -> str:
-        """That of the similarity."""
+        """The name of the similarity."""
         return self.similarity.name
 
     @property
     def mode(self) -> Literal["text", "embedding", "both"]:
-        """That of the similarity."""
+        """The mode of the similarity."""
         return self.similarity.mode
 
     def prepare(self, query: Any, indexes: Sequence[Any]) -> Any:
-        """Return the query as it is."""
+        """Return the query unchanged."""
         return query
 
     def open(self, graph: NodeGraph, group: str, key: str | None = None) -> Index[Any]:
@@ -317,44 +317,43 @@ class _Indexed:
 
 
 class Unranked:
-    """Match every node that meets the filter, in document order, each with the score 0.
+    """A similarity that matches all nodes, in document order, with score 0.
 
-    It is what ``Retriever`` searches a blank query by, and asks no model.
+    ``Retriever`` uses it for blank queries. It calls no model.
     """
 
     name: ClassVar[str] = "filter"
     mode: ClassVar[Literal["text"]] = "text"
 
     def open(self, graph: NodeGraph, group: str, key: str | None = None) -> FilterIndex:
-        """Return the group's index, shared by all."""
+        """Return the group's index, shared by all retrievers."""
         from ..indexes.node_table import FilterIndex
 
         return graph.reader.shared(("filter index", group), lambda: FilterIndex(graph, group))
 
     def prepare(self, query: str, indexes: Sequence[FilterIndex]) -> None:
-        """Do nothing: there is no query."""
+        """Return None, since the query is blank."""
 
 
 @dataclass(frozen=True, eq=False)
 class CustomSimilarity:
-    """Score nodes by a function, one at a time or all at once.
+    """A similarity from a function, which scores one node or all nodes per call.
 
-    Every node that meets the filters is scored for every query: fine for thousands of nodes.
+    Every query scores every node that meets the filters, which suits thousands of nodes.
 
     Args:
-        function: Its first parameter is the query. Others are passed by their names: ``node``, or
-            in batches ``nodes`` (a list), and for embeddings also ``vector`` (dimension,) or
-            ``vectors`` (nodes, dimension). Returns a number; None where the node does not match
-            at all. In batches, a number for each node, or pairs of a node and a number.
-        name: Its name in evidence.
+        function: Its first parameter is the query. Others are passed by name: ``node``, or in
+            batches ``nodes`` (a list), and for embeddings ``vector`` (dimension,) or ``vectors``
+            (nodes, dimension). It returns a number, or None if the node does not match. In batches,
+            it returns a number per node, or pairs of a node and a number.
+        name: The name in evidence.
         mode: Whether the query is a text, or a vector of an embedding of the graph.
-        batch: Whether the function takes all nodes at once.
-        higher_is_better: False for distances: scores are negated, so that higher is always better
-            in results.
-        settings: Passed to the function with each call.
+        batch: Whether the function takes all nodes in one call.
+        higher_is_better: False: the function returns distances, which are negated in results.
+        settings: Passed to the function in each call.
 
     Raises:
-        TypeError: If the function's parameters don't fit, or it has not these settings.
+        TypeError: If the function's parameters are invalid, or a setting is unknown.
     """
 
     function: Callable[..., Any]
@@ -376,7 +375,7 @@ class CustomSimilarity:
 
     @property
     def _inputs(self) -> set[str]:
-        """The names of parameters that get nodes or vectors."""
+        """The names of parameters for nodes or vectors."""
         nodes, vectors = ("nodes", "vectors") if self.batch else ("node", "vector")
         return {nodes, vectors} if self.mode == "embedding" else {nodes}
 
@@ -389,7 +388,7 @@ class CustomSimilarity:
     def prepare(
         self, query: Any, indexes: Sequence[ScanIndex]
     ) -> Callable[[Sequence[Node], Any], Scores]:
-        """Return a function that scores nodes, and their vectors, for the query."""
+        """Return a function that scores nodes and their vectors for the query."""
         return lambda nodes, vectors: self._scores(query, nodes, vectors)
 
     def _scores(self, query: Any, nodes: Sequence[Node], vectors: Any) -> Scores:
@@ -422,7 +421,7 @@ class CustomSimilarity:
 
 
 def _aligned(scored: Any, nodes: Sequence[Node], name: str) -> list[Any]:
-    """Return one score a node, None for no match, from such scores or from pairs with nodes."""
+    """Return one score per node, None for no match, from scores or from (node, score) pairs."""
     rows = list(scored)
     if rows and all(isinstance(row, tuple) and len(row) == 2 for row in rows):
         scores = {node.id: score for node, score in rows}
