@@ -1,4 +1,4 @@
-"""What the value of one metadata field must be: the operators of filters."""
+"""Conditions on the value of a metadata field: the operators of filters."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _BY_VALUE = (str, int, bool, bytes, date, UUID, type(None))
 
 
 def plain(value: Any) -> Any:
-    """Return a value of NumPy as one of Python, any other as it is."""
+    """Convert a NumPy value to a Python value. Other values are unchanged."""
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, np.datetime64):
@@ -45,10 +45,10 @@ def plain(value: Any) -> Any:
 
 
 def identity(value: Any) -> Hashable:
-    """Return what equals that of another value only if no condition tells the two apart."""
+    """Return a key. Values with equal keys meet the same conditions."""
     value = plain(value)
     kind = type(value)
-    if kind is datetime:  # equal instants may be of different days
+    if kind is datetime:  # equal instants may have different calendar days
         return kind, value.isoformat()
     if kind is float or kind is Decimal:
         return kind, str(value)
@@ -63,7 +63,7 @@ def identity(value: Any) -> Hashable:
 
 @dataclass(frozen=True, slots=True)
 class _Same:
-    """Equals itself alone, whatever its value's own equality is."""
+    """A key that equals only itself, regardless of the equality of its value."""
 
     value: Any
 
@@ -75,7 +75,7 @@ class _Same:
 
 
 def on_items(decide: Decide) -> Decide:
-    """Return a decision that a list meets as such, or with any item."""
+    """Return a decision that accepts a list if it accepts any item or the list itself."""
 
     def on_items(value: Any) -> bool:
         if isinstance(value, SEVERAL):
@@ -89,12 +89,12 @@ def on_items(decide: Decide) -> Decide:
 
 
 def one_of(values: Sequence[Any]) -> Decide:
-    """Decide whether a value is one of several; quick also with thousands."""
+    """Return a decision whether a value equals any of several values. It uses a hash set."""
     existing, others = set(), []
     for value in values:
         try:
             existing.add(_hashed(value))
-        except TypeError:  # a list, a signalling NaN
+        except TypeError:  # unhashable: a list, a signaling NaN
             others.append(value)
     dates = _Dates(values)
 
@@ -102,7 +102,7 @@ def one_of(values: Sequence[Any]) -> Decide:
         try:
             if value == value and _hashed(value) in existing:  # NaN equals nothing
                 return True
-        except Exception:  # it has no hash, or raises when compared
+        except Exception:  # unhashable, or its comparison raises
             pass
         return dates.have(value) or any(_same(value, other) for other in others)
 
@@ -117,14 +117,14 @@ def _hashed(value: Any) -> Hashable:
 def _same(value: Any, other: Any) -> bool:
     try:
         return bool(value == other)
-    except Exception:  # whatever a value's own comparison raises
+    except Exception:  # the value's comparison may raise any error
         return False
 
 
 class _Dates:
-    """The dates among values, to look others up in.
+    """The dates among values, with a fast lookup.
 
-    Two texts are the same date only if both have a day: "1999-01" may be a code as well.
+    Two texts are equal dates only if both have a day, since "1999-01" may be a code.
     """
 
     def __init__(self, values: Iterable[Any]) -> None:
@@ -138,7 +138,7 @@ class _Dates:
                 self._keys.add(("day", when.calendar))
 
     def have(self, value: Any) -> bool:
-        """Return whether a value is one of these dates."""
+        """Return whether a value equals any of these dates."""
         if not self._dates or (when := read_date(value)) is None:
             return False
         if when.precision < DAY:
@@ -154,7 +154,7 @@ class _Dates:
 
 
 def in_range(bounds: Mapping[str, Any]) -> Decide:
-    """Decide whether a value is within bounds; one item of a list has to be within all of them."""
+    """Return a decision whether a value, or any item of a list, is within all bounds."""
     checks = [(_HOLDS[name], bound, read_date(bound)) for name, bound in bounds.items()]
 
     def within(value: Any) -> bool:
@@ -168,7 +168,7 @@ def in_range(bounds: Mapping[str, Any]) -> Decide:
 
 
 def is_nan(value: Any) -> bool:
-    """Return whether a value is no number: NaN, also of NumPy and decimals, and NaT."""
+    """Return whether a value is NaN, including NaN of NumPy and decimals, and NaT."""
     return value.is_nan() if isinstance(value, Decimal) else not _same(value, value)
 
 
@@ -183,8 +183,8 @@ _HOLDS: dict[str, Callable[[int], bool]] = {
 def _order(
     value: Any, when: CalendarTime | None, bound: Any, date_of_bound: CalendarTime | None
 ) -> int | None:
-    """Return -1, 0 or 1: a value is below a bound, equal, above; None where neither is true."""
-    if isinstance(value, bool):  # no number, as in equality
+    """Return -1, 0 or 1 for a value below, equal to or above a bound. None: not comparable."""
+    if isinstance(value, bool):  # bools are not numbers, as in equality
         return None
     if when is not None and date_of_bound is not None:
         texts = isinstance(value, str) and isinstance(bound, str)
@@ -196,7 +196,7 @@ def _order(
         bound = _number(bound)
     try:
         return 0 if value == bound else 1 if value > bound else -1 if value < bound else None
-    except Exception:  # values that have no order, or raise whatever
+    except Exception:  # no order, or the comparison raises
         return None
 
 
@@ -204,7 +204,7 @@ _NUMBERS = (int, float, Decimal, Real)
 
 
 def _number(text: str) -> int | float | None:
-    """Return the number that a text is, None where it is none."""
+    """Return the number in a text. None: not numeric."""
     if not _NUMBER.match(text):
         return None
     try:
@@ -215,7 +215,7 @@ def _number(text: str) -> int | float | None:
 
 YEAR, MONTH, DAY, INSTANT = 1, 2, 3, 4
 
-_LONGEST = 64  # characters of a date that is written in words, with a time and a zone
+_LONGEST = 64  # maximum characters of a date in words, with a time and a zone
 
 _MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
 
@@ -260,12 +260,12 @@ _AMBIGUOUS = re.compile(r"\s*([0-9]{1,2})/([0-9]{1,2})/[0-9]{4}(?![0-9])")
 
 
 class CalendarTime(NamedTuple):
-    """A date as it was given: a year, a month, a day, or an instant.
+    """A date with its precision: a year, a month, a day, or an instant.
 
     Attributes:
         precision: ``YEAR``, ``MONTH``, ``DAY`` or ``INSTANT``.
-        calendar: Year, month and day, as written, in whatever zone.
-        instant: The time since the year 1 in UTC; None without a time of day.
+        calendar: Year, month and day, as written, without conversion of the zone.
+        instant: The time since the year 1 in UTC. None: no time of day.
     """
 
     precision: int
@@ -273,7 +273,7 @@ class CalendarTime(NamedTuple):
     instant: timedelta | None = None
 
     def compare(self, other: CalendarTime) -> int:
-        """Return -1, 0 or 1: before, the same, after, by what both of them tell.
+        """Return -1, 0 or 1 for before, equal or after, at the lower of both precisions.
 
         An instant and a day are compared as days, a day and a year as years.
         """
@@ -285,12 +285,12 @@ class CalendarTime(NamedTuple):
 
 
 def read_date(value: Any) -> CalendarTime | None:
-    """Read a date, a datetime, or a text that is one; None for anything else.
+    """Parse a date, a datetime, or a text with a date. None: other values.
 
-    Texts are ISO 8601, also shortened to a month or a year, RFC 2822, dates of PDF files, and
+    Formats of texts: ISO 8601 (including only a month or a year), RFC 2822, dates of PDF files, and
     ``2024/1/31``, ``31.1.2024``, ``31 January 2024``, ``Jan 31, 2024``, ``2024年1月31日``,
-    ``1/31/2024``, each with or without a time and its zone. A text with slashes of which both
-    numbers may be the month is no date. A time without a zone is UTC.
+    ``1/31/2024``, each with or without a time and its zone. A text with slashes is rejected if both
+    numbers could be the month. A time without a zone is UTC.
 
     Example:
         >>> read_date("Wed, 31 Jan 2024 10:00:00 GMT").compare(read_date("2024-01-31T11:00+01:00"))
@@ -308,32 +308,34 @@ def read_date(value: Any) -> CalendarTime | None:
         if isinstance(value, date):
             return CalendarTime(DAY, (value.year, value.month, value.day))
         return _read_text(value) if isinstance(value, str) else None
-    except (ValueError, TypeError, OverflowError):  # no day of the calendar
+    except (ValueError, TypeError, OverflowError):  # not a day of the calendar
         return None
 
 
 class DatedText(str):
-    """A text that was read as a date once, and is what it was otherwise."""
+    """A text with a cached date."""
 
     when: CalendarTime | None
 
     @classmethod
     def read(cls, text: str) -> DatedText:
-        """Read a text."""
+        """Parse a text."""
         dated = cls(text)
         dated.when = read_date(text)
         return dated
 
 
 def is_ambiguous(value: Any) -> bool:
-    """Return whether a value is a text like ``1/2/2024``, in which either may be the month."""
+    """Return whether a text is a date like ``1/2/2024``, in which either number may be the
+    month.
+    """
     match = _AMBIGUOUS.match(value) if isinstance(value, str) else None
     return match is not None and match[1] != match[2] and max(int(match[1]), int(match[2])) <= 12
 
 
 def _instant(value: datetime, offset: timedelta | None) -> CalendarTime:
     calendar = (value.year, value.month, value.day)
-    # Not by subtraction: what pandas derives from datetime does not reach back to the year 1.
+    # A subtraction fails for pandas timestamps, which do not reach back to the year 1.
     seconds = value.hour * 3600 + value.minute * 60 + value.second
     since = timedelta(date.toordinal(value), seconds, value.microsecond)
     return CalendarTime(INSTANT, calendar, since if offset is None else since - offset)
@@ -341,7 +343,7 @@ def _instant(value: datetime, offset: timedelta | None) -> CalendarTime:
 
 def _read_text(text: str) -> CalendarTime | None:
     text = text.strip()
-    if _USUAL.match(text):  # most are so, and this is the quickest
+    if _USUAL.match(text):  # the most frequent format, parsed fastest
         with suppress(ValueError):
             value = datetime.fromisoformat(text)
             if len(text) > len("2024-01-31"):
@@ -414,12 +416,12 @@ OPERATORS = (
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Decide whether a metadata value meets a requirement.
+    """A condition on a metadata value.
 
     Attributes:
-        operator: One of ``OPERATORS`` that is not the opposite of another, or ``"range"``.
-        operand: What it compares with: of ``"range"`` a mapping of bounds.
-        key: Names the condition: equal keys, equal decisions.
+        operator: An operator of ``OPERATORS`` without negation, or ``"range"``.
+        operand: The operand. For ``"range"``, a mapping of bounds.
+        key: A key for caches: conditions with equal keys accept equal values.
     """
 
     operator: str
@@ -435,31 +437,31 @@ class Condition:
         return Condition, (self.operator, self.operand)
 
     def __call__(self, value: Any) -> bool:
-        """Decide on a value, or on ``MISSING``; never raises."""
+        """Return whether a value, or ``MISSING``, meets the condition. Never raises."""
         return self._decide(plain(value))
 
     @property
     def reads_dates(self) -> bool:
-        """Whether it reads texts as dates."""
+        """Whether the condition parses texts as dates."""
         operands = self.operand.values() if self.operator == "range" else self.operand
         return self.operator in ("range", "in") and any(map(read_date, operands))
 
     @property
     def compares(self) -> bool:
-        """Whether it needs the field's value; else it but asks whether the field is there."""
+        """Whether the condition reads the field's value. ``exists`` and ``empty`` don't."""
         return self.operator not in ("exists", "empty")
 
 
 def parse_conditions(name: str, requirement: Any) -> list[tuple[Condition, bool]]:
-    """Return the conditions that a requirement makes, each with whether it must hold or must not.
+    """Parse a requirement. Returns pairs of a condition and whether it must hold.
 
     Args:
-        name: The field's name, for messages.
-        requirement: A value, a list of values any of which will do, or a mapping from operators
-            to what they compare with, as ``parse_filters`` describes them.
+        name: The field's name, for errors.
+        requirement: A value, a list of allowed values, or a mapping from operators to operands. See
+            ``parse_filters``.
 
     Raises:
-        ValueError: If there is no such operator, or it can't compare with that.
+        ValueError: If an operator is unknown, or its operand is invalid.
     """
     if isinstance(requirement, _LISTS):
         values = _values(name, "in", requirement)
@@ -541,7 +543,7 @@ def _unfit(name: str, operator: str, operand: Any, allowed: str) -> ValueError:
 
 
 def _contains(required: Any) -> Decide:
-    """Decide whether a value is a text with this text in it, or a list with this item."""
+    """Return a decision whether a text contains a text, or a list contains an item."""
     equal = one_of([required])
 
     def contains(value: Any) -> bool:
@@ -553,10 +555,10 @@ def _contains(required: Any) -> Decide:
 
 
 def _like(pattern: str, fold_case: bool) -> Decide:
-    """Decide whether a value is a text of the form of a pattern.
+    """Return a decision whether a text matches a pattern.
 
-    What stands between two ``%`` is looked for once, from the left, which is linear where a regular
-    expression with several ``.*`` is not. A backslash takes a sign as it is.
+    Each part between two ``%`` is searched once, from left to right. The time is linear, unlike a
+    regular expression with several ``.*``. A backslash escapes a character.
     """
     fold = _folded if fold_case else str
     parts: list[list[str]] = [[]]

@@ -1,4 +1,4 @@
-"""Conditions on metadata, checked before ranking."""
+"""Filters: conditions on metadata, applied before ranking."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Filters = Mapping[str, Any]
 DOCUMENT_ID = "document.id"
 """What filters call the id of a node's document."""
 
-_METADATA = "metadata."  # before a field's name, whatever that is
+_METADATA = "metadata."  # prefix of a field whose name is reserved
 
 _JOINS = ("and", "or", "not")
 
@@ -29,14 +29,14 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Filters that were checked: conditions on fields, joined.
+    """Parsed filters: a condition, or a combination of filters.
 
     Attributes:
-        join: Whether all parts must hold, one of them, or the only one must not; or this is a
-            condition on a field, or on the document's id.
-        parts: The filters that are joined; none, of a condition.
+        join: How ``parts`` are combined: ``"and"``, ``"or"``, or ``"not"`` with one part. For a
+            condition, ``"field"``, or ``"document"`` for the document's id.
+        parts: The combined filters. Empty for a condition.
         field: The metadata field of a condition.
-        condition: What its value must meet.
+        condition: The condition on the field's value.
     """
 
     join: Literal["and", "or", "not", "field", "document"] = "and"
@@ -45,12 +45,12 @@ class Filter:
     condition: Condition | None = None
 
     def __bool__(self) -> bool:
-        """Return whether there is any condition."""
+        """Return whether the filter has a condition."""
         return bool(self.parts) or self.condition is not None
 
     @property
     def key(self) -> Hashable:
-        """What names the filter: equal keys, equal decisions."""
+        """A key for caches: filters with equal keys accept equal nodes."""
         condition = None if self.condition is None else self.condition.key
         return self.join, self.field, condition, tuple(part.key for part in self.parts)
 
@@ -59,11 +59,11 @@ class Filter:
         return self._holds(node.metadata, node.document_id)
 
     def mask(self, meets: Callable[[str | None, Condition], Mask]) -> Mask | None:
-        """Return which rows of a table meet the filter, None where there is no condition.
+        """Return a mask of the rows that meet the filter. None: no condition.
 
         Args:
-            meets: Returns which rows meet the condition on a field; on the document's id, where
-                the field is None.
+            meets: Returns a mask of the rows that meet a condition on a field, or on the document's
+                id if the field is None.
         """
         if self.condition is not None:
             return meets(self.field if self.join == "field" else None, self.condition)
@@ -83,10 +83,10 @@ class Filter:
 
 
 def all_of(*filters: Filters | None) -> Filters | None:
-    """Return filters that hold where all of these hold; None where none has a condition.
+    """Join filters by "and". None: no filter has a condition.
 
-    Choose it to add conditions to those of somebody else: none replaces another, not even on the
-    same field.
+    Use it to add conditions to the filters of another owner. No condition replaces another, even on
+    equal fields.
 
     Example:
         >>> all_of({"tenant": "a"}, None, {"tenant": ["a", "b"], "year": 2020})
@@ -99,7 +99,7 @@ def all_of(*filters: Filters | None) -> Filters | None:
 
 
 def metadata_key(field: str) -> str:
-    """Return the name by which filters have a metadata field, whatever it is called.
+    """Return the name of a metadata field in filters, with a prefix for reserved names.
 
     Example:
         >>> metadata_key("year"), metadata_key("or")
@@ -110,7 +110,7 @@ def metadata_key(field: str) -> str:
 
 
 def pattern_within(text: str) -> str:
-    """Return the pattern of ``like`` for texts that contain this text.
+    """Return the ``like`` pattern that matches texts containing a text.
 
     Example:
         >>> pattern_within("100%")
@@ -120,34 +120,36 @@ def pattern_within(text: str) -> str:
 
 
 def parse_filters(filters: Filters | None) -> Filter:
-    """Check filters, and make of them what indexes evaluate.
+    """Check and parse filters.
 
-    All entries of a mapping must hold. A field has a value, which it must be equal to; a list of
-    values, one of which it must be; or operators, all of which must hold:
+    All entries of a mapping must hold. The value of a field is compared with a value (equality), a
+    list of values (any of them), or a mapping of operators, which must all hold:
 
-    - ``eq``, ``ne``, ``in``, ``nin``: equal to a value, or one of a list; or not
-    - ``gt``, ``gte``, ``lt``, ``lte``: greater, less; together they are a range
-    - ``contains``: a text has this text in it, a list has this item; ``any``, ``all``: that of
-      any, or of all, of a list
-    - ``like``: a text of this form, in which ``%`` is any characters and ``_`` is one; upper and
-      lower case are the same, but not for ``like_case``; a backslash takes a sign as it is
-    - ``exists``: whether the field is there; ``empty``: whether it is not, or None, or nothing
-      is in it
+    - ``eq``, ``ne``, ``in``, ``nin``: equal to a value, or to any value of a list, and their
+      negations
+    - ``gt``, ``gte``, ``lt``, ``lte``: greater or less, and combined a range
+    - ``contains``: a text contains this text, or a list contains this item
+    - ``any``, ``all``: contains any item, or all items, of a list
+    - ``like``: a text matches a pattern, in which ``%`` is any text and ``_`` is any character.
+      Case is ignored, except by ``like_case``. A backslash escapes a character.
+    - ``exists``: whether the field exists
+    - ``empty``: whether the field is missing, None or empty
 
-    ``"and"`` and ``"or"`` have a list of filters, ``"not"`` has filters that must not all hold;
-    nested as you like. ``"document.id"`` is the id of the node's document. A field that has one
-    of these names, or begins with ``$``, is written ``"metadata.or"``; so may any other be.
+    ``"and"`` and ``"or"`` take a list of filters. ``"not"`` takes filters that must not all hold.
+    Filters can be nested. ``"document.id"`` is the id of the node's document. A field with one of
+    these names, or with a name that starts with ``$``, is written ``"metadata.or"``. The prefix is
+    allowed for any field.
 
-    A field that holds a list meets a condition with any of its items, or as a whole. One that is
-    missing meets none, but ``ne``, ``nin`` and ``not``, which are the opposite of others. Values
-    compare as in Python, besides: truth values are no numbers, NaN equals nothing, values that
-    have no order are in no range. Dates are compared as dates, whether they are dates, datetimes
-    or texts (``read_date``), as exactly as both of them are given: a datetime is equal to its
-    day. A range also compares a number with a text that is a number.
+    A list in a field meets a condition with any item, or as a whole. A missing field meets no
+    condition, except for ``ne``, ``nin`` and ``not``, which are negations. Values compare as in
+    Python, with exceptions: bools are not numbers, NaN equals nothing, and values without an order
+    are outside any range. Dates, datetimes and texts with dates (``read_date``) compare as dates,
+    with the lower of both precisions: a datetime equals its day. A range compares a number with a
+    numeric text.
 
     Raises:
-        TypeError: If filters are no mapping from field names.
-        ValueError: If there is no such operator, or it can't compare with that.
+        TypeError: If filters are not a mapping from field names.
+        ValueError: If an operator is unknown, or its operand is invalid.
 
     Example:
         >>> from nodekin.nodegraph import Node
@@ -174,7 +176,6 @@ def _all(parts: Sequence[Filter]) -> Filter:
 
 
 def _part(name: str, value: Any) -> Filter:
-    """Return one entry of a mapping as a filter."""
     if name in _JOINS:
         return _joined(name, value)
     if name.startswith("$"):

@@ -1,4 +1,4 @@
-"""The contracts of this room: what a retriever, a similarity and an index are."""
+"""The protocols of this package: retriever, similarity, index and reranker."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ PreparedT = TypeVar("PreparedT", contravariant=True)
 
 
 class RetrieverProtocol(Protocol):
-    """Anything that finds nodes for a query; strategies and fusions are such around such."""
+    """An object that finds nodes for a query. Strategies and fusions are retrievers around
+    retrievers.
+    """
 
     def retrieve(
         self, query: str, *, top_k: int | None = None, filters: Filters | None = None
@@ -23,7 +25,7 @@ class RetrieverProtocol(Protocol):
     async def aretrieve(
         self, query: str, *, top_k: int | None = None, filters: Filters | None = None
     ) -> list[ScoredNode]:
-        """Return the same without blocking the event loop."""
+        """Async version of `retrieve`."""
 
 
 RetrieverLike: TypeAlias = RetrieverProtocol | Any
@@ -31,82 +33,82 @@ RetrieverLike: TypeAlias = RetrieverProtocol | Any
 
 
 class Index(Protocol[PreparedT]):
-    """Makes one similarity fast on one group of one graph.
+    """A search index for one similarity on one group of one graph.
 
-    One that is quicker with many queries than with one after the other has ``search_many``
-    besides, which takes a sequence of them and returns a list of hits.
+    An optional method ``search_many`` takes a sequence of queries and returns a list of hits.
+    Provide it if a batch is faster than single queries.
     """
 
     def ready(self) -> None:
-        """Do what may take long (a model) for a later ``sync``; the graph is not held yet."""
+        """Do slow work, such as model calls, before ``sync``. The graph is not locked."""
 
     def sync(self) -> None:
-        """Take in what has changed in the graph; called while the graph is held."""
+        """Apply the changes of the graph. The graph is locked."""
 
     def search(self, query: PreparedT, limit: int | None, filter: Filter) -> Hits:
-        """Return the best nodes that meet the filter; ``limit`` None for all that match."""
+        """Return the best nodes that meet the filter. ``limit`` None: all matching nodes."""
 
 
 class Similarity(Protocol):
-    """Scores nodes for a query: opens an index on a group, and readies a query for indexes.
+    """A scoring of nodes for a query. It opens an index on a group and prepares queries.
 
-    It says whether it compares texts or embeddings; whoever searches calls the models, before
-    any graph is held, and gives it the query as text or as a vector.
+    ``mode`` selects texts or embeddings. The search calls the models before it locks a graph, and
+    passes the query as text or as a vector.
     """
 
     @property
     def name(self) -> str:
-        """What evidence calls it."""
+        """The name in evidence."""
 
     @property
     def mode(self) -> Literal["text", "embedding", "both"]:
-        """Whether it gets queries as texts, as vectors of an embedding of the graph, or as both."""
+        """Whether queries are texts, vectors of an embedding of the graph, or both."""
 
     def open(self, graph: NodeGraph, group: str, key: str | None = None) -> Index[Any]:
-        """Return the group's index, shared by all who want the same.
+        """Return the group's index, shared by equal similarities.
 
         Args:
             graph: The node graph.
             group: The group to search.
-            key: Which of the graph's embeddings; None for a similarity of texts.
+            key: The key of the graph's embedding. None: a similarity of texts.
         """
 
     def prepare(self, query: Any, indexes: Sequence[Any]) -> Any:
-        """Ready a query once for all indexes that are searched together.
+        """Prepare a query once for all indexes of a search.
 
         Args:
             query: The text (str), or the vector (dimension,) of float32.
-            indexes: All that are searched for it: of texts, one for each graph; of embeddings,
-                that of one graph and key, since every graph has models of its own.
+            indexes: The indexes of the search: for texts, one per graph. For embeddings, the index
+                of one graph and key, since graphs may have different models.
         """
 
 
 class RerankError(RuntimeError):
-    """A reranker failed, or gave scores that can't be used; what was found before is unharmed."""
+    """A reranker failed or returned invalid scores. The retrieved results are unchanged."""
 
 
 class RerankerProtocol(Protocol):
-    """Puts results in a new order, or drops some; ``Reranker`` holds one.
+    """A reranker or filter of results. ``Reranker`` wraps it.
 
-    One that can work without blocking the event loop has ``arerank`` besides, with the same
-    arguments; for others a thread is used. One that costs nothing and decides of each result by
-    itself whether it stays, as ``KeywordFilter`` does, says so by ``is_filter = True``:
-    ``RerankRetriever`` gives it more candidates until enough of them have stayed.
+    An optional ``arerank`` with equal arguments avoids blocking the event loop. Without it, a
+    thread is used. A filter without model calls that decides about each result independently, such
+    as ``KeywordFilter``, sets ``is_filter = True``. ``RerankRetriever`` then retrieves more
+    candidates until enough results remain.
     """
 
     @property
     def name(self) -> str:
-        """What evidence calls it."""
+        """The name in evidence."""
 
     @property
     def rerank(self) -> Callable[..., Sequence[ScoredNode]]:
-        """Take results and a query, return the results that stay, best first.
+        """Return the selected results of a query, best first.
 
-        One that scores anew puts an ``Evidence`` with its name before those that were there;
-        equal scores keep the order in which they came. Settings of a call are keywords.
+        A reranker with new scores inserts an ``Evidence`` with its name before the existing
+        evidence. Ties keep their order. Settings of a call are keywords.
         """
 
 
 def by_score(results: Sequence[ScoredNode]) -> list[ScoredNode]:
-    """Return results best first; equal scores keep their order."""
+    """Return results, best first. Ties keep their order."""
     return sorted(results, key=lambda result: -result.score)

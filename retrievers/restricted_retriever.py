@@ -1,4 +1,4 @@
-"""A retriever bound to conditions, as for a tenant."""
+"""A retriever that is restricted to conditions, for example for a tenant."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Restriction: TypeAlias = Filters | Callable[[], Filters]
 
 
 class Restrictable(Protocol):
-    """What has a restricted form of its own kind: a ``Retriever``, a ``QueryEngine``."""
+    """An object with restricted copies, such as a ``Retriever`` or a ``QueryEngine``."""
 
     def restricted(self: RestrictableT, filters: Filters) -> RestrictableT:
         """Return a copy that is restricted to nodes that meet conditions."""
@@ -38,28 +38,29 @@ def restrict(target: RetrieverProtocol, filters: Restriction) -> RestrictedRetri
 
 
 def restrict(target: object, filters: Restriction) -> object:
-    """Restrict a retriever or a query engine to nodes that meet conditions, as for a tenant.
+    """Restrict a retriever or a query engine to nodes that meet conditions, for example for a
+    tenant.
 
-    The restriction holds for everything that the returned object retrieves, whatever is nested in
-    it and whatever filters a call, a tool or a model brings; these are added. It is stricter than
-    ``filters``: every node that comes back meets it by its own metadata, also where hits are
-    lifted, widened or followed, and so does every node of the evidence. A node without the field
-    is not returned.
+    The restriction applies to every retrieval of the returned object, including nested retrievers.
+    Filters of a call, a tool or a model are added. A restriction is stricter than ``filters``:
+    every returned node and every node of the evidence must meet it by its own metadata, even after
+    lifting, expansion or linking. A node without the field is not returned.
 
     Args:
-        target: Any retriever, or a ``QueryEngine``; it is not changed.
-        filters: The conditions; see ``parse_filters``. Or a function that returns them, for what
-            many users share: it is called in each retrieval, in the caller's context. Where it
-            raises, or returns no condition, nothing is retrieved.
+        target: Any retriever, or a ``QueryEngine``. It is not changed.
+        filters: The conditions, see ``parse_filters``. For a retriever shared by many users, a
+            function that returns the conditions. It is called in each retrieval, in the caller's
+            context. If it raises an error or returns no condition, the retrieval fails.
 
     Returns:
-        A copy for a ``Retriever``, a ``QaRetriever`` and a ``QueryEngine``; a
-        ``RestrictedRetriever`` around any other retriever, and with a function. For an engine of
-        many users: ``QueryEngine(restrict(retriever, function), llm)``.
+        A copy of a ``Retriever``, a ``QaRetriever`` or a ``QueryEngine``. For other retrievers, or
+        with a function, a ``RestrictedRetriever``. For an engine with many users:
+        ``QueryEngine(restrict(retriever, function), llm)``.
 
     Raises:
-        TypeError: If it is neither.
-        ValueError: If there is no condition, or a nested retriever can't be filtered.
+        TypeError: If the target is neither a retriever nor a query engine.
+        ValueError: If the filters contain no condition, or a nested retriever does not support
+            filters.
 
     Example:
         >>> from nodekin.nodegraph import Document, NodeGraph
@@ -80,10 +81,10 @@ def restrict(target: object, filters: Restriction) -> object:
 
 
 def restriction_of(retriever: object) -> Filters | None:
-    """Return the conditions that a retriever, or one within it, is restricted to; None for none.
+    """Return the restrictions of a retriever and its inner retrievers. None: no restriction.
 
     Raises:
-        ValueError: If they are what a function returns.
+        ValueError: If a restriction is a function.
     """
     conditions: list[Filters | None] = []
     for item in with_all_inner(retriever):
@@ -99,18 +100,19 @@ def restriction_of(retriever: object) -> Filters | None:
 
 
 class RestrictedRetriever(PlannedRetriever):
-    """Restrict any retriever to nodes that meet conditions; ``restrict`` makes it.
+    """A retriever that is restricted to nodes that meet conditions. See ``restrict``.
 
-    Everything that is retrieved within knows of the restriction, also what does not pass filters
-    on. What comes back is checked once more, with its evidence.
+    All inner retrievers apply the restriction, even if a retriever between them does not pass
+    filters on. The results and their evidence are checked again.
 
     Args:
         inner: Any retriever.
-        filters: The conditions, or a function that returns them; see ``restrict``.
+        filters: The conditions, or a function that returns them. See ``restrict``.
 
     Raises:
-        TypeError: If ``inner`` is no retriever, or the filters are none.
-        ValueError: If there is no condition, or a nested retriever can't be filtered.
+        TypeError: If ``inner`` is not a retriever, or the filters are invalid.
+        ValueError: If the filters contain no condition, or a nested retriever does not support
+            filters.
     """
 
     name = "restrict"
@@ -137,10 +139,9 @@ class RestrictedRetriever(PlannedRetriever):
 
 
 def _checked(result: ScoredNode, conditions: Filter) -> ScoredNode | None:
-    """Return a result with the evidence that meets the restriction; None if it does not.
+    """Return a result with the evidence that meets the restriction. None: the result does not.
 
-    An answer, which a query engine within made of its sources, has none of the fields: all its
-    sources have to meet the restriction.
+    The answer of an inner query engine has no metadata. All its sources must meet the restriction.
     """
     node, evidence = result.node, result.evidence
     displayed = tuple(match for match in evidence if conditions.matches(match.node))

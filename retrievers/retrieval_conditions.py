@@ -1,4 +1,4 @@
-"""Whose conditions hold in a retrieval, and which nodes meet them."""
+"""The conditions of a retrieval, and the nodes that meet these conditions."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .results import ScoredNode
 
 
 def check_restriction(filters: Filters) -> Filters:
-    """Return a copy of the conditions of a restriction, which no one else can change.
+    """Return a private copy of the conditions of a restriction.
 
     Raises:
-        TypeError: If filters are none.
-        ValueError: If there is no condition.
+        TypeError: If the filters are invalid.
+        ValueError: If the filters contain no condition.
     """
     if not parse_filters(filters):
         raise ValueError(
@@ -32,22 +32,21 @@ _MISSING = {"exists": False}
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Decide which nodes a retrieval may return.
+    """The conditions of a retrieval, which decide about hits and returned nodes.
 
     - A hit meets all conditions.
-    - A node that is returned in place of a hit (by ``target=``) meets them, too. Of a field that
-      it does not have the hit's value counts: a document is returned for a sentence under the
-      heading that was asked for. What was made from several documents is returned only if all
-      that it was made from meets the conditions.
-    - What widens a hit (windows, merged parents, completed documents) takes in nothing that the
-      conditions keep out.
-    - A restriction is stricter: every node that is returned has its fields itself.
+    - A node that replaces a hit (``target=``) must meet the conditions. Missing fields are taken
+      from the hit: a document is returned for a sentence under a matching heading. A node derived
+      from several documents is returned only if all its sources meet the conditions.
+    - An expansion of a hit (windows, merged parents, completed documents) contains no node that
+      violates the conditions.
+    - A restriction is stricter: every returned node must meet it by its own fields.
 
     Attributes:
-        filters: All conditions as they were given, None where there are none.
-        filter: The same, parsed.
-        strict: Those of them that are restrictions.
-        restriction: The same, parsed.
+        filters: All given conditions. None: no conditions.
+        filter: ``filters``, parsed.
+        strict: The restrictions among the conditions.
+        restriction: ``strict``, parsed.
     """
 
     filters: Filters | None
@@ -57,15 +56,15 @@ class Conditions:
 
     @classmethod
     def of(cls, *filters: Filters | None, restriction: Filters | None = None) -> Conditions:
-        """Join the conditions of all owners; none replaces another.
+        """Join the conditions of all owners. No condition replaces another.
 
         Args:
-            *filters: The conditions of the retriever, of the call.
-            restriction: What the retriever is restricted to, besides the restriction around it.
+            *filters: The conditions of the retriever and of the call.
+            restriction: The retriever's restriction, added to the current restriction.
 
         Raises:
-            TypeError: If filters are none.
-            ValueError: If a condition is none.
+            TypeError: If the filters are invalid.
+            ValueError: If a condition is invalid.
         """
         strict = all_of(current_restriction(), restriction)
         return cls._parsed(all_of(strict, *filters), strict)
@@ -78,18 +77,18 @@ class Conditions:
         return Conditions._parsed, (self.filters, self.strict)
 
     def __bool__(self) -> bool:
-        """Return whether there is any condition."""
+        """Return whether any condition is given."""
         return self.filters is not None
 
     def met_by(self, node: Node) -> bool:
-        """Return whether a node meets all conditions itself."""
+        """Return whether a node's own fields meet all conditions."""
         return self.filter.matches(node)
 
     def with_leads(self, filters: Filters | None) -> Conditions:
-        """Add conditions for nodes that refer to others, and are followed to them.
+        """Add conditions for nodes that link to results.
 
-        Such a node is no result, and need not have the fields of these conditions; those that it
-        has must meet them.
+        Such a node is not a result and may lack the fields of these conditions. Existing fields
+        must meet the conditions.
         """
         relaxed = _relaxed(parse_filters(filters))
         if relaxed is None:
@@ -97,7 +96,7 @@ class Conditions:
         return replace(self, filter=Filter("and", (self.filter, relaxed)) if self else relaxed)
 
     def allow(self, node: Node, hit: Node) -> bool:
-        """Return whether a node may be returned in place of a hit."""
+        """Return whether a node may replace a hit."""
         if not self or node is hit:
             return True
         if not self.restriction.matches(node):
@@ -110,12 +109,12 @@ class Conditions:
         return all(self.met_by(member) for member in node.graph.linked(node))
 
     def allow_whole(self, node: Node, hits: Iterable[Node], span: range | None = None) -> bool:
-        """Return whether a node, or a span of it, may be returned for several hits below it.
+        """Return whether a node, or a span of it, may replace several hits below it.
 
         Args:
-            node: The node; its graph is held, with the groups of the hits built.
-            hits: Nodes below it that are hits.
-            span: The part of the document that is returned, in characters; None for all of it.
+            node: The node. The caller holds its graph, with the groups of the hits built.
+            hits: The hits below the node.
+            span: The returned part of the document, in characters. None: the whole node.
         """
         if not self:
             return True
@@ -129,15 +128,15 @@ class Conditions:
 
 
 def _relaxed(filter: Filter, positive: bool = True) -> Filter | None:
-    """Return a filter that nodes without its fields meet, too; None for what all nodes meet.
+    """Return a filter that also accepts nodes without its fields. None: accepts all nodes.
 
     Args:
         filter: The filter.
-        positive: Whether it must hold, or must not.
+        positive: Whether the filter must hold, or must not hold.
     """
     if filter.condition is not None:
         if filter.join != "field":
-            return None  # the document of a node that refers to others is another one
+            return None  # a linking node may belong to another document than its results
         literal = filter if positive else Filter("not", (filter,))
         return Filter("or", (literal, parse_filters({metadata_key(filter.field): _MISSING})))
     if filter.join == "not":
@@ -150,7 +149,7 @@ def _relaxed(filter: Filter, positive: bool = True) -> Filter | None:
 
 
 def _below(node: Node, group: str) -> list[Node]:
-    """Return the nodes of a group that were made from a node."""
+    """Return the nodes of a group that are derived from a node."""
     if (graph := node.graph) is None:
         return []
     path = [ROOT, *(ancestor.name for ancestor in graph.reader.lineage(group))]
@@ -162,27 +161,27 @@ def _below(node: Node, group: str) -> list[Node]:
 
 def _overlaps(node: Node, span: range) -> bool:
     if node.start is None or node.end is None:
-        return True  # who knows where it is
+        return True  # position unknown: assume an overlap
     return node.start < span.stop and span.start < node.end
 
 
 class HitConditions:
-    """Return the conditions that hold for what is returned in place of a hit.
+    """The conditions for nodes that replace a hit.
 
-    They are those of the call, and those that the hit met: a retriever's own are in the evidence
-    of what it retrieves.
+    They consist of the conditions of the call and the conditions that the hit met. The conditions
+    of a retriever are in the evidence of its results.
 
     Args:
-        filters: The conditions of the call, and of the retriever around.
+        filters: The conditions of the call and of the outer retriever.
     """
 
     def __init__(self, *filters: Filters | None) -> None:
         self._filters = filters
-        # With the filters themselves, so that their ids stay theirs.
+        # The filters are kept alive, so that their ids stay unique.
         self._conditions: dict[tuple[int, ...], tuple[Conditions, list[Filters]]] = {}
 
     def __call__(self, hits: Iterable[ScoredNode]) -> Conditions:
-        """Return the conditions of one or several hits."""
+        """Return the conditions for one or several hits."""
         met = {
             id(match.filters): match.filters
             for hit in hits

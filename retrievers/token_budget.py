@@ -1,4 +1,4 @@
-"""Keep the best results within so many tokens, and no text twice."""
+"""Select the best results within a token budget, without repeated text."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Order = Literal["score", "document"]
 CANDIDATES = 50
 """How many results are retrieved for a budget, at least."""
 
-_LEAST_TOKENS = 40  # of a candidate: for large budgets more are retrieved
+_LEAST_TOKENS = 40  # minimum tokens of a candidate; larger budgets retrieve more candidates
 
-_MAX_GAP = 200  # characters of white space between results that are joined
+_MAX_GAP = 200  # maximum white space, in characters, between joined results
 
 BUDGET: ContextVar[TokenBudget | None] = ContextVar("budget", default=None)
 """How much the results of what is retrieved now may be together. None for no budget.
@@ -32,22 +32,22 @@ Whoever has smaller parts than its usual results returns these where there is a 
 
 
 def without_budget() -> AbstractContextManager[object]:
-    """Let no budget hold in the block: for those who go on from the usual results."""
+    """Disable the budget in the block, for callers that need the usual results."""
     return context_value(BUDGET, None)
 
 
 class BudgetResults(list[ScoredNode]):
-    """Hold the best results within ``max_tokens``, and what did not fit.
+    """The best results within ``max_tokens``, and the results that did not fit.
 
-    A result that does not fit is passed over for the next that does. Only the first one is cut at
-    a word if it has more tokens by itself, and a note says so. Results of one document that
-    overlap or stand next to each other are one result, so that no text is there twice; its
-    ``node`` is new where it is more than a node of the graph.
+    A result that does not fit is skipped. Only the first result is truncated, at a word, if it
+    exceeds the budget. ``notes`` report the truncation. Adjacent or overlapping results of one
+    document are joined, so no text is repeated. A joined result has a new ``node`` if it is larger
+    than any node of the graph.
 
     Attributes:
-        tokens: How many tokens the results have together.
-        omitted: The results that would have come next, best first, as far as they were looked at.
-        notes: What else is to be known: that a text was cut.
+        tokens: Number of tokens of all results.
+        omitted: Retrieved results that did not fit, best first.
+        notes: Warnings, such as a truncated text.
     """
 
     def __init__(self, results: Sequence[ScoredNode] = ()) -> None:
@@ -59,20 +59,19 @@ class BudgetResults(list[ScoredNode]):
 
 @dataclass(frozen=True, slots=True)
 class TokenBudget:
-    """Say how much of what is found is wanted, and in which order.
+    """The maximum size and the order of results.
 
     Args:
-        max_tokens: How many tokens all results may have together, by ``count_tokens``. None for
-            no limit.
-        order: ``"score"`` for the best first, ``"document"`` to put the results of one document,
-            in the place of its best one, into its order.
-        top_k: How many results at most. None for as many as fit.
-        pages: How many results the default search looks for, at least, whatever their tokens: for
-            pages of ``max_tokens`` each. 0 for those within the budget, and as many again.
+        max_tokens: Maximum number of tokens of all results, by ``count_tokens``. None: no limit.
+        order: ``"score"``: best first. ``"document"``: the results of a document are adjacent and
+            in document order; documents are sorted by their best result.
+        top_k: Maximum number of results. None: all that fit.
+        pages: Minimum number of results of the default search, regardless of tokens, for pages of
+            ``max_tokens`` each. 0: twice the number of results within the budget.
 
     Raises:
-        TypeError: If a number is no whole number.
-        ValueError: If a number is below 1, or there is no such order.
+        TypeError: If a number is not an integer.
+        ValueError: If a number is below 1, or the order is unknown.
     """
 
     max_tokens: int | None = None
@@ -91,24 +90,24 @@ class TokenBudget:
         return self.max_tokens is not None or self.order != "score"
 
     def candidates(self, retriever: object) -> int | None:
-        """Return the ``top_k`` to retrieve with. None for the retriever's own.
+        """Return the ``top_k`` for the retriever. None: the retriever's default.
 
-        It is more than are wanted, unless more candidates cost calls of a model.
+        More candidates than needed are retrieved, unless they cost model calls.
         """
         if self.max_tokens is None or not getattr(retriever, "is_free", True):
             return self.top_k
         return max(CANDIDATES, self.max_tokens // _LEAST_TOKENS, self.top_k or 0)
 
     def holding(self) -> AbstractContextManager[object]:
-        """Let the budget hold for all that is retrieved in the block."""
-        # One without a number lets one around it hold.
+        """Apply the budget to all retrievals in the block."""
+        # A budget without a number keeps the outer budget.
         return context_value(BUDGET, BUDGET.get() if self.max_tokens is None else self)
 
     def fit(self, results: Sequence[ScoredNode]) -> BudgetResults:
-        """Return the best results within the budget; see ``BudgetResults``.
+        """Return the best results within the budget. See ``BudgetResults``.
 
         Args:
-            results: Best first.
+            results: The results, best first.
         """
         if self.max_tokens is None:
             parts = [_Stretch.of(result) for result in results[: self.top_k]]
@@ -151,12 +150,12 @@ class TokenBudget:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Stretch:
-    """A part of a document, and the results in it, best first.
+    """A part of a document and its results, best first.
 
     Attributes:
-        document: The document, and its graph.
-        start: Where the part starts in its document; -1 if it is no span of one.
-        end: Where it ends.
+        document: The identity of the graph, and the document's id.
+        start: The start in the document. -1: not a span of the document.
+        end: The end.
         results: The results.
     """
 
@@ -180,7 +179,7 @@ class _Stretch:
         return cls(parts[0].document, start, end, results)
 
     def joins(self, other: _Stretch) -> bool:
-        """Return whether two parts overlap, or have nothing but white space between them."""
+        """Return whether two parts overlap, or only white space separates them."""
         if self.document != other.document or -1 in (self.start, other.start):
             return False
         early, late = sorted((self, other), key=lambda part: part.start)
@@ -191,7 +190,7 @@ class _Stretch:
         return _document_text(early.results[0].node, early.end, late.start).isspace()
 
     def without(self, others: Sequence[_Stretch]) -> Iterator[str]:
-        """Yield what of the part's text others do not have."""
+        """Yield the part's text without the text of other parts."""
         text, at = self.results[0].node.text, self.start
         for other in sorted(others, key=lambda other: other.start):
             yield text[at - self.start : max(at, other.start) - self.start]
@@ -222,7 +221,7 @@ class _Stretch:
 
 
 def _document_text(node: Node, start: int, end: int) -> str:
-    """Return a part of the document of a node. Nothing if that is not there (any more)."""
+    """Return a part of a node's document. Empty if the document was removed."""
     if start >= end or node.graph is None:
         return ""
     try:
@@ -232,7 +231,7 @@ def _document_text(node: Node, start: int, end: int) -> str:
 
 
 def _cut(node: Node, tokens: int) -> Node:
-    """Return a node with the beginning of its text."""
+    """Return a node with a truncated text."""
     text = shorten(node.text, tokens).rstrip()
     end = None if node.start is None else node.start + len(text)
     return replace(node, text=text, content=text, end=end, id=f"{node.id}..{len(text)}")

@@ -1,4 +1,4 @@
-"""What arguments of this room have to be, and the errors that say so."""
+"""Checks of arguments and their error messages."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ def check_number(value: object, name: str, what: str = "a number") -> None:
     """Check that a value is a number.
 
     Raises:
-        TypeError: If it is none; True and False are none.
+        TypeError: If the value is not a number. True and False are not numbers.
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{name} is {what}, not {value!r:.80}")
 
 
 def number(value: float, name: str) -> float:
-    """Return a number that is 0 or more, and finite.
+    """Return a finite number of at least 0.
 
     Raises:
-        TypeError: If it is none.
-        ValueError: If it is out of range.
+        TypeError: If the value is not a number.
+        ValueError: If the value is out of range.
     """
     check_number(value, name)
     if not 0 <= value < math.inf:
@@ -46,22 +46,22 @@ UNBOUNDED = (-math.inf, math.inf)
 def check_min_score(
     score: float | None, retriever: object, name: str = "min_score"
 ) -> float | None:
-    """Return a score that results have to reach, None for any.
+    """Return a minimum score. None: no minimum.
 
     Args:
         score: The score.
-        retriever: What gives the results. One whose scores have ends says so: ``score_range``.
-        name: What the score is called, for errors.
+        retriever: The retriever. Its optional ``score_range`` limits the score.
+        name: The name of the argument in errors.
 
     Raises:
-        TypeError: If it is no number.
-        ValueError: If no score of the retriever is like that.
+        TypeError: If the score is not a number.
+        ValueError: If the score is outside of the retriever's range.
     """
     if score is None:
         return None
     check_number(score, name, "a number or None")
     lowest, highest = getattr(retriever, "score_range", UNBOUNDED)
-    if not lowest <= score <= highest:  # NaN is out of range, too
+    if not lowest <= score <= highest:  # also rejects NaN
         of = f" from {lowest:g} to {highest:g}, as scores of {type(retriever).__name__} are"
         raise ValueError(
             f"{name} is a number{of if highest < math.inf else ''}, not {score!r}; numbers of "
@@ -71,11 +71,11 @@ def check_min_score(
 
 
 def seconds(number: float | None, name: str) -> float | None:
-    """Return a number of seconds, or None for no limit.
+    """Return a number of seconds. None: no limit.
 
     Raises:
-        TypeError: If it is neither.
-        ValueError: If it is not above 0.
+        TypeError: If the value is neither a number nor None.
+        ValueError: If the number is not above 0.
     """
     if number is None:
         return None
@@ -86,10 +86,10 @@ def seconds(number: float | None, name: str) -> float | None:
 
 
 def choice(value: ChoiceT, name: str, allowed: Iterable[object]) -> ChoiceT:
-    """Return a value that is one of those allowed.
+    """Return an allowed value.
 
     Raises:
-        ValueError: If it is none of them.
+        ValueError: If the value is not allowed.
     """
     if value not in (options := list(allowed)):
         names = [repr(option) for option in options]
@@ -104,10 +104,10 @@ def check_options(
     remedy: str = "",
     noun: str = "option",
 ) -> None:
-    """Check the names of keyword options; the error ends with the remedy.
+    """Check the names of keyword options. The error ends with the remedy.
 
     Raises:
-        TypeError: If one is unknown.
+        TypeError: If an option is unknown.
     """
     names = list(allowed)
     for name in options:
@@ -120,10 +120,10 @@ def check_options(
 def check_settings(
     settings: Iterable[str], function: Callable[..., Any], owner: str, *not_settings: str
 ) -> None:
-    """Check that settings are parameters of the function that gets them.
+    """Check that settings are parameters of a function.
 
     Raises:
-        TypeError: If one is unknown.
+        TypeError: If a setting is unknown.
     """
     if not takes_any_keyword(function):
         allowed = [n for n in inspect.signature(function).parameters if n not in not_settings]
@@ -131,17 +131,17 @@ def check_settings(
 
 
 def with_settings(owner: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return keyword arguments of a class, with those of its settings in ``settings``.
+    """Move the options of a class that belong to its ``settings`` into this argument.
 
-    For options that come by name, from a file or a framework, where settings are not apart.
+    Use it for options by name, from a file or a framework, which do not separate settings.
 
     Args:
-        owner: A class with a ``settings_type``, a dataclass; without one the options stay.
+        owner: A class with the dataclass ``settings_type``. Without it, options are unchanged.
         options: The options.
 
     Raises:
-        TypeError: If there are ``settings`` and options of them.
-        ValueError: If one is out of range.
+        TypeError: If both ``settings`` and its fields are given.
+        ValueError: If an option is out of range.
     """
     kind = getattr(owner, "settings_type", None)
     names = () if kind is None else [field.name for field in fields(kind)]
@@ -155,7 +155,7 @@ def with_settings(owner: Any, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def refuse_settings(settings: Iterable[str], owner: object, kind: str) -> None:
-    """Raise TypeError for settings beside an object that has its own."""
+    """Raise TypeError for settings that are passed with an object."""
     if names := sorted(settings):
         raise TypeError(
             f"settings {names} go with a {kind}'s name; give them to {type(owner).__name__}(...) "
@@ -170,10 +170,10 @@ def takes_any_keyword(function: Callable[..., Any]) -> bool:
 
 
 def check_output(output_format: str | None, join: bool | str) -> None:
-    """Check the form that results are asked for.
+    """Check the output format.
 
     Raises:
-        ValueError: If there is no such form, or something else than content is to be joined.
+        ValueError: If the format is unknown, or ``join`` is set for another format than content.
     """
     if output_format not in (None, "content", "dict"):
         raise ValueError(
@@ -186,10 +186,10 @@ def check_output(output_format: str | None, join: bool | str) -> None:
 
 
 def check_top_k(top_k: int) -> int:
-    """Return how many results are requested.
+    """Return the number of results.
 
     Raises:
-        TypeError: If it is no whole number.
-        ValueError: If it is below 1.
+        TypeError: If the number is not an integer.
+        ValueError: If the number is below 1.
     """
     return whole(top_k, "top_k", 1)
