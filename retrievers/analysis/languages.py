@@ -1,4 +1,4 @@
-"""Languages: how the words of each become terms, and which one a text is in."""
+"""Languages: stems and parts of words, and language detection."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from Stemmer import Stemmer, algorithms
 SAMPLE = 200
 """Words of a text that decide its language."""
 
-# One of ``_ENGLISH_ONLY`` in so many words makes a text English at once.
+# A text is English if more than one in 8 words is in ``_ENGLISH_ONLY``.
 _ENGLISH_SHARE = 8
 
-# The least share of a language's function words in a text of it.
+# Minimum evidence: one function word or typical letter per 20 words.
 _LEAST_SHARE = 20
 
 _ALGORITHMS = frozenset(algorithms()) - {"porter", "dutch_porter", "lovins"}
@@ -30,18 +30,18 @@ LANGUAGE_TERM = "\0"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Language:
-    """Hold what is known about a language.
+    """The properties of a language.
 
     Attributes:
-        name: Its name, in lower case, as Snowball has it.
-        script: The script of its words, as ``script_of`` names it.
-        stemmed: Whether there is a stemmer for it.
-        grows: Whether words are compounds, or take endings that change with case, person and
-            tense, so that parts of words find what whole ones don't.
-        function_words: Articles, pronouns, auxiliaries, question words; from most languages also
-            prepositions and conjunctions. They tell a language from others, and are left out of
-            queries.
-        letters: Letters that tell it from others of its script.
+        name: Its Snowball name, in lower case.
+        script: The script of its words, see ``script_of``.
+        stemmed: Whether Snowball has a stemmer for it.
+        grows: Whether words are compounds or have many endings for case, person and tense, so that
+            parts of words match where whole words don't.
+        function_words: Articles, pronouns, auxiliaries and question words. For most languages,
+            prepositions and conjunctions are included. They identify a language. English function
+            words are left out of queries.
+        letters: Letters that distinguish it from other languages of its script.
     """
 
     name: str
@@ -53,11 +53,11 @@ class Language:
 
     @property
     def term(self) -> str:
-        """The term that marks a text of this language in an index."""
+        """The term that marks texts of this language in an index."""
         return f"{LANGUAGE_TERM}{self.name}"
 
 
-# The default of each script comes first. Words of other scripts are not stemmed, and grow.
+# The default of each script is first. Words of scripts without an entry are not stemmed, and grow.
 _TABLE = """
 english latin
 a an the am is are was were be been being do does did can could will would should has have had i
@@ -256,15 +256,15 @@ _ALL = [_parse(entry) for entry in _TABLE.strip().split("\n\n")]
 
 ENGLISH = _ALL[0]
 
-# Prepositions and conjunctions tell English from others, too, but stay in queries: they weigh next
-# to nothing where they are common, and are names in some texts (with, for, in).
+# Prepositions and conjunctions identify English, but stay in queries: frequent words have low
+# weights, and some texts use them as names (with, for, in).
 _ENGLISH_EVIDENCE = ENGLISH.function_words.union(
     "and or of to in on by with for from as at not if but than into also no one two".split()
 )
 
 _ENGLISH_WORDS = frozenset(word for word in _ENGLISH_EVIDENCE if len(word) > 1)
 
-# English words that no other language of the table uses much.
+# English words that are rare in all other languages of the table.
 _ENGLISH_ONLY = frozenset(
     "the and that with from by this which are were his her they have has not their these what "
     "when who how where why".split()
@@ -285,14 +285,14 @@ def _hints(script: str) -> Mapping[str, tuple[Language, ...]]:
     hints: dict[str, tuple[Language, ...]] = {}
     for language in of_script(script):
         for word in _ENGLISH_EVIDENCE if language is ENGLISH else language.function_words:
-            if len(word) > 1 or script != "latin":  # single letters are variables, and initials
+            if len(word) > 1 or script != "latin":  # single letters are variables and initials
                 hints[word] = (*hints.get(word, ()), language)
     return hints
 
 
 @cache
 def _foreign_words() -> frozenset[str]:
-    """Return the function words of languages in Latin letters that are not English."""
+    """Return the function words of languages in Latin script, except for English words."""
     languages = of_script("latin")
     return frozenset(word for word, batch in _hints("latin").items() if batch != languages[:1])
 
@@ -323,7 +323,7 @@ def names() -> list[str]:
 
 @cache
 def named(name: str) -> tuple[Language, ...]:
-    """Return the languages of a name, one for each script it is written in."""
+    """Return the languages with a name, one per script."""
     languages = tuple(language for language in _ALL if language.name == name)
     return languages or (Language(name, "latin", True, False, frozenset()),)
 
@@ -331,23 +331,23 @@ def named(name: str) -> tuple[Language, ...]:
 def detect(
     words: Sequence[str], script: str, candidates: Collection[Language] | None = None
 ) -> Language | None:
-    """Return the language of words of one script; None where nothing tells.
+    """Detect the language of words in one script. None: not enough evidence.
 
-    It is the one with the most function words and typical letters in the first 200 words; of equal
-    ones, that which is first in the table.
+    The result has the most function words and typical letters in the first 200 words. On ties, the
+    first language of the table is returned.
 
     Args:
         words: In lower case, composed (NFC), in the order of the text.
-        script: Their script.
-        candidates: Which languages it may be, None for all.
+        script: The script of the words.
+        candidates: The allowed languages. None: all languages.
     """
     words = words[:SAMPLE]
     if script == "latin" and (candidates is None or next(iter(candidates), None) is ENGLISH):
         english = sum(map(_ENGLISH_ONLY.__contains__, words)) if candidates is None else 0
         if english > 1 and english * _ENGLISH_SHARE > len(words):
             return ENGLISH
-        # Where no letter tells another language, none has more words than these; of equal ones
-        # English is the first.
+        # In ASCII, no letter indicates another language. If no language has more function words
+        # than English, English is the result, since it is first.
         evidence = sum(map(_ENGLISH_WORDS.__contains__, words))
         foreign = sum(map(_foreign_words().__contains__, words))
         if evidence >= foreign and "".join(words).isascii():
@@ -368,49 +368,50 @@ def detect(
     best = max(candidates or of_script(script), key=lambda language: scores.get(language, 0))
     if script != "latin" or candidates is not None:
         return best if best in scores else None
-    # One word alone, such as a part of a name that comes again and again, tells no language.
+    # A single word, such as a repeated part of a name, does not identify a language.
     repeated = [word for word in words if best in hints.get(word, ())]
     several = best is ENGLISH or len({*repeated}) > 1 or scores.get(best, 0) > len(repeated)
     return best if several and scores.get(best, 0) >= _least(words) else None
 
 
 def _least(words: Sequence[str]) -> float:
-    """Return how much must tell a language of Latin letters that may be any.
+    """Return the minimum evidence for a language in Latin script, without given candidates.
 
-    "Die" alone is German, and English. Texts of no language of the table have some words, too.
+    "Die" is a German and an English word. Texts in other languages contain some function words by
+    chance.
     """
     return max(2, len(words) / _LEAST_SHARE)
 
 
 _ACCENTS = re.compile("[\u0300-\u036f]")
 
-_STRESS = re.compile("[\u0300\u0301]")  # in Cyrillic, where a breve makes another letter
+_STRESS = re.compile("[\u0300\u0301]")  # in Cyrillic, where a breve makes a different letter
 
-# Points of Hebrew and Arabic, and the letter that only makes a word longer.
+# Points of Hebrew and Arabic, and the elongation mark.
 _POINTS = re.compile(
     "[\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u0652\u0656-\u065f\u0670\u06d6-\u06ed]"
 )
 
-# Letters that many write for another one, or lack on their keyboard.
+# Letters that are often replaced by a similar letter, or missing on keyboards.
 _LETTERS = str.maketrans(
     dict(zip("ıłøđðħŧёأإآٱىیکةۀ", "iloddhtеاااايي\u0643هه", strict=True)) | {"æ": "ae", "œ": "oe"}
 )
 
-_VIETNAMESE, _SERBIAN = "vietnamese", "serbian"  # the stems of Serbian are in Latin letters
+_VIETNAMESE, _SERBIAN = "vietnamese", "serbian"  # Serbian stems are in Latin letters
 
-_GRAM = 4  # letters of the parts of words
+_GRAM = 4  # letters per part of a word
 
-# What a part counts in a query beside a word's 1 (chosen from 0.1 to 0.5 on German, Russian and
-# Arabic, where 0.2 to 0.5 differ little).
+# The weight of a part in a query; a word weighs 1. Selected from 0.1 to 0.5 on German, Russian and
+# Arabic, where 0.2 to 0.5 differ little.
 _GRAM_WEIGHT = 0.3
 
-_MOST_STEMS = 50_000  # of a language that are known, by thread
+_MOST_STEMS = 50_000  # maximum number of cached stems per language and thread
 
 _local = threading.local()
 
 
 def terms(words: list[str], language: Language) -> list[str]:
-    """Return the stems of words, each followed by its parts where the language has them."""
+    """Return the stems of words, each followed by its parts if the language has parts."""
     if language.name == _VIETNAMESE:
         return stems(words, language) + syllable_pairs(words)
     if not language.grows:
@@ -423,9 +424,9 @@ def terms(words: list[str], language: Language) -> list[str]:
 
 
 def query_parts(words: list[str], languages: Sequence[Language]) -> list[list[tuple[str, float]]]:
-    """Return the parts of each word of a query in any of some languages, and what each counts.
+    """Return the parts of each query word in any of several languages, with their weights.
 
-    A pair of syllables is with the first, and counts as much as a word.
+    A pair of syllables belongs to its first syllable and weighs as much as a word.
     """
     result: list[list[tuple[str, float]]] = [[] for _ in words]
     growing = next((language for language in languages if language.grows), None)
@@ -439,17 +440,17 @@ def query_parts(words: list[str], languages: Sequence[Language]) -> list[list[tu
 
 
 def stems(words: list[str], language: Language) -> list[str]:
-    """Return the stems of words without accents, the words where there is no stemmer."""
+    """Return the stems of words without accents. Without a stemmer, return the words."""
     if not language.stemmed:
         return folded(words, language)
-    if language is ENGLISH:  # whose stemmer takes letters without accents
+    if language is ENGLISH:  # the English stemmer expects words without accents
         return [*map(_stemmer(language.name), folded(words, language))]
     pairs = zip(map(_stemmer(language.name), words), words, strict=True)
     return folded([stem or word for stem, word in pairs], language)
 
 
 def folded(words: list[str], language: Language) -> list[str]:
-    """Return words without accents and points, where these don't make another word."""
+    """Remove accents and points from words, unless they distinguish letters."""
     joined = "\n".join(words)
     if joined.isascii() or language.name == _VIETNAMESE:
         return words
@@ -464,9 +465,10 @@ def folded(words: list[str], language: Language) -> list[str]:
 
 
 def length_of(words: Sequence[str], language: Language) -> int:
-    """Return how many words there are; where they grow, how many of about five letters.
+    """Return the number of words. For growing languages, words are counted as parts of about five
+    letters.
 
-    So a compound is as long as the words that it is made of.
+    Therefore a compound is as long as the words it consists of.
     """
     if not language.grows:
         return len(words)
@@ -489,15 +491,15 @@ def grams(word: str) -> list[str]:
 
 
 def syllable_pairs(words: list[str]) -> list[str]:
-    """Return neighbouring syllables of Vietnamese, each pair as one term, without their tones.
+    """Return pairs of adjacent Vietnamese syllables as terms, without tones.
 
-    Most words have two syllables, which together hardly need the tones.
+    Most words have two syllables and are distinct without tones.
     """
     return [f"{item}_{other}" for item, other in pairwise(folded(words, ENGLISH))]
 
 
 class _Stems(dict[str, str]):
-    """Look up the stem of a word, quicker than the stemmer's own cache does."""
+    """A cache of stems, faster than the stemmer's cache."""
 
     def __init__(self, language: str) -> None:
         super().__init__()
@@ -512,7 +514,7 @@ class _Stems(dict[str, str]):
 
 
 def _stemmer(language: str) -> Callable[[str], str]:
-    """Return what stems a word in this thread."""
+    """Return this thread's stemming function for a language."""
     stemmers: dict[str, Callable[[str], str]] | None = getattr(_local, "stemmers", None)
     if stemmers is None:
         stemmers = _local.stemmers = {}

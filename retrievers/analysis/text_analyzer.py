@@ -1,4 +1,4 @@
-"""Turn texts and queries into terms: cut them into words and runs, reduce words to stems."""
+"""Convert texts and queries to terms: split words and runs, and stem words."""
 
 from __future__ import annotations
 
@@ -31,38 +31,37 @@ from .languages import (
     terms,
 )
 
-# Begins with a plain set of characters, so that prose is passed over quickly.
+# Begins with a character class, so that prose is skipped quickly.
 CAMEL = re.compile(r"[A-Z](?:(?<=[a-z][A-Z])|(?<=[A-Z][A-Z])(?=[a-z]))")
 
 _CHARACTER = rf"[^\W{UNSPACED}]"
 
 _SMALL = rf"[^\WA-Z_{UNSPACED}]"
 
-# What may be a name of several parts, which only a capital or an underscore inside can make it.
+# A possible compound name: it contains a capital or an underscore after its first character.
 _WORD = lazy_pattern(rf"(?<!{_CHARACTER})(?:{_SMALL}+|[A-Z_]{_SMALL}*)[A-Z_]{_CHARACTER}*")
 
 _ASCII_WORD = re.compile(r"\b(?:[a-z0-9]+|[A-Z_][a-z0-9]*)[A-Z_]\w*", re.ASCII)
 
 _SEVERAL_PARTS = re.compile(r"[a-z][A-Z]|[A-Z][A-Z][a-z]|[^\W_]_+[^\W_]")
 
-# A plural of capitals, capitals that end before a word, a word, a number.
+# The alternatives: a plural of capitals, capitals before a word, a word, a number.
 _PART = re.compile(r"[A-Z]+s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?(?:(?![A-Z])[^\W\d_])+|\d+")
 
 
-# McDonald, YouTube, PlayStation: a class in a program, and a name that is one word in prose.
+# McDonald, YouTube, PlayStation: class names in programs, but single words in prose.
 _NAME = re.compile(r"[A-Z][a-z]+[A-Z][a-z]+")
 
-# What programs have, and prose hardly ever.
+# Frequent in programs, rare in prose.
 _CODE = re.compile(r"[{}=]|\(\)|[^\W_]_[^\W_]|::|->")
 
 
 def with_parts(text: str) -> str:
-    """Return a text in which every name of several parts is followed by these.
+    """Insert the parts of each compound name after the name.
 
-    The name itself loses its underscores, so that the ways to write one name are one word. Two
-    capitalised words in one, as in ``PlayStation``, are taken apart in programs only. Only texts
-    that have an underscore or ``CAMEL`` have names of several parts. The time it takes grows with
-    the text's length.
+    Underscores are removed from the name, so that all spellings of a name are one term. Names of
+    two capitalized words, such as ``PlayStation``, are split only in programs. Only texts with an
+    underscore or ``CAMEL`` contain compound names. The time is linear in the length of the text.
 
     Example:
         >>> with_parts("call getUserName or run_target")
@@ -73,13 +72,13 @@ def with_parts(text: str) -> str:
     return names.sub(lambda match: _with_parts(match[0], is_code), text)
 
 
-@lru_cache(4096)  # names come again and again in a program
+@lru_cache(4096)  # names are repeated often in programs
 def _with_parts(name: str, is_code: bool) -> str:
     if not _SEVERAL_PARTS.search(name) or (not is_code and _NAME.fullmatch(name)):
         return name
     full = name.replace("_", "")
     expanded = " ".join([full, *(part for part in _parts(name) if part != full)])
-    # A sign may stand on the underscore beside, which keeps the words apart.
+    # A combining sign may follow the underscore, which separates the words.
     return f"{'_' * (name[0] == '_')}{expanded}{'_' * (name[-1] == '_')}"
 
 
@@ -87,9 +86,9 @@ def _parts(name: str) -> list[str]:
     parts: list[str] = []
     for word in name.split("_"):
         subwords = _PART.findall(word)
-        if len(subwords) > 1:  # the letter of xAxis and iPhone says nothing
+        if len(subwords) > 1:  # the single letter of xAxis and iPhone is not a useful term
             stored = [part for part in subwords if len(part) > 1 or part.isdigit()]
-            # Asked for alone, a word is taken apart by capitals only; some are left out.
+            # As a query, the word is split only at capitals, and single letters are dropped.
             is_part = "_" in name and (len(stored) < len(subwords) or not CAMEL.search(word))
             subwords = [*stored, word] if is_part else stored
         parts += subwords if len(subwords) > 1 or "_" in name else []
@@ -100,7 +99,7 @@ Segments = list[list[str] | str]
 """Words that follow each other, and runs of a script without spaces, in the order of a text."""
 
 # Accents, and the vowel signs and points of words in Cyrillic, Hebrew, Arabic, Thaana and the
-# scripts of India and Tibet, which regular expressions don't take for parts of a word.
+# scripts of India and Tibet, which regular expressions exclude from words.
 SIGNS = "\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed"
 
 SIGNS += "\u07a6-\u07b0\u0900-\u0963\u0966-\u0dff\u0f18-\u0f84"
@@ -110,20 +109,20 @@ _ALPHABETS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 
 _ALPHABET_CODES = (*range(0xE00, 0xF00), *range(0x1000, 0x10A0), *range(0x1780, 0x1800))
 
-_AM = "\u0e33\u0eb3"  # vowels of Thai and Lao, of which half stands above
+_AM = "\u0e33\u0eb3"  # vowels of Thai and Lao, whose first half is above the line
 
 _STACKED = _AM + "".join(
     c for c in map(chr, _ALPHABET_CODES) if unicodedata.category(c) in ("Mn", "Mc")
 )
 
-# A letter of these with its signs, and with the letters that are stacked below it.
+# A letter of these alphabets with its signs and with the letters stacked below it.
 _CLUSTERS = lazy_pattern(f".(?:[\u17d2\u1039].|[{_STACKED}])*")
 
 _INVISIBLE = "\u00ad\u200d\u2060\ufeff"  # soft hyphens, joiners
 
 _RUNS = lazy_pattern(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:[{SIGNS}]+[^\W_{UNSPACED}]*)*(?:\+\+|#)?")
 
-# The same in a text that is not normalized yet, where words have soft hyphens.
+# For texts before normalization, in which words contain soft hyphens.
 _RAW_RUNS = lazy_pattern(
     rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:[{SIGNS}{_INVISIBLE}]+[^\W_{UNSPACED}]*)*(?:\+\+|#)?"
 )
@@ -137,15 +136,15 @@ _ASCII_WORDS = re.compile(r"[a-z0-9]+(?:\+\+|#)?")
 CHINESE = "\u3000"
 """Before the first letter of Chinese, Japanese and Korean, behind the alphabets without spaces."""
 
-# A vowel of Thai and Lao is one letter, though compatibility forms take it apart.
+# A vowel of Thai and Lao is one letter, though compatibility forms split it.
 _REPLACED = [
     *((character, "") for character in _INVISIBLE),
     ("\u0e4d\u0e32", _AM[0]),
     ("\u0ecd\u0eb2", _AM[1]),
 ]
 
-# The wide punctuation that most Chinese texts have, and hardly anything else to compose. None of
-# it, in either form, composes with what may follow it.
+# The wide punctuation of Chinese texts. Replacing it first is faster than NFKC, and no sign
+# composes with a following character.
 _WIDE_PUNCTUATION = {
     sign: unicodedata.normalize("NFKC", sign) for sign in "，！？：；（）％～－／．\u3000\xa0…"
 }
@@ -156,16 +155,16 @@ _THAI = "\u0e00"  # the first of all scripts without spaces
 
 
 def normalized(text: str) -> str:
-    """Return a text in lower case and composed form, with the parts of names in it.
+    """Return a text in lower case and composed form, with the parts of compound names.
 
-    Possessive endings are left out: ``Tom's`` is ``Tom``.
+    Possessive endings are removed: ``Tom's`` becomes ``Tom``.
     """
     if not text.isascii():
         for before, after in _WIDE_PUNCTUATION.items():
             if before in text:
                 text = text.replace(before, after)
         if not unicodedata.is_normalized("NFKC", text):
-            # In two steps: NFKC in one takes five times as long.
+            # Two steps, because NFKC takes five times as long.
             text = unicodedata.normalize("NFC", unicodedata.normalize("NFKD", text))
         for before, after in _REPLACED:
             if before in text:
@@ -174,7 +173,7 @@ def normalized(text: str) -> str:
         text = with_parts(text)
     text = text.casefold()
     if not text.isascii():
-        # A capital I with a dot is two letters in lower case.
+        # casefold() turns a capital I with a dot into two characters.
         text = text.replace("i\u0307", "i")
         if not unicodedata.is_normalized("NFC", text):
             text = unicodedata.normalize("NFC", text)
@@ -205,12 +204,12 @@ def segments(normal: str) -> Segments:
 
 
 def run_spans(text: str) -> list[tuple[int, int]]:
-    """Return where a text has words and runs, begin and end."""
+    """Return the spans (start, end) of words and runs in a text."""
     return [match.span() for match in _RAW_RUNS.finditer(text)]
 
 
 def ascii_words(normal: str) -> list[str]:
-    """Return the words of a normalized text that is ASCII; quicker than ``segments``."""
+    """Return the words of a normalized ASCII text, faster than ``segments``."""
     return _ASCII_WORDS.findall(normal)
 
 
@@ -220,13 +219,13 @@ def word_script(word: str) -> str:
 
 
 def by_script(segments: Segments) -> dict[str, list[str]]:
-    """Return all words by their script."""
+    """Group all words by script."""
     words: list[str] = []
     for segment in segments:
         if isinstance(segment, list):
             words = words + segment if words else segment
     initials = {word[0] for word in words}
-    if "".join(initials).isascii():  # the quick way of most queries
+    if "".join(initials).isascii():  # the fast path of most queries
         return {"latin": words} if words else {}
     scripts = {letter: word_script(letter) for letter in initials}
     if len(set(scripts.values())) < 2:
@@ -238,7 +237,7 @@ def by_script(segments: Segments) -> dict[str, list[str]]:
 
 
 def run_length(run: str) -> int:
-    """Return how many letters a run of a script without spaces has, each with its signs.
+    """Return the number of letters in a run without spaces, each with its signs.
 
     Example:
         >>> run_length("绿茶"), run_length("น้ำชา")
@@ -250,12 +249,12 @@ def run_length(run: str) -> int:
 def sequences(run: str, is_query: bool) -> list[str]:
     """Return sequences of one, two and three letters of an alphabet without spaces.
 
-    A letter comes with its signs, and with what is stacked below it.
+    A letter includes its signs and the letters stacked below it.
 
     Args:
         run: The run.
-        is_query: Whether sequences of two and three letters are enough. Those of two find words
-            that stand in other company.
+        is_query: Whether to omit single letters. Sequences of two letters match words in other
+            contexts.
     """
     letters = _CLUSTERS.findall(run)
     longest = min(3, len(letters))
@@ -265,8 +264,8 @@ def sequences(run: str, is_query: bool) -> list[str]:
     ]
 
 
-# Question words, which are not in the answer. Where the same characters begin other words (哪吒,
-# 几何, 吗啡), they count only with the neighbours or at the place that make them a question word.
+# Question words, which are not in the answer. Some characters also begin other words (哪吒,
+# 几何, 吗啡). They match only with neighbors or positions of question words.
 _QUESTION_WORDS = re.compile(
     "什[么麼]时候|什麼時候|[为為]什[么麼]|什[么麼]样|什麼樣|[什甚][么麼]|[为為]何|怎[么麼][样樣]?|怎[样樣]"
     "|如何|何[时時]|何地|何[处處]|何人|何[种種]|何年|[请請][问問]|是否"
@@ -280,48 +279,48 @@ _Alternatives = tuple[str, ...]
 
 
 class Analyzer(Protocol):
-    """Turns a text into terms.
+    """A function from a text to terms.
 
-    Where they are there, ``query`` is used for queries, ``indexed`` for the texts of an index,
-    and ``weigh`` for queries to an index, each with the meaning it has in ``TextAnalyzer``.
-    Without ``indexed`` a text is as long as it has terms.
+    Optional methods: ``query`` analyzes queries, ``indexed`` analyzes indexed texts, and ``weigh``
+    weights the terms of a query to an index. See ``TextAnalyzer``. Without ``indexed``, the length
+    of a text is its number of terms.
     """
 
     def __call__(self, text: str, /) -> Iterable[str]:
-        """Return the terms of a passage, each as often as it occurs."""
+        """Return the terms of a passage, with repetitions."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextAnalyzer:
-    """Analyse texts of all languages, also in one corpus, and the names in programs.
+    """An analyzer for texts of all languages, even in one corpus, and for names in programs.
 
-    The language of each text is told by its script, its function words and its letters; a query
-    is analysed in the languages of the corpus. Text is lower-cased, then:
+    The language of each text is detected by its script, function words and letters. A query is
+    analyzed in the languages of the corpus. Text is converted to lower case, then:
 
-    - English, Spanish, French and others: words are reduced to their stem (Snowball) and freed
-      of accents.
-    - Languages with compounds or many endings (German, Russian, Turkish, Finnish, Arabic, Hindi
-      and others): stems, and sequences of four letters of each word, which weigh less (McNamee
+    - English, Spanish, French and similar languages: words are stemmed (Snowball), and accents are
+      removed.
+    - Languages with compounds or many endings, such as German, Russian, Turkish, Finnish, Arabic
+      and Hindi: stems, and sequences of four letters of each word with lower weights (McNamee
       and Mayfield, "Character n-gram tokenization for European language text retrieval", 2004).
-    - Vietnamese: syllables with their tones, and pairs of neighbours without them, so that a
-      query without accents finds something, too.
-    - Chinese, Japanese, Korean: every character and every pair of neighbours, so that words of
-      one character match, and so do words that are in no dictionary (Nie, Gao, Zhang and Zhou,
+    - Vietnamese: syllables with tones, and pairs of syllables without tones, so that a query
+      without accents matches.
+    - Chinese, Japanese, Korean: every character and every pair of adjacent characters, so that
+      words of one character and words outside of dictionaries match (Nie, Gao, Zhang and Zhou,
       "On the use of words and n-grams for Chinese information retrieval", 2000).
-    - Thai, Lao, Khmer, Burmese: sequences of up to three letters, each with its signs; of a
-      query those of two and three.
-    - Names such as ``getUserName`` and ``run_target``: the whole, and its parts.
+    - Thai, Lao, Khmer, Burmese: sequences of up to three letters, each with its signs. Queries omit
+      single letters.
+    - Names such as ``getUserName`` and ``run_target``: the whole name and its parts.
 
     In a query, Chinese and Thai question words (什么) and English articles, auxiliaries, pronouns
-    and question words are left out, unless it consists of nothing else.
+    and question words are left out, unless no other word remains.
 
     Args:
-        stem: Whether words are reduced to their stem.
-        language: The language of all texts, ``"auto"`` to tell it from each text. Words of other
-            scripts are analysed as with ``"auto"``.
+        stem: Whether words are stemmed.
+        language: The language of all texts. ``"auto"``: detect the language of each text. Words in
+            other scripts are analyzed as with ``"auto"``.
 
     Raises:
-        ValueError: If there is no such language.
+        ValueError: If the language is unknown.
 
     Example:
         >>> TextAnalyzer()("The rivers of C++, 长江")
@@ -348,16 +347,16 @@ class TextAnalyzer:
         return self._analyze(text)[0]
 
     def indexed(self, text: str, chinese: list[str] | None = None) -> tuple[list[str], int]:
-        """Return the terms of a passage, those that mark its language included, and its length.
+        """Return the terms of a passage, including its language terms, and its length.
 
-        The length is how many words there are, however many terms each becomes, so that texts of
-        several languages in one index are long or short by what they say. Where words have no
-        spaces between them letters count, and where they grow, every four letters.
+        The length is the number of words, regardless of the terms per word, so that texts of
+        several languages in one index have comparable lengths. In scripts without spaces, letters
+        are counted. In growing languages, sequences of four letters are counted.
 
         Args:
             text: The passage.
-            chinese: Gets the runs of Chinese, Japanese and Korean. Their characters and pairs are
-                not among the terms then: ``inverted_runs`` counts them in many texts at once.
+            chinese: Collects the runs of Chinese, Japanese and Korean. Their terms are then
+                omitted, since ``inverted_runs`` counts them for many texts in one call.
         """
         terms, languages, length = self._analyze(text, chinese=chinese)
         if self.language == "auto":
@@ -367,11 +366,11 @@ class TextAnalyzer:
         return terms, length
 
     def words(self, text: str) -> list[str]:
-        """Return the terms of a passage without parts of words."""
+        """Return the terms of a passage, without parts of words."""
         return self._analyze(text, parts=False)[0]
 
     def query(self, text: str) -> list[str]:
-        """Return the terms of a query, in the language that it seems to be in."""
+        """Return the terms of a query, in its most likely language."""
         form, languages = self._content(text, None)
         runs = _runs(text)[form]
         plain = self._plain(runs, languages)
@@ -380,22 +379,22 @@ class TextAnalyzer:
     def weigh(
         self, text: str, frequency: Callable[[str], int], size: int
     ) -> Iterable[tuple[str | _Alternatives, float]]:
-        """Return the terms of a query to an index, and what each counts.
+        """Return the terms of a query to an index, with their weights.
 
-        Where the query does not tell its language, as few words often don't, a word may have a
-        form for each language of the index: a tuple, the index's main language first. The parts
-        of a word, which count less than 1, follow it.
+        Short queries often do not identify a language. Then a word may have a form for each
+        language of the index: a tuple, with the form in the index's main language first. The parts
+        of a word follow it and weigh less than 1.
 
         Args:
             text: The query.
-            frequency: Tells in how many texts of the index a term is.
-            size: How many texts there are; ``indexed`` made the terms of all.
+            frequency: Returns the document frequency of a term.
+            size: Number of texts in the index. Their terms come from ``indexed``.
         """
         form, languages = self._content(text, partial(_present, frequency, size))
         return _weighed(self, text, form, tuple(languages.items()))
 
     def like(self, text: str) -> TextAnalyzer:
-        """Return an analyzer for words and queries that are compared with a text, in its language.
+        """Return an analyzer in the language of a text, for words and queries to compare with it.
 
         Example:
             >>> [TextAnalyzer().like(text).words("Flüsse") for text in ("Der Fluss ist tief", "go")]
@@ -408,7 +407,7 @@ class TextAnalyzer:
         return replace(self, language=special[0].name) if special else self
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Return where a text has words, and runs of scripts without spaces.
+        """Return the spans of words, and of runs of scripts without spaces.
 
         Example:
             >>> TextAnalyzer().spans("Tea, 绿茶")
@@ -419,7 +418,7 @@ class TextAnalyzer:
     def _analyze(
         self, text: str, parts: bool = True, chinese: list[str] | None = None
     ) -> tuple[list[str], Collection[Language], int]:
-        """Return the terms of a text, the languages of its words, one a script, and its length."""
+        """Return the terms of a text, the language of each script, and the length."""
         normal = normalized(text)
         if normal.isascii():
             words = ascii_words(normal)
@@ -444,7 +443,7 @@ class TextAnalyzer:
         is_query: bool = False,
         chinese: list[str] | None = None,
     ) -> list[str]:
-        # English words, which have no parts, are stemmed together: most texts have no others.
+        # English words have no parts and are stemmed in one call: the most frequent case.
         english = languages == _ENGLISH_BY_SCRIPT
         english_stems: Iterator[str] = iter(())
         if english:
@@ -486,16 +485,17 @@ class TextAnalyzer:
     def _content(
         self, text: str, present: Callable[[str], tuple[Language, ...]] | None
     ) -> tuple[int, Mapping[str, tuple[Language, ...]]]:
-        """Return which of ``_runs`` have content, all if none has, and their languages.
+        """Return the index of the content words in ``_runs``, and their languages. All words if
+        empty.
 
         Args:
             text: The query.
-            present: Returns the languages of a script in the index, the most frequent first; None
-                for the one the query seems to be in.
+            present: Returns the languages of a script in the index, the most frequent first. None:
+                use the most likely language of the query.
         """
         forms = _runs(text)
         languages = self._query_languages(forms[_ASKED], present)
-        # In other languages leaving function words out gained nothing.
+        # In other languages, removing function words did not improve results.
         form = _ENGLISH_CONTENT if languages.get("latin") == (ENGLISH,) else _ASKED
         if any(forms[form]):
             return form, languages
@@ -511,7 +511,7 @@ class TextAnalyzer:
                 chosen[script] = (fixed or self._language(words, script),)
             else:
                 candidates = present(script)
-                if candidates[1:] and words[1:]:  # one word may be one of several languages
+                if candidates[1:] and words[1:]:  # a single word may belong to several languages
                     detected = detect(words, script, candidates)
                     candidates = (detected,) if detected else candidates
                 chosen[script] = candidates
@@ -520,7 +520,7 @@ class TextAnalyzer:
     def _plain(
         self, runs: Segments, languages: Mapping[str, tuple[Language, ...]]
     ) -> list[str] | None:
-        """Return the terms of a query whose words are English, if it has any: the quick way."""
+        """Return the terms of an English query: the fast path. None: other languages."""
         if not languages:
             return self._terms(runs, {}, is_query=True)
         if languages == _ENGLISH_CANDIDATES:
@@ -530,7 +530,7 @@ class TextAnalyzer:
     def _alternatives(
         self, runs: Segments, languages: Mapping[str, tuple[Language, ...]]
     ) -> Iterator[tuple[_Alternatives, float]]:
-        """Return the alternatives of each term of a query, and what it counts."""
+        """Yield the alternatives of each query term, with their weight."""
         for run in runs:
             if not isinstance(run, list):
                 for term in self._terms([run], {}, is_query=True):
@@ -548,7 +548,7 @@ class TextAnalyzer:
 
 _ENGLISH_BY_SCRIPT = {"latin": ENGLISH}
 
-_LATEST = 4  # queries whose analysis serves all indexes that are searched for them
+_LATEST = 4  # number of cached queries, shared by all indexes of a search
 
 _ENGLISH_CANDIDATES = {"latin": (ENGLISH,)}
 
@@ -558,11 +558,11 @@ _EVERY, _ASKED, _ENGLISH_CONTENT = range(3)
 
 @lru_cache(_LATEST)
 def _runs(text: str) -> tuple[Segments, Segments, Segments]:
-    """Return the words and runs of a query, which nobody may change.
+    """Return the words and runs of a query. The result is cached and must not be changed.
 
     Returns:
-        All; those without question words of scripts without spaces; of these those that have
-        content if words in Latin letters are English.
+        All segments, the segments without question words of scripts without spaces, and the same
+        without English function words.
     """
     normal = normalized(text)
     every = segments(normal)
@@ -577,7 +577,7 @@ def _weighed(
     form: int,
     languages: tuple[tuple[str, tuple[Language, ...]], ...],
 ) -> list[tuple[str | _Alternatives, float]]:
-    """Return what ``weigh`` returns for a form of a query, in the languages of each script."""
+    """Return the result of ``weigh`` for a form of a query and the languages of each script."""
     runs, by_script = _runs(text)[form], dict(languages)
     plain = analyzer._plain(runs, by_script)
     if plain:
@@ -589,7 +589,7 @@ def _weighed(
 
 
 def _present(frequency: Callable[[str], int], size: int, script: str) -> tuple[Language, ...]:
-    """Return the languages of a script that texts of an index have, the most frequent first."""
+    """Return the languages of a script in an index, the most frequent first."""
     default, others = _default_and_others(script)
     if not others or not frequency(LANGUAGE_TERM):
         return (default,)
@@ -602,7 +602,7 @@ def _present(frequency: Callable[[str], int], size: int, script: str) -> tuple[L
 
 @cache
 def _default_and_others(script: str) -> tuple[Language, list[tuple[Language, str]]]:
-    """Return the default language of a script, and others with the term that marks each."""
+    """Return the default language of a script, and the other languages with their terms."""
     default, *others = of_script(script)
     return default, [(language, language.term) for language in others]
 
