@@ -1,1 +1,1 @@
-"""Nodekin inside other packages: import `nodekin.adapters.langchain` or `.llama_index`."""
+"""Adapters to other packages: import `nodekin.adapters.langchain` or `.llama_index`."""

@@ -1,4 +1,4 @@
-"""Say what to install where an optional dependency is missing."""
+"""Errors for missing optional dependencies, with the install command."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from contextlib import contextmanager
 
 @contextmanager
 def extra(name: str, module: str, *brought: str) -> Iterator[None]:
-    """Import a framework inside this. Where it is not installed, the error says what to install.
+    """Import a framework in the block. If it is missing, the error names the install command.
 
-    Only the framework's own absence is explained so. Any other failing import is left as it is.
+    Errors of other imports are unchanged.
 
     Args:
-        name: The extra of nodekin that brings the framework.
-        module: The module that the framework is imported as.
-        brought: Modules that it brings, and without which it is not there either.
+        name: The extra of nodekin that installs the framework.
+        module: The framework's module.
+        brought: Modules that are installed with the framework. A missing one counts as a missing
+            framework.
 
     Raises:
-        ImportError: If there is no such module.
+        ImportError: If the module is missing.
 
     Example:
         >>> with extra("langchain", "no_such_module"):

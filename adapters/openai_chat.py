@@ -1,4 +1,4 @@
-"""Ask any chat model behind a server that speaks OpenAI's protocol."""
+"""A chat model on an OpenAI-compatible server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Prompt = str | Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class ChatUsage:
-    """Count what a model was asked: requests that were answered, tokens in and out."""
+    """The number of answered requests, prompt tokens and completion tokens."""
 
     requests: int = 0
     prompt_tokens: int = 0
@@ -31,40 +31,39 @@ class ChatUsage:
 
 
 class OpenAIChat:
-    """Ask a model behind OpenAI's ``/v1/chat/completions``: OpenAI itself, vLLM, Ollama, others.
+    """A model behind OpenAI's ``/v1/chat/completions``: of OpenAI, vLLM, Ollama and other servers.
 
-    ``LLMExtractor(OpenAIChat("gpt-4o-mini"), "summary")``. Trying again is the client's
-    (``OpenAI(max_retries=...)``); ``timeout`` bounds all of it.
+    ``LLMExtractor(OpenAIChat("gpt-4o-mini"), "summary")``. The client retries
+    (``OpenAI(max_retries=...)``). ``timeout`` includes retries.
 
     Args:
         model: The model.
-        client: What calls the server, also an ``AzureOpenAI``. Left out, one is made, which reads
-            ``OPENAI_API_KEY`` and ``OPENAI_BASE_URL`` where the next two do not say it.
+        client: A client, such as an ``AzureOpenAI``. None: a new client with the following
+            settings, which default to ``OPENAI_BASE_URL`` and ``OPENAI_API_KEY``.
         base_url: The server's address, with ``/v1``.
-        api_key: The key for it.
-        async_client: What calls the server for the async methods, in one event loop. Left out,
-            one is made for each event loop, unless you give a client: then that one is used in a
-            thread.
-        system: What the model is told before every prompt that is no conversation.
-        temperature: How freely it chooses words; None leaves it to the server, as some models want.
-        max_tokens: How long an answer may get; one that is cut off there is an error.
-        name: What is made with it is kept under this; ``"openai"``, the model and the settings if
-            left out. The server's address is no part of it: name it where two servers run
-            different models under one name.
-        timeout: Seconds that an answer may take in all, whatever the server does: retries, waiting
-            for them, and the whole of a stream included. A pair adds the seconds between two
-            parts of a stream, which are 30 else. None leaves it to the client.
-        **options: Anything else for the request: ``seed=1``, ``max_completion_tokens=500``,
+        api_key: The server's API key.
+        async_client: The client of the async methods, for one event loop. None: a new client per
+            event loop, or, if ``client`` is given, ``client`` in a thread.
+        system: The system prompt before every prompt that is not a conversation.
+        temperature: The sampling temperature. None: the server's default, which some models
+            require.
+        max_tokens: Maximum number of tokens of an answer. A truncated answer raises an error.
+        name: The key of cached results. Defaults to ``"openai"``, the model and the settings,
+            without the server's address. Set it if two servers use one name for different models.
+        timeout: Maximum seconds of a call, including retries, delays and a complete stream. A pair
+            adds the maximum seconds between two parts of a stream (default 30). None: the client's
+            timeout.
+        **options: Further fields of the request: ``seed=1``, ``max_completion_tokens=500``,
             ``extra_body={...}``.
 
     Attributes:
-        usage: What the server has answered and counted so far.
+        usage: The requests and tokens so far.
 
     Raises:
-        TypeError: If a client is not what it should be.
-        ValueError: If the model has no name, a number is out of range, or there is both a client
-            and what to make one of.
-        openai.OpenAIError: If there is no key.
+        TypeError: If a client is sync instead of async, or async instead of sync.
+        ValueError: If the model's name is empty, a number is out of range, or both a client and its
+            settings are given.
+        openai.OpenAIError: If the API key is missing.
 
     Example:
         >>> chat = OpenAIChat("qwen3", base_url="http://127.0.0.1:8000/v1", api_key="-")
@@ -110,39 +109,39 @@ class OpenAIChat:
         """Return the model's answer.
 
         Raises:
-            openai.OpenAIError: If the server can't be reached or refuses.
-            ModelError: If there is no whole answer in what it sends.
+            openai.OpenAIError: If the server is unreachable or rejects the request.
+            ModelError: If the answer is missing or incomplete.
         """
         return self._read(self._clients.call(self._request(prompt)))
 
     async def acomplete(self, prompt: Prompt) -> str:
-        """Return the model's answer without blocking the event loop."""
+        """Async version of `complete`."""
         return self._read(await self._clients.acall(self._request(prompt)))
 
     def complete_json(self, prompt: Prompt, schema: Mapping[str, Any]) -> Any:
-        """Return a value by a JSON schema (an object's), to which the server holds the model.
+        """Return a JSON value. The server enforces the JSON schema, which must be an object schema.
 
         Raises:
-            openai.OpenAIError: If the server can't be reached or refuses.
-            NotImplementedError: If it does not offer this.
-            ModelError: If there is no whole answer, or no JSON, in what it sends.
+            openai.OpenAIError: If the server is unreachable or rejects the request.
+            NotImplementedError: If the server does not support schemas.
+            ModelError: If the answer is incomplete or not JSON.
         """
         with self._schema_errors():
             answer = self._clients.call(self._request(prompt, schema))
         return self._value(self._read(answer))
 
     async def acomplete_json(self, prompt: Prompt, schema: Mapping[str, Any]) -> Any:
-        """Return the same without blocking the event loop."""
+        """Async version of `complete_json`."""
         with self._schema_errors():
             answer = await self._clients.acall(self._request(prompt, schema))
         return self._value(self._read(answer))
 
     def stream(self, prompt: Prompt) -> Iterator[str]:
-        """Yield the answer as it comes.
+        """Yield the parts of the answer as they arrive.
 
         Raises:
-            openai.OpenAIError: If the server can't be reached or refuses.
-            ModelError: If it ends before the answer does.
+            openai.OpenAIError: If the server is unreachable or rejects the request.
+            ModelError: If the stream ends before the answer is complete.
         """
         end = None
         with closing(self._clients.stream(self._request(prompt, **_STREAMED))) as chunks:
@@ -153,9 +152,9 @@ class OpenAIChat:
         self._check_end(end)
 
     async def astream(self, prompt: Prompt) -> AsyncIterator[str]:
-        """Yield the answer as it comes without blocking the event loop.
+        """Async version of `stream`.
 
-        With a client but no async client of yours, as a whole.
+        With a ``client`` but without an ``async_client``, the answer is one part.
         """
         client = self._clients.of_loop()
         if client is None:
@@ -201,7 +200,7 @@ class OpenAIChat:
         return message.content
 
     def _read_chunk(self, chunk: Any, end: str | None) -> tuple[str | None, str | None]:
-        """Return the text of a chunk, and why the answer ends if it does."""
+        """Return the text of a chunk, and the finish reason so far."""
         if getattr(chunk, "usage", None) is not None:
             self._count(chunk)
         if not getattr(chunk, "choices", None):
@@ -231,7 +230,7 @@ class OpenAIChat:
 
     @contextmanager
     def _schema_errors(self) -> Iterator[None]:
-        """Tell a server that knows no schemas from one that does not like this request."""
+        """Convert the error of a server without schema support to NotImplementedError."""
         try:
             yield
         except BadRequestError as error:
@@ -256,7 +255,7 @@ _STREAMED: dict[str, Any] = {"stream": True, "stream_options": {"include_usage":
 
 
 def _name(model: str, system: str | None, settings: Mapping[str, Any]) -> str:
-    """Name a model by what changes its answers."""
+    """Return a name from all settings that influence the answers."""
     options = [
         f"{key}={json.dumps(value, sort_keys=True, default=str)}"
         for key, value in sorted(settings.items())

@@ -1,4 +1,4 @@
-"""Who may reach a server of a corpus, by address and token, and how it reads changed folders."""
+"""Access control of corpus servers by address and token, and the refresh of changed folders."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ COOKIE = "nodekin_token"
 
 
 def check_binding(host: str, token: str | None) -> None:
-    """Check that a server which others can reach has a token.
+    """Check that a server outside of loopback has a token.
 
     Raises:
-        ValueError: If it is bound elsewhere than to loopback, and there is no token.
+        ValueError: If the host is not a loopback address, and the token is missing.
     """
     if host not in LOOPBACK and not token:
         raise ValueError(
@@ -46,14 +46,15 @@ def check_binding(host: str, token: str | None) -> None:
 
 
 class OriginCheck:
-    """Let only requests through that name this server, and that no other site's page sent.
+    """A middleware that rejects requests with another host name, or from pages of other sites.
 
-    Otherwise any page that somebody visits could read what is served on his machine, by a name
-    that it lets point there (DNS rebinding), or send requests to it.
+    Otherwise any visited page could read the served corpus through a host name that resolves to
+    this machine (DNS rebinding), or send requests to the server.
 
     Args:
         app: The application.
-        host: Where it is bound; requests have to name it, or any name of loopback if it is one.
+        host: The address of the server. Requests must name it. For a loopback address, any loopback
+            name is allowed.
     """
 
     def __init__(self, app: Application, host: str) -> None:
@@ -61,7 +62,7 @@ class OriginCheck:
         self._names = LOOPBACK if host in LOOPBACK else () if host in EVERYWHERE else (host,)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or refuse it."""
+        """Handle or reject a request."""
         if scope["type"] == "http" and (reason := self._refused(_headers(scope))):
             await refuse(send, 403, reason)
             return
@@ -80,12 +81,12 @@ class OriginCheck:
 
 
 class TokenCheck:
-    """Let only requests with a token through.
+    """A middleware that rejects requests without the token.
 
     Args:
         app: The application.
-        token: What a client has to send as a bearer token.
-        cookie: Whether a browser may bring it: once as ``?token=``, from then on as a cookie.
+        token: The bearer token.
+        cookie: Whether browsers may send the token: first as ``?token=``, then as a cookie.
     """
 
     def __init__(self, app: Application, token: str, *, cookie: bool = False) -> None:
@@ -94,7 +95,7 @@ class TokenCheck:
         self._cookie = cookie
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or refuse it."""
+        """Handle or reject a request."""
         if scope["type"] == "http":
             headers = _headers(scope)
             scheme, _, bearer = headers.get("authorization", "").partition(" ")
@@ -115,7 +116,7 @@ class TokenCheck:
         return hmac.compare_digest(text.encode("utf-8", "replace"), self._token)
 
     async def _welcome(self, scope: Scope, send: Send) -> None:
-        """Give the browser the cookie, and send it to the address without the token."""
+        """Set the cookie, and redirect to the address without the token."""
         cookie = f"{_cookie_name(scope)}={self._token.hex()}; Path=/; HttpOnly; SameSite=Strict"
         headers = [
             (b"location", b"/"),
@@ -128,7 +129,7 @@ class TokenCheck:
 
 
 def _cookie_name(scope: Scope) -> str:
-    """Return a name for each port: a browser sends cookies to all ports of a host."""
+    """Return a cookie name with the port, since browsers send cookies to all ports of a host."""
     server = scope.get("server")
     return f"{COOKIE}_{server[1]}" if server else COOKIE
 
@@ -153,7 +154,7 @@ def _name_of(url: str) -> str | None:
 
 
 async def refuse(send: Send, status: int, reason: str) -> None:
-    """Answer a request with a status and a line that says why."""
+    """Respond with a status and the reason."""
     headers = [
         (b"content-type", b"text/plain; charset=utf-8"),
         (b"x-content-type-options", b"nosniff"),
@@ -165,20 +166,20 @@ async def refuse(send: Send, status: int, reason: str) -> None:
 
 _SECONDS = 2.0
 
-_SHARE = 20  # of the time at most one part is spent on looking
+_SHARE = 20  # at most one twentieth of the time is spent on scans
 
 File = tuple[str, int, int]
 
 
 class SourceRefresh:
-    """Refresh a graph before an answer, where files changed since the last one.
+    """A refresh of a graph before an answer, if source files have changed.
 
-    It looks at names, sizes and times of the files, at most once in some seconds and for a
-    twentieth of the time, and reads files only where these differ. Threads that come meanwhile
-    don't wait: they are answered from what there is.
+    It compares names, sizes and times of the files, and reads changed files. Scans are limited to
+    one per ``seconds`` and to a twentieth of the time. Other threads do not wait for a refresh and
+    use the current graph.
 
     Args:
-        seconds: How long it does not look again.
+        seconds: Minimum seconds between two scans.
         clock: Returns the time in seconds.
 
     Example:
@@ -196,9 +197,9 @@ class SourceRefresh:
         self._looking = threading.Lock()
 
     def __call__(self, graph: NodeGraph) -> bool:
-        """Refresh the graph if that is due; return whether its documents changed.
+        """Refresh the graph if a scan is due. Returns whether its documents changed.
 
-        What can't be read is logged, and stays as it was.
+        If files can't be read, a warning is logged, and the graph is unchanged.
         """
         if self._clock() < self._next or not self._looking.acquire(blocking=False):
             return False
@@ -225,7 +226,7 @@ class SourceRefresh:
 
 
 def _files(sources: list[Path]) -> Iterator[File]:
-    """Yield the files below the sources, as far as they can be seen."""
+    """Yield the visible files below the sources."""
     for source in sources:
         if not source.is_dir():
             yield from _file(str(source))
@@ -238,6 +239,6 @@ def _files(sources: list[Path]) -> Iterator[File]:
 def _file(path: str) -> Iterator[File]:
     try:
         status = os.stat(path)
-    except OSError:  # it went away, or is a link to nothing
+    except OSError:  # removed, or a broken link
         return
     yield path, status.st_size, status.st_mtime_ns

@@ -1,4 +1,4 @@
-"""Use a vector store of a framework as the index of a graph's embeddings."""
+"""Use a framework's vector store as the index of a graph's embeddings."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ _BATCH = 500  # nodes per write
 
 _MAX_REQUESTED = 4_096  # candidates per search
 
-_MAX_UPDATES = 3  # before a search; what other threads add later is compared here
+_MAX_UPDATES = 3  # before a search; later additions of other threads are compared without the store
 
-_LONG = 1_000  # nodes from which a progress bar is shown
+_LONG = 1_000  # minimum number of nodes for a progress bar
 
 _SAMPLE = 16  # rows that a new process looks up
 
@@ -59,22 +59,21 @@ class VectorBackend(Protocol):
     """Distinguishes the store from others in all processes; None for a store in memory."""
 
     def nearest_ids(self, vector: Vectors, count: int) -> list[str]:
-        """Return the ids of the nearest nodes by cosine. Ids of other graphs are ignored."""
+        """Return the ids of the nearest nodes by cosine. The caller ignores ids of other graphs."""
 
     def stored(self, ids: Sequence[str]) -> dict[str, str] | None:
-        """Return the fingerprints of those nodes that the store has; None without look-up by id."""
+        """Return the fingerprints of existing nodes. None: the store has no look-up by id."""
 
     def count(self) -> int | None:
-        """Return the number of rows; None if the store can't tell."""
+        """Return the number of rows. None: unknown."""
 
     def delete(self, ids: Sequence[str]) -> None:
-        """Delete nodes. The store has all of them, unless it has no look-up by id."""
+        """Delete nodes. With look-up by id, only existing nodes are passed."""
 
     def add(self, nodes: Sequence[EmbeddedNode]) -> None:
-        """Add nodes, none of which the store has.
+        """Add nodes that the store does not contain.
 
-        The vectors have unit length: the nearest neighbors of a unit vector are the same by
-        cosine, inner product and L2.
+        The vectors have unit length, so cosine, inner product and L2 select equal neighbors.
         """
 
 
@@ -198,7 +197,7 @@ class StoreIndex(FilterIndex):
     are compared.
 
     ``ready`` writes to the store, before the graph is held. Nodes that are written later are
-    compared here. The graph records what was written: see ``StoreRecord``.
+    compared here. The graph records the written vectors: see ``StoreRecord``.
 
     Args:
         graph: The node graph.
@@ -218,8 +217,8 @@ class StoreIndex(FilterIndex):
         self._backend = backend
         self._model = graph.embeddings.embedder(key).name
         self._record = StoreRecord(graph, backend.identity, group, key)
-        self._written: StoreState | None = None  # what the store has; None until it is checked
-        self._unwritten: tuple[object, list[str] | None] = (None, [])  # ids; None for all
+        self._written: StoreState | None = None  # the state of the store; None: not checked
+        self._unwritten: tuple[object, list[str] | None] = (None, [])  # ids; None: all
         self._can_refill = True
         self._refilled = False  # by the last search
         self._updating = Lock()
@@ -276,7 +275,7 @@ class StoreIndex(FilterIndex):
         return self._table.ids.take(rows[:: len(rows) // _SAMPLE + 1])
 
     def _is_intact(self, sample: Sequence[str], size: int) -> bool:
-        """Return whether the store has as many rows as were written, and a sample of them."""
+        """Return whether the store contains all written rows, by their number and a sample."""
         total = self._backend.count()
         if total is not None and total < size:
             return False
@@ -285,7 +284,7 @@ class StoreIndex(FilterIndex):
         return stored is None or all(stored.get(i) == f for i, f in recorded.items())
 
     def _refill(self) -> None:
-        """Look up all recorded rows, and write missing and outdated ones again."""
+        """Look up all recorded rows, and write missing and outdated rows again."""
         for batch in _batches(self._record.read()):
             self._put(self._graph.reader.existing_nodes(batch), {})
 
@@ -305,9 +304,9 @@ class StoreIndex(FilterIndex):
             self._record.delete(batch)
 
     def _put(self, nodes: Sequence[Node], recorded: Mapping[str, str]) -> None:
-        """Write the nodes whose fingerprints are not recorded; skip those that the store has.
+        """Write nodes without recorded fingerprints, except for nodes in the store.
 
-        Vectors of zeros are recorded, but not written.
+        Zero vectors are recorded, but not written.
         """
         texts = self._graph.reader.searched_texts(nodes)
         rows = [
@@ -328,7 +327,7 @@ class StoreIndex(FilterIndex):
             vectors = unit(self._graph.embeddings.vectors(texts, self._key, what=self._group))
             self._record.write(dict.fromkeys(ids, ""))  # unknown, if the store fails
             usable = np.asarray(vectors.any(axis=1))
-            # Some stores refuse an id that exists, others ignore or duplicate it.
+            # Stores differ: an existing id is rejected, ignored or duplicated.
             if stored is not None:
                 outdated = [node.id for node, *_ in new if node.id in stored]
             else:  # an empty store may have no collection to delete from
@@ -412,7 +411,7 @@ class StoreIndex(FilterIndex):
         return selected
 
     def _unwritten_ids(self) -> list[str] | None:
-        """Return the nodes that the store does not have yet; None if these may be all."""
+        """Return the nodes that are not in the store. None: possibly all nodes."""
         written, now = self._written, self._state()
         if written == now:
             return []

@@ -1,4 +1,4 @@
-"""Record in a graph which vectors were written to a vector store."""
+"""A record of the vectors in a vector store, saved in the graph."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PLACES = ("uri", "_uri", "url", "persist_directory", "_persist_directory", "_co
 
 
 class StoreState(NamedTuple):
-    """What a store has of a group.
+    """The state of a group in a store.
 
     Attributes:
         revision: The revision of the group.
@@ -27,25 +27,25 @@ class StoreState(NamedTuple):
 
 
 class StoreRecord:
-    """The fingerprints of the vectors that were written to a store, by node id.
+    """The fingerprints of the vectors in a store, by node id.
 
-    A store that can be recognized by a later process has its record in the graph, so that no
-    process has to look up all vectors. Other records are in memory.
+    If later processes can recognize the store, the record is saved in the graph, so that no process
+    has to look up all vectors. Otherwise, the record is in memory.
 
     Args:
         graph: The node graph.
-        identity: The store's identity; None if it has none.
+        identity: The store's identity. None: not recognizable.
         names: The group and the key of the embedding.
     """
 
     def __init__(self, graph: NodeGraph, identity: str | None, *names: str) -> None:
         self._reader = graph.reader
         self._kind = None if identity is None else f"vector store {digest(identity, *names)}"
-        self._rows: dict[str, str] = {}  # if it is in memory
+        self._rows: dict[str, str] = {}  # used without an identity
         self._state_kind = f"{self._kind} state"
 
     def state(self) -> tuple[StoreState | None, int]:
-        """Return what the store has, and its number of rows; None if it was never complete."""
+        """Return the recorded state of the store, and its number of rows. None: never complete."""
         value = None if self._kind is None else self._reader.values(self._state_kind).get("")
         if value is None:
             return None, 0
@@ -53,15 +53,15 @@ class StoreRecord:
         return StoreState(revision, tuple(version)), size
 
     def write_state(self, state: StoreState, size: int) -> None:
-        """Record what the store has, and its number of rows."""
+        """Record the state of the store, and its number of rows."""
         if self._kind is not None:
             self._reader.save(self._state_kind, {"": json.dumps([*state, size]).encode()})
 
     def read(self, ids: Collection[str] | None = None) -> dict[str, str]:
-        """Return the fingerprints of nodes that were written; "" if a write may have failed.
+        """Return the fingerprints of written nodes. An empty str: the write may have failed.
 
         Args:
-            ids: The nodes; None for all.
+            ids: The nodes. None: all nodes.
         """
         if self._kind is not None:
             values = self._reader.values(self._kind, ids)
@@ -86,10 +86,10 @@ class StoreRecord:
 
 
 def store_identity(store: object) -> str | None:
-    """Return what distinguishes a store from others: its class, name and address.
+    """Return a hash of a store's class, name and address.
 
     Returns:
-        A hash; None for a store without a name, which may be in memory.
+        The hash. None: the store has no name, so it may be in memory.
     """
     collection = getattr(store, "_collection", None)  # Chroma
     names = [getattr(store, name, None) for name in _NAMES]
@@ -102,6 +102,6 @@ def store_identity(store: object) -> str | None:
 
 
 def row_count(store: object) -> int | None:
-    """Return the number of rows of a Chroma collection; None for other stores."""
+    """Return the number of rows of a Chroma collection. None: another store."""
     count = getattr(getattr(store, "_collection", None), "count", None)
     return int(count()) if callable(count) else None
