@@ -1,1 +1,1 @@
-"""Files of all formats beyond plain text: PDF, Office, web pages, books, mail, programs."""
+"""Readers for PDF, Office, web pages, books, mail and programs."""

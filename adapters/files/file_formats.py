@@ -1,4 +1,4 @@
-"""The formats that need a library or a parser of their own: an entry point registers them."""
+"""File formats that require a library or a special parser. An entry point registers them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .html import read_epub, read_html, read_mailbox, read_message
 from .office import read_docx, read_open_document, read_pptx, read_rtf, read_spreadsheet
 from .symbols import symbols_in
 
-_MAX_OUTPUT = 2000  # characters of one cell
+_MAX_OUTPUT = 2000  # maximum characters of the outputs of a cell
 
 
 def read_notebook(source: SourceFile) -> Document:
@@ -65,7 +65,7 @@ _HTML = re.compile(rb"\s*(?:<!--.{0,400}?-->\s*)?(?:<!doctype\s+html|<html[\s>])
 
 
 def _is_html(path: Path, head: bytes) -> bool:
-    is_markup = path.suffix.lower() in (".md", ".xml")  # which may begin with HTML
+    is_markup = path.suffix.lower() in (".md", ".xml")  # may begin with HTML
     return not is_markup and _HTML.match(head.removeprefix(b"\xef\xbb\xbf")) is not None
 
 
@@ -81,7 +81,7 @@ _BROKEN_ZIP = (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, Run
 
 
 def _is_packed(*folders: str, types: tuple[bytes, ...] = ()) -> Callable[[Path, bytes], bool]:
-    """Return a function that tells whether a zip file has such folders, or such a MIME type."""
+    """Return a function that recognizes zip files with given folders or MIME types."""
 
     def recognizes(path: Path, head: bytes) -> bool:
         if not head.startswith(b"PK\x03\x04"):
@@ -114,8 +114,8 @@ def _is_old_spreadsheet(path: Path, head: bytes) -> bool:
     """Return whether a file of old Office formats is a spreadsheet.
 
     Raises:
-        ReadError: If it is encrypted, another old Office file, or a message of Outlook: nothing
-            reads those.
+        ReadError: If the file is encrypted, another old Office file, or an Outlook message. These
+            have no reader.
     """
     if not head.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"):
         return False
@@ -134,7 +134,7 @@ def _is_old_spreadsheet(path: Path, head: bytes) -> bool:
         return True
     streams = [name for name in _OLD_FORMATS if name.encode("utf-16-le") in data]
     suffix = _OLD_SUFFIXES.get(path.suffix.lower())
-    if not streams and suffix is None:  # others keep their data so, too
+    if not streams and suffix is None:  # another program's file in this container format
         return False
     target = _OLD_FORMATS[streams[0]] if streams else suffix
     what, remedy = "message of Outlook", "save it as .eml"
@@ -159,7 +159,7 @@ def _is_spreadsheet(path: Path, head: bytes) -> bool:
 
 
 def _read_pdf(source: SourceFile) -> Document:
-    from .pdf import read_pdf  # which takes longer to import than all others
+    from .pdf import read_pdf  # a slow import
 
     return read_pdf(source)
 

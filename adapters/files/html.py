@@ -1,4 +1,4 @@
-"""Read HTML, and files that have HTML in them: books and e-mail."""
+"""Read HTML and files that contain HTML: books and e-mail."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ...nodegraph.readers.text import decode, decoded, join_pages
 from .packed_files import opened_zip, parser, title_and_author
 
 if TYPE_CHECKING:
-    from email.message import EmailMessage  # which loads the modules of the network
+    from email.message import EmailMessage  # a slow import of network modules
     from email.policy import EmailPolicy
 
 
@@ -35,13 +35,13 @@ _WRAP = re.compile(
     rf"|(?<=[^\s>])\r?\n\s*(?={_WIDE})"
 )
 
-_MAX_DEPTH = 1_000  # of tags; of a page with more the library that reads HTML may give nothing
+_MAX_DEPTH = 1_000  # maximum depth of tags; above it, the HTML library may return nothing
 
 _EMPHASIS = ["b", "strong", "i", "em", "u", "s", "font", "span", "mark", "ins"]
 
 
 def read_html(source: SourceFile) -> Document:
-    """Read a page as Markdown: headings, lists, tables, code and links stay what they are."""
+    """Read a page as Markdown with headings, lists, tables, code and links."""
     html, encoding = decoded(source, declared=True)
     metadata = {} if encoding in ("utf-8", "utf8") else {"encoding": encoding}
     match = _TITLE.search(html)
@@ -51,10 +51,10 @@ def read_html(source: SourceFile) -> Document:
 
 
 def markdown(html: str) -> str:
-    """Return HTML as Markdown. Marks of emphasis, scripts, forms and menus are left out.
+    """Convert HTML to Markdown, without emphasis, scripts, forms and menus.
 
     Raises:
-        ReadError: If the library that does it is not installed.
+        ReadError: If html-to-markdown is not installed.
     """
     with parser("html_to_markdown"):
         from html_to_markdown import ConversionOptions, convert
@@ -64,7 +64,7 @@ def markdown(html: str) -> str:
     text = convert(_unwrapped(html), options).content or ""
     if not text.strip() and _depth(html) > _MAX_DEPTH:
         text = unescape(_TAG.sub(" ", html))
-    while "\n\n\n" in text:  # what is left of what was left out
+    while "\n\n\n" in text:  # left by removed elements
         text = text.replace("\n\n\n", "\n\n")
     if "](#" in text:
         text = _INTERNAL_LINK.sub(lambda m: f"[{m[1]}]" if m[1].isdecimal() else m[1], text)
@@ -72,9 +72,9 @@ def markdown(html: str) -> str:
 
 
 def _unwrapped(html: str) -> str:
-    """Return a page whose source has no breaks of lines within Chinese or Japanese.
+    """Remove line breaks within Chinese and Japanese text.
 
-    None is shown there, but each would end a sentence of the text.
+    Browsers don't show such a line break, but in Markdown it would end a sentence.
     """
     if html.isascii():
         return html
@@ -86,7 +86,7 @@ def _unwrapped(html: str) -> str:
 
 
 def _depth(html: str) -> int:
-    """Return how deeply tags are nested, at most."""
+    """Return the maximum depth of nested tags."""
     depth = deepest = 0
     for tag in _TAG.finditer(html):
         depth += -1 if tag[0].startswith("</") else 1
@@ -95,10 +95,10 @@ def _depth(html: str) -> int:
 
 
 def read_epub(source: SourceFile) -> Document:
-    """Read a book, with a page break between two chapters.
+    """Read a book, with a page break between chapters.
 
     Raises:
-        ReadError: If it is damaged, or protected.
+        ReadError: If the book is damaged or protected.
     """
     from xml.etree import ElementTree
 
@@ -130,7 +130,7 @@ def read_epub(source: SourceFile) -> Document:
 
 
 def read_message(source: SourceFile) -> Document:
-    """Read a message: its text, with the subject as title. Attachments are named, not opened."""
+    """Read the text of a message, with the subject as title. Attachments are listed, not read."""
     from email import message_from_binary_file
 
     with source.path.open("rb") as file:
@@ -139,7 +139,7 @@ def read_message(source: SourceFile) -> Document:
 
 
 def read_mailbox(source: SourceFile) -> Iterator[Document]:
-    """Read a box of messages, a document each, which is known by its number."""
+    """Read each message of a mailbox as a document. Its id is its number."""
     import mailbox
     from email import message_from_bytes
 
@@ -153,14 +153,14 @@ def read_mailbox(source: SourceFile) -> Iterator[Document]:
         box.close()
 
 
-_MAX_HEADER = 20_000  # characters; the parser of headers takes seconds for megabytes of them
+_MAX_HEADER = 20_000  # maximum characters; the parser takes seconds for headers of megabytes
 
 
 def _mail_policy() -> EmailPolicy[Any]:
     from email.policy import EmailPolicy
 
     class Policy(EmailPolicy):
-        """Read the beginning of a header that is too long."""
+        """A mail policy that truncates long headers."""
 
         def header_fetch_parse(self, name: str, value: str) -> Any:
             return super().header_fetch_parse(name, value[:_MAX_HEADER])
@@ -189,14 +189,14 @@ def _mail_document(message: EmailMessage, number: str | None) -> Document:
 def _header(message: EmailMessage, name: str) -> str:
     try:
         return " ".join(str(message.get(name, "")).split())
-    except Exception:  # the parser of headers trips over broken ones in many ways
+    except Exception:  # the parser raises various errors for broken headers
         return ""
 
 
 def _file_name(part: Any) -> str:
     try:
         return str(part.get_filename() or "")
-    except Exception:  # as above
+    except Exception:  # raises the same errors as headers
         return ""
 
 

@@ -1,4 +1,4 @@
-"""Read scans by Tesseract, for ``ReadOptions(ocr=tesseract())`` and ``nodekin index --ocr``."""
+"""OCR with Tesseract, for ``ReadOptions(ocr=tesseract())`` and ``nodekin index --ocr``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..extras import extra
 
 @dataclass(frozen=True)
 class Tesseract:
-    """Read images by Tesseract, in languages by its names for them."""
+    """An OCR function that calls Tesseract with its names of languages."""
 
     languages: str
 
@@ -22,14 +22,14 @@ class Tesseract:
 
 
 def tesseract(languages: str = "") -> Tesseract:
-    """Return a function from the image of a page to its text, for ``ReadOptions(ocr=...)``.
+    """Return an OCR function from a page image to its text, for ``ReadOptions(ocr=...)``.
 
-    Tesseract is a program of its own: ``apt install tesseract-ocr tesseract-ocr-chi-sim``, or
-    ``brew install tesseract tesseract-lang``. Pages should have 300 dots an inch.
+    Tesseract is a separate program: ``apt install tesseract-ocr tesseract-ocr-chi-sim``, or
+    ``brew install tesseract tesseract-lang``. Pages should have 300 dpi.
 
     Args:
-        languages: Tesseract's names of languages, such as ``"chi_sim+eng"``. All that are
-            installed by default, which is slower and less exact than those of the pages.
+        languages: Tesseract's names of languages, such as ``"chi_sim+eng"``. Defaults to all
+            installed languages, which is slower and less accurate than the languages of the pages.
 
     Raises:
         ImportError: If ``pytesseract`` or Tesseract is not installed, or has no language.

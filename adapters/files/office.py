@@ -39,7 +39,7 @@ def _no_image(image: Any) -> dict[str, str]:
 
 
 def _core_properties(source: SourceFile) -> dict[str, str]:
-    """Return the title and the author that an Office file says it has."""
+    """Return the title and the author from the properties of an Office file."""
     from xml.etree import ElementTree
 
     with opened_zip(source, "Office file") as archive:
@@ -53,7 +53,7 @@ def _core_properties(source: SourceFile) -> dict[str, str]:
 
 
 def read_pptx(source: SourceFile) -> Document:
-    """Read slides with headings, lists, tables and notes, and a page break between two slides."""
+    """Read slides with headings, lists, tables and notes, and a page break between slides."""
     check_zip(source, "PowerPoint file")
     with parser("pptx"):
         from pptx import Presentation
@@ -93,7 +93,7 @@ def _shape_blocks(shape: Any) -> Iterator[str]:
 
 
 def read_spreadsheet(source: SourceFile) -> Document:
-    """Read a workbook: each sheet is a heading and a Markdown table, a page break between two."""
+    """Read a workbook: each sheet is a page with a heading and a Markdown table."""
     with source.path.open("rb") as file:
         if file.read(2) == b"PK":
             check_zip(source, "spreadsheet")
@@ -121,7 +121,7 @@ def _values(row: Iterable[object]) -> list[object]:
 
 
 def _value(value: object) -> object:
-    """Return a number as it is shown: whole ones without a fraction, dates without midnight."""
+    """Return the displayed value: integers without a fraction, dates without midnight."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return int(value)
     if isinstance(value, datetime.datetime) and value.time() == datetime.time():
@@ -143,10 +143,10 @@ _SKIPPED = frozenset({"annotation", "tracked-changes", "note-citation", "forms",
 
 
 def read_open_document(source: SourceFile) -> Document:
-    """Read a text or slides of OpenDocument: headings, lists, tables, footnotes.
+    """Read an OpenDocument text or slides with headings, lists, tables and footnotes.
 
     Raises:
-        ReadError: If it is damaged, or encrypted.
+        ReadError: If the file is damaged or encrypted.
     """
     from xml.etree import ElementTree
 
@@ -173,7 +173,7 @@ def _attribute(element: ElementTree.Element, name: str) -> str | None:
 
 
 def _html(element: ElementTree.Element) -> Iterator[str]:
-    """Yield an element as HTML: what a text consists of has the same parts there."""
+    """Yield an OpenDocument element as the equivalent HTML."""
     from html import escape
 
     name, tag = _name(element), ""
@@ -215,11 +215,11 @@ _PREFIXES = {"\ue020": "- "} | {chr(0xE010 + n): f"{'#' * (n + 1)} " for n in ra
 
 _NOTE_START = re.compile(r"\s*\ue021\s*")
 
-_PRIVATE = re.compile("[\ue000-\uf8ff]")  # these marks, and bullets of symbol fonts
+_PRIVATE = re.compile("[\ue000-\uf8ff]")  # these markers, and bullets of symbol fonts
 
 
 def read_rtf(source: SourceFile) -> Document:
-    """Read rich text: headings, lists, tables, footnotes where they are called."""
+    """Read rich text with headings, lists, tables and inline footnotes."""
     with parser("striprtf"):
         from striprtf.striprtf import rtf_to_text
     data = source.path.read_bytes().decode("latin-1")
@@ -230,7 +230,7 @@ def read_rtf(source: SourceFile) -> Document:
 
 
 def _with_footnotes(data: str) -> str:
-    """Return a rich text in which footnotes, which are left out otherwise, stand in brackets."""
+    """Move footnotes, which the parser would drop, into brackets in the text."""
     parts: list[str] = []
     at = 0
     for match in _FOOTNOTE.finditer(data):
@@ -248,7 +248,7 @@ def _with_footnotes(data: str) -> str:
 
 
 def _rtf_blocks(text: str) -> Iterator[str]:
-    """Yield paragraphs, headings, items and tables of what ``striprtf`` returns."""
+    """Yield the paragraphs, headings, items and tables of the output of ``striprtf``."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     for is_row, group in groupby(lines, lambda line: line.endswith("|")):
         block = list(group)

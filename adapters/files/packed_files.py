@@ -1,4 +1,4 @@
-"""What the readers of files share: libraries that may be missing, and packed files."""
+"""Functions shared by file readers: missing libraries and zip files."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ...nodegraph.readers.source_files import SourceFile
 
 @contextmanager
 def parser(module: str) -> Iterator[None]:
-    """Import the library that a format needs inside this.
+    """Import the library of a format in the block.
 
     Raises:
-        ReadError: If it is not installed. It names the extra.
+        ReadError: If the library is not installed. The message names the extra.
     """
     try:
         yield
@@ -32,7 +32,7 @@ def parser(module: str) -> Iterator[None]:
 
 
 def title_and_author(elements: Iterable[ElementTree.Element]) -> dict[str, str]:
-    """Return the title and the author that elements of XML name."""
+    """Return the title and the author from XML elements."""
     values = {element.tag.rsplit("}")[-1]: (element.text or "").strip() for element in elements}
     metadata = {"title": values.get("title"), "author": values.get("creator")}
     return {name: value for name, value in metadata.items() if value}
@@ -40,10 +40,10 @@ def title_and_author(elements: Iterable[ElementTree.Element]) -> dict[str, str]:
 
 @contextmanager
 def opened_zip(source: SourceFile, what: str) -> Iterator[zipfile.ZipFile]:
-    """Open a packed file, of which the parts are of a size that can be read.
+    """Open a zip file and check its unpacked size.
 
     Raises:
-        ReadError: If it is damaged, encrypted, or larger unpacked than the options allow.
+        ReadError: If the file is damaged, encrypted, or larger unpacked than the options allow.
     """
     try:
         archive = zipfile.ZipFile(source.path)
@@ -65,10 +65,10 @@ def opened_zip(source: SourceFile, what: str) -> Iterator[zipfile.ZipFile]:
 
 
 def check_zip(source: SourceFile, what: str) -> None:
-    """Check a packed file that a library is going to open.
+    """Check a zip file before a library opens it.
 
     Raises:
-        ReadError: If it is damaged, encrypted, or larger unpacked than the options allow.
+        ReadError: If the file is damaged, encrypted, or larger unpacked than the options allow.
     """
     with opened_zip(source, what):
         pass

@@ -1,4 +1,4 @@
-"""Show a page of a PDF as a picture, with the part of it marked that a node stands for."""
+"""Render a page of a PDF as an image, with the span of a node highlighted."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _MAX_PIXELS = 4_000_000
 
 _MAX_CACHED_BYTES = 20_000_000
 
-_HIGHLIGHT = np.array([255, 228, 92], dtype=np.uint8)  # what stands below it is seen through it
+_HIGHLIGHT = np.array([255, 228, 92], dtype=np.uint8)  # multiplied, so that text stays visible
 
-_PADDING = 0.002  # of a page's height, around what is marked
+_PADDING = 0.002  # share of a page's height, around a highlight
 
 _LIMITS = Limits(seconds=10, memory_bytes=512 * 2**20)
 
@@ -38,10 +38,10 @@ _Rectangle = tuple[float, float, float, float]
 
 
 class PageImages:
-    """Render pages of the PDF files that a graph has read, in a process of its own.
+    """A renderer of PDF pages of a graph, in a separate process.
 
-    The file has to be there, as it was when it was read: else what is marked may be something
-    else. The last pictures are cached.
+    The file must be unchanged since it was read. Otherwise, the highlights could be wrong. The last
+    images are cached.
 
     Args:
         graph: The graph.
@@ -52,10 +52,10 @@ class PageImages:
         self._workers = ProcessWorkers(render_page, 1, _LIMITS)
         self._cache: OrderedDict[tuple[Any, ...], bytes] = OrderedDict()
         self._lock = threading.Lock()
-        finalize(self, self._workers.close)  # where nobody closes the graph
+        finalize(self, self._workers.close)  # if the graph is never closed
 
     def image(self, node: Node, page: int | None = None) -> bytes:
-        """Return a page; see ``page_image``."""
+        """Return a page. See ``page_image``."""
         with parser("pypdfium2"):
             import pypdfium2  # noqa: F401
         if node.metadata.get("page_unit") != "page":
@@ -87,25 +87,26 @@ class PageImages:
         return image
 
     def close(self) -> None:
-        """End the process; the next picture starts another one."""
+        """Stop the process. The next image starts a new process."""
         self._workers.close()
 
 
 def page_image(node: Node, page: int | None = None, span: tuple[int, int] | None = None) -> bytes:
-    """Return a page of a PDF as a PNG, with what stands there of a node marked.
+    """Return a page of a PDF as a PNG, with the text of a node highlighted.
 
-    Choose this to show where a result, or a quotation (``answer.quotes[0].spans[0]``), stands.
+    Use it to show the position of a result or a quotation (``answer.quotes[0].spans[0]``).
 
     Args:
-        node: The node. Of a whole document nothing is marked.
-        page: Which page, from 1. None for the first on which the node stands.
-        span: Another part of the node's document that is marked instead: where it begins and ends.
+        node: The node. A whole document has no highlight.
+        page: The page, from 1. Defaults to the first page of the node.
+        span: The span (start, end) to highlight in the node's document. Defaults to the node's
+            span.
 
     Raises:
-        ValueError: If the node belongs to no graph, or the span is none of its document.
-        LookupError: If the file has no such page, or the document is of no file.
-        ReadError: If the file is gone or has changed since it was read, is not a PDF, or can't be
-            rendered, or if nothing that renders PDFs is installed.
+        ValueError: If the node has no graph, or the span is outside of its document.
+        LookupError: If the page does not exist, or the document has no file.
+        ReadError: If the file was removed or changed, is not a PDF, or can't be rendered, or if
+            pypdfium2 is not installed.
     """
     graph: Any = node.graph
     if graph is None:
@@ -121,10 +122,10 @@ def page_image(node: Node, page: int | None = None, span: tuple[int, int] | None
 
 
 def render_page(task: tuple[str, int, Sequence[_Rectangle]]) -> bytes | str:
-    """Return a page of a PDF as a PNG, or why it can't be rendered.
+    """Return a page of a PDF as a PNG, or the reason for a failure.
 
     Args:
-        task: The path, the number of the page from 1, and the rectangles to mark.
+        task: The path, the page number from 1, and the rectangles to highlight.
     """
     from pypdfium2 import PdfDocument, PdfiumError
 

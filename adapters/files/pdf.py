@@ -1,4 +1,4 @@
-"""Read PDF: its text in reading order, its pages and headings, and which pages have no text."""
+"""Read PDF: text in reading order, pages, headings, and pages without text."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from .pdf_layout import (
 )
 from .pdf_tables import may_have_rows, with_tables
 
-_MAX_GARBAGE = 0.25  # the share of a page's characters that mean nothing, above which it is no text
+_MAX_GARBAGE = 0.25  # maximum share of meaningless characters in a readable page
 
-# How many characters of a page are asked whether they are turned, or have no meaning: the first
-# number; where one of them is, the second.
+# Numbers of characters of a page that are checked for rotation or missing meaning: first 12; if any
+# is affected, 48.
 _SAMPLES = (12, 48)
 
-_MAX_FOOT = 4  # lines that may follow a table which goes on at the next page
+_MAX_FOOT = 4  # maximum number of lines below a table that continues on the next page
 
-_LINE = re.compile(r"\S(?:[^\r\n\ufffe]*\S)?")  # which ends at a hyphen
+_LINE = re.compile(r"\S(?:[^\r\n\ufffe]*\S)?")  # a hyphen ends a line
 
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 
@@ -46,14 +46,14 @@ _PASSWORD = 4  # FPDF_ERR_PASSWORD
 
 
 def read_pdf(source: SourceFile) -> Document:
-    """Read a PDF, with a page break between two pages.
+    """Read a PDF, with a page break between pages.
 
-    Headings are those of its outline, or else lines that are set larger than the text.
-    Pages with images and no text, or with a text that means nothing (fonts that don't say which
-    characters they show), are read by ``ReadOptions.ocr``, or else named in ``unread_pages``.
+    Headings come from the outline of the file. Without an outline, lines with large letters are
+    headings. ``ReadOptions.ocr`` reads pages with images and no text, or with meaningless text
+    (fonts without Unicode mapping). Without OCR, these pages are listed in ``unread_pages``.
 
     Raises:
-        ReadError: If it is damaged, encrypted, or no page has a text.
+        ReadError: If the file is damaged or encrypted, or no page has text.
     """
     with _opened(source) as pdf:
         pages: list[Lines] = []
@@ -88,7 +88,7 @@ def read_pdf(source: SourceFile) -> Document:
 
 
 class _Projection(NamedTuple):
-    """How points of a page become units of ``SCALE`` from the upper left corner of its picture."""
+    """A mapping from page points to units of ``SCALE`` from the image's upper left corner."""
 
     x0: float
     y0: float
@@ -96,11 +96,11 @@ class _Projection(NamedTuple):
     y_by_x: float
     x_by_y: float
     y_by_y: float
-    is_upright: bool  # not turned, as most pages are
+    is_upright: bool  # without rotation, like most pages
 
     @classmethod
     def of(cls, page: Any) -> _Projection:
-        """Return that of a page as it is shown: cropped and turned."""
+        """Return the projection of a page as displayed, cropped and rotated."""
         from pypdfium2 import raw
 
         size, column, row = 1000 * SCALE, c_int(), c_int()
@@ -124,7 +124,7 @@ class _Projection(NamedTuple):
 
 
 def _boxes(placed: Iterable[PlacedLine], projections: Sequence[_Projection]) -> Iterator[TextBox]:
-    """Yield the boxes of lines, of tables those of the cells."""
+    """Yield the boxes of lines. For tables, yield the boxes of the cells."""
     for start, end, page, line in placed:
         project = projections[page]
         _, _, x0, x1, _, size, _, turn, cells = line
@@ -140,7 +140,7 @@ def _opened(source: SourceFile) -> Iterator[Any]:
     with parser("pypdfium2"):
         from pypdfium2 import PdfDocument, PdfiumError
     try:
-        pdf = PdfDocument(source.path.read_bytes())  # which is quicker than parts of a file
+        pdf = PdfDocument(source.path.read_bytes())  # faster than reading parts of a file
     except PdfiumError as error:
         if getattr(error, "err_code", None) == _PASSWORD:
             raise source.encrypted("PDF") from error
@@ -156,7 +156,7 @@ def _opened(source: SourceFile) -> Iterator[Any]:
 
 
 def page_with_fields(pdf: Any, number: int) -> Any:
-    """Return a page, counted from 1, with what stands in the fields of its form."""
+    """Return a page, counted from 1, including the contents of form fields."""
     if pdf.get_formtype():
         pdf.init_forms()
         pdf[number - 1].flatten()
@@ -169,7 +169,7 @@ def _properties(pdf: Any) -> dict[str, Any]:
 
 
 def _outline(pdf: Any) -> Iterator[tuple[int, int, str]]:
-    """Yield the entries of the outline, of six levels: page (from 0), level (from 1), title."""
+    """Yield up to six levels of the outline: page (from 0), level (from 1), title."""
     for bookmark in pdf.get_toc(max_depth=6):
         target = bookmark.get_dest()
         page = target.get_index() if target else None
@@ -179,14 +179,14 @@ def _outline(pdf: Any) -> Iterator[tuple[int, int, str]]:
 
 
 def _lines_of_page(page: Any, below_table: bool = False) -> Lines | None:
-    """Return the lines of a page, None if it has no text that means something."""
+    """Return the lines of a page. None: no meaningful text."""
     from pypdfium2 import raw
 
     textpage = page.get_textpage()
     text = textpage.get_text_range()
     angle = _angle(textpage, text)
     if angle in (90, 180, 270) and not page.get_rotation():
-        page.set_rotation(360 - angle)  # else each letter may be a line
+        page.set_rotation(360 - angle)  # otherwise each letter may be a line
         textpage = page.get_textpage()
         text = textpage.get_text_range()
     text = _with_ligatures_in_order(textpage, normalized(text))
@@ -205,7 +205,7 @@ def _lines_of_page(page: Any, below_table: bool = False) -> Lines | None:
 
 
 def _with_ligatures_in_order(textpage: Any, text: str) -> str:
-    """Return a text with the letters of Arabic ligatures, which PDFium turns round, in order."""
+    """Restore the order of letters in Arabic ligatures, which PDFium reverses."""
     from pypdfium2 import raw
 
     if "\u0644" not in text or len(text) != textpage.count_chars():
@@ -229,7 +229,7 @@ def _png(page: Any) -> bytes:
 
 
 def _angle(textpage: Any, text: str) -> int:
-    """Return by how much most characters of a page are turned, in degrees, clockwise."""
+    """Return the rotation of most characters of a page, in degrees clockwise."""
     from pypdfium2 import raw
 
     for count in _SAMPLES:
@@ -241,7 +241,7 @@ def _angle(textpage: Any, text: str) -> int:
 
 
 def _unmapped_share(textpage: Any) -> float:
-    """Return which share of a page's characters have no meaning that their font knows of."""
+    """Return the share of a page's characters without a Unicode mapping in their font."""
     from pypdfium2 import raw
 
     length: int = textpage.count_chars()
@@ -254,14 +254,14 @@ def _unmapped_share(textpage: Any) -> float:
 
 
 def _lines(textpage: Any, text: str, *, is_upward: bool = False) -> list[TextLine]:
-    """Return the lines of a page with their places, measured at their first and last characters.
+    """Return the lines of a page with positions, measured at their first and last characters.
 
-    Of vertical lines, and of those that go upward, the places are those that they would have if
-    the page were turned. Of lines that go to the left the place is unknown.
+    Vertical and upward lines have the positions of a rotated page. The positions of
+    right-to-left lines are unknown.
     """
     from pypdfium2 import raw
 
-    if len(text) != textpage.count_chars():  # which character is which is not known
+    if len(text) != textpage.count_chars():  # characters can't be matched to indexes
         return lines_of_text(text)
     handle = textpage.raw
     box, matrix, x, y = raw.FS_RECTF(), raw.FS_MATRIX(), c_double(), c_double()
@@ -276,7 +276,7 @@ def _lines(textpage: Any, text: str, *, is_upward: bool = False) -> list[TextLin
             size *= hypot(matrix.c, matrix.d)
         raw.FPDFText_GetLooseCharBox(handle, stop - 1, box)
         depth = baseline - box.bottom
-        if not 0 <= depth <= 0.5 * abs(size):  # as deep as letters reach below their line
+        if not 0 <= depth <= 0.5 * abs(size):  # the usual descent of letters
             if at := _parting(handle, text, start, stop, abs(size)):
                 pending += [(at, stop), (start, start + len(text[start:at].rstrip()))]
                 continue
@@ -286,8 +286,9 @@ def _lines(textpage: Any, text: str, *, is_upward: bool = False) -> list[TextLin
                 continue
         right = box.right
         if right <= x0 and not (is_upward or _RIGHT_TO_LEFT.search(text, start, stop)):
-            for index in range(start, stop):  # as the number of a page may stand before what
-                raw.FPDFText_GetLooseCharBox(handle, index, box)  # the text has before it
+            # A page number may be displayed before the text that precedes it.
+            for index in range(start, stop):
+                raw.FPDFText_GetLooseCharBox(handle, index, box)
                 x0, right = min(x0, box.left), max(right, box.right)
         if is_upward:
             position = (baseline, box.top, -x0)
@@ -298,11 +299,11 @@ def _lines(textpage: Any, text: str, *, is_upward: bool = False) -> list[TextLin
 
 
 def _parting(handle: Any, text: str, start: int, stop: int, size: float) -> int:
-    """Return where a line has to be parted, 0 if it is one.
+    """Return the index at which a line must be split. 0: no split.
 
-    PDFium takes several lines for one where a superscript stands in a later one, also from the
-    foot of a column to the head of the next. Such a line ends at another height than it starts,
-    and turns back before.
+    PDFium merges several lines if a later line contains a superscript, even from the foot of a
+    column to the head of the next column. Such a line ends at another height than its start and
+    turns back before its end.
     """
     from pypdfium2 import raw
 

@@ -1,4 +1,4 @@
-"""From the lines of a PDF's pages to paragraphs and headings."""
+"""Convert the lines of PDF pages to paragraphs and headings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ...nodegraph.readers.text import PAGE_BREAK
 
-_HYPHEN = "\ufffe"  # what PDFium puts in the place of a hyphen at the end of a line, and the break
+_HYPHEN = "\ufffe"  # PDFium's replacement for a hyphen and a line break
 
 _UNSPACED = "\u2e80-\u9fff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\u3000-\u303f\U00020000-\U0003ffff"
 
@@ -22,7 +22,7 @@ _FIRST_UNSPACED = "\u2e80"
 
 _MEANINGLESS = re.compile("[^\t-\r -\udfff\uf900-\ufffc\ufffe-\U000effff]")
 
-# Hyphens, radicals and compatibility forms, which fonts put where the usual character is meant.
+# Hyphens, radicals and compatibility forms, which some fonts use for the usual characters.
 _VARIANTS = re.compile("[\u00ad\u2010\u2011\u2e80-\u2fdf\uf900-\ufb06]")
 
 _SENTENCE_END = re.compile(r"[.!?。！？…:：；;][\"'”’」』）)\]]*$")
@@ -33,17 +33,17 @@ _ITEM = re.compile(
 
 _BULLET = re.compile("[•▪◦‣●■□➢\uf0b7\uf0a7\uf0d8\uf076\uf0fc\uf02d\ue000-\uf8ff][ \u00a0]?")
 
-# What stands before a heading on the page, and not in the outline.
+# The number of a heading, which the outline omits.
 _NUMBER = re.compile(
     r"(?:chapter|appendix|part|section)?\s*(?:\d+|[A-Z])(?:\.\d+)*[.:]?\s+"
     r"|第\s*[\d〇一二三四五六七八九十百]+\s*[章节節回部篇编編卷条條]\s*",
     re.I,
 )
 
-# What goes on with no paragraph: captions, headings with numbers, and numbers alone.
+# Lines that start a new block: captions, numbered headings, and numbers alone.
 _NEW_START = re.compile(r"(?i:fig(?:ure|\.)|tab(?:le|\.))\s*\d|\d[\d.]*(?:\s+[^a-z]|\s*\Z)")
 
-# The dots from an entry of a list of contents to the number of its page.
+# The dots between an entry and its page number in a table of contents.
 _LEADER = re.compile(r"\s*(?:(?:\. ?){5,}|…{3,})\s*")
 
 _USUAL_PITCH = 1.2
@@ -52,11 +52,11 @@ _LAST_LETTERS = re.compile(r"[^\W\d_]{1,40}\Z")
 
 _FIRST_LETTERS = re.compile(r"[^\W\d_]*")
 
-_MARKS = "!\"#$%&'()*+,./:;<=>?@[\\]^_`{|}~"  # those of ASCII but hyphens
+_MARKS = "!\"#$%&'()*+,./:;<=>?@[\\]^_`{|}~"  # ASCII punctuation without hyphens
 
 
 class Rectangle(NamedTuple):
-    """A rectangle on a page, in points; ``y`` grows upwards."""
+    """A rectangle on a page, in points. ``y`` grows upwards."""
 
     left: float
     bottom: float
@@ -65,12 +65,11 @@ class Rectangle(NamedTuple):
 
 
 class TextLine(NamedTuple):
-    """A line, its position on the page and its size, in points (zeros if they are unknown).
+    """A line with its position and size in points. Zeros: unknown.
 
-    ``start`` is the index of its first character. The baseline grows upwards. A table
-    is one line, whose text is Markdown, with the spans and rectangles of its cells. A line that
-    goes downwards (``turn`` 1) or upwards (-1) has the position that it would have if the page
-    were turned.
+    ``start`` is the index of its first character. ``baseline`` grows upwards. A table is one line
+    with Markdown text, and with the spans and rectangles of its cells. A line that is rotated
+    downwards (``turn`` 1) or upwards (-1) has the position of a rotated page.
     """
 
     text: str
@@ -85,7 +84,7 @@ class TextLine(NamedTuple):
 
     @property
     def rectangle(self) -> Rectangle:
-        """Where it is on the page, with room for what is above and below its letters."""
+        """The rectangle of the line on the page, including ascenders and descenders."""
         _, _, x0, x1, baseline, size, _, turn, _ = self
         bottom, top = baseline - 0.25 * size, baseline + 0.9 * size
         if not turn:
@@ -94,7 +93,7 @@ class TextLine(NamedTuple):
 
     @property
     def is_placed(self) -> bool:
-        """Whether its place is known."""
+        """Whether the position is available."""
         return self.x1 > self.x0 and self.size > 0
 
 
@@ -103,12 +102,12 @@ Lines = Sequence[TextLine]
 
 
 def lines_of_text(text: str) -> list[TextLine]:
-    """Return the lines of a text whose places are unknown."""
+    """Return the lines of a text without positions."""
     return [TextLine(line.strip()) for line in text.splitlines() if line.strip()]
 
 
 def normalized(text: str) -> str:
-    """Return a text with usual characters in place of variants, each as many long.
+    """Replace variants by usual characters, without changing the length.
 
     Example:
         >>> normalized("\u2f00\u4e2a \ufb01 C\u2010172")
@@ -128,9 +127,9 @@ _LIGATURE = re.compile("[\ufb00-\ufb06]")
 
 
 def garbage_share(text: str) -> float:
-    """Return which share of a text's characters have no meaning: replaced and private ones.
+    """Return the share of meaningless characters in a text: replacement and private characters.
 
-    Of a long text it is that of a thousand characters.
+    In a long text, about a thousand characters are sampled.
 
     Example:
         >>> garbage_share("ab\ue001\ufffd"), garbage_share("")
@@ -142,7 +141,7 @@ def garbage_share(text: str) -> float:
 
 
 def with_parts_joined(lines: Lines) -> Lines:
-    """Return the lines of a page in one piece each. PDFium parts them at superscripts."""
+    """Join the parts of lines, which PDFium splits at superscripts."""
     result: list[TextLine] = []
     for line in lines:
         if result and _is_same_line(result[-1], line):
@@ -165,7 +164,7 @@ def _is_same_line(first: TextLine, second: TextLine) -> bool:
     )
 
 
-_ROMAN = "[ivxl]{1,7}"  # as pages before page 1 have
+_ROMAN = "[ivxl]{1,7}"  # page numbers before page 1
 
 _PAGE_NUMBER = re.compile(
     rf"[\W_]*(?:{_ROMAN}|(?:page|p\.|seite|第)?\s*\d{{1,5}}\s*(?:(?:of|von|/|共)\s*\d{{1,5}})?)"
@@ -173,25 +172,29 @@ _PAGE_NUMBER = re.compile(
     re.I,
 )
 
-_FRONT_PAGES = 20  # how many a file may have before page 1
+_FRONT_PAGES = 20  # maximum number of pages before page 1
 
 _COUNTED = re.compile(r"(?<!\d)\d{1,5}(?!\d)")
 
 _ROMAN_COUNTED = re.compile(rf"\A{_ROMAN}(?!\S)|(?<!\S){_ROMAN}\Z")
 
-_FIELD = re.compile(r":(?!\S)|：")  # behind the name of a form's field
+_FIELD = re.compile(r":(?!\S)|：")  # after the name of a form field
 
 
 class _Place(NamedTuple):
-    """What the lines of several pages have in common that may be their head or foot."""
+    """The common text and height of lines on several pages, a possible header or footer."""
 
     text: str
     height: int
 
 
 class _Found(NamedTuple):
-    """A line at a place: its page (from 0), what stands beside its number, and whether that
-    number surely counts pages.
+    """A line at a place.
+
+    Attributes:
+        page: The page, from 0.
+        beside: The text next to the number in the line.
+        is_sure: Whether the number certainly counts pages.
     """
 
     page: int
@@ -200,14 +203,15 @@ class _Found(NamedTuple):
 
 
 def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lines]:
-    """Return pages without page numbers, and without heads and feet but where they stand first.
+    """Remove page numbers, and headers and footers except for their first occurrence.
 
-    One that the first page has elsewhere, as a title, is not kept at all.
+    If the first page contains a header elsewhere, such as a title, no occurrence is kept.
 
-    A head or foot is set off from the text, no larger than it unless it is a page number, and at
-    the same place of more than half of all pages, or of all left or all right ones, and of three
-    where there are as many. It is the same there, and no field of a form, or a number in it counts
-    the pages. A page number may stand alone elsewhere, and Roman ones be on two pages.
+    A header or footer is separated from the text. Its letters are not larger than the text, except
+    for page numbers. It is at one place on more than half of all pages, or of all left or all right
+    pages, and on at least three pages if available. Its text is constant and not a form field, or
+    it contains a page number. A page number may be alone at another place. Roman page numbers are
+    recognized on two pages.
     """
     places: dict[_Place, list[_Found]] = {}
     margins: dict[int, list[tuple[int, str]]] = {}
@@ -252,7 +256,7 @@ def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lin
 def _heads_of_titles(
     pages: Sequence[Lines], margins: Mapping[int, Sequence[tuple[int, str]]]
 ) -> dict[int, set[str]]:
-    """Return the heads, by their height, that are one or two headings of the text, which change."""
+    """Return the headers, by height, that consist of one or two headings of the text."""
     likely: dict[int, set[str]] = {}
     for height, on in margins.items():
         titled = [(page, text) for page, text in on if not _SENTENCE_END.search(text)]
@@ -279,10 +283,10 @@ def _heads_of_titles(
 
 
 def _is_head(place: _Place, on: Sequence[_Found], count: int) -> bool:
-    """Return whether lines at a place of some of so many pages are heads.
+    """Return whether the lines at a place are headers, for ``count`` pages.
 
-    A number is sure to count pages, or what stands beside it, as the title of a chapter, changes
-    and is the same on several pages.
+    A number certainly counts pages, or the text next to it (such as a chapter title) changes and is
+    repeated on several pages.
     """
     if place.text.startswith(_ROMAN_PLACE):
         return len({one.page for one in on}) > 1
@@ -292,13 +296,13 @@ def _is_head(place: _Place, on: Sequence[_Found], count: int) -> bool:
 
 
 def _is_number(place: _Place, on: Sequence[_Found]) -> bool:
-    """Return whether lines at a place are numbers, alone or beside titles of several pages."""
+    """Return whether lines at a place are numbers, alone or next to titles of several pages."""
     beside = {one.beside for one in on}
     return place.text[0] == "\0" and (beside == {""} or 1 < len(beside) < len(on) / 1.5)
 
 
 def _is_on_most(numbers: Sequence[int], count: int) -> bool:
-    """Return whether these are most of so many pages, or of their left or right ones."""
+    """Return whether the numbers are most of ``count`` pages, or of the left or right pages."""
     on = set(numbers)
     if len({number % 2 for number in on}) == 1 and len(on) > 2:
         return len(on) > count // 4
@@ -309,12 +313,14 @@ _ROMAN_PLACE = "\0roman"
 
 
 def _places(line: TextLine, number: int) -> Iterator[tuple[_Place, _Found]]:
-    """Yield the text and the place of a line on a page (from 0), also with each number of it as
-    how far it is from the page's own. Beside one at the edge may be the title of a chapter.
+    """Yield the places of a line on a page (from 0): one for its text, and one per number.
 
-    ``Invoice 1001`` and ``Question 1`` count something else: a number that surely counts pages
-    stands alone, with another one, or near the page's own with more than two words (six
-    characters of Chinese).
+    Each number is replaced by its distance from the page's number. The text next to a number at the
+    edge may be a chapter title.
+
+    ``Invoice 1001`` and ``Question 1`` don't count pages. A number that certainly counts pages is
+    alone, is in a line with another number, or is close to the page's number in a line with more
+    than three words (more than five Chinese characters).
     """
     text, height = line.text, round(line.baseline / 4)
     if not _FIELD.search(text):
@@ -344,16 +350,16 @@ def _arabic(roman: str) -> int:
 
 
 def _body_size(pages: Sequence[Lines]) -> float:
-    """Return the largest rounded size of text, as code may be smaller; others are of headings."""
+    """Return the largest rounded size of body text. Code may be smaller, headings are larger."""
     characters = _sizes(pages)[1]
     usual = (size for size, n in characters.items() if n > 0.15 * characters.total())
     return max(usual, default=0.0)
 
 
 def _margin_lines(lines: Lines, pitch: float) -> Iterator[TextLine]:
-    """Yield what may be a head or foot of the two highest and the two lowest lines of a page.
+    """Yield possible headers and footers among the two highest and two lowest lines of a page.
 
-    Numbers, and lines above or below a gap that is larger than those between others.
+    Candidates are numbers, and lines above or below a gap larger than the line pitch.
     """
     placed = sorted((x for x in lines if x.is_placed and not x.is_table), key=lambda x: x.baseline)
     for from_edge in (placed[:3], placed[:-4:-1]):
@@ -367,9 +373,9 @@ def _margin_lines(lines: Lines, pitch: float) -> Iterator[TextLine]:
 
 
 def _line_pitch(pages: Sequence[Lines]) -> float:
-    """Return how far below each other most lines stand, in sizes of their letters.
+    """Return the most frequent distance of lines, relative to the size of letters.
 
-    Of many pages it is that of some.
+    If the file has many pages, some pages are sampled.
     """
     pitches: list[float] = []
     for lines in pages[:: len(pages) // 8 + 1]:
@@ -383,7 +389,7 @@ def _line_pitch(pages: Sequence[Lines]) -> float:
 
 
 class PlacedLine(NamedTuple):
-    """A line of a page (from 0), and its span in the text of all pages."""
+    """A line of a page (from 0) with its span in the text of all pages."""
 
     start: int
     end: int
@@ -394,15 +400,14 @@ class PlacedLine(NamedTuple):
 def pages_as_text(
     pages: Sequence[Lines], outline: Iterable[tuple[int, int, str]]
 ) -> tuple[str, list[PlacedLine]]:
-    """Return the text of pages, and the lines in it: a block for each paragraph, headings as in
-    Markdown.
+    """Return the text of pages as paragraphs and Markdown headings, and its lines with their spans.
 
-    A paragraph goes on from one column or page to the next where its last line is full and ends
-    no sentence. There is one page break between two pages.
+    A paragraph continues in the next column or on the next page if its last line is full and does
+    not end a sentence. There is one page break between pages.
 
     Args:
         pages: The lines of each page.
-        outline: The headings that the file lists: page (from 0), level (from 1), title.
+        outline: The outline of the file: page (from 0), level (from 1), title.
     """
     pitch = _line_pitch(pages)
     pages = _without_running_heads(pages, pitch)
@@ -414,8 +419,8 @@ def pages_as_text(
     parts: list[str] = []
     placed: list[PlacedLine] = []
     length = 0
-    last: TextLine | None = None  # the full line, or the table, with which a page ends
-    head = ""  # the first row of that table
+    last: TextLine | None = None  # the full line or the table at the end of a page
+    head = ""  # the first row of this table
     for number, lines in enumerate(pages):
         is_table = last is not None and bool(lines) and _continues_table(last, lines[0])
         if is_table:
@@ -460,7 +465,7 @@ def pages_as_text(
 
     moved: list[PlacedLine] = []
     removed.append(length + 1)
-    before = 0  # as many hyphens
+    before = 0  # number of removed hyphens before the position
     for first, stop, page, line in placed:
         while removed[before] < first:
             before += 1
@@ -472,7 +477,7 @@ def pages_as_text(
 
 
 def _continues_table(table: TextLine, following: TextLine) -> bool:
-    """Return whether a table at the head of a page goes on with one at the foot of another."""
+    """Return whether a table at the top of a page continues a table of the previous page."""
     if not (table.is_table and following.is_table and table.cells and following.cells):
         return False
     (left, right), (next_left, next_right) = map(_sides, (table, following))
@@ -490,7 +495,7 @@ def _count_columns(table: TextLine) -> int:
 
 
 def _without_head(table: TextLine, head: str) -> TextLine:
-    """Return the rows of a table that goes on, without a head that is repeated."""
+    """Return the rows of a continued table, without a repeated header."""
     first, rule, rows = table.text.split("\n", 2)
     if first == head:
         start = len(first) + len(rule) + 2
@@ -503,7 +508,7 @@ def _without_head(table: TextLine, head: str) -> TextLine:
 
 
 class _PageBlock(NamedTuple):
-    """Lines of a page that are a paragraph, or a heading of a level from 1."""
+    """Lines of a page that form a paragraph, or a heading with a level from 1."""
 
     start: int
     end: int
@@ -511,7 +516,7 @@ class _PageBlock(NamedTuple):
 
 
 def _block_texts(lines: Lines, block: _PageBlock) -> list[str]:
-    """Return what stands before the lines of a block, and each line with what follows it."""
+    """Return the prefix of a block, and its lines with their separators."""
     start, end, level = block
     if lines[start].is_table:
         return ["", lines[start].text]
@@ -529,7 +534,7 @@ def _has_leader(text: str) -> bool:
 
 
 def _without_leader(text: str) -> str:
-    """Return an entry of a list of contents with four dots, which end no sentence.
+    """Shorten the dots of an entry in a table of contents to four, which don't end a sentence.
 
     Example:
         >>> _without_leader("1.2 Tea . . . . . . . . . 12")
@@ -539,17 +544,17 @@ def _without_leader(text: str) -> str:
 
 
 def without_bullets(text: str) -> str:
-    """Return a text whose bullets are those of Markdown."""
+    """Replace bullets by Markdown bullets."""
     return text if text.isascii() else _BULLET.sub("- ", without_ligatures(text))
 
 
 def joined(lines: Sequence[str]) -> str:
-    """Return lines as one, with a space between two words of a script that has them."""
+    """Join lines, with a space between words of scripts with spaces."""
     return "".join(with_breaks(lines))
 
 
 def with_breaks(lines: Sequence[str]) -> list[str]:
-    """Return lines, each with what stands between it and the next one."""
+    """Return lines, each with the separator before the next line."""
     parts: list[str] = []
     for line, following in pairwise(lines):
         end = line[-1]
@@ -586,7 +591,7 @@ def _blocks(
                     not (is_surely_full[at - 1] or _is_full(line, following, edges[at - 1]))
                     or (indent > 0.8 * line.size and not _ITEM.match(lines[start].text))
                     or _begins_item(lines[start], line, following)
-                ):  # a line that ends early, or begins further to the right, or an item
+                ):  # after a short line, indented, or an item
                     break
                 margin = following.x0 if at == start + 1 else min(margin, following.x0)
             elif not _continues_paragraph(line, following, edges[at - 1]):
@@ -600,7 +605,7 @@ def _blocks(
 
 
 def _begins_item(first: TextLine, line: TextLine, following: TextLine) -> bool:
-    """Return whether a line begins an item. A dash may stand within a sentence of a paragraph."""
+    """Return whether a line begins an item. In a paragraph, a dash may be within a sentence."""
     if not _ITEM.match(following.text):
         return False
     is_dash = following.text[0] in "-–"
@@ -610,7 +615,7 @@ def _begins_item(first: TextLine, line: TextLine, following: TextLine) -> bool:
 def _headings(
     lines: Lines, titles: Mapping[str, int], levels: Mapping[float, int]
 ) -> dict[int, tuple[int, int]]:
-    """Return which lines begin a heading: its level, and how many lines it has."""
+    """Return the first lines of headings, with their level and number of lines."""
     if not titles:
         return {
             at: (levels[line.size], _heading_height(lines, at))
@@ -632,7 +637,7 @@ _HEADING_NUMBER = re.compile(
 )
 
 
-_NO_TITLE = re.compile(r"\d\Z|[\\{}=]")  # of a list of contents, or code
+_NO_TITLE = re.compile(r"\d\Z|[\\{}=]")  # from a table of contents, or code
 
 
 class _NumberedHeading(NamedTuple):
@@ -645,10 +650,10 @@ class _NumberedHeading(NamedTuple):
 def _numbered_headings(
     pages: Sequence[Lines], levels: Mapping[float, int], pitch: float
 ) -> dict[int, dict[int, tuple[int, int]]]:
-    """Return which lines of which pages are headings by their numbers, three at least.
+    """Return the numbered headings by page and line, if the file has at least three.
 
-    They stand apart from the line above and count on from each other: 1, 1.1, 1.2, 2. Returns
-    their levels, and that they have one line.
+    Numbered headings have space above and consecutive numbers: 1, 1.1, 1.2, 2. The values are the
+    level and the number of lines (1).
     """
     found = [
         _NumberedHeading(number, page, at, lines[at].size)
@@ -672,7 +677,7 @@ def _numbered_headings(
 def _heading_number(
     lines: Lines, at: int, levels: Mapping[float, int], pitch: float
 ) -> tuple[int, ...]:
-    """Return the number of a line that may be a heading, else an empty tuple."""
+    """Return the number of a line that may be a heading. Empty: not a heading."""
     line = lines[at]
     match = _HEADING_NUMBER.match(line.text)
     if not match or len(line.text) > 80 or _NO_TITLE.search(line.text):
@@ -694,7 +699,7 @@ def _heading_number(
 
 
 def _counted_on(found: Sequence[_NumberedHeading]) -> list[_NumberedHeading]:
-    """Return the first heading, and each that counts on from the last one before."""
+    """Return the first heading and the headings with consecutive numbers."""
     counted = [found[0]]
     for heading in found[1:]:
         last = counted[-1].number
@@ -710,9 +715,7 @@ _SUMMARY = re.compile(r"abstract|summary|contents|摘\s*要|目\s*[录錄次]", 
 def _without_authors(
     lines: Lines, headings: Mapping[int, tuple[int, int]], first: int
 ) -> dict[int, tuple[int, int]]:
-    """Return the headings of a first page whose first numbered one is known: what stands before,
-    and is smaller than the title, are names and dates.
-    """
+    """Remove unnumbered headings smaller than the title on the first page: authors and dates."""
     title = max((lines[at].size for at in headings if at < first), default=0.0)
     return {
         at: heading
@@ -726,7 +729,7 @@ def _may_be_heading(text: str) -> bool:
 
 
 def _heading_by_title(lines: Lines, at: int, titles: Mapping[str, int]) -> tuple[int, int] | None:
-    """Return the level and the lines of the heading at a line that the outline has."""
+    """Return the level and the number of lines of an outline heading at a line."""
     number = _NUMBER.match(lines[at].text)
     for start in (0, number.end()) if number else (0,):
         text = _squeezed(lines[at].text[start:])
@@ -740,7 +743,7 @@ def _heading_by_title(lines: Lines, at: int, titles: Mapping[str, int]) -> tuple
 
 
 def _heading_height(lines: Lines, at: int) -> int:
-    """Return how many lines the heading has that begins at a line, by their size."""
+    """Return the number of lines of a heading, by their size."""
     line, count = lines[at], 1
     while (
         at + count < len(lines)
@@ -762,7 +765,7 @@ def _rounded(size: float) -> float:
 
 
 def _sizes(pages: Sequence[Lines]) -> tuple[Mapping[float, int], Counter[float]]:
-    """Return how many characters there are of each size, and of each rounded size."""
+    """Return the number of characters by size, and by rounded size."""
     exact: dict[float, int] = {}
     for lines in pages:
         for text, _, x0, x1, _, size, _, _, _ in lines:
@@ -776,7 +779,7 @@ def _sizes(pages: Sequence[Lines]) -> tuple[Mapping[float, int], Counter[float]]
 
 
 def _levels_by_size(pages: Sequence[Lines]) -> dict[float, int]:
-    """Return which sizes are those of headings: larger than the text, and seldom."""
+    """Return the heading levels of sizes that are rare and larger than the text."""
     exact, characters = _sizes(pages)
     if not characters:
         return {}
@@ -790,10 +793,10 @@ def _levels_by_size(pages: Sequence[Lines]) -> dict[float, int]:
 
 
 class _Columns(NamedTuple):
-    """What the lines around each line say of it.
+    """Properties of lines from their neighbors.
 
-    Whether it stands close below the one before, where its column ends to the right, and whether
-    it is full whatever the next line begins with.
+    For each line: whether it is close below the previous line, the right edge of its column, and
+    whether it is full for any next line.
     """
 
     is_below: list[bool]
@@ -836,7 +839,7 @@ def _columns(lines: Lines, pitch: float) -> _Columns:
 
 
 def _continues_paragraph(line: TextLine, following: TextLine, edge: float) -> bool:
-    """Return whether a line that does not stand below another belongs to its paragraph."""
+    """Return whether a line continues the paragraph of a line that is not directly above it."""
     if line.is_table or following.is_table:
         return False
     if not (line.is_placed and following.is_placed):
@@ -846,15 +849,15 @@ def _continues_paragraph(line: TextLine, following: TextLine, edge: float) -> bo
 
 
 def _is_full(line: TextLine, following: TextLine, edge: float) -> bool:
-    """Return whether the next line's first word had no room any more at the end of this one."""
+    """Return whether the next line's first word did not fit at the end of a line."""
     text, _, x0, x1, _, size, is_table, _, _ = line
     if x1 <= x0 or size <= 0:
         return not is_table
-    advance = (x1 - x0) / len(text)  # how wide a character is
+    advance = (x1 - x0) / len(text)  # average width of a character
     following_advance = (following.x1 - following.x0) / len(following.text)
     if advance > 1.3 * size or following_advance > 1.3 * size or _has_leader(text):
-        return False  # the row of a table, or an entry of a list of contents, with gaps
-    if x1 + 30 * advance + 1.5 * size < edge:  # no word would have
+        return False  # a table row with gaps, or an entry in a table of contents
+    if x1 + 30 * advance + 1.5 * size < edge:  # any word would fit
         return False
     end = following.text.find(" ")
     is_unspaced = following.text >= _FIRST_UNSPACED and _CJK.match(following.text)
@@ -864,12 +867,12 @@ def _is_full(line: TextLine, following: TextLine, edge: float) -> bool:
 
 
 def _may_continue(line: TextLine, following: TextLine) -> bool:
-    """Return whether a paragraph may go on from one column or page to the next."""
+    """Return whether a paragraph may continue in the next column or on the next page."""
     first = following.text[0]
     is_prose = (
         line.text.count(" ") > 4
         and line.text[-1].isalpha()
-        and not following.text[-1].isdigit()  # as a running head ends
+        and not following.text[-1].isdigit()  # digits end a running header
         and not _NEW_START.match(following.text)
     )
     return (
@@ -887,7 +890,7 @@ def _may_continue(line: TextLine, following: TextLine) -> bool:
 
 
 def without_ligatures(text: str) -> str:
-    """Return a text with the letters of each ligature."""
+    """Replace each ligature by its letters."""
     return text if text.isascii() else _LIGATURE.sub(_letters, text)
 
 
@@ -896,9 +899,9 @@ def _letters(ligature: re.Match[str]) -> str:
 
 
 def _hyphens_resolved(text: str) -> tuple[str, list[int]]:
-    """Join words that were parted at the end of a line, by how they are written elsewhere.
+    """Join words split at line ends, according to their other occurrences.
 
-    The offsets come with it where a hyphen was removed.
+    The offsets of removed hyphens are returned.
     """
     if _HYPHEN not in text:
         return text, []
@@ -919,7 +922,7 @@ def _hyphens_resolved(text: str) -> tuple[str, list[int]]:
 
 
 def _unparted_words(text: str) -> Set[str]:
-    """Return the words of a text but the parts of those that end at the end of a line."""
+    """Return the words of a text, without the parts of words split at line ends."""
     words: set[str] = set()
     for part in text.casefold().split(_HYPHEN):
         first, last = _FIRST_LETTERS.match(part), _LAST_LETTERS.search(part, max(0, len(part) - 40))
@@ -928,7 +931,7 @@ def _unparted_words(text: str) -> Set[str]:
 
 
 def _is_joined(first: str, second: str, words: Set[str]) -> bool:
-    """Return whether the parts of a word are written together, by the other words of the text."""
+    """Return whether two parts form one word without a hyphen, according to the text."""
     if not (first and second):
         return False
     first_part, second_part = first.casefold(), second.casefold()

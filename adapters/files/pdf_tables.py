@@ -1,4 +1,4 @@
-"""Find the tables of a PDF's page that are ruled: whose cells stand between drawn lines."""
+"""Find ruled tables of a PDF page: tables whose cells are between drawn lines."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from typing import Any, NamedTuple
 from ...nodegraph.readers.text import BAR, markdown_table
 from .pdf_layout import Lines, Rectangle, TextLine, joined, without_bullets
 
-_NEAR = 3.0  # points between rules that are drawn as one
+_NEAR = 3.0  # points between rules that count as one rule
 
-_MAX_RULES = 300  # of each direction; a drawing has more
+_MAX_RULES = 300  # maximum per direction; drawings have more
 
 _WORD = re.compile(r"\S+")
 
 
 def with_tables(page: Any, textpage: Any, lines: Lines) -> Lines:
-    """Return the lines of a page with each ruled table as one line, whose text is Markdown.
+    """Replace the lines of each ruled table by one line with its Markdown.
 
-    A table has two rows and two columns at least, between lines that are drawn. What stands in it
-    is in it once. Where a line of text leads out of it, everything stays as it is.
+    A table has at least two rows and two columns between drawn lines. Each text in it is included
+    once. If a line of text crosses its border, the lines are unchanged.
     """
     horizontal, vertical = _rules(page)
     for grid in _grids(horizontal, vertical):
@@ -42,14 +42,14 @@ def with_tables(page: Any, textpage: Any, lines: Lines) -> Lines:
 
 
 class _TableRow(NamedTuple):
-    """The texts and the rectangles of a row of cells."""
+    """The texts and rectangles of a row."""
 
     texts: Sequence[str]
     rectangles: Sequence[Rectangle]
 
 
 def _table(rows: Sequence[_TableRow], lines: Sequence[TextLine]) -> TextLine | None:
-    """Return the lines of a table as one; None without rows."""
+    """Return a table as one line. None: no rows."""
     if not rows:
         return None
     text = markdown_table(map(without_bullets, row.texts) for row in rows)
@@ -74,7 +74,7 @@ def cell_spans(table: str) -> Iterator[tuple[int, int]]:
     for number, row in enumerate(table.split("\n")):
         bars = [at + bar.start() for bar in BAR.finditer(row)]
         at += len(row) + 1
-        if number != 1:  # the line below the header has no cells
+        if number != 1:  # the line below the header contains no cells
             for left, right in pairwise(bars):
                 cell = table[left + 1 : right]
                 start = left + 1 + len(cell) - len(cell.lstrip())
@@ -82,12 +82,13 @@ def cell_spans(table: str) -> Iterator[tuple[int, int]]:
 
 
 def may_have_rows(lines: Lines) -> bool:
-    """Return whether a line has gaps, or two lines are side by side. Else there is no table,
-    unless the page before has one that goes on.
+    """Return whether a line has gaps, or two lines are at equal height.
+
+    Otherwise, the page contains no table, except for the rest of a table on the previous page.
     """
     above = inf
     for text, _, x0, x1, baseline, size, _, _, _ in lines:
-        # A character is 0.63 wide at most on average, 0.6 where all are as wide; of Chinese 1.13.
+        # Average width of a character: at most 0.63, 0.6 in monospaced fonts, 1.13 in Chinese.
         wide = 0 if text.isascii() else 0.25 * (len(text.encode()) - len(text))
         width = size * (0.63 * len(text) + wide + 0.3)
         if x1 - x0 > width or abs(above - baseline) < 0.2 * size:
@@ -97,7 +98,7 @@ def may_have_rows(lines: Lines) -> bool:
 
 
 class _Rule(NamedTuple):
-    """A straight line: where it stands across its direction, and from where to where it goes."""
+    """A straight line: its position across its direction, its start and its end."""
 
     at: float
     start: float
@@ -109,7 +110,7 @@ class _Rule(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Grid:
-    """Rules that touch each other, and where its columns (to the right) and rows (down) begin."""
+    """Connected rules, with the starts of columns (to the right) and rows (down)."""
 
     horizontal: Sequence[_Rule]
     vertical: Sequence[_Rule]
@@ -118,7 +119,7 @@ class _Grid:
     merged: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
 
     def lines_inside(self, lines: Lines) -> list[TextLine]:
-        """Return the lines inside of it; an empty list if one leads out of it."""
+        """Return the lines inside the grid. Empty if a line crosses the border."""
         x0, x1 = self.columns[0] - _NEAR, self.columns[-1] + _NEAR
         top, bottom = self.rows[0], self.rows[-1]
         inside = []
@@ -130,7 +131,7 @@ class _Grid:
         return inside
 
     def cell(self, x: float, y: float) -> tuple[int, int]:
-        """Return the row and the column at a position (of merged cells the first)."""
+        """Return the row and the column at a position. For merged cells, return the first cell."""
         position = bisect_right(self.rows, -y, key=neg), bisect_right(self.columns, x)
         cell = self.merged.get(position)
         if cell is None:
@@ -140,7 +141,7 @@ class _Grid:
         return cell
 
     def _first(self, row: int, column: int) -> tuple[int, int]:
-        """Return the first cell of those that no rule parts from a cell, to the left and above."""
+        """Return the first cell of a merged cell, to the left and above."""
         x = (self.columns[column] + self.columns[column + 1]) / 2
         y = (self.rows[row] + self.rows[row + 1]) / 2
         while column and not _is_ruled(self.vertical, self.columns[column], y):
@@ -151,13 +152,13 @@ class _Grid:
 
 
 def _is_ruled(rules: Sequence[_Rule], at: float, position: float) -> bool:
-    """Return whether one of these rules, which are in order, stands there."""
+    """Return whether any of these sorted rules is at a position."""
     first, end = bisect_left(rules, (at - _NEAR,)), bisect_right(rules, (at + _NEAR, inf))
     return any(rule.reaches(position) for rule in rules[first:end])
 
 
 def _rules(page: Any) -> tuple[list[_Rule], list[_Rule]]:
-    """Return the straight lines that are drawn on a page: horizontal and vertical ones."""
+    """Return the straight horizontal and vertical lines on a page."""
     from pypdfium2 import raw
 
     horizontal: list[_Rule] = []
@@ -188,7 +189,7 @@ def _rules(page: Any) -> tuple[list[_Rule], list[_Rule]]:
 
 
 def _strokes(path: Any) -> Iterator[tuple[tuple[float, float], tuple[float, float]]]:
-    """Yield from where to where the straight lines of a path go."""
+    """Yield the straight lines of a path: start and end."""
     from pypdfium2 import raw
 
     mode, is_stroked = c_int(), c_int()
@@ -216,7 +217,7 @@ def _strokes(path: Any) -> Iterator[tuple[tuple[float, float], tuple[float, floa
 
 
 def _merged(rules: list[_Rule]) -> list[_Rule]:
-    """Return rules with those that touch or overlap on one line as one."""
+    """Merge rules that touch or overlap on one line."""
     merged: list[_Rule] = []
     for rule in sorted(rules):
         for index in reversed(range(len(merged))):
@@ -234,13 +235,13 @@ def _merged(rules: list[_Rule]) -> list[_Rule]:
 
 
 def _grids(horizontal: list[_Rule], vertical: list[_Rule]) -> Iterator[_Grid]:
-    """Yield the groups of rules that touch each other and part two rows and two columns."""
+    """Yield groups of connected rules with at least two rows and two columns."""
     if min(len(horizontal), len(vertical)) < 1 or max(len(horizontal), len(vertical)) > _MAX_RULES:
         return
     waiting = [(False, rule) for rule in horizontal] + [(True, rule) for rule in vertical]
     while waiting:
         group = [waiting.pop(0)]
-        for is_vertical, rule in group:  # which grows meanwhile
+        for is_vertical, rule in group:  # the loop also processes added rules
             touching = [
                 (other_is_vertical, other)
                 for other_is_vertical, other in waiting
@@ -258,7 +259,7 @@ def _grids(horizontal: list[_Rule], vertical: list[_Rule]) -> Iterator[_Grid]:
 
 
 def _positions(rules: Sequence[_Rule], across: Sequence[_Rule]) -> list[float]:
-    """Return where rules stand, and where those across them end if no rule is there."""
+    """Return the positions of rules, and the outer ends of the crossing rules."""
     positions: list[float] = []
     ends = [end for rule in across for end in (rule.start, rule.end)]
     outer = (min(ends), max(ends)) if ends else ()
@@ -269,7 +270,7 @@ def _positions(rules: Sequence[_Rule], across: Sequence[_Rule]) -> list[float]:
 
 
 def _filled(grid: _Grid, textpage: Any, lines: Sequence[TextLine]) -> list[_TableRow]:
-    """Return the rows of a grid, an empty list if it is not a table."""
+    """Return the rows of a grid. Empty if the grid is not a table."""
     texts: dict[int, dict[int, list[tuple[float, str]]]] = {}  # by row and column
     cell_at = _cell_at(grid, textpage)
     for line in lines:
@@ -281,7 +282,8 @@ def _filled(grid: _Grid, textpage: Any, lines: Sequence[TextLine]) -> list[_Tabl
     rows: list[_TableRow] = []
     for number, below in zip(ruled, [*ruled[1:], -1], strict=True):
         cells, top, bottom = texts[number], grid.rows[number], grid.rows[below]
-        count = _count_rows(cells) if len(grid.rows) <= 3 else 1  # a head and a body, or one
+        # A header and a body, or a body without rules between its rows.
+        count = _count_rows(cells) if len(grid.rows) <= 3 else 1
         height = (top - bottom) / count
         for at in range(count):
             y = top - at * height
@@ -296,7 +298,7 @@ def _filled(grid: _Grid, textpage: Any, lines: Sequence[TextLine]) -> list[_Tabl
 
 
 def _count_rows(cells: Mapping[int, Sequence[tuple[float, str]]]) -> int:
-    """Return how many rows stand between two rules: each cell has a line at the same heights."""
+    """Return the number of rows between two rules: all cells have lines at equal heights."""
     first, *others = ([height for height, _ in cell] for cell in cells.values())
     is_same = all(
         len(heights) == len(first)
@@ -310,7 +312,7 @@ _Cell = tuple[int, int]
 
 
 def _cell_at(grid: _Grid, textpage: Any) -> Callable[[int], _Cell]:
-    """Return a function that returns in which cell of a grid a character of a page stands."""
+    """Return a function from a character of a page to its cell in a grid."""
     from pypdfium2 import raw
 
     handle, x, y = textpage.raw, c_double(), c_double()
@@ -323,7 +325,7 @@ def _cell_at(grid: _Grid, textpage: Any) -> Callable[[int], _Cell]:
 
 
 def _parts(line: TextLine, cell_at: Callable[[int], _Cell]) -> Iterator[tuple[_Cell, str]]:
-    """Yield the cells that a line leads through, and what of it stands in each."""
+    """Yield the cells that a line crosses, with the text in each cell."""
     text, offset = line.text, line.start
     last: _Cell | None = None
     start = 0

@@ -1,4 +1,4 @@
-"""Find the functions, classes and methods of programs, by their syntax trees."""
+"""Find the functions, classes and methods of programs with syntax trees."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ def _suffix(file_name: str) -> str:
 
 @lru_cache(maxsize=64)
 def symbols_in(text: str, file_name: str) -> tuple[Symbol, ...]:
-    """Return the symbols of a program in order, outer ones before those within them.
+    """Return the symbols of a program in order. Outer symbols precede inner symbols.
 
     Raises:
-        ImportError: If the grammar is not installed. It names the extra.
+        ImportError: If the grammar is not installed. The message names the extra.
 
     Example:
         >>> [(s.name, s.kind) for s in symbols_in("class A:\\n  def f(self): ...", "a.py")]
@@ -105,7 +105,7 @@ def _parser(language: str) -> Any:
 
 
 def _characters(data: bytes, offsets: list[int]) -> dict[int, int]:
-    """Return at which character each of some bytes stands."""
+    """Convert byte offsets to character offsets."""
     at = characters = 0
     characters_at = {}
     for offset in offsets:
@@ -115,7 +115,7 @@ def _characters(data: bytes, offsets: list[int]) -> dict[int, int]:
 
 
 def _walk(root: Any) -> Iterator[Symbol]:
-    waiting = [(root, "", False)]  # node, the names around it, whether these are of a class
+    waiting = [(root, "", False)]  # node, outer names, whether the outer symbol is a class
     while waiting:
         node, scope, in_class = waiting.pop()
         kind, name = _symbol(node)
@@ -140,12 +140,12 @@ _SINGLE_WRAPPERS = frozenset("lexical_declaration type_declaration".split())
 
 
 def _wraps(node: Any) -> bool:
-    """Return whether a node is what it holds, with a decorator or a keyword."""
+    """Return whether a node only adds a decorator or a keyword to its child."""
     return node.type in _WRAPPERS or (node.type in _SINGLE_WRAPPERS and node.named_child_count == 1)
 
 
 def _symbol(node: Any) -> tuple[str, str]:
-    """Return the kind and the name of what a node defines, two empty texts if nothing."""
+    """Return the kind and the name of a node's definition. Empty texts: no definition."""
     kind = _KINDS.get(node.type, "")
     if not kind or not node.is_named:
         return "", ""
@@ -165,7 +165,7 @@ def _symbol(node: Any) -> tuple[str, str]:
 
 
 def _declared(declarator: Any) -> Any:
-    """Return the name in a declarator of C: of ``*parse(const char *)`` it is ``parse``."""
+    """Return the name in a C declarator: ``parse`` for ``*parse(const char *)``."""
     while (inner := declarator.child_by_field_name("declarator")) is not None:
         declarator = inner
     return declarator
