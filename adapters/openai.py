@@ -232,8 +232,7 @@ class Clients:
             raise deadline.error(str(error)) from None
 
     async def acall(self, request: Callable[[Any], Any]) -> Any:
-        """Send a request with the async client. Without an async client, use the sync client in a
-        thread.
+        """Send a request with the async client, or with the sync client in a thread.
 
         Args:
             request: Calls a method of the given client, sync or async.

@@ -208,9 +208,7 @@ class _DirectTransformer:
         features = {}
         for name, array in self._padded(batch).items():
             tensor = torch.from_numpy(array)
-            tensor = (
-                tensor.pin_memory() if device.type == "cuda" else tensor
-            )  # pinned memory for an asynchronous transfer
+            tensor = tensor.pin_memory() if device.type == "cuda" else tensor  # for non_blocking
             features[name] = tensor.to(device, non_blocking=True)
         self._model.eval()
         with _attention_without_plans(device):

@@ -326,9 +326,7 @@ class DatedText(str):
 
 
 def is_ambiguous(value: Any) -> bool:
-    """Return whether a text is a date like ``1/2/2024``, in which either number may be the
-    month.
-    """
+    """Return whether either number in a text like ``1/2/2024`` may be the month."""
     match = _AMBIGUOUS.match(value) if isinstance(value, str) else None
     return match is not None and match[1] != match[2] and max(int(match[1]), int(match[2])) <= 12
 

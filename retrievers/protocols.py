@@ -13,9 +13,7 @@ PreparedT = TypeVar("PreparedT", contravariant=True)
 
 
 class RetrieverProtocol(Protocol):
-    """An object that finds nodes for a query. Strategies and fusions are retrievers around
-    retrievers.
-    """
+    """An object that finds nodes for a query. Strategies and fusions wrap retrievers."""
 
     def retrieve(
         self, query: str, *, top_k: int | None = None, filters: Filters | None = None

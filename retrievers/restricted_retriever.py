@@ -38,8 +38,7 @@ def restrict(target: RetrieverProtocol, filters: Restriction) -> RestrictedRetri
 
 
 def restrict(target: object, filters: Restriction) -> object:
-    """Restrict a retriever or a query engine to nodes that meet conditions, for example for a
-    tenant.
+    """Restrict a retriever or a query engine to nodes that meet conditions, such as a tenant's.
 
     The restriction applies to every retrieval of the returned object, including nested retrievers.
     Filters of a call, a tool or a model are added. A restriction is stricter than ``filters``:

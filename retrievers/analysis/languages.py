@@ -465,10 +465,9 @@ def folded(words: list[str], language: Language) -> list[str]:
 
 
 def length_of(words: Sequence[str], language: Language) -> int:
-    """Return the number of words. For growing languages, words are counted as parts of about five
-    letters.
+    """Return the number of words. In growing languages, long words count several times.
 
-    Therefore a compound is as long as the words it consists of.
+    A word counts once per about five letters, so a compound is as long as its parts.
     """
     if not language.grows:
         return len(words)

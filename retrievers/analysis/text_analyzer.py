@@ -485,8 +485,9 @@ class TextAnalyzer:
     def _content(
         self, text: str, present: Callable[[str], tuple[Language, ...]] | None
     ) -> tuple[int, Mapping[str, tuple[Language, ...]]]:
-        """Return the index of the content words in ``_runs``, and their languages. All words if
-        empty.
+        """Return the index in ``_runs`` of the content words, and their languages.
+
+        Without content words, the index of all words is returned.
 
         Args:
             text: The query.

@@ -33,11 +33,7 @@ from .tool_output import (
 
 _AT_ONCE = 200  # maximum number of documents with texts in memory
 
-_COUNTED, _FIELDS, _VALUES = (
-    2_000,
-    8,
-    4,
-)  # numbers of documents, fields and values in the explanation of filters
+_COUNTED, _FIELDS, _VALUES = 2_000, 8, 4  # maximum documents, fields and values in a filter hint
 
 _LONGEST_VALUE = 40  # characters
 
@@ -77,8 +73,9 @@ class CorpusView:
             yield from (node for node in self.graph.reader.nodes_by_id(subset) if self.allows(node))
 
     def document(self, name: str) -> Node:
-        """Return the document with an id, or the unique document with this path suffix, title or
-        file name.
+        """Return the document with an id, or the only document with this path suffix or name.
+
+        A name is a title or a file name.
 
         Raises:
             ToolError: If no document or several documents match. The message lists similar names.
@@ -104,9 +101,7 @@ class CorpusView:
         )
 
     def values(self) -> str:
-        """Return the metadata fields of the documents with their most frequent values, for
-        filters.
-        """
+        """Return the metadata fields with their most frequent values, as a hint for filters."""
         counts: dict[str, Counter[str]] = {}
         for node in islice(self.documents(), _COUNTED):
             for name, value in node.own_metadata.items():

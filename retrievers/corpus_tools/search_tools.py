@@ -39,11 +39,9 @@ from .tool_output import (
 
 Mode = Literal["all", "words", "meaning"]
 
-_MAX_PASSAGE_TOKENS = (
-    400  # maximum tokens of the best passage; divided by the rank for later passages
-)
+_MAX_PASSAGE_TOKENS = 400  # maximum for the best passage, divided by the rank for later passages
 
-_LEAST = 40  # minimum of this maximum
+_LEAST = 40  # lower bound of this maximum
 
 _WINDOWS_FROM = 200  # tokens: smaller budgets show parts of several passages instead of windows
 
@@ -143,9 +141,7 @@ class SearchTools:
     def _add(
         self, result: ScoredNode, size: int, builder: OutputBuilder, session: ToolSession
     ) -> bool:
-        """Add a passage: its whole text if it fits into ``size`` tokens, else the matching
-        sentences.
-        """
+        """Add a passage of at most ``size`` tokens, or the matching sentences of a longer one."""
         node = result.node
         span = span_of(node)
         if span is None:  # generated text, such as a summary

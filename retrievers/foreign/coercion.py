@@ -96,9 +96,7 @@ def as_retriever(
 
 def _ours(source: Any) -> RetrieverProtocol | None:
     """Return the native retriever of a source: itself, its adapter's or its graph's retriever."""
-    if hasattr(
-        type(source), FACE
-    ):  # on the type: a Runnable may forward attributes of its inner object
+    if hasattr(type(source), FACE):  # a Runnable may forward attributes of its inner object
         native: RetrieverProtocol = getattr(source, FACE)
         return native
     if hasattr(type(getattr(source, "vectorstore", None)), FACE) and _only_searches(source):

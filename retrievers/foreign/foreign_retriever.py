@@ -78,9 +78,7 @@ def adapt_retriever(source: Any) -> RetrieverCalls | None:
 
 
 def is_native(source: Any) -> bool:
-    """Return whether an object is a retriever of this package: it takes ``top_k`` and
-    ``filters``.
-    """
+    """Return whether an object has this package's retriever methods."""
     is_object = not inspect.isclass(source)
     return (
         is_object
@@ -206,8 +204,9 @@ def _store_options(runnable: Any, retriever: Any, top_k: int) -> tuple[Any, dict
 
 
 def _llama_index(retriever: Any, more: Mapping[str, Any] | None = None) -> RetrieverCalls:
-    """Return the calls of a LlamaIndex retriever. A copy gets the number of results or
-    conditions.
+    """Return the calls of a LlamaIndex retriever.
+
+    The number of results and conditions are set on a copy.
     """
     fields = ("similarity_top_k", "_similarity_top_k")
     field = next((name for name in fields if hasattr(retriever, name)), None)
@@ -323,10 +322,7 @@ class ForeignRetriever(PlannedRetriever):
         self._push_filters = push_filters
 
     def __getstate__(self) -> dict[str, Any]:
-        return {
-            **self.__dict__,
-            "_calls": self.source_name,
-        }  # the calls are rebuilt from the source
+        return {**self.__dict__, "_calls": self.source_name}  # rebuilt from the source
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

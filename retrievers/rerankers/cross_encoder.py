@@ -146,8 +146,9 @@ Tokens = Mapping[str, "np.ndarray[Any, Any]"]
 
 
 class DirectModel(Protocol):
-    """A cross-encoder computed from tokens. The plugin ``pairs`` of ``nodekin.models`` creates
-    it.
+    """A cross-encoder that is computed from tokens.
+
+    The plugin ``pairs`` of ``nodekin.models`` creates it.
     """
 
     @property
@@ -239,9 +240,7 @@ class PairScorer:
                 yield waiting
 
     def _answer(self, requests: Sequence[_Request]) -> None:
-        """Score the pairs of all requests in one call. On an error, score each request
-        separately.
-        """
+        """Score the pairs of all requests in one call, or separately after an error."""
         pairs = [pair for request in requests for pair in request.pairs]
         try:
             scores = iter(_checked_scores(self._scores(pairs), len(pairs)))

@@ -139,6 +139,4 @@ def open_postings(graph: NodeGraph, group: str, analyzer: Analyzer) -> TextIndex
 
 
 def _identity(analyzer: Analyzer) -> object:
-    return (
-        analyzer if isinstance(analyzer, Hashable) else id(analyzer)
-    )  # unique, since the index references the analyzer
+    return analyzer if isinstance(analyzer, Hashable) else id(analyzer)  # kept alive by the index
