@@ -48,7 +48,7 @@ MAX_ANSWER = 1_000_000
 """Maximum number of characters of a streamed answer."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Do(Generic[T]):
     """A call that a strategy awaits.
 
@@ -141,7 +141,7 @@ class _Texts(list[str]):
             )
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class All(Generic[T]):
     """Several strategies that run in parallel, in threads or tasks.
 

@@ -100,7 +100,7 @@ MAKE: dict[str, Callable[[NodeGraph], Any]] = {
         Retriever(g, "ROOT", "bm25", top_k=20), g, filters=OURS, top_k=20
     ),
     "questions and answers": lambda g: QaRetriever(
-        g, "question", "bm25", threshold=0.1, filters=OURS, top_k=20
+        g, "question", "bm25", min_score=0.1, filters=OURS, top_k=20
     ),
     "rewrite": lambda g: QueryRewriteRetriever(own(g), says("green tea")),
     "multi-query": lambda g: MultiQueryRetriever(own(g), says("1. black tea?\n2. a cup?")),

@@ -437,7 +437,7 @@ def test_documents_without_ids_are_merged_as_by_langchains_ensemble(question):
     numbered = NodeGraphRetriever.from_documents(
         [Document(d.page_content, id=str(n)) for n, d in enumerate(loaded)], group="ROOT"
     )
-    graph = NodeGraphRetriever.from_documents(loaded, group="ROOT")
+    graph = NodeGraphRetriever.from_documents(loaded, group="ROOT", score_key=None)
     assert {d.id for d in held.invoke(question)} == {None}
     retrievers: list[Any] = [held, store.as_retriever(), graph]
     for chosen in (retrievers, retrievers[:2], retrievers[1:]):
@@ -446,7 +446,8 @@ def test_documents_without_ids_are_merged_as_by_langchains_ensemble(question):
         fused = NodeGraphRetriever(
             retriever=FusionRetriever(
                 [getattr(r, "func", r) for r in chosen], weights=weights, top_k=9
-            )
+            ),
+            score_key=None,
         )
         found = fused.invoke(question)
         assert [(d.page_content, d.metadata) for d in found] == [

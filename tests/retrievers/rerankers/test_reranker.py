@@ -176,7 +176,7 @@ def test_an_object_of_ones_own() -> None:
             "max_tokens must be 1",
         ),
         ("ModuleReranker", {"model": Scores(), "overlap": 0.5}, TypeError, "overlap is a whole"),
-        ("ModuleReranker", {"model": Scores(), "search_text": 3}, TypeError, "search_text is"),
+        ("ModuleReranker", {"model": Scores(), "search_text": 3}, TypeError, "search_text must be"),
         ("ModuleReranker", {"model": Scores(), "length": 3}, TypeError, "length is a function"),
     ],
 )
