@@ -11,16 +11,7 @@ _IN_BOTH_FRAMEWORKS = re.compile(r"NodeGraph\w+")
 
 # What collects, counts or remembers; all other dataclasses with a public name are values.
 _CHANGEABLE = {
-    *(
-        "All",
-        "AnswerContext",
-        "Do",
-        "FolderScan",
-        "GraphStruct",
-        "LinkGraph",
-        "OutputBuilder",
-        "ReadReport",
-    ),
+    *("AnswerContext", "FolderScan", "GraphStruct", "LinkGraph", "OutputBuilder", "ReadReport"),
     *("RegisteredReader", "Span", "ToolConversation", "ToolSession"),
 }
 

@@ -397,8 +397,8 @@ def test_the_example_of_pages(
     monkeypatch.setattr(sys, "argv", ["pages.py"])
     runpy.run_path(str(REPO / "examples" / "pages.py"), run_name="__main__")
     shown = capsys.readouterr().out
-    assert "handbook.pdf, page 2, 2 Serving: The kettle is emptied every evening" in shown
-    assert "手册.docx, 第一章 茶室手册: 同一个茶箱" in shown
+    assert "handbook.pdf, page 2, 2.1 Water: The kettle is emptied every evening" in shown
+    assert "手册.docx, 2.2 投诉: 同一个茶箱" in shown
 
 
 @pytest.mark.slow
