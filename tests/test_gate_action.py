@@ -130,5 +130,6 @@ def test_the_action_passes_and_fails_with_a_summary(folder):
         (folder / "docs" / f"{n}.txt").write_text("Milk.", encoding="utf-8")
     ran, summary, output = run_action(folder, **ARGUMENTS, figure="figure.svg")
     assert (ran.returncode, output) == (1, "passed=false\n"), ran.stderr
-    assert "6 lost by answer_in_context@1 of default" in summary
+    assert "answer_in_context@1 of default" in summary
+    assert "worse by more than the 0.05 allowed" in summary
     assert (folder / "figure.svg").exists()

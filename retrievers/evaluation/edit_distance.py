@@ -34,6 +34,8 @@ def similar_part(text: str, content: str) -> tuple[float, int, int]:
         (0.8888888888888888, 11, 19)
     """
     found = partial_ratio_alignment(text, content)
+    if found is None:  # only with a cutoff
+        return 0.0, 0, 0
     margin = len(text) // 4
     first = max(0, found.dest_start - margin)
     region = content[first : found.dest_end + margin]
