@@ -23,7 +23,7 @@ _KINDS = {"rerank": "RERANKER", "model": "RERANKER", "short": "RERANKER", "ask":
 _MODEL_CALL = "ask"
 
 _NAMES = ("group", "target", "similarity", "mode", "index", "via", "strategy")
-"""The attributes that name parts of a set-up. Other texts may be of a query or a document."""
+"""Attributes that name components. Other texts may come from a query or a document."""
 
 _DOCUMENTS = 50  # maximum per span
 

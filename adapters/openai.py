@@ -37,10 +37,10 @@ with extra("openai", "openai"):
     )
 
 TIMEOUT = 120.0
-"""Seconds that a call may take in all, unless a user says otherwise."""
+"""Default maximum seconds of a call."""
 
 SILENCE = 30.0
-"""Seconds between two parts of a stream, unless a user says otherwise."""
+"""Default maximum seconds between two parts of a stream."""
 
 
 class OpenAIEmbedder:
@@ -306,7 +306,7 @@ def check_at_least(least: float, **numbers: float | None) -> None:
 
 
 MAX_RESPONSE = 64 * 2**20
-"""Bytes of a response, at most; vectors of 64 long texts are a tenth of it."""
+"""Maximum bytes of a response. The vectors of 64 long texts take about a tenth."""
 
 
 class Refused(BaseException):

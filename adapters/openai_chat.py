@@ -18,7 +18,7 @@ with extra("openai", "openai"):
     from openai import AsyncOpenAI, BadRequestError, OpenAI
 
 Prompt = str | Sequence[Mapping[str, Any]]
-"""What the user says, or a conversation: ``[{"role": "user", "content": "..."}, ...]``."""
+"""The user's message, or a conversation: ``[{"role": "user", "content": "..."}, ...]``."""
 
 
 @dataclass(frozen=True, slots=True)

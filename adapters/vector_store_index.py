@@ -56,7 +56,7 @@ class VectorBackend(Protocol):
     """The store's name in messages."""
 
     identity: str | None
-    """Distinguishes the store from others in all processes; None for a store in memory."""
+    """A name of the store that is unique across processes. None: a store in memory."""
 
     def nearest_ids(self, vector: Vectors, count: int) -> list[str]:
         """Return the ids of the nearest nodes by cosine. The caller ignores ids of other graphs."""

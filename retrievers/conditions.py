@@ -23,7 +23,7 @@ SEVERAL = (list, tuple, set, frozenset)
 Decide = Callable[[Any], bool]
 
 MISSING = object()
-"""Stands for the value of a field that is not there."""
+"""The value of a missing field."""
 
 _NUMBER = re.compile(r"\s*[+-]?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,3})?\s*$")
 

@@ -15,10 +15,10 @@ from ..nodegraph.node import Node
 from .conditions import MISSING, Condition, parse_conditions
 
 Filters = Mapping[str, Any]
-"""Field to condition, and ``"and"``, ``"or"``, ``"not"`` around such; see ``parse_filters``."""
+"""A mapping from fields to conditions, or ``"and"``, ``"or"``, ``"not"``: see ``parse_filters``."""
 
 DOCUMENT_ID = "document.id"
-"""What filters call the id of a node's document."""
+"""The name of the document's id in filters."""
 
 _METADATA = "metadata."  # prefix of a field whose name is reserved
 

@@ -27,7 +27,7 @@ class RetrieverProtocol(Protocol):
 
 
 RetrieverLike: TypeAlias = RetrieverProtocol | Any
-"""A retriever, or what ``as_retriever`` takes for one: that of another framework, as it is."""
+"""A retriever, or any object that ``as_retriever`` accepts, such as a foreign retriever."""
 
 
 class Index(Protocol[PreparedT]):

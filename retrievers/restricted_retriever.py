@@ -19,7 +19,7 @@ from .retrieval_conditions import check_restriction
 RestrictableT = TypeVar("RestrictableT", bound="Restrictable")
 
 Restriction: TypeAlias = Filters | Callable[[], Filters]
-"""Conditions, or a function that returns those of the present call."""
+"""Conditions, or a function that returns the conditions of the current call."""
 
 
 class Restrictable(Protocol):

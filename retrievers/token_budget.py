@@ -18,16 +18,16 @@ from .validation import check_top_k, choice, whole
 Order = Literal["score", "document"]
 
 CANDIDATES = 50
-"""How many results are retrieved for a budget, at least."""
+"""Minimum number of results to retrieve for a budget."""
 
 _LEAST_TOKENS = 40  # minimum tokens of a candidate; larger budgets retrieve more candidates
 
 _MAX_GAP = 200  # maximum white space, in characters, between joined results
 
 BUDGET: ContextVar[TokenBudget | None] = ContextVar("budget", default=None)
-"""How much the results of what is retrieved now may be together. None for no budget.
+"""The budget of the current retrieval. None: no budget.
 
-Whoever has smaller parts than its usual results returns these where there is a budget.
+With a budget, a retriever returns parts of its usual results, if it has smaller parts.
 """
 
 

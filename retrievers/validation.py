@@ -13,7 +13,7 @@ from ..nodegraph.errors import check_integer, nearest_names
 ChoiceT = TypeVar("ChoiceT")
 
 whole = check_integer
-"""Check a whole number, by the name that this room uses."""
+"""Check an integer."""
 
 
 def check_number(value: object, name: str, what: str = "a number") -> None:
@@ -40,7 +40,7 @@ def number(value: float, name: str) -> float:
 
 
 UNBOUNDED = (-math.inf, math.inf)
-"""The range of scores without ends."""
+"""The range of unbounded scores."""
 
 
 def check_min_score(

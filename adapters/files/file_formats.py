@@ -101,7 +101,7 @@ def _is_packed(*folders: str, types: tuple[bytes, ...] = ()) -> Callable[[Path, 
 
 
 _OLD_FORMATS = {"__substg1.0_": "eml", "PowerPoint Document": "pptx", "WordDocument": "docx"}
-"""What files of old programs have in them, and what they can be converted to."""
+"""Streams in files of old Office programs, with the suffix of a conversion target."""
 
 _OLD_SUFFIXES = {
     **dict.fromkeys((".doc", ".dot"), "docx"),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.I | re.S)
 
 _INTERNAL_LINK = re.compile(r"\[([^\[\]\n]*)\]\(#[^)\s]*\)")
-"""A link within the page, which a text does not have. Those with a number lead to notes."""
+"""A link within the page. Its target is removed; a link with a number refers to a note."""
 
 _TAG = re.compile(r"<(?:script|style)\b.*?</(?:script|style)\s*>|<[^<>]*>", re.I | re.S)
 

@@ -31,7 +31,7 @@ def read_docx(source: SourceFile) -> Document:
 
 
 _NOTE_REFERENCE = re.compile(r'<a href="#(?:foot|end)note-[^>]*>(?:(\[\d+\])|↑)</a>')
-"""Where a note belongs, and the arrow with which it leads back there."""
+"""A reference to a note, and the arrow back to the reference."""
 
 
 def _no_image(image: Any) -> dict[str, str]:
@@ -210,7 +210,7 @@ _BRACE = re.compile(r"\\.|[{}]", re.S)
 _OUTLINE_LEVEL = re.compile(r"\\outlinelevel([0-5])(?!\d) ?")
 
 _PREFIXES = {"\ue020": "- "} | {chr(0xE010 + n): f"{'#' * (n + 1)} " for n in range(6)}
-"""Stand in a rich text where an item of a list begins, or a heading of a level."""
+"""Markers of list items and of heading levels in a rich text, with their Markdown prefixes."""
 
 
 _NOTE_START = re.compile(r"\s*\ue021\s*")

@@ -55,7 +55,7 @@ _KINDS = {
     "impl_item": "implementation",
     "macro_definition": "macro",
 }
-"""The kinds of symbols by the names that grammars give their nodes."""
+"""The kinds of symbols, by the node types of grammars."""
 
 _SCOPES = frozenset("class struct enum interface module implementation".split())
 

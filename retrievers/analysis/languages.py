@@ -13,7 +13,7 @@ from itertools import chain, pairwise
 from Stemmer import Stemmer, algorithms
 
 SAMPLE = 200
-"""Words of a text that decide its language."""
+"""Number of words for language detection."""
 
 # A text is English if more than one in 8 words is in ``_ENGLISH_ONLY``.
 _ENGLISH_SHARE = 8
@@ -25,7 +25,7 @@ _ALGORITHMS = frozenset(algorithms()) - {"porter", "dutch_porter", "lovins"}
 
 
 LANGUAGE_TERM = "\0"
-"""The term that marks a text in any language that is not its script's default."""
+"""The term that marks a text in a language other than its script's default."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

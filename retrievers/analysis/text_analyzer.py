@@ -96,7 +96,7 @@ def _parts(name: str) -> list[str]:
 
 
 Segments = list[list[str] | str]
-"""Words that follow each other, and runs of a script without spaces, in the order of a text."""
+"""Lists of adjacent words, and runs of scripts without spaces, in the order of a text."""
 
 # Accents, and the vowel signs and points of words in Cyrillic, Hebrew, Arabic, Thaana and the
 # scripts of India and Tibet, which regular expressions exclude from words.
@@ -134,7 +134,7 @@ _UNSPACED = lazy_pattern(f"[{UNSPACED}]")
 _ASCII_WORDS = re.compile(r"[a-z0-9]+(?:\+\+|#)?")
 
 CHINESE = "\u3000"
-"""Before the first letter of Chinese, Japanese and Korean, behind the alphabets without spaces."""
+"""Sorts before Chinese, Japanese and Korean letters, and after the alphabets without spaces."""
 
 # A vowel of Thai and Lao is one letter, though compatibility forms split it.
 _REPLACED = [
@@ -275,7 +275,7 @@ _QUESTION_WORDS = re.compile(
 )
 
 _Alternatives = tuple[str, ...]
-"""The terms that a word of a query may be in an index, one for each language of it."""
+"""The possible terms of a query word in an index, one per language."""
 
 
 class Analyzer(Protocol):

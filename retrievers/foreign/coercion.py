@@ -18,7 +18,7 @@ from .foreign_retriever import (
 )
 
 FACE = "native_retriever"
-"""The property of this package's classes in a framework that has what they are made of."""
+"""The property of framework adapter classes that returns the wrapped native retriever."""
 
 _STORE_K = 4  # LangChain's default number of results
 
@@ -48,7 +48,7 @@ def as_retriever(
 
     Args:
         source: The retriever.
-        what: The name of the argument in errors.
+        what: The description of the source in errors.
         name: The name of a foreign retriever in evidence and traces. Defaults to its own name or
             the name of its class.
         score_key: The metadata field of documents with a score. None: no field.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 Search = Callable[[str, int | None], Any]
-"""Searches for a query; the number is how many results, None for its own number."""
+"""Searches for a query, with a number of results. None: the retriever's default."""
 
 AsyncSearch = Callable[[str, int | None], Awaitable[Any]]
 
@@ -271,10 +271,10 @@ def _takes(function: Callable[..., Any], *names: str) -> bool:
 
 
 PushFilters = Callable[[Filters], Mapping[str, Any]]
-"""Returns options of another retriever's search for conditions, ``{}`` where it has none."""
+"""Converts conditions to search options of a foreign retriever. ``{}``: not expressible."""
 
 MAX_READ = 10_000
-"""How many results are read at most, where conditions are checked on what comes back."""
+"""Maximum number of results that are read to check conditions."""
 
 
 class ForeignRetriever(PlannedRetriever):

@@ -99,7 +99,7 @@ def _document_node(document: Document) -> Node:
 
 
 TEXT_KEYS = ("text", "page_content", "content")
-"""Where a mapping that a function returns has the text."""
+"""Keys of the text in a mapping from a function."""
 
 
 def read_plain(output: Any) -> Any:
@@ -141,19 +141,19 @@ def _made_id(text: str, metadata: Mapping[str, Any], score_key: str | None) -> s
 
 
 ANSWER_KEYS = ("answer", "result", "output", "response")
-"""Where a mapping that a chain returns has the answer."""
+"""Keys of the answer in a mapping from a chain."""
 
 SOURCE_KEYS = ("context", "source_documents", "documents")
-"""Where it has the documents."""
+"""Keys of the documents in a mapping from a chain."""
 
 NOTHING = "Empty Response"
-"""What LlamaIndex answers where nothing was retrieved."""
+"""LlamaIndex's answer if nothing was retrieved."""
 
 ANSWER_OF = "answer of "
-"""Begins the ``similarity`` of the evidence of an answer."""
+"""Prefix of the ``similarity`` of an answer's evidence."""
 
 BY_RANK = ", by rank"
-"""Ends the ``similarity`` of evidence whose score is the rank: 1, 1/2, 1/3."""
+"""Suffix of the ``similarity`` of evidence with reciprocal ranks as scores: 1, 1/2, 1/3."""
 
 
 class Item(NamedTuple):

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     import numpy as np
 
 ScoreFunction = Callable[[str, list[str]], Any]
-"""Takes a query and passages, returns one number for each passage, higher for a better one."""
+"""Returns one number per passage for a query, higher is better."""
 
 AsyncScoreFunction = Callable[[str, list[str]], Awaitable[Any]]
 
 PAIR_METHODS = ("predict", "score", "compute_score")
-"""The methods of libraries that score pairs of a query and a passage."""
+"""Methods of other libraries that score pairs of a query and a passage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def as_cross_encoder(model: Any) -> CrossEncoder:
 
 
 Tokens = Mapping[str, "np.ndarray[Any, Any]"]
-"""What a tokenizer makes of a text, by the name under which the model takes it."""
+"""The output of a tokenizer for a text, by the model's input names."""
 
 
 class DirectModel(Protocol):
@@ -328,7 +328,7 @@ def _span_measure(offsets: Sequence[tuple[int, int]]) -> Measure:
 
 
 _SCORERS: WeakValueDictionary[tuple[int, str], PairScorer] = WeakValueDictionary()
-"""The scorer of each model, by its ``id``: it holds the model, so that no other one has that."""
+"""The scorer of each model, by ``id``. A scorer references its model, so the ``id`` is unique."""
 
 _SCORERS_LOCK = mutex()
 

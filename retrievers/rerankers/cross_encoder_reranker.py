@@ -85,10 +85,10 @@ def default_overlap(limit: int) -> int:
 _BREAK = re.compile(r"\n+| > ")  # between fields, and between headings
 
 _CHARACTERS = 32
-"""A text of more characters for each token that a model reads is cut before it is tokenized."""
+"""Characters per token of the limit. Longer texts are split before they are tokenized."""
 
 ESTIMATED_LIMIT = 400
-"""For models that read 512 tokens, of which we estimate the count: a fifth for the error."""
+"""Limit for estimated counts: a model limit of 512 tokens, less a fifth for the error."""
 
 
 class CrossEncoderReranker:
@@ -287,7 +287,7 @@ class CrossEncoderReranker:
 
 
 _Parts = tuple[str, str, str]
-"""What is read before a window, the text to cut windows from, what is read after."""
+"""The text before a window, the text to split into windows, and the text after a window."""
 
 
 def _shortened(parts: _Parts, limit: int, length: Length) -> _Parts:

@@ -20,7 +20,7 @@ from ..results import Results, ScoredNode
 from ..validation import check_number
 
 Keywords = str | Sequence[str]
-"""One keyword, or a list of them."""
+"""A keyword, or a list of keywords."""
 
 _UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
 
@@ -155,7 +155,7 @@ def _listed(name: str, keywords: Keywords | None) -> list[str]:
 
 
 SHINGLE = 5
-"""Characters in a shingle."""
+"""Characters per shingle."""
 
 
 class NearDuplicateFilter:

@@ -29,10 +29,10 @@ logger = logging.getLogger(__name__)
 OnError = Literal["keep", "raise"]
 
 OVER_FETCH = 4
-"""How many candidates are retrieved for each result."""
+"""Number of candidates per result."""
 
 FAILED = "rerank failed"
-"""Begins the ``similarity`` of the first evidence if the reranker failed."""
+"""Prefix of the ``similarity`` of the first evidence if the reranker failed."""
 
 
 class RerankRetriever(PlannedRetriever):

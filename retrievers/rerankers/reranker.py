@@ -372,7 +372,7 @@ RERANKERS: dict[str, RerankerFactory] = {
 _BUILT_IN = frozenset(RERANKERS)
 
 _FACTORY = "__nodekin_reranker__"
-"""The attribute of a registered function that has its factory."""
+"""The attribute of a registered function that contains its factory."""
 
 
 @overload

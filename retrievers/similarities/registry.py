@@ -118,7 +118,7 @@ SIMILARITIES: dict[str, Callable[..., Similarity]] = {
 """The built-in similarities, by name."""
 
 REGISTERED: dict[str, CustomSimilarity] = {}
-"""Those of users, by name."""
+"""The registered similarities, by name."""
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
@@ -226,7 +226,7 @@ def _checked(similarity: Similarity, settings: Mapping[str, object]) -> Similari
 
 
 MakeIndex = Callable[[NodeGraph, str, "str | None", Similarity], Index[Any]]
-"""Makes an index from a graph, a group, the key of an embedding or None, and a similarity."""
+"""Creates an index from a graph, a group, the key of an embedding or None, and a similarity."""
 
 MakeT = TypeVar("MakeT", bound=MakeIndex)
 
