@@ -562,8 +562,8 @@ def _runs(text: str) -> tuple[Segments, Segments, Segments]:
     """Return the words and runs of a query. The result is cached and must not be changed.
 
     Returns:
-        All segments, the segments without question words of scripts without spaces, and the same
-        without English function words.
+        All segments, the segments without question words of scripts without spaces, and these
+        segments without English function words.
     """
     normal = normalized(text)
     every = segments(normal)

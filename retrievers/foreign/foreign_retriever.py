@@ -78,7 +78,7 @@ def adapt_retriever(source: Any) -> RetrieverCalls | None:
 
 
 def is_native(source: Any) -> bool:
-    """Return whether an object has this package's retriever methods."""
+    """Return whether an object's retriever methods take ``top_k`` and ``filters``."""
     is_object = not inspect.isclass(source)
     return (
         is_object

@@ -391,8 +391,9 @@ def register_reranker(
     """Register a function as a reranker. An existing reranker with this name is replaced.
 
     ``Reranker("its_name")`` and ``Reranker(function)`` both use the function. Its first argument is
-    a node, or with ``batch=True`` the list of all nodes. The query is passed as the argument
-    ``query`` or as the second argument. The settings of the reranker are further arguments.
+    a node, or with ``batch=True`` the list of all nodes. The query is passed to an argument
+    ``query``, to ``**kwargs``, or to a required second argument. A function without these does not
+    receive the query. The settings of the reranker are further arguments.
 
     Called with one node, the function returns a score, or it filters: the node or True keeps the
     result and its score. None and False drop the result. If some results get a score, only None
