@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, cast
 
 from ...nodegraph.document import Document
 from ...nodegraph.node import ROOT, Node
-from ..ranking import RANK_CONSTANT, Mode, fuse
 from ..results import Evidence, ScoredNode
 
 
@@ -362,42 +361,3 @@ def _scores(scores: Sequence[float | None], *, distances: bool) -> list[float] |
 
 def _is_list(value: object) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
-
-
-def fuse_outputs(
-    outputs: Sequence[Any],
-    mode: Mode = "rrf",
-    weights: Sequence[float] | None = None,
-    top_k: int | None = None,
-    *,
-    rank_constant: float = RANK_CONSTANT,
-    merge_by: str | None = None,
-) -> list[ScoredNode]:
-    """Fuse the outputs of several foreign retrievers, or of several queries.
-
-    Args:
-        outputs: Outputs for ``read_output``, named ``"list 1"``, ``"list 2"`` and so on in
-            evidence.
-        mode: See ``fuse``, also for the next arguments.
-        weights: The weight of each output. Defaults to equal weights.
-        top_k: Maximum number of results. None: all results.
-        rank_constant: The constant of ``"rrf"``.
-        merge_by: A metadata field that identifies equal documents.
-
-    Raises:
-        TypeError: If an output is not a list of documents.
-        ValueError: If the number of weights differs from the number of outputs.
-
-    Example:
-        >>> from types import SimpleNamespace
-        >>> tea, milk = (SimpleNamespace(page_content=t, metadata={}) for t in ("Tea", "Milk"))
-        >>> [result.node.text for result in fuse_outputs([[tea, milk], [milk]])]
-        ['Milk', 'Tea']
-    """
-    if weights is not None and len(weights) != len(outputs):
-        raise ValueError(
-            f"there are {len(weights)} weights {list(weights)!r} for {len(outputs)} lists of "
-            "documents; give one for each list, or none"
-        )
-    rankings = [read_output(output, f"list {at}", "") for at, output in enumerate(outputs, 1)]
-    return fuse(rankings, mode, weights, top_k, rank_constant, merge_by)
