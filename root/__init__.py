@@ -1,5 +1,5 @@
-"""The names that most programs need; the packages ``nodegraph``, ``retrievers``, ``adapters``
-have the others.
+"""The most common names. All other names are in the packages ``nodegraph``, ``retrievers`` and
+``adapters``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NAMES = {
     "as_retriever": "retrievers",
 }
 
-__all__ = [  # without Document, which LangChain and LlamaIndex have, too
+__all__ = [  # without Document, a name in LangChain and LlamaIndex as well
     "FusionRetriever",
     "NodeGraph",
     "QueryEngine",
@@ -41,7 +41,7 @@ __all__ = [  # without Document, which LangChain and LlamaIndex have, too
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name when it is first used: ``import nodekin`` alone costs nothing."""
+    """Import a name on first use, so that ``import nodekin`` stays fast."""
     if name == "__version__":
         from importlib.metadata import version
 

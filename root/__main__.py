@@ -1,4 +1,4 @@
-"""Let ``python -m nodekin`` do what ``nodekin`` does."""
+"""The entry point of ``python -m nodekin``, equal to the command ``nodekin``."""
 
 from .adapters.cli import main
 

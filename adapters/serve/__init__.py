@@ -1,4 +1,4 @@
-"""A page for a browser: ask a corpus, and look inside it."""
+"""A web page for questions to a corpus and for its nodes."""
 
 from ...nodegraph.lazy_names import attach_stub
 

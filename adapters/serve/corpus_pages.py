@@ -1,4 +1,4 @@
-"""What the page shows of a graph, in parts that stay small however large the graph is."""
+"""The JSON records of the page. Their size is limited for graphs of any size."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ from .markdown import passage_elements
 
 _TEXT = 2_400  # characters of a result
 
-_HIT = 400  # characters of what matched
+_HIT = 400  # characters of a match
 
-_CONTEXT = 200  # characters that are shown before it, where there are as many
+_CONTEXT = 200  # maximum number of characters before a match
 
 
 def result_records(results: Sequence[ScoredNode]) -> list[dict[str, Any]]:
-    """Return results: where each stands, what it says, and every way it was found.
+    """Return the records of results: place, text and evidence.
 
-    ``text`` is three parts: before what matched best, that, and behind it; the first two are empty
-    where the result itself matched. ``blocks`` has the same as elements.
+    ``text`` has three parts: the text before the best match, the match, and the text after the
+    match. The first two are empty if the node of the result matched itself. ``blocks`` is this
+    text as elements.
     """
     return [
         {
@@ -49,7 +50,7 @@ def result_records(results: Sequence[ScoredNode]) -> list[dict[str, Any]]:
 
 
 def node_record(node: Node) -> dict[str, Any]:
-    """Return where a node stands."""
+    """Return the id, group, document and position of a node."""
     return {
         "id": node.id,
         "group": node.group,
@@ -63,7 +64,7 @@ def node_record(node: Node) -> dict[str, Any]:
 
 
 def hit_in(result: ScoredNode) -> dict[str, int | None] | None:
-    """Return which part of a document matched best, where it is less than the result."""
+    """Return the span of the best match. None: the node of the result matched itself."""
     node = result.node
     for match in result.evidence[:1]:
         hit = match.node
@@ -88,11 +89,11 @@ def _parts(result: ScoredNode) -> tuple[str, str, str]:
 
 
 def _display_start(text: str, hit: int) -> int:
-    """Return where a text is shown from, so that what matched in it is in the first lines."""
+    """Return the first displayed position of a text, so that the match is in the first lines."""
     if hit <= _CONTEXT:
         return 0
     start = text.rfind("\n", 0, hit) + 1
-    while text.startswith("|", start) and hit - start < _TEXT:  # a row needs the head of its table
+    while text.startswith("|", start) and hit - start < _TEXT:  # a row needs the table header
         above = text.rfind("\n", 0, start - 1) + 1
         if not text.startswith("|", above):
             return start
@@ -120,12 +121,12 @@ def _match_record(match: Evidence, result: Node) -> dict[str, Any]:
 
 
 def plain_number(number: float | None) -> float | None:
-    """Return a number that JSON has; None for those it has not."""
+    """Return a number as a float. None: JSON cannot represent the number."""
     return None if number is None or not math.isfinite(number) else float(number)
 
 
 def stage_record(span: Span) -> dict[str, Any]:
-    """Return what a stage of a search did, and the stages within it."""
+    """Return the record of a search stage, including its inner stages."""
     return {
         "name": span.name,
         "attributes": {key: str(value)[:200] for key, value in span.attributes.items()},
@@ -135,7 +136,7 @@ def stage_record(span: Span) -> dict[str, Any]:
     }
 
 
-AT_ONCE = 50  # documents or nodes in one part of a list
+AT_ONCE = 50  # documents or nodes per list page
 
 _EXCERPT = 240  # characters of a node in a list
 
@@ -147,11 +148,12 @@ _FAILURES = 20
 
 
 class CorpusPages:
-    """Read a graph for the page; nothing is built for it.
+    """A read-only view of a graph for the page. It never builds a group.
 
     Args:
         graph: The node graph.
-        restriction: What documents and nodes have to meet. All others do not exist for the page.
+        restriction: The required conditions of documents and nodes. Other documents and nodes are
+            invisible on the page.
     """
 
     def __init__(self, graph: NodeGraph, restriction: Filters | None = None) -> None:
@@ -160,7 +162,7 @@ class CorpusPages:
         self._is_restricted = restriction is not None
 
     def groups(self) -> list[dict[str, Any]]:
-        """Return the groups with their parents and sizes; of those with a restriction 0."""
+        """Return the groups with their parents and sizes. The size is 0 with a restriction."""
         return [
             {
                 "name": item.name,
@@ -172,16 +174,16 @@ class CorpusPages:
         ]
 
     def failures(self) -> dict[str, Any]:
-        """Return how many documents were left out, and why the first of them.
+        """Return the number of failed documents, and the first of them with reasons.
 
-        None with a restriction: what was left out has no metadata to tell whose it is.
+        Empty with a restriction: a failed document has no metadata to check.
         """
         failures = [] if self._is_restricted else self.graph.failures
         first = [{"document": item.document, "reason": str(item.error)} for item in failures]
         return {"count": len(failures), "first": first[:_FAILURES]}
 
     def documents(self, skip: int = 0, like: str = "") -> dict[str, Any]:
-        """Return some documents, of those whose id has a text in it."""
+        """Return one list page of the documents with ``like`` in their ids."""
         ids: Sequence[str] = self.graph.reader.document_ids()
         if self._is_restricted:
             ids = [node.id for node in self.view.documents()]
@@ -197,15 +199,15 @@ class CorpusPages:
         }
 
     def tree(self, node_id: str, group: str = "", skip: int = 0) -> dict[str, Any]:
-        """Return a node and, by group, some of its children.
+        """Return a node and, by group, one list page of its children.
 
         Args:
-            node_id: The node; a document's id is that of its node.
-            group: The group of which children are returned; all if empty.
-            skip: How many children are left out.
+            node_id: The id of a node or document.
+            group: The group of the returned children. Empty: all groups.
+            skip: The number of skipped children of each group.
 
         Raises:
-            LookupError: If there is no such node.
+            LookupError: If the node is unknown or invisible.
         """
         node = self._node(node_id)
         below = {
@@ -229,10 +231,10 @@ class CorpusPages:
         }
 
     def _node(self, node_id: str) -> Node:
-        """Return a node that may be seen, and whose document may.
+        """Return a node if the node and its document are visible.
 
         Raises:
-            LookupError: If there is none.
+            LookupError: If the node is unknown or invisible.
         """
         node = self.graph.node(node_id)
         if not (self.view.allows(node) and self.view.allows(node.root)):
@@ -242,7 +244,7 @@ class CorpusPages:
         return node
 
     def summary(self, node: Node) -> dict[str, Any]:
-        """Return a node as a list shows it."""
+        """Return the record of a node in a list."""
         groups = list(self.graph.groups.values())
         is_leaf = not any(item.parent == node.group and item.built for item in groups)
         return {
@@ -258,11 +260,11 @@ class CorpusPages:
     def picture(
         self, node_id: str, page: int | None = None, span: tuple[int, int] | None = None
     ) -> bytes:
-        """Return a page of a PDF as a PNG with a node marked, or another part of its document.
+        """Return a PDF page as a PNG, with the node or another span of its document marked.
 
         Raises:
-            LookupError: If there is no such node or page.
-            ValueError: If the file can't be shown, or the span is none.
+            LookupError: If the node or page is unknown.
+            ValueError: If the file cannot be displayed, or the span is invalid.
         """
         from ..files.page_images import page_image
 
@@ -271,17 +273,17 @@ class CorpusPages:
     def passage(
         self, node_id: str, reach: int = _REACH, span: tuple[int, int] | None = None
     ) -> dict[str, Any]:
-        """Return a node's text with what stands around it in its document.
+        """Return a node's text with the surrounding text of its document.
 
-        Texts are cut here, as offsets count in characters, which a browser counts otherwise.
+        The text is cut on the server: offsets count characters, but JavaScript counts UTF-16 units.
 
         Args:
-            node_id: The node.
-            reach: How many characters before and behind it.
-            span: Another part of its document that is marked instead.
+            node_id: The id of a node or document.
+            reach: The number of characters before and after the node.
+            span: A span of the document to mark instead of the node.
 
         Raises:
-            LookupError: If there is no such node.
+            LookupError: If the node is unknown or invisible.
         """
         reach = min(max(reach, 0), _MAX_REACH)
         node = self._node(node_id)
@@ -305,7 +307,7 @@ class CorpusPages:
         if node.group == ROOT:
             content = text[: 2 * reach]
             end = len(text) - len(content)
-        elif node.start is None or node.end is None:  # it was written, not cut out
+        elif node.start is None or node.end is None:  # generated text without a span
             record["generated"] = True
         else:
             start, last = max(0, node.start - reach), min(len(text), node.end + reach)
@@ -324,26 +326,26 @@ class CorpusPages:
 
 
 def _count_pictures(document: Node) -> int:
-    """Return how many pages of a document can be shown as pictures: those of a PDF."""
+    """Return the number of pages available as pictures. 0 unless the document is a PDF."""
     is_pdf = document.metadata.get("page_unit") == "page"
     return int(document.metadata.get("page_count", 1)) if is_pdf else 0
 
 
 def place_in(node: Node) -> str:
-    """Return where a node stands in its document, which is named beside it already."""
+    """Return the place of a node in its document, without the name of the document."""
     name = " ".join((file_name_of(node.metadata) or title_of(node)).split())
     return node.place.removeprefix(name).removeprefix(", ")
 
 
 def title_of(node: Node) -> str:
-    """Return what a document is called for people: its title, or its id."""
+    """Return the title of a document. Defaults to its id."""
     return source_title(node.metadata) or node.document_id or node.id
 
 
 def folder_of(node: Node) -> str:
-    """Return what tells a document from others with its title: its folder, or its path.
+    """Return the folder or the path of a document, which distinguishes equal titles.
 
-    Empty where the title says it already.
+    Empty if the title is the path, or the document is not a file.
     """
     path, title = node.document_id or node.id, title_of(node)
     if title == path or file_name_of(node.metadata) is None:
@@ -353,24 +355,24 @@ def folder_of(node: Node) -> str:
 
 
 def file_name(node: Node) -> str:
-    """Return the name of a node's file, or its document's id, which may be one."""
+    """Return the file name of a node. Defaults to the id of its document."""
     return file_name_of(node.metadata) or node.document_id or node.id
 
 
 MAX_RESULTS = 50
 
-_DEEP = 1_000  # results among which a missing document is looked for
+_DEEP = 1_000  # maximum number of results searched for a missing document
 
 
 def explained_search(
     graph: NodeGraph, retriever: RetrieverProtocol, query: str, top_k: int | None
 ) -> dict[str, Any]:
-    """Return the results of a search with their evidence, and its stages."""
+    """Return the results and stages of a search."""
     start = time.perf_counter()
     with trace("search") as traced:
         results: list[ScoredNode] = retriever.retrieve(query, top_k=top_k)
     milliseconds = 1000 * (time.perf_counter() - start)
-    with graph.reader.reading():  # one state for all places
+    with graph.reader.reading():  # one snapshot for all places
         records = result_records(results)
     stages = [stage_record(child) for child in traced.children]
     return {"milliseconds": milliseconds, "results": records, "stages": stages}
@@ -379,17 +381,17 @@ def explained_search(
 def why_missing(
     view: CorpusView, retriever: RetrieverProtocol, query: str, wanted: str, top_k: int | None
 ) -> dict[str, Any]:
-    """Say where a document stands behind the results, or why it is not found at all.
+    """Return the rank of a document in a deeper search, and its shared and missing terms.
 
     Args:
-        view: Finds the document.
-        retriever: What searched.
+        view: The view that looks up the document.
+        retriever: The retriever of the search.
         query: The query.
         wanted: The document's id, path or file name.
-        top_k: How many results were shown; None for as many as the set-up says.
+        top_k: The number of displayed results. None: the default of the retriever.
 
     Raises:
-        ToolError: If there is no such document, or there are several; it names the nearest.
+        ToolError: If the document is unknown or ambiguous. The error names the nearest documents.
     """
     document = view.document(wanted.strip())
     displayed: list[ScoredNode] = retriever.retrieve(query, top_k=top_k)
@@ -410,7 +412,7 @@ def why_missing(
 
 
 def _words(query: str, document: Node) -> tuple[list[str], list[str]]:
-    """Return the terms of a query that a document has, and those that it lacks."""
+    """Return the terms of a query present in a document, and the missing terms."""
     analyzer = TextAnalyzer()
     present = set(analyzer(document.searched_text))
     terms = list(dict.fromkeys(analyzer.query(query)))

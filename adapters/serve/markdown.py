@@ -1,4 +1,4 @@
-"""Markdown as elements of a page: none of them is a link, a picture or HTML."""
+"""Conversion of Markdown to page elements, without links, pictures and HTML."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ with extra("serve", "markdown_it"):
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-_MAX_TEXT = 100_000  # characters; a longer text is shown as it is
+_MAX_TEXT = 100_000  # characters; a longer text is displayed without markup
 
-_MAX_PENDING = 20_000  # characters of a block that is still being written
+_MAX_PENDING = 20_000  # characters of an incomplete block
 
-_MAX_DEPTH = 40  # elements inside each other
+_MAX_DEPTH = 40  # nested elements
 
-_MAX_MARKUP = 300  # characters of markup at either end of what matched
+_MAX_MARKUP = 300  # characters of markup at either end of a match
 
-_HIT_START, _HIT_END = "\ufdd0", "\ufdd1"  # not characters: texts don't have them
+_HIT_START, _HIT_END = "\ufdd0", "\ufdd1"  # noncharacters of Unicode, never part of a text
 
 _FULL_MARKUP = ".md .markdown .mdx .html .htm .xhtml .docx .odt .pptx .epub .ipynb".split()
 
@@ -36,7 +36,7 @@ _ELEMENTS = {
     **{tag: tag for tag in ("table", "thead", "tbody", "tr", "th", "td")},
 }
 
-# Markup, not text, at the start and at the end of what matched
+# Markup at the start and at the end of a match
 _LEADING = re.compile(
     r"(?:\s|#{1,6}(?=[ \t])|[-+>](?=[ \t])|\d+[.)](?=[ \t])|`{3,}[^`\n]*\n|[-:| \t]+\n|[|*_~`])*"
 )
@@ -46,12 +46,12 @@ _CITATION = re.compile(r"[\d\s,，、;；–-]+")
 
 
 def elements(text: str, *, has_inline: bool = True) -> list[Any]:
-    """Return a Markdown text as elements: texts and ``[tag, attributes, *children]``.
+    """Convert a Markdown text to elements: texts and ``[tag, attributes, *children]``.
 
     Args:
         text: The text.
-        has_inline: Whether it has markup within lines. Otherwise only its headings, lists,
-            tables and blocks of code are marked up.
+        has_inline: Whether to parse markup within lines. False: only headings, lists, tables and
+            code blocks are parsed.
 
     Example:
         >>> elements("# Tea\\n\\n*Green* tea [1]")
@@ -63,13 +63,13 @@ def elements(text: str, *, has_inline: bool = True) -> list[Any]:
 
 
 def passage_elements(before: str, hit: str, after: str, file_name: str) -> list[Any]:
-    """Return a passage as elements, with the part that matched as ``mark``.
+    """Convert a passage to elements, with the match in a ``mark`` element.
 
     Args:
-        before: The text before that part.
-        hit: That part; empty to mark nothing.
-        after: The text behind it.
-        file_name: The name of its file, whose suffix says how much Markdown is in it.
+        before: The text before the match.
+        hit: The match. Empty: mark nothing.
+        after: The text after the match.
+        file_name: The name of the file. Its suffix determines the parsed Markdown syntax.
     """
     plain = [part for part in (before, ["mark", {}, hit] if hit else "", after) if part]
     suffix = file_name[file_name.rfind(".") :].lower() if "." in file_name else ".txt"
@@ -91,17 +91,17 @@ def passage_elements(before: str, hit: str, after: str, file_name: str) -> list[
 
 
 class GrowingMarkdown:
-    """Return the blocks of a text that is still being written, each once it is complete.
+    """An incremental Markdown parser for a text that arrives in pieces.
 
     Attributes:
-        pending: The text that is in no block yet.
+        pending: The text of the incomplete last block.
     """
 
     def __init__(self) -> None:
         self.pending = ""
 
     def add(self, text: str) -> list[Any]:
-        """Return the blocks that are complete with some more text, as elements."""
+        """Append text and return the newly completed blocks as elements."""
         checked = max(0, len(self.pending) - 1)
         self.pending += text.replace("\r", "")
         if "\n\n" not in self.pending[checked:] or len(self.pending) > _MAX_PENDING:
@@ -116,7 +116,7 @@ class GrowingMarkdown:
         return _ElementBuilder(tokens[: blocks[-1]]).result
 
     def finish(self) -> list[Any]:
-        """Return what is left, as elements."""
+        """Return the remaining text as elements."""
         remaining, self.pending = self.pending, ""
         return elements(remaining)
 
@@ -134,11 +134,11 @@ def _parser(has_inline: bool) -> MarkdownIt:
 
 
 class _ElementBuilder:
-    """Build elements from tokens.
+    """A converter from Markdown tokens to elements.
 
     Attributes:
         result: The elements.
-        hits: The signs around what matched that were seen.
+        hits: The match delimiters found so far.
     """
 
     def __init__(self, tokens: Sequence[Token]) -> None:
@@ -169,7 +169,7 @@ class _ElementBuilder:
                 del self._open[-1 if token.type == "code_inline" else -2 :]
             elif token.type == "hr":
                 self._open[-1].append(["hr", {}])
-            else:  # a break of lines is shown as it is written, a picture by its description
+            else:  # a line break stays a newline, a picture becomes its description
                 self._text("\n" if token.type.endswith("break") else token.content)
 
     def _start(self, tag: str, attributes: dict[str, Any], is_hidden: bool = False) -> None:
@@ -195,7 +195,7 @@ class _ElementBuilder:
             elif part and self.hits[-1:] == [_HIT_START]:
                 siblings.append(["mark", {}, part])
             elif part and siblings and isinstance(siblings[-1], str):
-                siblings[-1] += part  # a citation is in one text
+                siblings[-1] += part  # keeps a citation in one text
             elif part:
                 siblings.append(part)
 

@@ -1,4 +1,4 @@
-"""The page as an ASGI application, with all it requests, also of a pipeline: ``serve(engine)``."""
+"""The page and its JSON API as an ASGI application; ``serve(engine)`` serves a pipeline."""
 
 from __future__ import annotations
 
@@ -62,17 +62,17 @@ from .markdown import GrowingMarkdown, elements, passage_elements
 
 _logger = logging.getLogger("nodekin")
 
-_MAX_BODY = 1_000_000  # bytes of a request
+_MAX_BODY = 1_000_000  # bytes of a request body
 
-_MAX_LOGGED = 300  # characters of an error
+_MAX_LOGGED = 300  # characters of a logged error message
 
 _QUESTION = 20_000  # characters
 
-_HISTORY = 20  # questions of a conversation that are passed on
+_HISTORY = 20  # maximum number of earlier questions passed to the engine
 
-_PASSAGES = 6  # that are shown where there is no model
+_PASSAGES = 6  # results of a page without a model
 
-_MAX_SOURCE = 1_200  # characters of a source
+_MAX_SOURCE = 1_200  # characters of a source text
 
 Event = Mapping[str, Any]
 
@@ -103,7 +103,7 @@ _Made = TypeVar("_Made")
 
 
 def no_model(prompt: str) -> str:
-    """Stand in for the model of a page that only shows passages.
+    """Raise an error: the placeholder model of a page without a language model.
 
     Raises:
         ModelError: Always.
@@ -112,27 +112,27 @@ def no_model(prompt: str) -> str:
 
 
 class PageApp:
-    """Serve a page on which people ask a corpus and look inside it; the corpus is only read.
+    """An ASGI application with a page for questions to a corpus and a view of its nodes.
 
-    An ASGI application, for uvicorn or any other server.
+    The corpus is only read. Run the application with uvicorn or any other ASGI server.
 
     Args:
         retriever: The retriever of all searches.
-        llm: The model that answers, in any form that ``QueryEngine`` takes, or a ``QueryEngine``.
-            None: show the passages alone.
-        graph: The graph that can be looked into. Defaults to the graph of the retriever.
-        model_name: What the model is called on the page.
-        title: What the corpus is called on the page.
-        host: Where the server is bound, which requests have to name.
-        token: What a browser or a client has to bring.
-        min_score: What scores less is no result, where scores are from 0 to 1, as those of the
-            default search. An engine has its own.
-        refresh: Called with the graph before each answer, in a thread, to bring it up to date:
-            ``SourceRefresh()`` reads the files of folders again.
+        llm: The language model, in any form that ``QueryEngine`` accepts, or a ``QueryEngine``.
+            None: show passages without an answer.
+        graph: The displayed graph. Defaults to the graph of the retriever.
+        model_name: The displayed name of the model.
+        title: The displayed name of the corpus.
+        host: The address of the server. Requests must name it in their ``Host`` header.
+        token: The required access token of requests. None: no token, for loopback only.
+        min_score: The minimum score of a result. Ignored if the scores of the retriever are not
+            between 0 and 1. An engine uses its own minimum score.
+        refresh: A function called with the graph before each answer, in a thread.
+            ``SourceRefresh()`` rereads changed files of folders.
 
     Raises:
-        ValueError: If it is bound elsewhere than to loopback, and there is no token. If the
-            retriever is restricted to what a function returns.
+        ValueError: If ``host`` is not a loopback address and ``token`` is missing. If the filters
+            of the retriever are a function.
     """
 
     def __init__(
@@ -174,11 +174,11 @@ class PageApp:
         self._app = OriginCheck(app, host)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
+        """Handle an ASGI request."""
         await self._app(scope, receive, send)
 
     def _endpoint(self, answer: _Answer) -> Callable[[Request], Awaitable[Response]]:
-        """Return an endpoint that works in a thread, and says in one sentence what is wrong."""
+        """Return an endpoint that runs ``answer`` in a thread and converts errors to JSON."""
 
         async def endpoint(request: Request) -> Response:
             try:
@@ -230,7 +230,7 @@ class PageApp:
         return why_missing(self.pages.view, self.retriever, query, requested, _top_k(values))
 
     async def _ask(self, request: Request) -> Response:
-        """Answer a question as lines of JSON; the model stops when the reader goes away."""
+        """Stream an answer as lines of JSON. The model stops if the client disconnects."""
         try:
             values = await _values(request)
             question, history = _question(values, "question"), _history(values)
@@ -249,22 +249,22 @@ class PageApp:
 async def answer_events(
     engine: QueryEngine, question: str, history: Iterable[tuple[str, str]]
 ) -> AsyncGenerator[Event, None]:
-    """Yield the sources, the text in pieces, and the end; or what went wrong.
+    """Yield the events of an answer: sources, pieces of text and the end, or an error.
 
-    Closing it ends the model's work. Each block of the answer comes as text, and as ``blocks`` of
-    elements when it is complete, with the text behind them as ``pending``.
+    Closing the generator stops the model. ``blocks`` events contain the completed blocks of the
+    text as elements. Their ``pending`` is the text after these blocks.
 
     Args:
-        engine: What answers; one without a model (``no_model``) gives the passages alone.
+        engine: The query engine. With the model ``no_model``, only passages are returned.
         question: The question.
-        history: Earlier questions, each with its answer.
+        history: Earlier pairs of question and answer.
     """
     try:
         if engine.llm.model is no_model:
             retrieve = partial(engine.retriever.retrieve, question, top_k=_PASSAGES)
             results = cut_scores(await asyncio.to_thread(retrieve), engine.min_score)
             passages: Sequence[ScoredNode] = results
-            if results and is_answer(results[0]):  # of a query engine of another framework
+            if results and is_answer(results[0]):  # from a query engine of another framework
                 passages, text = getattr(results[0].node, "sources", ()), results[0].text
                 yield {"type": "text", "text": text}
                 yield {"type": "blocks", "blocks": elements(text), "pending": ""}
@@ -354,7 +354,7 @@ def _file(name: str) -> Callable[[Request], Awaitable[Response]]:
 
 @cache
 def _asset(name: str) -> bytes:
-    """Return a file of the page."""
+    """Return the bytes of a static file of the page."""
     return files(__package__).joinpath(_FILES[name][0]).read_bytes()
 
 
@@ -367,12 +367,12 @@ def _json(record: Any, status: int = 200) -> Response:
 
 
 _WRONG = (ToolError, ValueError, TypeError, ImportError, OSError, RecursionError, ClientDisconnect)
-"""Errors of what was requested. All others are our own."""
+"""Errors caused by a request. Other errors are internal."""
 
 
 def _failed(what: str, error: Exception) -> tuple[Event, int]:
-    """Log that something failed. Return why, with the kind that the page has words for, and the
-    status that says so."""
+    """Log a failure. Return its message and kind, and the HTTP status. The page translates the
+    kind."""
     message = str(error.args[0]) if type(error) is KeyError and error.args else str(error)
     message = message or type(error).__name__
     kind, status = "request", 400
@@ -392,15 +392,15 @@ def _failed(what: str, error: Exception) -> tuple[Event, int]:
 
 
 def _failure(error: Exception, request: Request) -> Response:
-    """Return the answer to a request that failed, and log why."""
+    """Log the error of a request and return the error response."""
     return _json(*_failed(f"{request.method} {request.url.path!a:.80}", error))
 
 
 async def _values(request: Request) -> Mapping[str, Any]:
-    """Return what a request says: its query, or the JSON object in its body.
+    """Return the values of a request: the query parameters, or the JSON object of its body.
 
     Raises:
-        ValueError: If it is none, or too large.
+        ValueError: If the body is not a JSON object or is too large.
     """
     if request.method in ("GET", "HEAD"):
         return request.query_params
@@ -446,14 +446,14 @@ def _count(values: Mapping[str, Any], name: str, default: int) -> int:
 
 
 def _span(values: Mapping[str, Any]) -> tuple[int, int] | None:
-    """Return the part of a document that is meant; None for that of the node."""
+    """Return the requested span of a document. None: the span of the node."""
     if values.get("end") is None:
         return None
     return _count(values, "start", 0), _count(values, "end", 0)
 
 
 def _top_k(values: Mapping[str, Any]) -> int | None:
-    """Return the number of results; None for the number of the retriever."""
+    """Return the requested number of results. None: the default of the retriever."""
     if values.get("top_k") is None:
         return None
     top_k = _count(values, "top_k", 1)
@@ -479,23 +479,23 @@ def serve(
     port: int = 8766,
     token: str | None = None,
 ) -> None:
-    """Serve a retriever or a query engine of yours on the page, until it is interrupted.
+    """Serve the page for a retriever or a query engine until the program is interrupted.
 
-    The address is printed, with a token in it.
+    The address is printed, including the token.
 
     Args:
         source: A query engine, a graph, or a retriever, of this package or another framework.
-        llm: The model that answers, where ``source`` is no query engine. None to show passages.
-        graph: What can be looked into. That of the retriever by default; of another framework's
-            retriever there is none.
-        title: What the corpus is called on the page.
-        host: Where to bind. Elsewhere than on this machine a token of yours is needed.
-        port: The port. 0 for any that is free.
-        token: What a browser has to bring. A new one by default.
+        llm: The language model. Ignored if ``source`` is a query engine. None: show passages.
+        graph: The displayed graph. Defaults to the graph of the retriever, and to an empty graph
+            for a retriever of another framework.
+        title: The displayed name of the corpus.
+        host: The address to bind. ``token`` is required if it is not a loopback address.
+        port: The port. 0: any free port.
+        token: The access token of the page. None: a random token on a loopback address.
 
     Raises:
-        TypeError: If the source is neither a retriever nor an engine, or the model is none.
-        ValueError: If it is bound elsewhere than to this machine, and there is no token.
+        TypeError: If the source is not a retriever or a query engine, or the model is invalid.
+        ValueError: If ``host`` is not a loopback address and ``token`` is missing.
     """
     if token is None and host in LOOPBACK:
         token = secrets.token_urlsafe(16)
@@ -516,13 +516,13 @@ def page_of(
     host: str = "127.0.0.1",
     token: str | None = None,
 ) -> PageApp:
-    """Return the application that ``serve`` serves, for a server of your own."""
+    """Return the application of ``serve``, to run in any ASGI server."""
     engine = source if isinstance(source, QueryEngine) else None
     retriever = as_retriever(source) if engine is None else engine.retriever
     if engine is None and llm is not None:
         engine = QueryEngine(retriever, llm, check="quotes")
     name = engine.llm.name if engine else ""
-    if engine is None and callable(getattr(source, "query", None)):  # of another framework
+    if engine is None and callable(getattr(source, "query", None)):  # a foreign engine
         name = type(source).__name__
     return PageApp(
         retriever,
@@ -536,7 +536,7 @@ def page_of(
 
 
 def _engine(retriever: RetrieverProtocol, llm: Any, min_score: float | None) -> QueryEngine:
-    """Return the query engine of a page. ``min_score`` holds for scores from 0 to 1 only."""
+    """Return the engine of a page. ``min_score`` applies to scores from 0 to 1 only."""
     if getattr(retriever, "score_range", None) != (0.0, 1.0):
         min_score = None
     model = no_model if llm is None else llm
@@ -544,7 +544,7 @@ def _engine(retriever: RetrieverProtocol, llm: Any, min_score: float | None) -> 
 
 
 def _graph_of(retriever: object) -> NodeGraph:
-    """Return the graph that a retriever searches, or that which the first one in it does."""
+    """Return the graph of a retriever or of its first inner retriever with a graph."""
     for item in with_all_inner(retriever):
         for graph in (getattr(item, "graph", None), *getattr(item, "graphs", ())):
             if isinstance(graph, NodeGraph):

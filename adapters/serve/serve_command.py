@@ -1,4 +1,4 @@
-"""Ask and look inside, on a page in your browser."""
+"""The command ``nodekin serve``: the page for an index or folders."""
 
 from __future__ import annotations
 
@@ -52,14 +52,15 @@ def serve(
 ) -> int:
     """Open an index, or FOLDERs read into memory, as a page in the browser.
 
-    Ask, and see the answer come with its sources; see why a passage is found. Without a language
-    model the page shows passages.
-    Documents are never changed. The page opens by the address that is printed, which has a token
-    in it, or by NODEKIN_SERVE_TOKEN, which is needed elsewhere than on this machine; set to nothing
-    it lets everybody in who has an account here. Folders are read again when they change.
+    The page answers questions with sources and explains why a passage is found. Without a language
+    model, the page lists passages.
+    Documents are never changed. Open the printed address, which contains a token. To choose the
+    token, set NODEKIN_SERVE_TOKEN; this is required to bind another address than loopback. An
+    empty NODEKIN_SERVE_TOKEN gives access to all accounts of this machine. Changed folders are
+    read again.
 
     \b
-    nodekin serve              the index that is found here
+    nodekin serve              the index of this folder
     nodekin serve docs         a folder without an index
     """
     check_exist(folders)
