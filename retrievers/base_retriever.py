@@ -329,21 +329,21 @@ def current_restriction() -> Filters | None:
 
 
 CHILD_K: ContextVar[int | None] = ContextVar("child_k", default=None)
-"""How many hits every retriever looks at now, in place of its own number; None for its own."""
+"""The current override of ``child_k``. None: each retriever uses its own ``child_k``."""
 
 
 def child_k_override(child_k: int | None) -> AbstractContextManager[int | None]:
-    """Let every retriever in the block look at so many hits, in place of its own ``child_k``.
+    """Override the ``child_k`` of every retriever in a block.
 
-    It reaches those that are held by others (a fusion, a reranking, a strategy), also in the
-    threads and tasks that these start, without their knowing. See ``Retriever`` for what it does.
+    The override applies to inner retrievers (of a fusion, reranker or strategy) as well, and to
+    the threads and tasks that they start. See ``RetrieverSettings`` for ``child_k``.
 
     Args:
-        child_k: How many hits; None changes nothing.
+        child_k: The number of hits before lifting. None: no override.
 
     Raises:
-        TypeError: If it is no whole number.
-        ValueError: If it is below 1.
+        TypeError: If ``child_k`` is not an integer.
+        ValueError: If ``child_k`` is below 1.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -364,6 +364,6 @@ def child_k_override(child_k: int | None) -> AbstractContextManager[int | None]:
 
 
 def effective_child_k(own: int | None) -> int | None:
-    """Return how many hits a retriever looks at: the block's override, else its own number."""
+    """Return the override of ``child_k``, or the retriever's own ``child_k`` without one."""
     override = CHILD_K.get()
     return own if override is None else override

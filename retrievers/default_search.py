@@ -1,4 +1,4 @@
-"""Which retriever searches a graph that stands where a retriever is expected."""
+"""The default retriever of a graph that is passed instead of a retriever."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ if TYPE_CHECKING:
     from .protocols import RetrieverProtocol
 
 make_default: Callable[[NodeGraph], RetrieverProtocol]
-"""Set by the package: the default retriever is made of retrievers that take a graph themselves."""
+"""A factory set by the package, to avoid an import cycle with the default retriever."""

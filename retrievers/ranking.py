@@ -1,4 +1,4 @@
-"""Rankings: fuse, merge, lift, diversify and cut them."""
+"""Functions that fuse, merge, lift, diversify and cut rankings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Key = TypeVar("Key", bound=Hashable)
 RANK_CONSTANT = 60
 
 _SCORE_FIELD = "relevance_score"
-"""The metadata field in which rerankers of LangChain write a score."""
+"""The metadata field for scores of LangChain rerankers."""
 
 
 def fuse(
@@ -38,34 +38,35 @@ def fuse(
     rank_constant: float = RANK_CONSTANT,
     merge_by: str | None = None,
 ) -> list[ScoredNode]:
-    """Make one ranking of several; ties go by the first ranking that has the node, then by place.
+    """Fuse several rankings into one.
 
-    A node that one ranking has twice counts there once, at its best place. With ``merge_by`` that
-    holds for nodes with the same value of a metadata field, too: the first of them stands for all.
+    Ties are ordered by the first ranking with the node, then by rank. A node that occurs twice in
+    a ranking counts once, at its best rank. With ``merge_by``, nodes with an equal value of a
+    metadata field count as one node, represented by the first.
 
-    - ``"rrf"``: a node's score is the sum of ``weight / (rank_constant + place)`` over the
-      rankings that have it (Cormack, Clarke and Büttcher, "Reciprocal rank fusion outperforms
-      Condorcet and individual rank learning methods", 2009).
-    - ``"relative"``: the weighted mean of its scores, each ranking's put between 0, its last
-      result, and 1, its first (Lee, "Analyses of multiple evidence combination", 1997); where
-      all scores of a ranking are equal they are 1.
-    - ``"distribution"``: the same, a ranking's scores being put between 0, three standard
-      deviations below their mean, and 1, as many above (Mazzeschi, "Distribution-based score
+    - ``"rrf"``: the sum of ``weight / (rank_constant + rank)`` over the rankings of a node
+      (Cormack, Clarke and Büttcher, "Reciprocal rank fusion outperforms Condorcet and individual
+      rank learning methods", 2009).
+    - ``"relative"``: the weighted mean of the scores, scaled in each ranking from 0 (last result)
+      to 1 (first result) (Lee, "Analyses of multiple evidence combination", 1997). Equal scores of
+      a whole ranking become 1.
+    - ``"distribution"``: the weighted mean of the scores, scaled in each ranking from 0 (three
+      standard deviations below the mean) to 1 (three above) (Mazzeschi, "Distribution-based score
       fusion", 2023).
-    - ``"concat"``: its highest score times the weight (below 0, divided by it).
+    - ``"concat"``: the highest score times the weight. A score below 0 is divided by the weight.
 
     Args:
         results: The rankings, best first.
-        mode: How scores are made.
-        weights: What each ranking counts, 1 by default; 0 leaves it out.
-        top_k: How many results at most, None for all.
-        rank_constant: For ``"rrf"``.
-        merge_by: The metadata field. Nodes without it, or with None, are merged by their id.
-            ``"document.id"`` merges by the ids of documents alone, also where texts are equal.
+        mode: The fusion mode.
+        weights: The weight of each ranking. Defaults to 1. A ranking with weight 0 is ignored.
+        top_k: The maximum number of results. None: all.
+        rank_constant: The constant of ``"rrf"``.
+        merge_by: The metadata field. Nodes without a value are merged by their id. With
+            ``"document.id"``, equal texts of different documents stay separate.
     """
     weighing = [1.0] * len(results) if weights is None else list(weights)
     total = sum(weighing) if mode in ("relative", "distribution") else 1.0
-    shares: list[ScoredNode] = []  # what each ranking adds to a node's score
+    shares: list[ScoredNode] = []  # the contribution of each ranking to a score
     for ranking, weight in zip(results, weighing, strict=True):
         if not weight:
             continue
@@ -126,11 +127,11 @@ def scaled(shares: Sequence[float | None], score: float) -> list[float | None]:
 
 
 def by_node(results: Iterable[ScoredNode], merge_by: str | None = None) -> list[list[ScoredNode]]:
-    """Return the results of each node, or metadata value, in the order of each one's first.
+    """Group results by node or metadata value, ordered by the first result of each group.
 
-    A document of LangChain is also the same as one with its text and metadata, unless both have
-    ids of their authors: a store gives a UUID to a document that has no id, and a retriever that
-    holds the document gives none.
+    LangChain documents with equal text and metadata are grouped as well, unless both have ids from
+    their authors. A store assigns a UUID to a document without an id, but a retriever that holds
+    the document does not.
     """
     results = list(results)
     keys = [_node_key(result.node, merge_by) for result in results]
@@ -155,9 +156,9 @@ def _node_key(node: Node, merge_by: str | None) -> tuple[str, str]:
 def _keys_by_content(
     keys: Sequence[tuple[str, str]], results: Sequence[ScoredNode]
 ) -> list[tuple[str, str]]:
-    """Return one key for a framework's documents, and one node of a graph, of equal content.
+    """Return the keys of results, equal for framework documents and a graph node of equal content.
 
-    Nodes of graphs are told apart by their ids: a text may be in a document twice.
+    Graph nodes are distinguished by their ids: a document may contain a text twice.
     """
     resolved: dict[tuple[str, str], tuple[str, str]] = {}
     of_content: dict[str, tuple[str, str]] = {}
@@ -181,7 +182,7 @@ def _is_foreign(node: Node) -> bool:
 
 
 def _author_id(node: Node) -> str | None:
-    """Return the id of a document of LangChain, None if a store seems to have made it."""
+    """Return the id of a LangChain document. None: a UUID, probably assigned by a store."""
     document_id = getattr(getattr(node, "original", None), "id", None)
     try:
         UUID(document_id)
@@ -191,9 +192,9 @@ def _author_id(node: Node) -> str | None:
 
 
 def _content_id(node: Node) -> str:
-    """Return the id that a document of a node's text and metadata has if it has none.
+    """Return the default id of a document with a node's text and metadata.
 
-    LlamaIndex's nodes always have one: they are the same if they are of the same document, too.
+    LlamaIndex nodes always have an id, so the id of their document is added.
     """
     fields = {field: value for field, value in node.metadata.items() if field != _SCORE_FIELD}
     created = Document(node.text, fields).id
@@ -202,15 +203,15 @@ def _content_id(node: Node) -> str:
 
 
 def merge(node: Node, results: Sequence[ScoredNode], score: float) -> ScoredNode:
-    """Return a node as the result of several results, with the evidence of all of them."""
+    """Merge several results into one result for a node, with the evidence of all results."""
     evidence = dict.fromkeys(match for result in results for match in result.evidence)
     return ScoredNode(node, score, tuple(evidence))
 
 
 def joined_span(first: Node, last: Node, template: Node, text: str, content: str) -> Node:
-    """Return a node for the text from one node to another, which the graph does not have.
+    """Return a new node for the text from one node to another. The node is not stored.
 
-    It has the group, parent and metadata of the template.
+    The group, parent and metadata come from the template.
     """
     return replace(
         template,
@@ -225,10 +226,10 @@ def joined_span(first: Node, last: Node, template: Node, text: str, content: str
 
 
 def check_mode(mode: Mode) -> Mode:
-    """Return what is a mode.
+    """Check a fusion mode and return it.
 
     Raises:
-        ValueError: If it is none.
+        ValueError: If the mode is unknown.
     """
     if mode not in get_args(Mode):
         raise ValueError(f"no mode {mode!r}; there is {nearest_names(str(mode), get_args(Mode))}")
@@ -239,7 +240,7 @@ def _relative(scores: Sequence[float], rank_constant: float) -> list[float]:
     low, high = min(scores, default=0.0), max(scores, default=0.0)
     if high <= low:
         return [1.0] * len(scores)
-    # Rounded, so that what is equally far up ties.
+    # Rounding keeps ties in spite of floating-point errors.
     relative: list[float] = ((np.array(scores) - low) / (high - low)).round(12).tolist()
     return relative
 
@@ -247,7 +248,7 @@ def _relative(scores: Sequence[float], rank_constant: float) -> list[float]:
 def _distribution(scores: Sequence[float], rank_constant: float) -> list[float]:
     if not scores:
         return []
-    import statistics  # with its fractions and decimals, for this mode alone
+    import statistics  # imported here: slow to import, used by this mode only
 
     mean, deviation = statistics.fmean(scores), statistics.pstdev(scores)
     if not deviation:
@@ -267,10 +268,10 @@ _SCORES: Mapping[str, Callable[[Sequence[float], float], list[float]]] = {
 def merge_hits(
     hits_by_index: Sequence[Hits], limit: int | None, min_score: float
 ) -> tuple[list[tuple[float, int, str]], bool]:
-    """Merge the hits of several indexes, best first, ties by index, as far as they are certain.
+    """Merge the hits of several indexes, sorted by score, then by index.
 
-    An index that returned ``limit`` hits may have more. Hits that rank below its last one are
-    left out.
+    An index with ``limit`` hits may have more hits. Hits that rank below its last hit are dropped,
+    since their rank is uncertain.
 
     Args:
         hits_by_index: The hits of each index.
@@ -278,8 +279,7 @@ def merge_hits(
         min_score: The lowest score.
 
     Returns:
-        The score, the number of the index and the node id of each hit; and whether there may be
-        more.
+        The score, index number and node id of each hit, and whether more hits may exist.
     """
     rows: list[tuple[float, int, str]] = []
     ends: set[tuple[float, int, str]] = set()
@@ -300,20 +300,20 @@ def merge_hits(
 Lift = Literal["max", "sum", "mean"]
 
 
-_SECOND = 0.5  # what a target's second best hit counts beside its best
+_SECOND = 0.5  # weight of the second best hit of a target
 
 
 def lifted_score(scores: Sequence[float], how: Lift) -> float:
-    """Return what a target scores that has hits with these scores, one at least.
+    """Return the score of a target from the scores of its hits.
 
-    - ``"max"``: the best.
-    - ``"sum"``: the best and half of the second best, if that is above 0. A plain sum would rank
-      by length: of documents of uneven length it finds the longest.
-    - ``"mean"``: the mean of all.
+    - ``"max"``: the best score.
+    - ``"sum"``: the best score plus half of the second best, if above 0. A plain sum would favor
+      long documents.
+    - ``"mean"``: the mean of all scores.
 
     Args:
-        scores: In any order.
-        how: One of the three.
+        scores: The scores of the hits, at least one, in any order.
+        how: The lift mode.
 
     Example:
         >>> [lifted_score([4.0, 2.0, 3.0], how) for how in ("max", "sum", "mean")]
@@ -330,19 +330,17 @@ def cut_scores(
     cut_off: float | None = None,
     relative_cut: float | None = None,
 ) -> list[ScoredNode]:
-    """Return the results that score enough, in their order.
+    """Remove results with low scores.
 
-    QAnything keeps what its reranker gives 0.28 and more, and stops at half of the top score:
-    ``cut_off=0.28, relative_cut=0.5``.
+    The settings of QAnything are ``cut_off=0.28, relative_cut=0.5``.
 
     Args:
-        results: Scored nodes.
-        cut_off: Keeps scores that are this or more.
-        relative_cut: Keeps scores that are at least this share of the top score. Below zero a
-            share of a score would be above it, so it is the distance that counts: a score may
-            be ``(1 - relative_cut) * abs(top)`` below the top. With 0.5 that is 0.4 for a top
-            score of 0.8, -3 for one of -2, and 0 for one of 0, where only its equals stay. It
-            says most where scores are probabilities.
+        results: Scored nodes, in any order. The order is kept.
+        cut_off: The minimum score.
+        relative_cut: The minimum score as a share of the top score, useful if scores are
+            probabilities. For a negative top score, the minimum is
+            ``top - (1 - relative_cut) * abs(top)``: with 0.5, a top score of 0.8 gives 0.4, and
+            a top score of -2 gives -3.
 
     Example:
         >>> from nodekin.nodegraph import Node
@@ -361,11 +359,11 @@ def cut_scores(
 
 
 def check_cuts(cut_off: float | None, relative_cut: float | None) -> None:
-    """Check the limits that scores have to reach.
+    """Check the minimum scores of ``cut_scores``.
 
     Raises:
-        TypeError: If one is no number.
-        ValueError: If one is out of range.
+        TypeError: If a limit is not a number.
+        ValueError: If a limit is out of range.
     """
     for name, number in (("cut_off", cut_off), ("relative_cut", relative_cut)):
         if number is None:
@@ -378,7 +376,7 @@ def check_cuts(cut_off: float | None, relative_cut: float | None) -> None:
 
 
 def with_variant(results: Sequence[ScoredNode], variant: QueryVariant) -> list[ScoredNode]:
-    """Return results whose evidence has a variant of the query before its own."""
+    """Return the results with a query variant in front of the variants of their evidence."""
     return [
         replace(
             result,

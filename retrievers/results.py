@@ -43,7 +43,7 @@ class Evidence:
         variants: The earlier forms of a query that strategies changed, the user's form first.
         by_search_text: Whether ``node.searched_text`` was compared, which includes
             ``searched_with``.
-        filters: The conditions of the retriever and of the call. None: there were none.
+        filters: The conditions of the retriever and of the call. None: no conditions.
     """
 
     node: Node
@@ -237,7 +237,7 @@ def without_removed(results: Results) -> Results:
 
 
 class Hits(NamedTuple):
-    """Hold node ids and their scores, best first, ties in document order."""
+    """Node ids and their scores, best first, ties in document order."""
 
     ids: list[str]
     scores: list[float]
@@ -247,7 +247,7 @@ OutputFormat = Literal["content", "dict"]
 
 
 class OutputOptions(TypedDict, total=False):
-    """The options of every retriever for what a call returns, to type ``**options``.
+    """The options of every retriever for the format of results, to type ``**options``.
 
     Attributes:
         output_format: None for scored nodes, ``"content"`` for their contents, ``"dict"`` for
@@ -262,7 +262,7 @@ class OutputOptions(TypedDict, total=False):
 def formatted(
     results: Sequence[ScoredNode], output_format: OutputFormat | None, join: bool | str
 ) -> Any:
-    """Return scored nodes as they are, their contents (joined or not), or plain dicts.
+    """Return scored nodes unchanged, their contents (joined or not), or plain dicts.
 
     A dict has ``id``, ``group``, ``content``, ``score``, ``document_id``, ``start``, ``end`` and
     ``metadata``. ``join=True`` puts a line break between contents.

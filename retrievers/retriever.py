@@ -1,4 +1,4 @@
-"""Search one group of nodes, answer with their kin."""
+"""The ``Retriever``: search one node group and return related nodes of a target group."""
 
 from __future__ import annotations
 
@@ -43,24 +43,23 @@ VectorsOf = Callable[[NodeGraph, str], Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrieverSettings:
-    """Hold which hits of a ``Retriever`` count, and what they make of a target's score.
+    """The settings of a ``Retriever`` for selecting and lifting hits.
 
     Attributes:
-        similarity_cut_off: Keeps hits that score this or more; for embeddings a number for
-            all, or a dict with one for each key that is to have one.
-        embed_keys: Which embeddings to search, for a similarity that compares embeddings; None
-            for all that the graph has. Each finds ``top_k`` nodes; a node that several find is
-            returned once, with its highest score and the evidence of all.
-        lift: What a target scores: its best hit's score (``"max"``), the ``"sum"`` of that and
-            half of the second best, or the ``"mean"`` over all its hits.
-        child_k: Looks at exactly so many hits (of each embedding) before lifting, the best ones;
-            a target's evidence, sum and mean are over those, and there may be fewer targets than
-            ``top_k``. None looks at as many as it takes to find ``top_k`` targets. Without a
-            target it has no meaning. ``child_k_override`` sets it for single calls.
+        similarity_cut_off: The minimum score of a hit: a number, or a dict by embedding key.
+        embed_keys: The keys of the searched embeddings, if the similarity compares embeddings.
+            None: all embeddings of the graph. Each embedding finds up to ``top_k`` nodes. A node
+            found by several embeddings is returned once, with its highest score and all evidence.
+        lift: The score of a target: ``"max"`` (its best hit), ``"sum"`` (the best hit plus half of
+            the second best) or ``"mean"`` (the mean of its hits).
+        child_k: The number of hits before lifting, per embedding. The evidence, sum and mean of a
+            target use only these hits, and fewer than ``top_k`` targets may result. None: as many
+            hits as ``top_k`` targets require. Ignored without a target. ``child_k_override`` sets
+            the number for single calls.
 
     Raises:
-        TypeError: If ``child_k`` is no whole number.
-        ValueError: If it is below 1, or there is no such way to lift.
+        TypeError: If ``child_k`` is not an integer.
+        ValueError: If ``child_k`` is below 1, or ``lift`` is unknown.
     """
 
     similarity_cut_off: float | Mapping[str, float] | None = None
@@ -75,7 +74,7 @@ class RetrieverSettings:
 
 
 FUSED = 50
-"""How many results by words, and by vectors, are fused at least."""
+"""The minimum number of fused results per ranking, with ``similarity="auto"``."""
 
 _RANGES = {"cosine": (-1.0, 1.0), "auto": (0.0, 1.0)}
 
@@ -83,33 +82,34 @@ _REMEDY = "; settings of a similarity go to the similarity: Bm25(k1=1.2)"
 
 
 class Retriever(BaseRetriever):
-    """Search a node group by a similarity; return the nodes, or their kin in a target group.
+    """A retriever that searches one group with one similarity and returns nodes of a target group.
 
-    Nothing is built before the first query. A query sees one consistent state of the graph, and
-    what was added, changed or removed before it.
+    Groups and indexes are built on the first query. A query reads one snapshot of the graph that
+    includes all earlier changes.
 
     Args:
-        graph: A node graph, or several, searched as one.
+        graph: A node graph, or several graphs, searched together.
         group_name: The group to search.
-        similarity: A name (``"bm25"``, ``"bm25_chinese"``: both analyse Chinese, English and
-            mixed text; ``"cosine"`` compares embeddings; ``"auto"`` fuses both) or an object
-            (``Bm25(k1=1.2)``). None takes what the graph has, which the log says: ``"auto"``
-            where it has embeddings (several graphs: one in common), else ``"bm25"``;
-            ``"cosine"`` where the settings have ``embed_keys``, and ``"bm25"`` for an ``index``.
-        index: How the similarity is made fast: ``"default"`` is its own, ``"map"`` looks up exact
-            texts; or what was registered with ``register_index``, or makes an index.
-        top_k: How many nodes to return at most: nodes of the target group, where there is one.
-        target: The group to answer with; hits are lifted to their kin in it, up, down or across.
-            None answers with the hits.
+        similarity: A name or an object, such as ``Bm25(k1=1.2)``. ``"bm25"`` and
+            ``"bm25_chinese"`` compare words of Chinese, English and mixed text, ``"cosine"``
+            compares embeddings, ``"auto"`` fuses both. None: ``"cosine"`` if the settings have
+            ``embed_keys``, ``"auto"`` if all graphs share an embedding, otherwise ``"bm25"``. With
+            ``index``, the default is ``"bm25"``. The choice is logged.
+        index: The index of the similarity: ``"default"`` for its standard index, ``"map"`` for a
+            lookup of exact texts, a name from ``register_index``, or a function that makes an
+            index.
+        top_k: The maximum number of nodes, counted in the target group.
+        target: The group of the returned nodes. Hits are lifted to their relatives in this group:
+            ancestors, descendants or nodes that share an ancestor. None: the searched group.
         filters: Conditions on metadata, checked before ranking; see ``parse_filters``.
-        settings: A least score, which embeddings are searched, how targets are scored. See
+        settings: The minimum score, the searched embeddings and the scores of targets. See
             ``RetrieverSettings``.
         **options: ``output_format`` and ``join``, see ``OutputOptions``.
 
     Raises:
-        UnknownGroupError: If a graph has no such group or target.
-        TypeError: If ``graph`` is no graph, ``settings`` are none, or an option is unknown.
-        ValueError: If a name is unknown or a number out of range.
+        UnknownGroupError: If a graph has no group with the name ``group_name`` or ``target``.
+        TypeError: If ``graph`` or ``settings`` has a wrong type, or an option is unknown.
+        ValueError: If a name is unknown or a number is out of range.
 
     Example:
         >>> graph = NodeGraph()
@@ -174,7 +174,7 @@ class Retriever(BaseRetriever):
 
     @property
     def score_range(self) -> tuple[float, float]:
-        """The lowest and the highest score that a result can have."""
+        """The lowest and the highest possible score."""
         is_summed = self.settings.lift == "sum"
         return UNBOUNDED if is_summed else _RANGES.get(self.similarity.name, UNBOUNDED)
 
@@ -186,7 +186,7 @@ class Retriever(BaseRetriever):
         keys = [key for key in of_graphs[0] if all(key in keys for keys in of_graphs)]
         if index != DEFAULT or not any(of_graphs):
             return "bm25"
-        if not keys:  # the vectors of some would set the others back
+        if not keys:  # graphs without vectors would rank lower
             logger.info(
                 "%r is searched by its words alone, since no similarity is given and the graphs "
                 "have no embedding in common; theirs are %s",
@@ -214,21 +214,21 @@ class Retriever(BaseRetriever):
         max_tokens: int | None = None,
         order: Order = "score",
     ) -> list[ScoredNode]:
-        """Return the best nodes, best first; fewer than ``top_k`` where fewer match.
+        """Return the best nodes, sorted by score; fewer than ``top_k`` if fewer match.
 
         Args:
-            query: What to look for. A blank query lists what meets the filters, in document
-                order, with the score 0; nothing, where there are none.
-            top_k: In place of the retriever's own.
-            filters: Conditions beside the retriever's own; all must hold.
-            max_tokens: How many tokens all results may have together. The results are
-                ``BudgetResults``, as many as fit where no ``top_k`` is given.
-            order: ``"document"`` puts results of one document into its order.
+            query: The query. A blank query returns the nodes that meet the filters in document
+                order, with score 0, or no nodes without filters.
+            top_k: Replaces the retriever's ``top_k``.
+            filters: Additional conditions on metadata.
+            max_tokens: The token budget of all results. The results are ``BudgetResults``:
+                without ``top_k``, as many as fit the budget.
+            order: ``"document"`` sorts the results of one document by position.
 
         Raises:
-            TypeError: If the query is no text.
-            ValueError: If a number is out of range, a filter no filter.
-            TransformError: If a group has to be built and its transform raises.
+            TypeError: If the query is not a string.
+            ValueError: If a number is out of range or a filter is invalid.
+            TransformError: If the transform of a group to build raises.
         """
         if max_tokens is not None or order != "score":
             return self.batch(
@@ -246,9 +246,9 @@ class Retriever(BaseRetriever):
         max_tokens: int | None = None,
         order: Order = "score",
     ) -> list[ScoredNode]:
-        """Do the same without blocking the event loop.
+        """Async version of ``retrieve``.
 
-        The query is embedded by the model's async form where it has one; all else runs in a
+        The query is embedded by the model's async function if available. All other work runs in a
         worker thread.
         """
         queries = [query]
@@ -270,11 +270,11 @@ class Retriever(BaseRetriever):
     ) -> list[list[ScoredNode]]:
         """Return the results of each query, in the order of the queries.
 
-        All queries are embedded in one call, and searched many at once. Those that are searched
-        together see one state of the graph; the next see what was changed meanwhile.
+        All queries are embedded in one call and searched in blocks. The queries of a block read
+        one snapshot of the graph. Later blocks include later changes.
 
         Raises:
-            TypeError: If the queries are one text, or one of them is none.
+            TypeError: If ``queries`` is a string or contains another type.
         """
         check_queries(queries)
         budget = TokenBudget(max_tokens, order, top_k)
@@ -295,20 +295,20 @@ class Retriever(BaseRetriever):
         top_k: int | None = None,
         filters: Filters | None = None,
     ) -> list[list[ScoredNode]]:
-        """Search for vectors of one's own in place of those of the queries.
+        """Return the results of given vectors instead of embedded queries.
 
-        Choose it for what no text is embedded as: the mean of several vectors, a query moved
-        towards the passages that were liked.
+        Use it for vectors that are not the embedding of a text, such as the mean of several
+        vectors, or a query vector moved towards relevant passages.
 
         Args:
-            queries: What evidence calls each vector.
-            vectors_of: Returns the vectors for a graph and the key of one of its embeddings, an
-                array (queries, dimension); is called for each that is searched.
-            top_k: In place of the retriever's own.
-            filters: Conditions beside the retriever's own; all must hold.
+            queries: The name of each vector in the evidence.
+            vectors_of: A function from a graph and the key of an embedding to the vectors, an
+                array of shape (queries, dimension). It is called for each searched embedding.
+            top_k: Replaces the retriever's ``top_k``.
+            filters: Additional conditions on metadata.
 
         Raises:
-            ValueError: If the similarity compares texts, or there is not one vector a query.
+            ValueError: If the similarity compares texts, or the array has a wrong shape.
 
         Example:
             >>> def letters(texts):
@@ -337,7 +337,7 @@ class Retriever(BaseRetriever):
         max_tokens: int | None = None,
         order: Order = "score",
     ) -> list[list[ScoredNode]]:
-        """Do what ``batch`` does without blocking the event loop."""
+        """Async version of ``batch``."""
         check_queries(queries)
         budget = TokenBudget(max_tokens, order, top_k)
         search = self.search_for(queries, budget.candidates(self), filters)
@@ -345,7 +345,7 @@ class Retriever(BaseRetriever):
         return [*map(budget.fit, results)] if budget else results
 
     async def _aanswers(self, search: Search, queries: Sequence[str]) -> list[list[ScoredNode]]:
-        """Search in a thread; new passages are embedded by the model's async form before."""
+        """Search in a thread, after embedding new passages with the model's async function."""
         texts = [query for query in queries if query.strip()]
         vectors = await self.aquery_vectors(texts)
         call = embed_ahead if self.embeds_by_async_model else in_thread
@@ -362,7 +362,7 @@ class Retriever(BaseRetriever):
 
     @property
     def filters(self) -> Filters | None:
-        """Conditions on metadata; they are checked when they are set, also later."""
+        """Conditions on metadata, validated on each assignment."""
         return self._filters
 
     @filters.setter
@@ -371,20 +371,20 @@ class Retriever(BaseRetriever):
         self._filters = value
 
     def conditions(self, filters: Filters | None) -> Conditions:
-        """Return the conditions of a call together with the retriever's own; all must hold."""
+        """Return the conditions of a call and of the retriever, joined by "and"."""
         if filters is None and RESTRICTION.get() is None:
             return self._conditions
         return Conditions.of(self.filters, filters, restriction=self._restriction)
 
     def with_filters(self, filters: Filters | None) -> Self:
-        """Return a copy whose own conditions are these, in place of its own.
+        """Return a copy with other filters.
 
-        The only way to replace conditions: those of a call are added. What the retriever is
-        restricted to stays.
+        Filters of a call are only added to the filters of the retriever. A restriction of the
+        retriever stays in force.
 
         Raises:
-            TypeError: If the filters are none.
-            ValueError: If a condition is none.
+            TypeError: If the filters have a wrong type.
+            ValueError: If a condition is invalid.
         """
         other = copy.copy(self)
         other.filters = filters
@@ -398,18 +398,18 @@ class Retriever(BaseRetriever):
         return other
 
     def embed(self, queries: Sequence[str]) -> None:
-        """Embed queries ahead, together; the next retrievals for them ask no model.
+        """Embed queries in one call and cache the vectors for the next retrievals.
 
-        A graph remembers the last 512. Does nothing where texts are compared.
+        A graph caches the last 512 queries. Without effect if the similarity compares texts.
         """
         self.query_vectors(queries)
 
     async def aembed(self, queries: Sequence[str]) -> None:
-        """Do the same without blocking the event loop."""
+        """Async version of ``embed``."""
         await self.aquery_vectors(queries)
 
     def query_vectors(self, queries: Sequence[str]) -> list[list[Vectors]]:
-        """Return the queries' vectors, by embedding and graph."""
+        """Return the vectors of queries, by embedding and graph."""
         embedded = self._embedded if queries else []
         return [
             [graph.embeddings.query_vectors(queries, key) for graph in graphs]
@@ -428,7 +428,7 @@ class Retriever(BaseRetriever):
         return [[next(vectors) for _ in graphs] for _, graphs in embedded]
 
     def _comparing(self, queries: Sequence[str]) -> list[tuple[str, Sequence[NodeGraph]]]:
-        """Return the embeddings to search, and the graphs of each; none for no queries."""
+        """Return the searched embeddings with their graphs; empty without queries."""
         if not self._embedded:
             raise ValueError(
                 f"{self!r} compares texts and can't search for vectors; give it a similarity that "
@@ -451,7 +451,7 @@ class Retriever(BaseRetriever):
     def search_for(
         self, queries: Sequence[str], top_k: int | None, filters: Filters | None
     ) -> Search:
-        """Check what a call is given; return the search for it, without the vectors."""
+        """Check the arguments of a call and return its search, without vectors."""
         check_texts(queries)
         child_k = CHILD_K.get()
         limit = self.top_k if top_k is None else check_top_k(top_k)
@@ -480,7 +480,7 @@ def _found(
 def _spread(
     queries: Sequence[str], found: Sequence[list[ScoredNode]], search: Search
 ) -> list[list[ScoredNode]]:
-    """Return the results of all queries; nodes that meet the filters for blank queries."""
+    """Return the results of all queries. Blank queries get the nodes that meet the filters."""
     results, listed = iter(found), []
     if search.conditions:
         limit = search.top_k or search.limit

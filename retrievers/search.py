@@ -113,7 +113,7 @@ class Search:
         return {*self.groups} != {self.target}
 
     def built_groups(self, graph: NodeGraph) -> list[str]:
-        """Return the groups to build: those of the hits, their searched texts and the targets."""
+        """Return the groups to build: the searched groups, their text sources and the target."""
         searched = [name for group in self.groups for name in graph.reader.searched_groups(group)]
         return [*dict.fromkeys((*searched, self.target))]
 
@@ -140,7 +140,7 @@ class Search:
         return (self.graphs[0], key) if len(self.graphs) == 1 else (self.graphs[key[0]], key[1])
 
     def ranking(self, founds: Sequence[Found]) -> Ranking:
-        """Return one ranking of what the branches have found for a query."""
+        """Merge the hits of all branches for a query into one ranking."""
         if len(founds) == 1:
             return Ranking(founds[0].scores, [Part(founds)])
         if self.similarity.mode == "both":
@@ -199,7 +199,7 @@ class Branch:
         """
         search, prepare = self.search, self.search.similarity.prepare
         if self.key is None:
-            every = 1 if search.pooled else len(search.groups)  # else one group of all graphs
+            every = 1 if search.pooled else len(search.groups)  # or one group of all graphs
             self.prepared = [
                 [prepare(query, self.indexes[position::every]) for query in queries]
                 for position in range(every)
@@ -484,7 +484,7 @@ def search(
     rank: Rank,
     select: Select[T],
 ) -> list[T]:
-    """Search for queries, whose embeddings are known; return the result of each query.
+    """Search for embedded queries; return the result of each query.
 
     The graphs are held twice: to update the indexes and take their arrays, and to read the
     results. If a result was changed or removed in between, the search runs again in one turn.
@@ -651,7 +651,7 @@ class Reader:
 
         Args:
             keys: The targets.
-            scores: Scores instead of those of the ranking; the shares are scaled to them.
+            scores: Replacements for the scores of the ranking. Shares are scaled to them.
         """
         search, query, ranking = self.search, self.query, self.ranking
         targets = read_nodes(search, keys)
@@ -720,7 +720,7 @@ class HeldIndex:
 def take_snapshot(
     graph: NodeGraph, index: Index[Any], queries: Sequence[Any], filter: Filter
 ) -> IndexSnapshot:
-    """Return what a search needs of an index; the graph is held."""
+    """Return a snapshot of an index for a search. The lock of the graph must be held."""
     snapshot: Callable[..., IndexSnapshot] | None = getattr(index, "snapshot", None)
     if snapshot is None:
         return HeldIndex(graph, index, queries, filter)
@@ -769,16 +769,16 @@ def search_keys(
 def check_cut_off(
     cut_off: float | Mapping[str, float] | None, keys: Sequence[str], name: str
 ) -> float | dict[str, float] | None:
-    """Return a cut-off as floats.
+    """Check a minimum score and convert it to floats.
 
     Args:
-        cut_off: A number for all, or one for each embedding key.
-        keys: The keys that are searched; none where texts are compared.
-        name: The similarity's.
+        cut_off: A number, or a mapping by embedding key.
+        keys: The searched embedding keys. Empty if the similarity compares texts.
+        name: The name of the similarity.
 
     Raises:
-        TypeError: If it is no number, or a dict where texts are compared.
-        ValueError: If it is NaN or no cosine, or for an embedding that is not searched.
+        TypeError: If the minimum is not a number, or a mapping without searched embeddings.
+        ValueError: If the minimum is NaN or not a cosine, or the embedding is not searched.
     """
     if cut_off is None:
         return None

@@ -64,7 +64,7 @@ class Observer(Protocol):
     """An object that is notified of spans, in the thread or task of the span."""
 
     def begin(self, span: Span, parent: Span | None) -> None:
-        """Called at the start of a span, with its parent if there is one."""
+        """Called at the start of a span, with its parent. None: no parent."""
 
     def end(self, span: Span) -> None:
         """Called at the end of a span, which has its duration, attributes and error."""
