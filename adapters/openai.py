@@ -21,7 +21,6 @@ from contextlib import aclosing, closing
 from typing import Any
 
 from ..nodegraph.errors import EmbeddingError
-from ..nodegraph.locking import mutex
 from ..retrievers.plans.timeouts import astream_with_timeout, run_with_timeout, stream_with_timeout
 from ..retrievers.protocols import RerankError
 from .extras import extra
@@ -107,7 +106,7 @@ class OpenAIEmbedder:
             client, async_client, timeout=timeout, base_url=base_url, api_key=api_key
         )
         self._client = self._clients.client
-        self._lock = mutex()
+        self._lock = threading.Lock()
         self.usage = 0
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
@@ -191,7 +190,7 @@ class Clients:
         self._async_client = async_client
         self._settings = None if client else settings
         self._of_loops: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
-        self._lock = mutex()
+        self._lock = threading.Lock()
 
     def call(self, request: Callable[[Any], Any]) -> Any:
         """Send a request, and return the answer within the time limit.
@@ -545,7 +544,7 @@ class RerankEndpoint:
             max_retries=max_retries,
         )
         self._client = self._clients.client
-        self._lock = mutex()
+        self._lock = threading.Lock()
         self.usage = 0
 
     def __repr__(self) -> str:

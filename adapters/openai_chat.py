@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from ..nodegraph.errors import ModelError, NoJsonError
-from ..nodegraph.locking import mutex
 from ..nodegraph.models.templates import ChatPrompt
 from .extras import extra
 from .openai import TIMEOUT, Clients, check_at_least, check_model
@@ -99,7 +99,7 @@ class OpenAIChat:
             client, async_client, timeout=timeout, base_url=base_url, api_key=api_key
         )
         self._client = self._clients.client
-        self._lock = mutex()
+        self._lock = threading.Lock()
         self.usage = ChatUsage()
 
     def __repr__(self) -> str:

@@ -11,8 +11,6 @@ from typing import Protocol, TypeVar
 
 T = TypeVar("T")
 
-mutex = threading.Lock
-
 
 class _Depth(threading.local):
     depth = 0

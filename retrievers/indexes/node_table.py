@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -12,7 +13,6 @@ import numpy.typing as npt
 
 from ...nodegraph.codec import decode, encode
 from ...nodegraph.errors import nearest_names
-from ...nodegraph.locking import mutex
 from ...nodegraph.node import Node
 from ..conditions import MISSING, Condition, DatedText, identity
 from ..filters import Filter
@@ -49,7 +49,7 @@ class Runs(Generic[T]):
         self._size = 0  # of values
         self._values: list[T] = []
         self._load: Callable[[], list[T]] | None = None
-        self._loading = mutex()
+        self._loading = threading.Lock()
 
     def extend(
         self, first: int, values: Iterable[T], key: Callable[[T], Any] | None = None

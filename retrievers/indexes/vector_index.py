@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Sequence
 from itertools import compress
 from typing import Any
@@ -12,7 +13,6 @@ import numpy as np
 from ...nodegraph.errors import VectorLengthError
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import digest
-from ...nodegraph.locking import mutex
 from ...nodegraph.node import Node
 from ..filters import Filter
 from ..results import Hits
@@ -47,7 +47,7 @@ class VectorIndex(SyncedIndex):
     def __init__(self, graph: NodeGraph, group: str, key: str) -> None:
         self._key = key
         self._model = graph.embeddings.embedder(key).name
-        self._building_hnsw = mutex()
+        self._building_hnsw = threading.Lock()
         self._is_slow_logged = False
         self._missing: tuple[object, int] = None, 0  # state of the graph, number of vectors
         super().__init__(graph, group)

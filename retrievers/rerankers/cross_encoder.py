@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import threading
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakValueDictionary
 
-from ...nodegraph.locking import Lock, mutex
+from ...nodegraph.locking import Lock
 from ...nodegraph.models.model_objects import check_is_model, is_async
 from ...nodegraph.plugins import MODELS, load_plugin, plugins
 from ...nodegraph.splitters.chunking import Length, Measure
@@ -330,7 +331,7 @@ def _span_measure(offsets: Sequence[tuple[int, int]]) -> Measure:
 _SCORERS: WeakValueDictionary[tuple[int, str], PairScorer] = WeakValueDictionary()
 """The scorer of each model, by ``id``. A scorer references its model, so the ``id`` is unique."""
 
-_SCORERS_LOCK = mutex()
+_SCORERS_LOCK = threading.Lock()
 
 
 def _scorer_of(model: Any, method: str) -> PairScorer:

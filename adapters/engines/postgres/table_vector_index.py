@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress
@@ -12,7 +13,7 @@ import numpy.typing as npt
 
 from ....nodegraph.concurrency import track
 from ....nodegraph.graph import NodeGraph
-from ....nodegraph.locking import is_reading_graph, mutex
+from ....nodegraph.locking import is_reading_graph
 from ....nodegraph.node import Node
 from ....retrievers.filters import Filter
 from ....retrievers.indexes.nearest_vectors import Floats, Vectors, unit
@@ -81,7 +82,7 @@ class TableVectorIndex:
         self._key = key
         self._model = graph.embeddings.embedder(key).name
         self._tables: dict[str, VectorTable] = {}  # by search text
-        self._lock = mutex()
+        self._lock = threading.Lock()
         self._missing: tuple[object, _Missing] | None = None  # of the latest states
         self._counts: dict[Hashable, tuple[int, int]] = {}  # by filter: table size, row count
         self._matcher = ValueMatcher(lambda *args: self._table().values(*args))

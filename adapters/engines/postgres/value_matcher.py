@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Iterator
 from typing import Any, Literal, NamedTuple
 
-from ....nodegraph.locking import mutex
 from ....retrievers.conditions import MISSING, Condition
 from ....retrievers.filters import Filter
 from .vector_table import ValueMatch
@@ -40,7 +40,7 @@ class ValueMatcher:
     def __init__(self, values: Values) -> None:
         self._values = values
         self._decisions: OrderedDict[Hashable, _Decision] = OrderedDict()
-        self._lock = mutex()
+        self._lock = threading.Lock()
         self._warned: set[str] = set()
 
     def match(self, filter: Filter) -> ValueMatch | None:
