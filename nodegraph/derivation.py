@@ -111,7 +111,7 @@ def corpus_key(group: NodeGroup, above: Mapping[str, Stamp]) -> str:
 
 
 def reusable(
-    group: NodeGroup, key: str, parents: Sequence[Node | None], old: Derivation | None
+    group: NodeGroup, key: str, parents: Sequence[Node], old: Derivation | None
 ) -> dict[str, list[Draft]]:
     """Return the drafts of an old derivation that are still valid, by parent id.
 
@@ -128,7 +128,7 @@ def reusable(
     outputs = outputs_by_parent(old)
     if old.key == key:
         # With an unchanged key, a parent without drafts has no children.
-        return {node.id: [] for node in parents if node is not None} | outputs
+        return {node.id: [] for node in parents} | outputs
     if group.trans_node or group.parent == ROOT or isinstance(group.rule, PatternRule):
         return {}
     return outputs

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from .builder import GroupBuilder, OnError
 from .corpus import unchanged_file
@@ -24,10 +24,6 @@ from .navigation import locations_of
 from .node import MEMBER, ROOT, Kin, Link, Node
 from .search_text import DEFAULT, SearchTextRule, rule_sources
 from .storage.graph_store import Changes, GraphStore
-
-if TYPE_CHECKING:
-    from .derivation import Stamp
-
 
 T = TypeVar("T")
 
@@ -175,11 +171,6 @@ class GraphReader:
                 self._held = (state, self._held[1])
             return self._held
 
-    def state(self) -> int:
-        """Return a number that changes with every change of the graph, including links."""
-        with self._store.turn() as number:
-            return number
-
     def revision(self, group: str) -> int:
         """Return the revision of a group, which grows with every change of its nodes."""
         return self._store.revision(group)
@@ -265,15 +256,11 @@ class GraphReader:
     def locations(self, node: Node) -> list[Location]:
         """Return the locations of a node in its file. See ``Node.locations``."""
         with self._store.turn():
-            stamp = self.document_stamp(node.document_id)
+            stamp = self._store.stamps(ROOT, [node.document_id]).get(node.document_id)
             value = self._store.get_values(LAYOUTS, [node.document_id]).get(node.document_id)
             key, _, packed = (value or b"").partition(b"\0")
             is_of_text = stamp is not None and key == stamp.key.encode()
             return locations_of(node, Layout.from_bytes(packed) if is_of_text else None)
-
-    def document_stamp(self, document_id: str) -> Stamp | None:
-        """Return hashes of a document's text and metadata. None: no such document."""
-        return self._store.stamps(ROOT, [document_id]).get(document_id)
 
     def copy_to(self, path: Path) -> None:
         """Replace the content of a file with a copy of the graph's store."""
