@@ -23,6 +23,8 @@ APPLICATION = 0x6E6F6465
 
 _CACHE_KB = 32_000
 
+_TIMEOUT = 60.0  # seconds to wait while another process writes
+
 _CREATED = TABLES.format(empty=f"X'{to_id('').hex()}'", root=f"X'{to_text(ROOT).hex()}'")
 
 _inherited: list[sqlite3.Connection] = []  # closing one in a child would break its parent
@@ -33,15 +35,13 @@ class SQLiteDatabase:
 
     Args:
         path: The file. Created if it is missing. None for a database in memory.
-        timeout: Seconds to wait while another process writes.
 
     Raises:
         StoreError: If the file cannot be opened, is not a nodekin graph, or has another format.
     """
 
-    def __init__(self, path: Path | None, timeout: float = 60.0) -> None:
+    def __init__(self, path: Path | None) -> None:
         self.path = path
-        self.timeout = timeout
         self._set_up()
         if path is None:
             self._create(self._db())
@@ -56,7 +56,7 @@ class SQLiteDatabase:
         hold_over_fork(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = {"path": self.path, "timeout": self.timeout}
+        state: dict[str, Any] = {"path": self.path}
         if self.path is None:
             with tempfile.TemporaryDirectory() as folder:
                 copy = Path(folder, "copy")
@@ -65,7 +65,7 @@ class SQLiteDatabase:
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.path, self.timeout = state["path"], state["timeout"]
+        self.path = state["path"]
         self._set_up()
         if self.path is None:
             with tempfile.TemporaryDirectory() as folder:
@@ -158,7 +158,7 @@ class SQLiteDatabase:
     def _connect(self) -> sqlite3.Connection:
         name = ":memory:" if self.path is None else str(self.path)
         try:
-            db = sqlite3.connect(name, self.timeout, isolation_level=None, check_same_thread=False)
+            db = sqlite3.connect(name, _TIMEOUT, isolation_level=None, check_same_thread=False)
         except sqlite3.Error as error:
             raise self._explained(error) from error
         return db
