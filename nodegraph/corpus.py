@@ -512,7 +512,7 @@ def _rename(store: GraphStore, old: str, new: str) -> None:
     metadata = store.stamps(ROOT, [new])[new].metadata
     names = {old: root}  # old node id -> new node
     derived: dict[str, Derivation] = {}
-    waiting = {g: d for g in store.groups() if (d := store.derivation(g, old))}
+    waiting = {g: d for g in store.groups() if (d := store.derivations(g, [old]).get(old))}
     # Parents first. Groups whose parents are missing are rebuilt later.
     while ready := [g for g, d in waiting.items() if {n.parent_id for n in d.nodes} <= {*names}]:
         for group in ready:

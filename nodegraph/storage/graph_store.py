@@ -254,10 +254,6 @@ class GraphStore:
                 for i, row in zip(nodes, rows, strict=True)
             }
 
-    def derivation(self, group: str, document_id: str) -> Derivation | None:
-        """Return the derivation of a group from one document, or None."""
-        return self.derivations(group, [document_id]).get(document_id)
-
     def put_derivations(self, group: str, derivations: Mapping[str, Derivation]) -> None:
         """Insert or replace the derivations of one group, by document id.
 

@@ -9,7 +9,7 @@ from nodekin.nodegraph.storage.graph_store import Changes, GraphStore
 def test_unknown_group_is_empty(store: GraphStore) -> None:
     assert list(store.nodes("never")) == []
     assert (store.count("never"), store.revision("never")) == (0, 0)
-    assert store.derivation("never", "a") is None
+    assert store.derivations("never", ["a"]) == {}
     assert store.get(["never", "a"])[0] is None
     (root,) = store.get(["a"])
     assert root is not None

@@ -155,7 +155,7 @@ class StoreMachine(RuleBasedStateMachine):
                 parent = Node("", id=f"{i}:{at}", document_id=i)
                 children = [node.text for node in self.store.children(GROUP, parent)]
                 assert children == words[2 * at : 2 * at + 2]
-            made = self.store.derivation(GROUP, i)
+            made = self.store.derivations(GROUP, [i]).get(i)
             assert (made.key if made else None) == (" ".join(words) if i in self.words else None)
             stamp = Stamp(" ".join(words), "rule", "")
             assert self.store.stamps(GROUP, [i]) == ({i: stamp} if i in self.words else {})
