@@ -1,4 +1,4 @@
-"""Functions of both framework adapters: conversion of nodes and results, default search."""
+"""Functions of both framework adapters: conversion of nodes, documents and results."""
 
 from __future__ import annotations
 
@@ -10,14 +10,8 @@ from functools import wraps
 from typing import Any, TypeVar
 
 from ..nodegraph.document import Document
-from ..nodegraph.graph import NodeGraph
-from ..nodegraph.node import ROOT, Node
-from ..retrievers.composite.default_retriever import DefaultRetriever
-from ..retrievers.protocols import RetrieverProtocol
+from ..nodegraph.node import Node
 from ..retrievers.results import Evidence, ScoredNode
-from ..retrievers.retriever import Retriever
-from ..retrievers.similarities.registry import get_similarity
-from ..retrievers.validation import with_settings
 
 R = TypeVar("R")
 
@@ -103,53 +97,6 @@ def own_metadata(metadata: Mapping[str, Any], inherited: Mapping[str, Any]) -> d
         for name, value in metadata.items()
         if name not in inherited or inherited[name] != value or repr(inherited[name]) != repr(value)
     }
-
-
-def default_similarity(graph: NodeGraph) -> str:
-    """Return the similarity of a single group: cosine if the graph has a model, otherwise BM25."""
-    return "cosine" if graph.embeddings.embedders else "bm25"
-
-
-def document_search(
-    graph: NodeGraph,
-    *,
-    target: str | None = None,
-    group: str | None = None,
-    similarity: Any = None,
-    **options: Any,
-) -> RetrieverProtocol:
-    """Return a ``DefaultRetriever`` of a graph's documents, or a single ``Retriever``.
-
-    A similarity, a group, a lowest score or ``lift`` selects a single ``Retriever`` with the scores
-    of its similarity. It searches the group, the words of documents, or the vectors of sentences.
-
-    Args:
-        graph: The node graph.
-        target: The group to return. None: documents.
-        group: The group to search.
-        similarity: As in ``Retriever``.
-        **options: Other options of ``DefaultRetriever`` or ``Retriever``.
-
-    Raises:
-        UnknownGroupError: If the graph has no such group.
-        TypeError: If the class has no such option.
-
-    Example:
-        >>> graph = NodeGraph()
-        >>> ids = graph.add(["Green tea is steamed. Black tea is fermented.", "Rivers run."])
-        >>> (result,) = document_search(graph).retrieve("fermented")
-        >>> result.node.text, result.evidence[0].node.text
-        ('Green tea is steamed. Black tea is fermented.', 'Black tea is fermented.')
-    """
-    target = ROOT if target is None else target
-    single = ("similarity_cut_off", "lift")
-    if group is None and similarity is None and options.keys().isdisjoint(single):
-        return DefaultRetriever(graph, target, **options)
-    named = get_similarity(default_similarity(graph) if similarity is None else similarity)
-    if group is None:
-        is_lifted = named.mode == "embedding" or "lift" in options
-        group = DefaultRetriever(graph, target).sentences if is_lifted else target
-    return Retriever(graph, group, named, target=target, **with_settings(Retriever, options))
 
 
 def in_thread(method: Callable[..., R]) -> Callable[..., Coroutine[Any, Any, R]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_core.callbacks import CallbackManager
 from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import patch_config, var_child_runnable_config
+from langchain_core.runnables.config import ensure_config, patch_config, var_child_runnable_config
 
 from ...nodegraph.concurrency import context_value, limit_concurrency
 from ...retrievers.tracing import Span, observe
@@ -27,9 +27,9 @@ class StageRuns:
 
     def begin(self, span: Span, parent: Span | None) -> None:
         """Start the run of a stage."""
-        config = var_child_runnable_config.get()
-        manager = None if config is None else config.get("callbacks")
-        if config is None or not isinstance(manager, CallbackManager):
+        config = ensure_config()
+        manager = config.get("callbacks")
+        if not isinstance(manager, CallbackManager):
             return
         run = manager.on_chain_start(None, dict(span.attributes), name=span.name)
         self._open[id(span)] = run, config
@@ -70,8 +70,5 @@ def child_runs(config: RunnableConfig) -> Iterator[None]:
 
 def retriever_runs(run_manager: Any) -> AbstractContextManager[None]:
     """Make the runs of the block children of a retriever's run, in the config context."""
-    config: Any = dict(var_child_runnable_config.get() or {})
-    for name in ("run_id", "run_name"):  # of the retriever's run
-        config.pop(name, None)
-    config["callbacks"] = run_manager.get_child()
-    return child_runs(config)
+    config = var_child_runnable_config.get()
+    return child_runs(patch_config(config, callbacks=run_manager.get_child()))

@@ -13,13 +13,13 @@ from ...nodegraph.errors import nearest_names
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
 from ...nodegraph.search_text import source_title
-from ...retrievers.results import COPY, ScoredNode
+from ...retrievers.results import ScoredNode
 from ..frameworks import evidence_dicts, page_fields
 
 SCORE_KEY = "relevance_score"
 """The metadata field that other LangChain components use for scores."""
 
-_ADDED = ("place", "page_label", "also_in", "evidence")  # to a result, besides the score
+_ADDED = ("place", "page_label", "evidence")  # to a result, besides the score
 
 
 def to_document(
@@ -42,34 +42,22 @@ def to_document(
         >>> to_document(ScoredNode(node, 1.5), score_key="score").metadata
         {'place': '', 'page': 3, 'score': 1.5}
     """
-    node = item.node if isinstance(item, ScoredNode) else item
+    result = item if isinstance(item, ScoredNode) else ScoredNode(item, 0.0)
+    node = result.node
     metadata = deepcopy(node.metadata)
-    if not isinstance(item, ScoredNode) or score_key is None:
+    if result is not item or score_key is None:
         metadata = {**page_fields(node), **metadata}
     else:
-        metadata[score_key] = float(item.score)
-        metadata = {**_place_fields(item), **metadata}
-    if isinstance(item, ScoredNode) and evidence:
-        metadata["evidence"] = evidence_dicts(item)
+        has_source = source_title(node.metadata)
+        match = result.best_match
+        place = {"place": match.place, **page_fields(match)} if has_source else {"place": ""}
+        metadata = {**place, **metadata, score_key: float(result.score)}
+    if evidence:
+        metadata["evidence"] = evidence_dicts(result)
     content = node.content if isinstance(node.content, str) else str(node.content)
     original = getattr(node, "original", None)  # a document of another LangChain retriever
     id = original.id if isinstance(original, Document) else node.id
     return Document(content, metadata=metadata, id=id or None)
-
-
-def _place_fields(result: ScoredNode) -> dict[str, Any]:
-    """Return the place and page of the best match, and places of other documents with this text.
-
-    Texts without a source have no place.
-    """
-    if not source_title(result.node.metadata):
-        return {"place": ""}
-    match = result.best_match
-    fields: dict[str, Any] = {"place": match.place, **page_fields(match)}
-    copies = [copy.node for copy in result.evidence if copy.similarity == COPY]
-    if copies:
-        fields["also_in"] = [copy.place or copy.document_id for copy in copies]
-    return fields
 
 
 def text_documents(
@@ -127,11 +115,8 @@ def put_documents(
         node = known.get(document.id or "")
         metadata = deepcopy(document.metadata)
         if node is not None and score_key in metadata:
-            metadata = {
-                name: value
-                for name, value in metadata.items()
-                if name in node.metadata or name not in (score_key, *_ADDED)
-            }
+            for name in {score_key, *_ADDED} - node.metadata.keys():
+                metadata.pop(name, None)
         id = new_id or document.id
         source = as_document(Document(document.page_content, metadata=metadata, id=id))
         is_chunk = node is not None and node.group != ROOT and node.text == source.text
@@ -147,22 +132,9 @@ def existing_nodes(graph: NodeGraph, ids: Iterable[str]) -> list[Node]:
     return graph.reader.existing_nodes(list(dict.fromkeys(ids)))
 
 
-def delete_documents(graph: NodeGraph, ids: Iterable[str] | None) -> None:
-    """Remove documents and the nodes below them. Unknown ids are skipped.
-
-    Raises:
-        ValueError: If there are no ids, or an id belongs to a chunk. Nothing is removed.
-    """
-    if ids is None:  # LangChain's interface allows it, for all documents
-        raise ValueError("delete() requires the ids of the documents to remove, got None")
-    nodes = existing_nodes(graph, ids)
-    for node in nodes:
-        if node.group != ROOT:
-            raise ValueError(
-                f"{node.id!r} is a node of the group {node.group!r}, derived from the document "
-                f"{node.document_id!r}; remove or change that document"
-            )
-    graph.remove([node.id for node in nodes])
+def default_similarity(graph: NodeGraph) -> str:
+    """Return the similarity of a single group: cosine if the graph has a model, otherwise BM25."""
+    return "cosine" if graph.embeddings.embedders else "bm25"
 
 
 def _check_same_length(name: str, some: Sequence[Any], other: str, others: Sequence[Any]) -> None:
@@ -197,11 +169,9 @@ def check_names(owner: str, given: Iterable[str], allowed: Collection[str] | Non
         TypeError: If a name is wrong, with the right name.
     """
     for name in given:
-        if allowed is not None and name in allowed:
-            continue
-        ours = next((ours for ours, others in _OTHER_NAMES.items() if name in others), None)
-        if ours is not None and (allowed is None or ours in allowed):
+        ours = next((ours for ours, others in _OTHER_NAMES.items() if name in others), name)
+        if ours != name and (allowed is None or ours in allowed):
             raise TypeError(f"{owner} has no argument {name!r}; use {ours}=")
-        if allowed is not None:
+        if allowed is not None and name not in allowed:
             names = nearest_names(name, allowed, limit=20)
             raise TypeError(f"{owner} has no argument {name!r}; it has {names}")

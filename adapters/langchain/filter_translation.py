@@ -45,12 +45,6 @@ def as_filters(*filters: Any) -> Filters | None:
         >>> as_filters({"$and": [{"year": {"$gte": 2000}}, {"author": {"$ne": "A"}}]})
         {'and': [{'year': {'gte': 2000}}, {'author': {'ne': 'A'}}]}
     """
-    for filter in filters:
-        if callable(filter):
-            raise TypeError(
-                f"filter must be conditions, such as {{'year': {{'gte': 2000}}}}, got the function "
-                f"{getattr(filter, '__name__', filter)!r}; conditions are checked before ranking"
-            )
     translated = all_of(*map(_translated, filters))
     parse_filters(translated)
     return translated

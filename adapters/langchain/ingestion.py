@@ -62,12 +62,6 @@ def as_transform(splitter: object) -> SplitterTransform:
     return SplitterTransform(splitter, method)
 
 
-def splitter_transform(splitter: object) -> object:
-    """Return the transform of a LangChain splitter. Other transforms are returned unchanged."""
-    is_splitter = any(hasattr(splitter, name) for name in _METHODS) and not callable(splitter)
-    return as_transform(splitter) if is_splitter else splitter
-
-
 @dataclass(frozen=True, slots=True)
 class SplitterTransform:
     """A transform that calls a method of a LangChain splitter."""
@@ -106,13 +100,11 @@ def _starts(chunks: list[Document], text: str) -> list[int | None]:
     Splitters that count an overlap in tokens return wrong indexes.
     """
     starts: list[Any] = [chunk.metadata.get("start_index") for chunk in chunks]
-    previous = 0
-    for chunk, start in zip(chunks, starts, strict=True):
-        is_start = isinstance(start, int) and text.startswith(chunk.page_content, max(0, start))
-        if not is_start or start < previous:
-            return [None] * len(chunks)
-        previous = start
-    return starts
+    is_correct = all(
+        isinstance(start, int) and start >= 0 and text.startswith(chunk.page_content, start)
+        for chunk, start in zip(chunks, starts, strict=True)
+    )
+    return starts if is_correct and starts == sorted(starts) else [None] * len(chunks)
 
 
 class FileLoader(BaseLoader):

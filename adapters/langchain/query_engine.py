@@ -11,7 +11,6 @@ from operator import add
 from typing import Any, Literal
 
 from langchain_core.messages import BaseMessage, convert_to_messages
-from langchain_core.prompt_values import PromptValue
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableGenerator
 from langchain_core.runnables.utils import AddableDict
 
@@ -146,8 +145,6 @@ def _arguments(input: Any, options: Mapping[str, Any]) -> dict[str, Any]:
         history = convert_to_messages(input.get("chat_history") or [])
         input = input[key]
     if not isinstance(input, str):
-        if isinstance(input, PromptValue):
-            input = input.to_messages()
         messages = convert_to_messages([input] if isinstance(input, BaseMessage) else input)
         if not messages or messages[-1].type != "human":
             raise ValueError(f"the last message must be the user's question, got {messages[-1:]}")

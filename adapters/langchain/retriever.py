@@ -21,17 +21,26 @@ from pydantic import ConfigDict, Field, SkipValidation, model_validator
 from ...nodegraph.concurrency import context_value
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT
+from ...retrievers.composite.default_retriever import DefaultRetriever
 from ...retrievers.foreign.coercion import as_retriever
 from ...retrievers.foreign.foreign_retriever import configured
 from ...retrievers.protocols import RetrieverProtocol
 from ...retrievers.results import ScoredNode
+from ...retrievers.retriever import Retriever
+from ...retrievers.similarities.registry import get_similarity
 from ...retrievers.strategies.strategy_registry import make_strategy
-from ...retrievers.validation import check_min_score, whole
-from ..frameworks import document_search
+from ...retrievers.validation import check_min_score, whole, with_settings
+from ..frameworks import in_thread
 from .callbacks import retriever_runs
-from .documents import SCORE_KEY, check_names, put_documents, text_documents, to_document
+from .documents import (
+    SCORE_KEY,
+    check_names,
+    default_similarity,
+    put_documents,
+    text_documents,
+    to_document,
+)
 from .filter_translation import as_filters
-from .ingestion import splitter_transform
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -134,10 +143,10 @@ class NodeGraphRetriever(BaseRetriever):
     @model_validator(mode="before")
     @classmethod
     def _check(cls, values: dict[str, Any]) -> dict[str, Any]:
-        retriever, graph = values.get("retriever"), values.get("graph")
-        if retriever is None and isinstance(graph, NodeGraph):
-            retriever = document_search(graph)
-        retriever = as_retriever(retriever, "retriever")
+        retriever = values.get("retriever")
+        retriever = as_retriever(
+            values.get("graph") if retriever is None else retriever, "retriever"
+        )
         check_min_score(values.get("score_threshold"), retriever, "score_threshold")
         as_filters(values.get("filter"))
         return {**values, "retriever": retriever}
@@ -192,6 +201,7 @@ class NodeGraphRetriever(BaseRetriever):
         parent_splitter: object = None,
         group: str | None = None,
         target: str | None = None,
+        similarity: Any = None,
         strategy: str | None = None,
         llm: object = None,
         **options: Any,
@@ -200,7 +210,8 @@ class NodeGraphRetriever(BaseRetriever):
 
         By default, the words of documents and of sentences are searched, and the vectors of
         sentences if the graph has an embedding model (``DefaultRetriever``). A ``similarity``, a
-        group or a splitter selects a single search (``Retriever``).
+        group or a splitter selects a single search (``Retriever``): of the group, of the vectors of
+        sentences, or of the words of documents.
 
         Args:
             graph: The graph.
@@ -208,11 +219,13 @@ class NodeGraphRetriever(BaseRetriever):
             parent_splitter: A splitter for the chunks to return. None: whole documents.
             group: The group to search, instead of a ``child_splitter``.
             target: The group to return, instead of a ``parent_splitter``. None: documents.
+            similarity: The similarity of a single search. None: cosine if the graph has a model,
+                otherwise BM25.
             strategy: ``"rewrite"``, ``"multi_query"``, ``"hyde"``, ``"sub_question"`` or
                 ``"multi_step"``: queries that ``llm`` writes.
             llm: The model of the strategy: a LangChain model, or any other that ``LLM`` takes.
             **options: Fields of the class (``k`` is 4), and options of ``Retriever`` or
-                ``DefaultRetriever``, such as ``similarity``, ``index`` and ``follow_links``.
+                ``DefaultRetriever``, such as ``index`` and ``follow_links``.
 
         Raises:
             TypeError: If an option is unknown, or only one of ``strategy`` and ``llm`` is given.
@@ -235,9 +248,18 @@ class NodeGraphRetriever(BaseRetriever):
         fields = {name: options.pop(name) for name in cls.model_fields if name in options}
         if fields["k"] is not None:
             options["top_k"] = fields["k"]
-        target = _declare_group(graph, "parent", parent_splitter, target, ROOT)
-        group = _declare_group(graph, "child", child_splitter, group, target or ROOT)
-        retriever = document_search(graph, group=group, target=target, **options)
+        target = _declare_group(graph, "parent", parent_splitter, target, ROOT) or ROOT
+        group = _declare_group(graph, "child", child_splitter, group, target)
+        retriever: RetrieverProtocol
+        if group is None and similarity is None:
+            retriever = DefaultRetriever(graph, target, **options)
+        else:
+            similarity = get_similarity(similarity or default_similarity(graph))
+            if group is None:
+                by_meaning = similarity.mode == "embedding"
+                group = DefaultRetriever(graph, target).sentences if by_meaning else target
+            options = with_settings(Retriever, options)
+            retriever = Retriever(graph, group, similarity, target=target, **options)
         if strategy is not None:
             retriever = make_strategy(strategy, retriever, llm)
         return cls(retriever, graph=graph, **fields)
@@ -255,11 +277,7 @@ class NodeGraphRetriever(BaseRetriever):
             raise ValueError("add_documents requires a graph: NodeGraphRetriever(..., graph=graph)")
         return put_documents(self.graph, documents, ids, self.score_key or SCORE_KEY)
 
-    async def aadd_documents(
-        self, documents: Iterable[Document], *, ids: Sequence[str | None] | None = None
-    ) -> list[str]:
-        """Async version of ``add_documents``."""
-        return await asyncio.to_thread(self.add_documents, documents, ids=ids)
+    aadd_documents = in_thread(add_documents)
 
     @property
     def native_retriever(self) -> RetrieverProtocol:
@@ -354,5 +372,5 @@ def _declare_group(
         return group
     if group is not None:
         raise ValueError(f"give either {name}_splitter or the name of a group, got {group!r} too")
-    graph.create_node_group(name, splitter_transform(splitter), parent=parent)
+    graph.create_node_group(name, splitter, parent=parent)
     return name

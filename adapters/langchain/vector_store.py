@@ -20,10 +20,9 @@ from ...retrievers.filters import DOCUMENT_ID, Filters
 from ...retrievers.protocols import Similarity
 from ...retrievers.results import ScoredNode
 from ...retrievers.retriever import Retriever
-from ..frameworks import default_similarity
 from .documents import (
     check_names,
-    delete_documents,
+    default_similarity,
     existing_nodes,
     put_documents,
     text_documents,
@@ -100,8 +99,7 @@ class NodeGraphVectorStore(VectorStore):
         elif store is not None:
             raise TypeError("store= is for a new graph; give it to NodeGraph(store=...)")
         self.graph: NodeGraph = embedding
-        if similarity is None:
-            similarity = default_similarity(self.graph)
+        similarity = similarity or default_similarity(self.graph)
         filters = as_filters(filter)
         self.retriever = Retriever(self.graph, group, similarity, filters=filters, **options)
         self._score_key = score_key
@@ -112,10 +110,7 @@ class NodeGraphVectorStore(VectorStore):
         """The nodekin retriever of the group."""
         return self.retriever
 
-    @staticmethod
-    def native_filters(filter: Any) -> Filters | None:
-        """Return a filter of a search as nodekin filters."""
-        return as_filters(filter)
+    native_filters = staticmethod(as_filters)
 
     @property
     def embeddings(self) -> Embeddings | None:
@@ -217,7 +212,16 @@ class NodeGraphVectorStore(VectorStore):
             ValueError: If there are no ids, or an id belongs to a node below a document.
         """
         check_names("delete", kwargs, ())
-        delete_documents(self.graph, ids)
+        if ids is None:  # LangChain's interface allows it, for all documents
+            raise ValueError("delete() requires the ids of the documents to remove, got None")
+        nodes = existing_nodes(self.graph, ids)
+        for node in nodes:
+            if node.group != ROOT:
+                raise ValueError(
+                    f"{node.id!r} is a node of the group {node.group!r}, derived from the document "
+                    f"{node.document_id!r}; remove or change that document"
+                )
+        self.graph.remove([node.id for node in nodes])
         return True
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,16 +16,12 @@ from ...retrievers.indexes.nearest_vectors import unit
 from ..vector_store_index import EmbeddedNode, StoreIndexes, store_indexes
 from ..vector_store_record import row_count, store_identity
 
-logger = logging.getLogger(__name__)
-
 MakeStore = Callable[[Embeddings, str], VectorStore]
 """A function that returns the vector store for a model and the name of a group."""
 
 _ID, _GROUP, _FINGERPRINT = "node_id", "group", "made_of"
 
 _REQUIRED = ("similarity_search_by_vector", "delete")
-
-_UNIT = 1e-3  # tolerance for the length of a unit vector
 
 _SAME_MODEL = 0.99  # lowest cosine of two vectors of one text by one model
 
@@ -46,7 +41,8 @@ def as_index(store: VectorStore | MakeStore) -> StoreIndexes:
         store: A function that creates the store of a group, from a LangChain embedding model
             that returns the graph's vectors, and the name of the group. Or a store for one graph
             and one of its embeddings, shared by several groups (searches are slower). Its model
-            must be the graph's, best ``GraphEmbeddings(graph)``.
+            must be the graph's, best ``GraphEmbeddings(graph)``. Without it, a store that does not
+            compare cosines needs vectors of unit length.
 
     Raises:
         TypeError: If ``store`` is neither, or cannot search by vector or delete.
@@ -144,20 +140,13 @@ class LangChainBackend:
         model = self._store.embeddings
         if self._checked or model is None:
             return
-        vectors = np.asarray(model.embed_documents([text]), np.float64)
-        stored, expected = unit(vectors)[0], unit(vector)
+        stored, expected = unit(np.asarray(model.embed_documents([text])[0])), unit(vector)
         if stored.shape != expected.shape or float(stored @ expected) < _SAME_MODEL:
             raise ValueError(
                 f"the vector store embeds with {type(model).__name__}, the graph with another "
                 "model; create the store with GraphEmbeddings(graph)"
             )
         self._checked = True
-        if abs(float(np.linalg.norm(vectors[0])) - 1) > _UNIT:
-            logger.warning(
-                "the vectors of %s in the vector store %s are not of unit length; unless the store "
-                "compares cosines, its results are wrong: create it with GraphEmbeddings(graph)",
-                *(type(model).__name__, self.name),
-            )
 
 
 def _node_id(document: Document) -> str:

@@ -28,7 +28,7 @@ from pydantic import ValidationError
 
 from nodekin.adapters.langchain import NodeGraphRetriever
 from nodekin.adapters.langchain.documents import to_document
-from nodekin.nodegraph import Node, NodeGraph
+from nodekin.nodegraph import Node, NodeGraph, UnknownGroupError
 from nodekin.retrievers import (
     FusionRetriever,
     RerankRetriever,
@@ -373,15 +373,6 @@ def test_from_documents_adds_id_score_and_place(tmp_path):
     assert plain == TEA[:1]
 
 
-def test_equal_text_of_another_document_is_mentioned():
-    pages = [Document("Tea is hot.", id=n, metadata={"source": f"{n}.md"}) for n in "ab"]
-    retriever = NodeGraphRetriever.from_documents(pages)
-    (found,) = retriever.invoke("hot tea")
-    assert [found.metadata["place"], *found.metadata["also_in"]] == ["a.md", "b.md"]
-    retriever.add_documents([found])
-    assert retriever.graph.node("a").metadata == {"source": "a.md"}
-
-
 def test_own_place_field_is_kept():
     place = Document("Tea.", id="t", metadata={"place": "Assam", "source": "t.md"})
     retriever = NodeGraphRetriever.from_documents([place])
@@ -473,6 +464,21 @@ def test_from_documents_names_the_right_argument(options, says):
 )
 def test_from_documents_options_select_the_search(options, expected):
     assert ids(NodeGraphRetriever.from_documents(TEA, **options).invoke("roasted")) == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "group", "similarity"),
+    [
+        ({"similarity": "cosine"}, "ROOT sentence", "cosine"),
+        ({"similarity": "bm25"}, "ROOT", "bm25"),
+        ({"group": "FineChunk", "lift": "sum"}, "FineChunk", "cosine"),
+    ],
+)
+def test_similarity_or_group_selects_a_single_search(options, group, similarity):
+    search = NodeGraphRetriever.from_documents(TEA, Letters(), **options).retriever
+    assert (search.group_name, search.target, search.similarity.name) == (group, "ROOT", similarity)
+    with pytest.raises(UnknownGroupError):
+        NodeGraphRetriever.from_documents(TEA, **{**options, "group": "Fine"})
 
 
 def test_store_keeps_documents(tmp_path):
