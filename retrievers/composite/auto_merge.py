@@ -21,39 +21,38 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Key = tuple[int, str]
-"""A node of one of several graphs."""
+"""The id of a graph object and of a node."""
 
 
 class AutoMergeRetriever(PostprocessRetriever):
-    """Replace hits by their parent where more than ``ratio`` of its children are hits.
+    """A retriever that replaces hits by their parent if most of its children are hits.
 
-    Choose it to return small nodes where few match, and their parent where many do; ``target=``
-    of a retriever lifts every hit. Parents merge into their own parents by the same rule, any
-    number of levels up, until nothing merges. A result represents all hits below it: no result
-    is an ancestor of another one. A parent that has children that do not meet the filters is not
-    returned.
+    A parent requires a share of hits above ``ratio``. Use it to return small nodes if few match,
+    and their parent if many match. ``target`` of a
+    retriever lifts every hit instead. Merging repeats on all levels up to ``target``. A result
+    represents all hits below it: no result is an ancestor of another result. A parent with
+    children that fail the filters is never returned.
 
-    Children are counted by group: a parent with sentences and chunks merges when enough of
-    either are hits.
+    Children are counted per group: a parent of sentences and chunks merges if enough nodes of
+    either group are hits.
 
     Args:
         inner: Any retriever.
-        ratio: The share of a parent's children of one group that has to be exceeded, from 0 to
-            below 1.
-        target: The highest group to merge into, ``"ROOT"`` for whole documents. None for the
-            highest group below the documents, so that no result is a whole document; for the
-            documents where all hits stand directly below them.
-        lift: The score of a merged node, from its hits, as ``lift`` of ``Retriever``: ``"max"``,
-            the ``"mean"``, or the ``"sum"`` of the best and half of the second best. LlamaIndex
-            uses the mean, which ranks a merged node behind its own best child.
-        top_k: How many results at most. Four times as many hits are retrieved, and read best first
-            until there are enough results. None for the results of all hits that the inner
-            retriever's own ``top_k`` gives.
+        ratio: The exclusive minimum share of hits among a parent's children of one group, from 0
+            to below 1.
+        target: The highest group to merge into, ``"ROOT"`` for whole documents. None: the highest
+            group below the documents, or ``"ROOT"`` if all hits are direct children of documents.
+        lift: The score of a merged node from its hits: ``"max"``, ``"mean"`` or ``"sum"``, as in
+            ``Retriever``. LlamaIndex uses the mean, which ranks a merged node behind its best
+            child.
+        top_k: The maximum number of results. Four times as many hits are retrieved, and read in
+            order of score until enough results exist. None: the results of all hits of the inner
+            retriever.
         **output: ``output_format`` and ``join``, see ``OutputOptions``.
 
     Raises:
-        TypeError: If ``inner`` is no retriever, or a number no number.
-        ValueError: If a number is out of range, or there is no such way to lift.
+        TypeError: If ``inner`` is not a retriever, or a number has a wrong type.
+        ValueError: If a number is out of range, or ``lift`` is unknown.
         UnknownGroupError: In a retrieval, if the graph has no group ``target``.
 
     Example:
@@ -68,8 +67,8 @@ class AutoMergeRetriever(PostprocessRetriever):
         ['Green tea. Black tea. Cups.', 'Tea boats.']
 
     Source:
-        LlamaIndex's ``AutoMergingRetriever``, which also adds a node that is missing between two
-        hits; ``WindowRetriever`` does that.
+        LlamaIndex's ``AutoMergingRetriever``. It adds missing nodes between two hits as well, for
+        which nodekin has ``WindowRetriever``.
     """
 
     name = "merge"
@@ -99,7 +98,7 @@ class AutoMergeRetriever(PostprocessRetriever):
         self.lift = choice(lift, "lift", ("max", "sum", "mean"))
 
     def postprocess(self, hits: Results, limit: int | None, conditions: HitConditions) -> Results:
-        """Merge hits, of the best first as many as it takes for ``limit`` results."""
+        """Merge the best hits, as many as ``limit`` results require."""
         groups: dict[Kin, list[str]] = defaultdict(list)
         for hit in hits:
             if hit.node.graph is not None and hit.node.group not in groups[hit.node.graph]:
@@ -107,7 +106,7 @@ class AutoMergeRetriever(PostprocessRetriever):
         target = self.target
         if target is not None:
             for graph in groups:
-                graph.reader.lineage(target)  # raises if there is no such group
+                graph.reader.lineage(target)  # raises if the group is unknown
         elif all(len(path_to(graph, name)) < 3 for graph in groups for name in groups[graph]):
             target = ROOT
         hierarchy = _Hierarchy(target, hits, conditions)
@@ -116,7 +115,7 @@ class AutoMergeRetriever(PostprocessRetriever):
             read = 0
             results: Results = []
             while len(results) < enough and read < len(hits):
-                # Another hit adds at most one result, so none is read too many.
+                # Each further hit adds at most one result, so no hit is read unnecessarily.
                 read += enough - len(results)
                 results = self._merged(hits[:read], hierarchy)
         return results
@@ -136,18 +135,18 @@ class AutoMergeRetriever(PostprocessRetriever):
         result = merge_hits(node, hits)
         if self.lift == "max":
             return result
-        # The best score of a node that is a hit twice.
+        # If a node is a hit twice, its best score counts.
         scores = list({_key(hit.node): hit.score for hit in reversed(hits)}.values())
         return replace(result, score=lifted_score(scores, self.lift))
 
 
 class _Hierarchy:
-    """Look up the ancestors of hits and how many children they have; cache the answers.
+    """A cache of the ancestors of hits and their numbers of children.
 
     Args:
-        target: The highest group to merge into; None for the highest below the documents.
-        hits: The hits; their groups may be higher.
-        conditions: Which conditions hold for what is returned in place of hits.
+        target: The highest group to merge into. None: the highest group below the documents.
+        hits: The hits. Their groups may be above the target.
+        conditions: A function from hits to the conditions of their replacements.
     """
 
     def __init__(self, target: str | None, hits: Results, conditions: HitConditions) -> None:
@@ -162,7 +161,7 @@ class _Hierarchy:
         self._groups_above: dict[tuple[int, str], list[str]] = {}
 
     def path_up(self, node: Node) -> list[Key]:
-        """Return a node and its ancestors, as far as they matter, from below."""
+        """Return a node and its relevant ancestors, from the node upwards."""
         key = _key(node)
         if key not in self._paths:
             self._nodes[key] = node
@@ -190,7 +189,7 @@ class _Hierarchy:
             keys.update(merged)
 
     def _parent(self, node: Node) -> Node | None:
-        """Return the parent, None where no group above is the target or has hits."""
+        """Return the parent. None: no higher group is the target or contains hits."""
         above = self._above(node)
         if node.graph is None or node.parent_id is None:
             return None
@@ -214,7 +213,7 @@ class _Hierarchy:
         return self._groups_above[key]
 
     def _is_allowed(self, parent: Key) -> bool:
-        """Return whether a parent may be returned in place of the hits below it."""
+        """Return whether a parent may replace the hits below it."""
         if parent not in self._allowed:
             hits = [hit for hit in self._hits if parent in self.path_up(hit.node)[1:]]
             node = self._nodes[parent]

@@ -22,32 +22,32 @@ from ..token_budget import TokenBudget
 from .relevance import descending
 
 SIZES = (100, 200, 400)
-"""How many tokens windows have at most. Single sentences are windows, too."""
+"""The maximum tokens of windows, in addition to windows of a single sentence."""
 
-_PASSAGES = 20  # of which windows are searched: of more for large budgets
+_PASSAGES = 20  # minimum number of searched passages; large budgets use more
 
-_PAGED_PASSAGES = 50  # of which there may be many pages
+_PAGED_PASSAGES = 50  # searched passages if results have several pages
 
-_TOKENS_A_PASSAGE = 40  # of the wanted ones, for each passage
+_TOKENS_A_PASSAGE = 40  # tokens of the budget per passage
 
-_FADING = 0.95  # of a passage's strength with each rank
+_FADING = 0.95  # factor of a passage's strength per rank
 
-_FULL = 0.95  # of the tokens that are wanted: then no further window is looked for
+_FULL = 0.95  # share of the budget at which the selection of windows stops
 
-_COUNTS = Saturation(k1=1e9, b=0.0, average_length=1.0)  # of which an impact is a count
+_COUNTS = Saturation(k1=1e9, b=0.0, average_length=1.0)  # turns impacts into counts
 
 _HEADING = re.compile(r"#{1,6}[ \t][^\n]*|[^\n]+\n([*=~^\"+#-])\1{2,}")
 
 _UNDERLINES = tuple('*=~^"+#-')
 
 Run = tuple[int, int]
-"""The first of some sentences, and the one behind the last."""
+"""The position of the first sentence, and the position after the last sentence."""
 
 Ints = npt.NDArray[np.int64]
 
 
 def passages_within(budget: TokenBudget) -> int:
-    """Return of how many passages windows are for a budget."""
+    """Return the number of searched passages for a budget."""
     least = _PAGED_PASSAGES if budget.pages else _PASSAGES
     return max(least, (budget.max_tokens or 0) // _TOKENS_A_PASSAGE)
 
@@ -61,29 +61,29 @@ def search_windows(
     budget: TokenBudget,
     vectors: Mapping[str, float],
 ) -> Results:
-    """Return the best windows of passages, within a budget and as much again.
+    """Return the best windows of passages, within a budget and as many tokens again.
 
-    A window is a run of whole sentences: one, or as many as have 100, 200 or 400 tokens. Each
-    size gives each sentence the BM25 score of the best window that it is in, as a share of the
-    best of that size, and so do the vectors of sentences. The sum says how well a sentence answers
-    together with those around it. The best sentence of a passage is as strong as the passage (its
-    score, a twentieth less with each rank), the others have a share of that, and a window the mean
-    of its sentences. Where links alone lead to a passage, those count that have the names. Windows
-    are taken best first, each without what better ones have; those that touch are one result.
-    What only repeats sentences is left out.
+    A window is a run of whole sentences: one sentence, or up to 100, 200 or 400 tokens. For each
+    size, a sentence gets the BM25 score of its best window, as a share of the best window of that
+    size. Vectors of sentences are scored as a share as well. The sum rates a sentence together with
+    its context. The best sentence of a passage gets the strength of the passage (its score,
+    reduced by 5 % per rank), and the remaining sentences a share of the strength. A window gets the
+    mean of its sentences. If a passage was found by links only, sentences with the linking names
+    count twice. Windows are selected best first, without the sentences of better windows. Adjacent
+    windows become one result. Windows that only repeat sentences are dropped.
 
-    A window reaches from a passage into the next one if both were found. It does not end behind
-    a heading or another introduction (a sentence with a colon at its end), and starts with those
-    that stand before its first sentence, or with what introduces the list that this is in.
+    A window extends from a passage into the next passage if both were found. It never ends after
+    an introduction: a heading or a sentence that ends with a colon. It includes introductions
+    before its first sentence, and the introduction of a list if it starts with a list item.
 
     Args:
-        graph: The graph, which is held.
+        graph: The graph. Its lock must be held.
         sentences: The group of the sentences of passages.
         found: The passages, best first.
-        query: The query's terms, weighed for passages.
-        words: Looks up the words of sentences.
-        budget: How many tokens are wanted. The results have so many first, and as many again.
-        vectors: What the vectors of each embedding count.
+        query: The query's terms, weighted for passages.
+        words: The text index of sentences.
+        budget: The token budget. The first results fit it, further results use as many tokens.
+        vectors: The weight of the vectors of each embedding.
     """
     max_tokens = budget.max_tokens
     assert max_tokens is not None
@@ -108,13 +108,13 @@ def search_windows(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Row:
-    """A sentence, and the passage that it is in.
+    """A sentence and its passage.
 
     Attributes:
         node: The sentence.
-        passage: The result that its passage is.
-        strength: How strong the passage is.
-        continues: Whether it stands next to the sentence before it.
+        passage: The result of its passage.
+        strength: The strength of the passage.
+        continues: Whether the sentence directly follows the previous row.
     """
 
     node: Node
@@ -124,7 +124,7 @@ class _Row:
 
 
 def _rows(graph: NodeGraph, sentences: str, found: Results) -> list[_Row]:
-    """Return the sentences of passages, neighbours one after the other."""
+    """Return the sentences of passages in document order."""
     strengths = {result.node.id: result.score * _FADING**rank for rank, result in enumerate(found)}
     rows: list[_Row] = []
     last: Node | None = None
@@ -142,7 +142,7 @@ def _rows(graph: NodeGraph, sentences: str, found: Results) -> list[_Row]:
 
 
 def _is_next(node: Node, following: Node) -> bool:
-    # A document's nodes of a group are numbered without gaps.
+    # `order` numbers the nodes of a document and group without gaps.
     if node.document_id != following.document_id or node.order + 1 != following.order:
         return False
     return node.end is not None and following.start is not None and node.end <= following.start
@@ -156,7 +156,7 @@ def _is_on_a_new_line(row: _Row, following: _Row) -> bool:
 
 
 class _Sentences:
-    """Sentences of passages, as arrays.
+    """The sentences of passages as arrays.
 
     Args:
         rows: The sentences.
@@ -176,19 +176,19 @@ class _Sentences:
         ]
         self._lengths = [total[stops] - total[:-1] for stops in self._stops]
         self._starts, self._ends = self._bounds()
-        self._taken = bytearray(size)  # 1 for each sentence that was returned
-        self._texts = set[str]()  # of these
+        self._taken = bytearray(size)  # 1 for each returned sentence
+        self._texts = set[str]()  # of returned sentences
 
     def _bounds(self) -> tuple[Ints, Ints]:
-        """Return where windows may start and stop, at or before each place.
+        """Return the allowed start and stop of windows, at or before each position.
 
-        Neither is behind an introduction. A window that would start with an item of a list starts
-        with what introduces the list, where no more tokens than the smallest window has are
-        between them.
+        Windows never start or stop directly after an introduction. A window with a list item as
+        its first sentence starts with the introduction of the list, if the distance is at most the
+        size of the smallest window.
         """
         starts = np.arange(len(self.rows) + 1)
         stops = starts.copy()
-        introduction = -1  # of the list in which the row before is
+        introduction = -1  # position of the introduction of the current list
         for at, (row, following) in enumerate(pairwise(self.rows), 1):
             is_item = LIST_ITEM.match(following.node.text) is not None
             if not following.continues:
@@ -203,7 +203,7 @@ class _Sentences:
         return starts, stops
 
     def values(self, query: TermWeights, words: TextIndex, vectors: Mapping[str, float]) -> Floats:
-        """Return how well each sentence answers, together with those around it."""
+        """Return the scores of sentences, including the scores of their context."""
         ids = [row.node.id for row in self.rows]
         once = dict.fromkeys(query.weights, 1.0)
         counts = np.rint(words.term_scores(ids, query._replace(weights=once, saturation=_COUNTS)))
@@ -220,7 +220,7 @@ class _Sentences:
         passages = [id(row.passage) for row in self.rows]
         starts = [0, *(at for at, (a, b) in enumerate(pairwise(passages), 1) if a != b)]
         best = np.maximum.reduceat(values, starts).repeat(np.diff([*starts, len(ids)]))
-        if not best.all():  # of a passage to which links alone lead: where their names stand
+        if not best.all():  # passages found by links only: score the names
             without = best == 0
             values = np.where(without, [_mentions(row) for row in self.rows], values)
             best = np.where(without, 2.0, best)
@@ -229,7 +229,7 @@ class _Sentences:
         return scored
 
     def _vector_scores(self, key: str) -> Floats:
-        """Return by how much each sentence is nearer than the last that was found."""
+        """Return the scores of sentences above the lowest score, by vectors."""
         scores = {
             match.node.id: match.score
             for row in self.rows
@@ -240,7 +240,7 @@ class _Sentences:
         return np.array([scores.get(row.node.id, last) - last for row in self.rows])
 
     def windows(self, values: Floats, max_tokens: int) -> list[Run]:
-        """Return windows, best first, without their introductions where these do not fit."""
+        """Return windows, best first, without introductions that do not fit the budget."""
         total = np.concatenate([[0.0], np.cumsum(values)])
         stops = np.concatenate(self._stops)
         starts = np.tile(np.arange(len(values)), len(self._stops))
@@ -253,13 +253,13 @@ class _Sentences:
         return [*zip(starts.tolist(), stops.tolist(), strict=True)]
 
     def runs(self, windows: Iterable[Run], max_tokens: int) -> list[Run]:
-        """Return the best windows within so many tokens, those that touch as one.
+        """Return the best windows within a token budget. Adjacent windows are merged.
 
-        What earlier calls returned is left out, and so are windows that only repeat sentences.
+        Sentences of earlier calls and windows with repeated sentences only are skipped.
 
         Args:
             windows: The windows, best first.
-            max_tokens: How many tokens.
+            max_tokens: The token budget.
         """
         chosen = bytearray(len(self.rows))
         first: list[int] = []
@@ -321,7 +321,7 @@ def _mentions(row: _Row) -> float:
 
 
 def _introduces(text: str) -> bool:
-    """Return whether a sentence is a heading, or announces what follows."""
+    """Return whether a sentence is a heading or ends with a colon."""
     if text.endswith((":", "：")):
         return True
     is_like_one = text.startswith("#") or text.endswith(_UNDERLINES)
@@ -329,14 +329,14 @@ def _introduces(text: str) -> bool:
 
 
 def token_counts(texts: Sequence[str]) -> list[int]:
-    """Return what ``count_tokens`` returns of each text; they are counted together."""
+    """Return the token count of each text, computed in one pass."""
     stops = np.cumsum([len(text) + 1 for text in texts], dtype=np.int64)
     counts: list[int] = np.diff(tokens_before("\n".join([*texts, ""]))[stops], prepend=0).tolist()
     return counts
 
 
 def _best_around(scores: Floats, stops: Ints) -> Floats:
-    """Return for each sentence the best score of the windows that it is in."""
+    """Return for each sentence the best score of its windows."""
     places = np.arange(len(stops))
     first = stops.searchsorted(places, "right")
     bounds = np.stack([first, places + 1], axis=1).ravel()

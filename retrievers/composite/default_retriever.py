@@ -1,4 +1,4 @@
-"""A good retriever for any graph in one line: groups, branches and weights chosen by themselves."""
+"""The default search of a graph, with automatic groups, branches and weights."""
 
 from __future__ import annotations
 
@@ -74,56 +74,57 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 DEPTH = 32
-"""How many targets of each branch are fused."""
+"""The number of fused targets per branch."""
 
 SENTENCES, WHOLE = 1.0, 3.0
 """The weights of the words of sentences and of their targets."""
 
 MISSING = 200
-"""The number of missing vectors up to which a search computes them; above, words alone answer."""
+"""The maximum number of vectors that a search computes. Above, only words are compared."""
 
 _SPARE = 4  # additional results, since texts may repeat
 
-_DEEPEST = 16  # times as many as are wanted are looked at, and up to twice as many, not more
+_DEEPEST = 16  # times the limit: a search for distinct texts stops at this depth
 
 PATIENCE = 60.0
-"""How many seconds an embedding model that need not be compared may take for queries.
+"""The timeout in seconds of an optional embedding model for queries.
 
-After it failed to embed passages, words alone answer for as long as that took, at most so long.
+After a failure to embed passages, only words are compared for the duration of the failed attempt,
+up to this limit.
 """
 
-_MAX_FAILURES = 12  # of a model for a batch of queries: one refused among 512 takes 10
+_MAX_FAILURES = 12  # per batch: isolating a rejected query among 512 takes 10
 
-_PROBES = 64  # sentences by which vectors are measured
+_PROBES = 64  # sentences of the vector measurement
 
 _PROBED = 200  # characters of the query of ``build``
 
-_FEWEST_PROBES = 12  # with fewer, nothing can be said
+_FEWEST_PROBES = 12  # fewer give no reliable measurement
 
-_CHANCE = 0.2  # where words are right less often than this, vectors are compared with it
+_CHANCE = 0.2  # minimum hit rate of words in the comparison with vectors
 
 
 class DefaultRetriever(PlannedRetriever):
-    """Search a graph well without choosing anything; ``as_retriever(graph)`` makes one.
+    """The default search of a graph, returned by ``as_retriever(graph)``.
 
-    The words of targets and the words of their sentences are fused by relative scores, three to
-    one. This is better than either alone in all measured languages.
+    It fuses the relative scores of the words of targets (weight 3) and of their sentences (weight
+    1). The fusion is better than each ranking alone in all measured languages.
 
-    If the graph has embeddings, the vectors of sentences join. Their weight is measured: the
-    nearest other sentence of a sentence should be in the same target as often as the sentence
-    with the most words in common. Vectors that are half as good or worse (a model for another
-    language) are not used; equally good vectors have the weight two.
+    If the graph has embeddings, the vectors of sentences are fused as well. Their weight is
+    measured: how often the nearest sentence by vectors is in the same target, compared with the
+    nearest sentence by words. Vectors that are at most half as good (a model for another language)
+    are ignored; equally good vectors have the weight 2.
 
     Links are followed (``LinkRetriever``) if titles are names that other targets mention, as in
-    an encyclopedia. Headings of documentation are no such names.
+    an encyclopedia. Headings of documentation rarely are.
 
-    Both are measured on a sample of the graph at the first query, and again if the graph has twice
-    or half as many documents. The results are stored with the graph, so that all processes search
-    alike. A trace shows them.
+    Both are measured on a sample of the graph at the first query, and measured again when the
+    number of documents has doubled or halved. The settings are stored with the graph for all
+    processes. A trace contains the settings.
 
-    Scores are from 0 to 1 and have the same meaning for all questions and graphs: the part of the
-    question that a result covers. They do not rise along the results. Above 0.5 there usually is an
-    answer (docs/scores.md). A target without anything in common with the question is no result.
+    Scores are from 0 to 1 and comparable between questions and graphs: the part of the question
+    that a result covers. Scores never rise along the results. Above 0.5, a result usually contains
+    an answer (docs/scores.md). Targets without a match are not returned.
 
     Args:
         graph: The node graph. Its groups ``"{target} sentence"`` and, if links are followed,
@@ -140,16 +141,16 @@ class DefaultRetriever(PlannedRetriever):
             if more than 200 vectors are missing, which ``build()`` computes. Missing vectors of
             named embeddings are always computed, and the failure of their model is an error.
         index: The index of embeddings, as in ``Retriever``.
-        collapse: Whether results with equal texts are returned once, with the others as evidence
-            ("also in"). Case, punctuation, white space, width and mark-up may differ.
+        collapse: Whether results with equal texts are returned once, with their copies as evidence
+            ("also in"). Case, punctuation, white space, width and markup may differ.
         **output: ``output_format`` and ``join``, see ``OutputOptions``.
 
     Raises:
         UnknownGroupError: If the graph has no such target.
         LookupError: If the graph has no such embedding.
-        TypeError: If ``graph`` is no graph, or ``words`` compares embeddings.
+        TypeError: If ``graph`` is not a NodeGraph, or ``words`` compares embeddings.
         ValueError: If a number is out of range, a group of that name has another rule, or there
-            is an index of embeddings and the graph has none.
+            is an index of embeddings and the graph has no embeddings.
         EmbeddingError: In a retrieval, if a named embedding fails.
 
     Example:
@@ -219,15 +220,15 @@ class DefaultRetriever(PlannedRetriever):
         ]
 
     def with_weights(self, weights: Sequence[float] | None) -> DefaultRetriever:
-        """Return the same with weights of one's own; it costs nothing.
+        """Return a copy with other weights. The copy shares groups and indexes.
 
         Args:
-            weights: Those of the words of sentences, of the words of targets, and of each
-                embedding, in this order; None for what is measured.
+            weights: The weights of the words of sentences, of the words of targets, and of each
+                embedding, in this order. None: the measured weights.
 
         Raises:
-            TypeError: If a weight is no number.
-            ValueError: If they are not as many, below 0, or all 0.
+            TypeError: If a weight is not a number.
+            ValueError: If the number of weights is wrong, a weight is below 0, or all are 0.
         """
         other = copy.copy(self)
         count = len(self.inner_retrievers)
@@ -235,10 +236,7 @@ class DefaultRetriever(PlannedRetriever):
         return other
 
     def build(self) -> None:
-        """Build what searches need, so that the first search does not wait.
-
-        These are the groups, their vectors and indexes, the measured settings and the links.
-        """
+        """Build groups, vectors, indexes, measured settings and links before the first search."""
         reader = self.graph.reader
         try:
             self.graph.build(self.sentences, embed=self._embed_keys)
@@ -252,7 +250,7 @@ class DefaultRetriever(PlannedRetriever):
 
     @property
     def groups(self) -> list[str]:
-        """The searched groups, as far as they are known before the measurement."""
+        """The searched groups. Groups of links are included after the measurement."""
         groups = [self.target, self.sentences]
         if self._follows_links(read_settings(self.graph, self.target, self._embed_keys)):
             self._declare_entities()
@@ -277,7 +275,7 @@ class DefaultRetriever(PlannedRetriever):
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> list[Results]:
         """Return the results of each query."""
-        if len(queries) > MAX_QUERIES:  # so that vectors of queries are cached until the end
+        if len(queries) > MAX_QUERIES:  # limited by the cache of query vectors
             rankings: list[Results] = []
             for batch in split_batches(queries, MAX_QUERIES):
                 rankings += await self.search_all(batch, limit, filters)
@@ -303,9 +301,9 @@ class DefaultRetriever(PlannedRetriever):
         embedded = [query for query in queries if query not in errors]
         try:
             found = iter((await self._search(embedded, limit, filters)) if embedded else ())
-        except VectorLengthError:  # another model under the same name: no failure of a server
+        except VectorLengthError:  # a changed model under an old name, not a server failure
             raise
-        except EmbeddingError as error:  # of passages: it is not tried again for as long as it took
+        except EmbeddingError as error:  # of passages: retries pause for the time it took
             errors = dict.fromkeys(queries, error)
             until = monotonic() + min(PATIENCE, monotonic() - started)
             failed[keys] = until, f"{error} (a short time ago, it is not tried again yet)"
@@ -362,7 +360,7 @@ class DefaultRetriever(PlannedRetriever):
     async def _embed_batch(
         self, branch: Retriever, queries: Sequence[str]
     ) -> EmbeddingError | None:
-        """Embed queries, waiting no longer than ``PATIENCE``. Return what went wrong."""
+        """Embed queries within ``PATIENCE`` seconds. Return the error, or None."""
         (key,) = branch.embed_keys
         embeddings = self.graph.embeddings
         if embeddings.has_queries(queries, key):
@@ -400,7 +398,7 @@ class DefaultRetriever(PlannedRetriever):
         with start_span(self.name, query=summarize_queries(queries)) as span:
             measured = await self._read_settings()
             if measured is None:
-                for branch in self._vectors:  # embeds what is measured
+                for branch in self._vectors:  # embeds the measured sentences
                     index = branch.similarity.open(self.graph, self.sentences, *branch.embed_keys)
                     await Do(index.ready, partial(embed_ahead, index.ready))
                 measured = await Do(self._measure)
@@ -411,7 +409,7 @@ class DefaultRetriever(PlannedRetriever):
             span.attributes.update(weights=weights, links=links)
             assert limit is not None
             budget = None if self.bm25 is None else BUDGET.get()
-            if budget is not None:  # windows repeat no sentence: copies need not be looked for
+            if budget is not None:  # windows never repeat sentences, so copies are not collapsed
                 passages = await self._ranked(
                     queries, passages_within(budget), filters, measured, weights, links
                 )
@@ -465,7 +463,7 @@ class DefaultRetriever(PlannedRetriever):
         weights: Sequence[float],
         links: bool,
     ) -> list[Results]:
-        """Return so many scored results of each query, copies included."""
+        """Return up to ``limit`` scored results of each query, including copies."""
         if self._is_local(queries, weights, links):
             options = queries, limit, filters, measured, weights
             return await self._search_together(*options, partial(_select_first, limit))
@@ -521,7 +519,7 @@ class DefaultRetriever(PlannedRetriever):
         self, queries: Sequence[str], rankings: Sequence[Results], measured: MeasuredSettings
     ) -> list[Results]:
         """Return rankings with scores that can be compared between questions."""
-        if self.bm25 is None:  # what another similarity finds need not share a word
+        if self.bm25 is None:  # results of another similarity may share no word
             return list(rankings)
         index = self.bm25.open(self.graph, self.target)
         nearest = [
@@ -532,12 +530,12 @@ class DefaultRetriever(PlannedRetriever):
             index.sync()
             scored = []
             for query, results, first in zip(queries, rankings, nearest, strict=True):
-                if not query.strip():  # what meets the filters
+                if not query.strip():  # all nodes that meet the filters
                     scored.append([rescored(result, 0.0) for result in results])
                     continue
                 partners = filter(None, map(linked_from, results))
                 nodes = [*(result.node for result in results), *partners]
-                ids = list(dict.fromkeys(node.id for node in nodes))  # the results' come first
+                ids = list(dict.fromkeys(node.id for node in nodes))  # results first
                 terms = self.bm25.prepare(query, [index])
                 scores = word_scores(terms, index.term_scores(ids, terms))
                 scores[: len(first)] = joined(scores[: len(first)], first)
@@ -611,7 +609,7 @@ class DefaultRetriever(PlannedRetriever):
         return [branch.embed_keys[0] for branch in self._vectors]
 
     def _measure(self) -> MeasuredSettings:
-        """Measure a sample of the graph, and store what was measured."""
+        """Measure a sample of the graph and store the settings."""
         words = Bm25().open(self.graph, self.sentences)
         words.ready()
         with self.graph.reader.reading(self.sentences, self.target):

@@ -1,4 +1,4 @@
-"""How a graph is searched if nothing is said: its groups, and what was measured on it."""
+"""The settings of the default search: groups, and measurements on a graph."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ T = TypeVar("T")
 
 _PASSAGES = "passage"
 
-_KIND, _TARGET = "default search", "target"  # of values in the store
+_KIND, _TARGET = "default search", "target"  # kind and key of values in the store
 
-_VERSION = 1  # of what is measured; another one is measured anew
+_VERSION = 1  # version of the measurement; another version is measured again
 
 
 def default_target(graph: NodeGraph) -> str:
-    """Return the group to answer with if nothing is said.
+    """Return the default target group of a graph.
 
-    It is the one that was set, or else ``"passage"``, which is declared if it is not there.
+    Defaults to ``"passage"``, which is declared if missing. See ``set_default_target``.
     """
     declared = graph.reader.group_names()
     stored = graph.reader.values(_KIND).get(_TARGET, b"").decode()
@@ -46,20 +46,19 @@ def default_target(graph: NodeGraph) -> str:
 
 
 def set_default_target(graph: NodeGraph, target: str) -> None:
-    """Let a declared group be the one to answer with; the graph's store keeps it."""
+    """Store a declared group as the default target of a graph."""
     stored = graph.reader.values(_KIND).get(_TARGET, _PASSAGES.encode())
     if stored != target.encode():
         graph.reader.save(_KIND, {_TARGET: target.encode()})
 
 
 def sentence_group(graph: NodeGraph, target: str) -> str:
-    """Return the group of the sentences of a target, which is declared if it is not there.
+    """Return the group of the sentences of a target. The group is declared if missing.
 
-    A group with the same rule is used as it is, also one that the store has under another name, so
-    that no sentence is stored twice.
+    An existing group with the same rule is reused under its name, to avoid storing sentences twice.
 
     Raises:
-        UnknownGroupError: If the graph has no such target.
+        UnknownGroupError: If the graph has no group ``target``.
         ValueError: If a group ``"{target} sentence"`` has another rule.
     """
     default = f"{target} sentence"
@@ -101,13 +100,13 @@ class LinkMeasure:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredSettings:
-    """Hold what was measured on a graph for its default search.
+    """The measured settings of the default search of a graph.
 
     Attributes:
-        documents: How many documents it had.
+        documents: The number of documents at the time of the measurement.
         weights: The weight of the vectors of each embedding.
         links: Whether links are worth following.
-        backgrounds: Vectors of sentences from all over the graph, of length 1, by embedding.
+        backgrounds: Vectors of random sentences of the graph, of length 1, by embedding.
     """
 
     documents: int
@@ -116,7 +115,7 @@ class MeasuredSettings:
     backgrounds: Mapping[str, Vectors] = field(default_factory=dict, compare=False)
 
     def to_json(self) -> bytes:
-        """Return them as they are stored."""
+        """Convert the settings to their stored form."""
         backgrounds = {
             key: [vectors.shape[1], base64.b64encode(vectors.astype("<f4").tobytes()).decode()]
             for key, vectors in self.backgrounds.items()
@@ -132,7 +131,7 @@ class MeasuredSettings:
 
     @classmethod
     def from_json(cls, stored: bytes) -> MeasuredSettings:
-        """Return stored ones."""
+        """Parse stored settings."""
         record = json.loads(stored)
         backgrounds = {
             key: np.frombuffer(base64.b64decode(data), "<f4").reshape(-1, dimension)
@@ -145,10 +144,10 @@ class MeasuredSettings:
 def read_settings(
     graph: NodeGraph, target: str, embed_keys: Sequence[str]
 ) -> MeasuredSettings | None:
-    """Return what was measured, by any process at any time.
+    """Return the stored settings of any process.
 
     Returns:
-        None if nothing was, or the graph has more than twice or less than half as many documents.
+        None if settings are missing, or the number of documents has more than doubled or halved.
     """
     cache, key = _cache(graph), _models(graph, target, embed_keys)
     count = graph.reader.count(ROOT)
@@ -167,14 +166,14 @@ def read_settings(
 def save_settings(
     graph: NodeGraph, target: str, embed_keys: Sequence[str], settings: MeasuredSettings
 ) -> None:
-    """Store what was measured, for all processes, and for when the graph is opened again."""
+    """Store measured settings for all processes and later sessions."""
     key = _models(graph, target, embed_keys)
     graph.reader.save(_KIND, {_stored_key(*key): settings.to_json()})
     _cache(graph)[key] = settings
 
 
 _Models = tuple[str, tuple[tuple[str, str], ...]]
-"""What is measured, a target and its models: another model's vectors are measured anew."""
+"""A target and its embedding models. A changed model is measured again."""
 
 
 def _cache(graph: NodeGraph) -> dict[_Models, MeasuredSettings]:
@@ -193,26 +192,26 @@ def _is_like(measured: int, count: int) -> bool:
     return measured / 2 <= count <= measured * 2
 
 
-_PROBES = 256  # passages by which is seen whether there are titles at all
+_PROBES = 256  # passages checked for titles
 
-_MIN_TITLED = 0.05  # with fewer titles nothing else is measured
+_MIN_TITLED = 0.05  # with a smaller share of titles, the measurement ends
 
-_MAX_TITLES, _MAX_TEXTS = 10_000, 400  # passages whose titles and texts are compared
+_MAX_TITLES, _MAX_TEXTS = 10_000, 400  # compared titles and texts of passages
 
-_COMMON = 0.02  # a title that more of the texts name leads everywhere
+_COMMON = 0.02  # share of texts; more frequent titles do not distinguish passages
 
-_MIN_NAMED = 0.2  # mentions of titles in a text
+_MIN_NAMED = 0.2  # mentions of titles per text
 
-_MIN_WRITTEN_AS_NAMES = 0.7  # of the mentions
+_MIN_WRITTEN_AS_NAMES = 0.7  # share of the mentions
 
-_MIN_MENTIONS = 5  # with fewer, nothing can be said
+_MIN_MENTIONS = 5  # fewer give no reliable measurement
 
 
 def measure_links(graph: NodeGraph, group: str) -> LinkMeasure:
-    """Measure a sample of a group's passages, and log what follows.
+    """Measure a sample of a group's passages and log the decision.
 
     Args:
-        graph: The graph, which is held in a state in which the group is built.
+        graph: The graph. Its lock must be held and the group must be built.
         group: The group.
     """
     measure = _measure(graph, group)

@@ -34,37 +34,36 @@ T = TypeVar("T")
 
 
 class FusionRetriever(PlannedRetriever):
-    """Query several retrievers and fuse their results into one ranking.
+    """A retriever that fuses the results of several retrievers into one ranking.
 
-    Choose ``"rrf"`` for retrievers whose scores can't be compared (``bm25`` and ``cosine``): only
-    ranks count. ``"relative"`` also uses by how much one result is better than the next.
-    ``"distribution"`` does so too, and one outlier matters less. ``"concat"`` is for scores of
-    one kind, from several groups or corpora. A node that several retrievers return is one result,
-    with the evidence of all of them.
+    ``"rrf"`` uses ranks, for incomparable scores (``bm25`` and ``cosine``). ``"relative"`` uses
+    the differences of scores as well. ``"distribution"`` is less sensitive to outliers.
+    ``"concat"`` keeps scores of one kind, from several groups or corpora. A node from several
+    retrievers is returned once, with all evidence.
 
-    Plain retrievers of one graph and target are searched in one go, in one state of the graph.
-    Others run in parallel, in threads or tasks; one after the other if the calling thread
-    holds a graph's lock (``graph.reading``), since they could then wait for that lock forever.
+    Plain retrievers of one graph and target share one search and one snapshot of the graph. Other
+    retrievers run concurrently, in threads or tasks. They run sequentially if the calling thread
+    holds a graph's lock (``graph.reading``), to avoid a deadlock.
 
     Args:
-        retrievers: Any retrievers, also fusions; their results should be of one group.
+        retrievers: Any retrievers, including fusions. Their results should be of one group.
         mode: See ``fuse``.
-        weights: The weight of each retriever, 0 or more; all the same by default. One of weight 0
-            is not queried.
-        top_k: How many nodes to return at most. Each retriever returns its own ``top_k``, or the
-            ``top_k`` of the call, where that is more.
-        rank_constant: For ``"rrf"``: the larger, the less the first ranks stand out.
-        merge_by: A metadata field: results with the same value of it are one result, the first
-            of them, with the evidence of all (pages of one URL, records of one key). None merges
-            results that are the same node.
-        on_error: What happens if a retriever fails: ``"raise"``, or ``"skip"`` to fuse the results
-            of the others, with a warning in the log and a failed span in the trace. If all fail,
-            the first one's error is raised in any case.
+        weights: The weight of each retriever, 0 or more. Defaults to equal weights. A retriever
+            with weight 0 is not queried.
+        top_k: The maximum number of nodes. Each retriever returns its own ``top_k``, or the
+            ``top_k`` of the call if larger.
+        rank_constant: The constant of ``"rrf"``. A larger constant reduces the advantage of the
+            first ranks.
+        merge_by: A metadata field. Results with an equal value, such as pages of one URL, are
+            merged into the first of them, with all evidence. None: results are merged by node.
+        on_error: ``"raise"`` the error of a failed retriever, or ``"skip"`` the retriever, with a
+            warning in the log and a failed span in the trace. If all retrievers fail, the first
+            error is raised.
         **output: ``output_format`` and ``join``, see ``OutputOptions``.
 
     Raises:
-        TypeError: If a retriever is none, or a number is none.
-        ValueError: If there is no retriever or no such mode, or a number is out of range.
+        TypeError: If a retriever or a number has a wrong type.
+        ValueError: If ``retrievers`` is empty, the mode is unknown, or a number is out of range.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph, split_sentences
@@ -111,14 +110,14 @@ class FusionRetriever(PlannedRetriever):
         self.merge_by = merge_by
 
     def with_weights(self, weights: Sequence[float] | None) -> FusionRetriever:
-        """Return the same fusion with other weights, for one call or many; it costs nothing.
+        """Return a copy with other weights. Copies are cheap enough to make one per call.
 
         Args:
-            weights: The weight of each retriever; None for all the same.
+            weights: The weight of each retriever. None: equal weights.
 
         Raises:
-            TypeError: If a weight is no number.
-            ValueError: If they are not as many as the retrievers, below 0, or all 0.
+            TypeError: If a weight is not a number.
+            ValueError: If the number of weights is wrong, a weight is below 0, or all are 0.
 
         Example:
             >>> from nodekin.nodegraph import NodeGraph
@@ -209,10 +208,7 @@ class FusionRetriever(PlannedRetriever):
 
 
 def local_retrievers(retrievers: Sequence[object]) -> list[Retriever]:
-    """Return retrievers that can be searched together: plain ones of one graph and one target.
-
-    The list is empty if one of the retrievers is another one.
-    """
+    """Return the retrievers if all are plain and of one graph and target, else an empty list."""
     local = [item for item in retrievers if type(item) is Retriever]
     same = {(*map(id, item.graphs), item.target) for item in local}
     is_local = len(local) == len(retrievers) and len(same) == 1 and len(local[0].graphs) == 1
@@ -231,11 +227,11 @@ async def search_together(
 
     Args:
         retrievers: ``local_retrievers``.
-        queries: The queries, none of which is blank.
-        limits: The maximum number of targets per retriever; None for its own ``top_k``.
-        filters: Conditions, in addition to those of the retrievers.
-        rank: Makes one ranking of the rankings of the retrievers.
-        select: Reads the result of a query from its ranking.
+        queries: The queries, without blank queries.
+        limits: The maximum number of targets per retriever. None: its ``top_k``.
+        filters: Conditions, in addition to the filters of the retrievers.
+        rank: A function that merges the rankings of the retrievers.
+        select: A function that reads the result of a query from its ranking.
     """
     searches = [
         retriever.search_for(queries, limit, filters)
@@ -256,18 +252,18 @@ async def search_together(
 
 
 def _limit_of(retriever: RetrieverProtocol, top_k: int | None) -> int | None:
-    """Return the ``top_k`` of a call, but None where the retriever's own is not less."""
+    """Return the ``top_k`` of a call, or None if the retriever's ``top_k`` is not smaller."""
     own = getattr(retriever, "top_k", None)
     fewer = top_k is not None and isinstance(own, int) and own >= top_k
     return None if fewer else top_k
 
 
 def check_weights(weights: Sequence[float] | None, count: int) -> list[float]:
-    """Return the weights of so many retrievers; all the same by default.
+    """Return the weights of ``count`` retrievers. Defaults to equal weights.
 
     Raises:
-        TypeError: If one is no number.
-        ValueError: If they are not as many, below 0, or all 0.
+        TypeError: If a weight is not a number.
+        ValueError: If the number of weights is wrong, a weight is below 0, or all are 0.
     """
     if weights is None:
         return [1.0] * count
@@ -280,20 +276,20 @@ def check_weights(weights: Sequence[float] | None, count: int) -> list[float]:
 
 
 def with_weights(retriever: RetrieverProtocol, weights: Sequence[float]) -> RetrieverProtocol:
-    """Return a copy of a retriever, in which the one fusion has other weights; it costs nothing.
+    """Return a copy of a retriever with other weights in its fusion.
 
-    The fusion is the retriever itself, or the outermost one within: in a reranker, a strategy, a
-    restriction. A ``DefaultRetriever`` is one of the words of sentences, those of its
+    The fusion is the retriever or its outermost inner fusion, such as in a reranker, a strategy or
+    a restriction. A ``DefaultRetriever`` is a fusion of the words of sentences, the words of
     targets, and each embedding.
 
     Args:
-        retriever: Any retriever; it is not changed.
-        weights: The weight of each retriever that is fused.
+        retriever: Any retriever. It is not changed.
+        weights: The weight of each fused retriever.
 
     Raises:
-        TypeError: If there is no fusion, or a weight is no number.
-        ValueError: If there are several of which none is within another, or the weights are not
-            as many as the retrievers, below 0, or all 0.
+        TypeError: If the retriever has no fusion, or a weight is not a number.
+        ValueError: If the fusion is ambiguous, the number of weights is wrong, a weight is below
+            0, or all are 0.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -324,7 +320,7 @@ def with_weights(retriever: RetrieverProtocol, weights: Sequence[float]) -> Retr
 def _paths(
     retriever: Any, path: tuple[str, ...], holders: tuple[object, ...]
 ) -> list[tuple[str, ...]]:
-    """Return the names that lead to the outermost fusions."""
+    """Return the paths of names to the outermost fusions."""
     if hasattr(type(retriever), "with_weights"):
         return [path]
     if any(retriever is holder for holder in holders) or not hasattr(

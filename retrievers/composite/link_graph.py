@@ -25,10 +25,10 @@ from ..indexes.text_index import Meets, TextIndex
 from ..validation import number, whole
 
 UNTITLED = 2 / 3
-"""The share of an entity's rarity that counts if the entity is the title of neither passage."""
+"""The factor of an entity's rarity if the entity is the title of neither passage."""
 
 IN_TITLE = 3 / 4
-"""The same share if the entity stands in a title among other words."""
+"""The factor of an entity's rarity if a title contains the entity among other words."""
 
 _REMOVED = 1000  # numbers of removed passages, in addition to the number of existing passages
 
@@ -39,11 +39,11 @@ class LinkOptions:
 
     Args:
         seeds: The number of first hits from which links are followed.
-        strength_exponent: How much a weak connection lowers the score of a pair: 0 not at all,
-            1 in proportion.
+        strength_exponent: The effect of weak connections on the score of a pair: 0 for none, 1
+            for proportional.
         pair_weight: The weight of a pair compared with a single passage. Below 1, a passage that
             answers the question itself stays before pairs that are hardly better.
-        path_weight: The weight of what a second link adds. 0: links are followed once.
+        path_weight: The weight of the gain of a second link. 0: links are followed once.
         named: The number of passages per title that count as much as the first hit if the query
             names the title. 0: none, and words of a name count one by one.
         repetition: How much a passage's score is lowered by query words that passages before it
@@ -108,7 +108,7 @@ Numbers = npt.NDArray[np.int64]
 
 
 class Numbering:
-    """Numbers of passages, in the order in which they were first asked for.
+    """A numbering of passages in the order of their first lookup.
 
     Attributes:
         ids: The ids by number.
@@ -306,9 +306,10 @@ class LinkGraph:
     Attributes:
         graph: The graph.
         passages: The indexed passages.
-        allowed: A function from a passage to whether it may be a result. None: all may.
-        via: The group of the entities, whose nodes are linked to passages. None: there is none.
-        index: The index of names. None: there is none.
+        allowed: A predicate for passages that may be results. None: all passages.
+        via: The group of the entities, whose nodes are linked to passages. None: only links
+            between passages are followed.
+        index: The index of names. None: no names are looked up.
         types: The types of links to follow. None: all.
         options: The options.
     """
@@ -396,7 +397,7 @@ class LinkGraph:
 
         Args:
             seeds: The seeds.
-            others: The ids of nodes that are linked to seeds and are no passages.
+            others: The ids of linked nodes that are not passages.
         """
         limit = self.options.max_passages_per_entity
         if self.index is not None:

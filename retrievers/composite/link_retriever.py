@@ -44,20 +44,19 @@ if TYPE_CHECKING:
 NAMED = "named"
 """The ``similarity`` of evidence for a passage whose title the query names."""
 
-_GO_ON = 5  # linked passages from which links are followed once more
+_GO_ON = 5  # linked passages with a second hop
 
 
 class LinkRetriever(PlannedRetriever):
-    """Retrieve first hits, follow links from the hits, and rank the linked pairs of passages.
+    """A retriever that follows links from the first hits and ranks pairs of linked passages.
 
-    Choose it if an answer needs two passages, and only the first one names what the second one
-    says ("the author of Brand" is in one passage, where he studied in another). Questions that
-    one passage answers keep their first hit. A ``LinkRetriever`` around another one follows links
-    farther.
+    Use it for multi-hop questions: one passage names the author of a book, and another passage,
+    found by this name, contains the place of his studies. Questions with an answer in one passage
+    keep their first hit. To follow longer chains of links, nest a ``LinkRetriever`` in another.
 
-    TextIndex whose title the query names, word for word, count as much as the first hit and are
+    Passages whose title occurs in the query, word for word, get the score of the first hit and are
     ranked before it. Of several passages with one title, the best ``named`` by their words count.
-    The words of such a name count only in passages that mention all of it.
+    The words of such a title count only in passages that mention the whole title.
 
     Each of the first ``seeds`` hits forms a pair with each passage that is linked to it, directly
     or through an entity. A pair's score is the score of the hit and what the other passage adds
@@ -291,7 +290,7 @@ class LinkRetriever(PlannedRetriever):
             existing = passages.known()
             about = [passage for passage in title.about if passage in existing]
             order = np.argsort(-words.scores(about).sum(axis=1), kind="stable")
-            allowed: dict[str, Filters | None] = {}  # with the first conditions that each meets
+            allowed: dict[str, Filters | None] = {}  # the first conditions that each node meets
             for position in order:
                 for meets, filters in meeting:
                     if meets is None or meets(about[position]):

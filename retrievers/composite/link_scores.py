@@ -1,4 +1,4 @@
-"""The scores of passages by the words of a query: alone, in linked pairs, and after others."""
+"""Scores of passages by query words: single passages, linked pairs and later passages."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def best_pairs(
     partners = scores.argmax(axis=0)
     best = scores.max(axis=0)
     connections = matrix.strongest[partners, np.arange(len(partners))]
-    for seed in range(seeds):  # a seed is also the first of its own pairs
+    for seed in range(seeds):  # a seed is the first passage of its pairs
         other = int(scores[seed].argmax())
         if scores[seed, other] > best[seed]:
             best[seed], partners[seed] = scores[seed, other], other
@@ -292,8 +292,8 @@ class _NameInQuery(NamedTuple):
     Attributes:
         name: The key of the title.
         columns: The positions of the title's words among the terms of the query.
-        mentions: The ids of the passages that mention the title, as far as known.
-        without: The ids of the passages that are known not to mention the title.
+        mentions: The ids of checked passages that mention the title.
+        without: The ids of checked passages that do not mention the title.
     """
 
     name: str

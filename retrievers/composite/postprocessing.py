@@ -26,28 +26,28 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 OVER_FETCH = 4
-"""How many hits are retrieved for each result."""
+"""The number of retrieved hits per result."""
 
 
 class PostprocessRetriever(PlannedRetriever):
-    """Retrieve hits from another retriever and make results of them.
+    """A base class for retrievers that convert the hits of another retriever to results.
 
-    ``postprocess`` is the one method that a subclass writes.
+    A subclass implements ``postprocess``.
 
     Args:
         inner: Any retriever.
-        top_k: How many results at most; None for all that the inner retriever's own ``top_k``
-            gives.
+        top_k: The maximum number of results. None: the results of all hits of the inner
+            retriever.
         **output: ``output_format`` and ``join``, see ``OutputOptions``.
     """
 
     name = "postprocess"
     over_fetch = OVER_FETCH
     fetches_on = False
-    """Whether more hits are retrieved where they make fewer than ``top_k`` results."""
+    """Whether more hits are retrieved if the hits yield fewer than ``top_k`` results."""
 
     needs_graph: ClassVar[bool] = False
-    """Whether results are made of the hits' kin, which documents of other frameworks lack."""
+    """Whether the hits must be nodes of a graph, unlike documents of other frameworks."""
 
     def __init__(
         self,
@@ -65,12 +65,12 @@ class PostprocessRetriever(PlannedRetriever):
         return f"{type(self).__name__}({self.inner!r}, top_k={self.top_k})"
 
     def postprocess(self, hits: Results, limit: int | None, conditions: HitConditions) -> Results:
-        """Return the results that are made of hits, ``limit`` at most.
+        """Convert hits to at most ``limit`` results.
 
         Args:
-            hits: Best first.
-            limit: How many results; None for all.
-            conditions: Which conditions hold for what is returned in place of hits.
+            hits: The hits, best first.
+            limit: The maximum number of results. None: all.
+            conditions: A function from hits to the conditions of their replacements.
         """
         raise NotImplementedError
 
@@ -119,13 +119,13 @@ def merge_hits(node: Node, hits: Sequence[ScoredNode]) -> ScoredNode:
 
 
 def span_node(nodes: Sequence[Node], template: Node, text: str) -> Node | None:
-    """Return the span of a document from the first of its nodes to the last as one node.
+    """Return the span of a document from the first node to the last as a new node.
 
-    None if a node is no exact span of the document, or they are not in the document's order.
+    None if a node is not an exact span of the document, or the nodes are out of order.
 
     Args:
-        nodes: Nodes of the document, by where they begin.
-        template: The node whose group, parent and metadata the new node gets.
+        nodes: Nodes of the document, sorted by start.
+        template: The source of the group, parent and metadata of the new node.
         text: The document's text.
     """
     starts = [node.start for node in nodes if node.start is not None]
@@ -136,14 +136,14 @@ def span_node(nodes: Sequence[Node], template: Node, text: str) -> Node | None:
         return None
     start, end = starts[0], max(ends)
     if (nodes[0].start, nodes[0].end) == (start, end):
-        return nodes[0]  # it contains the others
+        return nodes[0]  # the first node contains the span
     content = text[start:end]
     last = nodes[ends.index(end)]
     return replace(joined_span(nodes[0], last, template, content, content), start=start, end=end)
 
 
 def joined_node(nodes: Sequence[Node], template: Node) -> Node:
-    """Join the texts of nodes that are no span of a document to one node, with line breaks."""
+    """Join nodes that are not a span of a document to a new node, with line breaks."""
     text = "\n".join(node.text for node in nodes)
     content = "\n".join(str(node.content) for node in nodes)
     return joined_span(nodes[0], nodes[-1], template, text, content)

@@ -58,7 +58,7 @@ class RecursiveRetriever(PlannedRetriever):
 
     A node may refer to another retriever or graph, as an entry of a table of contents refers to a
     part of the corpus. The results of that part then replace the node. The best of them gets the
-    node's score; the others keep their proportions (their differences if scores are not
+    node's score. The remaining scores keep their proportions (their differences if scores are not
     positive). Their evidence contains a match of the similarity ``"reference"`` and the evidence
     of the node. Each retriever is queried once per query, with the score of the best node that
     refers to it. A reference that leads back to an active retriever adds nothing. A retriever
@@ -91,9 +91,9 @@ class RecursiveRetriever(PlannedRetriever):
         join: See ``OutputOptions``.
 
     Raises:
-        UnknownGroupError: If a graph has no such group or target.
+        UnknownGroupError: If a graph lacks a group or the target.
         TypeError: If an argument has the wrong type.
-        ValueError: If there is no group, or an argument is invalid.
+        ValueError: If ``groups`` is empty, or an argument is invalid.
         LookupError: In a search, if a node refers to a name that is not in ``references``.
 
     Example:
@@ -367,9 +367,9 @@ class _GroupPool(Retriever):
 
 
 def rescale(scores: Sequence[float], best: float) -> list[float]:
-    """Scale scores so that the highest becomes ``best``, and the others keep their proportions.
+    """Scale scores proportionally so that the highest becomes ``best``.
 
-    If a score is not positive, proportions mean nothing, and the differences are kept instead.
+    If a score is not positive, the differences are kept instead of the proportions.
 
     Example:
         >>> rescale([10.0, 5.0], 3.0), rescale([0.5, -0.5], 3.0)
@@ -406,7 +406,7 @@ def merge_duplicates(ranking: Sequence[RankedResult]) -> Results:
 
 
 def check_references(references: References | None) -> References | None:
-    """Return references as they are.
+    """Check references and return them.
 
     Raises:
         TypeError: If they are neither a mapping nor a function.

@@ -1,4 +1,4 @@
-"""The scores of the default search: how much of a question its results say, from 0 to 1."""
+"""The scores of the default search: the part of a question that a result covers, from 0 to 1."""
 
 from __future__ import annotations
 
@@ -20,44 +20,44 @@ from ..results import COPY, Evidence, QueryVariant, ScoredNode
 Vectors = npt.NDArray[np.float32]
 
 COMPARED = 10
-"""How many of the first results a score is compared with, however many are wanted."""
+"""The number of first results with adjusted scores, independent of ``top_k``."""
 
-# What a term adds to BM25, for a weight of 1, from which it counts in full: once in a node of
-# average length is 1.
+# A term counts in full from this BM25 contribution, for weight 1. One occurrence in a node of
+# average length contributes 1.
 _FULL_IMPACT = 1.5
 
-# What is added to the weight of each question, as a share of the highest weight of a term: one
-# word that is there says less than ten that are.
+# Added to the weight of each question, as a share of the highest weight of a term, since one
+# matching word is weaker evidence than ten.
 _MORE = 0.5
 
-_EXPONENT = 0.57  # so that 0.5 parts questions of a corpus from questions of elsewhere best
+_EXPONENT = 0.57  # a score of 0.5 separates questions with and without an answer best
 
-_DEVIATIONS = 5.0  # from which a cosine is above those of unrelated texts
+_DEVIATIONS = 5.0  # standard deviations above the cosines of unrelated texts
 
 _HIGHEST_GROUND = 0.95
 
-_FAR = 0.02  # of a cosine that is not above them, so that what vectors find stays, in its order
+_FAR = 0.02  # factor of lower cosines, which keeps hits of vectors and their order
 
-_VECTORS = 0.5  # of what is missing to 1, what equal vectors add
+_VECTORS = 0.5  # share of the difference to 1 that equal vectors add
 
-_NOTED = 10  # copies of a result, the others are counted
+_NOTED = 10  # copies listed per result; further copies are counted
 
 _WIDE = lazy_pattern("[\uff00-\uffef]+")
 
-# Punctuation and mark-up, which may differ between copies.
+# Punctuation and markup, which may differ between copies.
 _MARKS = (
     r"""!"#'()*,\-./:;<=>?\[\\\]`{|}~"""
     "\u00a1\u00ab\u00b7\u00bb\u00bf\u060c\u061b\u061f\u06d4\u0964"
     "\u2010-\u2015\u2018-\u201f\u2022\u2026\u2039\u203a\u3001\u3002\u3008-\u3011\u3014-\u301f\u30fb"
 )
 
-# A number, a minus before one, a comparison, the # of a name, a letter or a word, another sign.
+# A number, a minus sign before a number, a comparison, the # of a name, a letter or word, a sign.
 _SIGNIFICANT = lazy_pattern(
     r"\d+(?:[.,:/-]\d+)*|(?<!\w)-(?=\d)|(?<![=!<>])[=!<>]=(?![=<>])|(?<=\w)#"
     rf"|[{UNSPACED}]|(?:(?![{UNSPACED}])[^\W_])+|[^\w\s{_MARKS}]"
 )
 
-# How many letters at both ends of a text are compared first, and where they are looked for.
+# The number of letters first compared at both ends of a text, and the length of these ends.
 _LETTERS, _PART = 12, 48
 
 _ENDS = (
@@ -71,26 +71,28 @@ _LOWER = bytes(range(128)).lower() + bytes(range(128, 256))
 
 _SEPARATORS = bytes(code for code in range(128) if not chr(code).isalnum())
 
-_LINKED = 0.5  # of the score of a passage, what one is worth at least that a link leads to
+_LINKED = 0.5  # minimum score of a linked passage, as a share of the linking passage
 
 
 def word_scores(query: TermWeights, term_scores: Floats) -> Floats:
-    """Return how much of a question the words of passages cover, from 0 to 1.
+    """Return the parts of a question covered by the words of passages, from 0 to 1.
 
-    It grows with the share of the question's weight that they cover. A word weighs its inverse
-    document frequency, one that no passage has as much as the rarest. It is covered in full where
-    it is frequent in a short passage, and by four fifths where it stands once in a passage of
-    average length. What has only parts of words that are elsewhere as whole words scores 0.
+    The score grows with the covered share of the question's weight. A word has its inverse
+    document frequency as weight; a word without passages has the weight of the rarest word. A
+    frequent word in a short passage is covered in full, a single occurrence in a passage of average
+    length by four fifths. A passage that matches only parts of words scores 0 if other passages
+    contain the whole words.
 
     Args:
-        query: From ``Bm25.prepare``.
-        term_scores: What each term adds to the BM25 score of each passage, (passages, terms).
+        query: The query from ``Bm25.prepare``.
+        term_scores: The contribution of each term to the BM25 score of each passage, shape
+            (passages, terms).
     """
     weights = np.array([*query.weights.values()])
     usable = weights > 0
     impacts = term_scores[:, usable] / weights[usable]
     shares = np.sqrt(np.minimum(impacts / _FULL_IMPACT, 1.0))
-    # A product of a matrix rounds a row by how many there are, and a score would depend on that.
+    # A matrix product rounds depending on the number of rows, so scores would depend on it.
     covered = np.multiply(shares, weights[usable], order="C").sum(axis=1)
     total = weights[usable].sum() + query.missing + _MORE * query.highest
     scores: Floats = np.minimum(covered / (total or 1.0), 1.0) ** _EXPONENT
@@ -101,15 +103,15 @@ def word_scores(query: TermWeights, term_scores: Floats) -> Floats:
 
 
 def vector_scores(cosines: Floats, query: Vectors, background: Vectors) -> Floats:
-    """Return how near passages are to a question, from 0 to 1, as far as chance does not explain.
+    """Return the relevance of passages by vectors, from 0 to 1, corrected for chance.
 
-    It is 0 where a cosine is not above those of unrelated texts by five times their deviation.
-    Every model has other cosines for what has nothing in common, and so have questions.
+    Relevance starts at a cosine five standard deviations above the cosines of unrelated texts,
+    which differ between models and questions. Lower cosines score almost 0.
 
     Args:
-        cosines: Those of the passages.
-        query: The question's vector (dimension,) of length 1.
-        background: The vectors of sentences from all over the graph (n, dimension), of length 1.
+        cosines: The cosines of the passages.
+        query: The question's vector of length 1, shape (dimension,).
+        background: Vectors of random sentences of the graph, of length 1, shape (n, dimension).
     """
     unrelated = background @ query if len(background) else np.zeros(1)
     ground = min(unrelated.mean() + _DEVIATIONS * unrelated.std(), _HIGHEST_GROUND)
@@ -119,22 +121,22 @@ def vector_scores(cosines: Floats, query: Vectors, background: Vectors) -> Float
 
 
 def joined(words: Floats, vectors: Floats) -> Floats:
-    """Return the scores of words, raised by those of vectors: by half of what is missing to 1."""
+    """Return the scores of words, raised by up to half of the difference to 1 by vectors."""
     return words + (1.0 - words) * _VECTORS * vectors
 
 
 def descending(scores: Floats) -> Floats:
-    """Return scores that fit an order of results: none is above one before it.
+    """Return descending scores for a fixed order of results.
 
-    Among the first ``COMPARED`` a result gets the score of a later one that is higher; after them
-    none gets more than the one before it. So a score does not depend on how many are wanted.
+    Among the first ``COMPARED`` results, a score is raised to the highest later score. After them,
+    a score is lowered to the previous score. Therefore, scores do not depend on ``top_k``.
     """
     first = np.maximum.accumulate(scores[:COMPARED][::-1])[::-1]
     return np.minimum.accumulate(np.concatenate([first, scores[COMPARED:]]))
 
 
 def rescored(result: ScoredNode, score: float) -> ScoredNode:
-    """Return a result with another score, to which the shares of its evidence are scaled."""
+    """Return a result with another score. The shares of its evidence are scaled to the score."""
     shares = scaled([match.share for match in result.evidence], score)
     evidence = (
         match if share is None else replace(match, share=share)
@@ -144,19 +146,19 @@ def rescored(result: ScoredNode, score: float) -> ScoredNode:
 
 
 def linked_from(result: ScoredNode) -> Node | None:
-    """Return the passage from which a link led to a result; None for a hit."""
+    """Return the linking passage of a result. None: the result is a hit."""
     first = result.evidence[0] if result.evidence else None
     return first.node if first is not None and first.similarity.startswith("link ") else None
 
 
 def with_scores(results: Sequence[ScoredNode], scores: Mapping[str, float]) -> list[ScoredNode]:
-    """Return results, best first, with descending scores; those of 0 are left out.
+    """Return the results with descending scores, without results of score 0.
 
-    What a link led to has at least half the score of the passage where the link begins.
+    A linked passage has at least half the score of its linking passage.
 
     Args:
-        results: The results.
-        scores: Those of their words and of the passages from which links led to them, by id.
+        results: The results, in their final order.
+        scores: The scores of the results and of their linking passages, by node id.
     """
     own = [
         scores[result.node.id]
@@ -175,7 +177,7 @@ def same_texts(texts: Sequence[str]) -> list[list[int]]:
     """Return the positions of each distinct text, in the order of their first positions.
 
     Texts are equal if they have the same words, numbers and signs. Case, punctuation, white
-    space, width and mark-up may differ.
+    space, width and markup may differ.
     """
     ends = [""] * len(texts)
     with_ends = Counter(ends)
@@ -188,7 +190,7 @@ def same_texts(texts: Sequence[str]) -> list[list[int]]:
         if len(with_ends) == len(ends):
             return [[at] for at in range(len(texts))]
     positions: dict[str, list[int]] = {}
-    words: dict[str, str] = {}  # by text, since many texts are equal to the letter
+    words: dict[str, str] = {}  # by text, since many texts are exactly equal
     for at, (text, end) in enumerate(zip(texts, ends, strict=True)):
         if with_ends[end] == 1:
             positions[end] = [at]
@@ -200,7 +202,7 @@ def same_texts(texts: Sequence[str]) -> list[list[int]]:
 
 
 def with_copies(result: ScoredNode, copies: Sequence[tuple[Node, float]], query: str) -> ScoredNode:
-    """Return a result whose evidence has the other nodes with its text, up to ten.
+    """Return a result with up to ten nodes of equal text in its evidence.
 
     Args:
         result: The result.
@@ -220,14 +222,14 @@ def with_copies(result: ScoredNode, copies: Sequence[tuple[Node, float]], query:
 
 
 def _without_marks(text: str) -> list[str]:
-    """Return the words, numbers and signs of a text, the text itself if it has none."""
+    """Return the words, numbers and signs of a text, or the text if the list is empty."""
     return _SIGNIFICANT.findall(_plain(text)) or [text]
 
 
 def _letters(text: str, part: slice, letters: slice) -> str:
-    """Return letters at one end of a text, which tell most texts from others."""
+    """Return letters at one end of a text, which distinguish most texts."""
     of_part = _alphanumeric(text[part])
-    if len(of_part) < 2 * _LETTERS:  # what is cut off may change the others
+    if len(of_part) < 2 * _LETTERS:  # near the cut, letters may differ from the full text
         of_part = _alphanumeric(text)
     return of_part[letters]
 

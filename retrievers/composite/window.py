@@ -1,4 +1,4 @@
-"""Widen hits: by the nodes before and after them, or to the document where they cluster."""
+"""Retrievers that extend hits by neighboring nodes, or to the document of a cluster."""
 
 from __future__ import annotations
 
@@ -20,36 +20,34 @@ if TYPE_CHECKING:
 
 
 class WindowRetriever(PostprocessRetriever):
-    """Widen every hit by its neighbours; make one result of windows that overlap or touch.
+    """A retriever that extends hits by neighboring nodes and merges overlapping windows.
 
-    Choose it for small nodes that match precisely and are understood only with the text before
-    and after them; ``Retriever(..., target=...)`` where that text is a group of its own (a
-    section). Only the hits are compared with the query; a window ends before a neighbour that does
-    not meet the filters.
+    Use it for small nodes that match precisely but require context. If the context is a group,
+    such as sections, use ``Retriever(..., target=...)`` instead. Only the hits are compared with
+    the query. A window ends before a neighbor that fails the filters.
 
-    A window of several nodes is a new node that the graph does not have. Its text is the span of
-    the document from the first node to the last, ``root.text[start:end]``; if the nodes are no
-    exact spans of the document, their texts joined by line breaks. Its id is that of the first
-    node, ``..`` and that of the last. Group, metadata, parent and score are those of its best
-    hit. It has ``parent`` and ``root``, but ``graph.find`` does not accept it: use the hits in
-    its evidence for that.
+    A window of several nodes is a new node that is not stored. Its text is the span of the
+    document from the first node to the last, ``root.text[start:end]``. If the nodes are not exact
+    spans of the document, their texts are joined by line breaks. Its id is
+    ``"{first id}..{last id}"``. Its group, metadata, parent and score come from the best hit. It
+    has ``parent`` and ``root``, but ``graph.find`` rejects it: use the hits in its evidence.
 
     Args:
         inner: Any retriever.
-        before: How many nodes of the hit's group to add before it.
-        after: How many to add after it.
-        merge: Whether windows of one document that overlap or are adjacent become one result.
-            Equal windows always do.
-        boundary: What a window does not cross: the ``"document"``, or the ``"parent"`` of the hit.
-        top_k: How many results at most. Four times as many hits are retrieved, and read best first
-            until there are enough windows; more where they make fewer, unless a model within has
-            to be paid for it or ``child_k`` says how many. None for the windows of all hits that
-            the inner retriever's own ``top_k`` gives.
+        before: The number of added nodes before a hit, from the group of the hit.
+        after: The number of added nodes after a hit.
+        merge: Whether overlapping and adjacent windows of a document become one result. Equal
+            windows are always merged.
+        boundary: The limit of a window: the ``"document"``, or the ``"parent"`` of the hit.
+        top_k: The maximum number of results. Four times as many hits are retrieved, and read in
+            order of score until enough windows exist. If the hits do not suffice, more are
+            retrieved, unless an inner retriever calls a model or ``child_k`` is set. None: the
+            windows of all hits of the inner retriever.
         **output: ``output_format`` and ``join``, see ``OutputOptions``.
 
     Raises:
-        TypeError: If ``inner`` is no retriever, or a number no whole number.
-        ValueError: If a number is out of range, or there is no such ``boundary``.
+        TypeError: If ``inner`` is not a retriever, or a number is not an integer.
+        ValueError: If a number is out of range, or ``boundary`` is unknown.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph, split_sentences
@@ -87,7 +85,7 @@ class WindowRetriever(PostprocessRetriever):
         self.boundary = choice(boundary, "boundary", ("document", "parent"))
 
     def postprocess(self, hits: Results, limit: int | None, conditions: HitConditions) -> Results:
-        """Return windows of hits, best first, until there are ``limit``."""
+        """Return up to ``limit`` windows of hits, best first."""
         windows: list[_Window] = []
         for rank, hit in enumerate(hits):
             if len(windows) == limit:
@@ -101,14 +99,14 @@ class WindowRetriever(PostprocessRetriever):
         return [window.result() for window in windows]
 
     def _scope(self, node: Node) -> tuple[object, ...]:
-        """Return what the nodes of a window have in common."""
+        """Return the common properties of the nodes of a window."""
         scope = (id(node.graph), node.group, node.document_id or node.id)
         return scope if self.boundary == "document" else (*scope, node.parent_id)
 
     def _window_nodes(self, hit: Node, conditions: Conditions) -> list[Node]:
-        """Return a hit and its neighbours; only the hit if its graph does not have it.
+        """Return a hit and its neighbors, or only the hit if its node is not stored.
 
-        A window ends before a neighbour that does not meet the conditions of the hit.
+        A window ends before a neighbor that does not meet the conditions of the hit.
         """
         if hit.graph is None or hit.parent_id is None:
             return [hit]
@@ -116,7 +114,7 @@ class WindowRetriever(PostprocessRetriever):
         try:
             with hit.graph.reader.reading(hit.group):
                 node = hit.graph.node(hit.id)
-                if not conditions.met_by(node):  # it has changed since
+                if not conditions.met_by(node):  # changed after the retrieval
                     return [hit]
                 before, after = _neighbours(hit.graph, node, cross_parents)
                 return [
@@ -150,11 +148,11 @@ class _Window:
         (first, last), (other_first, other_last) = self._ends(), other._ends()
         if not merge or "" in (first.document_id, other_first.document_id):
             return (first.id, last.id) == (other_first.id, other_last.id)
-        # A document's nodes of a group are numbered without gaps.
+        # `order` numbers the nodes of a document and group without gaps.
         return first.order <= other_last.order + 1 and other_first.order <= last.order + 1
 
     def result(self) -> ScoredNode:
-        """Return the nodes as one."""
+        """Return the nodes as one result."""
         hits = [hit for _, hit in self.hits]
         best = hits[0].node
         if len(self.nodes) == 1:
@@ -172,9 +170,9 @@ class _Window:
 def _neighbours(
     graph: Kin, node: Node, cross_parents: bool
 ) -> tuple[Iterator[Node], Iterator[Node]]:
-    """Return the nodes of a group before and after one, nearest first, in its parent or document.
+    """Return the neighbors of a node before and after it, nearest first.
 
-    Its siblings are read once, those beyond them where they are iterated.
+    Siblings are read immediately, nodes beyond the parent during iteration.
     """
     if node.parent_id is None:
         return iter(()), iter(())
@@ -194,27 +192,27 @@ def _neighbours(
 
 
 class DocumentCompletionRetriever(PostprocessRetriever):
-    """Return the full document, or the span between its hits, where hits cluster.
+    """A retriever that replaces clustered hits by their document or by the span between them.
 
-    Choose it for questions about a document as a whole (a summary, a comparison of its parts),
-    for which single passages are not enough. A document that has at least two hits, and at least
-    ``share`` of all, becomes one result, at the rank of its best hit and with the evidence of all
-    its hits: the document, a node of ``ROOT``, if it is no longer than ``limit``; else the span
-    from its first hit to its last, if that is no longer; else its hits stay as they are. A span
-    is a new node like those of ``WindowRetriever``. What contains nodes that do not meet the
-    filters is not returned.
+    Use it for questions about a whole document, such as a summary or a comparison of its parts. A
+    document with at least two hits and at least ``share`` of all hits becomes one result, at the
+    rank of its best hit and with the evidence of its hits. The result is the document, a node of
+    ``ROOT``, if it is within ``limit``, otherwise the span from the first hit to the last if
+    within ``limit``. Longer spans keep their hits. A span is a new node, as in
+    ``WindowRetriever``. A document or span with nodes that fail the filters is never returned.
 
     Args:
         inner: Any retriever.
-        share: The share of the hits that is a cluster, above 0, at most 1. With 0.5 at most two
-            documents can have one, with 0.3 three.
+        share: The minimum share of hits in a cluster, above 0, at most 1. With 0.5, at most two
+            documents can have a cluster, with 0.3 three.
         limit: The maximum length of a document or span.
-        length: Measures the length: ``count_tokens``, ``len`` for characters, a model's tokenizer.
-        top_k: How many hits to retrieve; None for the inner retriever's own number.
+        length: The function that measures lengths: ``count_tokens``, ``len`` for characters, or a
+            model's tokenizer.
+        top_k: The number of retrieved hits. None: the ``top_k`` of the inner retriever.
         **output: ``output_format`` and ``join``, see ``OutputOptions``.
 
     Raises:
-        TypeError: If ``inner`` is no retriever, or ``length`` no callable.
+        TypeError: If ``inner`` is not a retriever, or ``length`` is not callable.
         ValueError: If a number is out of range.
 
     Example:
@@ -228,7 +226,7 @@ class DocumentCompletionRetriever(PostprocessRetriever):
         ['Green tea. Hot tea. Cups.', 'Iced tea.']
 
     Source:
-        QAnything completes a document when its retrieved passages come from one or two files.
+        QAnything, which returns whole documents if all passages come from one or two files.
     """
 
     name = "complete"
@@ -284,7 +282,7 @@ class DocumentCompletionRetriever(PostprocessRetriever):
                 root = best.graph.node(best.document_id)
                 if self.length(root.text) <= self.limit and conditions.allow_whole(root, nodes):
                     return root
-                # Of nodes with the same start the longest comes first.
+                # Of nodes with an equal start, the longest comes first.
                 ordered = sorted(nodes, key=lambda node: (node.start or 0, -(node.end or 0)))
                 node = span_node(ordered, best, root.text)
                 if node is None or self.length(node.text) > self.limit:
