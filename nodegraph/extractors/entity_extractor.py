@@ -9,12 +9,15 @@ from dataclasses import dataclass, field
 from sys import intern
 from typing import Any, NamedTuple, overload
 
-from ..errors import check_integer
 from ..node import LinkedText, Node
 from .entity_names import ARTICLES, Mentions, Run, is_unspaced, name_key, parse, runs_of
 
 Finder = Callable[[str], Iterable[str]]
 """A function from the text of a passage to the names in it."""
+
+_MIN_PASSAGES = 2  # of an entity that is not a title
+
+_MAX_PASSAGES = 100  # of an entity
 
 _FEW_NAMES = 64  # names that are searched one by one in a text without spaces
 
@@ -40,16 +43,15 @@ class EntityExtractor:
     2003). Names are compared without case, accents, possessives, articles, punctuation and
     remarks in brackets at their end. The cost is linear in the corpus.
 
+    Entities in more than 100 passages are left out, and entities in one passage unless they are
+    its title.
+
     Args:
         find: A function from the text of a passage to the names in it, such as a model or a
             dictionary. None: names are found as above.
-        title: The metadata field of a passage's title.
-        min_passages: Entities in fewer passages are left out, unless they are a title.
-        max_passages: Entities in more passages are left out.
 
     Raises:
-        TypeError: If ``find`` cannot be called, or a number has the wrong type.
-        ValueError: If a number is out of range.
+        TypeError: If ``find`` cannot be called.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -63,31 +65,13 @@ class EntityExtractor:
     trans_node = True
     rules = 4  # nodes that were made by other rules are made again
 
-    def __init__(
-        self,
-        find: Finder | None = None,
-        *,
-        title: str = "title",
-        min_passages: int = 2,
-        max_passages: int = 100,
-    ) -> None:
+    def __init__(self, find: Finder | None = None) -> None:
         if find is not None and not callable(find):
             raise TypeError(f"find must be a function from a text to names, got {find!r:.80}")
-        check_integer(min_passages, "min_passages")
-        check_integer(max_passages, "max_passages")
-        if not 1 <= min_passages <= max_passages:
-            raise ValueError(
-                "min_passages must be 1 or more and not above max_passages, "
-                f"got {min_passages} and {max_passages}"
-            )
         self.find = find
-        self.title = title
-        self.min_passages = min_passages
-        self.max_passages = max_passages
 
     def __repr__(self) -> str:
-        limits = f"min_passages={self.min_passages}, max_passages={self.max_passages}"
-        return f"EntityExtractor({self.find!r}, {limits})"
+        return f"EntityExtractor({self.find!r})"
 
     @overload
     def __call__(self, passages: Node) -> Node: ...
@@ -116,7 +100,7 @@ class EntityExtractor:
 
     def mentions(self, passage: Node) -> Mentions:
         """Return the possible names of a passage."""
-        title, body = split_title(passage, self.title)
+        title, body = split_title(passage)
         return parse(title, body) if self.find is None else Mentions(title, self._found(body))
 
     def _found(self, body: str) -> dict[str, str]:
@@ -132,12 +116,12 @@ class EntityExtractor:
         return by_key
 
 
-def split_title(passage: Node, field: str = "title") -> tuple[str, str]:
+def split_title(passage: Node) -> tuple[str, str]:
     """Return the title of a passage and the text without the title.
 
     The title comes from the metadata, else from a short first line. It may be empty.
     """
-    title, body = passage.metadata.get(field), passage.text
+    title, body = passage.metadata.get("title"), passage.text
     if isinstance(title, str):
         return title, body
     head, _, remaining = body.partition("\n")
@@ -246,11 +230,11 @@ class NameIndex:
     def entity(self, key: str) -> Entity | None:
         """Return an entity. None if the name is in too few or too many passages."""
         count = self.count(key)
-        if not count or count > self._extractor.max_passages:
+        if not count or count > _MAX_PASSAGES:
             return None
         titled = self._sorted(self._about.get(key, ()))
         about = [] if self._is_generic(key) else [passage.id for passage in titled]
-        if count < self._extractor.min_passages and not about:
+        if count < _MIN_PASSAGES and not about:
             return None
         having = self._sorted(self._having[key])
         sought, ends = (key, "") if is_unspaced(key) else (f" {key} ", " ")

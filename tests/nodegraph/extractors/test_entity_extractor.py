@@ -134,11 +134,14 @@ def test_chinese_titles_are_found_in_texts() -> None:
     assert found == {"曹雪芹": ["0", "1"], "红楼梦": ["0", "1", "2"], "IBM": ["2", "3"]}
 
 
-def test_passage_limits_drop_entities() -> None:
-    texts = ["in Oslo and Bergen"] * 3 + ["in Oslo"]
-    assert entities(*texts) == {"Oslo": ["0", "1", "2", "3"], "Bergen": ["0", "1", "2"]}
-    assert entities(*texts, max_passages=3) == {"Bergen": ["0", "1", "2"]}
-    assert entities(*texts, min_passages=4) == {"Oslo": ["0", "1", "2", "3"]}
+def test_names_of_one_passage_are_no_entities() -> None:
+    found = entities("in Oslo and Bergen", "in Oslo and Skien")
+    assert found == {"Oslo": ["0", "1"]}
+
+
+def test_names_of_many_passages_are_no_entities() -> None:
+    found = entities(*["in Oslo and Bergen"] * 100, "in Oslo")
+    assert list(found) == ["Bergen"]
 
 
 def test_find_replaces_rules() -> None:
@@ -156,24 +159,9 @@ def test_find_returning_text_raises() -> None:
         graph.nodes("entity")
 
 
-@pytest.mark.parametrize(
-    ("settings", "error", "message"),
-    [
-        ({"find": 3}, TypeError, "find must be a function from a text to names, got 3"),
-        ({"max_passages": 2.5}, TypeError, "max_passages is a whole number, not 2.5"),
-        (
-            {"min_passages": 0},
-            ValueError,
-            "min_passages must be 1 or more and not above max_passages, got 0 and 100",
-        ),
-        ({"min_passages": 9, "max_passages": 8}, ValueError, "not above max_passages, got 9 and 8"),
-    ],
-)
-def test_invalid_settings_raise(
-    settings: dict[str, object], error: type[Exception], message: str
-) -> None:
-    with pytest.raises(error, match=message):
-        EntityExtractor(**settings)  # type: ignore[arg-type]
+def test_find_without_function_raises() -> None:
+    with pytest.raises(TypeError, match="find must be a function from a text to names, got 3"):
+        EntityExtractor(3)  # type: ignore[arg-type]
 
 
 def test_empty_passages_have_no_entities() -> None:

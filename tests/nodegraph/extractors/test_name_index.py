@@ -55,8 +55,9 @@ def test_name_index_after_changes_equals_new_index(
     seed: int, find: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(entity_extractor, "_FEW_NAMES", seed % 2)
+    monkeypatch.setattr(entity_extractor, "_MIN_PASSAGES", 1)
     rng = random.Random(seed)
-    extractor = EntityExtractor(find, min_passages=1)  # type: ignore[arg-type]
+    extractor = EntityExtractor(find)  # type: ignore[arg-type]
     index = NameIndex(extractor)
     passages: dict[str, Row] = {}
     seen: dict[str, object] = {}
