@@ -52,12 +52,10 @@ def _function_tool(
     tool_name = f"{prefix}{name}"
 
     def output(arguments: dict[str, Any], result: Any) -> ToolOutput:
+        is_error = isinstance(result, ToolError)
+        text = str(result) if is_error else result.text
         return ToolOutput(
-            content=str(result) if isinstance(result, ToolError) else result.text,
-            tool_name=tool_name,
-            raw_input={"kwargs": arguments},
-            raw_output=result,
-            is_error=isinstance(result, ToolError),
+            tool_name, text, raw_input={"kwargs": arguments}, raw_output=result, is_error=is_error
         )
 
     def call(**arguments: Any) -> ToolOutput:

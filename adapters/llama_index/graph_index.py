@@ -10,13 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from llama_index.core import Document, Settings, StorageContext, chat_engine
 from llama_index.core.base.llms.base import BaseLLM
-from llama_index.core.chat_engine import (
-    CondensePlusContextChatEngine,
-    CondenseQuestionChatEngine,
-    ContextChatEngine,
-    SimpleChatEngine,
-)
 from llama_index.core.chat_engine.types import BaseChatEngine, ChatMode
 from llama_index.core.data_structs.data_structs import IndexDict
 from llama_index.core.data_structs.registry import INDEX_STRUCT_TYPE_TO_INDEX_STRUCT_CLASS
@@ -24,13 +19,10 @@ from llama_index.core.embeddings import MockEmbedding, resolve_embed_model
 from llama_index.core.indices.base import BaseIndex
 from llama_index.core.indices.registry import INDEX_STRUCT_TYPE_TO_INDEX_CLASS
 from llama_index.core.ingestion import run_transformations
-from llama_index.core.schema import BaseNode, Document, IndexNode, MetadataMode
-from llama_index.core.settings import Settings
+from llama_index.core.schema import BaseNode, IndexNode, MetadataMode
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.storage.docstore.types import RefDocInfo
-from llama_index.core.storage.storage_context import StorageContext
-from llama_index.core.vector_stores import SimpleVectorStore
-from llama_index.core.vector_stores.types import MetadataFilters
+from llama_index.core.vector_stores import MetadataFilters, SimpleVectorStore
 
 from ...nodegraph.document import as_document
 from ...nodegraph.graph import NodeGraph
@@ -55,11 +47,11 @@ NODES, SENTENCES = "node", "sentence"
 _TOP_K = 2  # LlamaIndex's default
 
 _CHAT_ENGINES: dict[ChatMode, Any] = {
-    ChatMode.BEST: CondensePlusContextChatEngine,
-    ChatMode.CONDENSE_PLUS_CONTEXT: CondensePlusContextChatEngine,
-    ChatMode.CONTEXT: ContextChatEngine,
-    ChatMode.CONDENSE_QUESTION: CondenseQuestionChatEngine,
-    ChatMode.SIMPLE: SimpleChatEngine,
+    ChatMode.BEST: chat_engine.CondensePlusContextChatEngine,
+    ChatMode.CONDENSE_PLUS_CONTEXT: chat_engine.CondensePlusContextChatEngine,
+    ChatMode.CONTEXT: chat_engine.ContextChatEngine,
+    ChatMode.CONDENSE_QUESTION: chat_engine.CondenseQuestionChatEngine,
+    ChatMode.SIMPLE: chat_engine.SimpleChatEngine,
 }
 
 
@@ -319,11 +311,10 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         """
         if unknown:
             raise TypeError(f"NodeGraphIndex has no argument {min(unknown)!r}")
-        return self._build_index_from_nodes(nodes)
-
-    def _build_index_from_nodes(self, nodes: Sequence[BaseNode], **options: Any) -> GraphStruct:
         self._insert(nodes)
         return self._struct
+
+    _build_index_from_nodes = build_index_from_nodes
 
     def insert_nodes(self, nodes: Sequence[BaseNode], **insert_kwargs: Any) -> None:
         """Add nodes, or replace the nodes with their ids."""

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
-from llama_index.core.node_parser import HierarchicalNodeParser
 from llama_index.core.readers.base import BaseReader
 from llama_index.core.schema import BaseNode, NodeRelationship, TextNode, TransformComponent
 from llama_index.core.schema import Document as LlamaIndexDocument
@@ -130,11 +129,11 @@ def as_transform(parser: Any) -> ParserTransform:
     differ in a captured object, such as a tokenizer.
 
     Args:
-        parser: An object with ``get_nodes_from_documents``, or a ``TransformComponent``.
+        parser: A node parser, or another ``TransformComponent``. A parser of several levels fails
+            when the group is built.
 
     Raises:
-        TypeError: If the parser is neither, or a class.
-        ValueError: If the parser makes nodes of several levels, now or when the group is built.
+        TypeError: If the parser is not a ``TransformComponent``.
 
     Example:
         >>> from llama_index.core.node_parser import SentenceWindowNodeParser
@@ -164,17 +163,15 @@ class ParserTransform:
     trans_node = True
 
     def __init__(self, parser: Any) -> None:
-        if isinstance(parser, type) or not (
-            isinstance(parser, TransformComponent) or hasattr(parser, "get_nodes_from_documents")
-        ):
+        if not isinstance(parser, TransformComponent):
             raise TypeError(
-                "as_transform takes a node parser such as SentenceSplitter(), an object with "
-                f"get_nodes_from_documents() or a TransformComponent, got {parser!r:.80}"
+                "as_transform takes a node parser such as SentenceSplitter(), or another "
+                f"TransformComponent, got {parser!r:.80}"
             )
-        if isinstance(parser, HierarchicalNodeParser):
-            raise _several_levels(parser)
+        values = {**parser.__dict__, **(parser.__pydantic_private__ or {})}
+        functions = {name: v for name, v in values.items() if hasattr(v, "__qualname__")}
         self.__parser = parser
-        self.rule = fingerprint(_rule(parser))
+        self.rule = fingerprint((type(parser), parser.to_dict(), functions))
 
     def __repr__(self) -> str:
         return f"as_transform({type(self.__parser).__name__})"
@@ -189,21 +186,15 @@ class ParserTransform:
         document = LlamaIndexDocument(
             id_=node.id, text=node.text, metadata=metadata, **shown_metadata(node, metadata)
         )
-        parse = getattr(self.__parser, "get_nodes_from_documents", self.__parser)
-        chunks: Sequence[BaseNode] = parse([document])
+        chunks = self.__parser([document])
         ids = {chunk.node_id for chunk in chunks}
         if any(chunk.parent_node and chunk.parent_node.node_id in ids for chunk in chunks):
-            raise _several_levels(self.__parser)
+            raise ValueError(
+                f"{type(self.__parser).__name__} makes nodes of several levels; use one group per "
+                "level: graph.create_node_group('small', as_transform(SentenceSplitter("
+                "chunk_size=128)), parent='large'); or pass the nodes to NodeGraphIndex(nodes)"
+            )
         return [_node(chunk, node) for chunk in chunks]
-
-
-def _rule(parser: Any) -> Any:
-    """Return the class, the settings and the functions of a parser."""
-    if not isinstance(parser, TransformComponent):
-        return parser
-    values = {**parser.__dict__, **(parser.__pydantic_private__ or {})}
-    functions = {name: value for name, value in values.items() if hasattr(value, "__qualname__")}
-    return type(parser), parser.to_dict(), functions
 
 
 def _node(chunk: BaseNode, parent: Node) -> Node:
@@ -220,14 +211,6 @@ def _node(chunk: BaseNode, parent: Node) -> Node:
         )
     metadata = own_metadata(chunk.metadata, parent.metadata)
     return Node(chunk.get_content(), metadata, search_text=None if own == declared else own)
-
-
-def _several_levels(parser: object) -> ValueError:
-    return ValueError(
-        f"{type(parser).__name__} makes nodes of several levels; use one group per level: "
-        "graph.create_node_group('small', as_transform(SentenceSplitter(chunk_size=128)), "
-        "parent='large'); or pass the nodes to NodeGraphIndex(nodes)"
-    )
 
 
 class FileReader(BaseReader):

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from llama_index.core.vector_stores.types import (
-    FilterCondition,
-    MetadataFilter,
-    MetadataFilters,
-)
+from llama_index.core.vector_stores import FilterCondition, MetadataFilter, MetadataFilters
 
 from ...retrievers.filters import Filters, metadata_key, parse_filters, pattern_within
 

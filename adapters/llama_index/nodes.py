@@ -20,11 +20,10 @@ from llama_index.core.schema import (
 )
 from llama_index.core.schema import Document as LlamaIndexDocument
 
-from ...nodegraph.document import as_document
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
 from ...retrievers.results import ScoredNode
-from ..frameworks import copied_metadata, evidence_dicts, node_of
+from ..frameworks import copied_metadata, evidence_dicts
 from .docstore import GraphDocstore
 
 _FILE_FIELDS = frozenset(
@@ -58,7 +57,6 @@ def to_text_node(node: Node) -> TextNode:
     the group and document. ``start_char_idx`` and ``end_char_idx`` are positions in the document.
 
     Raises:
-        TypeError: If ``node`` is not a ``Node``.
         ValueError: If the node has no id.
 
     Example:
@@ -79,29 +77,23 @@ def to_text_node(node: Node) -> TextNode:
 
 
 def _text_node(node: Node) -> TextNode:
-    if not isinstance(node, Node):
-        raise TypeError(f"node must be a nodekin Node, got {node!r:.80}")
     if not node.id:
         raise ValueError(f"{node!r} has no id; take the node from a graph, or set an id")
-    metadata = copied_metadata(node, node.metadata)
-    return TextNode(
-        id_=node.id,
-        text=_text(node),
-        metadata=metadata,
-        start_char_idx=node.start,
-        end_char_idx=node.end,
-        relationships=_relationships(node),
-        **shown_metadata(node, metadata),
-    )
-
-
-def _relationships(node: Node) -> dict[NodeRelationship, Any]:
     relationships: dict[NodeRelationship, Any] = {
         NodeRelationship.SOURCE: related(node.document_id or node.id, ROOT)
     }
     if node.parent_id not in (None, node.document_id):
         relationships[NodeRelationship.PARENT] = related(str(node.parent_id))
-    return relationships
+    metadata = copied_metadata(node, node.metadata)
+    return TextNode(
+        id_=node.id,
+        text=str(node.content),
+        metadata=metadata,
+        start_char_idx=node.start,
+        end_char_idx=node.end,
+        relationships=relationships,
+        **shown_metadata(node, metadata),
+    )
 
 
 def shown_metadata(node: Node, metadata: Iterable[str]) -> dict[str, Any]:
@@ -112,10 +104,7 @@ def shown_metadata(node: Node, metadata: Iterable[str]) -> dict[str, Any]:
     searched = node.search_text or node.inherited_search_text
     if searched is None or searched.fields is not None:
         hidden = [field for field in metadata if field in _FILE_FIELDS]
-        return {
-            "excluded_embed_metadata_keys": [*hidden],
-            "excluded_llm_metadata_keys": hidden,
-        }
+        return {"excluded_embed_metadata_keys": hidden, "excluded_llm_metadata_keys": [*hidden]}
     template = searched.template.replace("{metadata}", "{metadata_str}")
     return {
         "excluded_embed_metadata_keys": [*searched.excluded],
@@ -130,11 +119,7 @@ def to_document(node: Node) -> LlamaIndexDocument:
     """Convert a node of a graph to a LlamaIndex document."""
     metadata = copied_metadata(node, node.metadata)
     shown = shown_metadata(node, metadata)
-    return LlamaIndexDocument(id_=node.id, text=_text(node), metadata=metadata, **shown)
-
-
-def _text(node: Node) -> str:
-    return node.content if isinstance(node.content, str) else str(node.content)
+    return LlamaIndexDocument(id_=node.id, text=str(node.content), metadata=metadata, **shown)
 
 
 def export_nodes(graph: NodeGraph, *groups: str) -> list[TextNode]:
@@ -224,12 +209,6 @@ def _original(node: Node) -> BaseNode | None:
     """Return a copy of the LlamaIndex node that a LlamaIndex retriever found."""
     original = getattr(node, "original", None)
     return original.model_copy(deep=True) if isinstance(original, BaseNode) else None
-
-
-def to_scored_node(result: NodeWithScore) -> ScoredNode:
-    """Convert a LlamaIndex result. A missing score counts as 0."""
-    node = node_of(as_document(result.node))
-    return ScoredNode(node, 0.0 if result.score is None else float(result.score))
 
 
 def evidence_of(result: NodeWithScore) -> list[dict[str, Any]]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
@@ -14,25 +12,17 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from ...nodegraph.concurrency import in_thread
+from ...nodegraph.document import as_document
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Node
 from ...retrievers.ranking import lifted_score
 from ...retrievers.rerankers.keyword_filter import KeywordFilter
 from ...retrievers.rerankers.reranker import Reranker
 from ...retrievers.results import Evidence, ScoredNode
-from ..frameworks import evidence_dicts, input_positions
-from .nodes import (
-    NamedByClass,
-    NodeWithEvidence,
-    copy_result,
-    evidence_of,
-    to_results,
-    to_scored_node,
-)
+from ..frameworks import evidence_dicts, input_positions, node_of
+from .nodes import NamedByClass, NodeWithEvidence, copy_result, evidence_of, to_results
 
 dispatcher = get_dispatcher(__name__)
-
-logger = logging.getLogger(__name__)
 
 
 class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
@@ -45,8 +35,6 @@ class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
         reranker: The name of a reranker, such as ``"ModuleReranker"``, a ``Reranker``, or any
             argument of ``Reranker``. ``to_dict()`` and pickles omit it; set it with ``rebind``.
         top_n: The maximum number of results. None: the reranker's own number.
-        on_error: ``"keep"``: if the reranker fails, keep the order and note the failure in the
-            evidence. ``"raise"``: raise the error.
         **options: Options of a reranker that is given by name.
 
     Raises:
@@ -64,7 +52,6 @@ class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
     """
 
     top_n: int | None = Field(default=None, ge=1, description="The maximum number of results.")
-    on_error: Literal["keep", "raise"] = Field(default="keep", description="Reaction to errors.")
     _reranker: Reranker | None = PrivateAttr(default=None)
 
     def __init__(self, reranker: Any = None, **options: Any) -> None:
@@ -101,13 +88,10 @@ class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
         dispatcher.event(
             ReRankStartEvent(query=query_bundle, nodes=nodes, top_n=top_n, model_name=name)
         )
-        candidates = [to_scored_node(node) for node in nodes]
-        try:
-            ranking: Sequence[ScoredNode] = reranker.rerank(candidates, query, top_k=self.top_n)
-        except Exception as error:
-            if self.on_error == "raise":
-                raise
-            ranking = _unranked(candidates[:top_n], query, name, error)
+        candidates = [
+            ScoredNode(node_of(as_document(hit.node)), float(hit.score or 0.0)) for hit in nodes
+        ]
+        ranking = reranker.rerank(candidates, query, top_k=self.top_n)
         results = _rescored(ranking, candidates, nodes)
         dispatcher.event(ReRankEndEvent(nodes=results))
         return results
@@ -116,19 +100,6 @@ class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
         return await in_thread(self._postprocess_nodes, nodes, query_bundle)
-
-
-def _unranked(
-    candidates: Sequence[ScoredNode], query: str, name: str, error: Exception
-) -> list[ScoredNode]:
-    """Return the candidates in their order, with the failure as evidence."""
-    message = f"{type(error).__name__}: {error}"
-    logger.warning("%s failed for %r, the order is unchanged: %s", name, query[:80], message)
-    failure = f"rerank failed: {name}: {message}"
-    return [
-        replace(item, evidence=(Evidence(item.node, item.score, failure, query),))
-        for item in candidates
-    ]
 
 
 def _rescored(
@@ -206,20 +177,18 @@ class LiftPostprocessor(NamedByClass, BaseNodePostprocessor):
                 "the graph is missing: to_dict() and pickles omit it; set it with rebind(graph)"
             )
         query = "" if query_bundle is None else query_bundle.query_str
-        graph, find = self._graph, self._graph.find(self.target)
-        found = {node.id: node for node in graph.reader.existing_nodes([n.node_id for n in nodes])}
-        lifted: dict[str, tuple[Node | None, list[NodeWithScore]]] = {}
-        for hit in nodes:
-            targets: Sequence[Node] = find(found[hit.node_id]) if hit.node_id in found else ()
-            for target in targets or (None,):
-                key = hit.node_id if target is None else target.id
-                lifted.setdefault(key, (target, []))[1].append(hit)
+        find = self._graph.find(self.target)
+        ids = [hit.node_id for hit in nodes]
+        found = {node.id: node for node in self._graph.reader.existing_nodes(ids)}
         results: list[NodeWithScore] = []
+        lifted: dict[str, tuple[Node, list[NodeWithScore]]] = {}
+        for hit in sorted(nodes, key=_negative_score):
+            targets = find(found[hit.node_id]) if hit.node_id in found else ()
+            for target in targets:
+                lifted.setdefault(target.id, (target, []))[1].append(hit)
+            if not targets:
+                results.append(copy_result(hit))
         for target, hits in lifted.values():
-            hits.sort(key=_negative_score)
-            if target is None:
-                results.append(copy_result(hits[0]))
-                continue
             scores = [float(hit.score or 0.0) for hit in hits]
             (result,) = to_results([ScoredNode(target, lifted_score(scores, self.lift))])
             for hit, score in zip(hits, scores, strict=True):

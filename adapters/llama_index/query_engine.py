@@ -78,7 +78,7 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
     def __init__(
         self,
         source: RetrieverLike | NodeGraphRetriever,
-        llm: object = None,
+        llm: Any = None,
         *,
         strategy: StrategyName | Literal["none"] = "none",
         response_synthesizer: BaseSynthesizer | None = None,
@@ -92,8 +92,7 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
         if llm is None and (strategy != "none" or response_synthesizer is None):
             llm = default_llm()
         if response_synthesizer is None:
-            model: Any = llm
-            response_synthesizer = get_response_synthesizer(llm=model, **synthesis)
+            response_synthesizer = get_response_synthesizer(llm=llm, **synthesis)
         elif synthesis:
             raise ValueError(f"pass {sorted(synthesis)} to the response_synthesizer")
         inner: Any = source
@@ -188,7 +187,7 @@ def _passages(
 
 
 def _completed(
-    response: Any, nodes: Sequence[NodeWithScore], outcome: StrategyOutcome | None
+    response: RESPONSE_TYPE, nodes: Sequence[NodeWithScore], outcome: StrategyOutcome | None
 ) -> RESPONSE_TYPE:
     """Set the sources and the metadata of a response.
 
@@ -199,14 +198,15 @@ def _completed(
     sources = {source.node_id: source for source in nodes}
     for source in to_results(best):
         sources.setdefault(source.node_id, source)
-    response.source_nodes = [*sources.values()]
-    response.metadata = {source.node_id: source.metadata for source in response.source_nodes}
+    metadata: dict[str, Any] = {i: source.metadata for i, source in sources.items()}
     if outcome is not None:
-        response.metadata["sub_qa"] = [
+        metadata["sub_qa"] = [
             (part.question, Response(part.answer, [*to_results(part.results)])) for part in parts
         ]
-        errors = [{"question": question, "error": error} for question, error in outcome.errors]
-        known = {"errors": errors or None, "ended": outcome.ended}
-        response.metadata.update((name, value) for name, value in known.items() if value)
-    completed: RESPONSE_TYPE = response
-    return completed
+        if outcome.errors:
+            errors = [{"question": question, "error": error} for question, error in outcome.errors]
+            metadata["errors"] = errors
+        if outcome.ended:
+            metadata["ended"] = outcome.ended
+    response.source_nodes, response.metadata = [*sources.values()], metadata
+    return response

@@ -13,7 +13,6 @@ from llama_index.core.question_gen.types import BaseQuestionGenerator, SubQuesti
 from llama_index.core.schema import QueryBundle, QueryType
 from llama_index.core.tools import ToolMetadata
 
-from ...retrievers.strategies.model_prompt import QueryTransform
 from ...retrievers.strategies.strategy_registry import TransformName, make_transform
 from .prompt_templates import default_llm, to_templates, with_templates
 from .retriever import as_bundle
@@ -44,8 +43,7 @@ class NodeGraphQueryTransform(_NativePrompts, BaseQueryTransform):
     ``arun``.
 
     Args:
-        transform: ``"rewrite"``, ``"hyde"``, ``"expand"``, ``"decompose"``, or a nodekin
-            ``QueryTransform``.
+        transform: ``"rewrite"``, ``"hyde"``, ``"expand"`` or ``"decompose"``.
         llm: Any model that ``nodekin.nodegraph.LLM`` accepts. None: ``Settings.llm``.
         **options: Options of the transform, such as ``max_queries`` and ``prompt``.
 
@@ -65,18 +63,13 @@ class NodeGraphQueryTransform(_NativePrompts, BaseQueryTransform):
 
     def __init__(
         self,
-        transform: TransformName | QueryTransform = "rewrite",
+        transform: TransformName = "rewrite",
         llm: object = None,
         **options: Any,
     ) -> None:
         super().__init__()
-        if isinstance(transform, QueryTransform):
-            if llm is not None or options:
-                raise TypeError("pass llm and options to the QueryTransform itself")
-            self._native = transform
-        else:
-            model = default_llm() if llm is None else llm
-            self._native = make_transform(transform, model, **options)
+        model = default_llm() if llm is None else llm
+        self._native = make_transform(transform, model, **options)
 
     def _run(self, query_bundle: QueryBundle, metadata: dict[str, Any]) -> QueryBundle:
         query = query_bundle.query_str

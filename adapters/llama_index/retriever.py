@@ -113,15 +113,11 @@ class NodeGraphRetriever(BaseRetriever):
         return other
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        top_k, filters = self.similarity_top_k, as_filters(self.filters)
-        query = self._query(query_bundle)
-        return _converted(self.retriever.retrieve(query, top_k=top_k, filters=filters))
+        return _converted(self.native_retriever.retrieve(self._query(query_bundle)))
 
     @dispatcher.span
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        top_k, filters = self.similarity_top_k, as_filters(self.filters)
-        query = self._query(query_bundle)
-        results = await self.retriever.aretrieve(query, top_k=top_k, filters=filters)
+        results = await self.native_retriever.aretrieve(self._query(query_bundle))
         return await in_thread(_converted, results)
 
     def _query(self, bundle: QueryBundle) -> str:

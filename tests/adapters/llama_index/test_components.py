@@ -11,7 +11,7 @@ import pytest
 from llama_index.core.agent.workflow import AgentWorkflow, ReActAgent
 from llama_index.core.llms import MockLLM
 from llama_index.core.postprocessor import LongContextReorder, SimilarityPostprocessor
-from llama_index.core.query_engine import CitationQueryEngine, RetrieverQueryEngine
+from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.schema import Document, TextNode
 from llama_index.core.tools import RetrieverTool
@@ -56,17 +56,6 @@ def test_postprocessors_keep_the_evidence(search: Retriever, scripted: Scripted)
     sources = engine.query(QUERY).source_nodes
     assert {*ids(sources)} == {*ids(NodeGraphRetriever(search).retrieve(QUERY))}
     assert all(source.evidence for source in sources)
-
-
-def test_citation_engine_numbers_the_sources(
-    retriever: NodeGraphRetriever, scripted: Scripted
-) -> None:
-    llm = scripted("Black tea [1].")
-    response = CitationQueryEngine.from_args(
-        None, llm=llm, retriever=retriever, citation_chunk_size=512
-    ).query(QUERY)
-    assert str(response) == "Black tea [1]."
-    assert response.source_nodes[0].text.startswith("Source 1:")
 
 
 def test_score_of_zero_stays_zero() -> None:

@@ -13,8 +13,6 @@ from typing import Any
 import pytest
 from llama_index.core import Document, SimpleDirectoryReader
 from llama_index.core.node_parser import (
-    HierarchicalNodeParser,
-    SentenceSplitter,
     SentenceWindowNodeParser,
     get_leaf_nodes,
     get_root_nodes,
@@ -38,7 +36,7 @@ from llama_index_models import Words
 
 from nodekin.adapters.llama_index import NodeGraphIndex, NodeGraphRetriever, export_nodes
 from nodekin.adapters.llama_index.nodes import NodeWithEvidence, to_results, to_text_node
-from nodekin.nodegraph import Node, NodeGraph, split_sentences
+from nodekin.nodegraph import Node, NodeGraph
 from nodekin.retrievers import Evidence, Retriever, ScoredNode
 
 PIXEL = (
@@ -236,9 +234,7 @@ def test_hash_of_a_derived_node_is_stable(graph: NodeGraph) -> None:
     assert to_text_node(first).hash == to_text_node(first).hash != to_text_node(second).hash
 
 
-def test_conversion_of_another_object_raises() -> None:
-    with pytest.raises(TypeError, match="node must be a nodekin Node, got 'Tea'"):
-        to_text_node("Tea")  # type: ignore[arg-type]
+def test_node_without_id_raises() -> None:
     with pytest.raises(ValueError, match="has no id"):
         to_text_node(Node("Tea"))
 
@@ -273,25 +269,6 @@ def test_exported_groups_form_a_hierarchy(graph: NodeGraph) -> None:
 def test_exported_documents_are_named(graph: NodeGraph) -> None:
     assert [n.node_id for n in export_nodes(graph, "ROOT")] == ["tea", "panda"]
     assert "tea" not in {n.node_id for n in export_nodes(graph, "paragraph")}
-
-
-def test_hierarchy_of_a_parser_is_indexed_by_its_leaves() -> None:
-    splitters = {
-        str(s): SentenceSplitter(
-            chunk_size=s, chunk_overlap=0, chunking_tokenizer_fn=split_sentences
-        )
-        for s in (40, 20)
-    }
-    parser = HierarchicalNodeParser.from_defaults(
-        node_parser_ids=[*splitters], node_parser_map=splitters
-    )
-    text = " ".join(f"Tea number {at} is black." for at in range(12))
-    nodes = parser.get_nodes_from_documents([Document(text=text)])
-    leaves = get_leaf_nodes(nodes)
-    index = NodeGraphIndex(leaves, similarity="bm25")
-    results = index.as_retriever(similarity_top_k=99).retrieve("tea")
-    assert {r.node_id for r in results} == {leaf.node_id for leaf in leaves}
-    assert all(result.node.parent_node is not None for result in results)
 
 
 # Evidence

@@ -104,7 +104,7 @@ def test_filter_works_with_and_without_query() -> None:
 
 @pytest.mark.parametrize("query", [None, QueryBundle("")])
 def test_reranker_without_query_keeps_the_order(query: QueryBundle | None) -> None:
-    rerank = NodeGraphReranker("ModuleReranker", model=broken, top_n=3, on_error="raise")
+    rerank = NodeGraphReranker("ModuleReranker", model=broken, top_n=3)
     found = both_ways(rerank, hits(), query)
     assert [(r.text, r.score) for r in found] == [(r.text, r.score) for r in hits()[:3]]
 
@@ -119,13 +119,8 @@ def test_duplicate_nodes_are_both_reranked() -> None:
     assert [r.text for r in found] == ["Green tea is green.", "Tea.", "Tea."]
 
 
-def test_failed_reranker_keeps_the_order_or_raises(caplog: pytest.LogCaptureFixture) -> None:
-    rerank = NodeGraphReranker("ModuleReranker", model=broken, top_n=2)
-    found = both_ways(rerank, hits(), QueryBundle("tea"))
-    assert [r.text for r in found] == TEXTS[:2]
-    assert found[0].evidence[0]["similarity"].startswith("rerank failed: ModuleReranker")
-    assert "no model" in caplog.text
-    rerank = NodeGraphReranker("ModuleReranker", model=broken, on_error="raise")
+def test_failed_reranker_raises() -> None:
+    rerank = NodeGraphReranker("ModuleReranker", model=broken)
     with pytest.raises(RerankError, match="no model"):
         rerank.postprocess_nodes(hits(), query_str="tea")
     with pytest.raises(RerankError, match="no model"):
@@ -161,8 +156,6 @@ def test_wrong_arguments_of_reranker_raise() -> None:
         NodeGraphReranker("NoReranker")
     with pytest.raises(ValueError, match="top_n"):
         NodeGraphReranker("KeywordFilter", required="a", top_n=0)
-    with pytest.raises(ValueError, match="on_error"):
-        NodeGraphReranker("KeywordFilter", required="a", on_error="never")  # type: ignore[arg-type]
 
 
 async def test_async_reranker_does_not_block_the_loop(unblocked: None) -> None:
@@ -268,8 +261,3 @@ def test_wrong_arguments_of_lifting_raise(graph: NodeGraph) -> None:
         LiftPostprocessor("graph", "paragraph")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="lift"):
         LiftPostprocessor(graph, "paragraph", lift="most")  # type: ignore[arg-type]
-
-
-async def test_async_lifting_does_not_block_the_loop(graph: NodeGraph, unblocked: None) -> None:
-    hits = await asyncio.to_thread(sentence_hits, graph, 1.0)
-    assert await LiftPostprocessor(graph, "paragraph").apostprocess_nodes(hits)

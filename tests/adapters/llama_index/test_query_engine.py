@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from llama_index.core import (
     MockEmbedding,
-    Settings,
     VectorStoreIndex,
     get_response_synthesizer,
 )
@@ -306,12 +305,3 @@ def test_wrong_arguments_raise(search: Retriever, scripted: Scripted) -> None:
     synthesizer = get_response_synthesizer(llm=llm)
     with pytest.raises(ValueError, match=r"pass \['streaming'\] to the response_synthesizer"):
         NodeGraphQueryEngine(search, response_synthesizer=synthesizer, streaming=True)
-
-
-@pytest.mark.parametrize("strategy", ["none", "rewrite"])
-def test_missing_model_names_the_remedy(
-    search: Retriever, strategy: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Settings, "_llm", None)
-    with pytest.raises(ImportError, match=r"pass llm=\.\.\. or set Settings\.llm"):
-        NodeGraphQueryEngine(search, strategy=strategy)

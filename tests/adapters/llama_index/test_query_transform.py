@@ -26,8 +26,6 @@ from nodekin.adapters.llama_index import (
 )
 from nodekin.nodegraph import ModelError, NodeGraph
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.strategies.rewrite import QueryRewrite
-from nodekin.retrievers.strategies.sub_question import QueryDecomposition
 
 Scripted = Callable[[Any], Any]
 
@@ -53,16 +51,6 @@ def test_hyde_passages_become_embedding_strings(include: bool) -> None:
     assert made.embedding is None
     expected = ["Which tea?", "Black tea is fermented."] if include else ["Black tea is fermented."]
     assert made.custom_embedding_strs == expected
-
-
-def test_native_transform_is_accepted() -> None:
-    parts = QueryDecomposition(lambda prompt: "What is tea?\nWhat is coffee?")
-    made = NodeGraphQueryTransform(parts).run("What are tea and coffee?")
-    assert made.embedding_strs == [
-        "What are tea and coffee?",
-        "What is tea?",
-        "What is coffee?",
-    ]
 
 
 def test_failed_model_keeps_the_query_or_raises() -> None:
@@ -110,11 +98,9 @@ def test_vector_search_reads_the_embedding_strings(scripted: Scripted) -> None:
     assert dense.retrieve(same)[0].score == dense.retrieve("aaaa")[0].score
 
 
-def test_wrong_arguments_raise() -> None:
+def test_unknown_transform_raises() -> None:
     with pytest.raises(ValueError, match="no query transform 'rewite'; there is 'rewrite'"):
         NodeGraphQueryTransform("rewite", str.upper)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="pass llm and options to the QueryTransform itself"):
-        NodeGraphQueryTransform(QueryRewrite(str.upper), str.upper)
 
 
 TOOLS = [

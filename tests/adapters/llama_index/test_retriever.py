@@ -1,8 +1,6 @@
 import asyncio
 import contextvars
 import copy
-import pickle
-import threading
 from typing import Any
 
 import pytest
@@ -142,12 +140,6 @@ def test_errors_of_the_search_are_raised(retriever: NodeGraphRetriever, graph: N
         NodeGraphRetriever(Retriever(graph, "bad")).retrieve("tea")
 
 
-def test_removed_documents_are_not_found(retriever: NodeGraphRetriever, graph: NodeGraph) -> None:
-    assert "sea" in retriever.retrieve("Europe")[0].text
-    graph.remove("tea")
-    assert retriever.retrieve("Europe") == []
-
-
 def test_failed_search_drops_its_span(graph: NodeGraph, watched: Any) -> None:
     graph.create_node_group("bad", lambda text: 1 / 0)
     with pytest.raises(RuntimeError):
@@ -181,22 +173,6 @@ async def test_async_search_does_not_block_the_loop(
     assert len({tuple(r.node_id for r in results) for results in found}) == 1
 
 
-async def test_slow_async_search_runs_beside_other_tasks(graph: NodeGraph) -> None:
-    turned = threading.Event()
-
-    def analyze(text: str) -> list[str]:
-        assert turned.wait(300), "the loop was blocked"
-        return text.split()
-
-    retriever = NodeGraphRetriever(Retriever(graph, "sentence", Bm25(analyzer=analyze)))
-    task = asyncio.create_task(retriever.aretrieve("tea"))
-    for _ in range(3):
-        await asyncio.sleep(0.001)
-    assert not task.done()
-    turned.set()
-    assert await task
-
-
 async def test_references_to_objects_are_followed() -> None:
     reference = from_node(IndexNode(text="see below", index_id="below", id_="reference"))
     objects = {"below": TextNode(text="Black tea is fermented.", id_="below")}
@@ -204,18 +180,6 @@ async def test_references_to_objects_are_followed() -> None:
     retriever = NodeGraphRetriever(inner, object_map=objects)
     for results in (retriever.retrieve("tea"), await retriever.aretrieve("tea")):
         assert [(r.node_id, r.score) for r in results] == [("below", 2.0)]
-
-
-class Lone:
-    """A retriever that pickles."""
-
-    def retrieve(self, query: str, *, top_k: Any = None, filters: Any = None) -> list[ScoredNode]:
-        return [ScoredNode(node("a"), 1.0)]
-
-    async def aretrieve(
-        self, query: str, *, top_k: Any = None, filters: Any = None
-    ) -> list[ScoredNode]:
-        return self.retrieve(query, top_k=top_k, filters=filters)
 
 
 @pytest.mark.parametrize("is_async", [False, True])
@@ -226,15 +190,3 @@ def test_equal_texts_are_separate_results(is_async: bool) -> None:
     retriever = NodeGraphRetriever(Retriever(graph, "sentence", top_k=9))
     found = asyncio.run(retriever.aretrieve("tea")) if is_async else retriever.retrieve("tea")
     assert [result.text for result in found] == ["Tea."] * 4
-
-
-def test_retriever_and_results_can_be_copied(retriever: NodeGraphRetriever) -> None:
-    lone = NodeGraphRetriever(Lone(), similarity_top_k=2, filters={"a": 1})
-    for again in (pickle.loads(pickle.dumps(lone)), copy.copy(lone), copy.deepcopy(lone)):
-        assert [r.node_id for r in again.retrieve("tea")] == ["a"]
-        assert (again.similarity_top_k, again.filters) == (2, {"a": 1})
-    results = retriever.retrieve(QUERY)
-    back = pickle.loads(pickle.dumps(results))
-    assert [r.to_dict() for r in back] == [r.to_dict() for r in results]
-    twin = copy.copy(retriever)
-    assert [r.to_dict() for r in twin.retrieve(QUERY)] == [r.to_dict() for r in results]

@@ -6,49 +6,27 @@ from typing import Any
 
 import distances
 import pytest
-from hypothesis import strategies as st
 from llama_index.core.schema import Document as LlamaIndexDocument
 from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQueryResult
 
 from nodekin.adapters.llama_index import as_index
-from nodekin.nodegraph import Document, NodeGraph, split_sentences
+from nodekin.nodegraph import Document, Embedder, NodeGraph, split_sentences
 from nodekin.retrievers import Retriever, RetrieverSettings
 
 LETTERS = "aeioust茶红绿水"
 
 
-class Model:
-    """Counts letters, and the texts it was asked for."""
-
-    name = "letters"
-
-    def __init__(self) -> None:
-        self.asked = 0
-
-    def __call__(self, texts: list[str]) -> list[list[float]]:
-        self.asked += len(texts)
-        # A little of everything: a vector of zeros is an error.
-        return [[0.1 + text.lower().count(letter) for letter in LETTERS] for text in texts]
+def counts(texts: list[str]) -> list[list[float]]:
+    """Count letters. Each count is positive, since a vector of zeros is an error."""
+    return [[0.1 + text.lower().count(letter) for letter in LETTERS] for text in texts]
 
 
-WORDS = [
-    "tea",
-    "a teapot",
-    "red tea",
-    "红茶",
-    "绿茶 and tea",
-    "water",
-    "水",
-    "stone",
-    "a",
-    "xyz",
-    "tea",
-]
+WORDS = "tea|a teapot|red tea|红茶|绿茶 and tea|water|水|stone|a|xyz|tea".split("|")
 
 
-def made(size: int = 40, embed: Any = None, **settings: Any) -> NodeGraph:
-    graph = NodeGraph(embed=embed or Model(), progress=False, **settings)
+def made(size: int = 40, **settings: Any) -> NodeGraph:
+    graph = NodeGraph(embed=Embedder(counts, name="letters"), progress=False, **settings)
     graph.add(
         [
             LlamaIndexDocument(
@@ -64,15 +42,7 @@ def made(size: int = 40, embed: Any = None, **settings: Any) -> NodeGraph:
 
 
 class ByIds(SimpleVectorStore):
-    """A store that can only delete by source, and says what it did."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._log: list[tuple[str, int]] = []
-
-    def add(self, nodes: Any, **kwargs: Any) -> list[str]:
-        self._log.append(("add", len(nodes)))
-        return super().add(nodes, **kwargs)
+    """A store that can only delete by source."""
 
 
 ByIds.delete_nodes = BasePydanticVectorStore.delete_nodes  # type: ignore[method-assign]
@@ -154,14 +124,11 @@ def test_store_with_missing_candidates_is_logged(caplog: pytest.LogCaptureFixtur
     assert "all are compared one by one" in caplog.text
 
 
-texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
-
-
 def test_existing_rows_are_not_written_again(tmp_path: Any) -> None:
-    store, model = WithNodes(), Model()
+    store = WithNodes()
     store._nodes = {}
     for turn in range(2):
-        with made(6, embed=model, store=tmp_path / f"graph{0}.db") as graph:
+        with made(6, store=tmp_path / "graph.db") as graph:
             before = dict(store.data.embedding_dict)
             if turn:
                 graph.remove("d5")
@@ -173,15 +140,15 @@ def test_existing_rows_are_not_written_again(tmp_path: Any) -> None:
 
 
 def test_wrong_arguments_raise() -> None:
-    graph = made(2)
     for wrong in (None, "store", SimpleVectorStore):
         with pytest.raises(TypeError, match="store must be a LlamaIndex vector store"):
             as_index(wrong)  # type: ignore[arg-type]
+    graph = made(2)
     with pytest.raises(TypeError, match="similarity 'cosine', got 'bm25'"):
         Retriever(graph, "ROOT", "bm25", index=as_index(SimpleVectorStore()))("tea")
     with pytest.raises(TypeError, match="must return a LlamaIndex vector store"):
         Retriever(graph, "ROOT", "cosine", index=as_index(lambda group: group))("tea")
-    two = NodeGraph(embed={"one": Model(), "two": Model()}, progress=False)
+    two = NodeGraph(embed={"one": counts, "two": counts}, progress=False)
     two.add("tea")
     with pytest.raises(ValueError, match="vectors of the embedding 'one'"):
         Retriever(two, "ROOT", "cosine", index=as_index(SimpleVectorStore()))("tea")
