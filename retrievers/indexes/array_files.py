@@ -22,9 +22,9 @@ logger = logging.getLogger(__name__)
 
 _FORMAT = 4
 
-_ALIGNMENT = 64  # of each array in a file
+_ALIGNMENT = 64  # bytes; the position of an array in a file is a multiple
 
-_CHUNK = 1 << 20  # bytes that are verified at a time
+_CHUNK = 1 << 20  # bytes per verification step
 
 _ABANDONED = 3600  # seconds after which a temporary file belongs to a killed process
 
@@ -65,7 +65,7 @@ def save_arrays(path: Path, header: Mapping[str, Any], arrays: Arrays) -> bool:
     except OSError as error:
         logger.warning("the index was not written to %s, and will be rebuilt: %s", path, error)
         return False
-    finally:  # also after an interrupt
+    finally:  # after an interrupt as well
         with suppress(OSError):
             temporary.unlink()
 
@@ -139,10 +139,10 @@ class Texts(Sequence[str]):
 
     Args:
         data: The bytes of the packed texts.
-        starts: The positions where packed texts start, and where the last text ends.
+        starts: The start positions of packed texts, and the end of the last text.
 
     Raises:
-        ValueError: If the arrays do not fit each other.
+        ValueError: If the arrays are inconsistent.
 
     Example:
         >>> texts = Texts.from_arrays(Texts.of(["tea", "长江"]).arrays("name"), "name")
@@ -213,7 +213,7 @@ class Texts(Sequence[str]):
 
         Raises:
             KeyError: If an array is missing.
-            ValueError: If the arrays do not fit each other.
+            ValueError: If the arrays are inconsistent.
         """
         return cls(arrays[name], arrays[f"{name}_starts"])
 

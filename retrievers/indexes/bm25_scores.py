@@ -14,18 +14,18 @@ from .postings import Counts, Ints, Postings
 
 Floats = npt.NDArray[np.float64]
 
-_SPARSE = 32  # rows per posting: above, only the rows that occur are summed
+_SPARSE = 32  # rows per posting; above, only matching rows are summed
 
 _PARTS = 32  # columns whose maxima give a lower bound of the best scores
 
-_LOOK_UP_COST = 24  # postings that are summed in the time of one lookup
+_LOOK_UP_COST = 24  # cost of a lookup, in summed postings
 
-_TERM = 256  # postings that take as much memory as a cached term
+_TERM = 256  # memory of a cached term, in postings
 
-_FREQUENT = 4_096  # rows from which the impacts of a term are cached
+_FREQUENT = 4_096  # minimum rows of a term with cached impacts
 
 LEAST = float(np.finfo(np.float64).tiny)
-"""The least number above 0."""
+"""The smallest positive number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +43,11 @@ class Saturation:
     average_length: float
 
     def impacts(self, counts: npt.NDArray[Any], lengths: npt.NDArray[Any]) -> Floats:
-        """Return what a term adds to each node, for an inverse document frequency of 1."""
+        """Return the score of a term in each node, for an inverse document frequency of 1."""
         return self.weighed(counts, self.norms(lengths))
 
     def norms(self, lengths: npt.NDArray[Any]) -> Floats:
-        """Return what the lengths of nodes contribute to their impacts, once for all terms."""
+        """Return the length norms of nodes, which are independent of the term."""
         norms: Floats = lengths / (self.average_length or 1.0)
         norms *= self.b  # k1 * (1 - b + b * length / average), in one array
         norms += 1 - self.b
@@ -148,7 +148,7 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
 
 
 _Impacts = tuple[npt.NDArray[np.int64], Floats]
-"""Rows, and what a term adds to each for a weight of 1."""
+"""The rows of a term with their scores for weight 1."""
 
 
 class QueryPostings(NamedTuple):
@@ -200,7 +200,7 @@ class QueryPostings(NamedTuple):
         return rows, self.saturation.weighed(counts, self.norms.take(rows, mode="clip"))
 
     def looked_up(self, rows: npt.NDArray[np.int64]) -> Floats:
-        """Return what each term adds to the scores of some rows, ascending, (terms, rows)."""
+        """Return the scores of each term in ascending rows, shape (terms, rows)."""
         counts = np.zeros((len(self.lists), len(rows)))
         sought = rows.astype(np.int32)
         for of_term, (rows_of_term, counts_of_term) in zip(counts, self.lists, strict=True):
@@ -268,7 +268,7 @@ def _highest_sums(
 def _looked_up(
     query: QueryPostings, rows: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], Floats]:
-    """Return those of some rows, ascending, that have a term, and their sums."""
+    """Return the given rows with a matching term, ascending, and their scores."""
     sums = np.zeros(len(rows))
     for of_term in query.looked_up(rows):
         sums += of_term
@@ -278,13 +278,13 @@ def _looked_up(
 def _bound(sums: Floats, limit: int) -> float:
     """Return a number that at least ``limit`` sums reach."""
     width = len(sums) // _PARTS
-    if width >= 2 * limit:  # the highest sums of the columns are those of different rows
+    if width >= 2 * limit:  # the maxima of the columns belong to different rows
         sums = sums[: width * _PARTS].reshape(_PARTS, width).max(axis=0)
     return _highest(sums, limit)
 
 
 def _highest(scores: Floats, limit: int) -> float:
-    """Return the limit-th highest score, or minus infinity where there are fewer."""
+    """Return the limit-th highest score, or minus infinity if there are fewer scores."""
     if len(scores) < limit:
         return -np.inf
     at = len(scores) - limit

@@ -39,7 +39,7 @@ def normal_text(text: str) -> str:
 
 
 def normal_question(text: str) -> str:
-    """Return a question without differences of case, width, spaces and outer punctuation.
+    """Normalize case, width, spaces and outer punctuation of a question.
 
     Punctuation inside stays: C++ is not C, 3.5 is not 35.
 
@@ -53,15 +53,15 @@ def normal_question(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """Match the nodes whose text is the query, ignoring case, width, spaces and punctuation.
+    """A similarity that matches nodes whose normalized text equals the query.
 
-    For keys, names, codes and questions that were answered before: no model, no ranking, one
-    look-up. Every hit scores 1.
+    Use it for keys, names, codes and answered questions. A search is one lookup without a model.
+    Every hit scores 1.
 
     Args:
-        field: A metadata field to look in, instead of the text; of a list, any item.
-        normalize: Whether case, width, spaces and punctuation are ignored; or a function from a
-            text to what is compared of it. What it turns into an empty text is never matched.
+        field: The metadata field to compare instead of the text. In a list, any item can match.
+        normalize: Whether to ignore case, width, spaces and outer punctuation, or a function from
+            a text to its compared form. Texts with an empty compared form never match.
 
     Example:
         >>> from nodekin.nodegraph import Document, NodeGraph

@@ -21,12 +21,12 @@ Numbers = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float64]
 
 EXACT = 200_000
-"""The number of vectors up to which all are compared: 11 ms on one core for 384 dimensions."""
+"""The maximum number of vectors for a full comparison, which takes milliseconds."""
 
-_GROWTH = 4  # a graph is built again after this share of its vectors was added
+_GROWTH = 4  # a graph is rebuilt after adding one vector per this many
 
-# Settings of HNSW: neighbors per vector, candidates while it is built, and candidates of a search:
-# at least, and per hit. They return 0.994 to 1.0 of the best ten.
+# Settings of HNSW: neighbors per vector, candidates during the build, and candidates of a search:
+# minimum, and per hit. The recall of the best ten is 0.994 to 1.0.
 M, EF_CONSTRUCTION, EF_SEARCH, EF_SEARCH_PER_HIT = 16, 100, 256, 4
 
 # The cost of a candidate and of a copied vector, in compared vectors.
@@ -42,12 +42,12 @@ _DECIMALS = 6  # precision of the models' 32-bit numbers
 
 
 class Vectors:
-    """Unit vectors by row: those of a file, and later ones. It does not change.
+    """An immutable list of unit vectors by row: vectors from a file, and later vectors.
 
     Args:
-        stored: The first vectors, (rows, dimension).
-        room: Memory for the others, (more rows, dimension).
-        count: The number of the others.
+        stored: The first vectors, shape (rows, dimension).
+        room: Memory for later vectors, shape (more rows, dimension).
+        count: The number of later vectors.
     """
 
     def __init__(self, stored: Floats, room: Floats | None = None, count: int = 0) -> None:
@@ -64,7 +64,7 @@ class Vectors:
         return int(self.stored.shape[1])
 
     def extended(self, vectors: Floats) -> Vectors:
-        """Return these and further vectors, in the same memory if there is room."""
+        """Return a list with additional vectors. Free memory is reused."""
         first, count = len(self.later), len(self.later) + len(vectors)
         room = grown(self._room, count)
         room[first:count] = vectors
@@ -150,7 +150,7 @@ class Hnsw(NamedTuple):
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> Hnsw | None:
-        """Restore a graph; None if there is none, or FAISS is not installed."""
+        """Restore a graph. None: the arrays lack a graph, or FAISS is not installed."""
         if "hnsw" not in arrays or not has_faiss():
             return None
         faiss = _faiss()
@@ -234,7 +234,7 @@ def _compared(
 
 
 def _highest(cosines: Floats, limit: int) -> Numbers:
-    """Return the rows of the highest cosines, and those that may tie with the last of them."""
+    """Return the rows of the highest cosines, including possible ties with the last row."""
     width = len(cosines) // _PARTS
     if width < 2 * limit:
         return (cosines >= _last(cosines, limit) - _MARGIN).nonzero()[0]
@@ -253,7 +253,9 @@ def _last(cosines: Floats, limit: int) -> float:
 def unit(vectors: npt.ArrayLike) -> Floats:
     """Return vectors (n, dimension) of length 1, as float32. Zeros stay zeros."""
     exactly = np.asarray(vectors, np.float64)
-    lengths: Any = np.sqrt(np.add.reduce(exactly * exactly, -1, keepdims=True))  # as norm does
+    lengths: Any = np.sqrt(
+        np.add.reduce(exactly * exactly, -1, keepdims=True)
+    )  # the algorithm of norm
     lengths[lengths == 0] = 1.0
     units: Floats = (exactly / lengths).astype(np.float32)
     return units

@@ -30,11 +30,11 @@ Orders = npt.NDArray[np.int64]
 
 Rows = npt.NDArray[np.int64]
 
-_MAX_CACHED = 32  # conditions per field whose answers are cached
+_MAX_CACHED = 32  # cached conditions per field
 
-_MASKS = 8, 256, 16_000_000  # cached masks of filters: at least, at most, in bytes
+_MASKS = 8, 256, 16_000_000  # cached masks of filters: minimum, maximum, bytes
 
-_GAPS = 1_000  # empty rows up to which a table is never compacted
+_GAPS = 1_000  # maximum empty rows of a table that is not compacted
 
 
 class Runs(Generic[T]):
@@ -46,7 +46,7 @@ class Runs(Generic[T]):
 
     def __init__(self) -> None:
         self.codes: npt.NDArray[np.int32] = np.zeros(0, np.int32)
-        self._size = 0  # of values
+        self._size = 0  # number of values
         self._values: list[T] = []
         self._load: Callable[[], list[T]] | None = None
         self._loading = threading.Lock()
@@ -59,7 +59,7 @@ class Runs(Generic[T]):
         Args:
             first: The number of the first row.
             values: The values.
-            key: Returns what equal values share; None compares the values.
+            key: A function from a value to its compared form. None: values are compared.
         """
         loaded, sizes = self.values(), []
         for _, rows in groupby(values, key):
@@ -97,7 +97,7 @@ class Runs(Generic[T]):
 
         Raises:
             KeyError: If an array is missing.
-            ValueError: If the arrays do not fit each other.
+            ValueError: If the arrays are inconsistent.
         """
         texts, codes = Texts.from_arrays(arrays, name), arrays[f"{name}_codes"]
         if len(codes) != size or codes.max(initial=-1) >= len(texts):
@@ -192,7 +192,7 @@ class NodeTable:
     """Rows of nodes. A removed node leaves an empty row until the table is compacted.
 
     Attributes:
-        ids: The ids by row, also of empty rows.
+        ids: The ids by row, including empty rows.
         living: The number of rows with a node.
     """
 
@@ -277,20 +277,20 @@ class NodeTable:
         by_id = self.rows()
         removed = [by_id.pop(node_id) for node_id in ids if node_id in by_id]
         if removed:
-            self._alive = self._alive.copy()  # searches may use the former array
+            self._alive = self._alive.copy()  # running searches may use the previous array
             self._alive[removed] = False
             self.living -= len(removed)
         return removed
 
     def compacted(self) -> NodeTable:
-        """Return a table without the empty rows; the others keep their sequence."""
+        """Return a table without empty rows. The order of the remaining rows is kept."""
         table, rows = NodeTable(), np.flatnonzero(self.alive)
         columns = (column.take(rows) for column in (self._parents, self._documents, self._metadata))
         table._extend(self.ids.take(rows), self._orders[rows], *columns)  # type: ignore[arg-type]
         return table
 
     def snapshot(self, filter: Filter) -> TableSnapshot:
-        """Return the rows as they are now."""
+        """Return a snapshot of the rows."""
         return TableSnapshot(self.ids, self.orders, self.matching(filter), self._parents, self.rows)
 
     def matching(self, filter: Filter) -> Mask | None:
@@ -360,7 +360,7 @@ class NodeTable:
 
         Raises:
             KeyError: If an array is missing.
-            ValueError: If the arrays do not fit each other.
+            ValueError: If the arrays are inconsistent.
         """
         table = cls()
         table.ids = Texts.from_arrays(arrays, "ids")

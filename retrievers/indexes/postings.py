@@ -16,7 +16,7 @@ from .array_files import Arrays, Texts
 from .node_table import Mask
 
 MAX_TEXTS = 1 << 16
-"""Texts that may be inverted at a time."""
+"""The maximum number of texts per inversion."""
 
 Ints = npt.NDArray[np.int32]
 
@@ -98,11 +98,11 @@ def inverted_runs(texts: Sequence[str]) -> InvertedTexts:
     return InvertedTexts(terms, sizes, rows, counts, np.zeros(len(texts), np.int32))
 
 
-_CODE_BITS = 21  # of a character
+_CODE_BITS = 21  # bits of a character code
 
 
 class _Numbers(dict[str, int]):
-    """Number terms in the order in which they are seen."""
+    """A numbering of terms in the order of their first lookup."""
 
     def __missing__(self, term: str) -> int:
         number = self[term] = len(self)
@@ -114,11 +114,11 @@ def count_keys(
 ) -> tuple[
     npt.NDArray[np.int64], Ints, npt.NDArray[np.uint16], npt.NDArray[np.unsignedinteger[Any]]
 ]:
-    """Sort and count tokens: the number of a term times 65,536, plus that of a text, each.
+    """Sort and count tokens. A token is the number of a term times 65,536, plus a text number.
 
     Returns:
-        The numbers of the terms, ascending; in how many texts each is; these texts; how often
-        each has the term.
+        The numbers of the terms, ascending; the number of texts per term; the text numbers by
+        term; and the count of the term in each of these texts.
     """
     keys = np.sort(keys)
     starts = _changes(keys)
@@ -132,7 +132,7 @@ def count_keys(
 
 
 def _changes(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return where values begin, and where they differ from those before."""
+    """Return the positions of the first value and of all changed values."""
     changes = np.ones(len(values), bool)
     np.not_equal(values[1:], values[:-1], out=changes[1:])
     return changes.nonzero()[0]
@@ -142,10 +142,10 @@ Counts = npt.NDArray[np.unsignedinteger[Any]]
 
 _Starts = npt.NDArray[np.int64]
 
-BATCH_SIZE = 1_000_000  # postings that are moved at a time
+BATCH_SIZE = 1_000_000  # postings moved per step
 
 
-_SMALL = 20_000  # postings up to which later ones are never worth merging
+_SMALL = 20_000  # maximum later postings that are never merged
 
 
 class Vocabulary:
@@ -213,7 +213,7 @@ class Vocabulary:
 
         Raises:
             KeyError: If an array is missing.
-            ValueError: If the arrays do not fit each other.
+            ValueError: If the arrays are inconsistent.
         """
         vocabulary = cls()
         vocabulary._set_packed(arrays)
@@ -240,9 +240,9 @@ class PostingLists(NamedTuple):
     """The rows of each term, one list after the other.
 
     Attributes:
-        starts: Where each list starts, and where the last one stops, (terms + 1,).
-        rows: By term, ascending.
-        counts: How often each row has the term.
+        starts: The start of each list, and the end of the last list, shape (terms + 1,).
+        rows: The rows by term, ascending.
+        counts: The count of the term in each row.
     """
 
     starts: _Starts
@@ -251,7 +251,7 @@ class PostingLists(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """The postings of texts: terms ascending, each with so many rows and counts."""
+    """The postings of texts by ascending term. ``sizes`` is the number of rows per term."""
 
     terms: Ints
     sizes: Ints
@@ -269,16 +269,16 @@ _EMPTY = PostingLists(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, 
 
 
 class Postings:
-    """Map terms to nodes, as ascending rows of a ``NodeTable``, and counts.
+    """An inverted index from terms to ascending rows of a ``NodeTable``, with counts.
 
-    The caller numbers the rows, upwards, and passes over removed rows. Most postings lie in arrays
-    of five bytes each, in memory or in a file. Later ones lie in small lists, and are merged with
-    these when they have grown to an eighth of them.
+    The caller numbers the rows in ascending order and skips removed rows. Most postings are in
+    arrays, five bytes each, in memory or in a file. Later postings are in small lists, which are
+    merged into the arrays when they reach an eighth of the arrays' size.
     """
 
     def __init__(self) -> None:
         self.vocabulary = Vocabulary()
-        # Replaced together, so that a search sees a posting once while a file is written.
+        # Replaced together, so that a concurrent search never sees a posting twice.
         self.state: tuple[PostingLists, LaterPostings] = _EMPTY, LaterPostings()
 
     def __len__(self) -> int:
@@ -306,7 +306,7 @@ class Postings:
         return np.concatenate(lengths)
 
     def _merge(self, blocks: list[_Block]) -> None:
-        """Merge what came later, and further blocks, with the lists; blocks are used up."""
+        """Merge later postings and blocks into the lists. Empties ``blocks``."""
         lists, later = self.state
         if not blocks and not later:
             return
@@ -324,7 +324,7 @@ class Postings:
             np.empty(int(starts[-1]), np.int32),
             np.empty(int(starts[-1]), np.min_scalar_type(limit)),
         )
-        free = starts[:-1].copy()  # where the next posting of each term goes
+        free = starts[:-1].copy()  # next free position of each term
         for block in _blocks_of(lists):
             _place(merged, free, block)
         while blocks:
@@ -333,7 +333,7 @@ class Postings:
         self.state = merged, LaterPostings()
 
     def compacted(self, alive: Mask) -> Postings:
-        """Return postings without empty rows; the others get new numbers in their order."""
+        """Return postings without empty rows. The remaining rows are renumbered in order."""
         self._merge([])
         lists = self.state[0]
         living = alive[lists.rows]
@@ -351,10 +351,10 @@ class Postings:
     def arrays(self) -> Arrays:
         """Return arrays for a file, from which ``from_arrays`` restores the postings.
 
-        Others may search meanwhile.
+        Concurrent searches are allowed.
 
         Raises:
-            TypeError: If a term is no text.
+            TypeError: If a term is not a string.
         """
         self._merge([])
         lists = self.state[0]._asdict()
@@ -366,7 +366,7 @@ class Postings:
 
         Raises:
             KeyError: If an array is missing.
-            ValueError: If the arrays don't fit each other.
+            ValueError: If the arrays are inconsistent.
         """
         postings = cls()
         postings.vocabulary = Vocabulary.from_arrays(arrays)

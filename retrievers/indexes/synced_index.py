@@ -16,13 +16,13 @@ from .array_files import Arrays, load_arrays, save_arrays
 
 logger = logging.getLogger(__name__)
 
-# Changes that the file does not contain yet. Above this number, plus this share of the nodes, the
-# file is written at once.
+# Above this number of unsaved changes, plus this share of the nodes, the file is written
+# immediately.
 _UNSAVED = 1_000
 
 _UNSAVED_SHARE = 8
 
-# With this number of changes or fewer it is not written even when the graph is closed.
+# Up to this number of unsaved changes, the file is not written even when the graph is closed.
 _WORTH_SAVING = 250
 
 
@@ -93,10 +93,10 @@ class SyncedIndex:
         self._group = group
         self._loaded = False
         self._search_version: tuple[str, ...] = ()
-        self._seen_state: object = None  # of the graph, in which the index was current
+        self._seen_state: object = None  # state of the graph at the last update
         self._reset()
 
-    # What a subclass implements
+    # To implement in a subclass
 
     def clear(self) -> None:
         """Remove everything."""
@@ -220,7 +220,7 @@ class SyncedIndex:
             if path is not None and arrays:
                 state = {"revision": self._revision, "search_text": [*self._search_version]}
                 return save_arrays(path, {**self._identity(), **state}, arrays)
-        except TypeError as error:  # metadata that can't be written to a file
+        except TypeError as error:  # metadata that a file cannot contain
             logger.debug("the index of group %r is not stored: %s", self._group, error)
         except Exception as error:
             logger.warning("the index of group %r could not be stored: %s", self._group, error)

@@ -26,29 +26,29 @@ from .node_table import NodeTable, TableSnapshot
 from .postings import MAX_TEXTS, InvertedTexts, Postings, invert, inverted_runs
 from .synced_index import SyncedIndex, portions
 
-_LONG = 1_000  # nodes whose indexing is worth a progress bar
+_LONG = 1_000  # minimum number of nodes for a progress bar
 
-_PORTION = 4_096  # nodes that are held at a time
+_PORTION = 4_096  # nodes in memory per step
 
-_BATCH = 200_000  # characters that are analysed together
+_BATCH = 200_000  # characters per call of the analyzer
 
-_HELD = 1 << 22  # postings that are held for the next queries
+_HELD = 1 << 22  # postings cached for the next queries
 
-# Count up when TextAnalyzer returns other terms or lengths: older files are rebuilt then.
+# Increase after a change of the terms or lengths of TextAnalyzer, to rebuild older files.
 _ANALYSIS = 5
 
 _ALL = parse_filters(None)
 
 
 Meets = Callable[[str], bool]
-"""Returns whether a node meets conditions, by its id."""
+"""A function from the id of a node to whether the node meets conditions."""
 
 
 class TextIndex(SyncedIndex):
     """The words of the nodes of a group.
 
-    Adding, changing and removing nodes costs what those nodes cost, amortized. The statistics are
-    always those of the nodes that are in the group now.
+    The amortized cost of an update depends on the changed nodes only. The statistics always
+    include the current nodes of the group only.
 
     Attributes:
         table: The nodes by row.
@@ -59,7 +59,7 @@ class TextIndex(SyncedIndex):
 
     def __init__(self, graph: NodeGraph, group: str, analyzer: Analyzer) -> None:
         self._analyzer = analyzer
-        self._fingerprint: str | None = None  # of the analyzer; None until it is needed
+        self._fingerprint: str | None = None  # of the analyzer; computed on first use
         super().__init__(graph, group)
 
     def clear(self) -> None:
@@ -93,8 +93,8 @@ class TextIndex(SyncedIndex):
         """Return the best nodes, ties in document order.
 
         Args:
-            query: From ``Bm25.prepare``, for this index among others.
-            limit: The maximum number of nodes; None for all that share a term.
+            query: The query from ``Bm25.prepare`` for a list of indexes with this index.
+            limit: The maximum number of nodes. None: all nodes that share a term.
             filter: The conditions.
         """
         return self.snapshot([query], filter).search([0], limit)[0]
@@ -159,7 +159,7 @@ class TextIndex(SyncedIndex):
 
     def file_name(self) -> str:
         """Return the file's name, one for each analyzer."""
-        if self._fingerprint is None:  # not before: a large analyzer takes its time
+        if self._fingerprint is None:  # computed on first use: slow for a large analyzer
             self._fingerprint = fingerprint(self._analyzer)
         return f"text-{self._fingerprint}"
 
@@ -182,7 +182,7 @@ class TextIndex(SyncedIndex):
         if len(arrays["lengths"]) != len(table):
             raise ValueError(f"{len(arrays['lengths'])} lengths do not fit {len(table)} nodes")
         self.table, self._postings, self._lengths = table, postings, arrays["lengths"]
-        self._statistics = None  # its terms have other numbers
+        self._statistics = None  # the terms have new numbers
 
 
 class WordSnapshot:
@@ -199,7 +199,7 @@ class WordSnapshot:
     ) -> None:
         self.revision = revision
         self._table, self._queries = table, queries
-        self._rows: dict[str, int] = {}  # of nodes that were found
+        self._rows: dict[str, int] = {}  # rows of found nodes
 
     def search(self, queries: Sequence[int], limit: int | None) -> list[Hits]:
         """Return the best nodes for queries, by their numbers; None for all nodes."""
@@ -231,12 +231,12 @@ class WordSnapshot:
 
 
 def analysis_version() -> list[Any]:
-    """Return what the terms of a text depend on beside the analyzer."""
+    """Return the versions that determine the terms of a text, except the analyzer."""
     return [_ANALYSIS, unicodedata.unidata_version, Stemmer.version()]
 
 
 def inverted(analyzer: Analyzer, texts: Sequence[str]) -> InvertedTexts:
-    """Analyse the texts of an index, ``MAX_TEXTS`` at most."""
+    """Analyze up to ``MAX_TEXTS`` texts of an index."""
     if type(analyzer) is not TextAnalyzer:
         return _inverted(texts, partial(terms_and_length, analyzer))
     runs: list[list[str]] = [[] for _ in texts]
@@ -247,7 +247,7 @@ def inverted(analyzer: Analyzer, texts: Sequence[str]) -> InvertedTexts:
     of_runs = inverted_runs(["\0".join(of_text) for of_text in runs])
     if set(words.terms).isdisjoint(of_runs.terms):
         return words.joined(of_runs)
-    # A run with letters of Thai, which are terms of another text, too.
+    # A run with Thai letters, which are terms of other texts as well.
     return _inverted(texts, analyzer.indexed)
 
 
@@ -265,7 +265,7 @@ def _inverted(
 
 
 def terms_and_length(analyzer: Analyzer, text: str) -> tuple[Sequence[str], int]:
-    """Return the terms of a text in an index, and how long it is there."""
+    """Return the indexed terms of a text and its length."""
     indexed: Callable[[str], tuple[list[str], int]] | None = getattr(analyzer, "indexed", None)
     if indexed is not None:
         return indexed(text)

@@ -23,7 +23,7 @@ from .synced_index import SyncedIndex, portions
 
 logger = logging.getLogger(__name__)
 
-_PORTION = 50_000  # nodes that are held at a time
+_PORTION = 50_000  # nodes in memory per step
 
 
 class VectorIndex(SyncedIndex):
@@ -220,7 +220,7 @@ class VectorSnapshot:
         self.revision = revision
         self._table, self._allowed, self._queries = table, allowed, queries
         self._vectors, self._hnsw = vectors, hnsw
-        self._rows: dict[str, int] = {}  # of nodes that were found
+        self._rows: dict[str, int] = {}  # rows of found nodes
 
     def search(self, queries: Sequence[int], limit: int | None) -> list[Hits]:
         """Return the best nodes for queries, by their numbers; None for all nodes."""
@@ -246,10 +246,17 @@ class VectorSnapshot:
 
 
 def check_dimension(query: Floats, dimension: int, group: str, model: str, key: str) -> None:
-    """Check that a query's vector is as long as those of the nodes; 0 where there are none.
+    """Check the length of a query's vector.
+
+    Args:
+        query: The vector of the query.
+        dimension: The length of the nodes' vectors. 0: the group has no vectors.
+        group: The group, for the error message.
+        model: The name of the model, for the error message.
+        key: The key of the embedding, for the error message.
 
     Raises:
-        VectorLengthError: If it is not.
+        VectorLengthError: If the lengths differ.
     """
     if dimension and query.shape != (dimension,):
         numbers = " x ".join(map(str, query.shape))
