@@ -14,7 +14,6 @@ from langchain_core.structured_query import (
     Visitor,
 )
 
-from ...nodegraph.errors import nearest_names
 from ...retrievers.filters import Filters, all_of, metadata_key, parse_filters, pattern_within
 
 _NAMES = ("eq", "ne", "in", "nin", "gt", "gte", "lt", "lte", "contains", "any", "all", "exists")
@@ -59,45 +58,35 @@ def _translated(filter: Any) -> Any:
 
 
 def _entry(name: Any, value: Any) -> Filters:
-    join: str = _JOINS.get(name, name)
+    join = _JOINS.get(name, name)
     if join in ("and", "or"):
         return {join: [*map(_translated, value)] if _is_list(value) else value}
     if join == "not":
         inner = {"or": [*map(_translated, value)]} if _is_list(value) else _translated(value)
         return {"not": inner}
-    if isinstance(name, str) and name.startswith("$"):
-        raise ValueError(
-            f"filters are joined by {nearest_names(name, _JOINS)}, got {name!r} instead of a field"
-        )
     if not isinstance(value, Mapping):
         return {name: value}
     plain: dict[Any, Any] = {}
     others: list[Filters] = []
     for operator, given in value.items():
-        if operator in _OPERATORS or not str(operator).startswith("$"):
-            plain[_OPERATORS.get(operator, operator)] = given
+        if operator == "$not":
+            others.append({"not": _entry(name, given)})
+        elif operator == "$not_contains":
+            others.append({"not": {name: {"contains": given}}})
+        elif operator == "$between":
+            others.append({name: _between(given, name)})
         else:
-            others.append(_special_condition(name, operator, given))
+            plain[_OPERATORS.get(operator, operator)] = given
     parts = [{name: plain}, *others] if plain or not others else others
     return parts[0] if len(parts) == 1 else {"and": parts}
 
 
-def _special_condition(name: str, operator: str, value: Any) -> Filters:
-    """Return the condition of an operator that nodekin expresses by several."""
-    if operator == "$not":
-        return {"not": _entry(name, value)}
-    if operator == "$not_contains":
-        return {"not": {name: {"contains": value}}}
-    if operator != "$between":
-        names = nearest_names(
-            operator, [*_OPERATORS, "$between", "$not_contains", "$not"], limit=99
-        )
-        raise ValueError(f"the operator of {name!r} must be one of {names}, got {operator!r}")
+def _between(value: Any, name: str) -> Filters:
     if not _is_list(value) or len(value) != 2:
         raise ValueError(
             f"$between requires the lowest and the highest value, got {value!r:.80} for {name!r}"
         )
-    return {name: {"gte": value[0], "lte": value[1]}}
+    return {"gte": value[0], "lte": value[1]}
 
 
 def _is_list(value: Any) -> bool:

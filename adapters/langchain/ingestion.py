@@ -12,10 +12,9 @@ from typing import Any
 from langchain_core.document_loaders import BaseLoader
 from langchain_core.documents import Document
 
-from ...nodegraph.builder import OnError
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
-from ...nodegraph.readers.source_files import ReadOptions, ReadReport
+from ...nodegraph.readers.source_files import ReadReport
 from ..frameworks import own_metadata
 from .documents import to_document
 
@@ -117,22 +116,14 @@ class FileLoader(BaseLoader):
         file_path: The file or folder.
         group: ``"ROOT"`` for whole files. ``"page"``, ``"section"``, ``"table"`` or ``"symbol"``
             for parts, whose metadata have their ``place``.
-        reading: Options of the readers.
-        on_error: As in ``NodeGraph``.
+        **options: ``reading`` and ``on_error`` of ``NodeGraph``.
 
     Attributes:
         report: The report on the files after loading.
     """
 
-    def __init__(
-        self,
-        file_path: str | Path,
-        group: str = ROOT,
-        *,
-        reading: ReadOptions | None = None,
-        on_error: OnError | None = None,
-    ) -> None:
-        self._options: dict[str, Any] = {"reading": reading, "on_error": on_error}
+    def __init__(self, file_path: str | Path, group: str = ROOT, **options: Any) -> None:
+        self._options = options
         self.file_path = Path(file_path)
         self.group = group
         self.report = ReadReport()

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
-from pydantic import ConfigDict, Field, SkipValidation, field_validator
+from pydantic import ConfigDict, Field, SkipValidation
 
 from ...nodegraph.document import as_document
 from ...nodegraph.node import Node
@@ -65,13 +65,10 @@ class NodeGraphReranker(BaseDocumentCompressor):
         self, reranker: Reranker | RerankerProtocol | str | Callable[..., Any], **fields: Any
     ) -> None:
         check_names(type(self).__name__, fields, type(self).model_fields)
+        if not isinstance(reranker, Reranker):
+            reranker = Reranker(reranker)
         values: dict[str, Any] = {"reranker": reranker, **fields}
         super().__init__(**values)
-
-    @field_validator("reranker", mode="before")
-    @classmethod
-    def _check_reranker(cls, value: Any) -> Reranker:
-        return value if isinstance(value, Reranker) else Reranker(value)
 
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None

@@ -16,7 +16,7 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig, ensure_config
 from langchain_core.runnables.config import var_child_runnable_config
-from pydantic import ConfigDict, Field, SkipValidation, model_validator
+from pydantic import ConfigDict, Field, SkipValidation
 
 from ...nodegraph.concurrency import context_value
 from ...nodegraph.graph import NodeGraph
@@ -136,20 +136,13 @@ class NodeGraphRetriever(BaseRetriever):
     """Whether the metadata lists the matches."""
 
     def __init__(self, retriever: object = None, **fields: Any) -> None:
-        values: dict[str, Any] = {"retriever": retriever, **_unpacked(fields)}
+        values: dict[str, Any] = _unpacked(fields)
         check_names(type(self).__name__, values, type(self).model_fields)
-        super().__init__(**values)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _check(cls, values: dict[str, Any]) -> dict[str, Any]:
-        retriever = values.get("retriever")
-        retriever = as_retriever(
-            values.get("graph") if retriever is None else retriever, "retriever"
-        )
-        check_min_score(values.get("score_threshold"), retriever, "score_threshold")
+        given = values.get("graph") if retriever is None else retriever
+        values["retriever"] = as_retriever(given, "retriever")
+        check_min_score(values.get("score_threshold"), values["retriever"], "score_threshold")
         as_filters(values.get("filter"))
-        return {**values, "retriever": retriever}
+        super().__init__(**values)
 
     @classmethod
     def from_documents(

@@ -120,8 +120,8 @@ def test_filters_match_functions_in_langchains_store(stores, filter, function) -
 @pytest.mark.parametrize(
     ("filter", "message"),
     [
-        ({"year": {"$gtee": 1}}, r"operator of 'year' must be one of '\$gte'"),
-        ({"$adn": [{"year": 1}]}, r"joined by '\$and'"),
+        ({"year": {"$gtee": 1}}, r"operators \['\$gtee'\]; it takes one or more of 'gte'"),
+        ({"$adn": [{"year": 1}]}, "joined by 'and'"),
         ({"$and": []}, "takes a list of filters"),
         ({"$or": {"year": 1}}, "takes a list of filters"),
         ({"year": {"$in": 5}}, "takes a list of values"),
@@ -191,5 +191,5 @@ def test_as_filters_keeps_fields_named_like_operators() -> None:
 
 
 def test_constructor_checks_filter(stores) -> None:
-    with pytest.raises(ValueError, match=r"got '\$gtee'"):
+    with pytest.raises(ValueError, match="takes one or more of 'gte'"):
         NodeGraphRetriever(retriever=stores[0].retriever, filter={"year": {"$gtee": 1}})

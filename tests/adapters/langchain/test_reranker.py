@@ -128,7 +128,7 @@ def test_arguments_of_reranker_are_accepted(documents):
     ("arguments", "error"),
     [
         ({"reranker": 5}, TypeError),
-        ({"reranker": "Module"}, ValidationError),
+        ({"reranker": "Module"}, ValueError),
         ({"reranker": "KeywordFilter", "top_n": 0}, ValidationError),
         ({"reranker": "KeywordFilter", "topn": 1}, TypeError),
         ({"reranker": "KeywordFilter", "score_key": ""}, ValidationError),

@@ -141,7 +141,7 @@ async def test_wrong_call_arguments_raise(retriever, arguments, error, says, mod
         ({"k": 0}, ValidationError, "greater than or equal to 1"),
         ({"k": "3"}, ValidationError, "valid integer"),
         ({"fetch_k": 0}, ValidationError, "fetch_k"),
-        ({"score_threshold": float("nan")}, ValidationError, "score_threshold is a number"),
+        ({"score_threshold": float("nan")}, ValueError, "score_threshold is a number"),
         ({"graph": "graph"}, ValidationError, "graph"),
     ],
 )
