@@ -253,9 +253,8 @@ def _last(cosines: Floats, limit: int) -> float:
 def unit(vectors: npt.ArrayLike) -> Floats:
     """Return vectors (n, dimension) of length 1, as float32. Zeros stay zeros."""
     exactly = np.asarray(vectors, np.float64)
-    lengths: Any = np.sqrt(
-        np.add.reduce(exactly * exactly, -1, keepdims=True)
-    )  # the algorithm of norm
+    # The algorithm of `norm`, without its checks.
+    lengths: Any = np.sqrt(np.add.reduce(exactly * exactly, -1, keepdims=True))
     lengths[lengths == 0] = 1.0
     units: Floats = (exactly / lengths).astype(np.float32)
     return units
