@@ -24,8 +24,8 @@ class PostgresAddress:
         conninfo: The address for libpq, with the password.
         schema: The schema.
         shown: The address without the password, for error messages.
-        vectors: The place where vectors are searched: ``"pgvector"``, ``"memory"``, or ``"auto"``
-            for pgvector if the database has it.
+        vectors: The engine of vector searches: ``"pgvector"``, ``"memory"``, or ``"auto"`` for
+            pgvector if the database has it.
         cache: A local folder for other indexes. Empty for none.
     """
 

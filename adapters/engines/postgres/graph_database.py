@@ -59,7 +59,7 @@ _PERIOD = 0.05  # seconds between attempts to reach a server, or to acquire a lo
 
 _PATIENCE = 5.0  # seconds to wait for a server that restarts
 
-_COMMIT_PATIENCE = 30.0  # seconds to wait until the server tells whether a commit happened
+_COMMIT_PATIENCE = 30.0  # seconds to wait for the result of a commit after a lost connection
 
 _LOCK_PATIENCE = 3600.0  # seconds to wait for another process that writes vectors
 
@@ -217,8 +217,8 @@ class PostgresDatabase:
     ) -> tuple[ServerConnection, T]:
         """Borrow a connection and call a function with it.
 
-        If the connection is lost, the function is called with another one. A server that restarts
-        is waited for.
+        If the connection is lost, the function is called again with a new connection, as soon as
+        the server accepts connections.
 
         Args:
             work: The function. It changes nothing that outlives its connection.
@@ -290,7 +290,7 @@ class PostgresDatabase:
         self.call(lambda db: db.run_script(f"BEGIN; {script}; COMMIT"))
 
     def close(self) -> None:
-        """Close the idle connections of this schema. The next use opens new ones."""
+        """Close the idle connections of this schema. The next use reconnects."""
         if self._transactions and self._connection is None:
             self._transactions = 0
             with suppress(StoreError):
@@ -299,7 +299,7 @@ class PostgresDatabase:
         self._idle.close(self.address.schema)
 
     def call(self, work: Callable[[ServerConnection], T]) -> T:
-        """Call a function with another connection than that of the current turn."""
+        """Call a function with a separate connection, outside the current turn."""
         connection, result = self._borrowed_for(work)
         self._give_back(connection)
         return result

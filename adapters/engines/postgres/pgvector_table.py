@@ -107,7 +107,7 @@ class PostgresVectorTable:
         return [from_id(i) for (i,) in self._db.rows(f"SELECT id FROM {self._name}")]
 
     def dimension(self) -> int:
-        """Return the length of the vectors; 0 if there is no table."""
+        """Return the length of the vectors. 0: the table does not exist."""
         rows = self._db.rows(
             "SELECT atttypmod FROM pg_attribute "
             f"WHERE attrelid = to_regclass('{self._name}') AND attname = 'vector'"

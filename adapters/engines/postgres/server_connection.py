@@ -133,7 +133,7 @@ class ServerConnection:
         self.run_script("COMMIT")
 
     def roll_back(self) -> None:
-        """Undo an open transaction, if there is one."""
+        """Roll back an open transaction."""
         status = self._psycopg.pq.TransactionStatus
         if not self.is_lost and self._db.info.transaction_status != status.IDLE:
             self.run_script("ROLLBACK")
@@ -259,7 +259,7 @@ class IdleConnections:
             self.close()
 
     def take(self, schema: str) -> ServerConnection | None:
-        """Return a connection, preferably one that this schema has used; None if there is none."""
+        """Return an idle connection, preferably of this schema. None: the pool is empty."""
         with self._lock:
             connections = self._connections
             for at in range(len(connections) - 1, -1, -1):
@@ -268,7 +268,7 @@ class IdleConnections:
             return connections.pop(0) if connections else None
 
     def put(self, connection: ServerConnection) -> None:
-        """Add a connection. If there are too many, the oldest one is closed."""
+        """Add a connection. If the pool is full, the oldest connection is closed."""
         with self._lock:
             self._connections.append(connection)
             surplus = self._connections[:-_MAX_IDLE]

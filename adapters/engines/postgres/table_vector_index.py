@@ -24,13 +24,13 @@ from .vector_table import Nearest, TableState, ValueMatch, VectorRow, VectorTabl
 
 _BATCH = 1_000  # nodes per write
 
-_MAX_UPDATES = 3  # before a search; what others write later is compared here
+_MAX_UPDATES = 3  # per search; later changes of other processes are compared in memory
 
-_LONG = 1_000  # nodes from which a progress bar is shown
+_LONG = 1_000  # minimum number of nodes for a progress bar
 
-_FEW = 10_000  # matching rows up to which all are compared
+_FEW = 10_000  # maximum matching rows of a full comparison
 
-_MANY = 1_000  # requested rows above which all are compared
+_MANY = 1_000  # maximum requested rows of an HNSW search
 
 _MARGIN = 2e-6  # bound of the difference between 32-bit dot products and rounded scores
 
@@ -46,24 +46,24 @@ Scores = npt.NDArray[np.float64]
 
 
 class TableVectorIndex:
-    """Search the nodes of a group by the cosine of their embedding, in a table of the store.
+    """A vector index of a group in a table of the store, searched by cosine.
 
-    Results are those of ``VectorIndex``: scores are computed again from the vectors, ties are in
-    document order. They are exact up to 10,000 nodes, and if a filter leaves at most 10,000;
-    above, HNSW may miss a node. Nodes that are not in the table yet are compared here, so that a
-    search sees the graph as it is.
+    Results equal the results of ``VectorIndex``: scores are computed again from the vectors, ties
+    are in document order. They are exact up to 10,000 nodes, and if a filter leaves at most 10,000;
+    above, HNSW may miss a node. Nodes that the table lacks are compared in memory, so that a
+    search includes all changes of the graph.
 
-    Call ``ready`` before the graph is held: it embeds new nodes and updates the table, for all
-    processes. Call ``search`` while the graph is held.
+    Call ``ready`` before locking the graph: it embeds new nodes and updates the table, for all
+    processes. Call ``search`` while the graph is locked.
 
     Args:
         graph: The node graph.
         group: The group of nodes.
         key: The key of the embedding.
-        vector_table: Returns the table of a group, a model and a search text.
+        vector_table: A function that returns the table of a group, a model and a search text.
 
     Raises:
-        LookupError: If the graph has no such embedding.
+        LookupError: If the graph has no embedding ``key``.
         ValueError: If the store does not search vectors.
     """
 
@@ -104,7 +104,7 @@ class TableVectorIndex:
             if (outdated := self._outdated()) is None:
                 break
             table, state = outdated
-            # What another process is writing is compared here, unless the table is empty.
+            # Rows that another process is writing are compared here, unless the table is empty.
             with table.updating(wait=state is None) as acquired:
                 if not acquired:
                     break
@@ -250,7 +250,7 @@ class TableVectorIndex:
         return Hits([ids[row] for row in ranking.tolist()], scores[ranking].tolist())
 
     def _view(self) -> _View:
-        """Return what to search in the state that this thread reads."""
+        """Return the searched rows and nodes for the snapshot of this thread."""
         table, version = self._table(), self._version()
         state = table.state()
         missing = None if _is_current(state, version) else self._read_missing(state, version)
@@ -312,14 +312,14 @@ class _Missing:
 
 
 class _View(NamedTuple):
-    """What a thread searches.
+    """The searched rows and nodes of a thread.
 
     Attributes:
-        table: The table; None if it is empty or outdated as a whole.
-        size: Number of rows.
-        dimension: Length of the vectors; 0 if there is none.
-        missing: Nodes that are not in the table; None if it is up to date.
-        removed: Rows to leave out.
+        table: The table. None: the table is empty or completely outdated.
+        size: The number of rows.
+        dimension: The length of the vectors. 0: the table has no vectors.
+        missing: The nodes that the table lacks. None: the table is up to date.
+        removed: The rows to skip.
     """
 
     table: VectorTable | None
@@ -354,7 +354,7 @@ def _nearest(
     removed: frozenset[str],
     exact: bool,
 ) -> _Scored:
-    """Return the nearest rows of a table, including all that tie with the last of them."""
+    """Return the nearest rows of a table, including all ties with the last row."""
     requested = None if limit is None else limit + limit // 4 + 4
     while True:
         exact = exact or (requested is not None and requested > _MANY)

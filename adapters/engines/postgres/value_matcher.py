@@ -17,24 +17,24 @@ logger = logging.getLogger(__name__)
 _MAX_CONDITIONS = 256  # cached decisions
 
 Values = Callable[[str | None, int, Collection[str] | None], Iterator[tuple[int, Any]]]
-"""Yields the values of a field with their numbers; see ``VectorTable.values``."""
+"""A function that yields the values of a field with numbers; see ``VectorTable.values``."""
 
 
 class _Decision(NamedTuple):
     """The values that meet a condition, among those up to a number."""
 
     last: int
-    numbers: tuple[int, ...]  # if a missing value meets the condition: values that don't
+    numbers: tuple[int, ...]  # if a missing value meets the condition: the values that fail
 
 
 class ValueMatcher:
-    """Evaluate conditions on the distinct values of a field, so that they mean the same everywhere.
+    """An evaluator of conditions on the distinct values of a field, equal for all stores.
 
     Each value is evaluated once per condition; new values have higher numbers. A condition that
     compares texts only reads those texts and values that are not texts.
 
     Args:
-        values: Yields numbered values.
+        values: A function that yields numbered values.
     """
 
     def __init__(self, values: Values) -> None:
@@ -90,7 +90,7 @@ class ValueMatcher:
 
 
 def _texts(condition: Condition) -> list[str] | None:
-    """Return the only texts that can meet a condition; None if others can meet it."""
+    """Return the texts that can meet a condition. None: further values can meet it."""
     if condition.operator != "in" or condition.reads_dates:
         return None
     values = condition.operand
