@@ -1,7 +1,7 @@
 """An agent in plain Python: a model behind any OpenAI-compatible server, and a corpus as its tools.
 
-Set OPENAI_BASE_URL, OPENAI_MODEL and OPENAI_API_KEY (vLLM, Ollama, llama.cpp); no model has to know
-how to call tools, as JSON by a schema is enough. Without a server the replies are scripted.
+Set OPENAI_BASE_URL, OPENAI_MODEL and OPENAI_API_KEY (vLLM, Ollama, llama.cpp). The model returns
+JSON by a schema and needs no support for tool calls. Without a server the replies are scripted.
 """
 
 import os
@@ -27,7 +27,7 @@ number, or "read" a place of the results, such as "plays/brand.md [0:500]"
 
 
 def schema(*tools: str) -> dict[str, Any]:
-    """Return what a step may be, as a JSON schema."""
+    """Return the JSON schema of a step."""
     properties: dict[str, Any] = {
         "found": {"type": "string"},
         "tool": {"type": "string", "enum": tools},
@@ -46,7 +46,7 @@ FIRST, NEXT, LAST = (
 
 
 def ask(model: Any, tools: CorpusTools, question: str) -> list[tuple[str, str, str]]:
-    """Return the steps: the tool, its argument, and what it returned; the last is the answer."""
+    """Return the steps (tool, argument and result). The last step is the answer."""
     session, steps = ToolSession(), list[tuple[str, str, str]]()
     while len(steps) < STEPS:
         results = "\n\n".join(result for *_, result in steps) or "(no results yet)"
@@ -66,14 +66,14 @@ def ask(model: Any, tools: CorpusTools, question: str) -> list[tuple[str, str, s
         }[name]
         try:
             result = tools.call(name, arguments, session=session, max_tokens=250).text
-        except ToolError as error:  # it says what to do instead
+        except ToolError as error:  # the message explains the correct call to the model
             result = str(error)
         steps.append((name, argument, result))
     return steps
 
 
 class Scripted:
-    """Search, read the first result, and answer with the line that is most like the question."""
+    """Search, read the first result, and answer with the line most similar to the question."""
 
     def complete_json(self, prompt: str, schema: dict[str, Any]) -> dict[str, Any]:
         """Return the next step."""
@@ -82,7 +82,7 @@ class Scripted:
         place = results.partition("]")[0] + "]"
         if "answer" not in schema["properties"]["tool"]["enum"]:
             return {"found": "", "tool": "search", "argument": question, "skip": 0}
-        if prompt.count(place) == 1:  # it was not read yet
+        if prompt.count(place) == 1:  # not read yet
             return {"found": "", "tool": "read", "argument": place, "skip": 0}
         found = max(results.splitlines(), key=lambda line: len(set(line) & set(question)))
         return {"found": found, "tool": "answer", "argument": found, "skip": 0}

@@ -1,4 +1,4 @@
-"""Check an answer from a PDF: are its quotations exact, and are its sources still the same?
+"""Check an answer from a PDF: are its quotations exact, and are its sources unchanged?
 
 The model's answer is written below; put your own model there: OpenAIChat("gpt-4o-mini").
 Needs a PDF reader: pip install "nodekin[files]"
@@ -20,7 +20,7 @@ ANSWER = (
 
 
 def main() -> None:
-    """Show each quotation with its page and what is wrong. Then change the sources."""
+    """Show each quotation with its page and problem. Then change the sources."""
     graph = NodeGraph(Path(__file__).parent / "files" / "handbook.pdf", progress=False)
     engine = QueryEngine(DefaultRetriever(graph), lambda prompt: ANSWER, check="quotes")
     answer = engine.query("How is green tea poured, and the kettle cleaned?")
@@ -29,7 +29,7 @@ def main() -> None:
             where = quote.spans[0].place if quote.spans else ""
             print(f"{quote.status:<12} “{quote.text}” {where}".rstrip())
             for span in quote.spans:
-                for location in span.locations:  # one for each line of the page
+                for location in span.locations:  # one per line of the page
                     print(f"{'':<12} at {location.rectangle}")
     print("", *answer.notes, sep="\n! ")
 

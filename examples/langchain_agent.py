@@ -1,7 +1,7 @@
-"""An agent that reads a folder by itself: LangGraph, and the corpus as its six tools.
+"""An agent that reads a folder: LangGraph, with the corpus as six tools.
 
-The model is scripted, so that it runs without a key; put any chat model that calls tools in its
-place. Needs langgraph: pip install langgraph "nodekin[langchain]"
+The model is scripted, so that no key is required. Replace it with any chat model that calls tools.
+Needs langgraph: pip install langgraph "nodekin[langchain]"
 """
 
 import re
@@ -22,14 +22,14 @@ from nodekin.retrievers import CorpusTools, ToolSession
 
 
 class ScriptedModel(BaseChatModel):
-    """Search for what the user asks, read around the best passage, then quote what it found."""
+    """A scripted model: search for the question, read around the best passage, quote it."""
 
     @property
     def _llm_type(self) -> str:
         return "scripted"
 
     def bind_tools(self, tools: list, **kwargs: object) -> "ScriptedModel":
-        """Take the tools; the calls of this model are scripted."""
+        """Ignore the tools, since the calls are scripted."""
         return self
 
     def _generate(self, messages: list, *args: object, **kwargs: object) -> ChatResult:
@@ -71,7 +71,7 @@ for question in ("大熊猫每天要花多少时间吃东西？", "《茶经》�
         told = message.content or message.tool_calls[0]["args"]
         for line in filter(None, str(told).splitlines()[:4]):
             print(f"{message.type:<6} {line}"[:100])
-        if isinstance(message, ToolMessage):  # the same as data, with exact places
+        if isinstance(message, ToolMessage):  # the results as data, with exact places
             for entry in message.artifact.entries:
                 print(f"       {entry['document']} {entry['start']}-{entry['end']}")
     print()

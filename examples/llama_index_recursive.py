@@ -1,6 +1,6 @@
 """Recursive retrieval in LlamaIndex: by sub-chunks, by summaries and questions, saved and loaded.
 
-A stand-in plays the model, so that it runs without one: give any model of LlamaIndex instead.
+The model is scripted. Replace it with any LlamaIndex model.
 """
 
 import logging
@@ -25,7 +25,7 @@ calls: list[str] = []
 
 
 def stand_in(prompt: str) -> str:
-    """Summarise by the first sentence, ask what is written down, answer by a clue."""
+    """Answer as a scripted model: first sentences, fixed questions, or an answer by a clue."""
     calls.append(prompt)
     if "<passage>" in prompt:
         passage = prompt.partition("<passage>\n[1]")[2].partition("</passage>")[0]
@@ -43,7 +43,7 @@ model = LLM(stand_in, "stand-in")
 
 
 def open_graph(file: Path) -> NodeGraph:
-    """Open the file, or begin it; a group is made when it is first searched, and then kept."""
+    """Open or create the file. A group is built and stored at its first search."""
     graph = NodeGraph(DATA, store=file, progress=False)
     graph.create_node_group("base", split_paragraphs)
     for name, size in SUB_CHUNKS.items():
@@ -54,7 +54,7 @@ def open_graph(file: Path) -> NodeGraph:
 
 
 def ask(title: str, question: str, retriever: Retriever | retrievers.RecursiveRetriever) -> None:
-    """Retrieve inside LlamaIndex, show the base node and the matching child, and answer."""
+    """Retrieve in LlamaIndex, print the base node and the matching child, and answer."""
     best = NodeGraphRetriever(retriever).retrieve(question)[0]
     match = best.evidence[0]
     print(f"  {title}: {best.text[:9]}… by {match['group']}: {match['text'][:20]}…")

@@ -1,7 +1,7 @@
-"""Find where a quotation stands in a PDF, and write its page as a picture with it marked.
+"""Find a quotation in a PDF, and write a picture of its page with the quotation marked.
 
-python examples/marked_page.py [FILE.pdf QUOTATION]; the picture goes into the folder you are in.
-Needs what reads PDF: pip install "nodekin[files]"
+python examples/marked_page.py [FILE.pdf QUOTATION] writes the picture to the current folder.
+Needs a PDF reader: pip install "nodekin[files]"
 """
 
 import sys
@@ -16,7 +16,7 @@ QUOTATION = "Emptied every evening and cleaned with vinegar"
 
 
 def main(file: Path, quotation: str) -> None:
-    """Say on which page and in which lines it stands, and write the picture."""
+    """Print the page and lines of the quotation, and write the picture."""
     from nodekin.adapters.files.page_images import page_image
 
     with NodeGraph(file, progress=False) as graph:

@@ -1,6 +1,6 @@
 """A program as an MCP client: it starts ``nodekin mcp`` on a folder and calls its tools.
 
-Editors and desktop assistants do the same; docs/agents.md has their configuration.
+docs/agents.md has the configuration of editors and desktop assistants.
 Needs the SDK: pip install "nodekin[mcp]"
 """
 
@@ -17,7 +17,7 @@ PAGES = Path(__file__).parent / "data" / "zh"
 
 
 async def main(folder: Path, question: str) -> None:
-    """List the tools, search, and read the document that was found first."""
+    """List the tools, search, and read the document of the first result."""
     command = [sys.executable, "-m", "nodekin"]
     server = StdioServerParameters(command=command[0], args=[*command[1:], "mcp", str(folder)])
     async with Client(stdio_client(server)) as client:

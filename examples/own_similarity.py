@@ -1,4 +1,4 @@
-"""A similarity and an index of your own, compared with BM25.
+"""A custom similarity and a custom index, compared with BM25.
 
 python examples/own_similarity.py
 """
@@ -31,7 +31,7 @@ class TfIdf:
 
 
 class TrigramIndex(SyncedIndex):
-    """Finds words with typing errors: the share of three-letter sequences in common."""
+    """A similarity for misspelled words: the share of common three-letter sequences."""
 
     def clear(self):
         self.nodes = {}

@@ -1,6 +1,6 @@
-"""A strategy of your own: step back to a more general question, and search for both.
+"""A custom strategy: search for the question and a more general question.
 
-The model's answer is written here; ``OPENAI_BASE_URL=... OPENAI_MODEL=...`` names a real one.
+The model's answer is scripted. To use a model, set ``OPENAI_BASE_URL`` and ``OPENAI_MODEL``.
 Source: Zheng et al., "Take a step back: evoking reasoning via abstraction", 2023.
 """
 
@@ -18,10 +18,10 @@ GENERAL = "大跨度桥梁的设计为什么要做风洞试验？"
 
 
 class StepBack(QueryTransform):
-    """Let a model write a more general question, to be searched for beside the query."""
+    """A strategy that adds a more general question by a model to the query."""
 
     name = "step back"
-    supplements = True  # the query itself is searched for, too
+    supplements = True  # the original query is searched as well
     PROMPT = Prompt(
         zh="写出一个更一般的问题，它的答案有助于回答下面的问题。只写问题。\n\n{query}",
         en="Write a more general question.hose answer helps to answer this one:\n\n{query}",
@@ -41,7 +41,7 @@ class StepBackRetriever(TransformRetriever):
 
 
 def model() -> Any:
-    """Return the model that the environment names, or one that answers as written above."""
+    """Return the model of the environment, or a scripted model."""
     if os.environ.get("OPENAI_BASE_URL"):
         from nodekin.adapters.openai_chat import OpenAIChat
 

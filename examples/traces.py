@@ -1,6 +1,6 @@
-"""The stages of an answer as OpenTelemetry spans, in a viewer: here as a tree with their times.
+"""The stages of an answer as OpenTelemetry spans, printed as a tree with times.
 
-With OTEL_EXPORTER_OTLP_ENDPOINT they go to a viewer of yours as well (pip install
+With OTEL_EXPORTER_OTLP_ENDPOINT, the spans are sent to a viewer as well (pip install
 opentelemetry-exporter-otlp-proto-http): Jaeger at http://127.0.0.1:4318, Phoenix (pip install
 arize-phoenix; phoenix serve) at http://127.0.0.1:6006. Needs opentelemetry-sdk.
 """
@@ -29,7 +29,7 @@ tracer = provider.get_tracer("example")
 
 graph = NodeGraph(Path(__file__).parent / "data" / "zh", progress=False)
 engine = QueryEngine(DefaultRetriever(graph), lambda prompt: "陆羽 [1]。", top_k=3)
-engine.query("谁写了《茶经》？")  # the first query builds what it needs
+engine.query("谁写了《茶经》？")  # the first query builds groups and indexes
 
 with telemetry_spans(tracer, content=True):
     engine.query("谁写了《茶经》？")
@@ -41,7 +41,7 @@ whole = root.end_time - root.start_time
 
 
 def show(span, depth: int = 0) -> None:
-    """Print a span, when it was as a bar, what it found, and the spans within it."""
+    """Print a span, its time as a bar, its results, and its inner spans."""
     begin = 20 * (span.start_time - root.start_time) // whole
     length = max(1, 20 * (span.end_time - span.start_time) // whole)
     bar = (" " * begin + "#" * length)[:20]

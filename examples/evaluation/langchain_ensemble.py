@@ -1,4 +1,4 @@
-"""Measure LangChain's EnsembleRetriever, words and vectors fused, beside nodekin's default.
+"""Compare LangChain's EnsembleRetriever of words and vectors with nodekin's default.
 
     cd examples/evaluation
     nodekin eval langchain_ensemble:ensemble default --docs ../data/zh \

@@ -1,4 +1,4 @@
-"""Measure LangChain's FAISS store beside nodekin's default, on the same documents and questions.
+"""Compare LangChain's FAISS store with nodekin's default, on equal documents and questions.
 
     cd examples/evaluation
     nodekin eval langchain_faiss:faiss default --docs ../data/zh \

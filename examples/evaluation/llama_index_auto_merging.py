@@ -1,4 +1,4 @@
-"""Measure LlamaIndex's AutoMergingRetriever beside nodekin's default.
+"""Compare LlamaIndex's AutoMergingRetriever with nodekin's default.
 
     cd examples/evaluation
     nodekin eval llama_index_auto_merging:auto_merging default --docs ../data/zh \

@@ -1,4 +1,4 @@
-"""Measure LlamaIndex's VectorStoreIndex beside nodekin's default.
+"""Compare LlamaIndex's VectorStoreIndex with nodekin's default.
 
     cd examples/evaluation
     nodekin eval llama_index_vectors:vector_index default --docs ../data/zh \

@@ -1,4 +1,4 @@
-"""Measure a tree of node groups, some of them written by a model, and what searches them.
+"""Measure retrievers over a tree of node groups, including groups written by a model.
 
     cd examples/evaluation
     OPENAI_BASE_URL=http://127.0.0.1:8091/v1 OPENAI_MODEL=qwen2.5-7b-instruct \
@@ -68,12 +68,12 @@ def questions() -> Retriever:
 
 
 def several() -> FusionRetriever:
-    """Search several groups at once."""
+    """Search several groups together."""
     return FusionRetriever([blocks(), sentences(), summaries(), keywords()])
 
 
 class SharedCharacters:
-    """Put first what has the most characters of the question in it: a stand-in for a model."""
+    """A reranker by characters in common with the question, in place of a model."""
 
     name = "shared characters"
 
@@ -83,15 +83,15 @@ class SharedCharacters:
 
 
 def reranked() -> RerankRetriever:
-    """Rerank what several groups return."""
+    """Rerank the results of several groups."""
     return RerankRetriever(several(), SharedCharacters())
 
 
 def rewritten() -> QueryRewriteRetriever:
-    """Let the model rewrite the question first."""
+    """Rewrite the question with the model before the search."""
     return QueryRewriteRetriever(blocks(), model())
 
 
 def answers() -> QueryEngine:
-    """Let the model answer from what was reranked. Its sources are measured."""
+    """Answer with the model from the reranked results. The sources are measured."""
     return QueryEngine(reranked(), model())

@@ -1,4 +1,4 @@
-"""Measure base against recursive retrieval: chunks by themselves, and by their parts.
+"""Compare retrieval of chunks by their text with recursive retrieval by their parts.
 
     cd examples/evaluation
     nodekin eval recursive:base recursive:recursive --data ../data/zh_questions.jsonl \

@@ -8,7 +8,7 @@ from llama_index.core.embeddings import BaseEmbedding
 
 
 def embed(text: str, size: int = 2048) -> list[float]:
-    """Return a vector in which texts with the same pairs of letters are near each other."""
+    """Return the counts of letter pairs as a vector, so that similar texts have near vectors."""
     pairs = [text[n : n + 2].lower() for n in range(len(text) - 1)]
     counts = np.bincount([crc32(pair.encode()) % size for pair in pairs], minlength=size)
     vector = np.sqrt(counts[:size])
