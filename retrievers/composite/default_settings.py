@@ -26,30 +26,16 @@ T = TypeVar("T")
 
 _PASSAGES = "passage"
 
-_KIND, _TARGET = "default search", "target"  # kind and key of values in the store
+_KIND = "default search"  # kind of values in the store
 
 _VERSION = 1  # version of the measurement; another version is measured again
 
 
 def default_target(graph: NodeGraph) -> str:
-    """Return the default target group of a graph.
-
-    Defaults to ``"passage"``, which is declared if missing. See ``set_default_target``.
-    """
-    declared = graph.reader.group_names()
-    stored = graph.reader.values(_KIND).get(_TARGET, b"").decode()
-    if stored in declared:
-        return stored
-    if _PASSAGES not in declared:
+    """Return ``"passage"``, the default target group. The group is declared if missing."""
+    if _PASSAGES not in graph.reader.group_names():
         graph.create_node_group(_PASSAGES, PassageSplitter)
     return _PASSAGES
-
-
-def set_default_target(graph: NodeGraph, target: str) -> None:
-    """Store a declared group as the default target of a graph."""
-    stored = graph.reader.values(_KIND).get(_TARGET, _PASSAGES.encode())
-    if stored != target.encode():
-        graph.reader.save(_KIND, {_TARGET: target.encode()})
 
 
 def sentence_group(graph: NodeGraph, target: str) -> str:
