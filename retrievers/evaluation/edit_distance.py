@@ -8,19 +8,16 @@ from rapidfuzz.distance import Levenshtein
 from rapidfuzz.fuzz import partial_ratio_alignment
 
 
-def edit_similarity(entry: str, other: str) -> float:
-    """Return 1 - edit distance (Levenshtein, 1966) / length of the longer text.
-
-    Example:
-        >>> round(edit_similarity("kitten", "sitting"), 4)
-        0.5714
-    """
-    return Levenshtein.normalized_similarity(entry, other)
-
-
 @functools.lru_cache(maxsize=100_000)  # systems retrieve the same passages
 def is_similar(entry: str, other: str, threshold: float) -> bool:
-    """Return whether the edit similarity of two texts is above a threshold."""
+    """Return whether the edit similarity of two texts is above a threshold.
+
+    The edit similarity is 1 - edit distance (Levenshtein, 1966) / length of the longer text.
+
+    Example:
+        >>> is_similar("kitten", "sitting", 0.5), is_similar("kitten", "sitting", 0.6)
+        (True, False)
+    """
     return Levenshtein.normalized_similarity(entry, other, score_cutoff=threshold) > threshold
 
 
