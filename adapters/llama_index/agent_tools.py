@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Literal
 
 from llama_index.core.bridge.pydantic import BaseModel, Field, create_model
@@ -51,24 +52,17 @@ def _function_tool(
     tool = tools.tools[name]
     tool_name = f"{prefix}{name}"
 
-    def output(arguments: dict[str, Any], result: Any) -> ToolOutput:
-        is_error = isinstance(result, ToolError)
-        text = str(result) if is_error else result.text
-        return ToolOutput(
-            tool_name, text, raw_input={"kwargs": arguments}, raw_output=result, is_error=is_error
-        )
-
     def call(**arguments: Any) -> ToolOutput:
         try:
-            return output(arguments, tools.call(name, arguments, session=session))
+            result: Any = tools.call(name, arguments, session=session)
+            text = result.text
         except ToolError as error:
-            return output(arguments, error)
+            result, text = error, str(error)
+        raw, is_error = {"kwargs": arguments}, isinstance(result, ToolError)
+        return ToolOutput(tool_name, text, raw_input=raw, raw_output=result, is_error=is_error)
 
     async def acall(**arguments: Any) -> ToolOutput:
-        try:
-            return output(arguments, await tools.acall(name, arguments, session=session))
-        except ToolError as error:
-            return output(arguments, error)
+        return await asyncio.to_thread(call, **arguments)
 
     metadata = ToolMetadata(tool.description, tool_name, _model(tool_name, tool.parameters))
     return FunctionTool(call, metadata, acall, callback=lambda result: result)

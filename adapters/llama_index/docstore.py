@@ -137,19 +137,17 @@ class GraphDocstore(KVDocumentStore):
         Raises:
             ValueError: If the id is unknown and ``raise_error`` is True.
         """
-        info = self.get_ref_doc_info(ref_doc_id)
-        if info is None:
-            if raise_error:
-                raise ValueError(f"there is no document {ref_doc_id!r}")
-            return
-        ids = [*self.nodes_of(ref_doc_id, info), ref_doc_id]
+        if raise_error and not self.ref_doc_exists(ref_doc_id):
+            raise ValueError(f"there is no document {ref_doc_id!r}")
+        ids = [*self.nodes_of(ref_doc_id), ref_doc_id]
         for collection in (_NODES, _HASHES, _SOURCES):
             self.records.delete_many(ids, collection)
 
     adelete_ref_doc = in_thread(delete_ref_doc)
 
-    def nodes_of(self, ref_doc_id: str, info: RefDocInfo) -> list[str]:
+    def nodes_of(self, ref_doc_id: str) -> list[str]:
         """Return the ids of a source document's nodes, without nodes that have moved."""
+        info = self.get_ref_doc_info(ref_doc_id) or RefDocInfo()
         hashes = self.records.get_many(info.node_ids, _HASHES)
         return [i for i, record in hashes.items() if record.get("ref_doc_id") == ref_doc_id]
 

@@ -220,9 +220,11 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
             search = self._search(group or default, similarity)
         options.setdefault("callback_manager", self._callback_manager)
         retriever = NodeGraphRetriever(search, object_map=self._object_map, **options)
-        for ids in (node_ids, doc_ids and [i for name in doc_ids for i in self._nodes_of(name)]):
-            if ids is not None:
-                retriever = retriever.narrowed({"document.id": {"in": [*ids]}})
+        if node_ids is not None:
+            retriever = retriever.narrowed({"document.id": {"in": [*node_ids]}})
+        if doc_ids is not None:
+            ids = [i for name in doc_ids for i in self._own.nodes_of(name)]
+            retriever = retriever.narrowed({"document.id": {"in": ids}})
         return retriever
 
     def as_query_engine(self, llm: object = None, **options: Any) -> NodeGraphQueryEngine:
@@ -283,13 +285,10 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
             return DefaultRetriever(graph, ROOT, top_k=_TOP_K, **self._index)
         words = DefaultRetriever(graph, ROOT, embed_keys=[])
         names = {NODES: ROOT, SENTENCES: words.sentences}
-        options = self._index if keys and _compares_vectors(similarity) else {}
-        single = Retriever(
-            *(graph, names.get(group, group), similarity or "cosine"),
-            target=ROOT,
-            top_k=_TOP_K,
-            **options,
-        )
+        options: dict[str, Any] = {"target": ROOT, "top_k": _TOP_K}
+        if keys and _compares_vectors(similarity):
+            options |= self._index
+        single = Retriever(graph, names.get(group, group), similarity or "cosine", **options)
         if similarity is not None:
             return single
         return FusionRetriever([words, single], "relative", [2, 1], top_k=_TOP_K)
@@ -383,13 +382,9 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
             if not self._own.ref_doc_exists(ref_doc_id):
                 logger.warning("there is no document %r, nothing was deleted", ref_doc_id)
                 return
-            self._remove(self._nodes_of(ref_doc_id))
+            self._remove(self._own.nodes_of(ref_doc_id))
             for docstore in self._docstores() if delete_from_docstore else ():
                 docstore.delete_ref_doc(ref_doc_id, raise_error=False)
-
-    def _nodes_of(self, ref_doc_id: str) -> list[str]:
-        info = self._own.get_ref_doc_info(ref_doc_id)
-        return [] if info is None else self._own.nodes_of(ref_doc_id, info)
 
     def _remove(self, ids: Collection[str]) -> None:
         if existing := self.graph.reader.existing_documents(ids):

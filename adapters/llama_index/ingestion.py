@@ -83,7 +83,12 @@ class NodeGraphTransform(NamedByClass, TransformComponent):
         Raises:
             TransformError: If the transform fails.
         """
-        return [chunk for node in nodes for chunk in self._chunks(node)]
+        chunks: list[BaseNode] = []
+        for node in nodes:
+            graph = self._graph()
+            graph.add(as_document(node))
+            chunks += [_chunk(to_text_node(chunk), node) for chunk in graph.nodes(_GROUP)]
+        return chunks
 
     async def acall(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[BaseNode]:
         """Async version of ``__call__``."""
@@ -93,11 +98,6 @@ class NodeGraphTransform(NamedByClass, TransformComponent):
         graph = NodeGraph(progress=False)
         graph.create_node_group(_GROUP, self._transform, **self._settings)
         return graph
-
-    def _chunks(self, node: BaseNode) -> list[TextNode]:
-        graph = self._graph()
-        graph.add(as_document(node))
-        return [_chunk(to_text_node(chunk), node) for chunk in graph.nodes(_GROUP)]
 
 
 def _chunk(chunk: TextNode, node: BaseNode) -> TextNode:
@@ -172,9 +172,6 @@ class ParserTransform:
         functions = {name: v for name, v in values.items() if hasattr(v, "__qualname__")}
         self.__parser = parser
         self.rule = fingerprint((type(parser), parser.to_dict(), functions))
-
-    def __repr__(self) -> str:
-        return f"as_transform({type(self.__parser).__name__})"
 
     def __call__(self, node: Node) -> list[Node]:
         """Return the chunks of a node.

@@ -27,11 +27,8 @@ from ..frameworks import copied_metadata, evidence_dicts
 from .docstore import GraphDocstore
 
 _FILE_FIELDS = frozenset(
-    (
-        *("file_name", "file_type", "file_size"),
-        *("creation_date", "last_modified_date", "last_accessed_date"),
-        *("page_unit", "page_count", "encoding"),
-    )
+    "file_name file_type file_size creation_date last_modified_date last_accessed_date "
+    "page_unit page_count encoding".split()
 )
 """Metadata fields of files that readers hide from models."""
 
@@ -198,10 +195,8 @@ def to_results(results: Iterable[ScoredNode]) -> list[NodeWithEvidence]:
             given = GraphDocstore(graph).given_nodes(roots)
         for result in group:
             node = given.get(result.node.id) or _original(result.node) or to_text_node(result.node)
-            score = float(result.score)
-            converted.append(
-                NodeWithEvidence(node=node, score=score, evidence=evidence_dicts(result))
-            )
+            score, evidence = float(result.score), evidence_dicts(result)
+            converted.append(NodeWithEvidence(node=node, score=score, evidence=evidence))
     return converted
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
@@ -92,7 +91,14 @@ class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
             ScoredNode(node_of(as_document(hit.node)), float(hit.score or 0.0)) for hit in nodes
         ]
         ranking = reranker.rerank(candidates, query, top_k=self.top_n)
-        results = _rescored(ranking, candidates, nodes)
+        results: list[NodeWithScore] = []
+        for hit, position in zip(ranking, input_positions(ranking, candidates), strict=True):
+            if position is None:
+                results += to_results([hit])
+                continue
+            evidence = evidence_dicts(hit) + evidence_of(nodes[position])
+            node = nodes[position].node.model_copy(deep=True)
+            results.append(NodeWithEvidence(node=node, score=float(hit.score), evidence=evidence))
         dispatcher.event(ReRankEndEvent(nodes=results))
         return results
 
@@ -100,21 +106,6 @@ class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
         return await in_thread(self._postprocess_nodes, nodes, query_bundle)
-
-
-def _rescored(
-    ranking: Sequence[ScoredNode], candidates: Sequence[ScoredNode], nodes: Sequence[NodeWithScore]
-) -> list[NodeWithScore]:
-    """Return copies of the results with the reranker's scores and evidence."""
-    results: list[NodeWithScore] = []
-    for hit, position in zip(ranking, input_positions(ranking, candidates), strict=True):
-        if position is None:
-            results += to_results([hit])
-            continue
-        evidence = evidence_dicts(hit) + evidence_of(nodes[position])
-        node = nodes[position].node.model_copy(deep=True)
-        results.append(NodeWithEvidence(node=node, score=float(hit.score), evidence=evidence))
-    return results
 
 
 class LiftPostprocessor(NamedByClass, BaseNodePostprocessor):

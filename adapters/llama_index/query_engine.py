@@ -111,7 +111,7 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
             retriever = NodeGraphRetriever(inner, filters=filters, object_map=objects)
         if similarity_top_k is not None:
             retriever.similarity_top_k = similarity_top_k
-        processors = [*(node_postprocessors or ())]
+        processors = list(node_postprocessors or ())
         super().__init__(retriever, response_synthesizer, processors, callback_manager)
         retriever.callback_manager = self.callback_manager
         self._retriever: NodeGraphRetriever = retriever
@@ -204,8 +204,7 @@ def _completed(
             (part.question, Response(part.answer, [*to_results(part.results)])) for part in parts
         ]
         if outcome.errors:
-            errors = [{"question": question, "error": error} for question, error in outcome.errors]
-            metadata["errors"] = errors
+            metadata["errors"] = [{"question": q, "error": error} for q, error in outcome.errors]
         if outcome.ended:
             metadata["ended"] = outcome.ended
     response.source_nodes, response.metadata = [*sources.values()], metadata

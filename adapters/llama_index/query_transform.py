@@ -120,8 +120,8 @@ class NodeGraphQuestionGenerator(_NativePrompts, BaseQuestionGenerator):
 
     def __init__(self, llm: object = None, *, max_queries: int = 5, **options: Any) -> None:
         model = default_llm() if llm is None else llm
-        options |= {"max_queries": max_queries, "tools": {}}
-        self._native: Any = make_transform("decompose", model, **options)
+        options["max_queries"] = max_queries
+        self._native: Any = make_transform("decompose", model, tools={}, **options)
 
     def generate(self, tools: Sequence[ToolMetadata], query: QueryBundle) -> list[SubQuestion]:
         """Return the sub-questions with their tools.
