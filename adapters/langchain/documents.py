@@ -83,20 +83,22 @@ def put_documents(
     ids: Sequence[str | None] | None = None,
     score_key: str | None = SCORE_KEY,
 ) -> list[str]:
-    """Add documents, or update documents with an existing id, all or none. Return their ids.
+    """Add documents, or replace documents with existing ids, and return the ids.
+
+    Either all documents are added or none.
 
     A retrieved document is stored without the fields that the retrieval added. A retrieved chunk
     is already part of its document, so it is not added.
 
     Args:
         graph: The node graph.
-        documents: Their texts, metadata and ids are copied.
-        ids: Ids instead of the documents' own. None: a document's own id, else a hash of its text
-            and metadata.
+        documents: The documents. Their texts, metadata and ids are copied.
+        ids: Replacements for the ids of the documents. None: a document's id, or a hash of its
+            text and metadata.
         score_key: The metadata field by which retrieved documents are recognized.
 
     Raises:
-        TypeError: If the documents are no list of LangChain documents.
+        TypeError: If ``documents`` is not a list of LangChain documents.
         ValueError: If the numbers of documents and ids differ, two documents have one id, or an id
             belongs to a chunk with another text.
     """
@@ -154,7 +156,7 @@ _OTHER_NAMES = {
     "group": ("group_name", "collection_name", "index_name", "table_name"),
     "similarity": ("preprocess_func", "bm25_params", "distance_strategy", "collection_metadata"),
 }
-"""Argument names, with the names in LangChain's components and in nodekin's own classes."""
+"""Argument names, with the names in LangChain's components and in nodekin's classes."""
 
 
 def check_names(owner: str, given: Iterable[str], allowed: Collection[str] | None = None) -> None:
@@ -163,10 +165,10 @@ def check_names(owner: str, given: Iterable[str], allowed: Collection[str] | Non
     Args:
         owner: The function or class, for the error.
         given: The names.
-        allowed: The names that exist. None: only known names of other components are errors.
+        allowed: The valid names. None: only names of other components are errors.
 
     Raises:
-        TypeError: If a name is wrong, with the right name.
+        TypeError: If a name is invalid. The error contains the valid name.
     """
     for name in given:
         ours = next((ours for ours, others in _OTHER_NAMES.items() if name in others), name)

@@ -29,15 +29,15 @@ _JOINS = {"$and": "and", "$or": "or", "$not": "not", "$nor": "not"}
 
 
 def as_filters(*filters: Any) -> Filters | None:
-    """Return nodekin filters for LangChain filters, which must all hold.
+    """Convert LangChain filters to one nodekin filter, joined by "and".
 
     Operators are those of Chroma, FAISS, Pinecone and PGVector: ``$eq``, ``$ne`` (``$neq``),
     ``$in``, ``$nin``, ``$gt``, ``$gte``, ``$lt``, ``$lte``, ``$between``, ``$contains``,
     ``$not_contains``, ``$any``, ``$all``, ``$like``, ``$ilike``, ``$exists``, and ``$and``,
-    ``$or``, ``$not``, ``$nor``. nodekin's own operators are allowed as well.
+    ``$or``, ``$not``, ``$nor``. nodekin's operators are allowed as well.
 
     Raises:
-        TypeError: If a filter is a function, which an index cannot evaluate, or no mapping.
+        TypeError: If a filter is a function, which an index cannot evaluate, or not a mapping.
         ValueError: If an operator is unknown, or cannot compare with a value.
 
     Example:

@@ -40,7 +40,7 @@ def engine_runnable(
         name: The name of the run.
 
     Raises:
-        TypeError: If the engine is none.
+        TypeError: If ``engine`` is not a QueryEngine.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph

@@ -26,10 +26,11 @@ class NodeGraphReranker(BaseDocumentCompressor):
         ``pip install "nodekin[langchain]"``
 
     Key init args:
-        reranker: A ``Reranker``, or its argument: a name that needs no options, a function
+        reranker: A ``Reranker``, or its argument: a name without required options, a function
             registered with ``@register_reranker``, or an object with ``name`` and ``rerank``.
-        top_n: The maximum number of documents. None: the reranker's own ``top_k``.
-        score_key: The metadata field for the score, also of the given documents. None: no scores.
+        top_n: The maximum number of documents. None: the ``top_k`` of the reranker.
+        score_key: The metadata field for scores, read from inputs and written to results. None:
+            no scores.
 
     Instantiate:
         >>> def relevance(query, texts):
@@ -47,7 +48,7 @@ class NodeGraphReranker(BaseDocumentCompressor):
         >>> [d.id for d in step.invoke({"query": "Which is green?", "documents": documents})]
         ['2']
 
-        It is also a ``base_compressor`` of ``ContextualCompressionRetriever``.
+        It can be the ``base_compressor`` of a ``ContextualCompressionRetriever``.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
@@ -56,7 +57,7 @@ class NodeGraphReranker(BaseDocumentCompressor):
     """The reranker."""
 
     top_n: int | None = Field(default=None, ge=1, strict=True)
-    """The maximum number of documents. None: the reranker's own ``top_k``."""
+    """The maximum number of documents. None: the ``top_k`` of the reranker."""
 
     score_key: str | None = Field(default=SCORE_KEY, min_length=1)
     """The metadata field for the score. None: no scores."""

@@ -60,11 +60,11 @@ class NodeGraphRetriever(BaseRetriever):
         k: The maximum number of documents, counted after lifting. None: the retriever's ``top_k``.
         fetch_k: The number of hits in smaller groups to consider before lifting. None: as many as
             ``k`` documents need.
-        filter: Conditions on metadata, checked before ranking, in addition to the retriever's own.
-        score_threshold: The lowest score.
+        filter: Additional conditions on metadata, checked before ranking.
+        score_threshold: The minimum score.
         score_key: The metadata field for the score, a float, higher is better. Documents with a
-            score also have a ``place``. None: documents as they were added, for components that
-            compare whole documents, such as ``MultiQueryRetriever``.
+            score have a ``place`` as well. None: unchanged documents, for components that compare
+            whole documents, such as ``MultiQueryRetriever``.
         evidence: Whether the metadata lists the matches of smaller groups as ``evidence``.
         graph: The graph for ``add_documents``. ``from_documents`` sets it.
         search_kwargs: ``k``, ``fetch_k``, ``filter`` and ``score_threshold`` as a mapping.
@@ -105,7 +105,7 @@ class NodeGraphRetriever(BaseRetriever):
         'Green tea is steamed. Black tea is fermented.'
 
     Raises:
-        TypeError: If an argument is unknown, or the retriever is none.
+        TypeError: If an argument is unknown, or ``retriever`` is not a retriever.
         pydantic.ValidationError: If an argument is out of range.
     """
 
@@ -199,7 +199,7 @@ class NodeGraphRetriever(BaseRetriever):
         llm: object = None,
         **options: Any,
     ) -> Self:
-        """Create a retriever of the documents of a graph, also of documents added later.
+        """Create a retriever of the documents of a graph, including later documents.
 
         By default, the words of documents and of sentences are searched, and the vectors of
         sentences if the graph has an embedding model (``DefaultRetriever``). A ``similarity``, a

@@ -49,8 +49,8 @@ def retriever_tool(
     The model reads numbered passages for citations. Each line of a passage is marked, so that no
     passage can imitate another passage. The documents are the ``artifact`` of the tool's message.
 
-    A wrong argument, and an embedding model, reranker or server that fails, is a message for the
-    model. Other errors end the agent's run.
+    Invalid arguments and failures of an embedding model, reranker or server are returned to the
+    model as a message. Other errors end the agent's run.
 
     Args:
         retriever: The retriever.
@@ -62,7 +62,7 @@ def retriever_tool(
         show: Metadata fields that the model reads with each passage.
 
     Raises:
-        TypeError: If the retriever is no LangChain retriever.
+        TypeError: If ``retriever`` is not a LangChain retriever.
         ValueError: If ``conditions`` is given and the retriever cannot be filtered.
 
     Example:
@@ -73,7 +73,7 @@ def retriever_tool(
         [1] (year: 1610)
         | Green tea is steamed.
     """
-    base = getattr(retriever, "default", retriever)  # of ``configurable_fields``
+    base = getattr(retriever, "default", retriever)  # the retriever within ``configurable_fields``
     if not isinstance(base, BaseRetriever):
         raise TypeError(f"retriever must be a LangChain retriever, got {retriever!r:.80}")
     if conditions is not None:
@@ -144,15 +144,15 @@ def _errors_for_model(tool: str) -> Iterator[None]:
 def corpus_toolkit(
     tools: CorpusTools, session: ToolSession | None = None, *, prefix: str = ""
 ) -> list[StructuredTool]:
-    """Return the tools of a corpus as LangChain tools: search, grep, outline, read, related, cite.
+    """Convert the tools of a corpus to LangChain tools: search, grep, outline, read, related, cite.
 
-    Names, descriptions, arguments and texts are those of ``CorpusTools``. The ``artifact`` of a
+    Names, descriptions, arguments and texts come from ``CorpusTools``. The ``artifact`` of a
     tool's message is the ``ToolOutput``.
 
     Args:
         tools: The tools.
-        session: The passages that a conversation has read, which are not shown again. None: all
-            passages are shown.
+        session: The passages read in a conversation, which are not repeated. None: passages may be
+            repeated.
         prefix: The start of the names, for agents with several corpora: ``"tea_"``.
 
     Raises:

@@ -55,7 +55,7 @@ class NodeGraphVectorStore(VectorStore):
         similarity: As in ``Retriever``. None: ``"cosine"``, or ``"bm25"`` without a model.
         store: The path of a file for the new graph. None: in memory.
         filter: Conditions on metadata for all searches. Conditions of a search are added.
-        score_key: The metadata field for scores. None: documents as they were added.
+        score_key: The metadata field for scores. None: unchanged documents.
         relevance_score_fn: Converts a score to a number from 0 to 1.
         options: Other options of ``Retriever``, such as ``target`` and ``index``.
 
@@ -78,7 +78,7 @@ class NodeGraphVectorStore(VectorStore):
 
     Raises:
         TypeError: If ``embedding`` is neither a model nor a graph, or an argument is unknown.
-        UnknownGroupError: If the graph has no such group.
+        UnknownGroupError: If the graph has no group ``group``.
     """
 
     def __init__(
@@ -206,10 +206,10 @@ class NodeGraphVectorStore(VectorStore):
         return self.add_documents(text_documents(texts, metadatas), ids=ids, **kwargs)
 
     def delete(self, ids: Sequence[str] | None = None, **kwargs: Any) -> bool:
-        """Remove documents and the nodes below them. Unknown ids are skipped.
+        """Remove documents and their derived nodes. Unknown ids are skipped.
 
         Raises:
-            ValueError: If there are no ids, or an id belongs to a node below a document.
+            ValueError: If ``ids`` is None, or an id belongs to a derived node.
         """
         check_names("delete", kwargs, ())
         if ids is None:  # LangChain's interface allows it, for all documents
@@ -267,7 +267,7 @@ class NodeGraphVectorStore(VectorStore):
     def max_marginal_relevance_search(
         self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
     ) -> list[Document]:
-        """Return documents that are similar to a query and differ from each other.
+        """Return diverse documents similar to a query.
 
         Args:
             query: The query.
@@ -294,7 +294,7 @@ class NodeGraphVectorStore(VectorStore):
         lambda_mult: float = 0.5,
         **kwargs: Any,
     ) -> list[Document]:
-        """Return documents that are similar to a vector and differ from each other."""
+        """Return diverse documents similar to a vector."""
         results = self._nearest(embedding, max(k, fetch_k), **kwargs)
         return self._diverse(embedding, results, k, lambda_mult)
 

@@ -27,10 +27,10 @@ _SAME_MODEL = 0.99  # lowest cosine of two vectors of one text by one model
 
 
 def as_index(store: VectorStore | MakeStore) -> StoreIndexes:
-    """Store and search a graph's vectors in a LangChain vector store, for ``Retriever(index=)``.
+    """Return an index in a LangChain vector store, for ``Retriever(index=)``.
 
-    Use it if the vectors have to be in your own engine. New and changed nodes are written before
-    the next search. Targets, filters, fusions, recursion and scores are those of the built-in
+    Use it if the vectors have to be in your vector engine. New and changed nodes are written before
+    the next search. Targets, filters, fusions, recursion and scores work as with the built-in
     index, which is faster on one machine. See ``docs/stores.md``, "Engines".
 
     The store returns candidates by the query's vector; cosines are computed from the graph's
@@ -45,7 +45,7 @@ def as_index(store: VectorStore | MakeStore) -> StoreIndexes:
             compare cosines needs vectors of unit length.
 
     Raises:
-        TypeError: If ``store`` is neither, or cannot search by vector or delete.
+        TypeError: If ``store`` is not a store or a function, or cannot search by vector or delete.
 
     Example:
         >>> from langchain_core.vectorstores import InMemoryVectorStore
