@@ -20,7 +20,7 @@ from .documents import to_document
 
 _TEXT_METHODS = ("create_documents", "split_text")
 
-_METHODS = (*_TEXT_METHODS, "transform_documents", "split_documents")
+_METHODS = (*_TEXT_METHODS, "transform_documents")
 
 
 def as_transform(splitter: object) -> SplitterTransform:
@@ -33,8 +33,8 @@ def as_transform(splitter: object) -> SplitterTransform:
     Metadata that the splitter adds (headings, ``start_index``) becomes the nodes' own metadata.
 
     Args:
-        splitter: An object with ``create_documents``, ``split_text``, ``transform_documents`` or
-            ``split_documents``, tried in this order.
+        splitter: An object with ``create_documents``, ``split_text`` or ``transform_documents``,
+            tried in this order.
 
     Raises:
         TypeError: If the object has none of these methods, or is a class.

@@ -1,7 +1,6 @@
 """Runs of a retriever, of its stages, and of the models inside."""
 
 import asyncio
-import logging
 import threading
 import uuid
 from functools import partial
@@ -16,7 +15,7 @@ from langchain_peers import theirs
 from langchain_runs import FinishedRuns, call, tree
 
 from nodekin.adapters.langchain import NodeGraphRetriever
-from nodekin.retrievers import FusionRetriever, Retriever, trace
+from nodekin.retrievers import FusionRetriever, Retriever
 from nodekin.retrievers.tracing import start_span
 
 QUERY = "Which tea is fermented?"
@@ -228,12 +227,6 @@ async def test_max_concurrency_limits_branches(mode):
     assert max(most) == 1
 
 
-async def test_native_trace_works_beside_callbacks(nested, mode, tracer):
-    with trace() as traced:
-        await call(nested, mode, "tea", {"callbacks": [tracer]})
-    assert [each.name for each in traced.children] == ["rewrite"]
-
-
 async def test_concurrent_calls_have_own_runs(nested):
     tracers = [FinishedRuns() for _ in range(20)]
     await asyncio.gather(*(nested.ainvoke("tea", {"callbacks": [tracer]}) for tracer in tracers))
@@ -253,27 +246,3 @@ async def test_handler_of_context_is_used(retriever, mode):
     with collect_runs() as heard:
         await call(retriever, mode, "tea")
     assert [run.name for run in heard.traced_runs] == ["NodeGraphRetriever"]
-
-
-async def test_failing_handler_is_logged(nested, mode, caplog):
-    class Failing(AsyncCallbackHandler):
-        async def on_retriever_start(self, *args, **kwargs):
-            raise KeyError("oops")
-
-    tracer = FinishedRuns()
-    with caplog.at_level(logging.WARNING):
-        await call(nested, mode, "tea", {"callbacks": [Failing(), tracer]})
-    assert "oops" in caplog.text
-    assert tree(tracer.roots[0]) == WHOLE[mode]
-
-
-def test_raising_handler_ends_the_call(nested):
-    class Loud(BaseCallbackHandler):
-        raise_error = True
-
-        def on_chain_start(self, serialized, inputs, *, name=None, **kwargs):
-            if name == "fuse":
-                raise KeyError("loud")
-
-    with pytest.raises(KeyError, match="loud"):
-        nested.invoke("tea", {"callbacks": [Loud()]})

@@ -100,14 +100,3 @@ def test_index_with_a_record_manager_keeps_all(cleanup: Any, tmp_path: Path) -> 
     assert results[0] == results[1]
     assert len(content(ours)) == (9 if cleanup is None else 7)
     assert content(ours) == content(theirs)
-
-
-def test_index_in_several_runs_keeps_all(batches: Any, tmp_path: Path) -> None:
-    theirs, ours = stores(tmp_path / "tea.nodekin")
-    for store in (theirs, ours):
-        records = InMemoryRecordManager(namespace="tea")
-        records.create_schema()
-        for batch in batches(parts()):
-            index(list(batch), records, store, cleanup=None, key_encoder="sha256")
-    assert len(content(ours)) == 8
-    assert content(ours) == content(theirs)

@@ -2,7 +2,6 @@
 
 import operator
 from collections.abc import Callable
-from datetime import date, datetime, timezone
 from typing import Any
 
 import pytest
@@ -138,33 +137,6 @@ def test_function_as_filter_raises(stores) -> None:
         stores[0].similarity_search("dream", filter=lambda document: True)
 
 
-DAYS = {
-    "date": date(2024, 1, 31),
-    "time": datetime(2024, 1, 31, 10, tzinfo=timezone.utc),
-    "text": "2024-01-31T10:00:00Z",
-    "written": "31 January 2024",
-    "before": "2023-12-31",
-    "after": datetime(2024, 2, 1),
-    "none": None,
-}
-
-
-@pytest.mark.parametrize("bound", [date(2024, 1, 1), datetime(2024, 1, 1, 9), "2024-01-01"])
-def test_dates_match_in_every_form(bound) -> None:
-    """A bound is a date, a time or a text, and so is the field of each document."""
-    documents = [
-        Document(f"A dream, {name}", metadata={"day": day, "source": f"{name}.md"}, id=name)
-        for name, day in DAYS.items()
-    ]
-    theirs = InMemoryVectorStore(EMBEDDING)
-    theirs.add_documents(documents)
-    january = {"date", "time", "text", "written"}
-    expected = theirs.similarity_search("dream", k=9, filter=lambda d: d.id in january)
-    retriever = NodeGraphRetriever.from_documents(documents, k=9)
-    filter = {"day": {"$gte": bound, "$lt": "2024-02-01"}}
-    assert {d.id for d in retriever.invoke("dream", filter=filter)} == {d.id for d in expected}
-
-
 def test_filters_match_document_ids_and_sources(stores) -> None:
     """By the document's id, and by the source that loaders write."""
     own, theirs = stores
@@ -188,8 +160,3 @@ def test_as_filters_keeps_fields_named_like_operators() -> None:
     assert as_filters(filter) == {
         "and": [{"year": {"lt": 5, "gte": 0}}, {"not": {"year": {"gt": 1}}}]
     }
-
-
-def test_constructor_checks_filter(stores) -> None:
-    with pytest.raises(ValueError, match="takes one or more of 'gte'"):
-        NodeGraphRetriever(retriever=stores[0].retriever, filter={"year": {"$gtee": 1}})

@@ -116,21 +116,6 @@ def test_document_transformer_gets_metadata():
     assert node.start is None
 
 
-def test_object_with_split_documents_is_a_splitter():
-    class Halves:
-        def split_documents(self, documents):
-            for d in documents:
-                middle = len(d.page_content) // 2
-                yield Document(d.page_content[:middle], metadata=d.metadata)
-                yield Document(d.page_content[middle:], metadata=d.metadata)
-
-    nodes = grouped(as_transform(Halves()), "abcd")
-    assert [(node.text, node.start, dict(node.own_metadata)) for node in nodes] == [
-        ("ab", 0, {}),
-        ("cd", 2, {}),
-    ]
-
-
 def test_transformer_cannot_change_metadata_of_nodes():
     class Spoiling:
         def transform_documents(self, documents):

@@ -6,10 +6,10 @@ from langchain_classic.storage import LocalFileStore, create_kv_docstore
 from langchain_core.documents import Document
 from langchain_core.stores import InMemoryStore
 from langchain_core.vectorstores import InMemoryVectorStore
-from langchain_peers import DOCUMENTS, QUESTIONS, Pairs, face, ids, splitter, summary, texts
+from langchain_peers import DOCUMENTS, QUESTIONS, Pairs, face, ids, splitter, texts
 
 from nodekin.adapters.langchain import NodeGraphRetriever
-from nodekin.retrievers import RecursiveRetriever, Retriever
+from nodekin.retrievers import RecursiveRetriever
 
 
 def test_reopened_parents_equal_langchains(tmp_path):
@@ -100,18 +100,3 @@ def test_parent_splitter_searches_sentences_by_default():
     assert document.metadata["evidence"][0]["text"] == "Black tea is fermented."
     parents = {node.parent_id for node in retriever.graph.nodes("parent sentence")}
     assert parents == set(ids(retriever.graph.nodes("parent")))
-
-
-@pytest.mark.parametrize("question", QUESTIONS)
-def test_summaries_equal_multi_vector_retriever(peer_graph, question):
-    theirs = MultiVectorRetriever(
-        vectorstore=InMemoryVectorStore(Pairs()),
-        docstore=InMemoryStore(),
-        id_key="of",
-        search_kwargs={"k": 4},
-    )
-    made = [Document(summary(d.page_content)[0], metadata={"of": d.id}) for d in DOCUMENTS]
-    theirs.vectorstore.add_documents(made)
-    theirs.docstore.mset([(document.id, document) for document in DOCUMENTS])
-    retriever = face(Retriever(peer_graph, "summary", "cosine", target="ROOT", top_k=4))
-    assert ids(retriever.invoke(question)) == ids(theirs.invoke(question))

@@ -5,8 +5,6 @@ import pickle
 
 import pytest
 from blockbuster import blockbuster_ctx
-from fixed_retriever import FunctionRetriever
-from langchain_classic.chains import RetrievalQA
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.chat_history import InMemoryChatMessageHistory
 from langchain_core.language_models import FakeListChatModel
@@ -16,8 +14,8 @@ from langchain_core.runnables import RunnableLambda
 from langchain_core.runnables.history import RunnableWithMessageHistory
 from langchain_runs import FinishedRuns, call, pieces_of, tree
 
-from nodekin.adapters.langchain import NodeGraphRetriever, engine_runnable
-from nodekin.retrievers import QueryEngine, Retriever, trace
+from nodekin.adapters.langchain import engine_runnable
+from nodekin.retrievers import QueryEngine, trace
 from nodekin.retrievers.answers.answer import AnswerError
 
 QUESTION = "Which tea is fermented?"
@@ -87,21 +85,6 @@ async def test_stream_yields_documents_then_text(text, full, way):
     assert [d.id for d in first["context"]] == ["tea", "rivers", "press"]
     assert [piece["answer"] for piece in answer] == pieces
     assert [s["number"] for s in last["sources"] if s["cited"]] == [1]
-
-
-@pytest.mark.parametrize("way", ["stream", "astream"])
-async def test_streamed_question_is_joined(full, way):
-    given = [{"question": "Which tea is fermented?"}]
-
-    async def later():
-        for each in given:
-            yield each
-
-    if way == "stream":
-        pieces = list(full.transform(iter(given)))
-    else:
-        pieces = [piece async for piece in full.atransform(later())]
-    assert pieces[0]["question"] == QUESTION
 
 
 @every_way
@@ -175,15 +158,6 @@ def test_message_history_is_used(native):
     assert chat.invoke({"question": "Which teas?"})["answer"] == "Tea [1]."
     assert chat.invoke({"question": "And fermented?"})["answer"] == ANSWER
     assert len(memory.messages) == 4
-
-
-async def test_engine_is_a_node_of_a_graph(text):
-    langgraph = pytest.importorskip("langgraph.graph")
-    steps = langgraph.StateGraph(langgraph.MessagesState)
-    steps.add_node("answer", lambda state: {"messages": [AIMessage(text.invoke(state))]})
-    steps.add_edge(langgraph.START, "answer")
-    result = steps.compile().invoke({"messages": [("user", QUESTION)]})
-    assert result["messages"][-1].content == ANSWER
 
 
 # Runs
@@ -283,17 +257,6 @@ async def test_failing_model_raises_or_falls_back(native, text, way):
     assert await call(broken.with_fallbacks([text]), way, "fermented tea") == ANSWER
 
 
-async def test_failing_search_ends_its_run(mode):
-    def down(query):
-        raise ConnectionError("down")
-
-    seen = FinishedRuns()
-    engine = QueryEngine(FunctionRetriever(down), FakeListChatModel(responses=["x"]))
-    with pytest.raises(ConnectionError):
-        await call(engine_runnable(engine), mode, "tea", {"callbacks": [seen]})
-    assert "down" in seen.roots[0].error
-
-
 @pytest.mark.parametrize("output", ["text", "dict"])
 async def test_stream_events_do_not_block_loop(native_engine, output):
     runnable = engine_runnable(native_engine, output=output)
@@ -320,26 +283,6 @@ def test_runnable_is_picklable_and_in_chains(native):
     runnable = pickle.loads(pickle.dumps(engine_runnable(QueryEngine(native, loud), output="dict")))
     chain = RunnableLambda(str.lower) | runnable | (lambda answer: answer["context"][0].id)
     assert chain.invoke(QUESTION.upper()) == "tea"
-
-
-@pytest.mark.filterwarnings("ignore:The apply_and_parse method")
-@pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainDeprecationWarning")
-@pytest.mark.parametrize("kind", ["stuff", "refine", "map_rerank"])
-def test_chain_types_answer_like_retrieval_qa(peer_graph, kind):
-    reply = "Steamed.\nScore: 90" if kind == "map_rerank" else "Steamed."
-    model = FakeListChatModel(responses=[reply])
-    retriever = Retriever(peer_graph, "ROOT", "bm25", top_k=1)
-    engine = engine_runnable(QueryEngine(retriever, model, kind), output="dict")
-    ours = engine.invoke({"query": "Which tea is steamed?"})
-    theirs = RetrievalQA.from_chain_type(
-        model,
-        chain_type=kind,
-        retriever=NodeGraphRetriever(retriever, score_key=None),
-        return_source_documents=True,
-    ).invoke("Which tea is steamed?")
-    assert ours["answer"].startswith("Steamed.")
-    assert theirs["result"].startswith("Steamed.")
-    assert [d.id for d in ours["context"]] == [d.id for d in theirs["source_documents"]]
 
 
 def test_checked_quotes_are_in_the_output(native):

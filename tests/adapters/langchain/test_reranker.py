@@ -5,20 +5,13 @@ import time
 
 import pytest
 from blockbuster import blockbuster_ctx
-from langchain_classic.retrievers import ContextualCompressionRetriever
-from langchain_classic.retrievers.document_compressors import (
-    CrossEncoderReranker,
-)
 from langchain_core.documents import Document
-from langchain_peers import QUESTIONS, SharedLetters, face, ids
 from langchain_runs import FinishedRuns, tree
 from pydantic import ValidationError
 
 from nodekin.adapters.langchain import NodeGraphReranker
 from nodekin.retrievers import (
     Reranker,
-    RerankRetriever,
-    Retriever,
     ScoredNode,
     register_reranker,
 )
@@ -192,19 +185,3 @@ async def test_cancelled_call_reports_an_error(documents):
     with pytest.raises(asyncio.TimeoutError):
         await asyncio.wait_for(task, 0.01)
     assert "CancelledError" in tracer.roots[0].error
-
-
-@pytest.mark.parametrize("question", QUESTIONS)
-def test_contextual_compression_equals_cross_encoder(peer_graph, question):
-    search = Retriever(peer_graph, "ROOT", "cosine", top_k=4)
-    theirs = ContextualCompressionRetriever(
-        base_compressor=CrossEncoderReranker(model=SharedLetters(), top_n=2),
-        base_retriever=face(search),
-    )
-    reranker = Reranker("ModuleReranker", model=SharedLetters())
-    retriever = face(RerankRetriever(search, reranker, top_k=2))
-    assert ids(retriever.invoke(question)) == ids(theirs.invoke(question))
-    within = ContextualCompressionRetriever(
-        base_compressor=NodeGraphReranker(reranker=reranker, top_n=2), base_retriever=face(search)
-    )
-    assert ids(within.invoke(question)) == ids(theirs.invoke(question))

@@ -150,11 +150,6 @@ def test_constructor_checks_arguments(native, arguments, error, says):
         NodeGraphRetriever(native, **arguments)
 
 
-def test_constructor_without_retriever_raises():
-    with pytest.raises(TypeError, match="retriever must be an object with retrieve"):
-        NodeGraphRetriever()
-
-
 def test_search_kwargs_set_fields(native):
     retriever = NodeGraphRetriever(native, search_kwargs={"k": 1, "filter": {"topic": "rivers"}})
     assert ids(retriever.invoke("tea")) == ["rivers"]
@@ -247,23 +242,6 @@ def test_retriever_is_picklable_and_not_serializable(retriever, graph):
 # Runnable methods
 
 
-class Failing:
-    """Fails several times, then asks the inner retriever."""
-
-    def __init__(self, inner, times):
-        self.inner = inner
-        self.times = times
-
-    def retrieve(self, query, *, top_k=None, filters=None):
-        if self.times > 0:
-            self.times -= 1
-            raise ConnectionError("gone")
-        return self.inner.retrieve(query, top_k=top_k, filters=filters)
-
-    async def aretrieve(self, query, *, top_k=None, filters=None):
-        return self.retrieve(query, top_k=top_k, filters=filters)
-
-
 def test_retriever_has_schemas_and_repr(retriever):
     assert retriever.get_input_jsonschema()["type"] == "string"
     assert retriever.get_output_jsonschema()["type"] == "array"
@@ -280,20 +258,6 @@ async def test_with_config_listeners_and_bind_work(retriever, mode):
     bound = retriever.bind(k=1, filter={"topic": "rivers"})
     assert ids(await call(bound, mode, "tea")) == ["rivers"]
     assert ids(await call(RunnableLambda(str.lower) | bound, mode, "TEA")) == ["rivers"]
-
-
-async def test_with_retry_and_fallbacks_work(native, retriever, mode):
-    for times in (2, 3):
-        retrying = face(Failing(native, times)).with_retry(
-            stop_after_attempt=3, wait_exponential_jitter=False
-        )
-        if times == 2:
-            assert len(await call(retrying, mode, "tea")) == 3
-            continue
-        with pytest.raises(ConnectionError):
-            await call(retrying, mode, "tea")
-    safe = face(Failing(native, 10**6)).with_fallbacks([retriever])
-    assert await call(safe, mode, "tea") == retriever.invoke("tea")
 
 
 async def test_configurable_fields_and_alternatives_work(retriever, native, graph, mode):
@@ -423,6 +387,8 @@ async def test_add_documents_updates_by_id():
         (lambda: NodeGraphRetriever.from_texts(["a"], None, [{}] * 2), ValueError, "same length"),
         (lambda: NodeGraphRetriever.from_graph("graph"), TypeError, "graph must be a NodeGraph"),
         (lambda: NodeGraphRetriever(lambda query: []).add_documents(TEA), ValueError, "a graph"),
+        (lambda: NodeGraphRetriever(), TypeError, "retriever must be an object with retrieve"),
+        (lambda: NodeGraphRetriever(max, filter={"n": {"$b": 1}}), ValueError, "takes one or more"),
     ],
 )
 def test_wrong_documents_raise(create, error, says):
@@ -479,15 +445,6 @@ def test_similarity_or_group_selects_a_single_search(options, group, similarity)
     assert (search.group_name, search.target, search.similarity.name) == (group, "ROOT", similarity)
     with pytest.raises(UnknownGroupError):
         NodeGraphRetriever.from_documents(TEA, **{**options, "group": "Fine"})
-
-
-def test_store_keeps_documents(tmp_path):
-    path = tmp_path / "tea.nodekin"
-    first = NodeGraphRetriever.from_documents(TEA, store=path)
-    first.graph.close()
-    again = NodeGraphRetriever.from_documents([], store=path)
-    assert ids(again.invoke("roasted")) == ["coffee"]
-    again.graph.close()
 
 
 @pytest.mark.parametrize(

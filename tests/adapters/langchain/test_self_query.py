@@ -3,10 +3,9 @@
 from typing import Any
 
 import pytest
-from langchain_classic.retrievers import ParentDocumentRetriever, SelfQueryRetriever
+from langchain_classic.retrievers import SelfQueryRetriever
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
-from langchain_core.stores import InMemoryStore
 from langchain_core.structured_query import (
     Comparator,
     Comparison,
@@ -14,8 +13,6 @@ from langchain_core.structured_query import (
     Operator,
     StructuredQuery,
 )
-from langchain_core.vectorstores import InMemoryVectorStore
-from langchain_peers import DOCUMENTS, Pairs, ids, splitter
 
 from nodekin.adapters.langchain import NodeGraphVectorStore, StructuredFilter
 from nodekin.nodegraph import Node
@@ -128,30 +125,3 @@ def test_comparisons(comparison: Any, yes: list, no: list) -> None:
     filter = parse_filters(comparison.accept(StructuredFilter()))
     assert [v for v in yes if not filter.matches(Node("", {"f": v}))] == []
     assert [v for v in no if filter.matches(Node("", {"f": v}))] == []
-
-
-def self_query(store, filter, limit=None, **settings):
-    structured = StructuredQuery(query="tea leaves", filter=filter, limit=limit)
-    return SelfQueryRetriever(
-        query_constructor=RunnableLambda(lambda _: structured),
-        vectorstore=store,
-        structured_query_translator=StructuredFilter(),
-        **settings,
-    )
-
-
-SINCE = Comparison(Comparator.GTE, "year", 2000)
-
-
-def test_self_queries_find_parents_as_many_as_the_question_says(peer_graph):
-    store = NodeGraphVectorStore(peer_graph, "child", target="ROOT")
-    parents = ParentDocumentRetriever(
-        vectorstore=InMemoryVectorStore(Pairs()), docstore=InMemoryStore(),
-        child_splitter=splitter(),
-        search_kwargs={"k": 100, "filter": lambda child: child.metadata["year"] >= 2000},
-    )  # fmt: skip
-    parents.add_documents(DOCUMENTS, ids=ids(DOCUMENTS))
-    expected = parents.invoke("tea leaves")
-    assert self_query(store, SINCE).invoke("?") == expected
-    limited = self_query(store, SINCE, limit=2, use_original_query=False)
-    assert limited.invoke("?") == expected[:2]

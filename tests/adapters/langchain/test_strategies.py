@@ -4,11 +4,9 @@ from contextlib import nullcontext
 
 import pytest
 from blockbuster import blockbuster_ctx
-from langchain_classic.retrievers import MultiQueryRetriever as LangChainMultiQueryRetriever
-from langchain_classic.retrievers import RePhraseQueryRetriever
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.prompts import ChatPromptTemplate
-from langchain_peers import LOADED, TEMPLATES, Recording, face, ids, theirs
+from langchain_peers import LOADED, TEMPLATES, Recording
 from langchain_runs import call
 
 from nodekin.adapters.langchain import NodeGraphRetriever, engine_runnable
@@ -57,34 +55,6 @@ async def test_model_calls_are_runs_below_stages(retriever, mode, tracer):
     assert set(models) == {(parent, "llm")}
     assert any(run.name == "search" for _, run in pairs) == (mode == "sync")
     assert {run.trace_id for _, run in pairs} == {root.id}
-
-
-def test_multi_query_equals_langchains(peer_graph):
-    answer = "Which tea is fermented?\nWhere do rivers run?"
-    model = FakeListChatModel(responses=[answer])
-    expected = LangChainMultiQueryRetriever.from_llm(
-        theirs().as_retriever(search_kwargs={"k": 1}), model
-    )
-    inner = Retriever(peer_graph, "ROOT", "cosine", top_k=1)
-    strategy = MultiQueryRetriever(inner, model, include_query=False, top_k=2)
-    question = "Tea or rivers?"
-    assert set(ids(face(strategy).invoke(question))) == set(ids(expected.invoke(question)))
-    numbered = FakeListChatModel(responses=["1. " + answer.replace("\n", "\n2. ")])
-    strategy = MultiQueryRetriever(inner, numbered, include_query=False)
-    assert strategy.query_transform(question) == answer.splitlines()
-    expected = LangChainMultiQueryRetriever.from_llm(theirs().as_retriever(), numbered)
-    assert expected.llm_chain.invoke({"question": question})[0].startswith("1. ")
-
-
-async def test_rewrite_equals_re_phrase_query(peer_graph):
-    model = FakeListChatModel(responses=["Which tea is fermented?"])
-    expected = RePhraseQueryRetriever.from_llm(theirs().as_retriever(), model)
-    search = Retriever(peer_graph, "ROOT", "cosine", top_k=4)
-    retriever = face(QueryRewriteRetriever(search, model))
-    assert ids(retriever.invoke("tee?? fermentd")) == ids(expected.invoke("tee?? fermentd"))
-    assert ids(await retriever.ainvoke("tee??")) == ids(retriever.invoke("tee??"))
-    with pytest.raises(NotImplementedError):
-        await expected.ainvoke("tee??")
 
 
 class Broken(FakeListChatModel):

@@ -337,23 +337,11 @@ def test_save_local_with_objects_in_metadata_raises(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ({"collection_name": "a"}, "NodeGraphVectorStore has no argument 'collection_name'; use g"),
-        ({"persist_directory": "./db"}, "has no argument 'persist_directory'; use store="),
-        ({"embedding_function": None}, "use embedding="),
-        ({"top_k": 3}, "use k=|use search_kwargs"),
-        ({"simularity": 3}, "simularity"),
-    ],
-)
-def test_constructor_names_the_right_argument(options, says):
-    with pytest.raises(TypeError, match=says):
-        NodeGraphVectorStore(Letters(), **options)
-
-
-@pytest.mark.parametrize(
     ("wrong", "says"),
     [
+        (lambda store: NodeGraphVectorStore(collection_name="a"), "use group="),
+        (lambda store: NodeGraphVectorStore(persist_directory="./db"), "use store="),
+        (lambda store: NodeGraphVectorStore(simularity=3), "simularity"),
         (lambda store: store.as_retriever(k=1), "as_retriever has no argument 'k'; it has 'search"),
         (lambda store: store.similarity_search("a", where={}), "unexpected keyword argument"),
         (lambda store: store.delete([], all=True), "delete has no argument 'all'"),
