@@ -240,13 +240,14 @@ class NodeGraphVectorStore(VectorStore):
             k: The maximum number of documents.
             filter: Conditions on metadata, checked before ranking.
         """
-        return self._scored(self._search(query, k, filter))
+        filters = _listing_filters(query, filter)
+        return self._scored(self.retriever.retrieve(query, top_k=k, filters=filters))
 
     async def asimilarity_search_with_score(
         self, query: str, k: int = 4, *, filter: Mapping[str, Any] | None = None
     ) -> list[tuple[Document, float]]:
         """Async version of ``similarity_search_with_score``."""
-        filters = _listing(query, as_filters(filter))
+        filters = _listing_filters(query, filter)
         results = await self.retriever.aretrieve(query, top_k=k, filters=filters)
         return await asyncio.to_thread(self._scored, results)
 
@@ -280,11 +281,11 @@ class NodeGraphVectorStore(VectorStore):
             ValueError: If the store has no embedding model.
         """
         key = self._embed_key()
-        results = self._search(query, max(k, fetch_k), **kwargs)
         if not query.strip():
-            return _documents(self._scored(results[:k]))
+            return self.similarity_search(query, k, **kwargs)
         vector = self.graph.embeddings.query_vectors([query], key)[0]
-        return self._diverse(vector, results, k, lambda_mult)
+        search = self.max_marginal_relevance_search_by_vector
+        return search(vector.tolist(), k, fetch_k, lambda_mult, **kwargs)
 
     def max_marginal_relevance_search_by_vector(
         self,
@@ -296,7 +297,10 @@ class NodeGraphVectorStore(VectorStore):
     ) -> list[Document]:
         """Return diverse documents similar to a vector."""
         results = self._nearest(embedding, max(k, fetch_k), **kwargs)
-        return self._diverse(embedding, results, k, lambda_mult)
+        key, matches = self._embed_key(), [result.evidence[0].node for result in results]
+        vectors: Any = [self.graph.embedding(match, key) for match in matches]
+        positions = maximal_marginal_relevance(np.asarray(embedding), vectors, lambda_mult, k)
+        return _documents(self._scored([results[at] for at in positions]))
 
     def as_retriever(self, **kwargs: Any) -> VectorStoreRetriever:
         """Return a retriever. A call's filter is added to the filter in ``search_kwargs``.
@@ -326,10 +330,6 @@ class NodeGraphVectorStore(VectorStore):
             f"scores of {similarity.name!r} have no known range; set relevance_score_fn="
         )
 
-    def _search(self, query: str, k: int, filter: Any = None) -> list[ScoredNode]:
-        filters = _listing(query, as_filters(filter))
-        return self.retriever.retrieve(query, top_k=k, filters=filters)
-
     def _embed_key(self) -> str:
         if not self.retriever.embed_keys:
             raise ValueError(
@@ -346,16 +346,6 @@ class NodeGraphVectorStore(VectorStore):
         )
         return results
 
-    def _diverse(
-        self, vector: Any, results: Sequence[ScoredNode], k: int, lambda_mult: float
-    ) -> list[Document]:
-        """Select results by the vectors of their best matches."""
-        key = self._embed_key()
-        matches = [result.evidence[0].node for result in results]
-        vectors: Any = [self.graph.embedding(match, key) for match in matches]
-        positions = maximal_marginal_relevance(np.asarray(vector), vectors, lambda_mult, k)
-        return _documents(self._scored([results[at] for at in positions]))
-
     def _scored(self, results: Sequence[ScoredNode]) -> list[tuple[Document, float]]:
         return [
             (to_document(result, score_key=self._score_key), float(result.score))
@@ -367,7 +357,8 @@ def _documents(scored: Sequence[tuple[Document, float]]) -> list[Document]:
     return [document for document, _ in scored]
 
 
-def _listing(query: str, filters: Filters | None) -> Filters | None:
+def _listing_filters(query: str, filter: Any) -> Filters | None:
     """Return the filters of a search. A blank query without filters lists all documents."""
-    lists_all = filters is None and not query.strip()
-    return {DOCUMENT_ID: {"exists": True}} if lists_all else filters
+    if filters := as_filters(filter):
+        return filters
+    return None if query.strip() else {DOCUMENT_ID: {"exists": True}}
