@@ -235,8 +235,6 @@ class NodeGraphRetriever(BaseRetriever):
         check_names(f"{cls.__name__}.from_graph", options)
         if (strategy is None) != (llm is None):
             raise TypeError("strategy= and llm= must be given together")
-        if not isinstance(graph, NodeGraph):
-            raise TypeError(f"graph must be a NodeGraph, got {graph!r:.80}")
         options = {"k": 4, **_unpacked(options)}
         fields = {name: options.pop(name) for name in cls.model_fields if name in options}
         if fields["k"] is not None:
