@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import Any
 
 import pytest
-from llama_index.core.agent.workflow import AgentWorkflow, ReActAgent
+from llama_index.core.agent.workflow import ReActAgent
 from llama_index.core.llms import MockLLM
 from llama_index.core.postprocessor import LongContextReorder, SimilarityPostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
@@ -71,24 +71,6 @@ def test_score_of_zero_stays_zero() -> None:
     assert [result.score for result in results] == [0.0]
     zero = NodeGraphReranker("ModuleReranker", model=lambda query, texts: [0.0] * len(texts))
     assert zero.postprocess_nodes(results, query_str="tea")[0].score == 0.0
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # from LlamaIndex's workflows
-async def test_agent_calls_the_retriever_as_a_tool(scripted: Scripted) -> None:
-    index = NodeGraphIndex.from_documents(documents(), similarity="bm25")
-    tool = RetrieverTool.from_defaults(
-        index.as_retriever(similarity_top_k=1), name="search", description="All there is"
-    )
-    replies = iter(
-        [
-            'Thought: I look.\nAction: search\nAction Input: {"input": "fermented tea"}',
-            "Thought: I can answer without using any more tools.\nAnswer: Black tea.",
-        ]
-    )
-    llm = scripted(lambda prompt: next(replies))
-    agent = ReActAgent(tools=[tool], llm=llm, streaming=False, name="a", description="a")
-    assert str(await AgentWorkflow(agents=[agent]).run("Which is fermented?")) == "Black tea."
-    assert "Black tea is fermented" in llm.prompts[1]
 
 
 USER: ContextVar[str] = ContextVar("user")

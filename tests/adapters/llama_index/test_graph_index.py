@@ -18,13 +18,12 @@ from llama_index.core import (
     VectorStoreIndex,
     load_index_from_storage,
 )
-from llama_index.core.data_structs.data_structs import IndexStruct
-from llama_index.core.indices.base import BaseIndex
+from llama_index.core.chat_engine import CondensePlusContextChatEngine
 from llama_index.core.llms import MockLLM
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores import SimpleVectorStore
-from llama_index_models import ScriptedLLM, Words, closed_memories  # noqa: F401
+from llama_index_models import Words, closed_memories  # noqa: F401
 
 from nodekin.adapters.llama_index import NodeGraphIndex
 from nodekin.nodegraph import split_sentences
@@ -103,25 +102,9 @@ def test_index_without_model_searches_words_and_logs_once(
     assert lines == ["there is no embedding model, so the index searches by words"] * 2
 
 
-def test_words_alone_log_nothing(
-    documents: list[Document], caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level(logging.INFO, LOG):
-        assert found(NodeGraphIndex(documents, similarity="bm25"), "Nile") == ["rivers"]
-    assert not [record for record in caplog.records if record.name == LOG]
-
-
 def test_vectors_without_model_raise(documents: list[Document]) -> None:
     with pytest.raises(ValueError, match=r"similarity='cosine' requires an embedding model: pass"):
         NodeGraphIndex.from_documents(documents, similarity="cosine")
-
-
-def test_model_of_the_settings_is_used(
-    documents: list[Document], model: Words, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Settings, "_embed_model", model)
-    assert found(NodeGraphIndex.from_documents(documents), "Nile")[0] == "rivers"
-    assert model.texts
 
 
 # Groups and similarities
@@ -325,12 +308,6 @@ def test_document_is_looked_up_without_reading_others(
 # Engines
 
 
-def test_index_is_a_base_index(nodes: list[TextNode]) -> None:
-    index = NodeGraphIndex(nodes, similarity="bm25")
-    assert isinstance(index, BaseIndex)
-    assert isinstance(index.index_struct, IndexStruct)
-
-
 def test_unknown_arguments_raise(nodes: list[TextNode]) -> None:
     with pytest.raises(TypeError, match="no argument 'top_k'"):
         NodeGraphIndex(nodes, similarity="bm25", top_k=3)
@@ -341,17 +318,9 @@ def test_unknown_arguments_raise(nodes: list[TextNode]) -> None:
 
 
 @pytest.mark.usefixtures("closed_memories")
-@pytest.mark.parametrize(
-    "mode", ["best", "condense_plus_context", "context", "condense_question", "simple"]
-)
-async def test_chat_engine_answers_in_all_modes(mode: str, nodes: list[TextNode]) -> None:
-    llm = ScriptedLLM(answer="It is.", prompts=[])
-    index = NodeGraphIndex(nodes, similarity="bm25")
-    engine = index.as_chat_engine(mode, llm, similarity_top_k=1)
-    for response in (engine.chat("Which tea is fermented?"), await engine.achat("Is it tea?")):
-        assert str(response) == "It is."
-    asked = any("Black tea is fermented." in prompt for prompt in llm.prompts)
-    assert asked == (mode != "simple")
+def test_default_chat_engine_condenses_and_searches(nodes: list[TextNode]) -> None:
+    engine = NodeGraphIndex(nodes, similarity="bm25").as_chat_engine(llm=MockLLM())
+    assert isinstance(engine, CondensePlusContextChatEngine)
 
 
 def test_unknown_chat_mode_names_the_modes(nodes: list[TextNode]) -> None:

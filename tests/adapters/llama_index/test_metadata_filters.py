@@ -146,15 +146,6 @@ def test_invalid_filters_raise() -> None:
         as_filters("topic")  # type: ignore[arg-type]
 
 
-def test_filters_can_be_set_later(teas) -> None:
-    retriever = NodeGraphRetriever(teas)
-    retriever.filters = filters(("year", "==", 1993))
-    assert [result.node.metadata["year"] for result in retriever.retrieve("tea")] == [1993]
-    retriever.filters = {"year": {"over": 5}}
-    with pytest.raises(ValueError, match="operators"):
-        retriever.retrieve("tea")
-
-
 def test_filters_are_checked_before_ranking(search: Retriever) -> None:
     def topics(given: Any) -> list[str]:
         found = NodeGraphRetriever(search, filters=given).retrieve("tea 大熊猫")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from llama_index.core import Document, SimpleDirectoryReader
+from llama_index.core import Document
 from llama_index.core.node_parser import (
     SentenceWindowNodeParser,
     get_leaf_nodes,
@@ -180,15 +180,6 @@ def test_relationships_of_parsed_nodes_survive() -> None:
     (middle,) = index.as_retriever(similarity_top_k=1).retrieve("two")
     assert middle.node == nodes[1]
     assert middle.node.prev_node.node_id == nodes[0].node_id
-
-
-def test_files_are_indexed_with_their_metadata(tmp_path: Path) -> None:
-    (tmp_path / "tea.txt").write_text("Black tea is fermented.")
-    documents = SimpleDirectoryReader(str(tmp_path)).load_data()
-    index = NodeGraphIndex.from_documents(documents, similarity="bm25")
-    (result,) = index.as_retriever(filters={"file_name": "tea.txt"}).retrieve("tea")
-    assert result.node.ref_doc_id == documents[0].id_
-    assert result.node.excluded_llm_metadata_keys == documents[0].excluded_llm_metadata_keys
 
 
 # Derived nodes

@@ -109,10 +109,6 @@ def test_reranker_without_query_keeps_the_order(query: QueryBundle | None) -> No
     assert [(r.text, r.score) for r in found] == [(r.text, r.score) for r in hits()[:3]]
 
 
-def test_reranker_without_nodes_returns_nothing() -> None:
-    assert both_ways(NodeGraphReranker("ModuleReranker", model=broken), [], QueryBundle("a")) == []
-
-
 def test_duplicate_nodes_are_both_reranked() -> None:
     twice = [hits()[0], hits()[1], hits()[0]]
     found = both_ways(NodeGraphReranker("ModuleReranker", model=lengths), twice, QueryBundle("tea"))

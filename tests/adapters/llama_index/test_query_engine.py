@@ -14,8 +14,6 @@ from llama_index.core import (
 )
 from llama_index.core.base.response.schema import Response
 from llama_index.core.instrumentation.events.query import QueryEndEvent, QueryStartEvent
-from llama_index.core.postprocessor import SimilarityPostprocessor
-from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import Document, QueryBundle
 from llama_index.core.tools import QueryEngineTool
 from query_engine_scripts import (
@@ -29,7 +27,7 @@ from query_engine_scripts import (
     step,
 )
 
-from nodekin.adapters.llama_index import NodeGraphQueryEngine, NodeGraphRetriever
+from nodekin.adapters.llama_index import NodeGraphQueryEngine
 from nodekin.adapters.llama_index.nodes import NodeWithEvidence
 from nodekin.nodegraph import ModelError, NodeGraph
 from nodekin.retrievers import DefaultRetriever, RerankRetriever, Retriever
@@ -53,17 +51,6 @@ def test_answer_is_written_from_results_of_the_retriever(
     assert "errors" not in response.metadata
     (prompt,) = llm.prompts
     assert all(each.node.text in prompt for each in expected)
-
-
-def test_engine_equals_retriever_query_engine(
-    search: Retriever, retriever: NodeGraphRetriever, scripted: Scripted
-) -> None:
-    theirs_llm, ours_llm = scripted("Tea."), scripted("Tea.")
-    theirs = RetrieverQueryEngine.from_args(retriever, llm=theirs_llm).query(BOTH)
-    ours = NodeGraphQueryEngine.from_args(search, ours_llm).query(BOTH)
-    assert ours_llm.prompts == theirs_llm.prompts
-    assert ids(ours.source_nodes) == ids(theirs.source_nodes)
-    assert ours.metadata == theirs.metadata
 
 
 @pytest.mark.usefixtures("unblocked")
@@ -93,29 +80,6 @@ def test_graph_is_searched_with_filters(graph: NodeGraph, scripted: Scripted) ->
     )
     (node,) = engine.query("大熊猫的毛是什么颜色？").source_nodes
     assert node.text == "大熊猫的毛是黑白两色的。"
-
-
-def test_empty_result_calls_no_model(search: Retriever, scripted: Scripted) -> None:
-    llm = scripted("?")
-    response = NodeGraphQueryEngine(search, llm).query("quux")
-    assert (str(response), response.source_nodes, llm.prompts) == ("Empty Response", [], [])
-
-
-def test_postprocessors_change_the_sources(search: Retriever, scripted: Scripted) -> None:
-    best = search(QUESTION)[0]
-    cut = SimilarityPostprocessor(similarity_cutoff=best.score)
-    engine = NodeGraphQueryEngine(search, scripted("Tea."), node_postprocessors=[cut])
-    assert ids(engine.query(QUESTION).source_nodes) == [best.node.id]
-    assert ids(engine.retrieve(QUESTION)) == [best.node.id]
-
-
-async def test_streamed_answer_is_read_in_parts(search: Retriever, scripted: Scripted) -> None:
-    engine = NodeGraphQueryEngine(search, scripted("Black tea is."), streaming=True)
-    response = engine.query(QUESTION)
-    assert ids(response.source_nodes) == [r.node.id for r in search(QUESTION)]
-    assert [*response.response_gen] == ["Black", " tea", " is."]
-    later = await engine.aquery(QUESTION)
-    assert "".join([part async for part in later.response_gen]) == "Black tea is."
 
 
 def test_span_and_events_of_a_query(

@@ -6,13 +6,12 @@ from typing import Any
 import pytest
 from fixed_retriever import FixedRetriever
 from llama_index.core.schema import Document as LlamaIndexDocument
-from llama_index.core.schema import IndexNode, QueryBundle, TextNode
+from llama_index.core.schema import QueryBundle
 
 from nodekin.adapters.llama_index import NodeGraphRetriever
 from nodekin.adapters.llama_index.nodes import NodeWithEvidence
 from nodekin.nodegraph import Node, NodeGraph, split_sentences
 from nodekin.retrievers import Bm25, Retriever, ScoredNode
-from nodekin.retrievers.foreign.outputs import to_node as from_node
 
 QUERY = "Which tea is fermented? 红茶"
 
@@ -49,18 +48,6 @@ def test_node_does_not_depend_on_the_query(retriever: NodeGraphRetriever) -> Non
     for id in one.keys() & other.keys():
         assert one[id] == other[id]
         assert one[id].hash == other[id].hash
-
-
-def test_changed_results_leave_later_results_alone(retriever: NodeGraphRetriever) -> None:
-    first = retriever.retrieve(QUERY)
-    before = [r.to_dict() for r in first]
-    for result in first:
-        result.score = -1.0
-        result.node.set_content("gone")
-        result.node.metadata.clear()
-        result.evidence.clear()
-        result.node.relationships.clear()
-    assert [r.to_dict() for r in retriever.retrieve(QUERY)] == before
 
 
 async def test_results_are_sorted_and_deduplicated_by_score() -> None:
@@ -171,15 +158,6 @@ async def test_async_search_does_not_block_the_loop(
     assert await retriever.aretrieve(QUERY)  # builds the groups and the index, too
     found = await asyncio.gather(*(retriever.aretrieve(QUERY) for _ in range(8)))
     assert len({tuple(r.node_id for r in results) for results in found}) == 1
-
-
-async def test_references_to_objects_are_followed() -> None:
-    reference = from_node(IndexNode(text="see below", index_id="below", id_="reference"))
-    objects = {"below": TextNode(text="Black tea is fermented.", id_="below")}
-    inner = FixedRetriever([ScoredNode(reference, 2.0)])
-    retriever = NodeGraphRetriever(inner, object_map=objects)
-    for results in (retriever.retrieve("tea"), await retriever.aretrieve("tea")):
-        assert [(r.node_id, r.score) for r in results] == [("below", 2.0)]
 
 
 @pytest.mark.parametrize("is_async", [False, True])

@@ -183,12 +183,6 @@ def delete_source(p: Program) -> None:
     p.look(index)
 
 
-def delete_source_of_documents(p: Program) -> None:
-    index = p.of_documents(DOCUMENTS)
-    index.delete_ref_doc("d3", delete_from_docstore=True)
-    p.look(index)
-
-
 def delete_unknown_source(p: Program) -> None:
     index = p.index(nodes())
     index.delete_ref_doc("none", delete_from_docstore=True)
@@ -212,12 +206,6 @@ def delete_source_without_docstore_and_refresh(p: Program) -> None:
 def delete_source_asynchronously(p: Program) -> None:
     index = p.of_documents(DOCUMENTS)
     asyncio.run(index.adelete_ref_doc("d3", delete_from_docstore=True))
-    p.look(index)
-
-
-def add_document(p: Program) -> None:
-    index = p.of_documents(DOCUMENTS[:4])
-    index.insert(DOCUMENTS[4])
     p.look(index)
 
 
@@ -257,10 +245,6 @@ def refresh_inserted_document(p: Program) -> None:
     index.insert(DOCUMENTS[0])
     p.seen.append(index.refresh_ref_docs(DOCUMENTS[:2]))
     p.look(index)
-
-
-def persist_and_load(p: Program) -> None:
-    p.look(p.persisted(p.index(nodes())))
 
 
 def persist_and_load_documents(p: Program) -> None:
@@ -306,11 +290,11 @@ SEQUENCES = [
     *(insert_in_batches, insert_parts_of_a_document, insert_again, insert_changed_node),
     *(insert_twice_in_one_list, insert_node_without_source, insert_nothing, insert_references),
     *(insert_to_index_of_documents, insert_asynchronously, delete_one, delete_all_of_a_document),
-    *(delete_and_insert, delete_asynchronously, delete_source, delete_source_of_documents),
+    *(delete_and_insert, delete_asynchronously, delete_source),
     *(delete_unknown_source, delete_source_and_refresh, delete_source_without_docstore_and_refresh),
-    *(delete_source_asynchronously, add_document, add_document_asynchronously, update_document),
+    *(delete_source_asynchronously, add_document_asynchronously, update_document),
     *(update_document_asynchronously, refresh_documents, refresh_asynchronously),
-    *(refresh_inserted_document, persist_and_load, persist_and_load_documents),
+    *(refresh_inserted_document, persist_and_load_documents),
     *(change_after_loading, delete_without_docstore_and_load),
     *(insert_to_first_index_after_loading, use_docstore_of_all_nodes),
 ]
