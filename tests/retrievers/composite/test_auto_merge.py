@@ -1,4 +1,4 @@
-"""Hits give way to their parent where enough of its children were found."""
+"""Hits are replaced by their parent if enough of its children are hits."""
 
 import asyncio
 from collections import defaultdict
@@ -36,7 +36,7 @@ def pick(graph: NodeGraph, words: str, group: str = "word") -> list[Node]:
     return [next(n for n in nodes if n.text == word) for word in words.split(",")]
 
 
-def test_more_than_the_ratio_merges_half_does_not() -> None:
+def test_auto_merge_above_ratio_returns_parent() -> None:
     graph = tree("a b c d/e f g h|x/y/z w")
     assert texts(AutoMergeRetriever(fixed(pick(graph, "a,b")))("q")) == ["a", "b"]
     (result,) = AutoMergeRetriever(fixed(pick(graph, "a,b,c"), [5, 3, 1]))("q")
@@ -49,7 +49,7 @@ def test_more_than_the_ratio_merges_half_does_not() -> None:
     ]
 
 
-def test_every_level_up_to_the_target() -> None:
+def test_auto_merge_repeats_up_to_target() -> None:
     graph = tree("a b/c d|e f")
     inner = fixed(pick(graph, "a,c,b,d,e,f"))
     for target, expected in (
@@ -63,7 +63,7 @@ def test_every_level_up_to_the_target() -> None:
         assert sum(len(r.evidence) for r in results) == 6
 
 
-def test_scores() -> None:
+def test_auto_merge_lift_sets_score() -> None:
     graph = tree("a b/c d|e")
     inner = fixed(pick(graph, "a,e,b,d"), [9, 5, 3, 1])
     for lift, expected in (
@@ -75,7 +75,7 @@ def test_scores() -> None:
         assert [(r.node.text, r.score) for r in results] == expected
 
 
-def test_sums_do_not_prefer_what_is_long() -> None:
+def test_auto_merge_sum_does_not_favor_long_parents() -> None:
     graph = tree("a b c d e f g h/i j")
     hits = pick(graph, "i,j,a,b,c,d,e,f,g,h")
     inner = fixed(hits, [4, 3.9, 3, 3, 3, 3, 3, 3, 3, 3])
@@ -83,7 +83,7 @@ def test_sums_do_not_prefer_what_is_long() -> None:
     assert [(r.node.text, r.score) for r in results] == [("i j", 5.95), ("a b c d e f g h", 4.5)]
 
 
-def test_what_is_found_above_takes_in_what_is_below() -> None:
+def test_auto_merge_ancestor_hit_absorbs_descendant_hits() -> None:
     graph = tree("a b c/d|e")
     (line,) = pick(graph, "a b c", "line")
     results = AutoMergeRetriever(fixed([*pick(graph, "a,e"), line]), target="line")("q")
@@ -92,11 +92,11 @@ def test_what_is_found_above_takes_in_what_is_below() -> None:
     assert texts(whole("q")) == ["a b c/d|e"]  # though it is above the target
 
 
-def test_top_k_counts_results_and_reads_no_more_hits_than_it_takes() -> None:
+def test_auto_merge_top_k_limits_read_hits() -> None:
     graph = tree("a b c/d e f/g h i/j k l m n o p q/r s t u v w")
     inner = fixed(pick(graph, "a,b,d,e,g,h,j,r,s"))
     merging = AutoMergeRetriever(inner, top_k=3, target="line")
-    # With g there are three, so h, with which g would merge, is not read.
+    # After g, three results exist, so h is not read and g does not merge.
     assert texts(merging("q")) == ["a b c", "d e f", "g"]
     assert inner.top_ks[-1] == 12
     assert texts(AutoMergeRetriever(inner, target="line")("q")) == [
@@ -106,7 +106,7 @@ def test_top_k_counts_results_and_reads_no_more_hits_than_it_takes() -> None:
     assert len(merging("q", top_k=1)) == 1
 
 
-def test_on_a_retriever_with_filters_and_two_languages(tmp_path) -> None:
+def test_auto_merge_applies_filters_in_two_languages(tmp_path) -> None:
     graph = NodeGraph(progress=False, store=tmp_path / "g")
     graph.create_node_group("line", str.splitlines)
     graph.create_node_group("part", lambda text: text.split("，"), parent="line")
@@ -130,7 +130,7 @@ def test_on_a_retriever_with_filters_and_two_languages(tmp_path) -> None:
     assert (span.name, span.attributes["hits"], span.attributes["results"]) == ("merge", 4, 3)
 
 
-def test_nodes_without_kin_stay() -> None:
+def test_auto_merge_keeps_nodes_without_graph() -> None:
     graph = tree("a b c")
     nodes = pick(graph, "a,b")
     alone = Node("alone", id="alone")
@@ -155,7 +155,7 @@ def ancestors(graph: NodeGraph, node_id: str) -> list[Node]:
 
 
 def brute(graph: NodeGraph, hits: list[Node], ratio: float, top: list[str]) -> set[str]:
-    """Merge until nothing changes, by asking the graph; then drop what is in another one."""
+    """Merge with the public API until nothing changes; then drop nodes inside other nodes."""
     left = {n.id: n for n in hits}
     changed = True
     while changed:
@@ -193,7 +193,7 @@ def numbered(shape) -> NodeGraph:
 
 @settings(max_examples=amount(26, 80))
 @given(DOCUMENTS, st.data(), st.sampled_from([0.0, 0.3, 0.5, 0.9]))
-def test_nothing_is_lost_and_nothing_twice(shape, data, ratio) -> None:
+def test_auto_merge_equals_brute_force(shape, data, ratio) -> None:
     graph = numbered(shape)
     words = graph.nodes("word")
     hits = data.draw(st.lists(st.sampled_from(words), unique=True, max_size=12))
@@ -210,7 +210,7 @@ def test_nothing_is_lost_and_nothing_twice(shape, data, ratio) -> None:
             assert {r.node.id for r in results} == brute(graph, hits, ratio, ["ROOT", *above])
         else:
             assert len(results) <= top_k
-            assert read == {n.id for n in hits[: len(read)]}  # the best ones
+            assert read == {n.id for n in hits[: len(read)]}  # the best hits
             assert len(results) == top_k or len(read) == min(len(hits), 4 * top_k)
         assert len(read) == sum(len(r.evidence) for r in results)  # none in two results
         assert [r.score for r in results] == sorted((r.score for r in results), reverse=True)
@@ -224,10 +224,10 @@ def test_nothing_is_lost_and_nothing_twice(shape, data, ratio) -> None:
 
 @settings(max_examples=amount(13, 40))
 @given(DOCUMENTS, st.data(), st.sampled_from([0.3, 0.5, 0.9]))
-def test_llama_index_merges_the_same_but_nests(shape, data, ratio) -> None:
+def test_auto_merge_equals_llama_index_without_nested_results(shape, data, ratio) -> None:
     graph = numbered(shape)
     exported = export_nodes(graph, "word")
-    for each in exported:  # it would fill in nodes that nobody found, which is another thing
+    for each in exported:  # without these, it adds missing nodes between hits
         each.relationships.pop(NodeRelationship.NEXT, None)
         each.relationships.pop(NodeRelationship.PREVIOUS, None)
     hits = data.draw(st.lists(st.sampled_from(graph.nodes("word")), unique=True, max_size=10))
@@ -241,7 +241,7 @@ def test_llama_index_merges_the_same_but_nests(shape, data, ratio) -> None:
     peer = AutoMergingRetriever(ScriptedThere(told), storage, simple_ratio_thresh=ratio)
     found = peer.retrieve("q")
     expected = {r.node.node_id: r.score for r in found}
-    # It leaves a node beside what its kin were merged into, where that is more than one level up.
+    # It returns nodes inside other results if their siblings merged more than one level up.
     nested = {i for i in expected if any(above.id in expected for above in ancestors(graph, i))}
     results = AutoMergeRetriever(fixed(hits, scores), ratio=ratio, lift="mean").retrieve("q")
     assert {r.node.id for r in results} == set(expected) - nested
@@ -251,7 +251,7 @@ def test_llama_index_merges_the_same_but_nests(shape, data, ratio) -> None:
             assert result.score == pytest.approx(expected[result.node.id])
 
 
-def test_whole_documents_are_merged_into_only_on_request() -> None:
+def test_auto_merge_returns_documents_only_on_request() -> None:
     graph = NodeGraph(progress=False)
     graph.add(Document("a b\nc d", id="d"))
     graph.create_node_group("line", str.splitlines)
@@ -261,12 +261,12 @@ def test_whole_documents_are_merged_into_only_on_request() -> None:
     assert texts(AutoMergeRetriever(words, target="ROOT")("q")) == ["a b\nc d"]
     mixed = fixed([*graph.nodes("word")[:2], graph.nodes("line")[1]])
     assert texts(AutoMergeRetriever(mixed)("q")) == ["a b", "c d"]
-    # Lines stand below documents, and there is nothing else to merge into.
+    # Lines are children of documents, so only documents remain to merge into.
     assert texts(AutoMergeRetriever(fixed(graph.nodes("line")))("q")) == ["a b\nc d"]
 
 
-def test_children_are_counted_by_group() -> None:
-    """LlamaIndex counts a parent's children of all groups; two halves would not be enough."""
+def test_auto_merge_counts_children_per_group() -> None:
+    """LlamaIndex counts children of all groups, so two halves would not merge."""
     graph = NodeGraph(progress=False)
     graph.create_node_group("half", lambda text: text.split("; "))
     graph.create_node_group("word", str.split)
@@ -287,12 +287,12 @@ def test_children_are_counted_by_group() -> None:
         ({"top_k": 0}, ValueError, "top_k must be 1 or more"),
     ],
 )
-def test_what_can_not_be(arguments, error, message) -> None:
+def test_auto_merge_with_invalid_argument_raises(arguments, error, message) -> None:
     with pytest.raises(error, match=message):
         AutoMergeRetriever(**{"inner": fixed([]), **arguments})
 
 
-def test_an_unknown_target_is_told_with_the_first_hits() -> None:
+def test_auto_merge_with_unknown_target_raises() -> None:
     graph = tree("a b")
     with pytest.raises(UnknownGroupError, match="lines"):
         AutoMergeRetriever(fixed(graph.nodes("word")), target="lines")("q")

@@ -1,4 +1,4 @@
-"""Windows of whole sentences: what the default search returns within a number of tokens."""
+"""Windows of whole sentences: results of the default search with a token budget."""
 
 from itertools import pairwise
 
@@ -40,7 +40,7 @@ CHINESE = (
 
 
 @given(st.lists(st.text(st.characters(max_codepoint=127)) | st.text()))
-def test_tokens_are_counted_as_one_by_one(strings) -> None:
+def test_token_counts_equals_count_tokens_per_text(strings) -> None:
     assert token_counts(strings) == [count_tokens(text) for text in strings]
 
 
@@ -68,7 +68,7 @@ def graph() -> NodeGraph:
         ("石桥是谁建成的？", "林安娜于一七四一年建成。造桥", "chinese"),
     ],
 )
-def test_a_window_is_whole_sentences_of_the_document(graph, question, answer, document) -> None:
+def test_window_contains_whole_sentences_of_document(graph, question, answer, document) -> None:
     found = as_retriever(graph).retrieve(question, max_tokens=60)
     assert sum(count_tokens(item.node.text) for item in found) == found.tokens <= 60
     node = found[0].node
@@ -81,7 +81,7 @@ def test_a_window_is_whole_sentences_of_the_document(graph, question, answer, do
     assert node.text in node.parent.text
 
 
-def test_windows_take_less_than_passages(graph) -> None:
+def test_window_is_shorter_than_its_passage(graph) -> None:
     default = as_retriever(graph)
     (passage,) = default.retrieve("stone bridge silver coins", top_k=1)
     assert count_tokens(passage.node.text) > 100
@@ -90,7 +90,7 @@ def test_windows_take_less_than_passages(graph) -> None:
     assert window.node.text in passage.node.text
 
 
-def test_a_window_that_is_a_passage_or_a_sentence_is_that_node() -> None:
+def test_window_equal_to_node_is_that_node() -> None:
     graph = graph_of("Green tea is not fermented. Black tea is.", "Rivers run. So do noses.")
     default = as_retriever(graph)
     (found,) = default.retrieve("green black tea fermented", max_tokens=400)
@@ -99,13 +99,13 @@ def test_a_window_that_is_a_passage_or_a_sentence_is_that_node() -> None:
     assert found.node in graph.nodes("passage sentence")
 
 
-def test_a_budget_below_the_shortest_sentence_cuts_the_best_one(graph) -> None:
+def test_budget_below_one_sentence_truncates_best_sentence(graph) -> None:
     found = as_retriever(graph).retrieve("Who built the stone bridge?", max_tokens=4)
     assert texts(found) == ["The stone bridge was"]
     assert "was cut to fit max_tokens=4" in found.notes[0]
 
 
-def test_what_else_would_have_been_there(graph) -> None:
+def test_budget_results_list_omitted_windows(graph) -> None:
     found = as_retriever(graph).retrieve("stone bridge harbour", max_tokens=40)
     assert found.omitted
     shown = {(item.node.start, item.node.end) for item in found}
@@ -114,7 +114,7 @@ def test_what_else_would_have_been_there(graph) -> None:
     assert found.omitted[0].node.text in " ".join(texts(more))
 
 
-def test_headings_and_introductions_stay_with_what_they_introduce() -> None:
+def test_window_keeps_introductions_before_introduced_text() -> None:
     text = (
         "# Tea\n\n"
         + FILLER * 3
@@ -130,7 +130,9 @@ def test_headings_and_introductions_stay_with_what_they_introduce() -> None:
     for item in ("tin boxes away from light", "never in glass", "without salt and sugar"):
         (found,) = default.retrieve(item, max_tokens=35, top_k=1)
         assert found.node.text.startswith("The leaves are kept:\n\n- in tin boxes")
-    (found,) = default.retrieve("without salt and sugar", max_tokens=6)  # it has no room for more
+    (found,) = default.retrieve(
+        "without salt and sugar", max_tokens=6
+    )  # no room for the introduction
     assert found.node.text == "- without salt, sugar"
     for question in ("How is sencha brewed?", "How are leaves kept?"):
         for max_tokens in range(12, 120, 9):
@@ -138,14 +140,14 @@ def test_headings_and_introductions_stay_with_what_they_introduce() -> None:
             assert not any(text.endswith((":", "Brewing sencha")) for text in texts(found))
 
 
-def test_a_sentence_that_is_there_twice_is_returned_once() -> None:
+def test_repeated_sentence_is_returned_once() -> None:
     repeated = "The stone bridge was built by Anna Lind. "
     default = as_retriever(graph_of(repeated + FILLER * 40 + repeated))
     found = default.retrieve("Who built the stone bridge?", max_tokens=24)
     assert sum(repeated.strip() in text for text in texts(found)) == 1
 
 
-def test_other_words_than_those_of_bm25_find_passages(graph) -> None:
+def test_custom_word_similarity_with_budget_returns_passages(graph) -> None:
     def shared(query, node):
         return float(len(set(query.split()) & set(node.text.split())))
 
@@ -155,7 +157,7 @@ def test_other_words_than_those_of_bm25_find_passages(graph) -> None:
     assert 0 < found.tokens <= 2_000
 
 
-def test_a_document_that_is_a_heading_alone_is_found() -> None:
+def test_document_of_one_heading_is_found() -> None:
     graph = graph_of("# Sencha", "Sencha:", "Rivers run to the sea.")
     assert sorted(texts(as_retriever(graph).retrieve("sencha", max_tokens=20))) == [
         "# Sencha",
@@ -163,7 +165,7 @@ def test_a_document_that_is_a_heading_alone_is_found() -> None:
     ]
 
 
-def test_a_window_reaches_from_a_passage_into_the_next_one() -> None:
+def test_window_extends_into_next_found_passage() -> None:
     text = "\n\n".join(
         f"Ibsen wrote play number {number} in Rome. In {number} {FILLER}" for number in range(40)
     )
@@ -179,7 +181,7 @@ def test_a_window_reaches_from_a_passage_into_the_next_one() -> None:
     assert all(end <= start for (_, end), (start, _) in pairwise(sorted(spans)))
 
 
-def test_filters_and_restrictions_hold_for_windows(graph) -> None:
+def test_windows_meet_filters_and_restrictions(graph) -> None:
     default = as_retriever(graph)
     question = "stone bridge 石桥"
     assert {r.node.document_id for r in default.retrieve(question, max_tokens=200)} == {
@@ -193,7 +195,7 @@ def test_filters_and_restrictions_hold_for_windows(graph) -> None:
     assert restricted[0].node.id == found[0].node.id
 
 
-async def test_async_batches_and_files_return_the_same(graph, tmp_path) -> None:
+async def test_windows_are_equal_for_async_batch_and_file(graph, tmp_path) -> None:
     questions = ["Who built the stone bridge?", "石桥是谁建成的？", " ", "xyzzy"]
     found = as_retriever(graph).batch(questions, max_tokens=80)
     assert await as_retriever(graph).abatch(questions, max_tokens=80) == found
@@ -211,7 +213,7 @@ async def test_async_batches_and_files_return_the_same(graph, tmp_path) -> None:
     stored.close()
 
 
-def test_windows_have_the_same_ids_after_changes_elsewhere() -> None:
+def test_window_id_is_stable_after_unrelated_change() -> None:
     graph = graph_of(Document(HISTORY, id="history"))
     default = as_retriever(graph)
     question = "Who built the stone bridge, and what did it cost in silver coins?"
@@ -222,7 +224,7 @@ def test_windows_have_the_same_ids_after_changes_elsewhere() -> None:
     assert ".." in after.node.id
 
 
-def test_a_window_is_of_the_text_as_it_is_now() -> None:
+def test_window_contains_text_after_update() -> None:
     graph = graph_of(Document(HISTORY, id="history"))
     default = as_retriever(graph)
     default.retrieve("stone bridge", max_tokens=60)
@@ -232,7 +234,7 @@ def test_a_window_is_of_the_text_as_it_is_now() -> None:
     assert graph.node("history").text[node.start : node.end] == node.text
 
 
-def test_a_passage_to_which_a_link_leads_is_a_window() -> None:
+def test_linked_passage_is_returned_as_window() -> None:
     graph = graph_of(
         Document("Brand is a play by Henrik Ibsen. " + FILLER, {"title": "Brand"}),
         Document("Henrik Ibsen was born in Skien. He went to Rome.", {"title": "Henrik Ibsen"}),
@@ -241,7 +243,7 @@ def test_a_passage_to_which_a_link_leads_is_a_window() -> None:
     assert set(texts(found)) == {node.text for node in graph.nodes("passage")}
 
 
-def test_sentences_that_only_vectors_find_make_windows() -> None:
+def test_sentence_found_by_vectors_only_becomes_window() -> None:
     def about_cats(texts):
         return [[1.0, 0.0] if "feline" in text or "cat" in text else [0.0, 1.0] for text in texts]
 
@@ -251,7 +253,7 @@ def test_sentences_that_only_vectors_find_make_windows() -> None:
     assert "A feline slept on the quay." in found[0].node.text
 
 
-def test_those_who_hold_the_default_pass_the_budget_on(graph) -> None:
+def test_fusion_passes_budget_to_default_retriever(graph) -> None:
     default = as_retriever(graph)
     question = "Who built the stone bridge?"
     windows = texts(default.retrieve(question, max_tokens=60))
@@ -260,13 +262,13 @@ def test_those_who_hold_the_default_pass_the_budget_on(graph) -> None:
     assert all(len(text) > 300 for text in texts(fusion.retrieve(question)))
 
 
-def test_those_who_go_on_from_passages_get_passages(graph) -> None:
+def test_link_retriever_with_budget_gets_passages(graph) -> None:
     linked = LinkRetriever(as_retriever(graph), graph)
     found = linked.retrieve("Who built the stone bridge?", max_tokens=600)
     assert {item.node.group for item in found} == {"passage"}
 
 
-def test_sentences_of_other_targets(graph) -> None:
+def test_windows_of_other_targets_contain_their_text(graph) -> None:
     graph = graph_of(Document(HISTORY, id="history"))
     found = DefaultRetriever(graph, "ROOT").retrieve("stone bridge", max_tokens=40)
     assert "built by Anna Lind" in found[0].node.text
@@ -287,5 +289,5 @@ def test_sentences_of_other_targets(graph) -> None:
         (TokenBudget(4000, pages=60), 100),
     ],
 )
-def test_a_large_budget_has_windows_of_more_passages(budget: TokenBudget, passages: int) -> None:
+def test_passages_within_grows_with_budget_and_pages(budget: TokenBudget, passages: int) -> None:
     assert passages_within(budget) == passages

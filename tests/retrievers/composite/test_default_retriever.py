@@ -58,7 +58,7 @@ def by_chance(texts: list[str]) -> np.ndarray:
 
 
 def ids(results: list[ScoredNode]) -> list[str]:
-    """Return the documents' ids."""
+    """Return the ids of the documents."""
     return [result.node.document_id for result in results]
 
 
@@ -69,7 +69,7 @@ def measured(graph: NodeGraph, *keys: str) -> MeasuredSettings:
     return settings
 
 
-def test_in_one_line() -> None:
+def test_default_retriever_finds_best_document_in_all_calls() -> None:
     graph = NodeGraph(progress=False)
     graph.add(documents())
     retriever = as_retriever(graph)
@@ -87,7 +87,7 @@ def test_in_one_line() -> None:
     ]
 
 
-def test_a_graph_goes_wherever_a_retriever_does() -> None:
+def test_graph_is_accepted_instead_of_retriever() -> None:
     graph = NodeGraph(progress=False)
     graph.add(documents())
     assert (
@@ -98,7 +98,7 @@ def test_a_graph_goes_wherever_a_retriever_does() -> None:
     ].result.node.document_id == ("glass3")
 
 
-def test_vectors_join_as_far_as_they_can_be_trusted() -> None:
+def test_vector_weight_depends_on_measured_quality() -> None:
     for embed, used in ((by_topic, True), (by_chance, False)):
         graph = NodeGraph(embed=embed, progress=False)
         graph.add(documents())
@@ -107,15 +107,15 @@ def test_vectors_join_as_far_as_they_can_be_trusted() -> None:
         assert weight == 0 or used, embed
 
 
-def test_vectors_of_more_passages_than_are_measured() -> None:
+def test_vectors_find_passages_outside_measured_sample() -> None:
     graph = NodeGraph(embed=by_topic, progress=False)
     graph.add([Document(f"{d.text} {n}", id=f"{d.id} {n}") for d in documents() for n in "abc"])
     results = as_retriever(graph).retrieve("tea of kind 2", top_k=3)
     assert sorted(ids(results)) == ["tea2 a", "tea2 b", "tea2 c"]
 
 
-def test_links_are_followed_where_texts_name_titles() -> None:
-    small = [  # a heading of documentation is mentioned as any other word
+def test_links_are_followed_if_texts_mention_titles() -> None:
+    small = [  # headings of documentation occur as ordinary words
         Document(text.text.replace("It is not", "it is not").lower(), text.metadata)
         for text in documents(titled=True)
     ]
@@ -138,7 +138,7 @@ def test_links_are_followed_where_texts_name_titles() -> None:
     assert "passage entity" not in graph.groups
 
 
-def test_what_was_measured_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_link_measurement_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "nodekin")
     graph = NodeGraph(progress=False)
     graph.add(documents(titled=True))
@@ -154,7 +154,7 @@ def test_what_was_measured_is_said_once(caplog: pytest.LogCaptureFixture) -> Non
     assert message.startswith("links between the nodes of 'passage' are followed: 100 % have")
 
 
-def test_it_is_measured_again_when_the_graph_has_grown() -> None:
+def test_settings_are_measured_again_after_growth() -> None:
     graph = NodeGraph(progress=False)
     graph.add(documents()[:3])
     assert not measured(graph).links.follow
@@ -164,7 +164,7 @@ def test_it_is_measured_again_when_the_graph_has_grown() -> None:
     assert measured(graph).documents == len(TOPICS)
 
 
-def test_what_was_measured_lasts_as_long_as_the_graph(tmp_path: Path) -> None:
+def test_measured_settings_are_stored_with_graph(tmp_path: Path) -> None:
     path = tmp_path / "graph.sqlite"
     with NodeGraph(store=path, embed=Embedder(by_topic, "topic"), progress=False) as graph:
         graph.add(documents(titled=True))
@@ -186,7 +186,7 @@ def test_what_was_measured_lasts_as_long_as_the_graph(tmp_path: Path) -> None:
         assert read_settings(graph, "passage", ["default"]) is None  # another model
 
 
-def test_a_tenant_gets_its_own() -> None:
+def test_restricted_default_retriever_returns_one_tenant() -> None:
     graph = NodeGraph(progress=False)
     graph.add(documents(titled=True))
     restricted = restrict(as_retriever(graph), {"of": "tea"})
@@ -195,7 +195,7 @@ def test_a_tenant_gets_its_own() -> None:
     assert {e.node.metadata.get("of") for r in results for e in r.evidence} == {"tea"}
 
 
-def test_groups_filters_and_an_empty_graph() -> None:
+def test_default_retriever_with_filters_and_without_documents() -> None:
     graph = NodeGraph(progress=False)
     assert as_retriever(graph).retrieve("tea") == []
     graph.create_node_group("line", str.splitlines)
@@ -211,8 +211,8 @@ def test_groups_filters_and_an_empty_graph() -> None:
 
 @pytest.mark.slow
 @pytest.mark.data
-def test_never_far_below_the_best(data: Path) -> None:
-    """Russian paragraphs: of words, sentences, both, and links none is better by 0.005."""
+def test_default_retriever_is_near_best_single_search(data: Path) -> None:
+    """On Russian paragraphs, no single search or fusion is better by 0.005."""
     file = data / "xquad" / "xquad.ru.json"
     if not file.exists():
         pytest.skip(f"no {file}")
@@ -242,7 +242,7 @@ def test_never_far_below_the_best(data: Path) -> None:
     assert figure(default) >= best - 0.005
 
 
-def test_a_group_of_sentences_that_is_there_is_used() -> None:
+def test_existing_sentence_group_is_reused() -> None:
     graph = NodeGraph(progress=False)
     graph.add(documents(titled=False))
     graph.create_node_group("line", split_sentences, parent="ROOT")
@@ -252,7 +252,7 @@ def test_a_group_of_sentences_that_is_there_is_used() -> None:
     assert "ROOT sentence" not in graph.groups
 
 
-def test_a_query_that_a_model_refuses_does_not_take_the_vectors_of_others() -> None:
+def test_rejected_query_keeps_vectors_of_other_queries() -> None:
     calls: list[list[str]] = []
     refused = "tea"
 
@@ -279,7 +279,7 @@ def test_a_query_that_a_model_refuses_does_not_take_the_vectors_of_others() -> N
     assert len(calls) < 20
 
 
-def test_a_model_that_hangs_is_not_waited_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hanging_model_is_not_called_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(default_retriever, "PATIENCE", 0.2)
     hanging, calls = threading.Event(), 0
 
@@ -296,7 +296,7 @@ def test_a_model_that_hangs_is_not_waited_for_again(monkeypatch: pytest.MonkeyPa
         first = retriever.retrieve("tea of kind 2")
         (variant,) = first[0].evidence[0].variants
         assert "took over 0.2 s" in str(variant.note)
-        monkeypatch.setattr(default_retriever, "monotonic", lambda: 0.0)  # no time goes by
+        monkeypatch.setattr(default_retriever, "monotonic", lambda: 0.0)  # stops the clock
         for query in ("tea of kind 3", "river of kind 1"):
             assert retriever.retrieve(query)
         assert calls == 1
@@ -304,7 +304,7 @@ def test_a_model_that_hangs_is_not_waited_for_again(monkeypatch: pytest.MonkeyPa
         hanging.set()
 
 
-def test_a_model_that_fails_late_is_not_waited_for_again_at_once(
+def test_slow_failing_model_is_not_retried_immediately(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock, calls, works = 1000.0, 0, False
@@ -331,7 +331,7 @@ def test_a_model_that_fails_late_is_not_waited_for_again_at_once(
     assert not retriever.retrieve("tea of kind 2")[0].evidence[0].variants
 
 
-def test_links_are_followed_as_options_say() -> None:
+def test_links_are_followed_with_link_options() -> None:
     graph = NodeGraph(progress=False)
     graph.add(documents(titled=True))
     options = LinkOptions(repetition=0)
@@ -345,7 +345,7 @@ def test_links_are_followed_as_options_say() -> None:
 
 
 @pytest.mark.parametrize("fails_at", ["query", "passages"])
-async def test_words_answer_if_a_model_is_down(
+async def test_failed_model_falls_back_to_words(
     fails_at: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     def embed(texts: list[str]) -> np.ndarray:
@@ -375,7 +375,7 @@ async def test_words_answer_if_a_model_is_down(
             named.retrieve(query)
 
 
-async def test_vectors_of_another_length_are_an_error_of_one_query_and_of_many() -> None:
+async def test_query_vector_with_wrong_length_raises() -> None:
     def queries(texts: list[str]) -> np.ndarray:
         return np.ones((len(texts), 5))
 
@@ -389,7 +389,7 @@ async def test_vectors_of_another_length_are_an_error_of_one_query_and_of_many()
             await retriever.abatch(["tea", "rivers"])
 
 
-async def test_another_model_under_the_same_name_is_an_error_and_not_a_search_by_words(
+async def test_changed_model_with_same_name_raises(
     tmp_path: Path,
 ) -> None:
     def opened(length: int) -> NodeGraph:
@@ -407,7 +407,7 @@ async def test_another_model_under_the_same_name_is_an_error_and_not_a_search_by
                 await as_retriever(graph).aretrieve("Which tea?")
 
 
-def test_words_answer_while_many_vectors_are_missing(caplog: pytest.LogCaptureFixture) -> None:
+def test_many_missing_vectors_fall_back_to_words(caplog: pytest.LogCaptureFixture) -> None:
     embedded: list[str] = []
 
     def model(texts: list[str]) -> list[list[float]]:
@@ -428,7 +428,7 @@ def test_words_answer_while_many_vectors_are_missing(caplog: pytest.LogCaptureFi
     assert "201 vectors of 'passage sentence' are missing" in caplog.text
     explicit = DefaultRetriever(graph, embed_keys=["default"])
     assert explicit.retrieve("coffee number 7")
-    assert len(embedded) == MISSING + 2  # and the question
+    assert len(embedded) == MISSING + 2  # including the question
     found = retriever.retrieve("coffee number 7")
     assert {match.embed_key for result in found for match in result.evidence} >= {"default"}
 

@@ -1,4 +1,4 @@
-"""Documents in which hits cluster: answered as a whole, or by the span between the hits."""
+"""Documents with clustered hits: returned as a whole, or as the span between the hits."""
 
 import asyncio
 
@@ -16,7 +16,7 @@ from nodekin.retrievers.similarities.bm25 import Bm25
 WORDS = Bm25(analyzer=str.split)
 
 
-def test_a_short_document_is_returned_whole() -> None:
+def test_completion_returns_short_document() -> None:
     graph = words("a b c d\ne f", "x y z", "p")
     completed = DocumentCompletionRetriever(fixed(pick(graph, "b,x,e,p")))
     results = completed("q")
@@ -29,15 +29,15 @@ def test_a_short_document_is_returned_whole() -> None:
     ]
 
 
-def test_two_documents() -> None:
+def test_completion_returns_two_documents() -> None:
     graph = words("a b c d", "x y z", "p")
     results = DocumentCompletionRetriever(fixed(pick(graph, "x,a,z,d")))("q")
     assert texts(results) == ["x y z", "a b c d"]
-    single = fixed(pick(graph, "x,a"))  # one hit is no cluster
+    single = fixed(pick(graph, "x,a"))  # one hit is not a cluster
     assert DocumentCompletionRetriever(single).retrieve("q") == single.results
 
 
-def test_of_a_long_document_what_lies_between_the_hits() -> None:
+def test_completion_of_long_document_returns_span() -> None:
     graph = words("a b c d e f g h i")
     inner = fixed(pick(graph, "f,c"))
     for limit, expected in ((17, ["a b c d e f g h i"]), (16, ["c d e f"]), (7, ["c d e f"])):
@@ -51,7 +51,7 @@ def test_of_a_long_document_what_lies_between_the_hits() -> None:
     assert asyncio.run(DocumentCompletionRetriever(inner, limit=5).aretrieve("q")) == [result]
 
 
-def test_completion_around_windows_and_filters(tmp_path) -> None:
+def test_completion_of_windows_applies_filters(tmp_path) -> None:
     graph = words("tea a b c tea d e f", "sea tea g", store=tmp_path / "g")
     windows = WindowRetriever(Retriever(graph, "word", WORDS), 0, 1)
     completed = DocumentCompletionRetriever(windows, limit=6)
@@ -64,7 +64,7 @@ def test_completion_around_windows_and_filters(tmp_path) -> None:
 
 @settings(max_examples=amount(20, 60))
 @given(DOCUMENTS, st.data(), st.sampled_from([0.2, 0.5, 1.0]), st.integers(1, 40))
-def test_completion_loses_nothing(shape, data, share, limit) -> None:
+def test_completion_keeps_all_hits_as_evidence(shape, data, share, limit) -> None:
     graph = numbered(shape)
     hits = data.draw(st.lists(st.sampled_from(graph.nodes("word")), unique=True, max_size=8))
     completed = DocumentCompletionRetriever(fixed(hits), share=share, limit=limit, length=len)
@@ -85,7 +85,7 @@ def test_completion_loses_nothing(shape, data, share, limit) -> None:
             assert inside == {h.text for h in hits if h.document_id == node.document_id}
 
 
-def test_hits_of_a_removed_document_are_left_out() -> None:
+def test_completion_drops_hits_of_removed_document() -> None:
     graph = words("a b")
     hits = pick(graph, "a")
     graph.remove("d0")
@@ -100,6 +100,6 @@ def test_hits_of_a_removed_document_are_left_out() -> None:
         ({"length": 5}, TypeError, "length is a callable"),
     ],
 )
-def test_invalid_arguments(arguments, error, message) -> None:
+def test_completion_with_invalid_argument_raises(arguments, error, message) -> None:
     with pytest.raises(error, match=message):
         DocumentCompletionRetriever(**{"inner": fixed([]), **arguments})

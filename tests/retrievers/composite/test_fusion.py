@@ -1,4 +1,4 @@
-"""Rankings made of rankings, checked by hand."""
+"""Fused rankings, compared with manual scores."""
 
 import asyncio
 import pickle
@@ -29,7 +29,7 @@ def seen(results) -> list[tuple[str, float]]:
     return [(result.node.id, pytest.approx(result.score)) for result in results]
 
 
-def test_rrf_by_hand() -> None:
+def test_fuse_rrf_equals_manual_scores() -> None:
     expected = {"a": 1 / 61 + 1 / 63, "c": 1 / 63 + 1 / 61, "b": 1 / 62, "d": 1 / 62}
     assert seen(fuse([ONE, TWO])) == list(expected.items())
     assert seen(fuse([ONE, TWO], weights=[1, 2], rank_constant=0)) == [
@@ -40,7 +40,7 @@ def test_rrf_by_hand() -> None:
     ]
 
 
-def test_relative_by_hand() -> None:
+def test_fuse_relative_equals_manual_scores() -> None:
     assert seen(fuse([ONE, TWO], "relative")) == [("a", 0.5), ("c", 0.5), ("b", 0.25), ("d", 0.25)]
     assert seen(fuse([ONE, TWO], "relative", [3, 1])) == [
         ("a", 0.75),
@@ -51,7 +51,7 @@ def test_relative_by_hand() -> None:
     assert seen(fuse([ranking("x", e=-3.0)], "relative")) == [("e", 1.0)]
 
 
-def test_concat_by_hand() -> None:
+def test_fuse_concat_equals_manual_scores() -> None:
     assert seen(fuse([ONE, TWO], "concat")) == [("a", 9.0), ("b", 5.0), ("c", 1.0), ("d", 0.8)]
     assert seen(fuse([ONE, TWO], "concat", [0.1, 2])) == [
         ("c", 1.8),
@@ -64,7 +64,7 @@ def test_concat_by_hand() -> None:
 
 
 @pytest.mark.parametrize("mode", ["rrf", "relative", "concat"])
-def test_evidence_of_all_and_weights_in_every_mode(mode) -> None:
+def test_fuse_merges_evidence_and_applies_weights(mode) -> None:
     results = {r.node.id: r for r in fuse([ONE, TWO], mode)}
     assert [(e.similarity, e.score) for e in results["c"].evidence] == [("one", 1.0), ("two", 0.9)]
     assert [e.similarity for e in results["d"].evidence] == ["two"]
@@ -73,7 +73,7 @@ def test_evidence_of_all_and_weights_in_every_mode(mode) -> None:
 
 
 @pytest.mark.parametrize("mode", ["rrf", "relative", "concat"])
-def test_a_node_twice_in_one_ranking_counts_once(mode) -> None:
+def test_fuse_counts_node_once_per_ranking(mode) -> None:
     twice = [ONE[0], ONE[1], *ranking("again", b=4.0), ONE[2]]
     results = fuse([twice, TWO], mode)
     assert seen(results) == [(r.node.id, r.score) for r in fuse([ONE, TWO], mode)]
@@ -81,13 +81,13 @@ def test_a_node_twice_in_one_ranking_counts_once(mode) -> None:
     assert [e.similarity for e in b.evidence] == ["one", "again"]
 
 
-def test_nodes_of_several_graphs() -> None:
+def test_fuse_separates_equal_ids_of_different_texts() -> None:
     same, other = Node("text a", id="a"), Node("another text", id="a")
     results = fuse([ONE, [ScoredNode(same, 1.0)], [ScoredNode(other, 1.0)]])
     assert [r.node.text for r in results] == ["text a", "another text", "text b", "text c"]
 
 
-def test_nothing() -> None:
+def test_fuse_of_empty_rankings_is_empty() -> None:
     for mode in ("rrf", "relative", "concat"):
         assert fuse([[], []], mode) == fuse([], mode) == []
         assert seen(fuse([[], ONE], mode, top_k=1))[0][0] == "a"
@@ -98,7 +98,7 @@ def test_nothing() -> None:
     st.sampled_from(["rrf", "relative", "concat"]),
     st.integers(1, 9),
 )
-def test_any_rankings(names, mode, top_k) -> None:
+def test_fuse_returns_distinct_sorted_nodes(names, mode, top_k) -> None:
     rankings = [[ScoredNode(NODES[n], float(-at)) for at, n in enumerate(each)] for each in names]
     results = fuse(rankings, mode, top_k=top_k)
     assert len(results) == min(top_k, len({n for each in names for n in each}))
@@ -107,7 +107,7 @@ def test_any_rankings(names, mode, top_k) -> None:
     assert results == fuse(rankings, mode)[:top_k]
 
 
-async def test_the_retriever_fuses_what_its_retrievers_find() -> None:
+async def test_fusion_equals_fuse_of_inner_results() -> None:
     first, second = FixedRetriever(ONE), FixedRetriever(TWO)
     fusion = FusionRetriever([first, second], top_k=3)
     expected = fuse([ONE, TWO], top_k=3)
@@ -119,7 +119,7 @@ async def test_the_retriever_fuses_what_its_retrievers_find() -> None:
     assert len(fusion.retrieve("q", top_k=1)) == 1
 
 
-def test_no_weight_no_question() -> None:
+def test_fusion_weight_zero_skips_retriever() -> None:
     first, second = FixedRetriever(ONE), FixedRetriever(TWO)
     fusion = FusionRetriever([first, second], weights=[0, 2])
     assert fusion.retrieve("q") == fuse([TWO], weights=[2]) == fuse([ONE, TWO], weights=[0, 2])
@@ -127,7 +127,7 @@ def test_no_weight_no_question() -> None:
     assert first.calls == []
 
 
-async def test_one_that_fails_takes_the_others_with_it() -> None:
+async def test_fusion_failure_cancels_other_retrievers() -> None:
     cancelled = []
 
     class Slow(FixedRetriever):
@@ -149,7 +149,7 @@ async def test_one_that_fails_takes_the_others_with_it() -> None:
     assert cancelled == ["q"]
 
 
-async def test_branches_are_asked_at_once() -> None:
+async def test_fusion_runs_async_retrievers_concurrently() -> None:
     barrier = [asyncio.Event(), asyncio.Event()]
 
     class Meeting(FixedRetriever):
@@ -165,7 +165,7 @@ async def test_branches_are_asked_at_once() -> None:
     assert await FusionRetriever(branches).aretrieve("q") == fuse([ONE, TWO])
 
 
-def test_on_a_graph_nested_and_pickled() -> None:
+def test_nested_fusion_of_graph_can_be_pickled() -> None:
     graph = NodeGraph(progress=False)
     graph.create_node_group("line", str.splitlines)
     graph.add(
@@ -209,12 +209,12 @@ def test_on_a_graph_nested_and_pickled() -> None:
         ),
     ],
 )
-def test_what_can_not_be(arguments, error, message) -> None:
+def test_fusion_with_invalid_argument_raises(arguments, error, message) -> None:
     with pytest.raises(error, match=message):
         FusionRetriever(*arguments)
 
 
-def test_calls_that_can_not_be() -> None:
+def test_fusion_call_with_invalid_argument_raises() -> None:
     fusion = FusionRetriever([FixedRetriever(ONE)])
     with pytest.raises(TypeError, match="batch takes a list of queries"):
         fusion.batch("q")
@@ -225,7 +225,7 @@ def test_calls_that_can_not_be() -> None:
 
 
 class Failing:
-    """A retriever whose model is away."""
+    """A retriever with an unreachable model."""
 
     def retrieve(self, query: str, **settings: object) -> list[ScoredNode]:
         raise ConnectionError("away")
@@ -234,7 +234,7 @@ class Failing:
         raise ConnectionError("away")
 
 
-async def test_a_branch_that_fails_can_be_left_out_and_is_reported(
+async def test_fusion_skips_and_logs_failed_retriever(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     graph = NodeGraph(progress=False)
@@ -256,7 +256,7 @@ async def test_a_branch_that_fails_can_be_left_out_and_is_reported(
         FusionRetriever([good], on_error="ignore")  # type: ignore[arg-type]
 
 
-def test_branches_are_asked_at_once_and_while_a_graph_is_held_one_by_one() -> None:
+def test_fusion_with_held_lock_runs_sequentially() -> None:
     graph = NodeGraph(progress=False)
     graph.add(["green tea"])
     meeting = threading.Barrier(2)
@@ -278,7 +278,7 @@ def test_branches_are_asked_at_once_and_while_a_graph_is_held_one_by_one() -> No
     assert set(threads) == {threading.get_ident()}
 
 
-def test_scores_by_their_distribution() -> None:
+def test_fuse_distribution_equals_manual_scores() -> None:
     graph = NodeGraph(progress=False)
     graph.add(["a", "b", "c"])
     a, b, c = graph.nodes("ROOT")
@@ -291,7 +291,7 @@ def test_scores_by_their_distribution() -> None:
     assert results["c"] == pytest.approx((0.5 - 1 / (6 * spread)) / 2)
 
 
-def test_a_call_for_fewer_fuses_no_less() -> None:
+def test_fusion_with_smaller_top_k_returns_prefix() -> None:
     graph = NodeGraph(progress=False)
     graph.add([f"tea {'green ' * at}" for at in range(9)])
     parts = [Retriever(graph, "ROOT", top_k=9), Retriever(graph, "ROOT", top_k=4)]
@@ -304,7 +304,7 @@ def test_a_call_for_fewer_fuses_no_less() -> None:
             assert fusion.batch(["green tea"], top_k=top_k) == [whole[:top_k]]
 
 
-def test_a_metadata_field_merges() -> None:
+def test_fusion_merge_by_joins_equal_metadata() -> None:
     def page(name: str, score: float, **metadata: object) -> ScoredNode:
         node = Node(name, metadata, id=name)
         return ScoredNode(node, score, (Evidence(node, score, "bm25", "q"),))
@@ -321,12 +321,12 @@ def test_a_metadata_field_merges() -> None:
         FusionRetriever([same], merge_by=["n"])  # type: ignore[arg-type]
 
 
-async def test_weights_of_a_call() -> None:
+async def test_fusion_with_weights_returns_changed_copy() -> None:
     fusion = FusionRetriever([FixedRetriever(ONE), FixedRetriever(TWO)], weights=[3, 1])
     second = fusion.with_weights([0, 1])
     assert second.retrieve("q") == await second.aretrieve("q") == fuse([TWO])
     assert second.batch(["q"]) == await second.abatch(["q"]) == [fuse([TWO])]
-    assert fusion.retrieve("q") == fuse([ONE, TWO], weights=[3, 1])  # is as it was
+    assert fusion.retrieve("q") == fuse([ONE, TWO], weights=[3, 1])  # unchanged
     assert fusion.with_weights(None).weights == [1, 1]
     with pytest.raises(ValueError, match="are 3, for 2 retrievers"):
         fusion.with_weights([1, 2, 3])

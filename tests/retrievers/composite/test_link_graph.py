@@ -80,7 +80,9 @@ def test_links_and_entities_connect_passages(graph: NodeGraph) -> None:
         ({"allowed": lambda passage: passage != "c"}, ["b", "a"]),
     ],
 )
-def test_bounds(graph: NodeGraph, options: dict[str, object], passages: list[str]) -> None:
+def test_connections_obey_link_options(
+    graph: NodeGraph, options: dict[str, object], passages: list[str]
+) -> None:
     with graph.reader.reading("ROOT", "entity"):
         assert link_graph(graph, **options).connections(["b"]).passages == passages
 
@@ -98,7 +100,7 @@ def link_index(graph: NodeGraph) -> LinkIndex:
     return index
 
 
-def test_title_connects_more_strongly_than_text() -> None:
+def test_entity_in_title_connects_more_strongly() -> None:
     graph = mention_graph()
     texts = {"a": "In Oslo.", "b": "A town.", "c": "A street.", "d": "To Oslo."}
     titles = {"b": "Oslo", "c": "Oslo Road"}
@@ -112,7 +114,7 @@ def test_title_connects_more_strongly_than_text() -> None:
     assert from_c == {i: pytest.approx(max(IN_TITLE, shares.get(i, 0)) * rarity) for i in "abd"}
 
 
-def test_links_of_entity_nodes_are_followed_after_changes() -> None:
+def test_entity_links_are_followed_after_changes() -> None:
     graph = NodeGraph(progress=False)
     graph.create_node_group("part", lambda text: [f"part of {text}"])
     graph.add([Document(f"text {name}", id=name) for name in "abcd"])
@@ -149,7 +151,7 @@ def document(rng: random.Random, i: str) -> Document:
 
 
 def shown(graph: NodeGraph) -> dict[str, object]:
-    """Return all that the link index of a graph says about its passages."""
+    """Return the data of a graph's link index about its passages."""
     with graph.reader.reading("ROOT", "entity"):
         index = link_index(graph)
         ids = graph.reader.ids("ROOT")

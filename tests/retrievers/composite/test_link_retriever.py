@@ -45,7 +45,7 @@ def fixed(graph: NodeGraph, **scores: float) -> FixedRetriever:
     return FixedRetriever(scored([graph.node(i) for i in scores], list(scores.values())))
 
 
-def test_an_answer_behind_an_entity_is_found(graph: NodeGraph) -> None:
+def test_passage_linked_by_entity_is_found(graph: NodeGraph) -> None:
     plain = Retriever(graph, "ROOT")
     assert ids(plain.retrieve(QUESTION)) == ["brand", "play", "bergen", "ibsen"]
     results = LinkRetriever(plain, graph, via="entity").retrieve(QUESTION)
@@ -58,10 +58,10 @@ def test_an_answer_behind_an_entity_is_found(graph: NodeGraph) -> None:
     assert [r.score for r in results] == sorted((r.score for r in results), reverse=True)
 
 
-def test_the_score_of_a_pair(graph: NodeGraph) -> None:
+def test_pair_score_equals_manual_score(graph: NodeGraph) -> None:
     plain = Retriever(graph, "ROOT")
     alone = {r.node.id: r.score for r in plain.retrieve(QUESTION)}
-    only = {r.node.id: r.score for r in plain.retrieve("university")}  # what brand lacks
+    only = {r.node.id: r.score for r in plain.retrieve("university")}  # the term that brand lacks
     shared = {r.node.id: r.score for r in plain.retrieve("author play Brand")}
     assert alone["brand"] == pytest.approx(shared["brand"])
     results = LinkRetriever(plain, graph, via="entity", options=LinkOptions(seeds=1)).retrieve(
@@ -72,7 +72,7 @@ def test_the_score_of_a_pair(graph: NodeGraph) -> None:
     assert results[0].score == alone["brand"]
 
 
-def test_both_of_a_pair_get_its_score_if_it_is_more(graph: NodeGraph) -> None:
+def test_higher_pair_score_applies_to_both_passages(graph: NodeGraph) -> None:
     graph.create_node_group("none", lambda nodes: [], scope="group")
     graph.link("tea", "bergen", weight=7)
     results = LinkRetriever(
@@ -83,7 +83,7 @@ def test_both_of_a_pair_get_its_score_if_it_is_more(graph: NodeGraph) -> None:
     assert results[0].evidence[0].node.id == "bergen"
 
 
-def test_links_made_by_hand_are_followed_both_ways_by_their_type(graph: NodeGraph) -> None:
+def test_manual_links_are_followed_both_ways_by_type(graph: NodeGraph) -> None:
     graph.link("ibsen", "tea", "cites")
     graph.link("tea", "bergen", "cites", weight=0.25)
     graph.link("tea", "play", "denies")
@@ -100,7 +100,7 @@ def test_links_made_by_hand_are_followed_both_ways_by_their_type(graph: NodeGrap
     assert "ibsen" not in ids(LinkRetriever(inner, graph).retrieve("drink"))
 
 
-def test_one_around_another_goes_one_link_farther(graph: NodeGraph) -> None:
+def test_nested_link_retriever_follows_one_more_link(graph: NodeGraph) -> None:
     graph.link("tea", "play")
     graph.link("play", "bergen")
     once = LinkRetriever(fixed(graph, tea=1.0), graph)
@@ -108,7 +108,7 @@ def test_one_around_another_goes_one_link_farther(graph: NodeGraph) -> None:
     assert ids(LinkRetriever(once, graph).retrieve("drink")) == ["tea", "play", "bergen"]
 
 
-def test_links_are_followed_once_more_to_words_that_both_lack(graph: NodeGraph) -> None:
+def test_second_link_adds_words_missing_in_pair(graph: NodeGraph) -> None:
     graph.link("tea", "play")
     graph.link("play", "bergen", weight=0.25)
     graph.link("play", "brand")
@@ -117,13 +117,13 @@ def test_links_are_followed_once_more_to_words_that_both_lack(graph: NodeGraph) 
     assert ids(LinkRetriever(inner, graph).retrieve(query)) == ["tea", "play", "bergen"]
     _, second, third = LinkRetriever(inner, graph).retrieve(query)
     assert second.score == 0.9
-    assert third.score > 0.75 * 0.5 * 0.9  # and what "town" adds
+    assert third.score > 0.75 * 0.5 * 0.9  # plus the gain of "town"
     assert [e.node.id for e in third.evidence] == ["play"]
     pairs = LinkRetriever(inner, graph, options=LinkOptions(path_weight=0))
     assert ids(pairs.retrieve(query)) == ["tea", "play"]
     for filters, expected in (
         ({"kind": ["t", "p"]}, ["tea", "play"]),
-        ({"kind": ["t", "b"]}, ["tea"]),  # what a path leads through meets them, too
+        ({"kind": ["t", "b"]}, ["tea"]),  # passages within a path must meet the filters
         ({"kind": ["t", "p", "b"]}, ["tea", "play", "bergen"]),
     ):
         results = LinkRetriever(inner, graph, filters=filters).retrieve(query)
@@ -131,7 +131,7 @@ def test_links_are_followed_once_more_to_words_that_both_lack(graph: NodeGraph) 
     assert [evidence.filters for evidence in results[-1].evidence] == [filters]
 
 
-def test_the_third_passage_of_a_title_is_put_back(graph: NodeGraph) -> None:
+def test_third_passage_of_title_is_ranked_lower(graph: NodeGraph) -> None:
     graph.add([Document(f"Oslo\nPart {at} of it.", id=f"oslo {at}") for at in range(3)])
     scores = {"oslo 0": 2.0, "oslo 1": 1.9, "oslo 2": 1.8, "tea": 1.7}
 
@@ -144,7 +144,7 @@ def test_the_third_passage_of_a_title_is_put_back(graph: NodeGraph) -> None:
     assert order(repetition=0)[:4] == list(scores)
 
 
-def test_what_is_removed_or_added_is_followed_no_more_or_at_once(graph: NodeGraph) -> None:
+def test_changed_documents_are_followed_immediately(graph: NodeGraph) -> None:
     retriever = LinkRetriever(Retriever(graph, "ROOT"), graph, via="entity")
     graph.remove("ibsen")
     assert set(ids(retriever.retrieve(QUESTION))) == {"brand", "play", "bergen"}
@@ -154,7 +154,7 @@ def test_what_is_removed_or_added_is_followed_no_more_or_at_once(graph: NodeGrap
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
-def test_after_changes_it_answers_as_on_a_graph_built_anew(graph: NodeGraph, seed: int) -> None:
+def test_results_after_changes_equal_rebuilt_graph(graph: NodeGraph, seed: int) -> None:
     rng = random.Random(seed)
     texts = [node.text for node in graph.nodes("ROOT")] + [
         "Skien\nA town in Norway, home of Henrik Ibsen.",
@@ -182,13 +182,13 @@ def test_after_changes_it_answers_as_on_a_graph_built_anew(graph: NodeGraph, see
             assert answers[0] == answers[1]
 
 
-def test_a_hit_that_is_gone_is_not_followed(graph: NodeGraph) -> None:
+def test_removed_hit_is_not_followed(graph: NodeGraph) -> None:
     inner = fixed(graph, brand=2.0, tea=1.0)
     graph.remove("brand")
     assert ids(LinkRetriever(inner, graph, via="entity").retrieve("Brand")) == ["brand", "tea"]
 
 
-def test_filters_hold_for_what_links_lead_to(graph: NodeGraph) -> None:
+def test_linked_passages_meet_filters(graph: NodeGraph) -> None:
     plain = Retriever(graph, "ROOT")
     kinds = {"kind": ["b", "t", "p"]}
     for retriever in (
@@ -204,7 +204,7 @@ def test_filters_hold_for_what_links_lead_to(graph: NodeGraph) -> None:
     assert ids(unfiltered.retrieve(QUESTION, filters={"kind": "i"})) == ["ibsen"]
 
 
-def test_bounds(graph: NodeGraph) -> None:
+def test_link_options_limit_results_and_entities(graph: NodeGraph) -> None:
     plain = Retriever(graph, "ROOT")
     graph.add([Document(f"Oslo number {at}", id=f"oslo {at}") for at in range(5)])
 
@@ -229,7 +229,7 @@ def test_bounds(graph: NodeGraph) -> None:
     assert (followed.attributes["passages"], followed.attributes["results"]) == (2, 1)
 
 
-def test_ties_go_by_what_passages_score_themselves_then_by_document_order(
+def test_ties_follow_own_score_then_document_order(
     graph: NodeGraph,
 ) -> None:
     for other in ("play", "ibsen", "bergen"):
@@ -241,14 +241,14 @@ def test_ties_go_by_what_passages_score_themselves_then_by_document_order(
     assert {r.score for r in results} == {1.0}
 
 
-def test_negative_scores_keep_their_order(graph: NodeGraph) -> None:
+def test_negative_scores_keep_order(graph: NodeGraph) -> None:
     graph.link("tea", "bergen")
     results = LinkRetriever(fixed(graph, tea=-1.0, play=-3.0, brand=-2.5), graph).retrieve("drink")
     assert ids(results) == ["tea", "bergen", "brand", "play"]
     assert [round(r.score, 6) for r in results] == [-1.0, -1.2, -2.5, -3.0]
 
 
-def test_chinese(tmp_path: Path) -> None:
+def test_chinese_link_is_followed(tmp_path: Path) -> None:
     graph = NodeGraph(progress=False)
     graph.add(
         [
@@ -264,7 +264,7 @@ def test_chinese(tmp_path: Path) -> None:
     assert ids(results)[:2] == ["book", "author"]
 
 
-def test_entities_of_sentences_and_hits_lifted_to_another_group(graph: NodeGraph) -> None:
+def test_hits_of_other_group_than_via_raise(graph: NodeGraph) -> None:
     graph.create_node_group("line", str.splitlines)
     graph.create_node_group("who", EntityExtractor(), parent="line")
     lines = Retriever(graph, "line")
@@ -280,7 +280,7 @@ def test_link_retriever_via_entity_nodes_of_extractor_raises(graph: NodeGraph) -
         LinkRetriever(Retriever(graph, "ROOT"), graph, via="whole")
 
 
-def test_entities_of_ones_own(graph: NodeGraph) -> None:
+def test_custom_entity_group_links_passages(graph: NodeGraph) -> None:
     def by_letter(nodes: list[Node]) -> list[LinkedText]:
         return [
             LinkedText(letter, [node for node in nodes if node.text[0] == letter], "begins")
@@ -294,7 +294,7 @@ def test_entities_of_ones_own(graph: NodeGraph) -> None:
     assert results[1].evidence[1].similarity == "link 'begins'"
 
 
-def test_several_graphs_and_no_hits(graph: NodeGraph) -> None:
+def test_link_retriever_with_other_graph_or_no_hits(graph: NodeGraph) -> None:
     other = NodeGraph(progress=False)
     other.add(Document("University life", id="other"))
     both = LinkRetriever(Retriever([graph, other], "ROOT"), graph, via="entity")
@@ -305,7 +305,7 @@ def test_several_graphs_and_no_hits(graph: NodeGraph) -> None:
     assert both.retrieve(" ") == []
 
 
-async def test_async_gives_the_same(graph: NodeGraph) -> None:
+async def test_async_and_batch_results_equal_retrieve(graph: NodeGraph) -> None:
     retriever = LinkRetriever(Retriever(graph, "ROOT"), graph, via="entity", top_k=3)
     expected = retriever.retrieve(QUESTION)
     found = await asyncio.gather(*(retriever.aretrieve(QUESTION) for _ in range(4)))
@@ -313,7 +313,7 @@ async def test_async_gives_the_same(graph: NodeGraph) -> None:
     assert retriever.batch([QUESTION]) == [expected]
 
 
-def test_after_the_graph_was_opened_again(tmp_path: Path) -> None:
+def test_results_are_equal_after_reopening_graph(tmp_path: Path) -> None:
     with NodeGraph(store=tmp_path / "g", progress=False) as graph:
         fill(graph)
         graph.add([Document(f"Filler {at}", id=f"filler {at}") for at in range(300)])
@@ -332,7 +332,7 @@ def test_after_the_graph_was_opened_again(tmp_path: Path) -> None:
         ({"join": True}, ValueError, "join"),
     ],
 )
-def test_settings_are_checked(
+def test_link_retriever_with_invalid_setting_raises(
     graph: NodeGraph, settings: dict[str, object], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
@@ -349,12 +349,14 @@ def test_settings_are_checked(
         ({"repetition": -1}, ValueError, "repetition must be 0 or more, and finite, not -1"),
     ],
 )
-def test_options_are_checked(options: dict[str, Any], error: type[Exception], message: str) -> None:
+def test_link_options_with_invalid_value_raises(
+    options: dict[str, Any], error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         LinkOptions(**options)
 
 
-def test_what_is_no_retriever_or_graph(graph: NodeGraph) -> None:
+def test_link_retriever_without_retriever_or_graph_raises(graph: NodeGraph) -> None:
     with pytest.raises(TypeError, match="a retriever must be an object with retrieve"):
         LinkRetriever(3, graph)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="graph must be a NodeGraph"):
@@ -373,7 +375,7 @@ def read(data: Path, name: str) -> tuple[list, object]:
 def shares(
     texts: dict[str, tuple[str, str]], asked: list[tuple[str, set[str]]]
 ) -> dict[int, float]:
-    """Return the share of questions of which all passages are found, by how many are returned."""
+    """Return the share of questions with all passages found, by number of results."""
     graph = NodeGraph(progress=False)
     graph.add([Document(text, {"title": title}, id=i) for i, (title, text) in texts.items()])
     graph.create_node_group("entity", EntityExtractor())
@@ -384,7 +386,7 @@ def shares(
 
 @pytest.mark.slow
 @pytest.mark.data
-def test_hotpotqa(data: Path) -> None:
+def test_hotpotqa_recall_stays_above_limit(data: Path) -> None:
     """Plain BM25 has 0.61 and 0.80; measured here 0.97 and 0.98."""
     questions, corpus = read(data, "hotpotqa")
     texts = {title: (title, "".join(sentences)) for title, sentences in corpus.items()}
@@ -396,7 +398,7 @@ def test_hotpotqa(data: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.data
-def test_musique(data: Path) -> None:
+def test_musique_recall_stays_above_limit(data: Path) -> None:
     """Plain BM25 has 0.18 and 0.25; measured here 0.61 and 0.68."""
     questions, corpus = read(data, "musique")
     texts = {str(at): (row["title"], row["text"]) for at, row in enumerate(corpus)}
@@ -434,12 +436,12 @@ def films(graph: NodeGraph) -> NodeGraph:
     return graph
 
 
-def test_a_passage_whose_title_is_named_counts_as_the_first_hit(films: NodeGraph) -> None:
+def test_passage_with_named_title_ranks_first(films: NodeGraph) -> None:
     words = fixed(films, lake=3.0, drink=2.0)
     results = LinkRetriever(words, films, via="entity").retrieve("Who directed Cool Water?")
     assert ids(results)[:3] == ["film", "song", "lake"]
     assert [result.score for result in results[:2]] == [3.0, 3.0]
-    assert results[2].score < 3.0  # it has words of the name, but not the name
+    assert results[2].score < 3.0  # contains words of the title, but not the title
     assert results[0].evidence[0].similarity == "named"
     one = LinkRetriever(words, films, via="entity", options=LinkOptions(named=1))
     first, *rest = one.retrieve("Who directed Cool Water, a film?")
@@ -452,22 +454,22 @@ def test_a_passage_whose_title_is_named_counts_as_the_first_hit(films: NodeGraph
 @pytest.mark.parametrize(
     "query", ["is cool water good", "Tea for lakes?", "water, which is cool", "a play", "Play"]
 )
-def test_common_words_name_nothing(films: NodeGraph, query: str) -> None:
+def test_common_words_do_not_name_titles(films: NodeGraph, query: str) -> None:
     words = fixed(films, lake=3.0, drink=2.0)
     plain = LinkRetriever(words, films, via="entity", options=LinkOptions(named=0))
     named = LinkRetriever(words, films, via="entity").retrieve(query)
-    if query == "is cool water good":  # two words in a row are the name, however they are written
+    if query == "is cool water good":  # two adjacent words name the title in any case
         assert ids(named)[:2] == ["film", "song"]
     else:
         assert named == plain.retrieve(query)
 
 
-def test_a_chinese_title_is_named(films: NodeGraph) -> None:
+def test_chinese_title_in_query_ranks_first(films: NodeGraph) -> None:
     retriever = LinkRetriever(fixed(films, lake=1.0), films, via="entity")
     assert ids(retriever.retrieve("红茶是怎样的？"))[0] == "红茶"
 
 
-def test_words_of_a_named_title_count_together_or_not_at_all() -> None:
+def test_words_of_named_title_count_together() -> None:
     graph = NodeGraph(progress=False)
     graph.add(
         [
@@ -488,7 +490,7 @@ def test_words_of_a_named_title_count_together_or_not_at_all() -> None:
     assert found[0].index("parts") < found[0].index("mention")
 
 
-def test_a_title_counts_where_a_text_has_its_words_in_a_row_in_lower_case() -> None:
+def test_lowercase_title_in_text_counts_as_mention() -> None:
     graph = NodeGraph(progress=False)
     graph.add(
         [
@@ -518,7 +520,7 @@ def linked(graph: NodeGraph, query: str, named: int) -> list[str]:
     return ids(LinkRetriever(Retriever(graph, "ROOT"), graph, via="entity", options=options)(query))
 
 
-def test_what_is_named_meets_the_conditions_of_a_hit(films: NodeGraph) -> None:
+def test_named_passages_meet_filters(films: NodeGraph) -> None:
     inner = Retriever(films, "ROOT", filters={"of": "a"})
     retriever = LinkRetriever(inner, films, via="entity")
     assert "film" in ids(retriever.retrieve("cool drink Cool Water"))

@@ -1,4 +1,4 @@
-"""The scores of linked pairs, and of passages after others, by hand."""
+"""The scores of linked pairs and later passages, compared with manual scores."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from nodekin.retrievers.composite.link_scores import (
 )
 
 
-def test_the_best_pair_of_each_passage() -> None:
+def test_best_pairs_equals_manual_scores() -> None:
     links = [PassageLink("cites"), PassageLink("mentions", "e")]
     matrix = LinkMatrix(
         ["a", "b", "c"],
@@ -23,12 +23,12 @@ def test_the_best_pair_of_each_passage() -> None:
     terms = np.array([[2.0, 0.0], [1.0, 1.0], [0.0, 1.0]])  # the scale of the scores is 2
     pairs = best_pairs(matrix, [4.0, 3.0], terms, LinkOptions(pair_weight=1.0))
     assert pairs["c"] == (4.0 + 2.0, 2.0, "a", links[1])
-    assert pairs["a"] == (6.0, 4.0, "c", links[1])  # as the first of its own best pair
+    assert pairs["a"] == (6.0, 4.0, "c", links[1])  # as the first passage of its best pair
     assert pairs["b"] == (0.5 * (4.0 + 2.0), 3.0, "a", links[0])
     assert best_pairs(matrix, [], terms, LinkOptions(pair_weight=1.0)) == {}
 
 
-def test_the_best_path_of_each_passage_that_adds_words() -> None:
+def test_best_paths_equals_manual_scores() -> None:
     links = [PassageLink("cites"), PassageLink("mentions", "e")]
     matrix = LinkMatrix(
         ["a", "b", "c", "d"],
@@ -44,7 +44,7 @@ def test_the_best_path_of_each_passage_that_adds_words() -> None:
     assert paths == {"c": (0.5 * 0.5 * (6.0 + 3.0), 4.0, "a", links[0])}
 
 
-def test_the_third_passage_of_a_title_comes_later() -> None:
+def test_third_passage_of_title_is_ranked_later() -> None:
     terms = np.zeros((4, 1))
     scores, titles = [2.0, 1.9, 1.8, 1.7], ["tea", "tea", "tea", None]
     order = least_repeating(scores, terms, 0.1, [False] * 4, titles)
@@ -57,7 +57,7 @@ def test_the_third_passage_of_a_title_comes_later() -> None:
     assert least_repeating(scores, terms, 0.0, [False] * 4, titles)[2] == (2, 1.8)
 
 
-def test_what_repeats_the_words_before_it_comes_later() -> None:
+def test_passage_with_repeated_words_is_ranked_later() -> None:
     terms = np.array([[2.0, 0.0], [2.0, 0.0], [0.0, 1.5]])
     assert least_repeating([2.0, 1.9, 1.5], terms, 0.0, [False] * 3) == [
         (0, 2.0),
@@ -70,6 +70,6 @@ def test_what_repeats_the_words_before_it_comes_later() -> None:
     assert least_repeating([], np.zeros((0, 2)), 0.5, []) == []
 
 
-def test_the_scale_of_scores() -> None:
+def test_score_scale_equals_manual_value() -> None:
     assert score_scale([0.5, 0.2], np.array([10.0, 2.0])) == 0.05
     assert score_scale([0.5], np.array([0.0])) == 0.0

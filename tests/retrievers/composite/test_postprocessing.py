@@ -1,4 +1,4 @@
-"""Retrievers that make results of another retriever's hits."""
+"""Retrievers that convert the hits of another retriever."""
 
 from collections.abc import Sequence
 
@@ -28,7 +28,7 @@ class Reversed(PostprocessRetriever):
 
 
 class Batching(FixedRetriever):
-    """Answer queries only all at once."""
+    """A retriever that answers queries in batches only."""
 
     def batch(
         self, queries: Sequence[str], *, top_k: int | None = None, filters: object = None
@@ -42,7 +42,7 @@ class Batching(FixedRetriever):
         return self.batch(queries, top_k=top_k, filters=filters)
 
 
-async def test_one_plan_for_one_query_or_many_sync_or_async() -> None:
+async def test_postprocess_results_are_equal_for_all_calls() -> None:
     graph = words("a b c")
     inner = fixed(pick(graph, "a,b,c"))
     retriever = Reversed(inner, top_k=2)
@@ -56,7 +56,7 @@ async def test_one_plan_for_one_query_or_many_sync_or_async() -> None:
     assert inner.calls[-1] == ("q", 3, {"number": 0})
 
 
-async def test_many_queries_go_to_the_inner_retriever_in_one_call() -> None:
+async def test_batch_queries_inner_retriever_once() -> None:
     graph = words("a b c")
     inner = Batching(scored(pick(graph, "a,b")))
     retriever = Reversed(inner)
@@ -69,7 +69,7 @@ async def test_many_queries_go_to_the_inner_retriever_in_one_call() -> None:
     assert span.attributes == {"query": "2 queries", "hits": 4, "results": 4}
 
 
-def test_calls_that_can_not_be() -> None:
+def test_postprocess_with_invalid_argument_raises() -> None:
     retriever = Reversed(fixed([]))
     with pytest.raises(TypeError, match="batch takes a list of queries"):
         retriever.batch("q")
@@ -81,14 +81,14 @@ def test_calls_that_can_not_be() -> None:
         PostprocessRetriever(fixed([])).retrieve("q")
 
 
-def test_hits_of_one_node_are_merged() -> None:
+def test_merge_hits_keeps_best_score_and_evidence() -> None:
     graph = words("a b")
     a, b = scored(pick(graph, "a,b"), [1.0, 3.0])
     merged = merge_hits(graph.node("d0"), [a, b, a])
     assert (merged.score, merged.evidence) == (3.0, (*a.evidence, *b.evidence))
 
 
-def test_a_span_from_the_first_node_to_the_last() -> None:
+def test_span_node_covers_first_to_last_node() -> None:
     graph = words("a b c d")
     a, c = pick(graph, "a,c")
     text = graph.node("d0").text
@@ -96,6 +96,6 @@ def test_a_span_from_the_first_node_to_the_last() -> None:
     assert node is not None
     assert (node.text, node.start, node.end, node.id) == ("a b c", 0, 5, f"{a.id}..{c.id}")
     assert span_node([c], c, text) is c
-    assert span_node([c, a], c, text) is None  # not in the order of the document
-    assert span_node([a, Node("x", start=2, end=3)], a, text) is None  # not its text
+    assert span_node([c, a], c, text) is None  # out of order
+    assert span_node([a, Node("x", start=2, end=3)], a, text) is None  # not a span of the document
     assert joined_node([a, c], c).text == "a\nc"

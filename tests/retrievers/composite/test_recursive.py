@@ -50,17 +50,17 @@ def rivers() -> NodeGraph:
     return graph
 
 
-def test_a_pool_of_sub_chunks_summaries_and_questions() -> None:
+def test_pool_finds_document_by_all_groups() -> None:
     graph = rivers()
     retriever = RecursiveRetriever(graph, ["sentence", "summary", "question"], target="ROOT")
     results = retriever("珠江")
     assert results[0].node.id == "pearl"
     assert {e.group for e in results[0].evidence} == {"sentence", "summary", "question"}
-    assert set(ids(retriever("river"))) == {"long", "pearl"}  # by the questions
+    assert set(ids(retriever("river"))) == {"long", "pearl"}  # found by the questions
     assert ids(retriever("饮品")) == ["tea"]
 
 
-def test_the_target_is_what_all_groups_are_made_from(library) -> None:
+def test_default_target_is_nearest_common_ancestor(library) -> None:
     assert RecursiveRetriever(library, ["sentence", "word"]).target == "sentence"
     assert RecursiveRetriever(library, ["sentence", "line"]).target == "ROOT"
     assert RecursiveRetriever(library, ["word"]).target == "word"
@@ -69,7 +69,7 @@ def test_the_target_is_what_all_groups_are_made_from(library) -> None:
     assert texts(both("sea")) == ["sea"]
 
 
-def test_one_group_is_what_retriever_finds(library) -> None:
+def test_recursive_with_one_group_equals_retriever(library) -> None:
     for target in ("ROOT", "paragraph", "word", None):
         one = RecursiveRetriever(library, ["sentence"], target, WORDS)
         for query in ("tea water", "river", "nothing", ""):
@@ -90,7 +90,7 @@ LINES = st.lists(
     st.sampled_from(["group", "pool"]),
     st.sampled_from(["ROOT", "line", "pair"]),
 )
-def test_the_pool_is_all_groups_hits_lifted(documents, top_k, how, statistics, target) -> None:
+def test_pool_equals_lifted_hits_of_all_groups(documents, top_k, how, statistics, target) -> None:
     graph = NodeGraph(progress=False)
     graph.create_node_group("line", str.splitlines)
     graph.create_node_group("word", str.split, parent="line")
@@ -98,7 +98,7 @@ def test_the_pool_is_all_groups_hits_lifted(documents, top_k, how, statistics, t
     graph.add([Document("\n".join(lines), id=str(i)) for i, lines in enumerate(documents)])
     groups = ["line", "word", "pair"]
     pool = RecursiveRetriever(graph, groups, target, WORDS, lift=how, statistics=statistics)
-    if statistics == "pool":  # with all in one group, BM25 is the same
+    if statistics == "pool":  # BM25 equals a single group of all texts
         single = NodeGraph(progress=False)
         single.add(
             [Document(n.text, id=f"{g}{i}") for g in groups for i, n in enumerate(graph.nodes(g))]
@@ -130,7 +130,7 @@ def test_the_pool_is_all_groups_hits_lifted(documents, top_k, how, statistics, t
     assert pool.batch(["a b", ""], top_k=top_k) == [results, []]
 
 
-def test_cosine_filters_several_graphs_and_files(tmp_path) -> None:
+def test_recursive_searches_vectors_of_several_stored_graphs(tmp_path) -> None:
     def letters(batch):
         return [[float(text.count(letter)) + 0.1 for letter in "aeiou"] for text in batch]
 
@@ -168,7 +168,7 @@ def toc() -> tuple[NodeGraph, dict[str, Retriever]]:
     return entries, {n: Retriever(g, "ROOT", WORDS) for n, g in (("teas", teas), ("seas", seas))}
 
 
-def test_entries_of_a_table_of_contents_open_sub_corpora() -> None:
+def test_reference_results_replace_node() -> None:
     entries, parts = toc()
     retriever = RecursiveRetriever(entries, ["ROOT"], similarity=WORDS, references=parts)
     first, second, third = Retriever(entries, "ROOT", WORDS).retrieve("tea")
@@ -192,7 +192,7 @@ def test_entries_of_a_table_of_contents_open_sub_corpora() -> None:
     assert 'reference for "tea": "all about tea tea"' in results[0].explain()
 
 
-def test_sync_and_async_trace_and_pickle() -> None:
+def test_recursive_results_are_equal_async_and_pickled() -> None:
     entries, parts = toc()
     retriever = RecursiveRetriever(entries, ["ROOT"], similarity=WORDS, references=parts)
     with trace() as traced:
@@ -210,7 +210,7 @@ def test_sync_and_async_trace_and_pickle() -> None:
     assert ids(again.retrieve("tea", top_k=3)) == ids(results)
 
 
-def test_an_unknown_reference_names_the_node_and_what_is_known() -> None:
+def test_unknown_reference_raises_with_known_names() -> None:
     entries, parts = toc()
     del parts["seas"]
     retriever = RecursiveRetriever(entries, ["ROOT"], similarity=WORDS, references=parts)
@@ -220,7 +220,7 @@ def test_an_unknown_reference_names_the_node_and_what_is_known() -> None:
         asyncio.run(retriever.aretrieve("sea"))
 
 
-def test_hits_that_stand_for_something_are_not_lifted() -> None:
+def test_hits_with_reference_are_not_lifted() -> None:
     graph = NodeGraph(progress=False)
     graph.create_node_group("line", str.splitlines)
     graph.add(Document("tea opens a corpus\ntea here and now also", id="page"))
@@ -242,7 +242,7 @@ def test_hits_that_stand_for_something_are_not_lifted() -> None:
     ]
 
 
-def test_top_k_is_full_though_many_entries_stand_for_one_part() -> None:
+def test_top_k_is_filled_despite_repeated_references() -> None:
     graph = NodeGraph(progress=False)
     graph.add([Document("tea tea tea", {"retriever": "x"}, id=f"e{i}") for i in range(30)])
     graph.add([Document(f"tea and more {i}", id=f"p{i}") for i in range(5)])
@@ -265,7 +265,7 @@ def test_top_k_is_full_though_many_entries_stand_for_one_part() -> None:
     assert asked[1:] == [("tea", 2, {"retriever": "x"})]
 
 
-def test_filters_hold_in_the_parts_too() -> None:
+def test_filters_apply_to_referenced_retrievers() -> None:
     part = NodeGraph(progress=False)
     part.add([Document("tea", {"tenant": t}, id=t) for t in ("ann", "bob")])
     entries = NodeGraph(progress=False)
@@ -280,7 +280,7 @@ def test_filters_hold_in_the_parts_too() -> None:
 
 
 def chain(length: int) -> tuple[NodeGraph, dict[str, NodeGraph]]:
-    """Graphs, each with a page and an entry that leads to the next; the last to the first."""
+    """Return graphs in a cycle, each with a page and a reference to the next graph."""
     graphs = {}
     for number in range(length):
         graphs[str(number)] = graph = NodeGraph(progress=False)
@@ -290,7 +290,7 @@ def chain(length: int) -> tuple[NodeGraph, dict[str, NodeGraph]]:
     return graphs["0"], graphs
 
 
-def test_depth_is_limited_and_the_rest_stays() -> None:
+def test_max_depth_keeps_deeper_nodes() -> None:
     first, graphs = chain(6)
     for depth in (1, 2, 3):
         retriever = RecursiveRetriever(
@@ -305,7 +305,7 @@ def test_depth_is_limited_and_the_rest_stays() -> None:
         assert set(ids(retriever("tea"))) == pages | {f"to {depth + 1} from {depth}"}
 
 
-def test_a_cycle_ends() -> None:
+def test_cycle_of_references_ends() -> None:
     first, graphs = chain(3)
     retriever = RecursiveRetriever(
         first,
@@ -320,7 +320,7 @@ def test_a_cycle_ends() -> None:
     assert asyncio.run(retriever.aretrieve("tea")) == results
 
 
-def test_retrievers_that_lead_to_each_other_end() -> None:
+def test_mutually_referencing_retrievers_end() -> None:
     here, there = NodeGraph(progress=False), NodeGraph(progress=False)
     for graph, name in ((here, "here"), (there, "there")):
         graph.add([Document("tea entry", {"retriever": "other"}), Document("tea page", id=name)])
@@ -338,7 +338,7 @@ def test_retrievers_that_lead_to_each_other_end() -> None:
     assert sorted(ids(b("tea"))) == ["here", "there"]
 
 
-def test_a_graph_is_searched_with_the_same_settings() -> None:
+def test_referenced_graph_is_searched_with_equal_settings() -> None:
     part = NodeGraph(progress=False)
     part.create_node_group("line", str.splitlines)
     part.add(Document("green tea\nmilk", id="part"))
@@ -351,7 +351,7 @@ def test_a_graph_is_searched_with_the_same_settings() -> None:
         RecursiveRetriever(graph, ["line"], references={"part": NodeGraph()})
 
 
-def test_an_empty_part_leaves_nothing_and_an_error_reaches_the_caller() -> None:
+def test_empty_reference_is_skipped_and_invalid_one_raises() -> None:
     entries, parts = toc()
     empty = {**parts, "teas": Retriever(NodeGraph(progress=False), "ROOT")}
     retriever = RecursiveRetriever(entries, ["ROOT"], similarity=WORDS, references=empty)
@@ -370,7 +370,7 @@ NAMES = st.sampled_from("abcd")
     st.integers(1, 12),
     st.integers(1, 5),
 )
-def test_any_web_of_references_ends(web, top_k, depth) -> None:
+def test_any_network_of_references_ends(web, top_k, depth) -> None:
     graphs = {}
     for name, entries in web.items():
         graphs[name] = NodeGraph(progress=False)
@@ -417,14 +417,14 @@ def test_any_web_of_references_ends(web, top_k, depth) -> None:
         ({"lift": "best"}, ValueError, "lift is"),
     ],
 )
-def test_what_can_not_be(library, arguments, error, message) -> None:
+def test_recursive_with_invalid_argument_raises(library, arguments, error, message) -> None:
     with pytest.raises(error, match=message):
         RecursiveRetriever(
             library, **with_settings(RecursiveRetriever, {"groups": ["line"], **arguments})
         )
 
 
-def test_a_result_of_a_part_that_is_also_found_here_is_one() -> None:
+def test_result_of_pool_and_reference_is_merged() -> None:
     graph = corpus(x="tea")
     graph.add(Document("tea tea x y z", {"retriever": "same"}, id="entry"))
 
@@ -442,7 +442,7 @@ def test_a_result_of_a_part_that_is_also_found_here_is_one() -> None:
 
 
 @pytest.mark.data
-def test_a_pool_is_not_behind_its_groups_on_real_text(data) -> None:
+def test_pool_is_near_best_group_on_cmrc(data) -> None:
     path = data / "cmrc2018"
     if not (path / "questions.jsonl").exists():
         pytest.skip(f"no {path}")
@@ -468,7 +468,7 @@ def test_a_pool_is_not_behind_its_groups_on_real_text(data) -> None:
     assert found(pool) >= max(found(sentences) - 1, 54)
 
 
-def test_an_index_is_given_as_to_a_retriever():
+def test_recursive_with_map_index_finds_exact_texts():
     graph = NodeGraph(progress=False)
     graph.add(["红茶", "green tea"])
     graph.create_node_group("word", lambda text: text.split())

@@ -9,7 +9,7 @@ FINITE = st.floats(-1e6, 1e6, allow_nan=False)
 
 
 @given(st.lists(FINITE, min_size=1), FINITE)
-def test_rescaled_scores_keep_their_order(scores, best) -> None:
+def test_rescale_keeps_order(scores, best) -> None:
     rescaled = rescale(scores, best)
     assert max(rescaled) == best
     for one, other in zip(range(len(scores)), range(1, len(scores)), strict=False):

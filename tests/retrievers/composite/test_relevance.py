@@ -33,7 +33,7 @@ def first_score(graph: NodeGraph, question: str) -> float:
     return results[0].score if results else 0.0
 
 
-def test_a_score_says_how_much_of_a_question_is_there(graph: NodeGraph) -> None:
+def test_score_grows_with_covered_part_of_question(graph: NodeGraph) -> None:
     whole = first_score(graph, "For how many weeks does the library lend books?")
     part = first_score(graph, "For how many weeks does the garage lend bicycles?")
     word = first_score(graph, "For how many hours should the stew be cooked with lime?")
@@ -42,14 +42,14 @@ def test_a_score_says_how_much_of_a_question_is_there(graph: NodeGraph) -> None:
     assert first_score(graph, "Green tea is steamed, black tea is fermented.") > 0.8
 
 
-def test_scores_descend_from_one_to_zero(graph: NodeGraph) -> None:
+def test_scores_descend_between_one_and_zero(graph: NodeGraph) -> None:
     for question in ("tea made of sand", "library books", "salt on the board of the ferry"):
         scores = [result.score for result in as_retriever(graph).retrieve(question)]
         assert scores == sorted(scores, reverse=True)
         assert all(0 < score <= 1 for score in scores)
 
 
-def test_a_score_does_not_depend_on_how_many_are_wanted() -> None:
+def test_scores_do_not_depend_on_top_k() -> None:
     graph = NodeGraph(progress=False)
     graph.add([f"{text} It is said by {n}." for n in range(5) for text in TEXTS])
     retriever = as_retriever(graph)
@@ -60,14 +60,14 @@ def test_a_score_does_not_depend_on_how_many_are_wanted() -> None:
         assert [result.score for result in few] == many[:top_k]
 
 
-def test_a_later_result_lifts_the_first_ones_and_no_others() -> None:
+def test_descending_raises_only_first_scores() -> None:
     scores = np.array([0.5, 0.7, 0.1, 0.3, *[0.2] * 6, 0.9, 0.1])
     assert len(scores) == COMPARED + 2
     assert descending(scores).tolist() == [0.7, 0.7, 0.3, 0.3, *[0.2] * 7, 0.1]
     assert descending(np.zeros(0)).tolist() == []
 
 
-def test_shares_add_up_to_the_score(graph: NodeGraph) -> None:
+def test_shares_sum_to_score(graph: NodeGraph) -> None:
     for links in (False, True):
         retriever = DefaultRetriever(graph, follow_links=links)
         for result in retriever.retrieve("black tea of the library"):
@@ -76,7 +76,7 @@ def test_shares_add_up_to_the_score(graph: NodeGraph) -> None:
             assert f"{result.score:.4f}" in result.explain().splitlines()[0]
 
 
-def test_with_links_scores_mean_the_same() -> None:
+def test_scores_with_links_are_comparable() -> None:
     graph = NodeGraph(progress=False)
     graph.add(["Brand\nA play by Henrik Ibsen.", "Henrik Ibsen\nBorn in Skien.", *TEXTS])
     retriever = DefaultRetriever(graph, follow_links=True)
@@ -86,14 +86,14 @@ def test_with_links_scores_mean_the_same() -> None:
     assert results[0].score > 0.4 > retriever.retrieve("Where were my red shoes made?")[0].score
 
 
-def test_a_similarity_by_itself_has_its_own_numbers(graph: NodeGraph) -> None:
+def test_single_similarity_keeps_its_scores(graph: NodeGraph) -> None:
     (best, *_) = Retriever(graph, "ROOT", "bm25").retrieve("library books for four weeks")
     assert best.score > 1
     assert best.evidence[0].score == best.score
 
 
 def embedded(texts: list[str]) -> list[list[float]]:
-    """Return vectors in which texts with the same number are near each other, and cars are."""
+    """Return near vectors for texts with an equal number, and for texts about cars."""
 
     def of(key: str) -> np.ndarray:
         return np.random.default_rng(crc32(key.encode())).normal(size=64)
@@ -107,7 +107,7 @@ def embedded(texts: list[str]) -> list[list[float]]:
     return [vector(text).tolist() for text in texts]
 
 
-def test_a_hit_from_which_links_start_keeps_the_score_of_its_vectors() -> None:
+def test_linking_hit_keeps_vector_score() -> None:
     graph = NodeGraph(embed=embedded, progress=False)
     people = [
         Document(
@@ -131,7 +131,7 @@ def test_a_hit_from_which_links_start_keeps_the_score_of_its_vectors() -> None:
     assert scores[1] == pytest.approx(scores[0])
 
 
-def test_what_only_another_similarity_finds_is_kept() -> None:
+def test_hit_of_custom_similarity_only_is_kept() -> None:
     @register_similarity(name="same letters")
     def letters(query: str, node: Node) -> float:
         return len(set(query) & set(node.text.lower())) / len(set(query))
@@ -142,7 +142,7 @@ def test_what_only_another_similarity_finds_is_kept() -> None:
     assert [result.node.text for result in results][:1] == ["Fermentation of tea."]
 
 
-def test_each_query_of_a_large_batch_is_embedded_once() -> None:
+def test_large_batch_embeds_each_query_once() -> None:
     calls: list[int] = []
 
     def queries(texts: list[str]) -> list[list[float]]:
@@ -156,7 +156,7 @@ def test_each_query_of_a_large_batch_is_embedded_once() -> None:
     assert sum(calls) == 600
 
 
-def test_copies_are_one_result_that_says_where_they_are() -> None:
+def test_copies_become_one_result_with_places() -> None:
     graph = NodeGraph(progress=False)
     text = "The ferry to the island leaves at nine from the old harbour, and at noon from the new."
     graph.add([Document(text, id="a"), Document(f"  {text.upper()}", id="b")])
@@ -173,7 +173,7 @@ def test_copies_are_one_result_that_says_where_they_are() -> None:
         assert sum(shares) == pytest.approx(first.score)
 
 
-def test_many_copies_leave_room_for_others() -> None:
+def test_many_copies_leave_room_for_other_results() -> None:
     graph = NodeGraph(progress=False)
     text = "Green tea is steamed soon after it was picked, and black tea is left to ferment."
     graph.add([Document(text, id=str(number)) for number in range(30)])
@@ -182,11 +182,11 @@ def test_many_copies_leave_room_for_others() -> None:
     results = retriever.retrieve(queries[0])
     assert len(results) == 6
     assert [result.text for result in results].count(text) == 1
-    # Each is looked at as far as it takes for itself: as many copies are noted as alone.
+    # Each query of a batch notes as many copies as a single query.
     assert retriever.batch(queries) == [results, retriever.retrieve(queries[1])]
 
 
-def test_what_a_blank_query_lists_scores_nothing() -> None:
+def test_blank_query_results_have_score_zero() -> None:
     graph = NodeGraph(progress=False)
     graph.add([Document("Green tea. Black tea.", {"n": n % 2}) for n in range(4)])
     for tokens in (None, 50):
@@ -195,13 +195,13 @@ def test_what_a_blank_query_lists_scores_nothing() -> None:
         assert {result.score for result in listed} == {0.0}
 
 
-def test_of_many_copies_some_are_noted_and_the_others_counted() -> None:
+def test_ten_copies_are_listed_and_others_counted() -> None:
     graph = NodeGraph(progress=False)
     graph.add([Document("Green tea is steamed.", id=str(number)) for number in range(300)])
     (result,) = as_retriever(graph).retrieve("green tea", top_k=2)
     copies = [match for match in result.evidence if match.similarity == "also in"]
     assert len(copies) == 10
-    looked_at = 48  # 6, 12, 24, 48, which is more than 16 times as many as are wanted
+    looked_at = 48  # 6, 12, 24, 48: the first depth above 16 times top_k
     assert result.explain().endswith(f"also in 10, and {looked_at - 11} more")
 
 
@@ -225,13 +225,15 @@ TERMS = "乙方应当按照约定的时间和地点交付全部茶叶，甲方�
         ("Pay 5 for the water.", "- PAY\n **5** for “the” ｗａｔｅｒ", "pay water", True),
     ],
 )
-def test_copies_have_the_same_words(text: str, other: str, query: str, is_copy: bool) -> None:
+def test_copies_require_equal_words_and_signs(
+    text: str, other: str, query: str, is_copy: bool
+) -> None:
     graph = NodeGraph(progress=False)
     graph.add([text, other])
     assert len(DefaultRetriever(graph, "ROOT").retrieve(query)) == 2 - is_copy
 
 
-def test_a_word_that_was_found_silences_parts_of_words() -> None:
+def test_found_word_excludes_matches_of_word_parts() -> None:
     graph = NodeGraph(progress=False)
     graph.add(
         [
@@ -243,10 +245,10 @@ def test_a_word_that_was_found_silences_parts_of_words() -> None:
     )
     results = as_retriever(graph).retrieve("xyzzyplugh")
     assert ["Xyzzyplugh" in result.text for result in results] == [True, True]
-    assert as_retriever(graph).retrieve("Plughafen")  # no text has the word, one has its parts
+    assert as_retriever(graph).retrieve("Plughafen")  # only parts of the word occur
 
 
-def test_a_word_that_no_text_has_whole_finds_its_parts_whatever_else_is_found() -> None:
+def test_word_without_whole_match_finds_its_parts() -> None:
     graph = NodeGraph(progress=False)
     graph.add(
         [
@@ -267,6 +269,6 @@ def test_a_word_that_no_text_has_whole_finds_its_parts_whatever_else_is_found() 
         assert {result.text.split()[0] for result in found} == expected, query
 
 
-def test_a_question_of_which_no_passage_has_a_term_scores_nothing() -> None:
+def test_question_without_matching_terms_scores_zero() -> None:
     query = TermWeights({}, Saturation(1.5, 0.75, 10.0), missing=2.0, silent=frozenset({"xyzz"}))
     assert word_scores(query, np.zeros((2, 0))).tolist() == [0.0, 0.0]

@@ -1,4 +1,4 @@
-"""Weights for one call reach the fusion, wherever it is, or are an error."""
+"""Weights of a call change the only fusion of a retriever, or raise."""
 
 import pytest
 
@@ -53,22 +53,22 @@ WRAPPERS = {
 
 
 @pytest.mark.parametrize("wrapper", WRAPPERS)
-def test_weights_reach_a_fusion_within(fusion, wrapper):
+def test_with_weights_changes_inner_fusion(fusion, wrapper):
     retriever = WRAPPERS[wrapper](fusion)
     assert groups(retriever) == {"ROOT", "FineChunk"}
     assert groups(with_weights(retriever, [1, 0])) == {"ROOT"}
     assert groups(with_weights(retriever, [0, 1])) == {"FineChunk"}
-    assert groups(retriever) == {"ROOT", "FineChunk"}  # a copy was changed
+    assert groups(retriever) == {"ROOT", "FineChunk"}  # unchanged: the weights belong to a copy
     with pytest.raises(ValueError, match="are 3, for 2 retrievers"):
         with_weights(retriever, [1, 2, 3])
 
 
-def test_the_outermost_fusion_takes_them(graph, fusion):
+def test_with_weights_changes_outermost_fusion(graph, fusion):
     outer = FusionRetriever([fusion, Retriever(graph, "ROOT")])
     assert groups(with_weights(outer, [0, 1])) == {"ROOT"}
 
 
-def test_where_no_fusion_is_they_are_refused(graph):
+def test_with_weights_without_fusion_raises(graph):
     search = Retriever(graph, "ROOT")
     for retriever in (search, RerankRetriever(search, "ModuleReranker", model=same)):
         with pytest.raises(TypeError, match="there is none in"):
@@ -77,14 +77,14 @@ def test_where_no_fusion_is_they_are_refused(graph):
         with_weights(QueryEngine(search, lambda prompt: "Tea."), [1, 2])
 
 
-def test_where_two_are_they_are_refused(graph, fusion):
+def test_with_weights_for_two_fusions_raises(graph, fusion):
     routes = {"tea": ("All about tea", fusion), "rivers": ("Rivers", fusion.with_weights([2, 1]))}
     router = RouterRetriever(routes, lambda prompt: "tea")
     with pytest.raises(ValueError, match=r"has 2, \['tea', 'rivers'\]; set those of each"):
         with_weights(router, [1, 0])
 
 
-def test_a_default_retriever_takes_them(graph):
+def test_with_weights_changes_default_retriever(graph):
     default = DefaultRetriever(graph, "ROOT")
     assert [name for name, _ in default.inner_retrievers] == ["sentences", "words"]
     (words,) = {

@@ -1,4 +1,4 @@
-"""Hits with their neighbours, and documents in which hits cluster."""
+"""Hits extended by their neighbors."""
 
 import asyncio
 import itertools
@@ -20,7 +20,7 @@ from nodekin.retrievers.similarities.bm25 import Bm25
 WORDS = Bm25(analyzer=str.split)
 
 
-def test_neighbours_within_the_document_or_the_parent() -> None:
+def test_window_stays_within_document_or_parent() -> None:
     graph = words("a b c\nd e\nf g", "x y")
     inner = fixed(pick(graph, "d,y,a"))
     assert texts(WindowRetriever(inner, merge=False)("q")) == ["c\nd e", "x y", "a b"]
@@ -30,13 +30,13 @@ def test_neighbours_within_the_document_or_the_parent() -> None:
     assert texts(WindowRetriever(inner, 9, 9)("q")) == ["a b c\nd e\nf g", "x y"]
 
 
-def test_windows_that_overlap_or_touch_are_one() -> None:
+def test_overlapping_or_adjacent_windows_merge() -> None:
     graph = words("a b c d e f g h i")
     for some, expected in (
         ("a,c", ["a b c d"]),  # overlap
         ("e,b", ["a b c d e f"]),  # touch
         ("b,f", ["a b c", "e f g"]),
-        ("b,h,e", ["a b c d e f g h i"]),  # the last one joins the others
+        ("b,h,e", ["a b c d e f g h i"]),  # the last window joins both
         ("i,a", ["h i", "a b"]),
     ):
         results = WindowRetriever(fixed(pick(graph, some)))("q")
@@ -46,13 +46,13 @@ def test_windows_that_overlap_or_touch_are_one() -> None:
     assert [e.node.text for e in result.evidence] == ["e", "b", "a"]
 
 
-def test_windows_of_different_parents_do_not_touch() -> None:
+def test_windows_of_different_parents_stay_separate() -> None:
     graph = words("a b\nc d")
     inner = fixed(pick(graph, "b,c"))
     assert texts(WindowRetriever(inner, boundary="parent")("q")) == ["a b", "c d"]
 
 
-def test_a_window_is_a_node() -> None:
+def test_window_is_node_with_span() -> None:
     graph = words("a b\nc d")
     (result,) = WindowRetriever(fixed(pick(graph, "b")))("q")
     node = result.node
@@ -68,7 +68,7 @@ def test_a_window_is_a_node() -> None:
     assert only.node is b
 
 
-def test_what_was_not_cut_out_of_the_document_is_joined() -> None:
+def test_window_of_generated_texts_joins_lines() -> None:
     graph = NodeGraph(progress=False)
     graph.create_node_group("loud", lambda text: text.upper().split())
     graph.add(Document("a b c", id="d"))
@@ -77,7 +77,7 @@ def test_what_was_not_cut_out_of_the_document_is_joined() -> None:
     assert (result.node.text, result.node.start, result.node.end) == ("A\nB", None, None)
 
 
-def test_nodes_without_neighbours_stay() -> None:
+def test_nodes_without_neighbors_stay_unchanged() -> None:
     graph = words("a b")
     graph.create_node_group(
         "cluster", lambda nodes: [LinkedText("all", to=nodes), LinkedText("more", to=nodes)],
@@ -90,7 +90,7 @@ def test_nodes_without_neighbours_stay() -> None:
     assert texts(WindowRetriever(fixed(gone))("q")) == []  # removed after the search
 
 
-def test_top_k_counts_windows() -> None:
+def test_window_top_k_counts_windows() -> None:
     graph = words("a b c d e f g h i j k l m n o p")
     inner = fixed(pick(graph, "a,b,c,h,n"))
     windows = WindowRetriever(inner, top_k=2)
@@ -101,7 +101,7 @@ def test_top_k_counts_windows() -> None:
     assert inner.top_ks == [8, 4, None]
 
 
-def test_on_retrievers_with_filters_and_two_languages(tmp_path) -> None:
+def test_windows_apply_filters_in_two_languages(tmp_path) -> None:
     graph = NodeGraph(progress=False, store=tmp_path / "g")
     graph.create_node_group("sentence", split_sentences)
     graph.add(
@@ -139,7 +139,7 @@ def test_on_retrievers_with_filters_and_two_languages(tmp_path) -> None:
     st.sampled_from(["document", "parent"]),
     st.one_of(st.none(), st.integers(1, 3)),
 )
-def test_windows_are_what_lies_around_hits(
+def test_windows_contain_neighbors_of_hits(
     shape, data, before, after, merge, boundary, top_k
 ) -> None:
     graph = numbered(shape)
@@ -157,7 +157,7 @@ def test_windows_are_what_lies_around_hits(
         return {n.text for n in some if getattr(n, home) == getattr(hit, home)}
 
     read = {e.node.id for r in results for e in r.evidence}
-    assert read == {n.id for n in hits[: len(read)]}  # the best ones, none left out
+    assert read == {n.id for n in hits[: len(read)]}  # the best hits, without gaps
     assert len(read) == sum(len(r.evidence) for r in results)
     if top_k is None:
         assert len(read) == len(hits)
@@ -199,6 +199,6 @@ def test_windows_are_what_lies_around_hits(
         ({"output_format": "x"}, ValueError, "output_format is"),
     ],
 )
-def test_invalid_arguments(arguments, error, message) -> None:
+def test_window_with_invalid_argument_raises(arguments, error, message) -> None:
     with pytest.raises(error, match=message):
         WindowRetriever(**{"inner": fixed([]), **arguments})
