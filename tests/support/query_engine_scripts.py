@@ -31,10 +31,6 @@ def ids(nodes: Any) -> list[str]:
     return [node.node.node_id for node in nodes]
 
 
-async def read(response: Any) -> list[str]:
-    return [piece async for piece in response.response_gen]
-
-
 def step(answer: str, answered: str, question: str) -> str:
     return f"Answer: {answer}\nAnswered: {answered}\nNext question: {question}"
 

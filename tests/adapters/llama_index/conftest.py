@@ -40,7 +40,7 @@ def scripted() -> Callable[[Any], Any]:
 @pytest.fixture
 def graph() -> NodeGraph:
     graph = NodeGraph()
-    unread = ["file_size"]  # as SimpleDirectoryReader says of it
+    unread = ["file_size"]  # as set by SimpleDirectoryReader
     for name, text, year in (("tea", TEA, 1999), ("panda", PANDA, 2005)):
         graph.add(
             LlamaIndexDocument(
@@ -68,7 +68,7 @@ def retriever(search: Retriever) -> NodeGraphRetriever:
 
 @pytest.fixture
 def watched() -> Iterator[SimpleNamespace]:
-    """Collect what the instrumentation dispatcher sends: spans by name, and events."""
+    """Collect the spans and events of the instrumentation dispatcher."""
     seen = SimpleNamespace(spans=SimpleSpanHandler(), events=[])
 
     class Events(BaseEventHandler):
@@ -90,7 +90,7 @@ def watched() -> Iterator[SimpleNamespace]:
 
 @pytest.fixture
 def unblocked() -> Iterator[None]:
-    """Fail where something blocks the event loop."""
+    """Fail if a call blocks the event loop."""
     blockbuster = pytest.importorskip("blockbuster")
     with blockbuster.blockbuster_ctx():
         yield

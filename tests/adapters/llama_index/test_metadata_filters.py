@@ -1,4 +1,4 @@
-"""LlamaIndex's metadata filters, beside its own vector store."""
+"""LlamaIndex's metadata filters, compared with its own vector store."""
 
 from importlib.metadata import version
 from typing import Any
@@ -60,7 +60,7 @@ CONDITIONS = [
 
 as_in_014 = pytest.mark.skipif(
     version("llama-index-core") < "0.14",
-    reason="the store of LlamaIndex 0.13 has no 'not', and no value that is missing differs",
+    reason="the store of LlamaIndex 0.13 has no 'not' and never matches missing values",
 )
 
 

@@ -66,7 +66,7 @@ def settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Program:
-    """An index under test, and what was observed of it."""
+    """An index under test and its recorded results."""
 
     def __init__(self, kind: Callable[..., Any], folder: Path, **options: Any) -> None:
         self.kind, self.folder, self.options = kind, folder, options

@@ -1,4 +1,4 @@
-"""LlamaIndex vector stores as indexes of a graph: found is what the built-in index finds."""
+"""LlamaIndex vector stores as indexes of a graph, compared with the built-in index."""
 
 import asyncio
 from collections.abc import Callable
@@ -49,7 +49,7 @@ ByIds.delete_nodes = BasePydanticVectorStore.delete_nodes  # type: ignore[method
 
 
 class Forgetful(SimpleVectorStore):
-    """A store that finds only a third of what it has."""
+    """A store that returns only a third of its rows."""
 
     def query(self, query: Any, **kwargs: Any) -> VectorStoreQueryResult:
         found = super().query(query, **kwargs)
@@ -59,7 +59,7 @@ class Forgetful(SimpleVectorStore):
 
 
 class WithNodes(SimpleVectorStore):
-    """A store that holds nodes, and answers with them, at other scores."""
+    """A store that returns nodes with scores of its own."""
 
     _nodes: dict[str, Any] = {}  # noqa: RUF012
 
@@ -154,14 +154,8 @@ def test_wrong_arguments_raise() -> None:
         Retriever(two, "ROOT", "cosine", index=as_index(SimpleVectorStore()))("tea")
 
 
-async def test_async_search_does_not_block_the_loop(unblocked: None) -> None:
-    graph = await asyncio.to_thread(made)
-    retriever = Retriever(graph, "sentence", "cosine", index=as_index(SimpleVectorStore()))
-    assert await retriever.aretrieve("tea")
-
-
 class EuclideanStore(SimpleVectorStore):
-    """Measures L2, as many stores do unless they are told otherwise."""
+    """A store with L2 distances, the default of many stores."""
 
     def query(self, query: Any, **kwargs: Any) -> VectorStoreQueryResult:
         vectors = self.data.embedding_dict
