@@ -5,13 +5,10 @@ import pickle
 
 import pytest
 from blockbuster import blockbuster_ctx
-from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.chat_history import InMemoryChatMessageHistory
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda
-from langchain_core.runnables.history import RunnableWithMessageHistory
 from langchain_runs import FinishedRuns, call, pieces_of, tree
 
 from nodekin.adapters.langchain import engine_runnable
@@ -142,24 +139,6 @@ async def test_conversation_is_condensed(native, mode, given):
     assert f"Question: {QUESTION}" in answer
 
 
-@pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainDeprecationWarning")
-def test_message_history_is_used(native):
-    responses = ["Tea [1].", QUESTION, ANSWER]
-    engine = QueryEngine(native, FakeListChatModel(responses=responses))
-    memory = InMemoryChatMessageHistory()
-    chat = RunnableWithMessageHistory(
-        engine_runnable(engine, output="dict"),
-        lambda: memory,
-        input_messages_key="question",
-        history_messages_key="chat_history",
-        output_messages_key="answer",
-        history_factory_config=[],
-    )
-    assert chat.invoke({"question": "Which teas?"})["answer"] == "Tea [1]."
-    assert chat.invoke({"question": "And fermented?"})["answer"] == ANSWER
-    assert len(memory.messages) == 4
-
-
 # Runs
 
 MODEL = ("FakeListChatModel", [])
@@ -207,39 +186,6 @@ async def test_abandoned_stream_ends_all_runs(text, full, way):
         (root,) = seen.roots
         assert root.end_time
         assert all(run.end_time for run in root.child_runs)
-    assert [t for t in asyncio.all_tasks() if t is not asyncio.current_task()] == []
-
-
-class Endless(FakeListChatModel):
-    """A model that never answers."""
-
-    begun: object = None
-
-    async def _agenerate(self, *args, **kwargs):
-        self.begun.set()
-        await asyncio.Event().wait()
-
-    async def _astream(self, *args, **kwargs):
-        self.begun.set()
-        await asyncio.Event().wait()
-        yield
-
-
-@pytest.mark.parametrize("way", ["ainvoke", "astream"])
-async def test_cancelled_call_reports_an_error(native, way):
-    errors = []
-
-    class Errors(BaseCallbackHandler):
-        def on_chain_error(self, error, **kwargs):
-            errors.append(type(error).__name__)
-
-    begun = asyncio.Event()
-    runnable = engine_runnable(QueryEngine(native, Endless(responses=["x"], begun=begun)))
-    task = asyncio.create_task(call(runnable, way, "tea", {"callbacks": [Errors()]}))
-    await begun.wait()
-    with pytest.raises(asyncio.TimeoutError):
-        await asyncio.wait_for(task, 0.01)
-    assert errors == ["CancelledError"]
     assert [t for t in asyncio.all_tasks() if t is not asyncio.current_task()] == []
 
 
