@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForRetrieverRun,
@@ -17,6 +17,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig, ensure_config
 from langchain_core.runnables.config import var_child_runnable_config
 from pydantic import ConfigDict, Field, SkipValidation
+from typing_extensions import Self
 
 from ...nodegraph.concurrency import context_value
 from ...nodegraph.graph import NodeGraph
@@ -41,9 +42,6 @@ from .documents import (
     to_document,
 )
 from .filter_translation import as_filters
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _CALL_OPTIONS = ("k", "fetch_k", "filter", "score_threshold")
 

@@ -6,13 +6,14 @@ import asyncio
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from langchain_core.vectorstores.utils import maximal_marginal_relevance
+from typing_extensions import Self
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT
@@ -29,9 +30,6 @@ from .documents import (
     to_document,
 )
 from .filter_translation import as_filters
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _RETRIEVER = ("search_type", "search_kwargs", "tags", "metadata", "name")
 
