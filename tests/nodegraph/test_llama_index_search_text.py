@@ -87,7 +87,7 @@ def test_excluded_keys_and_templates_are_used() -> None:
 
 
 def test_excluded_llm_keys_are_hidden_from_models(tmp_path: Path) -> None:
-    """Tested with documents, chunks of a parser and imported nodes."""
+    """Tested with documents, chunks of a parser and a graph in a file."""
     (document, *_) = filings(
         excluded_llm_metadata_keys=["secret"], metadata_template="{key}={value}"
     )
