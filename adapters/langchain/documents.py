@@ -111,7 +111,8 @@ def put_documents(
                 f"documents must be LangChain documents, got {document!r:.80}; for texts, use "
                 "from_texts or add_texts"
             )
-    known = {node.id: node for node in existing_nodes(graph, [d.id for d in documents if d.id])}
+    existing = graph.reader.existing_nodes([d.id for d in documents if d.id])
+    known = {node.id: node for node in existing}
     sources, stored_ids = [], []
     for document, new_id in zip(documents, ids, strict=True):
         node = known.get(document.id or "")
@@ -127,11 +128,6 @@ def put_documents(
         stored_ids.append(source.id)
     graph.add(sources)
     return stored_ids
-
-
-def existing_nodes(graph: NodeGraph, ids: Iterable[str]) -> list[Node]:
-    """Return the nodes that exist, in the order of the ids, each once."""
-    return graph.reader.existing_nodes(list(dict.fromkeys(ids)))
 
 
 def default_similarity(graph: NodeGraph) -> str:

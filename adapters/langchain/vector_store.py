@@ -21,14 +21,7 @@ from ...retrievers.filters import DOCUMENT_ID, Filters
 from ...retrievers.protocols import Similarity
 from ...retrievers.results import ScoredNode
 from ...retrievers.retriever import Retriever
-from .documents import (
-    check_names,
-    default_similarity,
-    existing_nodes,
-    put_documents,
-    text_documents,
-    to_document,
-)
+from .documents import check_names, default_similarity, put_documents, text_documents, to_document
 from .filter_translation import as_filters
 
 _RETRIEVER = ("search_type", "search_kwargs", "tags", "metadata", "name")
@@ -212,7 +205,7 @@ class NodeGraphVectorStore(VectorStore):
         check_names("delete", kwargs, ())
         if ids is None:  # LangChain's interface allows it, for all documents
             raise ValueError("delete() requires the ids of the documents to remove, got None")
-        nodes = existing_nodes(self.graph, ids)
+        nodes = self.graph.reader.existing_nodes(ids)
         for node in nodes:
             if node.group != ROOT:
                 raise ValueError(
@@ -224,7 +217,7 @@ class NodeGraphVectorStore(VectorStore):
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
         """Return the existing nodes as documents, in the order of the ids."""
-        return [to_document(node) for node in existing_nodes(self.graph, ids)]
+        return [to_document(node) for node in self.graph.reader.existing_nodes(ids)]
 
     # Searches. LangChain runs the sync methods in a thread for the other async methods.
 
