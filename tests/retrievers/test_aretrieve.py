@@ -9,7 +9,7 @@ from nodekin.retrievers import Retriever
 from nodekin.retrievers.similarities.bm25 import Bm25
 
 
-async def test_the_same_as_retrieve(library) -> None:
+async def test_aretrieve_equals_retrieve(library) -> None:
     retriever = Retriever(library, "sentence", target="ROOT")
     for settings in ({}, {"top_k": 1}, {"filters": {"year": 2005}}):
         assert await retriever.aretrieve("river bank", **settings) == retriever.retrieve(
@@ -17,7 +17,7 @@ async def test_the_same_as_retrieve(library) -> None:
         )
 
 
-async def test_nothing_blocks_the_loop(library) -> None:
+async def test_aretrieve_does_not_block_event_loop(library) -> None:
     retriever = Retriever(library, "sentence", "bm25_chinese", target="ROOT")
     with blockbuster_ctx():
         first = await retriever.aretrieve("river")  # builds the groups and the index
@@ -26,7 +26,7 @@ async def test_nothing_blocks_the_loop(library) -> None:
     assert [r.node.id for r in again] == ["river"]
 
 
-async def test_the_loop_goes_on_while_texts_are_analyzed(library) -> None:
+async def test_event_loop_runs_while_texts_are_analyzed(library) -> None:
     loop_has_run = threading.Event()
 
     def analyzer(text: str) -> list[str]:
@@ -40,14 +40,14 @@ async def test_the_loop_goes_on_while_texts_are_analyzed(library) -> None:
     assert [r.node.text for r in await search] == ["black tea and milk"]
 
 
-async def test_many_at_once(library) -> None:
+async def test_concurrent_aretrieve_equals_retrieve(library) -> None:
     retriever = Retriever(library, "sentence")
     words = ["tea", "river", "bank", "sea", "nothing"] * 40
     answers = await asyncio.gather(*(retriever.aretrieve(word, top_k=3) for word in words))
     assert answers == [retriever.retrieve(word, top_k=3) for word in words]
 
 
-async def test_many_at_once_while_documents_come() -> None:
+async def test_aretrieve_during_changes_reads_one_snapshot() -> None:
     graph = NodeGraph(progress=False)
     graph.add(Document("tea", id="0"))
     retriever = Retriever(graph, "ROOT", top_k=99)
@@ -64,7 +64,7 @@ async def test_many_at_once_while_documents_come() -> None:
     assert len(await retriever.aretrieve("tea")) == 30
 
 
-async def test_errors_reach_the_caller(library) -> None:
+async def test_aretrieve_with_invalid_argument_raises(library) -> None:
     retriever = Retriever(library, "line")
     with pytest.raises(TypeError, match="a query is a str"):
         await retriever.aretrieve(None)

@@ -40,7 +40,7 @@ def found(results):
     return [(each.node.id, len(each.evidence)) for each in results]
 
 
-def test_without_it_hits_are_read_until_there_are_enough_targets(graph):
+def test_retrieve_without_child_k_reads_enough_hits(graph):
     retriever = Retriever(graph, "line", target="ROOT")
     assert found(retriever.retrieve("tea", top_k=1)) == [("many", 1)]
     assert [name for name, _ in found(retriever.retrieve("tea"))] == ["many", "茶", "one"]
@@ -55,13 +55,13 @@ def test_without_it_hits_are_read_until_there_are_enough_targets(graph):
         (99, [("many", 4), ("茶", 1), ("one", 1)]),
     ],
 )
-def test_so_many_hits_are_looked_at(graph, child_k, expected):
+def test_child_k_limits_hits_before_lifting(graph, child_k, expected):
     retriever = Retriever(graph, "line", target="ROOT", settings=RetrieverSettings(child_k=child_k))
     assert found(retriever.retrieve("tea")) == expected
     assert found(retriever.retrieve("tea", top_k=1)) == expected[:1]
 
 
-def test_sums_and_means_are_over_them(graph):
+def test_child_k_limits_hits_of_sum_and_mean(graph):
     single = Retriever(graph, "line", "bm25").retrieve("tea")[0].score
     for lift, expected in (("sum", 1.5 * single), ("mean", single)):
         retriever = Retriever(
@@ -71,18 +71,18 @@ def test_sums_and_means_are_over_them(graph):
         assert result.score == pytest.approx(expected)
 
 
-def test_without_lifting_it_has_no_meaning(graph):
+def test_child_k_without_target_is_ignored(graph):
     retriever = Retriever(graph, "line", settings=RetrieverSettings(child_k=1))
     assert len(retriever.retrieve("tea", top_k=4)) == 4
 
 
-def test_a_hit_may_have_several_targets(graph):
+def test_child_k_hit_can_have_several_targets(graph):
     retriever = Retriever(graph, "ROOT", target="line", settings=RetrieverSettings(child_k=1))
     assert len(retriever.retrieve("cup", top_k=9)) == 4
     assert len(retriever.retrieve("cup", top_k=3)) == 3
 
 
-def test_several_graphs_are_one(graph):
+def test_child_k_counts_hits_of_all_graphs(graph):
     other = NodeGraph(progress=False)
     other.add([Document("tea\ntea", id="other")])
     other.create_node_group("line", str.splitlines)
@@ -95,7 +95,7 @@ def test_several_graphs_are_one(graph):
     assert sorted((e.score for r in results for e in r.evidence), reverse=True) == one_by_one
 
 
-def test_each_embedding_looks_at_so_many():
+def test_child_k_applies_to_each_embedding():
     graph = NodeGraph(
         embed={
             "a": lambda texts: [[1.0, len(text)] for text in texts],
@@ -111,7 +111,7 @@ def test_each_embedding_looks_at_so_many():
     assert sum(len(each.evidence) for each in retriever.retrieve("tea")) == 4
 
 
-def test_recursive_retrieval_takes_it_too(graph):
+def test_recursive_fetch_k_limits_hits(graph):
     retriever = RecursiveRetriever(graph, ["line"], "ROOT", fetch_k=3)
     assert found(retriever.retrieve("tea")) == [("many", 3)]
 
@@ -129,7 +129,7 @@ def test_recursive_retrieval_takes_it_too(graph):
     ],
     ids=["alone", "fused", "reranked"],
 )
-def test_a_block_says_it_for_all_within(graph, make):
+def test_child_k_override_applies_to_inner_retrievers(graph, make):
     retriever = make(
         Retriever(graph, "line", target="ROOT", settings=RetrieverSettings(child_k=99))
     )
@@ -141,7 +141,7 @@ def test_a_block_says_it_for_all_within(graph, make):
     assert len(retriever.retrieve("tea")) == 3
 
 
-def test_what_merges_asks_for_so_many_hits(graph):
+def test_child_k_override_applies_to_auto_merge(graph):
     retriever = AutoMergeRetriever(Retriever(graph, "line"), ratio=0.9)
     with child_k_override(3):
         assert [each.node.group for each in retriever.retrieve("tea")] == ["line"] * 3
@@ -153,7 +153,7 @@ def test_what_merges_asks_for_so_many_hits(graph):
     ("child_k", "error", "told"),
     [(0, ValueError, "1 or more, not 0"), ("3", TypeError, "'3'"), (True, TypeError, "True")],
 )
-def test_what_is_no_number_is_refused(graph, child_k, error, told):
+def test_invalid_child_k_raises(graph, child_k, error, told):
     with pytest.raises(error, match=told):
         Retriever(graph, "line", settings=RetrieverSettings(child_k=child_k))
     with pytest.raises(error, match=told), child_k_override(child_k):
@@ -188,7 +188,7 @@ RETRIEVERS = {
 
 
 @pytest.mark.parametrize("name", RETRIEVERS)
-async def test_the_results_are_those_of_single_calls(native, model, name):
+async def test_abatch_equals_single_calls(native, model, name):
     retriever = RETRIEVERS[name](native)
     queries = ["tea", "river", "", "茶"]
     found = await retriever.abatch(queries, top_k=2)
@@ -204,7 +204,7 @@ async def test_the_results_are_those_of_single_calls(native, model, name):
 
 
 class Plain:
-    """A retriever of a user's own, which has no batch."""
+    """A custom retriever without ``batch``."""
 
     def __init__(self, inner):
         self.inner = inner
@@ -217,7 +217,7 @@ class Plain:
 
 
 @pytest.mark.parametrize("name", RETRIEVERS)
-async def test_what_has_no_batch_is_asked_one_by_one(native, name):
+async def test_retriever_without_batch_is_queried_one_by_one(native, name):
     retriever = RETRIEVERS[name](Plain(native))
     found = await retriever.abatch(["tea", "茶"], top_k=1)
     assert [each[0].node.text for each in found] == [
@@ -226,7 +226,7 @@ async def test_what_has_no_batch_is_asked_one_by_one(native, name):
 
 
 class Minimal(BaseRetriever):
-    """A class of a user, with no more than it has to have."""
+    """A minimal custom retriever."""
 
     def __init__(self, inner):
         super().__init__()
@@ -239,7 +239,7 @@ class Minimal(BaseRetriever):
         return self.retrieve(query, top_k=top_k, filters=filters)
 
 
-async def test_a_batch_of_any_retriever_has_a_budget(native):
+async def test_batch_of_custom_retriever_has_token_budget(native):
     retriever = Minimal(native)
     expected = list(retriever("tea", max_tokens=3, order="document"))
     batches = (
@@ -253,7 +253,7 @@ async def test_a_batch_of_any_retriever_has_a_budget(native):
 
 
 @pytest.mark.parametrize("query", [None, b"tea", 3])
-async def test_a_query_that_is_no_text_is_an_error(native, query):
+async def test_query_of_wrong_type_raises(native, query):
     graph = NodeGraph(progress=False)
     graph.add("Green tea.")
     for retriever in (native, FusionRetriever([native, native]), as_retriever(graph)):
@@ -263,7 +263,7 @@ async def test_a_query_that_is_no_text_is_an_error(native, query):
             await retriever.abatch(["tea", query])
 
 
-async def test_a_branch_that_fails_is_left_out_or_raises(native):
+async def test_abatch_skips_failed_retriever_or_raises(native):
     class Failing(Plain):
         async def abatch(self, queries, *, top_k=None, filters=None):
             raise ConnectionError("gone")
@@ -274,7 +274,7 @@ async def test_a_branch_that_fails_is_left_out_or_raises(native):
         await FusionRetriever([native, Failing(native)]).abatch(["tea", "river"])
 
 
-async def test_a_reranker_that_fails_keeps_the_order(native):
+async def test_abatch_with_failed_reranker_keeps_order(native):
     def failing(query, texts):
         raise ConnectionError("gone")
 
@@ -283,7 +283,7 @@ async def test_a_reranker_that_fails_keeps_the_order(native):
     assert found[0].evidence[0].similarity.startswith("rerank failed")
 
 
-async def test_the_loop_goes_on(native):
+async def test_abatch_does_not_block_event_loop(native):
     release = threading.Event()
 
     def waiting(query, texts):

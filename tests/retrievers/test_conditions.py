@@ -1,4 +1,4 @@
-"""Operators of filters, beside a slow oracle."""
+"""Operators of filters, compared with a slow oracle."""
 
 import math
 import operator
@@ -84,12 +84,12 @@ def meets(requirement: object, value: object) -> bool:
         ({"gt": 10**400}, [10**401, math.inf], [1, math.nan, -math.inf]),
     ],
 )
-def test_operators(requirement: object, yes: list, no: list) -> None:
+def test_operator_matches_expected_values(requirement: object, yes: list, no: list) -> None:
     assert [value for value in yes if not meets(requirement, value)] == []
     assert [value for value in no if meets(requirement, value)] == []
 
 
-def test_a_missing_field_meets_only_what_is_the_opposite_of_another() -> None:
+def test_missing_field_meets_negated_conditions_only() -> None:
     node = Node("", {"other": 1})
     met = [
         requirement
@@ -124,7 +124,7 @@ def test_a_missing_field_meets_only_what_is_the_opposite_of_another() -> None:
         ([{"a": 1}], "has a list of mappings.*joined by 'and', 'or' or 'not'"),
     ],
 )
-def test_requirements_that_can_not_be(requirement: object, message: str) -> None:
+def test_invalid_condition_raises(requirement: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         parse_filters({"topic": requirement})
 
@@ -160,7 +160,7 @@ BOUNDS = ("gt", "gte", "lt", "lte")
 
 
 def python_says(name: str, value: Any, other: Any) -> bool | None:
-    """Return what Python says of two values, None where it says nothing or another rule holds."""
+    """Return Python's comparison of two values. None: undefined, or another rule applies."""
     value, other = plain(value), plain(other)
     days = [isinstance(v, date) for v in (value, other)]
     if any(days) and (not all(days) or type(value) is not type(other)):
@@ -179,10 +179,10 @@ def python_says(name: str, value: Any, other: Any) -> bool | None:
 
 
 @given(VALUES, SCALARS, st.sampled_from(("eq", "ne", *BOUNDS)))
-def test_values_compare_as_python_does(value: Any, other: Any, name: str) -> None:
+def test_values_compare_as_in_python(value: Any, other: Any, name: str) -> None:
     try:
         got = meets({name: other}, value)
-    except ValueError:  # NaN, None and truth values are no bounds
+    except ValueError:  # NaN, None and booleans are invalid bounds
         assert name in BOUNDS
         return
     items = [*value, value] if isinstance(value, list | tuple) else [value]
@@ -192,8 +192,8 @@ def test_values_compare_as_python_does(value: Any, other: Any, name: str) -> Non
 
 
 @given(st.lists(st.one_of(VALUES, st.just(...)), max_size=12), st.data())
-def test_columns_decide_as_nodes_do(values: list, data: st.DataObject) -> None:
-    """What is evaluated once for each distinct value, with what is evaluated node by node."""
+def test_column_evaluation_equals_evaluation_by_node(values: list, data: st.DataObject) -> None:
+    """Evaluation once per distinct value equals evaluation of each node."""
     nodes = [
         Node("", {} if value is ... else {"field": value}, id=str(n), document_id=f"d{n % 3}")
         for n, value in enumerate(values)
@@ -242,7 +242,7 @@ FILTERS: st.SearchStrategy = st.recursive(
 
 
 @given(st.text("aB%_\\", min_size=1), st.text("aAbB%_\\", max_size=6))
-def test_like_is_what_a_regular_expression_says(pattern: str, text: str) -> None:
+def test_like_equals_regular_expression(pattern: str, text: str) -> None:
     import re
 
     tokens = re.findall(r"\\.|.", pattern)
@@ -252,12 +252,12 @@ def test_like_is_what_a_regular_expression_says(pattern: str, text: str) -> None
     assert meets({"like": pattern}, text) == bool(re.fullmatch(form, text.lower()))
 
 
-def test_like_is_linear_in_what_a_user_writes() -> None:
+def test_like_takes_linear_time() -> None:
     assert not meets({"like": "%a" * 2_000 + "b"}, "a" * 200_000)
 
 
 @given(VALUES, VALUES)
-def test_equal_identities_decide_alike(one: Any, other: Any) -> None:
+def test_values_of_equal_identity_match_equally(one: Any, other: Any) -> None:
     if identity(one) == identity(other):
         assert type(plain(one)) is type(plain(other))
         for requirement in (1, None, "a", date(2024, 1, 1), {"gt": 0}):
@@ -276,6 +276,6 @@ def test_equal_identities_decide_alike(one: Any, other: Any) -> None:
         ({"contains": "2024-01-31"}, False),
     ],
 )
-def test_a_condition_says_whether_it_reads_texts_as_dates(requirement: Any, reads: bool) -> None:
+def test_condition_knows_if_it_reads_dates(requirement: Any, reads: bool) -> None:
     ((condition, _),) = parse_conditions("day", requirement)
     assert condition.reads_dates == reads

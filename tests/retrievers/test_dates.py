@@ -29,7 +29,7 @@ MORNING = datetime(2024, 1, 31, 10, 0, tzinfo=timezone.utc)
         " 2024/1/31 10:00:00 ",
     ],
 )
-def test_instants_as_they_are_written(text: str) -> None:
+def test_read_date_parses_instants(text: str) -> None:
     when = read_date(text)
     assert when is not None
     assert when.compare(read_date(MORNING)) == 0
@@ -45,7 +45,7 @@ def test_instants_as_they_are_written(text: str) -> None:
         *("2024年1月31日", "31/01/2024", "1/31/2024"),
     ],
 )
-def test_days_as_they_are_written(text: str) -> None:
+def test_read_date_parses_days(text: str) -> None:
     when = read_date(text)
     assert when is not None
     assert when.compare(read_date(MORNING)) == 0
@@ -62,11 +62,11 @@ def test_days_as_they_are_written(text: str) -> None:
         *("-2024", "2024-01-31 " * 9, 2024, 2024.5, None, [date(2024, 1, 1)]),
     ],
 )
-def test_what_is_no_date(value: object) -> None:
+def test_read_date_of_other_value_is_none(value: object) -> None:
     assert read_date(value) is None
 
 
-def test_a_text_of_any_length_is_read_at_once() -> None:
+def test_read_date_of_long_text_is_fast() -> None:
     assert read_date("2024-01-31" + " " * 1_000_000 + "x") is None
     assert read_date("1" * 1_000_000) is None
 
@@ -82,12 +82,12 @@ FORMS = ("%Y-%m-%dT%H:%M:%S.%f%z", "%Y-%m-%d %H:%M:%S.%f%z", "%d %B %Y %H:%M:%S.
 
 
 @given(MOMENTS, MOMENTS, st.sampled_from(FORMS))
-def test_instants_compare_as_python_does(one: datetime, other: datetime, form: str) -> None:
+def test_instants_compare_as_in_python(one: datetime, other: datetime, form: str) -> None:
     def moment(value: datetime) -> datetime:
         return value if value.tzinfo else value.replace(tzinfo=timezone.utc)
 
     expected = (moment(one) > moment(other)) - (moment(one) < moment(other))
-    # strftime pads no years everywhere
+    # strftime does not pad years on all platforms
     text = one.strftime(form.replace("%Y", f"{one.year:04}")).strip()
     for value in (one, text):
         when = read_date(value)

@@ -28,7 +28,7 @@ def found(retriever: Retriever, query: str, **settings) -> list[tuple[str, float
     return [(r.node.id, r.score) for r in retriever.retrieve(query, **settings)]
 
 
-def test_one_key() -> None:
+def test_embed_keys_select_one_embedding() -> None:
     graph = new_graph()
     assert [
         i
@@ -45,7 +45,7 @@ def test_one_key() -> None:
 
 
 @pytest.mark.parametrize("keys", [None, ["vowels", "length"], ("length", "vowels", "length")])
-def test_top_k_each_united_with_the_evidence_of_each(keys) -> None:
+def test_several_embeddings_return_union_with_all_evidence(keys) -> None:
     graph = new_graph()
     retriever = Retriever(
         graph, "ROOT", "cosine", settings=RetrieverSettings(embed_keys=keys), top_k=2
@@ -75,12 +75,12 @@ def test_top_k_each_united_with_the_evidence_of_each(keys) -> None:
     assert retriever.batch(["ee", "a"]) == [retriever.retrieve("ee"), retriever.retrieve("a")]
 
 
-async def test_async_is_the_same() -> None:
+async def test_aretrieve_with_several_embeddings_equals_retrieve() -> None:
     retriever = Retriever(new_graph(), "ROOT", "cosine", top_k=3)
     assert await retriever.aretrieve("ee") == retriever.retrieve("ee")
 
 
-def test_lifted_results_are_united_too() -> None:
+def test_lifted_results_of_several_embeddings_are_merged() -> None:
     graph = new_graph()
     graph.create_node_group("letter", lambda text: [*text])
     for how in ("max", "sum", "mean"):
@@ -94,7 +94,7 @@ def test_lifted_results_are_united_too() -> None:
         assert [r.score for r in results] == sorted((r.score for r in results), reverse=True)
 
 
-def test_cut_off_by_key() -> None:
+def test_cut_off_by_key_limits_each_embedding() -> None:
     graph = new_graph()
     every = found(
         Retriever(
@@ -123,7 +123,7 @@ def test_cut_off_by_key() -> None:
     assert found(vowels_alone, "u") == []
 
 
-def test_without_a_similarity_words_and_vectors_are_searched(
+def test_default_similarity_searches_words_and_vectors(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     graph = new_graph()
@@ -152,7 +152,7 @@ def test_without_a_similarity_words_and_vectors_are_searched(
         Retriever(graph, "ROOT", settings=RetrieverSettings(similarity_cut_off=0.5))
 
 
-def test_graphs_without_an_embedding_in_common_are_searched_by_words(
+def test_graphs_without_common_embedding_are_searched_by_words(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     graph = new_graph()
@@ -167,7 +167,7 @@ def test_graphs_without_an_embedding_in_common_are_searched_by_words(
     assert "no embedding in common" in caplog.text
 
 
-def test_cut_offs_that_can_not_be() -> None:
+def test_invalid_cut_off_of_embeddings_raises() -> None:
     graph = new_graph()
     with pytest.raises(ValueError, match="from -1 to 1 for cosines, not 80"):
         Retriever(graph, "ROOT", "cosine", settings=RetrieverSettings(similarity_cut_off=80))
@@ -197,7 +197,7 @@ def test_cut_offs_that_can_not_be() -> None:
         )
 
 
-def test_keys_that_can_not_be() -> None:
+def test_invalid_embed_keys_raise() -> None:
     graph = new_graph()
     with pytest.raises(ValueError, match="no embedding 'vowel'; the graph has 'vowels', 'length'"):
         Retriever(graph, "ROOT", "cosine", settings=RetrieverSettings(embed_keys=["vowel"]))
@@ -209,7 +209,7 @@ def test_keys_that_can_not_be() -> None:
         Retriever(NodeGraph(), "ROOT", "cosine")
 
 
-def test_several_graphs_with_different_keys() -> None:
+def test_graphs_with_different_embeddings_are_searched_together() -> None:
     first, second = new_graph(vowels=vowels), NodeGraph(progress=False, embed={"length": length})
     second.add([Document("uuu", id="u"), Document("uu", id="uu")])
     retriever = Retriever([first, second], "ROOT", "cosine", top_k=1)
@@ -222,7 +222,7 @@ def test_several_graphs_with_different_keys() -> None:
         Retriever([first, NodeGraph()], "ROOT", "cosine")
 
 
-def test_keys_without_a_similarity_are_compared_by_cosine() -> None:
+def test_embed_keys_without_similarity_use_cosine() -> None:
     graph = NodeGraph(embed={"one": lambda texts: [[len(text), 1.0] for text in texts]})
     graph.add(["Tea.", "A longer text."])
     retriever = Retriever(graph, "ROOT", settings=RetrieverSettings(embed_keys=["one"]))

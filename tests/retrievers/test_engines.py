@@ -91,7 +91,7 @@ def filled(graph: NodeGraph) -> NodeGraph:
 
 
 def rows(results: list[Any]) -> list[Any]:
-    """Return all that a result says."""
+    """Return the data of results."""
     return [
         (
             *(r.node.id, r.node.text, r.node.group, r.score),
@@ -103,7 +103,7 @@ def rows(results: list[Any]) -> list[Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("similarity", ["bm25", "cosine"])
-def test_an_index_is_right_after_any_change(
+def test_index_on_engine_is_correct_after_changes(
     engine: Engine, similarity: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(index_checks, "_STEPS", amount(8, 25))
@@ -112,7 +112,7 @@ def test_an_index_is_right_after_any_change(
 
 
 @pytest.mark.slow
-def test_retrievers_are_right_after_any_change(engine: Engine) -> None:
+def test_retriever_on_engine_is_correct_after_changes(engine: Engine) -> None:
     def both(graph: NodeGraph) -> FusionRetriever:
         words = Retriever(graph, "line", "bm25", target="ROOT")
         return FusionRetriever([words, Retriever(graph, "line", "cosine", target="ROOT")])
@@ -121,7 +121,7 @@ def test_retrievers_are_right_after_any_change(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("similarity", ["bm25", "cosine"])
-def test_results_are_those_of_memory(engine: Engine, similarity: str) -> None:
+def test_results_on_engine_equal_memory(engine: Engine, similarity: str) -> None:
     graph, expected = filled(built(**engine.options())), filled(built())
     for settings in (
         {},
@@ -142,8 +142,8 @@ def test_results_are_those_of_memory(engine: Engine, similarity: str) -> None:
     graph.close()
 
 
-def test_windows_within_a_budget_are_those_of_memory(engine: Engine) -> None:
-    """By words and the vectors of sentences, which a window takes from where they are kept."""
+def test_windows_on_engine_equal_memory(engine: Engine) -> None:
+    """Compare words and the stored vectors of sentences."""
     text = "The green tea is here. A river ran by. Nobody came. Milk is white. The bank is shut. "
     documents = [Document(text * 4 + f"Boat {n} is on the river. " + text * 4) for n in range(3)]
     graphs = [
@@ -164,7 +164,7 @@ def test_windows_within_a_budget_are_those_of_memory(engine: Engine) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("similarity", ["bm25", "cosine"])
-def test_filters_mean_the_same(engine: Engine, similarity: str) -> None:
+def test_filters_on_engine_equal_memory(engine: Engine, similarity: str) -> None:
     graph, expected = filled(built(**engine.options())), filled(built())
     on_engine = Retriever(graph, "line", similarity, top_k=4)
     in_memory = Retriever(expected, "line", similarity, top_k=4)
@@ -172,7 +172,7 @@ def test_filters_mean_the_same(engine: Engine, similarity: str) -> None:
         for query in ("tea river", "milk bank", ""):
             got = on_engine.retrieve(query, filters=filters)
             assert rows(got) == rows(in_memory.retrieve(query, filters=filters)), filters
-    # New values of the same fields, of which the conditions have not been decided yet.
+    # New values of these fields, without cached decisions.
     for each in (graph, expected):
         each.add(Document("tea and milk", {"year": 2024, "tags": ["a"], "author": "Al"}, id="new"))
         each.remove("river")
@@ -183,7 +183,7 @@ def test_filters_mean_the_same(engine: Engine, similarity: str) -> None:
     graph.close()
 
 
-def test_a_graph_that_is_opened_again_is_the_same(engine: Engine) -> None:
+def test_reopened_graph_returns_equal_results(engine: Engine) -> None:
     if not engine.lasting:
         pytest.skip("nothing lasts in memory")
     options = engine.options()

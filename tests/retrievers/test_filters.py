@@ -61,12 +61,12 @@ def meets(wanted: object, value: object) -> bool:
         ),
     ],
 )
-def test_conditions(wanted: object, yes: list, no: list) -> None:
+def test_value_condition_matches_expected_values(wanted: object, yes: list, no: list) -> None:
     assert [value for value in yes if not meets(wanted, value)] == []
     assert [value for value in no if meets(wanted, value)] == []
 
 
-def test_a_condition_keeps_what_it_was_made_of() -> None:
+def test_condition_ignores_later_changes_of_arguments() -> None:
     bounds, values = {"gt": 1}, ["a"]
     filter = parse_filters({"range": bounds, "any": values})
     bounds["gt"] = 5
@@ -76,7 +76,7 @@ def test_a_condition_keeps_what_it_was_made_of() -> None:
 
 
 @pytest.mark.parametrize("filters", ["topic", ["topic"], {1: "a"}, 5])
-def test_filters_are_a_mapping_from_fields(filters: object) -> None:
+def test_filters_of_wrong_type_raise(filters: object) -> None:
     with pytest.raises(TypeError, match="filters map metadata fields to values"):
         parse_filters(filters)
 
@@ -91,12 +91,12 @@ def test_filters_are_a_mapping_from_fields(filters: object) -> None:
         ({"gt": None}, "bound gt=None"),
     ],
 )
-def test_conditions_that_can_not_be(wanted: object, message: str) -> None:
+def test_invalid_filter_value_raises(wanted: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         parse_filters({"topic": wanted})
 
 
-def test_filters_come_before_ranking_so_that_top_k_is_full() -> None:
+def test_filters_apply_before_ranking() -> None:
     graph = NodeGraph(progress=False)
     graph.add([Document("tea tea tea", {"n": i}, id=f"good{i}") for i in range(50)])
     graph.add([Document("tea and much else here", {"n": -1}, id=f"{i}") for i in range(5)])
@@ -105,7 +105,7 @@ def test_filters_come_before_ranking_so_that_top_k_is_full() -> None:
     assert [r.node.id for r in retriever("tea", filters={"n": {"lt": 0}})] == list("01234")
     everything = {result.node.id: result.score for result in retriever("tea", top_k=99)}
     for result in retriever("tea", filters={"n": -1}):
-        assert result.score == everything[result.node.id]  # a filter changes no statistics
+        assert result.score == everything[result.node.id]  # filters do not change statistics
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_filters_come_before_ranking_so_that_top_k_is_full() -> None:
         ({"lang": "zh"}, []),
     ],
 )
-def test_metadata_is_that_of_the_document(library, filters, documents: list[str]) -> None:
+def test_filters_match_metadata_of_document(library, filters, documents: list[str]) -> None:
     retriever = Retriever(library, "sentence", WORDS)
     results = retriever("bank", filters=filters)
     assert sorted(r.node.document_id for r in results) == sorted(documents)
@@ -131,7 +131,7 @@ def test_metadata_is_that_of_the_document(library, filters, documents: list[str]
     ) == sorted(documents)
 
 
-def test_metadata_of_ancestors_and_own() -> None:
+def test_node_metadata_overrides_metadata_of_ancestors() -> None:
     graph = NodeGraph(progress=False)
     graph.create_node_group(
         "part", lambda text: [Node(t, {"part": i}) for i, t in enumerate(text.split("|"))]
@@ -147,11 +147,11 @@ def test_metadata_of_ancestors_and_own() -> None:
         ("1", {"book": 1, "part": 1, "size": 1}),
     ]
     assert len(retriever("a", filters={"part": 1})) == 1
-    assert retriever("a", filters={"part": "x"}) == []  # the nearest wins
+    assert retriever("a", filters={"part": "x"}) == []  # the nearest ancestor wins
     assert len(retriever("a", filters={"size": 1})) == 3
 
 
-def test_metadata_changes_with_the_document() -> None:
+def test_filters_match_changed_metadata() -> None:
     graph = NodeGraph(progress=False)
     graph.create_node_group("line", str.splitlines)
     graph.create_node_group("word", str.split, parent="line")
@@ -164,12 +164,14 @@ def test_metadata_changes_with_the_document() -> None:
             assert len(retriever("tea", filters={"state": other})) == (other == state)
 
 
-def test_filters_of_the_call_join_those_of_the_retriever(library) -> None:
+def test_filters_of_call_are_added(library) -> None:
     retriever = Retriever(library, "sentence", WORDS, filters={"year": 2005, "topic": "money"})
     assert [r.node.text for r in retriever("bank")] == ["bank money"]
-    assert retriever("bank", filters={"topic": "river"}) == []  # none replaces another
+    assert retriever("bank", filters={"topic": "river"}) == []  # filters are added, not replaced
     assert [r.node.text for r in retriever("bank", filters={"year": [2005, 1]})] == ["bank money"]
-    assert [r.node.text for r in retriever("bank")] == ["bank money"]  # nothing is left behind
+    assert [r.node.text for r in retriever("bank")] == [
+        "bank money"
+    ]  # filters of a call do not persist
 
 
 @pytest.mark.parametrize(
@@ -187,7 +189,7 @@ def test_filters_of_the_call_join_those_of_the_retriever(library) -> None:
         ({"and": [{}], "n": 3}, [3]),
     ],
 )
-def test_filters_may_be_nested(filters: dict, numbers: list[int]) -> None:
+def test_nested_filters_match_expected_nodes(filters: dict, numbers: list[int]) -> None:
     graph = NodeGraph(progress=False)
     fields = [{"topic": "tea"}, {}, {"topic": ["tea", "ice"]}, {"or": "x"}]
     graph.add([Document(f"tea {n}", {"n": n} | other) for n, other in enumerate(fields)])
@@ -207,12 +209,12 @@ def test_filters_may_be_nested(filters: dict, numbers: list[int]) -> None:
         {"or": [{}]},
     ],
 )
-def test_joined_filters_that_can_not_be(filters: dict) -> None:
+def test_invalid_nested_filter_raises(filters: dict) -> None:
     with pytest.raises(ValueError, match=r"the filter '(and|or|not)' has"):
         parse_filters(filters)
 
 
-def test_all_of_adds_conditions_and_replaces_none() -> None:
+def test_all_of_joins_all_conditions() -> None:
     assert all_of() is all_of(None, {}, None) is None
     assert all_of(None, {"a": 1}, {}) == {"a": 1}
     both = all_of({"tenant": "a"}, {"tenant": "b"})
@@ -222,7 +224,7 @@ def test_all_of_adds_conditions_and_replaces_none() -> None:
     assert parse_filters(nested).matches(Node("", {"tenant": ["a", "b"], "n": 2}))
 
 
-def test_conditions_of_the_call_are_added_to_those_of_the_retriever() -> None:
+def test_filters_of_call_cannot_widen_filters() -> None:
     graph = NodeGraph(progress=False)
     graph.add([Document("tea a", {"tenant": "a"}), Document("tea b", {"tenant": "b"})])
     retriever = Retriever(graph, "ROOT", filters={"tenant": "a"})
@@ -230,7 +232,7 @@ def test_conditions_of_the_call_are_added_to_those_of_the_retriever() -> None:
     assert retriever("tea", filters={"tenant": "b"}) == []
 
 
-def test_filters_by_document_id(tmp_path) -> None:
+def test_filter_by_document_id_selects_documents(tmp_path) -> None:
     texts = {"a.md": "tea one\ntea two\n", "b.md": "tea three\n", "notes/c.md": "tea four\nice\n"}
     for reopened in (False, True):
         with NodeGraph(store=tmp_path / "graph.db", progress=False) as graph:
@@ -251,7 +253,7 @@ def test_filters_by_document_id(tmp_path) -> None:
                 assert documents({"document.id": "d.md"}) == []
 
 
-def test_a_field_that_no_node_has_is_said_once(caplog) -> None:
+def test_unknown_field_is_logged_once(caplog) -> None:
     graph = NodeGraph(progress=False)
     graph.add([Document("tea", {"author": "A"}), Document("tea", {"year": 1})])
     retriever = Retriever(graph, "ROOT")
@@ -265,7 +267,7 @@ def test_a_field_that_no_node_has_is_said_once(caplog) -> None:
     assert len(retriever("tea", filters={"auhtor": "A"})) == 1
 
 
-def test_names_of_other_dialects_are_errors() -> None:
+def test_operators_of_other_dialects_raise() -> None:
     for filters in ({"$and": [{"a": 1}]}, {"$or": []}, {"$year": 1}):
         with pytest.raises(ValueError, match="joined by 'and', 'or', 'not'"):
             parse_filters(filters)
@@ -274,7 +276,7 @@ def test_names_of_other_dialects_are_errors() -> None:
     assert parse_filters({"metadata.metadata.a": 1}).matches(Node("", {"metadata.a": 1}))
 
 
-def test_a_filter_without_a_query_lists_what_meets_it_in_document_order() -> None:
+def test_blank_query_lists_filtered_nodes() -> None:
     graph = NodeGraph(progress=False, embed=lambda texts: [[1.0]] * len(texts))
     graph.create_node_group("line", str.splitlines)
     texts = ("b tea\nx", "a ice\ny", "c tea\nz")
@@ -297,7 +299,7 @@ def test_a_filter_without_a_query_lists_what_meets_it_in_document_order() -> Non
     assert [result.node.id for result in lifted("")] == ["2"]
 
 
-def test_a_filter_without_a_query_goes_through_composites() -> None:
+def test_blank_query_with_filter_passes_composites() -> None:
     graph = NodeGraph(progress=False, embed=lambda texts: [[1.0]] * len(texts))
     graph.create_node_group("line", str.splitlines)
     graph.add([Document(f"tea {n}", {"n": n}, id=str(n)) for n in range(4)])
@@ -326,7 +328,7 @@ def test_a_filter_without_a_query_goes_through_composites() -> None:
     assert prompts == []
 
 
-def test_filters_travel() -> None:
+def test_filter_can_be_pickled_and_copied() -> None:
     filter = parse_filters({"or": [{"n": {"gt": 1}}, {"not": {"t": {"like": "a%", "in": ["ab"]}}}]})
     for other in (pickle.loads(pickle.dumps(filter)), copy.deepcopy(filter)):
         assert other.key == filter.key

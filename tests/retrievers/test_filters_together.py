@@ -1,4 +1,4 @@
-"""A call's filters join the retriever's own: what one tenant asks never shows another's texts."""
+"""Filters of a call are added to the retriever's filters, which keeps tenants separate."""
 
 import asyncio
 from collections.abc import Callable
@@ -115,7 +115,7 @@ MAKE: dict[str, Callable[[NodeGraph], Any]] = {
 
 
 @pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
-def test_filters_of_the_call_join_those_of_the_constructor(
+def test_filters_of_call_join_filters_of_constructor(
     graph: NodeGraph, make: Callable[[NodeGraph], Any]
 ) -> None:
     retriever = make(graph)
@@ -137,7 +137,9 @@ def test_filters_of_the_call_join_those_of_the_constructor(
 
 
 @pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
-def test_in_langchain(graph: NodeGraph, make: Callable[[NodeGraph], Any]) -> None:
+def test_langchain_call_filters_are_added(
+    graph: NodeGraph, make: Callable[[NodeGraph], Any]
+) -> None:
     retriever = langchain.NodeGraphRetriever(retriever=make(graph))
     held = langchain.NodeGraphRetriever(retriever=make(graph), filter=NEW)
 
@@ -155,7 +157,9 @@ def test_in_langchain(graph: NodeGraph, make: Callable[[NodeGraph], Any]) -> Non
 
 
 @pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
-def test_in_llama_index(graph: NodeGraph, make: Callable[[NodeGraph], Any]) -> None:
+def test_llama_index_call_filters_are_added(
+    graph: NodeGraph, make: Callable[[NodeGraph], Any]
+) -> None:
     def documents(found: Any) -> set[str]:
         return {each.node.ref_doc_id or each.node.node_id for each in found}
 
@@ -166,9 +170,7 @@ def test_in_llama_index(graph: NodeGraph, make: Callable[[NodeGraph], Any]) -> N
 
 
 @pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
-def test_a_call_cant_replace_a_condition(
-    graph: NodeGraph, make: Callable[[NodeGraph], Any]
-) -> None:
+def test_call_cannot_replace_condition(graph: NodeGraph, make: Callable[[NodeGraph], Any]) -> None:
     retriever = make(graph)
     theirs = {"tenant": "theirs"}
     assert retriever.retrieve(QUERY, filters=theirs) == []
@@ -181,7 +183,9 @@ def test_a_call_cant_replace_a_condition(
 
 
 @pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
-def test_a_restricted_retriever(graph: NodeGraph, make: Callable[[NodeGraph], Any]) -> None:
+def test_restricted_retriever_keeps_restriction(
+    graph: NodeGraph, make: Callable[[NodeGraph], Any]
+) -> None:
     retriever = make(graph)
     restricted = restrict(retriever, NEW)
     expected = retriever.retrieve(QUERY, filters=NEW)

@@ -50,13 +50,13 @@ async def test_search_all_serves_all_forms(step_back: StepBack) -> None:
     assert step_back.batch([]) == await step_back.abatch([]) == []
 
 
-def test_what_it_is_made_of(step_back: StepBack) -> None:
+def test_planned_retriever_lists_inner_retrievers(step_back: StepBack) -> None:
     assert step_back.inner_retrievers == [("inner", step_back.inner)]
     assert step_back.calls_model
     assert not step_back.inner.calls_model
 
 
-def test_arguments_are_checked_before_anything_runs(step_back: StepBack) -> None:
+def test_planned_retriever_with_invalid_argument_raises(step_back: StepBack) -> None:
     with pytest.raises(ValueError, match="top_k must be 1 or more"):
         step_back.retrieve("sencha?", top_k=0)
     with pytest.raises(TypeError, match="filters map"):

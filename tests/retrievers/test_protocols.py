@@ -1,4 +1,4 @@
-"""What fits the contracts, by name and by a similarity of one's own."""
+"""Classes that conform to the protocols, and a custom similarity."""
 
 import inspect
 from collections.abc import Sequence
@@ -85,7 +85,7 @@ def contracts(retriever: Retriever, index: TextIndex, vectors: VectorIndex) -> t
         (TextAnalyzer, Analyzer),
     ],
 )
-def test_conforms(concrete: type, contract: type) -> None:
+def test_class_conforms_to_protocol(concrete: type, contract: type) -> None:
     for name, member in vars(contract).items():
         if inspect.isfunction(member) and (not name.startswith("_") or name == "__call__"):
             method = getattr(concrete, name)
@@ -98,7 +98,7 @@ def test_conforms(concrete: type, contract: type) -> None:
             assert inspect.iscoroutinefunction(member) == inspect.iscoroutinefunction(method)
 
 
-def test_a_similarity_of_ones_own(library: NodeGraph) -> None:
+def test_custom_similarity_is_accepted(library: NodeGraph) -> None:
     results = Retriever(library, "word", Length(), top_k=2).retrieve("5")
     assert [(r.node.text, r.score) for r in results] == [("green", 0.0), ("black", 0.0)]
     assert results[0].evidence[0].similarity == "length"

@@ -25,7 +25,7 @@ def part(data: Path, *names: str) -> list[Path]:
 
 
 def first_hits(retriever: Retriever, questions: Sequence[dict]) -> np.ndarray:
-    """Return at which place the gold paragraph came, from 1; infinity where it did not."""
+    """Return the rank of the gold paragraph, from 1, or infinity if it is missing."""
     places = []
     for question in questions:
         texts = [result.node.text for result in retriever.retrieve(question["question"])]
@@ -45,7 +45,7 @@ def cmrc(data: Path) -> tuple[NodeGraph, list[dict]]:
     return graph, [json.loads(line) for line in questions.read_text("utf-8").splitlines()]
 
 
-def test_cmrc_paragraphs(cmrc) -> None:
+def test_cmrc_paragraph_search_stays_above_limit(cmrc) -> None:
     graph, questions = cmrc
     places = first_hits(Retriever(graph, "paragraph", "bm25_chinese", top_k=5), questions)
     figures = {"MRR@5": np.mean(1 / places), **{f"R@{k}": np.mean(places <= k) for k in (1, 3, 5)}}
@@ -55,8 +55,8 @@ def test_cmrc_paragraphs(cmrc) -> None:
     assert figures["R@5"] >= 0.995, figures
 
 
-def test_cmrc_sentences_lifted_to_paragraphs(cmrc) -> None:
-    """Above LazyLLM's 0.912 and 0.969 for the same."""
+def test_cmrc_lifted_sentence_search_exceeds_lazyllm(cmrc) -> None:
+    """LazyLLM reaches 0.912 and 0.969 with this search."""
     graph, questions = cmrc
     retriever = Retriever(graph, "sentence", "bm25_chinese", target="paragraph", top_k=5)
     places = first_hits(retriever, questions)
@@ -106,8 +106,8 @@ def test_hotpotqa_is_not_below_plain_bm25(data: Path, k: int) -> None:
 @pytest.mark.parametrize(
     ("language", "floor"), [("de", 0.92), ("ru", 0.92), ("ar", 0.9), ("vi", 0.92)]
 )
-def test_xquad_is_above_words_and_stems(data: Path, language: str, floor: float) -> None:
-    """Words alone find 0.85, 0.80, 0.81 and 0.92 first, Snowball's stems 0.89, 0.90 and 0.87."""
+def test_xquad_first_hits_stay_above_limit(data: Path, language: str, floor: float) -> None:
+    """First hits of words: 0.85, 0.80, 0.81 and 0.92. Snowball stems: 0.89, 0.90 and 0.87."""
     (path,) = part(data, f"xquad/xquad.{language}.json")
     articles = json.loads(path.read_text("utf-8"))["data"]
     rows = [row for article in articles for row in article["paragraphs"]]
@@ -121,8 +121,8 @@ def test_xquad_is_above_words_and_stems(data: Path, language: str, floor: float)
 
 
 @pytest.mark.parametrize("language", ["de", "vi"])
-def test_one_threshold_tells_what_a_corpus_answers(data: Path, language: str) -> None:
-    """A corpus is asked about itself, and about as many paragraphs that it does not have."""
+def test_one_threshold_separates_answerable_questions(data: Path, language: str) -> None:
+    """Half of the questions are about paragraphs outside the corpus."""
     (path,) = part(data, f"xquad/xquad.{language}.json")
     articles = json.loads(path.read_text("utf-8"))["data"]
     rows = [row for article in articles for row in article["paragraphs"]]
@@ -147,8 +147,8 @@ def test_one_threshold_tells_what_a_corpus_answers(data: Path, language: str) ->
     assert auc(own, others) >= auc(scores(words, rows[:half]), scores(words, rows[half:]))
 
 
-def test_windows_have_more_of_the_answers_than_passages(data: Path) -> None:
-    """Of whole articles in Vietnamese, within 400 tokens."""
+def test_windows_contain_more_answers_than_passages(data: Path) -> None:
+    """Articles in Vietnamese, with a budget of 400 tokens."""
     (path,) = part(data, "xquad/xquad.vi.json")
     graph = NodeGraph(progress=False)
     questions = []

@@ -21,31 +21,31 @@ def texts(results) -> list[str]:
     return [result.node.text for result in results]
 
 
-def test_up(library) -> None:
+def test_lift_to_parent_group(library) -> None:
     retriever = Retriever(library, "sentence", WORDS, target="paragraph")
     results = retriever("tea")
     assert texts(results) == ["green tea; black tea and milk", "river water; tea water"]
     assert {result.node.group for result in results} == {"paragraph"}
 
 
-def test_up_to_the_documents(library) -> None:
+def test_lift_to_documents(library) -> None:
     results = Retriever(library, "word", WORDS, target="ROOT")("bank")
     assert [result.node.id for result in results] == ["river", "bank"]  # ties by document order
     assert results[0].score == results[1].score
 
 
-def test_down(library) -> None:
+def test_lift_to_child_group(library) -> None:
     results = Retriever(library, "paragraph", WORDS, target="sentence")("milk")
     assert texts(results) == ["green tea", "black tea and milk"]
     assert results[0].score == results[1].score
 
 
-def test_across(library) -> None:
+def test_lift_to_sibling_group(library) -> None:
     results = Retriever(library, "sentence", WORDS, target="line")("sea")
     assert texts(results) == ["river bank; river bed", "sea"]
 
 
-def test_evidence(library) -> None:
+def test_lifted_result_lists_hits_as_evidence(library) -> None:
     (first, second) = Retriever(library, "sentence", WORDS, target="ROOT", top_k=3)("river")
     assert [first.node.id, second.node.id] == ["tea", "river"]  # ties by document order
     assert [(e.node.text, e.group) for e in second.evidence] == [
@@ -59,7 +59,7 @@ def test_evidence(library) -> None:
         assert all(e.node.root == result.node for e in result.evidence)
 
 
-def test_evidence_without_a_target_is_the_node_itself(library) -> None:
+def test_evidence_without_target_is_result_node(library) -> None:
     (result,) = Retriever(library, "sentence", "bm25_chinese")("长江")
     (evidence,) = result.evidence
     assert evidence.node == result.node
@@ -72,7 +72,7 @@ def test_evidence_without_a_target_is_the_node_itself(library) -> None:
 
 
 @pytest.mark.parametrize("children", [3, 40, 1000])
-def test_top_k_counts_targets_though_one_has_the_best_children(children: int) -> None:
+def test_top_k_counts_targets_not_hits(children: int) -> None:
     graph = NodeGraph(progress=False)
     graph.create_node_group("line", str.splitlines)
     graph.add([Document("\n".join(["tea tea"] * children), id="many")])
@@ -81,7 +81,7 @@ def test_top_k_counts_targets_though_one_has_the_best_children(children: int) ->
     assert [result.node.id for result in results] == ["many", "0", "1", "2"]
 
 
-def test_sum_and_mean() -> None:
+def test_lift_sum_and_mean_equal_manual_scores() -> None:
     graph = NodeGraph(progress=False)
     graph.create_node_group("line", str.splitlines)
     graph.add(
@@ -113,7 +113,7 @@ def test_sum_and_mean() -> None:
     assert {r.node.id: len(r.evidence) for r in summed} == {"a": 2, "b": 1, "c": 9}
 
 
-def test_length_alone_does_not_win_a_sum() -> None:
+def test_lift_sum_does_not_favor_long_documents() -> None:
     graph = NodeGraph(progress=False)
     graph.create_node_group("line", str.splitlines)
     graph.add(
@@ -130,18 +130,18 @@ def test_length_alone_does_not_win_a_sum() -> None:
 
 
 @given(st.lists(st.floats(-10, 10), min_size=1))
-def test_a_sum_is_at_most_half_above_the_best(scores: list[float]) -> None:
+def test_lifted_sum_is_at_most_half_above_best(scores: list[float]) -> None:
     best, summed = lifted_score(scores, "max"), lifted_score(scores, "sum")
     assert best <= summed <= max(best, 1.5 * best)
     assert lifted_score([*scores, min(scores)] * 9, "sum") <= max(best, 1.5 * best)
 
 
-def test_an_unknown_way_to_lift(library) -> None:
+def test_unknown_lift_raises(library) -> None:
     with pytest.raises(ValueError, match="lift is 'max', 'sum' or 'mean', not 'best'"):
         Retriever(library, "line", settings=RetrieverSettings(lift="best"))
 
 
-def test_cut_off_counts_before_lifting() -> None:
+def test_cut_off_applies_before_lifting() -> None:
     graph = NodeGraph(progress=False)
     graph.create_node_group("line", str.splitlines)
     graph.add(
@@ -186,7 +186,7 @@ LINES = st.lists(
     st.sampled_from(["max", "sum", "mean"]),
     st.sampled_from(["ROOT", "word", "pair"]),
 )
-def test_any_target_is_what_lifting_all_hits_gives(
+def test_target_results_equal_lifting_all_hits(
     documents, top_k: int, how: str, target: str
 ) -> None:
     graph = NodeGraph(progress=False)
@@ -219,26 +219,26 @@ def hits(number: int, scores: list[float]) -> Hits:
     return Hits([f"{number}-{place}" for place in range(len(scores))], scores)
 
 
-def test_best_first_ties_by_index() -> None:
+def test_merge_hits_sorts_by_score_then_index() -> None:
     rows, more = merge_hits([hits(0, [2.0, 1.0]), hits(1, [3.0, 2.0])], None, -math.inf)
     assert rows == [(3.0, 1, "1-0"), (2.0, 0, "0-0"), (2.0, 1, "1-1"), (1.0, 0, "0-1")]
     assert not more
 
 
-def test_what_an_index_may_still_have_is_not_skipped() -> None:
+def test_merge_hits_drops_uncertain_hits() -> None:
     rows, more = merge_hits([hits(0, [9.0, 8.0]), hits(1, [3.0])], 2, -math.inf)
     assert rows == [(9.0, 0, "0-0"), (8.0, 0, "0-1")]
     assert more
 
 
-def test_no_more_where_the_rest_is_cut_off() -> None:
+def test_merge_hits_below_min_score_has_no_more() -> None:
     assert merge_hits([hits(0, [9.0, 1.0])], 2, 2.0) == ([(9.0, 0, "0-0")], False)
     assert merge_hits([hits(0, [9.0, 2.0])], 2, 2.0) == ([(9.0, 0, "0-0"), (2.0, 0, "0-1")], True)
     assert merge_hits([hits(0, []), hits(1, [])], 2, 2.0) == ([], False)
 
 
 @given(INDEXES, st.integers(1, 9), st.sampled_from([-math.inf, 1.0, 2.5]))
-def test_a_part_is_the_beginning_of_the_whole(indexes, wanted: int, cut_off: float) -> None:
+def test_merge_hits_with_limit_returns_prefix(indexes, wanted: int, cut_off: float) -> None:
     full = [hits(n, sorted(scores, reverse=True)) for n, scores in enumerate(indexes)]
     part = [Hits(each.ids[:wanted], each.scores[:wanted]) for each in full]
     whole, _ = merge_hits(full, None, cut_off)

@@ -31,7 +31,7 @@ OURS = {"tenant": "a"}
 
 @pytest.fixture
 def graph() -> NodeGraph:
-    """Two documents of two tenants, and one whose lines are of both."""
+    """Return documents of two tenants, and a document with lines of both tenants."""
     graph = NodeGraph(progress=False)
 
     def lines(node: Node) -> list[Node]:
@@ -51,10 +51,10 @@ def ids(results: Any) -> set[str]:
     return {result.node.id for result in results}
 
 
-def test_a_document_without_the_field_is_not_returned(graph: NodeGraph) -> None:
+def test_restrict_drops_documents_without_field(graph: NodeGraph) -> None:
     retriever = Retriever(graph, "line", target="ROOT")
     assert ids(retriever("tea")) == {"a", "b", "mixed"}
-    # A filter is met by what was found, and by the fields that the document has.
+    # The hit must meet a filter, and the document must meet it for existing fields only.
     assert ids(retriever("tea", filters=OURS)) == {"a", "mixed"}
     for restricted in (restrict(retriever, OURS), RestrictedRetriever(retriever, OURS)):
         assert ids(restricted("tea")) == {"a"}
@@ -67,7 +67,7 @@ def test_a_document_without_the_field_is_not_returned(graph: NodeGraph) -> None:
     assert "Tea one of a." in texts(found)
 
 
-def test_nothing_that_a_call_asks_widens_it(graph: NodeGraph) -> None:
+def test_filters_of_call_cannot_widen_restriction(graph: NodeGraph) -> None:
     retriever = restrict(Retriever(graph, "line"), OURS)
     for filters in (
         {"tenant": "b"},
@@ -83,7 +83,7 @@ def test_nothing_that_a_call_asks_widens_it(graph: NodeGraph) -> None:
     assert restrict(retriever, {"tenant": "b"})("tea") == []
 
 
-def test_restrictions_of_several_owners_are_added(graph: NodeGraph) -> None:
+def test_nested_restrictions_are_added(graph: NodeGraph) -> None:
     fusion = FusionRetriever([Retriever(graph, "line"), Retriever(graph, "ROOT")])
     twice = restrict(restrict(fusion, {"tenant": ["a", "b"]}), OURS)
     assert {r.node.metadata["tenant"] for r in twice("tea")} == {"a"}
@@ -91,7 +91,7 @@ def test_restrictions_of_several_owners_are_added(graph: NodeGraph) -> None:
     assert inside("tea") == []
 
 
-def test_the_conditions_are_those_at_the_time_of_binding(graph: NodeGraph) -> None:
+def test_restriction_ignores_later_changes_of_argument(graph: NodeGraph) -> None:
     conditions = {"tenant": "a"}
     restricted = [
         restrict(Retriever(graph, "line"), conditions),
@@ -103,7 +103,7 @@ def test_the_conditions_are_those_at_the_time_of_binding(graph: NodeGraph) -> No
 
 
 class Forgetful:
-    """A retriever of others that says it takes filters, and drops them."""
+    """A foreign retriever that claims to accept filters, but ignores them."""
 
     takes_filters = True
 
@@ -122,18 +122,18 @@ class Forgetful:
         return results
 
 
-def test_it_holds_within_what_does_not_pass_filters_on(graph: NodeGraph) -> None:
+def test_restriction_holds_if_wrapper_drops_filters(graph: NodeGraph) -> None:
     forgetful = Forgetful(Retriever(graph, "line"))
     restricted = restrict(FusionRetriever([forgetful]), OURS)
     assert {r.node.metadata["tenant"] for r in restricted("tea")} == {"a"}
     assert {r.node.metadata["tenant"] for r in asyncio.run(restricted.aretrieve("tea"))} == {"a"}
     assert forgetful.seen
     assert all("of b" not in text for text in forgetful.seen)
-    assert not restrict(forgetful, OURS).has_windows  # which only some retrievers say
+    assert not restrict(forgetful, OURS).has_windows  # an optional attribute
     assert restrict(DefaultRetriever(graph, "line"), OURS).has_windows
 
 
-def test_what_comes_back_is_checked_once_more(graph: NodeGraph) -> None:
+def test_restriction_checks_returned_results(graph: NodeGraph) -> None:
     class Own(FixedRetriever):
         takes_filters = True
 
@@ -150,14 +150,14 @@ def test_what_comes_back_is_checked_once_more(graph: NodeGraph) -> None:
         lambda inner: QueryEngine(AutoMergeRetriever(inner), lambda prompt: "x"),
     ],
 )
-def test_a_nested_retriever_that_cant_be_filtered_is_an_early_error(
+def test_restrict_unfilterable_inner_retriever_raises(
     around: Callable[[Any], Any],
 ) -> None:
     with pytest.raises(ValueError, match=r"FixedRetriever.* does not take them"):
         restrict(around(fixed([])), OURS)
 
 
-def test_a_retriever_that_comes_by_a_reference_is_checked_when_it_is_queried() -> None:
+def test_unfilterable_reference_raises_at_query() -> None:
     graph = NodeGraph(progress=False)
     graph.add(Document("Tea", {"tenant": "a"}))
     others = fixed([Node("Tea of others", {"tenant": "a"}, id="x")])
@@ -170,7 +170,7 @@ def test_a_retriever_that_comes_by_a_reference_is_checked_when_it_is_queried() -
     assert others.calls == [("tea", 6, None)]
 
 
-def test_retrievers_that_lead_back_to_each_other_can_be_restricted() -> None:
+def test_mutually_referencing_retrievers_can_be_restricted() -> None:
     graph = NodeGraph(progress=False)
     graph.add(Document("Tea", {"tenant": "a", "retriever": "back"}, id="tea"))
     references: dict[str, Any] = {"back": Retriever(graph, "ROOT")}
@@ -180,7 +180,7 @@ def test_retrievers_that_lead_back_to_each_other_can_be_restricted() -> None:
     assert restrict(retriever, OURS)("tea") == retriever("tea")
 
 
-def test_a_reference_is_followed_only_from_a_node_of_the_tenant() -> None:
+def test_reference_of_other_tenant_is_not_followed() -> None:
     contents, films = NodeGraph(progress=False), NodeGraph(progress=False)
     films.add([Document(f"Film of {t}", {"tenant": t}, id=t) for t in "ab"])
     references = {"films": Retriever(films, "ROOT")}
@@ -193,7 +193,7 @@ def test_a_reference_is_followed_only_from_a_node_of_the_tenant() -> None:
     assert [match.node.id for match in result.evidence] == ["a", "entry", "entry"]
 
 
-def test_evidence_and_traces_show_nothing_else() -> None:
+def test_evidence_and_traces_meet_restriction() -> None:
     graph = NodeGraph(progress=False)
     graph.add(
         [
@@ -217,7 +217,7 @@ def test_evidence_and_traces_show_nothing_else() -> None:
 
 
 class Model:
-    """A model that keeps the prompts it gets."""
+    """A model that records its prompts."""
 
     def __init__(self) -> None:
         self.prompts: list[str] = []
@@ -242,7 +242,7 @@ def engine(graph: NodeGraph) -> tuple[QueryEngine, Model]:
     return QueryEngine(step, model, qa=QaRetriever(graph, "pairs")), model
 
 
-def test_an_engine_answers_from_its_tenants_passages(engine: tuple[QueryEngine, Model]) -> None:
+def test_restricted_engine_answers_from_tenant_passages(engine: tuple[QueryEngine, Model]) -> None:
     whole, model = engine
     mine = restrict(whole, OURS)
     assert isinstance(mine, QueryEngine)
@@ -267,7 +267,7 @@ def test_an_engine_answers_from_its_tenants_passages(engine: tuple[QueryEngine, 
     assert "of b" in model.prompts[-1]
 
 
-def test_an_engine_within_answers_from_its_tenants_passages(
+def test_restricted_inner_engine_answers_from_tenant_passages(
     engine: tuple[QueryEngine, Model],
 ) -> None:
     whole, model = engine
@@ -296,7 +296,7 @@ def test_an_engine_within_answers_from_its_tenants_passages(
 # What it takes
 
 
-def test_what_is_no_restriction_is_refused(graph: NodeGraph) -> None:
+def test_restrict_with_invalid_argument_raises(graph: NodeGraph) -> None:
     retriever = Retriever(graph, "line")
     wrong: Any = "tenant"
     for target in (retriever, FusionRetriever([retriever])):
@@ -308,7 +308,7 @@ def test_what_is_no_restriction_is_refused(graph: NodeGraph) -> None:
         restrict(wrong, OURS)
 
 
-def test_the_kinds_of_restricted_objects(graph: NodeGraph) -> None:
+def test_restrict_keeps_class_or_wraps(graph: NodeGraph) -> None:
     graph.create_node_group("qa", lambda text: [])
     assert type(restrict(Retriever(graph, "line"), OURS)) is Retriever
     assert type(restrict(QaRetriever(graph, "qa"), OURS)) is QaRetriever
@@ -319,8 +319,8 @@ def test_the_kinds_of_restricted_objects(graph: NodeGraph) -> None:
 TENANT: ContextVar[str] = ContextVar("tenant")
 
 
-async def test_a_function_returns_the_conditions_of_each_call(graph: NodeGraph) -> None:
-    """One object serves many users, also at the same time; without conditions nobody."""
+async def test_restriction_function_is_evaluated_per_call(graph: NodeGraph) -> None:
+    """One object serves concurrent users. Without conditions, a call raises."""
     retriever = Retriever(graph, "line", target="ROOT")
     shared = restrict(retriever, lambda: {"tenant": TENANT.get()})
     engine = QueryEngine(shared, lambda prompt: "Green [1].")

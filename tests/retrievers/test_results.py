@@ -21,12 +21,12 @@ from nodekin.retrievers import (
 from nodekin.retrievers.results import COPY
 
 
-def test_scored_nodes_unless_asked_otherwise(library) -> None:
+def test_call_returns_scored_nodes_by_default(library) -> None:
     results = Retriever(library, "sentence")("milk")
     assert [type(result) for result in results] == [ScoredNode]
 
 
-def test_content(library) -> None:
+def test_output_format_content_returns_texts(library) -> None:
     retriever = Retriever(library, "sentence", output_format="content", top_k=2)
     assert retriever("river") == ["river water", "river bank"]
     assert retriever("nothing at all") == []
@@ -41,13 +41,13 @@ def test_content(library) -> None:
         ("", "river waterriver bank"),
     ],
 )
-def test_join(library, join, text: str) -> None:
+def test_join_concatenates_contents(library, join, text: str) -> None:
     retriever = Retriever(library, "sentence", output_format="content", join=join, top_k=2)
     assert retriever("river") == text
     assert retriever("nothing at all") == ""
 
 
-def test_contents_that_are_no_text() -> None:
+def test_contents_of_other_types_are_returned() -> None:
     graph = NodeGraph(progress=False)
     graph.create_node_group("length", len)
     graph.add(["four", "sixsix"])
@@ -55,7 +55,7 @@ def test_contents_that_are_no_text() -> None:
     assert Retriever(graph, "length", output_format="content", join=True)("6 4") == "4\n6"
 
 
-def test_dict(library) -> None:
+def test_output_format_dict_returns_plain_dicts(library) -> None:
     (result,) = Retriever(library, "sentence", output_format="dict")("milk")
     (node,) = (n for n in library.nodes("sentence") if "milk" in n.text)
     score = Retriever(library, "sentence").retrieve("milk")[0].score
@@ -72,19 +72,19 @@ def test_dict(library) -> None:
 
 
 @pytest.mark.parametrize("output_format", [None, "dict"])
-def test_join_needs_contents(library, output_format) -> None:
+def test_join_without_content_format_raises(library, output_format) -> None:
     with pytest.raises(
         ValueError, match="join=True joins contents; it needs output_format='content'"
     ):
         Retriever(library, "sentence", output_format=output_format, join=True)
 
 
-def test_an_unknown_form(library) -> None:
+def test_unknown_output_format_raises(library) -> None:
     with pytest.raises(ValueError, match=r"'content', 'dict' or None .*, not 'text'"):
         Retriever(library, "sentence", output_format="text")
 
 
-def test_evidence_that_is_made_when_asked_for_is_like_any_other(library) -> None:
+def test_lazy_evidence_equals_created_evidence(library) -> None:
     retriever = Retriever(library, "sentence", top_k=2)
     filters = {"river": {"exists": False}}
     first, again = (retriever.retrieve("river", filters=filters) for _ in range(2))
@@ -100,7 +100,7 @@ def test_evidence_that_is_made_when_asked_for_is_like_any_other(library) -> None
     assert retriever.retrieve("river")[0].evidence[0].filters is None
 
 
-def test_results_are_copied_pickled_and_replaced_with_their_evidence(library) -> None:
+def test_copies_of_result_keep_evidence(library) -> None:
     result = Retriever(library, "sentence").retrieve("milk")[0]
     other = Retriever(library, "sentence").retrieve("milk")[0]
     assert pickle.loads(pickle.dumps(result)) == copy.copy(other) == result
@@ -112,12 +112,12 @@ def test_results_are_copied_pickled_and_replaced_with_their_evidence(library) ->
         result.evidence = ()
 
 
-def test_text_and_metadata(library) -> None:
+def test_result_has_text_and_metadata_of_node(library) -> None:
     (result,) = Retriever(library, "sentence")("milk")
     assert (result.text, result.metadata) == (result.node.text, result.node.metadata)
 
 
-def test_a_result_as_json(library) -> None:
+def test_to_dict_returns_json_values(library) -> None:
     (result,) = Retriever(library, "sentence", target="ROOT")("milk")
     (match,) = result.evidence
     values = json.loads(json.dumps(result.to_dict()))
@@ -145,7 +145,7 @@ def test_a_result_as_json(library) -> None:
     }
 
 
-def test_what_json_does_not_have_becomes_text() -> None:
+def test_to_dict_converts_other_values_to_text() -> None:
     values = {
         "when": date(2024, 5, 1),
         "none": None,
@@ -167,7 +167,7 @@ def test_what_json_does_not_have_becomes_text() -> None:
     assert json.loads(written)["score"] == 0.25
 
 
-def test_a_format_for_one_call(library) -> None:
+def test_output_format_of_call_overrides_default(library) -> None:
     retriever = Retriever(library, "sentence", top_k=2)
     assert retriever("river", output_format="content") == ["river water", "river bank"]
     assert retriever("river", output_format="content", join=", ") == "river water, river bank"
@@ -198,7 +198,7 @@ def program(retriever: Retriever, fusion: FusionRetriever) -> None:
 
 
 @pytest.mark.slow
-def test_type_checkers_know_what_a_call_returns(tmp_path) -> None:
+def test_type_checker_infers_return_type_of_call(tmp_path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM, "utf-8")
     command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary"]
     checkout = Path(__file__).parents[2]
@@ -225,7 +225,7 @@ def paged() -> NodeGraph:
     return graph
 
 
-def test_place_is_that_of_best_evidence() -> None:
+def test_place_comes_from_best_evidence() -> None:
     retriever = Retriever(paged(), "sentence", "bm25", target="ROOT")
     (result,) = retriever("black")
     assert result.node.place == "tea.pdf"
@@ -236,7 +236,7 @@ def test_place_is_that_of_best_evidence() -> None:
     assert "<b>tea.pdf, page 2" in result._repr_html_()
 
 
-def test_equal_texts_are_one_default_result_unless_collapse_is_false() -> None:
+def test_equal_texts_collapse_by_default() -> None:
     graph = NodeGraph(progress=False)
     graph.add([Document(text, {"file_name": f"{n}.md"}) for n, text in enumerate(COPIES)])
     first, *others = DefaultRetriever(graph).retrieve("green tea")

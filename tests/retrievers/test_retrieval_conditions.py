@@ -23,7 +23,7 @@ from nodekin.retrievers.retrieval_conditions import Conditions, HitConditions
 
 
 def graph_of(**documents: list[tuple[str, dict[str, Any]]]) -> NodeGraph:
-    """Return a graph of documents whose lines have metadata of their own."""
+    """Return a graph of documents with metadata on their lines."""
     graph = NodeGraph(progress=False)
 
     def lines(node: Node) -> list[Node]:
@@ -55,24 +55,24 @@ def book() -> NodeGraph:
 # Which node is checked
 
 
-def test_a_document_is_returned_for_a_child_with_a_field_of_its_own(book: NodeGraph) -> None:
+def test_child_field_can_meet_filter_of_document(book: NodeGraph) -> None:
     retriever = Retriever(book, "line", target="ROOT", filters={"heading": "Milk"})
     assert [result.node.id for result in retriever("tea")] == ["book"]
 
 
-def test_a_field_that_the_returned_node_has_itself_counts_there() -> None:
+def test_field_of_target_overrides_field_of_hit() -> None:
     graph = graph_of(mixed=[("Tea is ours.", {"name": "ours"}), ("Tea is theirs.", {})])
     lines = Retriever(graph, "line", filters={"name": "ours"})
     assert texts(lines("tea")) == ["Tea is ours."]
-    # The document's own name is another.
+    # The document has another name.
     assert Retriever(graph, "line", target="ROOT", filters={"name": "ours"})("tea") == []
-    # Downwards the children's own fields count.
+    # If lifted downwards, the fields of the children count.
     down = Retriever(graph, "ROOT", target="line", filters={"name": "mixed"})
     assert texts(down("tea")) == ["Tea is theirs."]
 
 
 @pytest.mark.parametrize("lift", ["max", "sum", "mean"])
-def test_top_k_is_full_though_some_targets_may_not_be_returned(lift: Any) -> None:
+def test_top_k_is_filled_despite_excluded_targets(lift: Any) -> None:
     names = {f"d{i}": [(f"Tea {i}.", {"name": "ours"} if i < 5 else {})] for i in range(8)}
     graph = graph_of(**names)
     filters = {"name": ["ours", "d5", "d6", "d7"]}
@@ -87,7 +87,7 @@ def test_top_k_is_full_though_some_targets_may_not_be_returned(lift: Any) -> Non
     assert {result.node.id for result in retriever("tea")} == {"d5", "d6", "d7"}
 
 
-def test_what_was_made_from_several_documents_is_returned_if_all_meet_the_conditions() -> None:
+def test_linked_node_requires_matching_linked_documents() -> None:
     graph = NodeGraph(progress=False)
     graph.add([Document(f"Tea of {t}.", {"tenant": t}, id=t) for t in "ab"])
 
@@ -107,7 +107,7 @@ def test_what_was_made_from_several_documents_is_returned_if_all_meet_the_condit
 # What widens
 
 
-def test_a_window_ends_before_what_the_conditions_keep_out(book: NodeGraph) -> None:
+def test_window_ends_before_filtered_neighbor(book: NodeGraph) -> None:
     lines = Retriever(book, "line", top_k=1)
     (plain,) = WindowRetriever(lines)("black")
     assert plain.node.text == "Tea is green.\nTea is black.\nTea and milk."
@@ -118,14 +118,14 @@ def test_a_window_ends_before_what_the_conditions_keep_out(book: NodeGraph) -> N
     assert window.node.text == "Tea is green.\nTea is black."
 
 
-def test_each_hit_of_a_fusion_widens_by_its_own_conditions(book: NodeGraph) -> None:
+def test_window_uses_conditions_of_its_hit(book: NodeGraph) -> None:
     tea = Retriever(book, "line", filters={"heading": "Tea"}, top_k=1)
     milk = Retriever(book, "line", filters={"heading": "Milk"}, top_k=1)
     windows = WindowRetriever(FusionRetriever([tea, milk]), merge=False)("tea black milk")
     assert sorted(texts(windows)) == ["Tea and milk.", "Tea is green.\nTea is black."]
 
 
-def test_a_parent_is_merged_only_if_all_its_children_meet_the_conditions(book: NodeGraph) -> None:
+def test_parent_with_filtered_child_is_not_merged(book: NodeGraph) -> None:
     lines = Retriever(book, "line")
     merging = AutoMergeRetriever(lines)
     assert "book" in [result.node.id for result in merging("tea")]
@@ -137,7 +137,7 @@ def test_a_parent_is_merged_only_if_all_its_children_meet_the_conditions(book: N
     assert {result.node.group for result in own("tea")} == {"line"}
 
 
-def test_a_document_is_completed_only_with_what_meets_the_conditions(book: NodeGraph) -> None:
+def test_document_with_filtered_node_is_not_completed(book: NodeGraph) -> None:
     lines = Retriever(book, "line")
     whole = DocumentCompletionRetriever(lines)
     assert whole("tea")[0].node.id == "book"
@@ -150,7 +150,7 @@ def test_a_document_is_completed_only_with_what_meets_the_conditions(book: NodeG
     assert sorted(texts(hits)) == ["Tea one.", "Tea three."]
 
 
-def test_a_parent_that_has_changed_hands_meanwhile_is_not_merged() -> None:
+def test_parent_with_changed_tenant_is_not_merged() -> None:
     graph = graph_of(d=[("Tea a.", {}), ("Tea b.", {})])
     hits = Retriever(graph, "line", filters={"name": "d"})("tea")
 
@@ -184,7 +184,7 @@ def linked() -> NodeGraph:
     return graph
 
 
-def test_links_of_a_fusions_branch_lead_to_what_meets_its_conditions(linked: NodeGraph) -> None:
+def test_linked_passages_meet_conditions_of_their_hit(linked: NodeGraph) -> None:
     ours = Retriever(linked, "ROOT", filters={"tenant": "a"})
     for inner in (ours, FusionRetriever([ours]), WindowRetriever(FusionRetriever([ours]))):
         results = LinkRetriever(inner, linked)("tea")
@@ -196,7 +196,7 @@ def test_links_of_a_fusions_branch_lead_to_what_meets_its_conditions(linked: Nod
         assert {match.node.id[0] for match in result.evidence} == {result.node.id[0]}
 
 
-def test_conditions_of_links_are_added_to_those_of_the_call(linked: NodeGraph) -> None:
+def test_link_filters_are_added_to_call_filters(linked: NodeGraph) -> None:
     retriever = LinkRetriever(Retriever(linked, "ROOT"), linked, filters={"tenant": "a"})
     assert retriever("tea", filters={"tenant": "b"}) == []
     assert {r.node.id for r in retriever("tea")} == {"a-tea", "a-milk"}
@@ -217,7 +217,7 @@ def shelf() -> tuple[NodeGraph, Retriever]:
     return contents, Retriever(films, "ROOT")
 
 
-def test_a_calls_filter_reaches_through_an_entry_that_refers(
+def test_call_filters_apply_through_references(
     shelf: tuple[NodeGraph, Retriever],
 ) -> None:
     contents, films = shelf
@@ -236,7 +236,7 @@ def test_a_calls_filter_reaches_through_an_entry_that_refers(
     assert {r.node.id for r in through_two("Avengers", filters=recent)} == {"2004", "2012"}
 
 
-def test_an_entry_that_is_not_followed_has_to_meet_the_filter(
+def test_unfollowed_reference_node_must_meet_filter(
     shelf: tuple[NodeGraph, Retriever],
 ) -> None:
     contents, films = shelf
@@ -248,7 +248,7 @@ def test_an_entry_that_is_not_followed_has_to_meet_the_filter(
     assert {r.node.id for r in once("Avengers", filters={"year": 1990})} == {"old"}
 
 
-def test_an_entry_that_has_the_field_has_to_meet_the_filter() -> None:
+def test_reference_node_with_field_must_meet_filter() -> None:
     contents, films = NodeGraph(progress=False), NodeGraph(progress=False)
     films.add([Document(f"Film of {t}", {"tenant": t}, id=t) for t in "ab"])
     contents.add(Document("All films of b", {"retriever": "films", "tenant": "b"}, id="entry"))
@@ -263,7 +263,7 @@ def test_an_entry_that_has_the_field_has_to_meet_the_filter() -> None:
     assert {r.node.id for r in retriever("film films", filters=either)} == {"a"}
 
 
-def test_own_filters_of_references_are_added(shelf: tuple[NodeGraph, Retriever]) -> None:
+def test_filters_of_referenced_retriever_are_added(shelf: tuple[NodeGraph, Retriever]) -> None:
     contents, films = shelf
     recent = films.with_filters({"year": {"gte": 2003}})
     retriever = RecursiveRetriever(contents, ["ROOT"], references={"films": recent})
@@ -271,13 +271,13 @@ def test_own_filters_of_references_are_added(shelf: tuple[NodeGraph, Retriever])
     assert {r.node.id for r in results} == {"2004", "old"}
     own = RecursiveRetriever(contents, ["ROOT"], references={"films": films})
     own = own.with_filters({"retriever": "films"})
-    assert own("Avengers films") == []  # they hold for the films, too
+    assert own("Avengers films") == []  # the filters apply to the films as well
 
 
 # Replacing
 
 
-def test_only_a_new_retriever_has_other_conditions(book: NodeGraph) -> None:
+def test_with_filters_replaces_filters_in_copy(book: NodeGraph) -> None:
     tea = Retriever(book, "line", filters={"heading": "Tea"})
     assert tea("tea", filters={"heading": "Milk"}) == []
     milk = tea.with_filters({"heading": "Milk"})
@@ -303,14 +303,14 @@ def test_only_a_new_retriever_has_other_conditions(book: NodeGraph) -> None:
 # The parts
 
 
-def test_evidence_has_the_conditions_of_all_owners(book: NodeGraph) -> None:
+def test_evidence_contains_conditions_of_retriever_and_call(book: NodeGraph) -> None:
     retriever = Retriever(book, "line", filters={"heading": "Tea"})
     (match,) = retriever("black", filters={"name": "book"})[0].evidence
     assert match.filters == {"and": [{"heading": "Tea"}, {"name": "book"}]}
     assert Retriever(book, "line")("black")[0].evidence[0].filters is None
 
 
-def test_conditions_of_hits_are_those_of_their_evidence_and_the_call(book: NodeGraph) -> None:
+def test_hit_conditions_join_evidence_and_call_conditions(book: NodeGraph) -> None:
     hits = Retriever(book, "line", filters={"heading": "Tea"})("tea")
     conditions = HitConditions({"name": "book"})
     assert conditions(hits) is conditions(hits[:1])
@@ -318,7 +318,7 @@ def test_conditions_of_hits_are_those_of_their_evidence_and_the_call(book: NodeG
     assert not HitConditions(None)(fixed([Node("x", id="x")]).results)
 
 
-def test_restrictions_are_added_and_end_with_their_block() -> None:
+def test_nested_restrictions_end_with_their_block() -> None:
     assert current_restriction() is None
     with restricting({"tenant": "a"}), restricting({"year": 1}):
         conditions = Conditions.of({"x": 2})
@@ -331,7 +331,7 @@ def test_restrictions_are_added_and_end_with_their_block() -> None:
     assert not conditions.allow(Node("t", {"tenant": "a"}), Node("hit", {"x": 2, "year": 1}))
 
 
-def test_what_leads_on_meets_conditions_as_far_as_it_has_their_fields() -> None:
+def test_leading_node_must_meet_existing_fields_only() -> None:
     def leads(filters: Any, **fields: Any) -> bool:
         return Conditions.of().with_leads(filters).met_by(Node("t", fields, document_id="d"))
 

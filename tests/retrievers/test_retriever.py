@@ -15,7 +15,7 @@ def ids(results) -> list[str]:
     return [result.node.id for result in results]
 
 
-def test_best_first_ties_by_document_order(library) -> None:
+def test_results_are_sorted_with_ties_in_order(library) -> None:
     results = Retriever(library, "sentence", top_k=9).retrieve("river bank")
     assert [r.node.text for r in results] == [
         "river bank",
@@ -28,7 +28,7 @@ def test_best_first_ties_by_document_order(library) -> None:
     assert all(type(score) is float for score in scores)
 
 
-def test_the_documents_can_be_searched_themselves(library) -> None:
+def test_root_group_can_be_searched(library) -> None:
     assert ids(Retriever(library, "ROOT")("money")) == ["bank"]
     assert ids(Retriever(library, "ROOT", target="ROOT")("茶")) == ["zh"]
 
@@ -41,17 +41,17 @@ def test_the_documents_can_be_searched_themselves(library) -> None:
         ("ＭＩＬＫ？", "green tea; black tea and milk"),
     ],
 )
-def test_chinese_and_english_in_one_corpus(library, query: str, text: str) -> None:
+def test_chinese_and_english_texts_are_found(library, query: str, text: str) -> None:
     assert Retriever(library, "paragraph", "bm25_chinese")(query)[0].node.text == text
 
 
 @pytest.mark.parametrize("query", ["", " ", "\n\t　", "?!，。", "☕", "xylophone", "\ud800", "\0"])
-def test_nothing_matches(library, query: str) -> None:
+def test_query_without_match_returns_nothing(library, query: str) -> None:
     for target in (None, "ROOT"):
         assert Retriever(library, "sentence", target=target).retrieve(query) == []
 
 
-def test_an_empty_corpus() -> None:
+def test_empty_corpus_returns_nothing() -> None:
     for texts in ([], ["?!", "..."]):
         graph = NodeGraph(progress=False)
         graph.create_node_group("line", str.splitlines)
@@ -59,7 +59,7 @@ def test_an_empty_corpus() -> None:
         assert Retriever(graph, "line", Bm25(), target="ROOT").retrieve("tea") == []
 
 
-def test_nodes_without_terms_count_but_are_not_found() -> None:
+def test_nodes_without_terms_are_counted_not_found() -> None:
     graph = NodeGraph(progress=False)
     graph.add([Document("?!", id="1"), Document("tea", id="2")])
     retriever = Retriever(graph, "ROOT")
@@ -68,13 +68,13 @@ def test_nodes_without_terms_count_but_are_not_found() -> None:
 
 
 @pytest.mark.parametrize("query", [None, 5, b"tea", ["tea"]])
-def test_a_query_is_a_text(library, query: object) -> None:
+def test_query_of_wrong_type_raises(library, query: object) -> None:
     with pytest.raises(TypeError, match="a query is a str, not"):
         Retriever(library, "line").retrieve(query)
 
 
 @pytest.mark.parametrize("top_k", [0, -1])
-def test_top_k_is_positive(library, top_k: int) -> None:
+def test_top_k_below_one_raises(library, top_k: int) -> None:
     with pytest.raises(ValueError, match=f"top_k must be 1 or more, not {top_k}"):
         Retriever(library, "line", top_k=top_k)
     with pytest.raises(ValueError, match=f"top_k must be 1 or more, not {top_k}"):
@@ -82,19 +82,19 @@ def test_top_k_is_positive(library, top_k: int) -> None:
 
 
 @pytest.mark.parametrize("top_k", [True, 1.5, "3", math.nan])
-def test_top_k_is_whole(library, top_k: object) -> None:
+def test_top_k_of_wrong_type_raises(library, top_k: object) -> None:
     with pytest.raises(TypeError, match="top_k is a whole number"):
         Retriever(library, "line", top_k=top_k)
     with pytest.raises(TypeError, match="top_k is a whole number"):
         Retriever(library, "line").retrieve("", top_k=top_k)
 
 
-def test_top_k_of_the_call_goes_before(library) -> None:
+def test_top_k_of_call_overrides_retriever(library) -> None:
     retriever = Retriever(library, "sentence", top_k=1)
     assert [len(retriever("river", top_k=k)) for k in (None, 2, 3, 10**12)] == [1, 2, 3, 3]
 
 
-def test_cut_off_keeps_what_reaches_it(library) -> None:
+def test_cut_off_keeps_scores_at_or_above(library) -> None:
     scores = [r.score for r in Retriever(library, "sentence").retrieve("river bank")]
     for cut_off in (*scores, -1, 0, 10**6, math.inf):
         retriever = Retriever(
@@ -103,14 +103,14 @@ def test_cut_off_keeps_what_reaches_it(library) -> None:
         assert [r.score for r in retriever("river bank")] == [s for s in scores if s >= cut_off]
 
 
-def test_cut_off_as_an_int(library) -> None:
+def test_integer_cut_off_is_accepted(library) -> None:
     assert Retriever(library, "line", settings=RetrieverSettings(similarity_cut_off=0))("milk")
     assert (
         Retriever(library, "line", settings=RetrieverSettings(similarity_cut_off=50))("milk") == []
     )
 
 
-def test_cut_offs_that_can_not_be(library) -> None:
+def test_invalid_cut_off_raises(library) -> None:
     with pytest.raises(ValueError, match="NaN, which no score reaches"):
         Retriever(library, "line", settings=RetrieverSettings(similarity_cut_off=math.nan))
     for cut_off in (True, "0.5", {"key": 0.5}):
@@ -119,7 +119,7 @@ def test_cut_offs_that_can_not_be(library) -> None:
 
 
 @pytest.mark.parametrize("cut_off", [-1.01, -1, 1, 1.01])
-def test_cut_offs_of_cosines_are_cosines(cut_off) -> None:
+def test_cosine_cut_off_out_of_range_raises(cut_off) -> None:
     graph = NodeGraph(embed=lambda texts: [[1.0]] * len(texts), progress=False)
     settings = RetrieverSettings(similarity_cut_off=cut_off)
     is_one = abs(cut_off) <= 1
@@ -127,7 +127,7 @@ def test_cut_offs_of_cosines_are_cosines(cut_off) -> None:
         Retriever(graph, "ROOT", "cosine", settings=settings)
 
 
-def test_an_unknown_group_names_the_nearest(library) -> None:
+def test_unknown_group_raises_with_nearest_name(library) -> None:
     with pytest.raises(
         UnknownGroupError, match="unknown group 'sentense', registered groups: 'sentence'"
     ):
@@ -141,24 +141,24 @@ def test_an_unknown_group_names_the_nearest(library) -> None:
 
 
 @pytest.mark.parametrize("graph", [[], None, "folder", 5, ["folder"]])
-def test_what_is_no_graph(graph: object) -> None:
+def test_graph_of_wrong_type_raises(graph: object) -> None:
     with pytest.raises(TypeError, match="graph is a NodeGraph or a list of them"):
         Retriever(graph, "ROOT")
 
 
-def test_embed_keys_are_for_embeddings(library) -> None:
+def test_embed_keys_with_bm25_raise(library) -> None:
     with pytest.raises(ValueError, match=r"embed_keys=\['key'\] .* 'bm25' compares texts"):
         Retriever(
             library, "line", similarity="bm25", settings=RetrieverSettings(embed_keys=["key"])
         )
 
 
-def test_an_unknown_index(library) -> None:
+def test_unknown_index_raises(library) -> None:
     with pytest.raises(ValueError, match="no index 'hnsw'; there is 'default'"):
         Retriever(library, "line", index="hnsw")
 
 
-def test_wrong_settings_and_filters_are_found_at_once(library) -> None:
+def test_invalid_option_or_filter_raises_immediately(library) -> None:
     with pytest.raises(TypeError, match="Retriever has no option 'topk'; it has 'top_k'"):
         Retriever(library, "line", topk=3)
     with pytest.raises(ValueError, match="allows no value"):
@@ -167,7 +167,7 @@ def test_wrong_settings_and_filters_are_found_at_once(library) -> None:
         Retriever(library, "line")("", filters="topic")
 
 
-def test_a_transform_that_raises() -> None:
+def test_failing_transform_raises_transform_error() -> None:
     graph = NodeGraph(progress=False)
     graph.create_node_group("inverse", lambda text: str(1 / int(text)))
     graph.add([Document("2", id="good"), Document("0", id="bad")])
@@ -180,7 +180,7 @@ def test_a_transform_that_raises() -> None:
     assert [r.node.text for r in retriever("0.5")] == ["0.5"]
 
 
-def test_nothing_is_built_before_the_first_query(library) -> None:
+def test_groups_are_built_at_first_query(library) -> None:
     retriever = Retriever(library, "sentence", target="paragraph")
     assert not library.groups["sentence"].built
     retriever("")
@@ -190,7 +190,7 @@ def test_nothing_is_built_before_the_first_query(library) -> None:
     assert not library.groups["word"].built
 
 
-def test_changes_are_seen_by_the_next_query(library) -> None:
+def test_next_query_includes_changes(library) -> None:
     retriever = Retriever(library, "sentence", target="ROOT")
     assert ids(retriever("milk")) == ["tea"]
     library.add(Document("milk", id="new"))
@@ -201,7 +201,7 @@ def test_changes_are_seen_by_the_next_query(library) -> None:
     assert retriever("milk") == []
 
 
-def test_the_same_text_in_several_documents() -> None:
+def test_equal_texts_of_several_documents_are_found() -> None:
     graph = NodeGraph(progress=False)
     graph.create_node_group("line", str.splitlines)
     graph.add([Document("tea\nsea\ntea", id=name) for name in "cab"])
@@ -213,7 +213,7 @@ def test_the_same_text_in_several_documents() -> None:
     assert ids(Retriever(graph, "line", target="ROOT").retrieve("tea")) == ["c", "a", "b"]
 
 
-def test_batch(library) -> None:
+def test_batch_equals_single_queries(library) -> None:
     retriever = Retriever(library, "sentence")
     queries = ["milk", "", "river bank", "milk"]
     assert retriever.batch(queries) == [retriever.retrieve(query) for query in queries]
@@ -228,7 +228,7 @@ def test_batch(library) -> None:
         retriever.batch("milk")
 
 
-def test_repr_names_what_it_does(library) -> None:
+def test_repr_contains_group_target_and_similarity(library) -> None:
     text = repr(Retriever(library, "sentence", "bm25_chinese", target="ROOT", top_k=3))
     assert text == "Retriever('sentence' -> 'ROOT', bm25_chinese, top_k=3)"
 
@@ -237,7 +237,7 @@ def first_lines(text: str) -> list[str]:
     return text.splitlines()
 
 
-def test_pickle() -> None:
+def test_pickled_retriever_returns_equal_results() -> None:
     graph = NodeGraph(progress=False)
     graph.create_node_group("line", first_lines)
     graph.add([Document("tea\nriver", {"year": 1999}, id="a"), Document("tea", id="b")])
@@ -261,7 +261,7 @@ def test_pickle() -> None:
 @settings(max_examples=amount(20, 60))
 @example(["I", "ÃÃ"], "I\u0e00", 1)
 @given(st.lists(st.text(max_size=30), max_size=8), st.text(max_size=20), st.integers(1, 5))
-def test_any_texts_and_any_query(texts: list[str], query: str, top_k: int) -> None:
+def test_any_texts_return_distinct_sorted_matches(texts: list[str], query: str, top_k: int) -> None:
     graph = NodeGraph(progress=False)
     graph.create_node_group("line", str.splitlines)
     graph.add([Document(text, id=str(i)) for i, text in enumerate(texts)])
@@ -270,14 +270,14 @@ def test_any_texts_and_any_query(texts: list[str], query: str, top_k: int) -> No
     assert len(set(ids(results))) == len(results)
     order = [(-r.score, r.node.order) for r in results]
     assert order == sorted(order)
-    # A query whose language can't be told is analysed in all that the index has.
+    # A query of unknown language is analyzed in all languages of the index.
     asked = set(Bm25().prepare(query, [Bm25().open(graph, "line")]).weights)
     for result in results:
         assert result.score > 0
         assert asked & set(TextAnalyzer().indexed(result.node.text)[0])
 
 
-def test_vectors_of_ones_own_are_searched_for():
+def test_batch_vectors_searches_given_vectors():
     graph = NodeGraph(embed=lambda texts: [[t.count("a"), t.count("e"), 1] for t in texts])
     graph.add(["banana", "eleven", "茶"])
     retriever = Retriever(graph, "ROOT", "cosine", top_k=2)
@@ -299,7 +299,7 @@ def test_vectors_of_ones_own_are_searched_for():
         Retriever(graph, "ROOT", "bm25").batch_vectors(["e"], vectors_of)
 
 
-def test_parents_have_no_more_children_among_the_results_than_there_is_room_for() -> None:
+def test_top_k_limits_children_of_found_parents() -> None:
     graph = NodeGraph(progress=False)
     graph.add(["Tea one. Tea two. Tea three.", "Tea four. Tea five. Tea six."])
     graph.create_node_group("sentence", lambda text: text.split(". "))
@@ -309,7 +309,7 @@ def test_parents_have_no_more_children_among_the_results_than_there_is_room_for(
 
 
 @pytest.mark.parametrize("stored", [False, True])
-def test_what_a_thread_writes_it_finds_at_once(tmp_path, stored) -> None:
+def test_thread_finds_its_changes_immediately(tmp_path, stored) -> None:
     with NodeGraph(store=tmp_path / "graph" if stored else None, progress=False) as graph:
         graph.create_node_group("word", str.split)
         words = Retriever(graph, "word", target="ROOT", top_k=50)

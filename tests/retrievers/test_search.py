@@ -43,7 +43,7 @@ def seen(results) -> list[tuple[str, float]]:
     st.sampled_from(["max", "sum", "mean"]),
     st.sampled_from([None, 0.3]),
 )
-def test_several_graphs_are_one(parts, query, top_k, target, lift, cut_off) -> None:
+def test_several_graphs_equal_one_graph(parts, query, top_k, target, lift, cut_off) -> None:
     documents = [
         [
             Document("\n".join(lines), {"even": number % 2 == 0}, id=f"{part}-{number}")
@@ -62,7 +62,7 @@ def test_several_graphs_are_one(parts, query, top_k, target, lift, cut_off) -> N
         assert seen(found) == seen(one.retrieve(query, filters=filters))
 
 
-def test_a_hit_of_one_graph_does_not_go_before_better_ones_of_another() -> None:
+def test_hits_of_several_graphs_are_sorted_by_score() -> None:
     first = graph_of(
         [Document("\n".join(["tea tea tea"] * 8), id="A1"), Document("tea tea x x x", id="A2")]
     )
@@ -71,21 +71,21 @@ def test_a_hit_of_one_graph_does_not_go_before_better_ones_of_another() -> None:
     assert [result.node.id for result in results] == ["A1", "A2"]
 
 
-def test_ties_by_graph() -> None:
+def test_ties_follow_order_of_graphs() -> None:
     graphs = [graph_of([Document("tea", id=name)]) for name in "bac"]
     assert [r.node.id for r in Retriever(graphs, "line", target="ROOT")("tea")] == ["b", "a", "c"]
     nodes = [r.node for r in Retriever(graphs, "line")("tea")]
     assert [node.graph for node in nodes] == graphs
 
 
-def test_a_graph_given_twice_is_searched_once() -> None:
+def test_repeated_graph_is_searched_once() -> None:
     graph = graph_of([Document("tea\nsea", id="1"), Document("tea leaf", id="2")])
     assert Retriever([graph, graph], "line").retrieve("tea") == Retriever(graph, "line").retrieve(
         "tea"
     )
 
 
-def test_the_same_document_in_two_graphs_is_found_once() -> None:
+def test_equal_document_in_two_graphs_is_found_once() -> None:
     graphs = [
         graph_of([Document("tea", id="1")]),
         graph_of([Document("tea", id="1"), Document("tea leaf", id="2")]),
@@ -93,13 +93,13 @@ def test_the_same_document_in_two_graphs_is_found_once() -> None:
     assert [r.node.document_id for r in Retriever(graphs, "line", top_k=2)("tea")] == ["1", "2"]
 
 
-def test_every_graph_has_the_groups() -> None:
+def test_graph_without_group_raises() -> None:
     with pytest.raises(UnknownGroupError, match="unknown group 'line'"):
         Retriever([graph_of([]), NodeGraph()], "line")
 
 
 class SlowGraph(NodeGraph):
-    """Takes a while from being held to being read."""
+    """A graph with a delay between locking and reading."""
 
     @contextmanager
     def reading(self, *groups: str) -> Iterator[None]:
@@ -109,7 +109,7 @@ class SlowGraph(NodeGraph):
 
 
 @pytest.mark.slow
-def test_graphs_in_any_order_and_writers_do_not_wait_for_each_other_for_ever() -> None:
+def test_concurrent_graph_searches_and_writes_do_not_deadlock() -> None:
     graphs = [SlowGraph(progress=False) for _ in range(2)]
     for graph in graphs:
         graph.create_node_group("line", str.splitlines)
@@ -133,7 +133,7 @@ def test_graphs_in_any_order_and_writers_do_not_wait_for_each_other_for_ever() -
     assert not any(thread.is_alive() for thread in (*readers, *writers))
 
 
-def test_ties_of_sums_go_by_graph_then_document() -> None:
+def test_lifted_ties_follow_graph_then_document() -> None:
     first, second = graph_of([Document("a", id="0"), Document("a", id="1")]), graph_of([])
     second.add(Document("a", id="2"))
     for graphs, order in (([first, second], ["0", "1", "2"]), ([second, first], ["2", "0", "1"])):
@@ -144,7 +144,7 @@ def test_ties_of_sums_go_by_graph_then_document() -> None:
             assert [result.node.id for result in retriever.retrieve("a")] == order
 
 
-def test_what_another_process_has_written_is_found(tmp_path) -> None:
+def test_changes_of_other_connection_are_found(tmp_path) -> None:
     graph, other = (NodeGraph(store=tmp_path / "graph.db", progress=False) for _ in range(2))
     graph.add(Document("green tea", id="a"))
     retriever = Retriever(graph, "ROOT", WORDS)
@@ -155,7 +155,7 @@ def test_what_another_process_has_written_is_found(tmp_path) -> None:
     assert [r.node.text for r in retriever("tea")] == ["black tea"]
 
 
-def test_a_copy_of_a_retriever_is_ready_by_itself() -> None:
+def test_pickled_retriever_contains_no_index() -> None:
     graph = graph_of([Document("one tea", id="a")])
     retriever = Retriever(graph, "line", "bm25")
     retriever("tea")
@@ -165,7 +165,7 @@ def test_a_copy_of_a_retriever_is_ready_by_itself() -> None:
 
 
 class ChangingWords(Bm25):
-    """Words whose search is followed by a change of the graph, outside its lock."""
+    """A word similarity whose search changes the graph afterwards, outside the lock."""
 
     def open(self, graph, group, key=None):
         index = super().open(graph, group, key)
@@ -197,7 +197,7 @@ changes: list = []
 
 
 @pytest.mark.parametrize("target", [None, "ROOT"])
-def test_results_that_are_removed_during_a_search_are_replaced(target: str | None) -> None:
+def test_results_removed_during_search_are_replaced(target: str | None) -> None:
     graph = graph_of([Document(f"tea {'tea ' * n}", id=str(n)) for n in range(5)])
     words = ChangingWords(analyzer=str.split)
     retriever = Retriever(graph, "line", words, target=target, top_k=3)
@@ -209,7 +209,7 @@ def test_results_that_are_removed_during_a_search_are_replaced(target: str | Non
     assert seen(results) == seen(retriever("tea"))
 
 
-def test_documents_that_change_during_a_search_are_searched_again() -> None:
+def test_documents_changed_during_search_are_searched_again() -> None:
     graph = graph_of([Document("tea", {"owner": "a"}, id="1"), Document("tea x", id="2")])
     retriever = Retriever(graph, "ROOT", ChangingWords(analyzer=str.split))
     changes.append(lambda: graph.add(Document("tea", {"owner": "b"}, id="1")))
@@ -218,7 +218,7 @@ def test_documents_that_change_during_a_search_are_searched_again() -> None:
     assert seen(retriever("tea")) == seen(Retriever(graph, "ROOT", WORDS)("tea"))
 
 
-def test_other_changes_during_a_search_do_not_repeat_it() -> None:
+def test_unrelated_changes_do_not_repeat_search() -> None:
     graph = graph_of([Document("tea", id="1")])
     retriever = Retriever(graph, "line", ChangingWords(analyzer=str.split))
     changes.append(lambda: graph.add(Document("tea tea", id="2")))

