@@ -13,7 +13,7 @@ from langchain_classic.chains.query_constructor.schema import AttributeInfo
 from langchain_classic.retrievers.document_compressors.cross_encoder import BaseCrossEncoder
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
-from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models import BaseChatModel, FakeListLLM
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.structured_query import Comparator, Operator, Visitor
@@ -38,6 +38,13 @@ PAGES = {
 }
 YEARS = {"tea": 1610, "coffee": 1685, "river": 1858, "bridge": 605}
 TOPICS = {"tea": "drink", "coffee": "drink", "river": "nature", "bridge": "building"}
+
+
+class FixedLLM(FakeListLLM):
+    """A language model with fixed answers that counts four characters as a token."""
+
+    def get_num_tokens(self, text: str) -> int:
+        return len(text) // 4
 
 
 def load() -> list[Document]:

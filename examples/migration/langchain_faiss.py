@@ -4,14 +4,14 @@ import tempfile
 from functools import partial
 
 from langchain_classic.chains import RetrievalQA
-from langchain_common import Letters, load_zh, show
+from langchain_common import FixedLLM, Letters, load_zh, show
 from langchain_community.vectorstores import FAISS
-from langchain_core.language_models import FakeListLLM
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
 from nodekin.adapters.langchain import NodeGraphVectorStore
 
-QUESTION, LLM = "红茶和绿茶有什么区别？", FakeListLLM(responses=["发酵。"])
+QUESTION, LLM = "红茶和绿茶有什么区别？", FixedLLM(responses=["发酵。\nScore: 90"])
+CHAINS = ("stuff", "map_reduce", "refine", "map_rerank")
 SPLITTER = RecursiveCharacterTextSplitter(["。", ""], chunk_size=40, chunk_overlap=0)
 
 
@@ -24,7 +24,7 @@ def answer(store_class):
         found = [d.page_content for d in retriever.invoke(QUESTION)]
         scored = [d.page_content for d, _ in store.similarity_search_with_score(QUESTION, k=3)]
         make = partial(RetrievalQA.from_chain_type, retriever=retriever, llm=LLM)
-        answers = [make(chain_type=kind).invoke(QUESTION)["result"] for kind in ("stuff", "refine")]
+        answers = [make(chain_type=kind).invoke(QUESTION)["result"] for kind in CHAINS]
     return found == scored, found[0], answers
 
 

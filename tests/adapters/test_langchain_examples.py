@@ -55,6 +55,7 @@ def test_every_program_is_short_and_compared():
 
 @pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainDeprecationWarning")
 @pytest.mark.filterwarnings("ignore:.langchain-community. is being sunset:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:The apply_and_parse method")  # of map_rerank
 @pytest.mark.parametrize("program", EXPECTED)
 def test_both_forms_return_the_same(program, monkeypatch, capsys):
     pytest.importorskip("langchain_classic", reason="the programs need langchain-classic")
