@@ -29,7 +29,7 @@ from nodekin.retrievers.analysis.text_analyzer import (
         ("", []),
     ],
 )
-def test_words_and_runs(text: str, result: list) -> None:
+def test_segments_returns_words_and_runs(text: str, result: list) -> None:
     assert segments(normalized(text)) == result
 
 
@@ -44,22 +44,22 @@ def test_words_and_runs(text: str, result: list) -> None:
         ("ນ້ຳ", ["ນ້ຳ"]),
     ],
 )
-def test_letters_keep_their_signs(run: str, result: list[str]) -> None:
+def test_sequences_keep_combining_signs(run: str, result: list[str]) -> None:
     assert sequences(run, is_query=False) == result
     assert sequences(run, is_query=True) == result[-1:]
 
 
-def test_sequences_of_a_query_have_two_and_three_letters() -> None:
+def test_query_sequences_have_two_and_three_letters() -> None:
     assert sequences("กขคง", is_query=True) == ["กข", "ขค", "คง", "กขค", "ขคง"]
 
 
-def test_a_query_in_thai_leaves_out_what_only_asks() -> None:
+def test_thai_query_drops_question_words() -> None:
     about, leaves = (sequences(run, is_query=True) for run in ("เกี่ยวกับชา", "ใบ"))
     assert TextAnalyzer().query("เกี่ยวกับชากี่ใบ") == [*about, *leaves]  # how many, in "about", too
     assert TextAnalyzer().query("อะไร") == sequences("อะไร", is_query=True)
 
 
-def test_words_by_script() -> None:
+def test_by_script_groups_words() -> None:
     runs = segments(normalized("Tea чай τσάι tea 3 茶 чаи"))
     assert by_script(runs) == {"latin": ["tea", "tea", "3"], "cyrillic": ["чай", "чаи"]} | {
         "greek": ["τσάι"]
@@ -67,13 +67,13 @@ def test_words_by_script() -> None:
 
 
 @given(st.text("aB1_'s +#\n."))
-def test_ascii_goes_the_same_way_quicker(text: str) -> None:
+def test_ascii_words_equals_segments(text: str) -> None:
     normal = normalized(text)
     assert ascii_words(normal) == [word for run in segments(normal) for word in run]
 
 
 @given(st.text())
-def test_spans_are_in_order_and_of_words(text: str) -> None:
+def test_run_spans_are_sorted_and_not_empty(text: str) -> None:
     spans = run_spans(text)
     assert spans == sorted(spans)
     assert all(begin < end for begin, end in spans)
@@ -81,6 +81,6 @@ def test_spans_are_in_order_and_of_words(text: str) -> None:
 
 
 @given(st.text())
-def test_normal_text_is_normal(text: str) -> None:
+def test_normalized_is_idempotent(text: str) -> None:
     normal = normalized(text.replace("_", " ").casefold())
     assert normalized(normal) == normalized(normalized(normal))

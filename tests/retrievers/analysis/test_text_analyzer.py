@@ -56,7 +56,7 @@ def found(text: str, query: str, analyzer=analyze) -> bool:
         ("\ud800x\x00y", ["x", "y"]),
     ],
 )
-def test_terms_of_a_text(text: str, terms: list[str]) -> None:
+def test_analyzer_returns_expected_terms(text: str, terms: list[str]) -> None:
     assert analyze(text) == terms
 
 
@@ -78,16 +78,16 @@ def test_terms_of_a_text(text: str, terms: list[str]) -> None:
         ("river in the north for a boat", "river in north for boat"),
     ],
 )
-def test_a_query_leaves_out_what_only_asks(query: str, same_as: str) -> None:
+def test_query_drops_question_words(query: str, same_as: str) -> None:
     assert analyze.query(query) == analyze(same_as)
 
 
 @pytest.mark.parametrize("query", ["什么", "谁", "为什么", "the", "What is it?", "The Who"])
-def test_a_query_of_nothing_else_keeps_it(query: str) -> None:
+def test_query_of_question_words_keeps_them(query: str) -> None:
     assert analyze.query(query) == analyze(query) != []
 
 
-def test_texts_keep_all_words() -> None:
+def test_texts_keep_question_words() -> None:
     assert analyze("什么是 the") == ["什", "么", "是", "什么", "么是", "the"]
 
 
@@ -105,21 +105,21 @@ def test_texts_keep_all_words() -> None:
         ("whose rivers run", "river"),
     ],
 )
-def test_found_in_whatever_script(text: str, query: str) -> None:
+def test_text_is_found_in_all_scripts(text: str, query: str) -> None:
     assert found(text, query)
 
 
 @pytest.mark.parametrize(("text", "query"), [("C", "C++"), ("C#", "c"), ("天气", "天空")])
-def test_different_words_are_different(text: str, query: str) -> None:
+def test_different_words_have_different_terms(text: str, query: str) -> None:
     assert set(analyze(text)) != set(analyze(query))
 
 
-def test_without_stemming() -> None:
+def test_analyzer_without_stemming_keeps_forms() -> None:
     assert TextAnalyzer(stem=False)("Running rivers") == ["running", "rivers"]
 
 
 @pytest.mark.slow
-def test_any_callable_analyzes() -> None:
+def test_custom_callable_is_used_as_analyzer() -> None:
     jieba = pytest.importorskip("jieba")
     assert found("我来到北京清华大学", "清华大学", jieba.lcut)
     assert found("我来到北京清华大学", "清华大学", jieba.cut)  # a generator
@@ -127,7 +127,7 @@ def test_any_callable_analyzes() -> None:
     assert found("xy", "y", lambda text: list(text))
 
 
-def test_an_analyzer_need_not_be_hashable() -> None:
+def test_unhashable_analyzer_is_accepted() -> None:
     class Words:
         __hash__ = None  # as a dataclass has it
 
@@ -144,7 +144,7 @@ def test_an_analyzer_need_not_be_hashable() -> None:
     )
 
 
-def test_an_analyzer_with_its_own_query_method() -> None:
+def test_analyzer_with_query_method_analyzes_queries() -> None:
     class Synonyms:
         def __call__(self, text: str) -> list[str]:
             return text.split()
@@ -156,7 +156,7 @@ def test_an_analyzer_with_its_own_query_method() -> None:
     assert not found("my automobile", "automobile", Synonyms())
 
 
-def test_many_threads_stem_alike() -> None:
+def test_concurrent_threads_return_equal_stems() -> None:
     words = [f"running{i} rivers flowing" for i in range(200)]
     expected = [analyze(word) for word in words]
     with ThreadPoolExecutor(8) as pool:
@@ -165,7 +165,7 @@ def test_many_threads_stem_alike() -> None:
 
 
 @given(st.text())
-def test_any_text_gives_terms_without_white_space(text: str) -> None:
+def test_terms_of_any_text_contain_no_whitespace(text: str) -> None:
     terms = analyze(text)
     assert all(term and not any(c.isspace() for c in term) for term in terms)
     assert analyze(text.upper().lower()) == analyze(text.upper().lower().casefold())
@@ -206,7 +206,7 @@ def corpus() -> NodeGraph:
 
 
 @pytest.mark.parametrize("language", TEXTS)
-def test_every_word_finds_its_text_in_a_corpus_of_all_languages(corpus, language: str) -> None:
+def test_every_word_finds_its_text_among_languages(corpus, language: str) -> None:
     retriever = Retriever(corpus, "ROOT", top_k=len(TEXTS))
     for word in re.findall(r"\S+", TEXTS[language]):
         assert language in [result.node.id for result in retriever(word)], word
@@ -235,16 +235,16 @@ def test_every_word_finds_its_text_in_a_corpus_of_all_languages(corpus, language
         ("항구", "ko"),
     ],
 )
-def test_other_forms_find_the_text_first(corpus, query: str, language: str) -> None:
+def test_inflected_query_finds_text_first(corpus, query: str, language: str) -> None:
     assert Retriever(corpus, "ROOT")(query)[0].node.id == language
 
 
-def test_an_english_corpus_is_searched_in_english_alone() -> None:
+def test_query_of_english_corpus_uses_english_only() -> None:
     terms = dict(analyze.weigh("Which ships stayed?", lambda term: term != LANGUAGE_TERM, 9))
     assert terms == {"ship": 1, "stay": 1}
 
 
-def test_a_query_is_analysed_once_for_indexes_in_which_it_has_the_same_languages() -> None:
+def test_query_terms_are_cached_by_index_languages() -> None:
     query = "Which of the steamers stayed in Zanzibar?"
     german, spanish = f"{LANGUAGE_TERM}german", f"{LANGUAGE_TERM}spanish"
     first, second = (
@@ -255,7 +255,7 @@ def test_a_query_is_analysed_once_for_indexes_in_which_it_has_the_same_languages
     assert first is second
 
 
-def test_a_word_has_a_form_for_each_language_of_the_index() -> None:
+def test_query_word_has_form_per_index_language() -> None:
     frequencies = {LANGUAGE_TERM: 4, f"{LANGUAGE_TERM}german": 3, f"{LANGUAGE_TERM}spanish": 1}
     terms = dict(analyze.weigh("Hafenrundfahrten", lambda term: frequencies.get(term, 0), 5))
     assert [term for term in terms if isinstance(term, tuple)] == [
@@ -268,7 +268,7 @@ def test_a_word_has_a_form_for_each_language_of_the_index() -> None:
     assert "hafenrundfahrt" in terms
 
 
-def test_a_form_that_is_another_word_in_english_hardly_counts() -> None:
+def test_stem_equal_to_english_word_has_low_weight() -> None:
     """ "Founder" in German would be "found", which English texts have everywhere."""
     graph = NodeGraph(progress=False)
     graph.add([f"It was found in the north of the country, at place {i}." for i in range(9)])
@@ -279,14 +279,14 @@ def test_a_form_that_is_another_word_in_english_hardly_counts() -> None:
         assert results[0].score > 2 * results[1].score if results[1:] else True
 
 
-def test_what_marks_a_language_is_in_the_index_alone() -> None:
+def test_language_terms_occur_in_index_only() -> None:
     assert LANGUAGE_TERM in analyze.indexed(TEXTS["de"])[0]
     assert LANGUAGE_TERM not in "".join(analyze(TEXTS["de"]) + analyze.query(TEXTS["de"]))
     for language in ("en", "ru", "zh", "th", "ka"):  # what their script tells needs no mark
         assert analyze.indexed(TEXTS[language])[0] == analyze(TEXTS[language])
 
 
-def test_a_text_is_as_long_as_it_has_words() -> None:
+def test_text_length_equals_number_of_words() -> None:
     texts = ["ships in harbours", "con sông này", "长江河", "ส้มตำ"]
     assert [analyze.indexed(text)[1] for text in texts] == [3] * 4
     german, russian = (analyze.indexed(TEXTS[language])[1] for language in ("de", "ru"))
@@ -294,7 +294,7 @@ def test_a_text_is_as_long_as_it_has_words() -> None:
     assert 0.8 < russian / len(TEXTS["ru"].split()) < 1.8, russian
 
 
-def test_other_languages_in_an_index_make_no_text_short() -> None:
+def test_text_length_ignores_other_languages_of_index() -> None:
     """Chinese and German words become several terms, which are no measure of an English text."""
     texts = ["Ships lie in the harbour.", "The harbour and its ships are old. " + "It is wet. " * 9]
     alone, mixed = (NodeGraph(progress=False) for _ in range(2))
@@ -307,15 +307,15 @@ def test_other_languages_in_an_index_make_no_text_short() -> None:
     assert ratios[0] == pytest.approx(ratios[1], rel=0.25)
 
 
-def test_six_tones_are_six_words() -> None:
+def test_vietnamese_tones_are_different_words() -> None:
     assert len(set(analyze.words("ma má mà mả mã mạ"))) == 6
 
 
-def test_forms_of_russian_have_one_term() -> None:
+def test_russian_forms_have_one_term() -> None:
     assert analyze.words("книга книги книгу") == ["книг"] * 3
 
 
-def test_a_corpus_may_change_its_languages() -> None:
+def test_queries_follow_changed_languages_of_corpus() -> None:
     graph = NodeGraph(progress=False)
     german = graph.add([TEXTS["de"], "Die Häfen sind zu, und es ist kalt."])
     retriever = Retriever(graph, "ROOT")
@@ -327,7 +327,7 @@ def test_a_corpus_may_change_its_languages() -> None:
     assert [r.node.text for r in retriever("harbour ship")] == [TEXTS["en"]]
 
 
-def test_a_language_by_name() -> None:
+def test_language_option_selects_stemmer() -> None:
     assert TextAnalyzer(language="german").words("Häuser") == ["haus"]
     assert TextAnalyzer(language="english").words("Die Häuser sind in der Stadt")[1] == "hauser"
     assert TextAnalyzer(language="serbian").words("kuće куће") == ["kuc", "kuc"]
@@ -337,18 +337,18 @@ def test_a_language_by_name() -> None:
     assert found("Häuser", "Haus", TextAnalyzer(language="german"))
 
 
-def test_an_unknown_language_names_the_nearest() -> None:
+def test_unknown_language_raises_with_nearest_name() -> None:
     with pytest.raises(ValueError, match=r"no language 'germn'; there is 'german'"):
         TextAnalyzer(language="germn")
 
 
-def test_words_of_a_text_are_compared_in_its_language() -> None:
+def test_like_returns_analyzer_of_text_language() -> None:
     assert analyze.like(TEXTS["de"]) == TextAnalyzer(language="german")
     assert analyze.like(TEXTS["en"]) == analyze.like(TEXTS["zh"]) == analyze
     assert analyze.like(TEXTS["uk"]).words("корабель") == ["корабель"]
 
 
-def test_a_quoted_s_is_a_word() -> None:
+def test_quoted_s_is_a_word() -> None:
     assert analyze("'s'") == analyze("’S’") == ["s"]
     assert analyze("Tom's") == analyze("Tom’s") == ["tom"]
 
@@ -356,7 +356,7 @@ def test_a_quoted_s_is_a_word() -> None:
 @given(st.text().map(partial(unicodedata.normalize, "NFKC")))  # as texts are analysed
 @example("0A_0")
 @example("python3_x")
-def test_no_word_is_lost(text: str) -> None:
+def test_every_word_of_text_is_findable(text: str) -> None:
     """Every word, taken out of a text, is a query that has a term of that text in an index.
 
     All but the s of "Tom's": it is dropped, and alone it is a word.
@@ -373,31 +373,31 @@ def test_no_word_is_lost(text: str) -> None:
 
 
 @given(st.text())
-def test_words_that_are_not_stemmed_are_their_own_terms(text: str) -> None:
+def test_unstemmed_words_equal_their_terms(text: str) -> None:
     plain = TextAnalyzer(stem=False)
     words = [word for word in plain(text) if not set(word) & set("_")]
     assert all(plain(word)[:1] == [word] for word in words if word.isascii())
 
 
 @given(st.text())
-def test_a_text_has_terms_in_proportion_to_its_length(text: str) -> None:
+def test_number_of_terms_is_linear_in_length(text: str) -> None:
     assert len(analyze.indexed(text)[0]) <= 3 * len(normalized(text)) + 4
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", ["ä", "é ", "ъ", "ก", "茶", "ا", "a'", "كّ", "कि", "i̇", "ß_", "1é"])
-def test_a_text_may_be_one_long_word(unit: str) -> None:
+def test_long_word_is_analyzed_in_linear_time(unit: str) -> None:
     assert analyze.indexed(unit * 100_000)[0]  # a quadratic expression would take minutes
 
 
 @given(st.text(alphabet="茶江长tea s什么的吗 '"))
-def test_a_query_has_only_terms_of_its_text(text: str) -> None:
+def test_query_terms_are_terms_of_text(text: str) -> None:
     terms = analyze(text)
     asked = analyze.query(text)
     assert set(asked) <= set(terms)
     assert bool(asked) == bool(terms)
 
 
-def test_any_character_is_what_it_is_when_it_is_normalized() -> None:
+def test_normalized_keeps_cjk_characters() -> None:
     characters = [chr(code) for code in range(0x4E00, 0x9FA6)]
     assert [normalized(one) for one in characters] == characters

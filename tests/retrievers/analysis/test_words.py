@@ -26,7 +26,7 @@ from nodekin.retrievers.analysis.languages import (
         ("french", ["montagne", "montagnes"]),
     ],
 )
-def test_forms_of_a_word_have_one_stem(language: str, forms: list[str]) -> None:
+def test_stems_of_word_forms_are_equal(language: str, forms: list[str]) -> None:
     words = [form.casefold() for form in forms]
     assert len(set(stems(words, named(language)[0]))) == 1
 
@@ -49,15 +49,15 @@ def test_forms_of_a_word_have_one_stem(language: str, forms: list[str]) -> None:
         ("vietnamese", "mạ", "mạ"),
     ],
 )
-def test_accents_go_where_they_make_no_other_word(language: str, word: str, result: str) -> None:
+def test_folded_removes_accents_without_meaning(language: str, word: str, result: str) -> None:
     assert folded([word], named(language)[0]) == [result]
 
 
-def test_a_word_of_points_alone_stays() -> None:
+def test_folded_keeps_word_of_marks_only() -> None:
     assert folded(["ـ"], named("arabic")[0]) == ["ـ"]
 
 
-def test_parts_of_words() -> None:
+def test_grams_returns_parts_of_words() -> None:
     assert grams("tee") == []
     assert grams("1943er") == []
     assert grams("u2boot")[:2] == ["_u2b", "u2bo"]
@@ -65,7 +65,7 @@ def test_parts_of_words() -> None:
     assert set(grams("haus")[1:]) < set(grams("krankenhaus"))
 
 
-def test_only_words_that_grow_have_parts() -> None:
+def test_parts_require_compounding_language() -> None:
     assert terms(["montagnes"], named("french")[0]) == ["montagn"]
     assert terms(["berge"], named("german")[0]) == ["berg", "_ber", "berg", "erge"]
     assert terms(["ქვეყანა"], of_script("georgian")[0])[:2] == ["ქვეყანა", "_ქვე"]
@@ -74,6 +74,6 @@ def test_only_words_that_grow_have_parts() -> None:
     assert query_parts(["haus", "ei"], both) == [[("_hau", 0.3), ("haus", 0.3)], []]
 
 
-def test_syllables_have_pairs_without_tones() -> None:
+def test_syllable_pairs_have_no_tones() -> None:
     assert syllable_pairs(["hà", "nội", "là"]) == ["ha_noi", "noi_la"]
     assert terms(["đà", "nẵng"], named("vietnamese")[0]) == ["đà", "nẵng", "da_nang"]

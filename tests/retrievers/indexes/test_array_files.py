@@ -23,7 +23,7 @@ def saved(folder: Path) -> Path:
     return path
 
 
-def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
+def test_saved_arrays_are_loaded(tmp_path: Path) -> None:
     header, arrays = load_arrays(saved(tmp_path)) or ({}, {})
     assert header["revision"] == 3
     assert list(arrays) == list(ARRAYS)
@@ -33,13 +33,15 @@ def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
         assert (arrays[name] == array).all()
 
 
-def test_no_file_is_no_index(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_load_of_missing_file_returns_none(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     assert load_arrays(tmp_path / "none") is None
     assert not caplog.records
 
 
 @given(st.data())
-def test_a_damaged_file_is_never_trusted(tmp_path: Path, data: st.DataObject) -> None:
+def test_load_of_damaged_file_returns_none(tmp_path: Path, data: st.DataObject) -> None:
     path = saved(tmp_path)
     whole = path.read_bytes()
     changed = bytearray(whole)
@@ -58,19 +60,19 @@ def test_a_damaged_file_is_never_trusted(tmp_path: Path, data: st.DataObject) ->
         }
 
 
-def test_a_file_of_another_format_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_load_of_other_format_returns_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = saved(tmp_path)
     monkeypatch.setattr(array_files, "_FORMAT", array_files._FORMAT + 1)
     assert load_arrays(path) is None
 
 
-def test_what_cannot_be_written_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_failed_save_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "file").write_text("in the way of a folder")
     save_arrays(tmp_path / "file" / "index", {}, ARRAYS)
     assert "was not written" in caplog.text
 
 
-def test_drafts_of_the_dead_are_removed(tmp_path: Path) -> None:
+def test_save_removes_abandoned_temporary_files(tmp_path: Path) -> None:
     path = saved(tmp_path)
     old, new = path.with_name("index.1-1.tmp"), path.with_name("index.2-2.tmp")
     for draft in (old, new):
@@ -80,7 +82,7 @@ def test_drafts_of_the_dead_are_removed(tmp_path: Path) -> None:
     assert sorted(path.parent.iterdir()) == [path, new]
 
 
-def test_many_may_write_at_once(tmp_path: Path) -> None:
+def test_concurrent_saves_leave_one_complete_file(tmp_path: Path) -> None:
     def write(revision: int) -> None:
         save_arrays(tmp_path / "index", {"revision": revision}, {"a": np.full(999, revision)})
 
@@ -91,7 +93,7 @@ def test_many_may_write_at_once(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["index"]
 
 
-def test_arrays_lie_in_the_file_and_stay_when_it_is_replaced(tmp_path: Path) -> None:
+def test_mapped_arrays_survive_replaced_file(tmp_path: Path) -> None:
     path = saved(tmp_path)
     _, arrays = load_arrays(path) or ({}, {})
     for array in arrays.values():
@@ -131,7 +133,7 @@ def _says(process: subprocess.Popen[str], line: str = "") -> list[int]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="Linux says what is shared")
-def test_processes_share_the_pages_of_one_file(tmp_path: Path) -> None:
+def test_processes_share_pages_of_mapped_file(tmp_path: Path) -> None:
     path = tmp_path / "index"
     save_arrays(path, {}, {"a": np.arange(4_000_000).astype(np.uint8)})
     command = [sys.executable, "-c", _READER, str(path)]

@@ -74,6 +74,6 @@ def test_best_rows_equal_brute_force(frequent, sparse, cost, seed, limit, densit
         check(seed, limit, density, low)
 
 
-def test_counts_of_any_settings_are_weighed_as_numbers() -> None:
+def test_impacts_of_small_integers_do_not_overflow() -> None:
     counts, lengths = np.array([200], np.uint8), np.array([10], np.int32)
     assert Saturation(1, 0, 10.0).impacts(counts, lengths).tolist() == [400 / 201]

@@ -26,7 +26,7 @@ def matches(results: Sequence[ScoredNode]) -> list[tuple[str, float]]:
     return [(result.node.text, result.score) for result in results]
 
 
-def test_exact_texts_and_fields(lines: NodeGraph) -> None:
+def test_exact_matches_texts_and_fields(lines: NodeGraph) -> None:
     lines.add(Document("什么是 Tea？\nＡＢＣ", id="q"))
     exact = Retriever(lines, "line", "exact")
     assert matches(exact("什么是tea")) == [("什么是 Tea？", 1.0)]
@@ -42,7 +42,7 @@ def test_exact_texts_and_fields(lines: NodeGraph) -> None:
     assert matches(exact("coffee")) == [("Coffee", 1.0)]
 
 
-def test_a_normal_form_of_ones_own(lines: NodeGraph) -> None:
+def test_exact_with_custom_normalize_compares_its_result(lines: NodeGraph) -> None:
     first = Exact(normalize=lambda text: text[:1] if text != "milk" else "")
     assert matches(Retriever(lines, "line", first)("tiger")) == [("tea", 1.0)]
     assert Retriever(lines, "line", first)("milk") == []  # an empty form is never matched
@@ -66,5 +66,7 @@ def test_equal_settings_share_an_index(lines: NodeGraph) -> None:
         ("a b", "ab", False),
     ],
 )
-def test_what_is_the_same_question(some: str, other: str, same: bool) -> None:
+def test_normal_question_ignores_case_and_outer_punctuation(
+    some: str, other: str, same: bool
+) -> None:
     assert (normal_question(some) == normal_question(other)) is same

@@ -18,12 +18,12 @@ TERMS = st.lists(st.lists(st.one_of(st.sampled_from("abc"), st.text(max_size=3))
 
 
 @given(TERMS)
-def test_every_text_has_its_terms(texts: Sequence[list[str]]) -> None:
+def test_invert_counts_terms_of_each_text(texts: Sequence[list[str]]) -> None:
     assert counted(invert(texts, iter)) == [Counter(text) for text in texts]
 
 
 @given(st.lists(st.text("茶水长江い한𠀀ไท aé1.\0"), max_size=5))
-def test_every_text_has_the_terms_of_the_analyzer(texts: Sequence[str]) -> None:
+def test_inverted_counts_analyzer_terms_of_each_text(texts: Sequence[str]) -> None:
     analyzer = TextAnalyzer()
     result = inverted(analyzer, texts)
     assert result.lengths.tolist() == [analyzer.indexed(text)[1] for text in texts]
@@ -33,7 +33,7 @@ def test_every_text_has_the_terms_of_the_analyzer(texts: Sequence[str]) -> None:
 
 
 @pytest.mark.parametrize("most", [1, 255, 256, 65_536])
-def test_counts_take_the_bytes_they_need(most: int) -> None:
+def test_count_keys_uses_smallest_integer_type(most: int) -> None:
     counts = count_keys(np.array([7 << 16] * most + [9 << 16 | 3]))[3]
     assert counts.tolist() == [most, 1]
     assert counts.itemsize == (1 if most < 256 else 2 if most < 65_536 else 4)

@@ -34,7 +34,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-def test_tables_come_back_after_any_history(steps: list) -> None:
+def test_restored_table_equals_table_after_any_changes(steps: list) -> None:
     restored, plain = NodeTable(), NodeTable()
     for what, given_ in steps:
         if what == "add":
@@ -86,7 +86,7 @@ def same_tables(restored: NodeTable, plain: NodeTable) -> None:
         assert (got & restored.alive).tolist() == (expected & plain.alive).tolist()
 
 
-def test_values_that_no_file_can_hold() -> None:
+def test_arrays_of_unsupported_values_raise() -> None:
     table = NodeTable()
     table.add([Node("", {"what": object()}, id="a")])
     with pytest.raises(TypeError, match="object"):
@@ -94,7 +94,7 @@ def test_values_that_no_file_can_hold() -> None:
 
 
 @pytest.mark.parametrize("missing", NodeTable().arrays())
-def test_arrays_that_are_not_all_there(missing: str) -> None:
+def test_from_arrays_with_missing_array_raises(missing: str) -> None:
     arrays = NodeTable().arrays()
     del arrays[missing]
     with pytest.raises(KeyError, match=missing):
@@ -102,7 +102,7 @@ def test_arrays_that_are_not_all_there(missing: str) -> None:
 
 
 @pytest.mark.parametrize("other", NodeTable().arrays())
-def test_arrays_that_do_not_fit(other: str) -> None:
+def test_from_arrays_with_inconsistent_arrays_raises(other: str) -> None:
     one, two = NodeTable(), NodeTable()
     one.add([Node("", {"n": 1}, id="1")])
     two.add(

@@ -43,13 +43,13 @@ def counted(texts: list[list[str]], alive: list[bool] | None = None) -> dict[str
     return expected
 
 
-def test_unknown_term() -> None:
+def test_unknown_term_has_no_postings() -> None:
     rows, counts = of_terms(Postings())["a"]
     assert rows.tolist() == counts.tolist() == []
 
 
 @given(BATCHES)
-def test_what_was_added_is_there(batches) -> None:
+def test_added_postings_are_returned(batches) -> None:
     postings, texts = Postings(), []
     for batch in batches:
         assert extend(postings, len(texts), batch) == [len(text) for text in batch]
@@ -61,7 +61,7 @@ def test_what_was_added_is_there(batches) -> None:
 @pytest.mark.usefixtures("small_limits")
 @settings(max_examples=amount(66, 200))
 @given(BATCHES, st.randoms(use_true_random=False))
-def test_merged_and_compacted_all_the_time(batches, random) -> None:
+def test_merged_and_compacted_postings_equal_counts(batches, random) -> None:
     postings, texts = Postings(), []
     for batch in batches:
         assert extend(postings, len(texts), batch) == [len(text) for text in batch]
@@ -83,7 +83,7 @@ def test_merged_and_compacted_all_the_time(batches, random) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("small_limits")
 @given(st.lists(st.lists(st.lists(TEXTS, max_size=7), max_size=6)), st.randoms())
-def test_postings_come_back_after_any_history(batches: list, random) -> None:
+def test_restored_postings_equal_postings_after_any_changes(batches: list, random) -> None:
     restored, plain, size = Postings(), Postings(), 0
     for batch in batches:
         assert extend(restored, size, batch) == extend(plain, size, batch)
@@ -102,7 +102,7 @@ def test_postings_come_back_after_any_history(batches: list, random) -> None:
 
 
 @pytest.mark.parametrize("other", Postings().arrays())
-def test_postings_whose_arrays_do_not_fit(other: str) -> None:
+def test_from_arrays_with_inconsistent_postings_raises(other: str) -> None:
     one, two = Postings(), Postings()
     extend(one, 0, [["a", "a"]])
     extend(two, 0, [["b", "cc", "d"]] * 900 + [[str(i) for i in range(40)]])
@@ -115,7 +115,7 @@ def test_postings_whose_arrays_do_not_fit(other: str) -> None:
 
 
 @pytest.mark.parametrize("most", [1, 255, 256, 65_535, 65_536])
-def test_counts_of_any_size_are_there(most: int) -> None:
+def test_counts_of_any_size_are_kept(most: int) -> None:
     postings = Postings()
     extend(postings, 0, [["a"] * 2, ["a"] * 20_001])
     extend(postings, 2, [["a"] * most])

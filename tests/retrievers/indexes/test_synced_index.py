@@ -136,7 +136,7 @@ def run(steps: list[tuple]) -> None:
 @pytest.mark.slow
 @settings(max_examples=amount(20, 60))
 @given(STEPS)
-def test_any_history_gives_what_a_fresh_graph_gives(steps) -> None:
+def test_index_after_any_changes_equals_new_index(steps) -> None:
     run(steps)
 
 
@@ -144,11 +144,11 @@ def test_any_history_gives_what_a_fresh_graph_gives(steps) -> None:
 @pytest.mark.usefixtures("small_limits")
 @settings(max_examples=amount(20, 60))
 @given(STEPS)
-def test_also_where_blocks_are_merged_and_gaps_closed_all_the_time(steps) -> None:
+def test_index_with_constant_merging_equals_new_index(steps) -> None:
     run(steps)
 
 
-def test_a_kept_index_analyses_no_text_again(tmp_path: Path, counted: Bm25) -> None:
+def test_loaded_index_does_not_analyze_texts_again(tmp_path: Path, counted: Bm25) -> None:
     graph = new_graph(tmp_path, SOME)
     before = answers(graph, counted)
     made = Counted.texts
@@ -160,7 +160,7 @@ def test_a_kept_index_analyses_no_text_again(tmp_path: Path, counted: Bm25) -> N
     assert Counted.texts == made + 1
 
 
-def test_filters_hold_after_loading(tmp_path: Path) -> None:
+def test_filters_apply_after_loading(tmp_path: Path) -> None:
     graph = new_graph(tmp_path, SOME)
     answers(graph)
     for _ in range(2):  # the second time, what was read from the file has been written again
@@ -176,7 +176,7 @@ def test_filters_hold_after_loading(tmp_path: Path) -> None:
             assert answers(graph, filters=filters) == answers(fresh, filters=filters)
 
 
-def test_gaps_are_closed_after_loading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loaded_index_is_compacted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node_table, "_GAPS", 2)
     graph = new_graph(tmp_path, SOME)
     answers(graph)
@@ -196,7 +196,7 @@ def the_file(folder: Path) -> Path:
 
 @pytest.mark.parametrize("part", range(0, 20))
 @pytest.mark.parametrize("cut", [False, True])
-def test_a_damaged_file_is_made_again(tmp_path: Path, part: int, cut: bool) -> None:
+def test_damaged_index_file_is_rebuilt(tmp_path: Path, part: int, cut: bool) -> None:
     graph = new_graph(tmp_path, SOME)
     before = answers(graph)
     reopen(graph)
@@ -214,7 +214,7 @@ def test_a_damaged_file_is_made_again(tmp_path: Path, part: int, cut: bool) -> N
 
 
 @pytest.mark.parametrize("missing", ["ids", "terms", "posting_rows", "lengths", "metadata"])
-def test_a_file_that_lacks_something_is_made_again(
+def test_index_file_with_missing_array_is_rebuilt(
     tmp_path: Path, missing: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     graph = new_graph(tmp_path, SOME)
@@ -230,7 +230,7 @@ def test_a_file_that_lacks_something_is_made_again(
 @pytest.mark.parametrize(
     "change", [{"revision": 10**12}, {"kind": "other"}, {"group": "x"}, {"analysis": [0, "", ""]}]
 )
-def test_a_file_of_something_else_is_made_again(tmp_path: Path, change: dict, counted) -> None:
+def test_index_file_with_other_header_is_rebuilt(tmp_path: Path, change: dict, counted) -> None:
     graph = new_graph(tmp_path, SOME)
     before = answers(graph, counted)
     made = Counted.texts
@@ -241,7 +241,7 @@ def test_a_file_of_something_else_is_made_again(tmp_path: Path, change: dict, co
     assert Counted.texts == 2 * made
 
 
-def test_groups_and_analyzers_have_files_of_their_own(tmp_path: Path) -> None:
+def test_groups_and_analyzers_have_separate_files(tmp_path: Path) -> None:
     graph = new_graph(tmp_path, SOME)
     groups = ["line", "词/..\x00\ud800", "LINE"]
     for group in groups[1:]:
