@@ -52,34 +52,34 @@ SENTENCES = {
 
 
 @pytest.mark.parametrize(("language", "sentence"), SENTENCES.items())
-def test_a_sentence_tells_its_language(language: str, sentence: str) -> None:
+def test_detect_returns_language_of_sentence(language: str, sentence: str) -> None:
     ((script, words),) = by_script(segments(normalized(sentence))).items()
     detected = detect(words, script)
     assert (detected or of_script(script)[0]).name == language
 
 
 @pytest.mark.parametrize("text", ["Die", "die hard", "Angela Merkel", "naïve café", "x = y + 1"])
-def test_few_words_of_latin_script_tell_nothing(text: str) -> None:
+def test_detect_of_few_latin_words_is_none(text: str) -> None:
     assert detect(text.casefold().split(), "latin") is None
 
 
-def test_a_text_that_quotes_english_stays_in_its_language() -> None:
+def test_german_text_with_english_quotation_is_german() -> None:
     text = "Der Film The Lord of the Rings ist nach dem Buch und wurde von ihm gedreht"
     assert detect(text.casefold().split(), "latin").name == "german"
 
 
-def test_english_with_names_stays_english() -> None:
+def test_english_text_with_foreign_names_is_english() -> None:
     text = "Ludwig van der Rohe and Charles de la Tour designed the house for the Baronne"
     assert detect(text.casefold().split(), "latin").name == "english"
 
 
-def test_source_code_is_no_language() -> None:
+def test_source_code_has_no_foreign_language() -> None:
     code = "for i in range for x in y import os return self def as not x is else if in self i j"
     detected = detect(code.split(), "latin")
     assert detected is None or detected.name == "english"
 
 
-def test_a_query_may_only_be_in_a_language_of_the_corpus() -> None:
+def test_detect_is_limited_to_given_languages() -> None:
     danish, norwegian = named("danish"), named("norwegian")
     words = "hvor er det".split()
     assert detect(words, "latin", danish) is danish[0]
@@ -87,7 +87,7 @@ def test_a_query_may_only_be_in_a_language_of_the_corpus() -> None:
     assert detect(["berlin"], "latin", danish) is None
 
 
-def test_script_of_letters_and_default_languages() -> None:
+def test_script_of_returns_script_of_letters() -> None:
     assert [script_of(c) for c in "aéжαअ7"] == [
         "latin",
         "latin",
@@ -100,7 +100,7 @@ def test_script_of_letters_and_default_languages() -> None:
     assert of_script("georgian")[0].name == "georgian"
 
 
-def test_every_name_is_a_language() -> None:
+def test_named_returns_language_of_each_name() -> None:
     assert {"german", "vietnamese", "ukrainian", "yiddish"} <= set(names())
     assert all(language.name == name for name in names() for language in named(name))
     assert [language.script for language in named("serbian")] == ["latin", "cyrillic"]
@@ -110,7 +110,7 @@ def test_every_name_is_a_language() -> None:
     st.lists(st.sampled_from(sorted(chain.from_iterable(x.function_words for x in LATIN))))
     | st.lists(st.sampled_from(["the", "and", "in", "of", "die", "é", "de", "river", "a"]))
 )
-def test_english_is_told_as_every_other_language(words: list[str]) -> None:
+def test_english_detection_equals_general_rule(words: list[str]) -> None:
     scores = Counter(x for word in words for x in _hints("latin").get(word, ()))
     scores.update(x for c in "".join(words) for x in LATIN if c in x.letters)
     best = max(LATIN, key=lambda language: scores[language])
@@ -124,7 +124,7 @@ def test_english_is_told_as_every_other_language(words: list[str]) -> None:
     assert detect(words[:200], "latin") is expected
 
 
-def test_one_word_that_comes_again_tells_no_language() -> None:
+def test_repeated_word_does_not_determine_language() -> None:
     names, _ = TextAnalyzer().indexed(
         "在 MuSiQue 上，MuSiQue 的召回率；MuSiQue 的 FusionRetriever。"
     )

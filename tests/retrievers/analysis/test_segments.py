@@ -55,7 +55,10 @@ def test_query_sequences_have_two_and_three_letters() -> None:
 
 def test_thai_query_drops_question_words() -> None:
     about, leaves = (sequences(run, is_query=True) for run in ("เกี่ยวกับชา", "ใบ"))
-    assert TextAnalyzer().query("เกี่ยวกับชากี่ใบ") == [*about, *leaves]  # how many, in "about", too
+    assert TextAnalyzer().query("เกี่ยวกับชากี่ใบ") == [
+        *about,
+        *leaves,
+    ]  # "how many" occurs in "about" as well
     assert TextAnalyzer().query("อะไร") == sequences("อะไร", is_query=True)
 
 

@@ -262,7 +262,7 @@ def test_query_word_has_form_per_index_language() -> None:
         ("hafenrundfahrt", "hafenrundfahrten")
     ]
     assert terms["rund"] == 0.3
-    # English has unmarked texts only; there are none.
+    # Only unmarked texts are English, and all texts are marked.
     del frequencies[f"{LANGUAGE_TERM}spanish"]
     terms = dict(analyze.weigh("Hafenrundfahrten", lambda term: frequencies.get(term, 0), 3))
     assert "hafenrundfahrt" in terms
@@ -282,7 +282,7 @@ def test_stem_equal_to_english_word_has_low_weight() -> None:
 def test_language_terms_occur_in_index_only() -> None:
     assert LANGUAGE_TERM in analyze.indexed(TEXTS["de"])[0]
     assert LANGUAGE_TERM not in "".join(analyze(TEXTS["de"]) + analyze.query(TEXTS["de"]))
-    for language in ("en", "ru", "zh", "th", "ka"):  # what their script tells needs no mark
+    for language in ("en", "ru", "zh", "th", "ka"):  # languages identified by script need no mark
         assert analyze.indexed(TEXTS[language])[0] == analyze(TEXTS[language])
 
 
@@ -295,7 +295,7 @@ def test_text_length_equals_number_of_words() -> None:
 
 
 def test_text_length_ignores_other_languages_of_index() -> None:
-    """Chinese and German words become several terms, which are no measure of an English text."""
+    """Chinese and German words have several terms, which must not affect English texts."""
     texts = ["Ships lie in the harbour.", "The harbour and its ships are old. " + "It is wet. " * 9]
     alone, mixed = (NodeGraph(progress=False) for _ in range(2))
     alone.add(texts)
@@ -357,7 +357,7 @@ def test_quoted_s_is_a_word() -> None:
 @example("0A_0")
 @example("python3_x")
 def test_every_word_of_text_is_findable(text: str) -> None:
-    """Every word, taken out of a text, is a query that has a term of that text in an index.
+    """Every word of a text is a query with an indexed term of the text.
 
     All but the s of "Tom's": it is dropped, and alone it is a word.
     """

@@ -1,4 +1,4 @@
-"""Files of arrays: what was written comes back, mapped, or nothing does."""
+"""Files of arrays: saved arrays are mapped, and damaged files are ignored."""
 
 import os
 import subprocess
@@ -124,7 +124,7 @@ sys.stdin.readline()
 
 
 def _says(process: subprocess.Popen[str], line: str = "") -> list[int]:
-    """Return the numbers that a process prints next, after it was given a line."""
+    """Send a line to a process and return the numbers of its next line."""
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(line)

@@ -1,4 +1,4 @@
-"""Exact look-up: what counts as equal, fields, filters, changes."""
+"""Exact lookup: normalization, fields, filters and changes."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Texts by their terms: what one counts by hand."""
+"""Inverted texts, compared with manual counts."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The table of nodes: any history, restored from its arrays, filters as without a file."""
+"""The table of nodes: changes, restored arrays and filters."""
 
 from datetime import datetime
 

@@ -29,7 +29,7 @@ def as_dict(postings: Postings, terms: str = "abcdefgh") -> dict[str, dict[int, 
 
 
 def extend(postings: Postings, first: int, texts: list, size: int = 2) -> list[int]:
-    """Add texts of which the terms are given, so many at a time."""
+    """Add texts, given as terms, in batches."""
     batches = (texts[at : at + size] for at in range(0, len(texts), size))
     return postings.extend(first, (invert(batch, iter) for batch in batches)).tolist()
 

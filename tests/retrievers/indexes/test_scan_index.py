@@ -1,4 +1,4 @@
-"""The index that scores every node: gaps are closed, vectors are those of the nodes."""
+"""The index that scores every node: compaction, and vectors in the order of nodes."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def held(index: ScanIndex, scores):
 
 
 @pytest.mark.parametrize("key", [None, "default"])
-def test_gaps_are_closed(monkeypatch: pytest.MonkeyPatch, key: str | None) -> None:
+def test_scan_index_is_compacted(monkeypatch: pytest.MonkeyPatch, key: str | None) -> None:
     monkeypatch.setattr(node_table, "_GAPS", 2)
     graph = NodeGraph(embed=lambda texts: [[len(text), 1] for text in texts], progress=False)
     index = ScanIndex(graph, "ROOT", key)

@@ -1,4 +1,4 @@
-"""Following a graph, and the file of an index: the results of a new one, whatever happens."""
+"""Updates and files of an index, compared with a new index."""
 
 import hashlib
 import logging
@@ -29,7 +29,7 @@ QUERIES = ["长江是河", "茶", "tea", "green 茶 a", "\ud800x 江", "a b c"]
 
 
 def new_graph(folder: Path | None, documents: Any = (), group: str = "line") -> NodeGraph:
-    """Make a graph in memory, with a place for indexes where a folder is given."""
+    """Return a graph in memory, with a folder for indexes if given."""
     graph = NodeGraph(progress=False)
     if folder is not None:
         graph.reader.index_file = lambda name: (  # type: ignore[method-assign]
@@ -41,7 +41,7 @@ def new_graph(folder: Path | None, documents: Any = (), group: str = "line") -> 
 
 
 def reopen(graph: NodeGraph, similarity: Bm25 = BM25, group: str = "line") -> None:
-    """Let the graph close its index, and forget it as a new process would."""
+    """Close the index of a graph and remove the index from memory, as in a new process."""
     similarity.open(graph, group).close()
     graph.close()
 
@@ -56,12 +56,12 @@ def answers(graph: NodeGraph, similarity: Bm25 = BM25, group: str = "line", **kw
 
 @pytest.fixture(autouse=True)
 def kept_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep every change when the index is closed."""
+    """Save every change when the index is closed."""
     monkeypatch.setattr(synced_index, "_WORTH_SAVING", 0)
 
 
 class Counted:
-    """An analyzer that counts the texts it was given, outside itself."""
+    """An analyzer that counts its texts in a class attribute."""
 
     texts = 0
 
@@ -163,7 +163,7 @@ def test_loaded_index_does_not_analyze_texts_again(tmp_path: Path, counted: Bm25
 def test_filters_apply_after_loading(tmp_path: Path) -> None:
     graph = new_graph(tmp_path, SOME)
     answers(graph)
-    for _ in range(2):  # the second time, what was read from the file has been written again
+    for _ in range(2):  # the second time, with an index that was loaded and saved
         reopen(graph)
         graph.add(Document("茶", {"tags": ["drink"]}, id="new"))
         for filters in (
@@ -260,7 +260,7 @@ def test_groups_and_analyzers_have_separate_files(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 9
 
 
-def test_where_nothing_can_be_written_queries_are_answered(
+def test_unwritable_folder_keeps_queries_working(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").write_text("in the way of a folder")
@@ -271,7 +271,7 @@ def test_where_nothing_can_be_written_queries_are_answered(
     assert "was not written" in caplog.text
 
 
-def test_values_that_no_file_can_hold_are_found_all_the_same(
+def test_unsupported_values_are_found_without_file(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -284,7 +284,7 @@ def test_values_that_no_file_can_hold_are_found_all_the_same(
     assert not list(tmp_path.iterdir())
 
 
-def test_many_changes_are_kept_at_once_few_when_it_is_closed(
+def test_number_of_changes_decides_when_file_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(synced_index, "_WORTH_SAVING", 250)
@@ -302,7 +302,7 @@ def test_many_changes_are_kept_at_once_few_when_it_is_closed(
     assert the_file(tmp_path).stat().st_mtime_ns > first
 
 
-def test_many_threads_may_be_the_first(tmp_path: Path) -> None:
+def test_concurrent_first_queries_and_close_return_equal_results(tmp_path: Path) -> None:
     graph = new_graph(tmp_path, SOME)
     before = answers(graph)
     with ThreadPoolExecutor(8) as pool:
@@ -315,8 +315,8 @@ def test_many_threads_may_be_the_first(tmp_path: Path) -> None:
                 each.result()
 
 
-def test_the_analysis_is_that_of_the_kept_indexes() -> None:
-    """Where this fails, count ``text_index._ANALYSIS`` up, and pin the new terms."""
+def test_analysis_version_matches_terms() -> None:
+    """On failure, increase ``text_index._ANALYSIS`` and update the terms."""
     text = (
         "The Rivers' banks, C++ and C# naïve ＦＵＬＬ 长江流域。こんにちは 한국어 Привет नमस्ते x_1 "
         "getUserName น้ำชา ကောင်း كتابان ספרים βιβλία հայերեն"
@@ -335,7 +335,7 @@ def test_the_analysis_is_that_of_the_kept_indexes() -> None:
     assert (text_index._ANALYSIS, digest) == (5, "27c86ff2dd1d1b82")
 
 
-def test_an_index_of_an_earlier_version_is_made_again_with_a_bar(
+def test_index_of_earlier_version_is_rebuilt_with_progress(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(text_index, "_LONG", 1)
@@ -356,7 +356,7 @@ def test_an_index_of_an_earlier_version_is_made_again_with_a_bar(
 
 
 class Lengths(SyncedIndex):
-    """Texts by id, and what happened to them; fails on request."""
+    """An index of texts by id that fails on request."""
 
     fail_in: str | None = None
 
@@ -393,7 +393,7 @@ def lengths() -> Lengths:
     return index
 
 
-def test_a_failure_before_any_change_leaves_the_index_as_it_is(lengths: Lengths) -> None:
+def test_failure_before_changes_keeps_index(lengths: Lengths) -> None:
     lengths._graph.add(Document("sea", id="3"))
     lengths.fail_in = "prepare"
     with pytest.raises(OSError, match="failed in prepare"):
@@ -403,7 +403,7 @@ def test_a_failure_before_any_change_leaves_the_index_as_it_is(lengths: Lengths)
     assert lengths.synced() == {"1": "tea", "2": "river", "3": "sea"}
 
 
-def test_a_failure_in_between_empties_it_and_the_next_search_builds_it(lengths: Lengths) -> None:
+def test_failure_during_changes_rebuilds_index(lengths: Lengths) -> None:
     lengths._graph.add(Document("sea", id="3"))
     lengths.fail_in = "add"
     with pytest.raises(OSError, match="failed in add"):

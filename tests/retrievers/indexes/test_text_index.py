@@ -1,4 +1,4 @@
-"""The index after any history of changes, against brute force and against a fresh graph."""
+"""The index after any changes, compared with brute force and a new graph."""
 
 import gc
 from collections.abc import Callable
@@ -54,7 +54,7 @@ def seen(results: list[ScoredNode]) -> list[tuple[str, str, float]]:
 def check(
     brute: Callable, graph: NodeGraph, documents: dict[str, Document], query, top_k, color, target
 ) -> None:
-    """Compare a query's results with brute force, and with those of a fresh graph."""
+    """Compare the results of a query with brute force and with a new graph."""
     settings = {"top_k": top_k, "target": target, "filters": color and {"color": color}}
     results = Retriever(graph, "line", SIMILARITY, **settings).retrieve(" ".join(query))
     fresh = Retriever(new_graph(documents), "line", SIMILARITY, **settings)
@@ -95,7 +95,7 @@ def run(brute: Callable, steps: list[tuple]) -> None:
 @pytest.mark.slow
 @settings(max_examples=amount(33, 100))
 @given(STEPS)
-def test_any_history_gives_what_a_fresh_graph_gives(brute, steps) -> None:
+def test_text_index_after_changes_equals_new_index(brute, steps) -> None:
     run(brute, steps)
 
 
@@ -103,14 +103,16 @@ def test_any_history_gives_what_a_fresh_graph_gives(brute, steps) -> None:
 @pytest.mark.usefixtures("small_limits")
 @settings(max_examples=amount(100, 300))
 @given(STEPS)
-def test_also_where_blocks_are_merged_and_gaps_closed_all_the_time(brute, steps) -> None:
+def test_text_index_with_constant_merging_equals_new_index(brute, steps) -> None:
     run(brute, steps)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("small", [False, True])
-def test_a_long_history(brute, small: bool, request: pytest.FixtureRequest) -> None:
-    """Thousands of changes: the journal forgets, gaps are closed, as they are in the field."""
+def test_text_index_after_thousands_of_changes_equals_new(
+    brute, small: bool, request: pytest.FixtureRequest
+) -> None:
+    """Thousands of changes, so that the journal is truncated and the table compacted."""
     if small:
         request.getfixturevalue("small_limits")
     random = Random(1)
@@ -131,7 +133,7 @@ def test_a_long_history(brute, small: bool, request: pytest.FixtureRequest) -> N
         check(brute, graph, documents, list(random.choice(queries)), 7, color, target)
 
 
-def test_gaps_are_closed() -> None:
+def test_text_index_is_compacted() -> None:
     graph = new_graph({})
     retriever = Retriever(graph, "line", SIMILARITY)
     index = SIMILARITY.open(graph, "line")
@@ -145,7 +147,7 @@ def test_gaps_are_closed() -> None:
         assert index.frequency(str(turn - 1)) == 0
 
 
-def test_two_retrievers_share_one_index() -> None:
+def test_retrievers_with_equal_analyzer_share_index() -> None:
     graph = new_graph({"1": Document("a b\nc", id="1")})
     first, second = Bm25(k1=0.5, analyzer=str.split), Bm25(b=0.1, analyzer=str.split)
     assert first.open(graph, "line") is second.open(graph, "line")
@@ -160,7 +162,7 @@ def test_two_retrievers_share_one_index() -> None:
             assert seen(mine.retrieve("a c")) == seen(other.retrieve("a c"))
 
 
-def test_an_analyzer_that_raises_leaves_the_index_usable() -> None:
+def test_failing_analyzer_keeps_index_usable() -> None:
     def analyzer(text: str) -> list[str]:
         if "bad" in text:
             raise RuntimeError("no words for it")
@@ -181,7 +183,7 @@ def test_an_analyzer_that_raises_leaves_the_index_usable() -> None:
     assert seen(retriever.retrieve("a")) == seen(Retriever(fresh, "line", SIMILARITY).retrieve("a"))
 
 
-def test_close_lets_go_of_the_index_and_the_next_query_makes_it_anew() -> None:
+def test_query_after_close_returns_equal_results() -> None:
     graph = new_graph({"1": Document("a b\nc", id="1")})
     retriever = Retriever(graph, "line", SIMILARITY)
     expected = seen(retriever.retrieve("a"))
@@ -189,7 +191,7 @@ def test_close_lets_go_of_the_index_and_the_next_query_makes_it_anew() -> None:
     assert seen(retriever.retrieve("a")) == expected
 
 
-def test_a_group_made_by_another_rule_is_indexed_anew() -> None:
+def test_group_with_new_rule_is_reindexed() -> None:
     graph = new_graph({"1": Document("a b\nc", id="1")})
     retriever = Retriever(graph, "line", SIMILARITY)
     assert [result.node.text for result in retriever("b")] == ["a b"]
@@ -198,7 +200,7 @@ def test_a_group_made_by_another_rule_is_indexed_anew() -> None:
     assert retriever.similarity.open(graph, "line").size == 3
 
 
-def test_a_long_indexing_shows_how_far_it_is(capsys):
+def test_long_indexing_shows_progress(capsys):
     texts = [f"word {i}" for i in range(1000)]
     for progress, shown in ((True, True), (False, False)):
         graph = NodeGraph(progress=progress)
@@ -208,8 +210,8 @@ def test_a_long_indexing_shows_how_far_it_is(capsys):
 
 
 @pytest.mark.slow
-def test_a_group_in_a_file_is_never_held_whole(tmp_path) -> None:
-    """Its nodes are read and analysed some thousands at a time."""
+def test_indexing_holds_few_nodes_in_memory(tmp_path) -> None:
+    """Nodes are read and analyzed in batches of some thousands."""
     held: list[int] = []
 
     def analyzer(text: str) -> list[str]:
@@ -232,7 +234,7 @@ def test_a_group_in_a_file_is_never_held_whole(tmp_path) -> None:
         assert held[0] - before < 9_000
 
 
-def test_an_index_that_was_just_written_is_used_from_its_file(tmp_path) -> None:
+def test_written_index_is_mapped_from_file(tmp_path) -> None:
     documents = {"1": Document("\n".join(f"line {number} of 1" for number in range(1_300)), id="1")}
     with NodeGraph(store=tmp_path / "graph.db", progress=False) as graph:
         graph.create_node_group("line", str.splitlines)
@@ -250,7 +252,7 @@ def test_an_index_that_was_just_written_is_used_from_its_file(tmp_path) -> None:
             graph.add(documents["2"])
 
 
-def test_queries_share_what_was_looked_up_within_bounds(monkeypatch) -> None:
+def test_query_statistics_are_shared_within_limit(monkeypatch) -> None:
     graph = NodeGraph()
     graph.add([f"tea {number}" for number in range(40)])
     graph.remove(graph.reader.document_ids()[:3])

@@ -1,4 +1,4 @@
-"""The vector index after any history of changes, against brute force; its file; its threads."""
+"""The vector index: changes, compared with brute force, files and threads."""
 
 import logging
 import random
@@ -47,7 +47,7 @@ STEPS = st.lists(
 
 
 def count_letters(texts: list[str]) -> np.ndarray:
-    """Return eight numbers, and one that is never 0."""
+    """Return vectors of eight numbers and a number that is never 0."""
     counts = [[*(text.count(letter) for letter in LETTERS), 0.25] for text in texts]
     return np.array(counts, np.float32)
 
@@ -57,7 +57,7 @@ LETTER_MODEL = Embedder(count_letters, "letters")
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a handful of nodes be many."""
+    """Lower the limits, so that few nodes count as many."""
     monkeypatch.setattr(nearest_vectors, "EXACT", 6)
     monkeypatch.setattr(nearest_vectors, "_FOLLOW_COST", 0)
     monkeypatch.setattr(nearest_vectors, "_BATCH", 4)
@@ -128,18 +128,18 @@ def run(steps: list[tuple]) -> None:
 
 @settings(max_examples=amount(16, 50))
 @given(STEPS)
-def test_any_history(steps: list[tuple]) -> None:
+def test_vector_index_after_changes_equals_brute_force(steps: list[tuple]) -> None:
     run(steps)
 
 
 @pytest.mark.usefixtures("small")
 @settings(max_examples=amount(16, 50))
 @given(STEPS)
-def test_any_history_with_switching_and_gaps(steps: list[tuple]) -> None:
+def test_hnsw_index_with_gaps_equals_brute_force(steps: list[tuple]) -> None:
     run(steps)
 
 
-def test_equal_texts_tie_in_document_order_also_at_the_cut() -> None:
+def test_ties_at_limit_follow_document_order() -> None:
     documents = {str(n): Document("x\nab" if n % 2 else "ab", id=str(n)) for n in range(40)}
     graph = new_graph(documents)
     index = synced(VectorIndex(graph, "line", "default"), graph)
@@ -149,7 +149,7 @@ def test_equal_texts_tie_in_document_order_also_at_the_cut() -> None:
     assert [score for _, score in ask(index, "ab", None)] == [1.0] * 40 + [0.174078] * 20
 
 
-def test_nothing_to_find() -> None:
+def test_search_without_matches_is_empty() -> None:
     graph = new_graph({})
     index = synced(VectorIndex(graph, "line", "default"), graph)
     assert ask(index, "a") == []
@@ -173,7 +173,7 @@ def test_scores_are_plain_floats_within_bounds() -> None:
     assert found[0][1] == 1.0
 
 
-def test_a_query_of_another_dimension() -> None:
+def test_query_vector_of_wrong_length_raises() -> None:
     graph = new_graph({"1": Document("ab", id="1")})
     index = synced(VectorIndex(graph, "line", "default"), graph)
     with graph.reader.reading("line"):
@@ -182,7 +182,7 @@ def test_a_query_of_another_dimension() -> None:
                 index.search(vector, 3, Filter())
 
 
-def test_texts_are_embedded_once_and_before_the_graph_is_held() -> None:
+def test_texts_are_embedded_once_before_locking() -> None:
     embedded: list[str] = []
 
     def embed(texts: list[str]) -> np.ndarray:
@@ -201,7 +201,7 @@ def test_texts_are_embedded_once_and_before_the_graph_is_held() -> None:
     assert index.size == 2
 
 
-def test_a_model_that_fails_harms_nothing() -> None:
+def test_failing_model_keeps_index_usable() -> None:
     broken = [False]
 
     def embed(texts: list[str]) -> np.ndarray:
@@ -225,7 +225,7 @@ def test_a_model_that_fails_harms_nothing() -> None:
     assert index.size == 3
 
 
-def test_an_interrupt_leaves_nothing_half_done(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_update_keeps_index_consistent(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = new_graph({"1": Document("ab\ncd", id="1")})
     index = synced(VectorIndex(graph, "line", "default"), graph)
     graph.add(Document("ab\nef", id="2"))
@@ -238,7 +238,7 @@ def test_an_interrupt_leaves_nothing_half_done(monkeypatch: pytest.MonkeyPatch) 
     assert [i for i, _ in ask(index, "ab", None)] == [i for i, _ in brute(graph, "ab", None, None)]
 
 
-def test_metadata_that_changes_often_does_not_grow_the_index(
+def test_metadata_changes_do_not_grow_index(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(node_table, "_GAPS", 4)
@@ -257,7 +257,7 @@ def test_metadata_that_changes_often_does_not_grow_the_index(
 
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Let graphs have a place for indexes, and write them at once."""
+    """Return the folder for indexes of graphs, which are written immediately."""
     monkeypatch.setattr(GraphReader, "index_file", lambda self, name: tmp_path / f"{name}.index")
     monkeypatch.setattr(synced_index, "_UNSAVED", 0)
     monkeypatch.setattr(synced_index, "_WORTH_SAVING", 0)
@@ -270,7 +270,7 @@ DOCUMENTS = {
 
 
 def counting_changes(graph: NodeGraph, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Note from which revision changes are asked."""
+    """Record the revisions of change requests."""
     asked: list[int] = []
     changes = graph.reader.changes
     monkeypatch.setattr(
@@ -282,7 +282,9 @@ def counting_changes(graph: NodeGraph, monkeypatch: pytest.MonkeyPatch) -> list[
 
 
 @pytest.mark.parametrize("exact", [200_000, 2])
-def test_kept_and_taken_up_again(kept: Path, monkeypatch: pytest.MonkeyPatch, exact: int) -> None:
+def test_stored_index_is_loaded_and_updated(
+    kept: Path, monkeypatch: pytest.MonkeyPatch, exact: int
+) -> None:
     monkeypatch.setattr(nearest_vectors, "EXACT", exact)
     graph = new_graph(DOCUMENTS)
     index = synced(VectorIndex(graph, "line", "default"), graph)
@@ -290,7 +292,7 @@ def test_kept_and_taken_up_again(kept: Path, monkeypatch: pytest.MonkeyPatch, ex
     assert len(list(kept.iterdir())) == 1
     asked = counting_changes(graph, monkeypatch)
     again = synced(VectorIndex(graph, "line", "default"), graph)
-    assert set(asked) <= {graph.reader.revision("line")}  # nothing but what is new was asked for
+    assert set(asked) <= {graph.reader.revision("line")}  # only new changes were requested
     assert ask(again, "abd", None) == before
     assert ask(again, "abd", 1, {"n": 1}) == ask(index, "abd", 1, {"n": 1})
 
@@ -306,7 +308,7 @@ def test_kept_and_taken_up_again(kept: Path, monkeypatch: pytest.MonkeyPatch, ex
     assert ask(synced(VectorIndex(graph, "line", "default"), graph), "abd") == ask(later, "abd")
 
 
-def test_few_changes_are_kept_on_closing_only(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_changes_are_written_on_close(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(synced_index, "_UNSAVED", 1000)
     graph = new_graph(DOCUMENTS)
     index = synced(VectorIndex(graph, "line", "default"), graph)
@@ -330,7 +332,7 @@ def damaged(data: bytes, how: str) -> bytes:
 
 
 @pytest.mark.parametrize("how", ["cut", "flipped", "other", "empty"])
-def test_a_damaged_file_is_made_again(kept: Path, how: str) -> None:
+def test_damaged_vector_file_is_rebuilt(kept: Path, how: str) -> None:
     graph = new_graph(DOCUMENTS)
     before = ask(synced(VectorIndex(graph, "line", "default"), graph), "abd", None)
     (path,) = kept.iterdir()
@@ -356,7 +358,7 @@ def test_a_damaged_file_is_made_again(kept: Path, how: str) -> None:
     ],
     ids=str,
 )
-def test_a_file_that_does_not_fit_is_made_again(
+def test_inconsistent_vector_file_is_rebuilt(
     kept: Path, change: dict, caplog: pytest.LogCaptureFixture
 ) -> None:
     graph = new_graph(DOCUMENTS)
@@ -374,20 +376,20 @@ def test_a_file_that_does_not_fit_is_made_again(
 
 
 def compared(graph: NodeGraph, query: str, limit: int | None, part: int | None = None) -> list:
-    """Return what ``brute`` does of the nodes whose ``n`` is that, to be compared with ``ask``."""
+    """Return the result of ``brute`` for nodes with this ``n``, to compare with ``ask``."""
     rows = brute(graph, query, None, None)
     rows = [row for row in rows if part in (None, graph.node(row[0]).metadata.get("n"))]
     return [(i, pytest.approx(score, abs=1e-5)) for i, score in rows[:limit]]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a mapped file could not be replaced")
-def test_vectors_stay_in_the_file_until_they_change(kept: Path) -> None:
+def test_unchanged_vectors_stay_mapped(kept: Path) -> None:
     graph = new_graph(DOCUMENTS)
     index = synced(VectorIndex(graph, "line", "default"), graph)
     before = {limit: ask(index, "abd", limit) for limit in (1, 3, None)}
     assert index._vectors is not None
     again = synced(VectorIndex(graph, "line", "default"), graph)
-    for mapped in (index, again):  # also where it was written
+    for mapped in (index, again):  # including the index that wrote the file
         assert mapped._vectors is not None
         assert not mapped._vectors.stored.flags.owndata
         assert len(mapped._vectors.stored) == len(mapped._vectors)
@@ -397,11 +399,11 @@ def test_vectors_stay_in_the_file_until_they_change(kept: Path) -> None:
     later = synced(VectorIndex(graph, "line", "default"), graph)
     assert ask(later, "abd", None) == compared(graph, "abd", None)
     assert later._vectors is not None
-    assert not later._vectors.stored.flags.owndata  # new ones are held beside
+    assert not later._vectors.stored.flags.owndata  # new vectors are in memory
     assert ask(synced(again, graph), "abd", None) == compared(graph, "abd", None)
 
 
-def test_a_filter_that_leaves_many_is_met_by_vectors_in_a_file(
+def test_broad_filter_applies_to_mapped_vectors(
     kept: Path,
 ) -> None:
     chance = random.Random(3)
@@ -416,7 +418,7 @@ def test_a_filter_that_leaves_many_is_met_by_vectors_in_a_file(
 
 
 @pytest.mark.parametrize("batch", [1, 2, 3, 100])
-def test_a_group_is_read_in_batches(
+def test_vector_index_reads_group_in_batches(
     kept: Path, monkeypatch: pytest.MonkeyPatch, batch: int
 ) -> None:
     monkeypatch.setattr(vector_index, "_PORTION", batch)
@@ -437,7 +439,7 @@ def test_a_group_is_read_in_batches(
     assert ask(synced(index, graph), "abd", None) == compared(graph, "abd", None)
 
 
-def test_a_model_that_fails_between_portions_costs_nothing(
+def test_failure_between_batches_keeps_computed_vectors(
     kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(vector_index, "_PORTION", 2)
@@ -456,7 +458,7 @@ def test_a_model_that_fails_between_portions_costs_nothing(
     assert ask(synced(index, graph), "abd", None) == compared(graph, "abd", None)
 
 
-def test_a_model_under_the_same_name_with_another_dimension(kept: Path) -> None:
+def test_changed_dimension_of_model_rebuilds_index(kept: Path) -> None:
     graph = new_graph(DOCUMENTS)
     synced(VectorIndex(graph, "line", "default"), graph).close()
     other = new_graph(DOCUMENTS, Embedder(lambda ts: count_letters(ts)[:, 4:], "letters"))
@@ -470,8 +472,8 @@ def test_a_model_under_the_same_name_with_another_dimension(kept: Path) -> None:
 
 
 @pytest.mark.usefixtures("small")
-def test_every_answer_is_that_of_one_state() -> None:
-    """Pairs of equal nodes come and go while others search; no answer shows half a pair."""
+def test_concurrent_vector_searches_read_one_snapshot() -> None:
+    """Pairs of equal nodes are changed during searches. No result contains half a pair."""
     graph = new_graph({str(n): Document("ab\nab\ncd", id=str(n)) for n in range(8)})
     index, finished = VectorIndex(graph, "line", "default"), threading.Event()
 

@@ -1,4 +1,4 @@
-"""Terms and numbers: the same whether they come from a dictionary or from stored bytes."""
+"""Terms and numbers, equal for dictionaries and stored bytes."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ TERMS = st.lists(st.text(st.characters(categories=None), max_size=4), unique=Tru
 
 
 @given(TERMS, TERMS)
-def test_numbers_go_on_after_packing(first: list[str], more: list[str]) -> None:
+def test_packed_vocabulary_continues_numbers(first: list[str], more: list[str]) -> None:
     packed, plain = Vocabulary.of(first), Vocabulary()
     assert packed.terms() == first
     assert [packed.find(term) for term in first] == list(range(len(first)))

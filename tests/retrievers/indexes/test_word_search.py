@@ -1,4 +1,4 @@
-"""The words of a group: what links look up, with equal results on every store."""
+"""Lookups of words for links, with equal results on every store."""
 
 import random
 from typing import Any
@@ -67,12 +67,12 @@ def same(graphs: list[NodeGraph], **settings: Any) -> None:
             assert got or query == "nothing"
 
 
-def test_every_store_has_the_results_of_memory(engine: Engine) -> None:
+def test_word_search_on_engine_equals_memory(engine: Engine) -> None:
     with filled(**engine.options()) as graph:
         same([graph, filled()], via="entity")
 
 
-def test_term_scores_add_up_to_the_scores_of_a_search() -> None:
+def test_term_scores_sum_to_search_scores() -> None:
     graph, bm25 = filled(), Bm25()
     index = bm25.open(graph, "ROOT")
     for query in QUERIES:
@@ -86,7 +86,7 @@ def test_term_scores_add_up_to_the_scores_of_a_search() -> None:
         assert {i: s for i, s in sums.items() if s} == pytest.approx(found)
 
 
-def test_meeting_selects_what_a_filter_leaves() -> None:
+def test_meeting_returns_predicate_of_filter() -> None:
     graph = filled()
     index = Bm25().open(graph, "ROOT")
     with graph.reader.reading("ROOT"):

@@ -19,7 +19,7 @@ B = st.sampled_from([0.0, 0.3, 0.75, 1.0])
 
 
 def scores(texts: list[str], query: str, similarity: Bm25) -> dict[int, float]:
-    """Return the score of each text that has one."""
+    """Return the scores of matching texts."""
     graph = NodeGraph(progress=False)
     graph.add([Document(text, id=str(place)) for place, text in enumerate(texts)])
     results = Retriever(graph, "ROOT", similarity, top_k=len(texts)).retrieve(query)
@@ -34,7 +34,7 @@ def matching(texts: list[str], query: str) -> set[int]:
 @pytest.mark.slow
 @settings(max_examples=amount(50, 150))
 @given(TEXTS, QUERIES, K1, B)
-def test_lucene_gives_the_numbers_of_the_formula(texts, query, k1, b) -> None:
+def test_bm25_equals_lucene_formula(texts, query, k1, b) -> None:
     split = [text.split() for text in texts]
     average = sum(map(len, split)) / len(split)
     expected: dict[int, float] = {}
@@ -51,7 +51,7 @@ def test_lucene_gives_the_numbers_of_the_formula(texts, query, k1, b) -> None:
 
 
 @pytest.mark.parametrize(("k1", "b"), [(1.5, 0.75), (0.9, 0.4), (2.0, 0.0)])
-def test_lucene_gives_the_numbers_of_bm25s(k1: float, b: float) -> None:
+def test_bm25_equals_bm25s(k1: float, b: float) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         bm25s = pytest.importorskip("bm25s")
@@ -68,13 +68,13 @@ def test_lucene_gives_the_numbers_of_bm25s(k1: float, b: float) -> None:
         assert set(got) == matching(texts, query)
 
 
-def test_repeated_terms_of_a_query_count_as_often() -> None:
+def test_repeated_query_terms_count_repeatedly() -> None:
     similarity = Bm25(analyzer=str.split)
     once = scores(["a b", "b c", "c"], "a", similarity)
     assert scores(["a b", "b c", "c"], "a a a", similarity) == pytest.approx({0: 3 * once[0]})
 
 
-def test_statistics_are_those_of_the_group_as_it_is_now() -> None:
+def test_statistics_follow_changes_of_group() -> None:
     graph = NodeGraph(progress=False)
     retriever = Retriever(graph, "ROOT", Bm25(analyzer=str.split), top_k=9)
     graph.add([Document("a b", id="1"), Document("a", id="2"), Document("c", id="3")])
@@ -103,17 +103,17 @@ def test_statistics_are_those_of_the_group_as_it_is_now() -> None:
         ({"b": math.nan}, "b .* nan"),
     ],
 )
-def test_settings_out_of_range(settings, message: str) -> None:
+def test_setting_out_of_range_raises(settings, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Bm25(**settings)
 
 
-def test_an_analyzer_is_callable() -> None:
+def test_analyzer_of_wrong_type_raises() -> None:
     with pytest.raises(TypeError, match="callable from text to terms, not 'jieba'"):
         Bm25(analyzer="jieba")
 
 
-def test_a_query_that_comes_again_is_weighed_by_what_the_index_has_now() -> None:
+def test_repeated_query_uses_current_statistics() -> None:
     graph = NodeGraph(progress=False)
     graph.add(["green tea", "black tea", "a green river"])
     retriever = Retriever(graph, "ROOT", "bm25")
@@ -129,7 +129,7 @@ def test_a_query_that_comes_again_is_weighed_by_what_the_index_has_now() -> None
     assert len(expected) == 4
 
 
-def test_an_analyzer_of_ones_own_is_asked_every_time() -> None:
+def test_custom_analyzer_results_are_not_cached() -> None:
     synonyms: dict[str, str] = {}
     graph = NodeGraph(progress=False)
     graph.add(["tea", "chai"])

@@ -53,7 +53,7 @@ def seen(results) -> list[tuple[str, float]]:
     return [(result.node.text, result.score) for result in results]
 
 
-def test_best_first_with_evidence() -> None:
+def test_cosine_results_are_sorted_with_evidence() -> None:
     graph = new_graph()
     results = Retriever(graph, "part", "cosine", top_k=3).retrieve("tea green")
     assert results[0].node.text == "green tea"
@@ -68,14 +68,14 @@ def test_best_first_with_evidence() -> None:
     assert [r.score for r in results] == sorted((r.score for r in results), reverse=True)
 
 
-def test_every_node_has_a_cosine_but_a_blank_query_none() -> None:
+def test_blank_query_has_no_cosine_results() -> None:
     retriever = Retriever(new_graph(), "part", Cosine(), top_k=99)
     assert len(retriever("tea")) == 8
     assert retriever(" \n") == []
     assert retriever.batch(["", "tea", " "])[::2] == [[], []]
 
 
-def test_filters_leave_top_k_full() -> None:
+def test_cosine_with_filters_fills_top_k() -> None:
     retriever = Retriever(new_graph(), "part", "cosine", top_k=2)
     results = retriever("tea", filters={"topic": ["river", "money"]})
     assert len(results) == 2
@@ -84,7 +84,7 @@ def test_filters_leave_top_k_full() -> None:
 
 
 @pytest.mark.parametrize("how", ["max", "sum", "mean"])
-def test_lifted(how: str) -> None:
+def test_lifted_cosine_equals_manual_scores(how: str) -> None:
     graph = new_graph()
     retriever = Retriever(
         graph, "part", "cosine", target="ROOT", top_k=2, settings=RetrieverSettings(lift=how)
@@ -100,7 +100,7 @@ def test_lifted(how: str) -> None:
     assert [r.score for r in results] == pytest.approx([expected[i] for i in best], abs=1e-5)
 
 
-def test_lifting_asks_for_more_until_there_are_enough_targets() -> None:
+def test_lifting_fetches_hits_until_top_k_targets() -> None:
     documents = [
         Document("tea\n" * 60, id="many"),
         *[Document("sea", id=f"s{n}") for n in range(3)],
@@ -113,7 +113,7 @@ def test_lifting_asks_for_more_until_there_are_enough_targets() -> None:
     ]
 
 
-def test_cut_off_and_output() -> None:
+def test_cosine_cut_off_limits_results() -> None:
     graph = new_graph()
     scores = [r.score for r in Retriever(graph, "part", "cosine", top_k=9)("tea")]
     for cut_off in (scores[2], 1, 0, -1):
@@ -125,7 +125,7 @@ def test_cut_off_and_output() -> None:
     assert text == "sea|" + text.split("|")[1]
 
 
-async def test_batch_and_async_are_the_same_and_embed_once() -> None:
+async def test_batch_and_async_embed_queries_once() -> None:
     calls: list[list[str]] = []
 
     def embed_queries(texts: list[str]) -> np.ndarray:
@@ -143,7 +143,7 @@ async def test_batch_and_async_are_the_same_and_embed_once() -> None:
     assert len(calls) == 1
 
 
-async def test_the_async_form_of_the_model_runs_in_the_loop() -> None:
+async def test_async_model_runs_in_event_loop() -> None:
     loop_thread, asked = threading.get_ident(), []
 
     async def aembed_queries(texts: list[str]) -> np.ndarray:
@@ -158,7 +158,7 @@ async def test_the_async_form_of_the_model_runs_in_the_loop() -> None:
     assert asked == ["black tea"]
 
 
-def test_models_run_while_nobody_holds_the_graph() -> None:
+def test_models_run_without_graph_lock() -> None:
     def embed(texts: list[str]) -> np.ndarray:
         graph.add(Document("tea", id="added by the model"))  # an error while the graph is held
         return count_letters(texts)
@@ -169,7 +169,7 @@ def test_models_run_while_nobody_holds_the_graph() -> None:
     assert [r.node.id for r in results] == ["added by the model"]
 
 
-def test_several_graphs_each_with_its_model() -> None:
+def test_graphs_with_different_models_are_searched() -> None:
     def reverse(texts: list[str]) -> np.ndarray:
         return count_letters(texts)[:, ::-1][:, :20]
 
@@ -186,13 +186,13 @@ def test_several_graphs_each_with_its_model() -> None:
     assert other("river bank")[0].node.document_id == "river"
 
 
-def test_a_batch_longer_than_is_searched_at_once() -> None:
+def test_long_batch_equals_single_queries() -> None:
     retriever = Retriever(new_graph(), "part", "cosine", top_k=1)
     queries = [f"{a}{b}" for a in LETTERS[:10] for b in LETTERS[:20]]
     assert retriever.batch(queries) == [retriever.retrieve(query) for query in queries]
 
 
-def test_pickle() -> None:
+def test_pickled_cosine_retriever_returns_equal_results() -> None:
     retriever = Retriever(
         new_graph(),
         "part",

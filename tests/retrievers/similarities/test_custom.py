@@ -1,4 +1,4 @@
-"""Similarities and indexes that users bring."""
+"""Custom similarities and indexes."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,7 +23,7 @@ from nodekin.retrievers.similarities.registry import get_similarity
 
 @pytest.fixture(autouse=True)
 def unregistered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let what a test registers be gone after it."""
+    """Remove registered similarities after a test."""
     monkeypatch.setattr(registry, "REGISTERED", {})
 
 
@@ -49,7 +49,7 @@ def found(results: Sequence[Any]) -> list[tuple[str, float]]:
     return [(result.node.text, round(result.score, 3)) for result in results]
 
 
-def test_a_text_at_a_time(graph: NodeGraph) -> None:
+def test_custom_similarity_per_node(graph: NodeGraph) -> None:
     @register_similarity
     def common(query: str, node: Node) -> float | None:
         return len(set(query) & set(node.text)) or None
@@ -58,10 +58,10 @@ def test_a_text_at_a_time(graph: NodeGraph) -> None:
     assert found(results) == [("milk", 4.0), ("tea", 3.0), ("bread", 2.0)]
     assert results[0].evidence[0].similarity == "common"
     assert found(Retriever(graph, "line", common, top_k=3)("milk tea")) == found(results)
-    assert Retriever(graph, "line", "common")("xyz") == []  # no match is no result
+    assert Retriever(graph, "line", "common")("xyz") == []  # nodes without a match are not returned
 
 
-def test_all_texts_at_once_and_settings(graph: NodeGraph) -> None:
+def test_custom_batch_similarity_with_settings(graph: NodeGraph) -> None:
     @register_similarity(mode="text", batch=True, name="length")
     def by_length(query: str, nodes: list[Node], power: int = 1, **more: Any) -> list[float]:
         return [len(node.text) ** power for node in nodes]
@@ -72,7 +72,7 @@ def test_all_texts_at_once_and_settings(graph: NodeGraph) -> None:
     ]
 
 
-def test_pairs_of_nodes_and_scores(graph: NodeGraph) -> None:
+def test_custom_similarity_returning_pairs(graph: NodeGraph) -> None:
     @register_similarity(batch=True)
     def some(query: str, nodes: list[Node]) -> list[tuple[Node, float]]:
         return [(node, 1.5) for node in reversed(nodes) if query in node.text]
@@ -85,7 +85,7 @@ def test_pairs_of_nodes_and_scores(graph: NodeGraph) -> None:
     ]
 
 
-def test_vectors_one_at_a_time_and_all_at_once(graph: NodeGraph) -> None:
+def test_custom_vector_similarity_single_and_batch(graph: NodeGraph) -> None:
     @register_similarity(mode="embedding", higher_is_better=False)
     def distance(query: np.ndarray, vector: np.ndarray) -> float:
         return float(np.abs(query - vector).sum())
@@ -105,7 +105,7 @@ def test_vectors_one_at_a_time_and_all_at_once(graph: NodeGraph) -> None:
         assert results[0].evidence[0].embed_key == "default"
 
 
-def test_targets_filters_cut_offs_fusion_and_changes(graph: NodeGraph) -> None:
+def test_custom_similarity_supports_all_retriever_options(graph: NodeGraph) -> None:
     @register_similarity
     def common(query: str, node: Node) -> float:
         return len(set(query) & set(node.text))
@@ -130,7 +130,7 @@ def test_targets_filters_cut_offs_fusion_and_changes(graph: NodeGraph) -> None:
     assert {match.similarity for match in both("milk")[0].evidence} == {"common", "bm25"}
 
 
-def test_what_is_no_similarity(graph: NodeGraph) -> None:
+def test_invalid_custom_similarity_raises(graph: NodeGraph) -> None:
     with pytest.raises(ValueError, match="'bm25' is there already"):
         register_similarity(lambda query, node: 1.0, name="bm25")  # type: ignore[call-overload]
     with pytest.raises(TypeError, match="its first parameter is the query"):
@@ -156,7 +156,7 @@ def test_what_is_no_similarity(graph: NodeGraph) -> None:
         Retriever(graph, "line", "few")("x")
 
 
-def test_an_index_of_ones_own(graph: NodeGraph) -> None:
+def test_custom_index_is_used(graph: NodeGraph) -> None:
     made = []
 
     @register_index("backwards")

@@ -5,7 +5,7 @@ from nodekin.retrievers.similarities.bm25 import Bm25
 from nodekin.retrievers.similarities.registry import Cosine, get_similarity
 
 
-def test_names_and_objects(library) -> None:
+def test_get_similarity_accepts_names_and_objects(library) -> None:
     assert get_similarity(None) == get_similarity("bm25") == Bm25()
     assert get_similarity("bm25_chinese", k1=1.2) == Bm25(k1=1.2, name="bm25_chinese")
     assert get_similarity("cosine") == Cosine()
@@ -16,7 +16,7 @@ def test_names_and_objects(library) -> None:
         Retriever(library, "line", "bm25", k1=0.9)
 
 
-def test_both_names_score_alike(library) -> None:
+def test_bm25_names_return_equal_scores(library) -> None:
     for query in ("river bank", "长江", "最长的茶"):
         one, other = (
             Retriever(library, "line", name).retrieve(query) for name in ("bm25", "bm25_chinese")
@@ -24,24 +24,24 @@ def test_both_names_score_alike(library) -> None:
         assert [(r.node, r.score) for r in one] == [(r.node, r.score) for r in other] != []
 
 
-def test_an_unknown_name() -> None:
+def test_unknown_similarity_raises() -> None:
     with pytest.raises(ValueError, match="no similarity 'bm52'; there is 'bm25', 'bm25_chinese'"):
         get_similarity("bm52")
 
 
-def test_an_unknown_setting() -> None:
+def test_unknown_setting_raises() -> None:
     with pytest.raises(TypeError, match="'bm25' has no setting 'k'; it has 'k1'"):
         get_similarity("bm25", k=1)
     with pytest.raises(TypeError, match="no setting 'name'"):
         get_similarity("bm25", name="mine")
 
 
-def test_settings_belong_to_the_object() -> None:
+def test_settings_with_object_raise() -> None:
     with pytest.raises(TypeError, match=r"\['k1'\] go with a similarity's name; .* Bm25\(\.\.\.\)"):
         get_similarity(Bm25(), k1=1)
 
 
 @pytest.mark.parametrize("similarity", [5, len, Bm25])
-def test_what_is_no_similarity(similarity: object) -> None:
+def test_similarity_of_wrong_type_raises(similarity: object) -> None:
     with pytest.raises(TypeError, match=r"'exact',.* a function .*, or an object with open\(\)"):
         get_similarity(similarity)
