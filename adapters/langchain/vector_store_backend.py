@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +16,8 @@ from ...nodegraph.graph import NodeGraph
 from ...retrievers.indexes.nearest_vectors import unit
 from ..vector_store_index import EmbeddedNode, StoreIndexes, store_indexes
 from ..vector_store_record import row_count, store_identity
+
+logger = logging.getLogger(__name__)
 
 MakeStore = Callable[[Embeddings, str], VectorStore]
 """A function that returns the vector store for a model and the name of a group."""
@@ -140,11 +143,18 @@ class LangChainBackend:
         model = self._store.embeddings
         if self._checked or model is None:
             return
-        stored, expected = unit(np.asarray(model.embed_documents([text])[0])), unit(vector)
+        own = np.asarray(model.embed_documents([text])[0])
+        stored, expected = unit(own), unit(vector)
         if stored.shape != expected.shape or float(stored @ expected) < _SAME_MODEL:
             raise ValueError(
                 f"the vector store embeds with {type(model).__name__}, the graph with another "
                 "model; create the store with GraphEmbeddings(graph)"
+            )
+        if not np.isclose(np.linalg.norm(own), 1, atol=1e-3):
+            logger.warning(
+                "the vectors of %s in the vector store %s are not of unit length; unless the store "
+                "compares cosines, its results are wrong: create it with GraphEmbeddings(graph)",
+                *(type(model).__name__, self.name),
             )
         self._checked = True
 

@@ -26,7 +26,7 @@ EXPECTED = {  # the results of both forms
     "langchain_faiss": (
         True,
         "。红茶和绿茶的区别在于发酵。咖啡要烘焙。河流入海。赵州桥是石拱桥，李春主持建造。",
-        ["发酵。"] * 2,
+        ["发酵。\nScore: 90"] * 3 + ["发酵。"],
     ),
     "langchain_fallbacks": (["tea.md"], True),
     "langchain_indexing": [

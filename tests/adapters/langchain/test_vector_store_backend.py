@@ -2,6 +2,7 @@ import distances
 import pytest
 from blockbuster import blockbuster_ctx
 from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from letters import Letters
 from vector_stores import CountingStore, library, rows
@@ -185,3 +186,19 @@ def test_l2_store_ranks_like_built_in_index(made):
     )
     for query in distances.QUERIES:
         assert foreign.retrieve(query) == plain.retrieve(query)
+
+
+def test_store_with_own_long_vectors_warns(caplog):
+    graph = NodeGraph(embed=distances.uneven, progress=False)
+    graph.add(distances.TEXTS)
+
+    class Own(Embeddings):
+        def embed_documents(self, texts):
+            return distances.uneven(texts).tolist()
+
+        def embed_query(self, text):
+            return distances.uneven([text])[0].tolist()
+
+    index = as_index(EuclideanStore(Own()))
+    Retriever(graph, "ROOT", "cosine", index=index).retrieve("Which subject?")
+    assert "not of unit length" in caplog.text
