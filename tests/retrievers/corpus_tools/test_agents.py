@@ -14,9 +14,7 @@ BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 pytestmark = [pytest.mark.data, pytest.mark.slow]
 
 
-def test_agents_read_the_gold_for_fewer_tokens_than_the_first_passages_take(
-    data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_agents_find_gold_with_fewer_tokens(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("musique", "hotpotqa", "cmrc2018"):
         if not (data / name).is_dir():
             pytest.skip(f"no {data / name}")

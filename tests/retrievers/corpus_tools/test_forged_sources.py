@@ -54,8 +54,8 @@ def document(choose: random.Random, number: int) -> Document:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(amount(5, 20)))
-def test_ten_thousand_documents_that_try(seed: int) -> None:
-    """All of them with ``make stress``, and a fourth in CI."""
+def test_ten_thousand_documents_cannot_forge_sources(seed: int) -> None:
+    """``make stress`` uses all documents, CI a quarter."""
     choose = random.Random(seed)
     graph = NodeGraph(progress=False)
     evil = [document(choose, number) for number in range(500)]
@@ -96,7 +96,7 @@ def test_each_line_of_a_document_is_marked() -> None:
         assert f"\n{TRUE} [0:60]\n" not in text
 
 
-def test_the_marks_of_lines_count_in_the_budget() -> None:
+def test_line_marks_count_toward_budget() -> None:
     graph = NodeGraph(progress=False)
     graph.add(Document("\n".join(f"tea {n}" for n in range(2_000)), id="lines.txt"))
     output = CorpusTools(graph).call("read", {"document": "lines.txt"}, max_tokens=400)

@@ -63,7 +63,7 @@ def text_of(graph, entry) -> str:
 # search
 
 
-def test_a_search_returns_what_matched_with_its_exact_place(graph, tools) -> None:
+def test_search_returns_match_with_exact_span(graph, tools) -> None:
     output = tools.call("search", {"query": "Where was the play a success?"})
     entry = output.entries[0]
     assert entry["document"] == "plays/brand.md"
@@ -78,7 +78,7 @@ def test_a_search_returns_what_matched_with_its_exact_place(graph, tools) -> Non
     assert "great success in Copenhagen" in body
 
 
-def test_of_a_long_passage_the_sentences_that_matched(graph, tools) -> None:
+def test_search_returns_matching_sentences_of_long_passage(graph, tools) -> None:
     query = {"query": "priest all or nothing"}
     entry = tools.call("search", query, max_tokens=60).entries[0]
     assert entry["whole"] is False
@@ -89,7 +89,7 @@ def test_of_a_long_passage_the_sentences_that_matched(graph, tools) -> None:
     assert len(entry["text"]) < 400
 
 
-def test_windows_are_what_a_budget_has_room_for() -> None:
+def test_search_windows_fill_budget() -> None:
     graph = NodeGraph(progress=False)
     filler = " ".join(f"The weather of day {day} was fine in the mountains." for day in range(7))
     for n in range(4):
@@ -120,7 +120,7 @@ def linked_graph() -> NodeGraph:
     return graph
 
 
-def test_what_only_a_name_led_to_is_shown_where_the_name_stands() -> None:
+def test_linked_passage_is_cut_around_linking_name() -> None:
     graph = linked_graph()
     tools = CorpusTools(graph, DefaultRetriever(graph, follow_links=True), max_tokens=150)
     output = tools.call("search", {"query": "Who wrote Brand?"})
@@ -131,9 +131,9 @@ def test_what_only_a_name_led_to_is_shown_where_the_name_stands() -> None:
     assert "names" not in brand
 
 
-def test_pages_of_a_search_are_parts_of_the_same_results() -> None:
+def test_search_pages_are_parts_of_one_ranking() -> None:
     class Fickle(DefaultRetriever):
-        """Return another order for each number of results, as fusions and links may do."""
+        """A retriever with another order for each number of results, as in fusions."""
 
         def retrieve(self, query, *, top_k=None, filters=None):
             results = super().retrieve(query, top_k=top_k, filters=filters)
@@ -161,11 +161,11 @@ def test_pages_of_a_search_are_parts_of_the_same_results() -> None:
         ("ab", "ab"),
     ],
 )
-def test_no_half_words(text, beginning) -> None:
+def test_shorten_ends_at_whole_word(text, beginning) -> None:
     assert shorten(text, 4) == beginning
 
 
-def test_chinese(graph, tools) -> None:
+def test_tools_return_exact_chinese_spans(graph, tools) -> None:
     entry = tools.call("search", {"query": "谁写了茶经？"}).entries[0]
     assert (entry["document"], text_of(graph, entry)) == ("茶/茶.md", TEA)
     (found,) = tools.call("grep", {"pattern": "茶经"}).entries
@@ -173,7 +173,7 @@ def test_chinese(graph, tools) -> None:
 
 
 @pytest.mark.parametrize("budget", [50, 199, 200])  # parts of passages, windows
-def test_a_budget_says_how_to_go_on(tools, budget) -> None:
+def test_truncated_search_explains_how_to_continue(tools, budget) -> None:
     whole = tools.call("search", {"query": "play in verse by Ibsen"}, max_tokens=2000)
     seen, skip = [], 0
     for _ in range(60):
@@ -193,7 +193,7 @@ def test_a_budget_says_how_to_go_on(tools, budget) -> None:
     assert output.text.startswith("Nothing more was found")
 
 
-def test_what_was_shown_is_named_and_not_shown_again(tools) -> None:
+def test_session_does_not_repeat_shown_text(tools) -> None:
     session = ToolSession()
     query = {"query": "Where was Ibsen born?"}
     first = tools.call("search", query, session=session).entries[0]
@@ -209,7 +209,7 @@ def test_what_was_shown_is_named_and_not_shown_again(tools) -> None:
     assert tools.call("search", query, session=session).entries[0]["text"] == IBSEN
 
 
-def test_filters_and_modes(tools) -> None:
+def test_search_applies_filters_and_modes(tools) -> None:
     late = {"query": "play Ibsen", "filters": {"year": {"gte": 1850}}}
     assert {e["document"] for e in tools.call("search", late).entries} == {"plays/brand.md"}
     words = {"query": "play Ibsen", "mode": "words"}
@@ -218,7 +218,7 @@ def test_filters_and_modes(tools) -> None:
         tools.call("search", {"query": "play", "mode": "meaning"})
 
 
-def test_by_meaning_where_there_are_embeddings() -> None:
+def test_search_by_meaning_uses_embeddings() -> None:
     def embed(texts):
         return [
             [text.lower().count("tea") + 0.1, text.lower().count("play") + 0.1] for text in texts
@@ -230,7 +230,7 @@ def test_by_meaning_where_there_are_embeddings() -> None:
     assert [entry["document"] for entry in output.entries] == ["play", "tea"]
 
 
-def test_a_retriever_of_ones_own(graph) -> None:
+def test_custom_retriever_is_used_for_search(graph) -> None:
     graph.create_node_group("line", str.splitlines)
     tools = CorpusTools(graph, Retriever(graph, "line", target="passage"))
     assert tools.call("search", {"query": "Skien"}).entries[0]["why"] == "bm25 of line"
@@ -253,8 +253,8 @@ def test_what_a_retriever_is_restricted_to_binds_all_tools(graph, within) -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize("language", ["Chinese", "English"])
-def test_every_place_of_real_texts_is_exact(data, language) -> None:
-    """All that search, read, grep and related quote stands in its document where they say."""
+def test_every_span_of_real_texts_is_exact(data, language) -> None:
+    """All quotations of search, read, grep and related are at the returned span."""
     if language == "Chinese":
         files = sorted((data / "cmrc2018" / "kb").glob("*.txt"))[:8]
         texts = {file.name: file.read_text("utf-8") for file in files}
@@ -296,7 +296,7 @@ def test_every_place_of_real_texts_is_exact(data, language) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["IBSEN", "ibsen"])
-def test_grep_finds_every_place(graph, tools, pattern) -> None:
+def test_grep_finds_all_matches(graph, tools, pattern) -> None:
     entries = tools.call("grep", {"pattern": pattern}).entries
     assert [(e["document"], text_of(graph, e)) for e in entries] == [
         ("plays/brand.md", "Ibsen"),
@@ -305,7 +305,7 @@ def test_grep_finds_every_place(graph, tools, pattern) -> None:
     assert entries[0]["line"] == 3
 
 
-def test_grep_in_a_folder_and_onwards(tools) -> None:
+def test_grep_of_folder_continues_with_skip(tools) -> None:
     everywhere = tools.call("grep", {"pattern": "mountains"}, max_tokens=120)
     assert everywhere.left_out + len(everywhere.entries) == 40
     assert f"grep with skip={len(everywhere.entries)}" in everywhere.text
@@ -316,7 +316,7 @@ def test_grep_in_a_folder_and_onwards(tools) -> None:
     )
 
 
-def test_a_line_and_a_title_are_shown_once() -> None:
+def test_grep_shows_line_and_title_once() -> None:
     graph = NodeGraph(progress=False)
     text = "Green tea and black tea.\nNo coffee.\nTea " + "with milk and sugar " * 20 + "or tea"
     graph.add(Document(text, {"title": "Drinks"}, id="a"))
@@ -339,7 +339,7 @@ def test_a_line_and_a_title_are_shown_once() -> None:
     assert [line[:3] for line in shown if line.startswith("| ")] == ["| G", "| T", "| …"]
 
 
-def test_a_regular_expression(graph, tools) -> None:
+def test_grep_accepts_regular_expression(graph, tools) -> None:
     pytest.importorskip("re2")
     entries = tools.call("grep", {"pattern": r"18\d\d|《.+?》", "regex": True}).entries
     assert [text_of(graph, entry) for entry in entries] == ["1865", "《茶经》"]
@@ -347,7 +347,7 @@ def test_a_regular_expression(graph, tools) -> None:
         tools.call("grep", {"pattern": "(tea", "regex": True})
 
 
-def test_an_expensive_expression_takes_no_time() -> None:
+def test_grep_with_expensive_expression_is_fast() -> None:
     pytest.importorskip("re2")
     graph = NodeGraph(progress=False)
     graph.add(Document("a" * 50_000, id="a"))
@@ -355,7 +355,7 @@ def test_an_expensive_expression_takes_no_time() -> None:
     assert not output.entries  # Python's own would take longer than the universe has existed
 
 
-def test_long_lines_are_cut_around_the_match() -> None:
+def test_grep_cuts_long_lines_around_match() -> None:
     graph = NodeGraph(progress=False)
     graph.add(Document("x" * 5000 + " needle " + "y" * 5000, id="hay"))
     (entry,) = CorpusTools(graph).call("grep", {"pattern": "needle"}).entries
@@ -370,7 +370,7 @@ def test_long_lines_are_cut_around_the_match() -> None:
         ("Mountains " * 50 + "needle" + " mountains" * 50, "needle"),
     ],
 )
-def test_what_is_around_a_match_is_as_long_in_every_script(line, needle) -> None:
+def test_grep_context_has_equal_length_in_all_scripts(line, needle) -> None:
     graph = NodeGraph(progress=False)
     graph.add(Document(line, id="hay"))
     (entry,) = CorpusTools(graph).call("grep", {"pattern": needle}).entries
@@ -380,7 +380,7 @@ def test_what_is_around_a_match_is_as_long_in_every_script(line, needle) -> None
     assert entry["context"] in line
 
 
-def test_only_what_is_shown_is_looked_at_closely(monkeypatch) -> None:
+def test_grep_analyzes_shown_matches_only(monkeypatch) -> None:
     graph = NodeGraph(progress=False)
     graph.add([Document("tea\n" * 2_000, id=f"{n}.txt") for n in range(30)])
     tools = CorpusTools(graph, max_tokens=60)
@@ -400,7 +400,7 @@ def test_only_what_is_shown_is_looked_at_closely(monkeypatch) -> None:
     assert sum(map(len, counted)) < 8_000  # the rest of the text is not counted
 
 
-def test_a_match_of_a_whole_document_is_cut() -> None:
+def test_grep_truncates_match_of_whole_document() -> None:
     pytest.importorskip("re2")
     graph = NodeGraph(progress=False)
     graph.add(Document("tea leaf\n" * 5_000, id="tea"))
@@ -413,7 +413,7 @@ def test_a_match_of_a_whole_document_is_cut() -> None:
 # outline and read
 
 
-def test_outline_of_the_corpus_and_of_a_document(graph, tools) -> None:
+def test_outline_lists_documents_or_headings(graph, tools) -> None:
     documents = tools.call("outline").entries
     assert [entry["document"] for entry in documents] == graph.reader.document_ids()
     assert [e["document"] for e in tools.call("outline", {"document": "plays"}).entries] == [
@@ -431,12 +431,12 @@ def test_outline_of_the_corpus_and_of_a_document(graph, tools) -> None:
     assert "outline with skip=1" in first.text
 
 
-def test_outline_without_headings(graph, tools) -> None:
+def test_outline_without_headings_lists_passages(graph, tools) -> None:
     (entry,) = tools.call("outline", {"document": "people/ibsen.txt"}).entries
     assert entry["heading"].startswith("Henrik Ibsen was born in Skien")
 
 
-def test_reading_on_until_the_end(graph, tools) -> None:
+def test_read_continues_to_end_of_document(graph, tools) -> None:
     text, start = "", 0
     for _ in range(50):
         output = tools.call(
@@ -451,7 +451,7 @@ def test_reading_on_until_the_end(graph, tools) -> None:
     assert text == BRAND
 
 
-def test_what_a_search_showed_is_left_out_of_what_is_read(graph, tools) -> None:
+def test_read_omits_text_shown_by_search(graph, tools) -> None:
     session, query = ToolSession(), {"query": "priest all or nothing"}
     for _ in range(2):
         repeated = tools.call("search", query, session=session, max_tokens=60)
@@ -475,7 +475,7 @@ def test_what_a_search_showed_is_left_out_of_what_is_read(graph, tools) -> None:
 @given(
     st.lists(st.tuples(st.integers(0, 300), st.integers(0, 300)), max_size=8), st.integers(9, 90)
 )
-def test_all_that_is_read_in_pieces_is_shown_once(tools, places, budget) -> None:
+def test_read_in_pieces_shows_all_text_once(tools, places, budget) -> None:
     session, text = ToolSession(), IBSEN
     shown = [0] * len(text)
     for start, length in [*places, (0, len(text))] * 2:
@@ -494,7 +494,7 @@ def test_all_that_is_read_in_pieces_is_shown_once(tools, places, budget) -> None
     assert all(shown)
 
 
-def test_a_title_is_named_once_in_what_is_read(tools) -> None:
+def test_read_shows_title_once_per_session(tools) -> None:
     session = ToolSession()
     read = [
         tools.call("read", {"document": "brand.md", "start": at, "end": at + 60}, session=session)
@@ -506,19 +506,19 @@ def test_a_title_is_named_once_in_what_is_read(tools) -> None:
     ]
 
 
-def test_reading_a_passage(graph, tools) -> None:
+def test_read_returns_passage_at_start(graph, tools) -> None:
     at = BRAND.index("great success")
     (entry,) = tools.call("read", {"document": "Brand (play)", "start": at}).entries
     assert entry["text"] == "great success in Copenhagen."
 
 
 @pytest.mark.parametrize(("start", "end"), [(5, 3), (10**6, None)])
-def test_no_part_of_a_document(tools, start, end) -> None:
+def test_read_of_invalid_span_raises(tools, start, end) -> None:
     with pytest.raises(ToolError, match=r"has the characters 0 to 76; start="):
         tools.call("read", {"document": "ibsen.txt", "start": start, "end": end})
 
 
-def test_a_document_that_is_not_there(tools) -> None:
+def test_read_of_unknown_document_raises_with_nearest(tools) -> None:
     with pytest.raises(ToolError, match=r"no document 'ibsen.md'; there is 'people/ibsen"):
         tools.call("read", {"document": "ibsen.md"})
 
@@ -526,7 +526,7 @@ def test_a_document_that_is_not_there(tools) -> None:
 # related
 
 
-def test_related_leads_by_names_to_the_next_fact(tools) -> None:
+def test_related_returns_documents_linked_by_names(tools) -> None:
     output = tools.call("related", {"document": "people/ibsen.txt"})
     assert [(e["document"], e["names"]) for e in output.entries] == [
         ("plays/brand.md", ["Henrik Ibsen"])
@@ -566,18 +566,18 @@ def test_related_leads_by_names_to_the_next_fact(tools) -> None:
         ("related", {"document": "茶.md", "start": 900}, "start and end are characters"),
     ],
 )
-def test_what_is_wrong_and_what_to_do(tools, name, arguments, message) -> None:
+def test_invalid_argument_raises_with_remedy(tools, name, arguments, message) -> None:
     with pytest.raises(ToolError, match=message):
         tools.call(name, arguments)
 
 
-def test_numbers_in_words_and_nulls_are_understood(tools) -> None:
+def test_numeric_strings_and_nulls_are_accepted(tools) -> None:
     arguments = {"document": "ibsen.txt", "start": "7", "end": 12.0}
     assert tools.call("read", arguments).entries[0]["text"] == "Ibsen"
     assert tools.call("outline", {"document": None, "skip": None}).entries
 
 
-def test_cite_says_where_quotations_stand(graph, tools) -> None:
+def test_cite_returns_spans_of_quotations(graph, tools) -> None:
     draft = (
         "It is “a play in verse” [3]. He “was Born … Skien”, “in Oslo, in a hut”, "
         "“lived in Rome for years. Henrik Ibsen was born in Skien”, 「绿茶不经过发酵」, “whales”."
@@ -612,7 +612,7 @@ def test_cite_says_where_quotations_stand(graph, tools) -> None:
         tools.call("cite", {"draft": "“…”"})
 
 
-def test_cite_goes_beyond_a_sentence_and_finds_small_words() -> None:
+def test_cite_finds_small_words_across_sentences() -> None:
     text = (
         "Was it? It was. To be or not to be. It is not, and then it was over.\n\nHe left for Rome."
     )
@@ -653,7 +653,7 @@ VALUES = st.one_of(
         VALUES,
     ),
 )
-def test_any_call_is_an_output_or_an_error_for_the_model(tools, name, arguments) -> None:
+def test_any_call_returns_output_or_tool_error(tools, name, arguments) -> None:
     try:
         output = tools.call(name, arguments)
     except ToolError:
@@ -663,7 +663,7 @@ def test_any_call_is_an_output_or_an_error_for_the_model(tools, name, arguments)
         assert output.tokens < 1500
 
 
-def test_conditions_hold_for_every_tool(graph) -> None:
+def test_filters_apply_to_all_tools(graph) -> None:
     tools = CorpusTools(graph, filters={"year": {"lt": 1850}})
     assert {e["document"] for e in tools.call("search", {"query": "Ibsen play"}).entries} == {
         "people/ibsen.txt"
@@ -683,20 +683,20 @@ def test_conditions_hold_for_every_tool(graph) -> None:
     assert not tools.call("search", wider).entries
 
 
-async def test_async_and_the_same_twice(tools) -> None:
+async def test_concurrent_acalls_return_equal_outputs(tools) -> None:
     arguments = {"query": "Henrik Ibsen's play"}
     outputs = await asyncio.gather(*(tools.acall("search", arguments) for _ in range(5)))
     assert len({output.text for output in outputs}) == 1
 
 
-def test_schemas_are_what_models_take(tools) -> None:
+def test_schemas_are_valid_for_models(tools) -> None:
     for tool in tools.tools.values():
         assert set(tool.parameters) == {"type", "properties", "required", "additionalProperties"}
         assert all(p["description"] for p in tool.parameters["properties"].values())
         assert len(tool.description) < 250
 
 
-def test_a_name_that_many_hidden_documents_have_is_found() -> None:
+def test_visible_document_among_hidden_namesakes_is_found() -> None:
     graph = NodeGraph(progress=False)
     for number in range(250):
         graph.add(Document(f"Tea {number}.", {"mine": number == 249}, id=f"{number}/tea.md"))
@@ -704,7 +704,7 @@ def test_a_name_that_many_hidden_documents_have_is_found() -> None:
     assert tools.call("read", {"document": "tea.md"}).entries[0]["text"] == "Tea 249."
 
 
-def test_names_are_spelled_as_visible_documents_spell_them() -> None:
+def test_names_use_spelling_of_visible_documents() -> None:
     graph = NodeGraph(progress=False)
     graph.add(
         [
@@ -718,7 +718,7 @@ def test_names_are_spelled_as_visible_documents_spell_them() -> None:
     assert (entry["document"], entry["names"]) == ("peer", ["Henrik Ibsen"])
 
 
-def test_nothing_under_a_filter_says_what_can_be_filtered() -> None:
+def test_empty_filtered_search_lists_available_fields() -> None:
     graph = NodeGraph(progress=False)
     graph.add(
         [
@@ -737,7 +737,7 @@ def test_nothing_under_a_filter_says_what_can_be_filtered() -> None:
     assert text.endswith("values: none.")
 
 
-def test_results_of_files_with_pages_name_the_page() -> None:
+def test_results_of_paged_files_contain_page() -> None:
     graph = NodeGraph(progress=False)
     graph.add(Document("Tea is\n\n\fsteamed.\n\n\fOn a cup.", {"page_unit": "slide"}, id="deck"))
     tools = CorpusTools(graph)
@@ -750,7 +750,7 @@ def test_results_of_files_with_pages_name_the_page() -> None:
     ("start", "stop", "is_covered"),
     [(0, 30, True), (5, 10, True), (0, 31, False), (-1, 5, False), (30, 41, False), (40, 50, True)],
 )
-def test_a_part_is_shown_before_where_all_of_it_was(start, stop, is_covered):
+def test_session_covers_spans_shown_completely(start, stop, is_covered):
     session = ToolSession()
     for span in ((0, 20), (40, 50), (20, 30)):
         session.show("a", *span)

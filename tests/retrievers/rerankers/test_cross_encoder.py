@@ -25,7 +25,7 @@ def _name(model) -> str:
 
 
 @pytest.mark.parametrize("model", [Predicts(), Scores(), ComputesScores(), Reranks()], ids=_name)
-def test_models_are_known_by_their_shape(model) -> None:
+def test_models_are_recognized_by_interface(model) -> None:
     reranker = Reranker("ModuleReranker", model=model)
     assert text_scores(reranker(candidates("a", "ccc", "bb"), "q")) == [
         ("ccc", 3.0),
@@ -41,7 +41,7 @@ def test_models_are_known_by_their_shape(model) -> None:
     assert text_scores(again(candidates("a", "bb"), "q")) == [("bb", 2.0), ("a", 1.0)]
 
 
-def test_a_langchain_cross_encoder() -> None:
+def test_langchain_cross_encoder_is_accepted() -> None:
     cross_encoders = pytest.importorskip("langchain_core.cross_encoders")
 
     class Lengths(cross_encoders.BaseCrossEncoder):
@@ -61,12 +61,12 @@ def test_a_langchain_cross_encoder() -> None:
         (3, "3 is no reranking model; give a function"),
     ],
 )
-def test_what_is_no_model(model, says) -> None:
+def test_model_of_wrong_type_raises(model, says) -> None:
     with pytest.raises(TypeError, match=says):
         Reranker("ModuleReranker", model=model)
 
 
-def test_an_async_function_alone_is_refused() -> None:
+def test_async_function_only_raises() -> None:
     async def model(query, texts):
         return [1.0]
 
@@ -74,7 +74,7 @@ def test_an_async_function_alone_is_refused() -> None:
         as_cross_encoder(model)
 
 
-async def test_the_async_form_of_a_model_is_used() -> None:
+async def test_async_method_of_model_is_used() -> None:
     class Both:
         def rerank(self, query, texts):
             raise AssertionError("called")
@@ -87,7 +87,7 @@ async def test_the_async_form_of_a_model_is_used() -> None:
     assert text_scores(results) == [("b", 1.0), ("a", 0.0)]
 
 
-async def test_others_run_in_a_thread_and_one_at_a_time() -> None:
+async def test_sync_models_run_one_at_a_time() -> None:
     inside, most = [0], [0]
 
     class Slow:
@@ -118,12 +118,12 @@ async def test_others_run_in_a_thread_and_one_at_a_time() -> None:
         ("ab", "one number a passage"),
     ],
 )
-def test_scores_that_can_not_be(scores, says) -> None:
+def test_invalid_scores_raise(scores, says) -> None:
     with pytest.raises(RerankError, match=says):
         Reranker("ModuleReranker", model=lambda query, texts: scores)(candidates("a", "b"), "q")
 
 
-def test_a_model_that_fails() -> None:
+def test_failing_model_raises_rerank_error() -> None:
     def model(query, texts):
         raise OSError("gone")
 
@@ -157,7 +157,7 @@ class Recording:
         (["p", ""], [["p", "p"]]),
     ],
 )
-def test_the_pairs_of_several_queries_go_in_one_call(way, queries, calls) -> None:
+def test_batch_scores_all_pairs_in_one_call(way, queries, calls) -> None:
     model = Recording()
     inner = FixedRetriever(candidates("a", "ccc"))
     retriever = RerankRetriever(inner, "ModuleReranker", model=model)
@@ -170,7 +170,7 @@ def test_the_pairs_of_several_queries_go_in_one_call(way, queries, calls) -> Non
     assert [a[0].evidence[0].query for a in answers if a] == list(filter(None, queries))
 
 
-def test_a_large_batch_goes_in_several_calls(monkeypatch) -> None:
+def test_large_batch_is_split_into_calls(monkeypatch) -> None:
     monkeypatch.setattr(rerank_retriever, "MAX_QUERIES", 2)
     model = Recording()
     retriever = RerankRetriever(
@@ -183,7 +183,7 @@ def test_a_large_batch_goes_in_several_calls(monkeypatch) -> None:
     assert [text_scores(answer)[0][0] for answer in answers] == ["ccc", "ccc", "a", "ccc", "ccc"]
 
 
-def test_a_batch_reranker_that_leaves_a_query_out_is_not_believed() -> None:
+def test_rerank_batch_with_missing_query_raises() -> None:
     class Short:
         name = "short"
 
@@ -200,8 +200,8 @@ def test_a_batch_reranker_that_leaves_a_query_out_is_not_believed() -> None:
         run(rerank)
 
 
-def test_rerankers_share_what_calls_a_model() -> None:
-    """Two that call it at once would change its tokenizer for each other."""
+def test_rerankers_of_one_model_share_scorer() -> None:
+    """Concurrent calls would change the shared tokenizer."""
     model = Predicts()
     scorer = as_cross_encoder(model).pairs
     assert as_cross_encoder(model).pairs is scorer
@@ -214,7 +214,7 @@ def test_rerankers_share_what_calls_a_model() -> None:
     ("second", "calls"),
     [("c", [["a"], ["b", "c"]]), ("bad", [["a"], ["b", "bad"], ["b"], ["bad"]])],
 )
-def test_what_waits_for_the_model_is_scored_together(second, calls) -> None:
+def test_waiting_pairs_are_scored_together(second, calls) -> None:
     class Waits(Recording):
         def predict(self, pairs):
             while not self.calls and len(scorer._waiting) < 2:
@@ -238,7 +238,7 @@ def test_what_waits_for_the_model_is_scored_together(second, calls) -> None:
     assert sorted(model.calls) == sorted(calls)
 
 
-def test_who_is_interrupted_while_it_waits_is_not_scored(monkeypatch) -> None:
+def test_interrupted_waiting_pairs_are_not_scored(monkeypatch) -> None:
     @contextmanager
     def interrupted():
         raise KeyboardInterrupt
@@ -254,8 +254,8 @@ def test_who_is_interrupted_while_it_waits_is_not_scored(monkeypatch) -> None:
     assert model.calls == [["b"]]
 
 
-def test_scoring_describes_no_pair(monkeypatch):
-    """Pairs hold their tokens: to print all of them takes longer than to score them."""
+def test_scoring_does_not_call_repr(monkeypatch):
+    """Pairs contain their tokens, so their repr is slower than scoring."""
     monkeypatch.setattr(QueryPassage, "__repr__", lambda self: pytest.fail("described"))
     model = type("Model", (), {"predict": lambda self, pairs: [1.0] * len(pairs)})()
     scorer = PairScorer(model, "predict")

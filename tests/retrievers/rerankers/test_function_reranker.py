@@ -12,7 +12,7 @@ from nodekin.retrievers.protocols import RerankError
 
 
 @pytest.mark.usefixtures("clean_registry")
-def test_a_function_of_one_node() -> None:
+def test_function_of_node_returns_score() -> None:
     @register_reranker(batch=False)
     def by_length(node, query, at_least=0):
         return len(node.text) + len(query) if len(node.text) >= at_least else None
@@ -34,7 +34,7 @@ def test_a_function_of_one_node() -> None:
 
 @pytest.mark.usefixtures("clean_registry")
 @pytest.mark.parametrize("bare", [True, False])
-def test_a_function_that_filters(bare) -> None:
+def test_function_returning_node_filters(bare) -> None:
     def keeps(node, **kwargs):
         assert kwargs == {"query": "q", "words": ["a", "c"]}
         return node if node.text in kwargs["words"] else None
@@ -45,7 +45,7 @@ def test_a_function_that_filters(bare) -> None:
 
 
 @pytest.mark.usefixtures("clean_registry")
-def test_a_filter_of_yes_and_no() -> None:
+def test_function_returning_bool_filters() -> None:
     register_reranker(lambda node: node.text != "b", name="not_b")
     assert [r.node.text for r in Reranker("not_b")(candidates("a", "b", "c"), "q")] == ["a", "c"]
 
@@ -64,7 +64,7 @@ def test_a_filter_of_yes_and_no() -> None:
         (lambda nodes: [], []),
     ],
 )
-def test_a_function_of_all_nodes(made, expected) -> None:
+def test_batch_function_ranks_all_nodes(made, expected) -> None:
     @register_reranker(batch=True)
     def whole(nodes, q):
         assert q == "q"
@@ -89,14 +89,14 @@ def test_a_function_of_all_nodes(made, expected) -> None:
         (True, [True, False], "finite number as a score"),
     ],
 )
-def test_what_a_function_may_not_return(batch, made, says) -> None:
+def test_invalid_return_value_raises(batch, made, says) -> None:
     register_reranker(batch=batch, name="bad")(lambda nodes: made)
     with pytest.raises(RerankError, match=says):
         Reranker("bad")(candidates("a", "b"), "q")
 
 
 @pytest.mark.usefixtures("clean_registry")
-def test_a_function_that_raises() -> None:
+def test_failing_function_raises_rerank_error() -> None:
     @register_reranker
     def broken(node, query):
         raise KeyError(query)

@@ -51,12 +51,12 @@ def kept(*args, **kwargs) -> list[str]:
         ("and", ["en", "c"]),
     ],
 )
-def test_one_keyword(keyword, names) -> None:
+def test_keyword_filter_by_one_keyword(keyword, names) -> None:
     assert kept(required=keyword) == names
     assert kept(excluded=[keyword]) == [name for name in TEXTS if name not in names]
 
 
-def test_required_are_all_and_excluded_none() -> None:
+def test_keyword_filter_requires_all_and_excludes_any() -> None:
     assert kept(["green", "shoe"]) == ["en"]
     assert kept(["green", "长江"]) == []
     assert kept([], ["green", "长江"]) == ["c"]
@@ -64,18 +64,18 @@ def test_required_are_all_and_excluded_none() -> None:
     assert kept() == list(TEXTS)
 
 
-def test_without_stems_words_are_as_they_are() -> None:
+def test_keyword_filter_without_stemming_compares_forms() -> None:
     assert kept("rivers", stem=False) == ["en"]
     assert kept("river", stem=False) == []
 
 
-def test_results_are_as_they_were() -> None:
+def test_keyword_filter_keeps_results_unchanged() -> None:
     results = found()
     assert KeywordFilter(required="tea").rerank(results, "q") == [results[0]]
     assert KeywordFilter(required="tea").rerank([], "q") == []
 
 
-def test_calls_override_and_leave_no_trace() -> None:
+def test_keywords_of_call_override_settings_once() -> None:
     reranker = Reranker("KeywordFilter", required=["tea"])
     results = found()
     assert [r.node.id for r in reranker(results, "q")] == ["en"]
@@ -84,7 +84,7 @@ def test_calls_override_and_leave_no_trace() -> None:
     assert [r.node.id for r in reranker(results, "q")] == ["en"]
 
 
-async def test_calls_at_once_do_not_mix() -> None:
+async def test_concurrent_keyword_calls_stay_separate() -> None:
     reranker = Reranker("KeywordFilter")
     wanted = ["tea", "长江", "driver"] * 10
     made = await asyncio.gather(*(reranker.arerank(found(), "q", required=w) for w in wanted))
@@ -99,7 +99,7 @@ async def test_calls_at_once_do_not_mix() -> None:
         ({"require": ["tea"]}, TypeError, "no setting 'require'; it has 'required'"),
     ],
 )
-def test_what_can_not_be(settings, error, says) -> None:
+def test_keyword_filter_with_invalid_argument_raises(settings, error, says) -> None:
     with pytest.raises(error, match=says):
         Reranker("KeywordFilter", **settings)
     if "require" not in settings:
@@ -107,7 +107,7 @@ def test_what_can_not_be(settings, error, says) -> None:
             Reranker("KeywordFilter")(found(), "q", **settings)
 
 
-def test_words_are_compared_in_the_language_of_the_text() -> None:
+def test_keywords_are_compared_in_language_of_text() -> None:
     german = Node("Die Königinnen reisten durch die Länder, und der Tee war kalt.", id="de")
     english = Node("The queens travelled in their countries with the tea.", id="en")
     results = [ScoredNode(german, 2.0), ScoredNode(english, 1.0)]

@@ -44,18 +44,18 @@ def ids(selected: list[ScoredNode]) -> list[str]:
         ([], []),
     ],
 )
-def test_copies_collapse(texts: list[str], expected: list[str] | None) -> None:
+def test_near_duplicate_texts_collapse(texts: list[str], expected: list[str] | None) -> None:
     selected = NearDuplicateFilter().rerank(results(*texts), "q")
     assert ids(selected) == (expected or [f"n{place}" for place in range(len(texts))])
 
 
-def test_nothing_is_lost() -> None:
+def test_duplicates_stay_in_evidence() -> None:
     (first,) = NearDuplicateFilter().rerank(results(PAGE, COPY), "q")
     assert first.score == 9.0
     assert [match.node.id for match in first.evidence] == ["n0", "n1"]
 
 
-def test_top_k_is_full_of_different_ones() -> None:
+def test_top_k_is_filled_with_different_texts() -> None:
     graph = NodeGraph()
     graph.add([Document(f"{PAGE} Copy {n}.", id=f"copy {n}") for n in range(40)])
     graph.add([Document(f"A river of {land}.", id=land) for land in ("Peru", "Chile", "Spain")])
@@ -65,7 +65,7 @@ def test_top_k_is_full_of_different_ones() -> None:
     assert sum(name.startswith("copy") for name in found) == 1
 
 
-def test_by_vectors() -> None:
+def test_near_duplicates_by_vectors_collapse() -> None:
     def embed(texts: list[str]) -> np.ndarray:
         return np.array([[1, 0.1] if "tea" in text or "茶" in text else [0, 3] for text in texts])
 
@@ -77,7 +77,7 @@ def test_by_vectors() -> None:
 
 
 @pytest.mark.filterwarnings("error")
-def test_texts_without_usable_vectors_are_no_duplicates() -> None:
+def test_texts_without_vectors_are_kept() -> None:
     def embed(texts: list[str]) -> list[list[float]]:
         return [[0.0, float("nan")] if text[0] == "x" else [1.0, 0.0] for text in texts]
 
@@ -86,12 +86,12 @@ def test_texts_without_usable_vectors_are_no_duplicates() -> None:
 
 
 @pytest.mark.parametrize("threshold", [0, -1, 1.5, float("nan")])
-def test_thresholds(threshold: float) -> None:
+def test_threshold_out_of_range_raises(threshold: float) -> None:
     with pytest.raises(ValueError, match="above 0, and 1 at most"):
         NearDuplicateFilter(threshold)
 
 
-def test_a_threshold_is_a_number() -> None:
+def test_threshold_of_wrong_type_raises() -> None:
     with pytest.raises(TypeError, match="threshold"):
         NearDuplicateFilter("0.5")  # type: ignore[arg-type]
 
@@ -99,7 +99,9 @@ def test_a_threshold_is_a_number() -> None:
 @given(
     st.lists(st.text("ab 茶", max_size=30), max_size=8), st.sampled_from([0.1, 0.4, 0.7, 0.9, 1])
 )
-def test_as_compared_pair_by_pair(texts: list[str], threshold: float) -> None:
+def test_near_duplicate_filter_equals_comparison_of_pairs(
+    texts: list[str], threshold: float
+) -> None:
     def shingles(text: str) -> set[str]:
         letters = "".join(text.split())
         return {letters[at : at + 5] for at in range(max(1, len(letters) - 4))}

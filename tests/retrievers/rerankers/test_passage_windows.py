@@ -16,13 +16,13 @@ def cut(text, *args, **kwargs):
     return [text[begin:end] for begin, end in passage_windows(text, *args, **kwargs)]
 
 
-def test_what_fits_is_one_window() -> None:
+def test_short_text_is_one_window() -> None:
     assert passage_windows("tea and water", 3) == [(0, 13)]
     assert passage_windows(" tea ", 3) == [(0, 5)]
     assert passage_windows("", 3) == [(0, 0)]
 
 
-def test_windows_end_and_begin_with_sentences() -> None:
+def test_windows_start_and_end_at_sentences() -> None:
     text = "长江是中国最长的河流。它发源于青海省。它流入东海。茶是一种饮品。"
     assert cut(text, 20, 10, len) == [
         "长江是中国最长的河流。它发源于青海省。",
@@ -31,7 +31,7 @@ def test_windows_end_and_begin_with_sentences() -> None:
     ]
 
 
-def test_then_with_clauses_then_words_then_anywhere() -> None:
+def test_windows_split_at_clauses_then_words() -> None:
     assert cut("one two, three four, five six", 16, 0, len) == [
         "one two,",
         "three four,",
@@ -43,14 +43,14 @@ def test_then_with_clauses_then_words_then_anywhere() -> None:
     assert cut("abcdefghij", 4, 0, len) == ["abcd", "efgh", "ij"]
 
 
-def test_the_overlap_is_two_sevenths_or_eighty() -> None:
+def test_default_overlap_is_limited() -> None:
     assert [default_overlap(limit) for limit in (1, 7, 70, 500)] == [0, 2, 20, 80]
     windows = passage_windows("x" * 1000, 350, length=len)
     shared = [one[1] - two[0] for one, two in pairwise(windows)]
     assert all(70 <= each <= 80 for each in shared)
 
 
-def test_a_character_that_is_too_long_is_taken() -> None:
+def test_character_above_limit_is_one_window() -> None:
     assert cut("aXb", 2, 1, lambda text: len(text) + 9 * text.count("X")) == ["a", "X", "b"]
 
 
@@ -62,13 +62,13 @@ def test_a_character_that_is_too_long_is_taken() -> None:
         (5, -1, "overlap must be 0 or more"),
     ],
 )
-def test_what_can_not_be(limit, overlap, says) -> None:
+def test_passage_windows_with_invalid_argument_raises(limit, overlap, says) -> None:
     with pytest.raises(ValueError, match=says):
         passage_windows("tea", limit, overlap)
 
 
 @given(TEXTS, st.integers(1, 30), st.integers(0, 20), st.sampled_from([len, count_tokens]))
-def test_any_text(text, limit, overlap, length) -> None:
+def test_windows_cover_any_text(text, limit, overlap, length) -> None:
     overlap = min(overlap, limit - 1)
     windows = passage_windows(text, limit, overlap, length)
     assert windows
@@ -86,7 +86,7 @@ def test_any_text(text, limit, overlap, length) -> None:
 
 
 @given(st.integers(1, 400), st.integers(4, 60))
-def test_measuring_is_rare(size, limit) -> None:
+def test_windows_measure_length_rarely(size, limit) -> None:
     calls = []
 
     def length(text: str) -> int:

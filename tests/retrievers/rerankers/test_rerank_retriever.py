@@ -34,7 +34,7 @@ def broken(query, texts):
     raise OSError("gone")
 
 
-async def test_the_best_of_many_candidates() -> None:
+async def test_rerank_returns_best_of_candidates() -> None:
     inner = fixed()
     retriever = RerankRetriever(inner, "ModuleReranker", model=later_is_better, top_k=2)
     results = retriever("q")
@@ -46,7 +46,7 @@ async def test_the_best_of_many_candidates() -> None:
     assert inner.calls[0] == ("q", 8, None)
 
 
-def test_how_many_are_fetched() -> None:
+def test_fetch_limits_candidates() -> None:
     inner = fixed()
     retriever = RerankRetriever(inner, "ModuleReranker", model=later_is_better, top_k=2, fetch=5)
     assert letters(retriever("q")) == "ed"
@@ -56,7 +56,7 @@ def test_how_many_are_fetched() -> None:
     assert inner.calls[-1] == ("q", 24, None)
 
 
-def test_the_rerankers_own_limits_hold() -> None:
+def test_limits_of_reranker_apply() -> None:
     reranker = Reranker("ModuleReranker", model=later_is_better, top_k=3, cut_off=ord("g"))
     assert letters(RerankRetriever(fixed(), reranker)("q")) == "hg"
     few = RerankRetriever(fixed(), reranker, top_k=2)
@@ -65,7 +65,7 @@ def test_the_rerankers_own_limits_hold() -> None:
 
 
 @pytest.mark.parametrize("way", ["retrieve", "aretrieve", "batch"])
-def test_a_model_that_fails_keeps_the_order_and_says_so(way, caplog) -> None:
+def test_failed_model_keeps_order_and_is_logged(way, caplog) -> None:
     retriever = RerankRetriever(fixed(), "ModuleReranker", model=broken, top_k=3)
     with caplog.at_level(logging.WARNING), trace() as traced:
         if way == "batch":
@@ -89,7 +89,7 @@ def test_a_model_that_fails_keeps_the_order_and_says_so(way, caplog) -> None:
     assert isinstance(done.error, RerankError)
 
 
-def test_or_raises() -> None:
+def test_failed_model_with_on_error_raise_raises() -> None:
     retriever = RerankRetriever(fixed(), "ModuleReranker", model=broken, on_error="raise")
     with pytest.raises(RerankError, match="OSError: gone"):
         retriever("q")
@@ -97,7 +97,7 @@ def test_or_raises() -> None:
         asyncio.run(retriever.aretrieve("q"))
 
 
-def test_scores_that_are_no_numbers_are_a_failure() -> None:
+def test_nan_scores_count_as_failure() -> None:
     retriever = RerankRetriever(
         fixed(), "ModuleReranker", model=lambda query, texts: [float("nan")] * len(texts), top_k=2
     )
@@ -106,7 +106,7 @@ def test_scores_that_are_no_numbers_are_a_failure() -> None:
     assert "gave nan for passage 1 of 8" in results[0].evidence[0].similarity
 
 
-def test_an_inner_retriever_that_fails_is_not_hidden() -> None:
+def test_failed_inner_retriever_raises() -> None:
     class Failing(FixedRetriever):
         def retrieve(self, query, *, top_k=None, filters=None):
             raise OSError("no disk")
@@ -117,12 +117,12 @@ def test_an_inner_retriever_that_fails_is_not_hidden() -> None:
         asyncio.run(RerankRetriever(Failing([]), "KeywordFilter").aretrieve("q"))
 
 
-def test_nothing_found_asks_no_model() -> None:
+def test_empty_results_do_not_call_model() -> None:
     retriever = RerankRetriever(fixed(), "ModuleReranker", model=broken, on_error="raise")
     assert retriever("") == retriever.retrieve("") == asyncio.run(retriever.aretrieve("")) == []
 
 
-async def test_a_slow_model_does_not_hold_the_loop() -> None:
+async def test_slow_model_does_not_block_event_loop() -> None:
     turned = threading.Event()
 
     def waits(query, texts):
@@ -136,7 +136,7 @@ async def test_a_slow_model_does_not_hold_the_loop() -> None:
     assert letters(await task) == "hgfedc"
 
 
-async def test_cancelled_is_not_failed() -> None:
+async def test_cancellation_is_not_a_failure() -> None:
     class Endless:
         def rerank(self, query, texts):
             raise AssertionError("asked")
@@ -153,7 +153,7 @@ async def test_cancelled_is_not_failed() -> None:
         await task
 
 
-def test_on_a_graph_nested_and_pickled() -> None:
+def test_nested_rerank_retriever_can_be_pickled() -> None:
     graph = NodeGraph(progress=False)
     graph.create_node_group("line", str.splitlines)
     graph.add(
@@ -189,12 +189,12 @@ def test_on_a_graph_nested_and_pickled() -> None:
         ((fixed(), "KeywordFilter"), {"join": True}, ValueError, "join=True joins contents"),
     ],
 )
-def test_what_can_not_be(arguments, settings, error, says) -> None:
+def test_rerank_retriever_with_invalid_argument_raises(arguments, settings, error, says) -> None:
     with pytest.raises(error, match=says):
         RerankRetriever(*arguments, **settings)
 
 
-def test_calls_that_can_not_be() -> None:
+def test_rerank_call_with_invalid_argument_raises() -> None:
     retriever = RerankRetriever(fixed(), "KeywordFilter")
     with pytest.raises(TypeError, match="batch takes a list of queries"):
         retriever.batch("q")

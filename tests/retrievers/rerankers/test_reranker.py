@@ -18,7 +18,7 @@ from nodekin.retrievers.ranking import cut_scores
 # The model's scores
 
 
-def test_results_by_the_models_scores_with_evidence_first() -> None:
+def test_reranker_sorts_by_scores_of_model() -> None:
     results = Reranker("ModuleReranker", model=scoring(0.1, 0.9))(candidates("a", "b"), "q")
     assert text_scores(results) == [("b", 0.9), ("a", 0.1)]
     assert [(e.similarity, e.score, e.query) for e in results[0].evidence] == [
@@ -29,21 +29,21 @@ def test_results_by_the_models_scores_with_evidence_first() -> None:
     assert "itself" in results[0].explain()
 
 
-def test_ties_keep_the_order_of_the_retrieval() -> None:
+def test_reranker_ties_keep_order() -> None:
     results = Reranker("ModuleReranker", model=scoring(1, 2, 1, 2))(
         candidates("a", "b", "c", "d"), "q"
     )
     assert [r.node.text for r in results] == ["b", "d", "a", "c"]
 
 
-def test_negative_scores_stay_in_order() -> None:
+def test_reranker_sorts_negative_scores() -> None:
     results = Reranker("ModuleReranker", model=scoring(-5.0, -0.5, -9.0))(
         candidates("a", "b", "c"), "q"
     )
     assert text_scores(results) == [("b", -0.5), ("a", -5.0), ("c", -9.0)]
 
 
-def test_nothing_asks_no_model() -> None:
+def test_reranker_without_results_does_not_call_model() -> None:
     def model(query, texts):
         raise AssertionError("called")
 
@@ -55,14 +55,14 @@ def test_nothing_asks_no_model() -> None:
 
 
 @given(st.lists(st.floats(-1e6, 1e6), max_size=8), st.integers(1, 9))
-def test_any_scores(scores, top_k) -> None:
+def test_reranker_sorts_any_scores(scores, top_k) -> None:
     results = candidates(*"abcdefgh"[: len(scores)])
     made = Reranker("ModuleReranker", model=scoring(*scores), top_k=top_k)(results, "q")
     expected = sorted(zip(results, scores, strict=True), key=lambda pair: -pair[1])[:top_k]
     assert text_scores(made) == [(result.node.text, score) for result, score in expected]
 
 
-def test_formats_and_top_k() -> None:
+def test_reranker_applies_format_and_top_k() -> None:
     settings = {"model": scoring(0, 1, 2), "output_format": "content"}
     results = candidates("a", "b", "c")
     assert Reranker("ModuleReranker", top_k=2, **settings)(results, "q") == ["c", "b"]
@@ -88,7 +88,7 @@ def test_formats_and_top_k() -> None:
         ([-1.0, -2.0], {"cut_off": -1.5}, [-1.0]),
     ],
 )
-def test_cuts(scores, settings, kept) -> None:
+def test_reranker_applies_cuts(scores, settings, kept) -> None:
     results = candidates(*"abc"[: len(scores)])
     made = Reranker("ModuleReranker", model=scoring(*scores), **settings)(results, "q")
     assert [r.score for r in made] == kept
@@ -96,7 +96,7 @@ def test_cuts(scores, settings, kept) -> None:
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1), st.floats(0, 1))
-def test_the_best_always_passes_a_relative_cut(scores, share) -> None:
+def test_relative_cut_keeps_best_result(scores, share) -> None:
     node = Node("a")
     results = [ScoredNode(node, score) for score in sorted(scores, reverse=True)]
     kept = cut_scores(results, relative_cut=share)
@@ -108,7 +108,7 @@ def test_the_best_always_passes_a_relative_cut(scores, share) -> None:
 
 
 @pytest.mark.usefixtures("clean_registry")
-def test_registrations_that_can_not_be() -> None:
+def test_invalid_registration_raises() -> None:
     with pytest.raises(ValueError, match="'KeywordFilter' is nodekin's own"):
         register_reranker(lambda node: 1, name="KeywordFilter")
     with pytest.raises(TypeError, match="a reranker is a function"):
@@ -140,7 +140,7 @@ class Reverses:
         return [ScoredNode(r.node, -r.score, r.evidence) for r in reversed(results)]
 
 
-def test_an_object_of_ones_own() -> None:
+def test_custom_reranker_object_is_used() -> None:
     reranker = Reranker(Reverses(), top_k=1)
     assert text_scores(reranker(candidates("a", "b"), "q")) == [("b", -9.0)]
     assert text_scores(asyncio.run(reranker.arerank(candidates("a", "b"), "q"))) == [("b", -9.0)]
@@ -180,12 +180,12 @@ def test_an_object_of_ones_own() -> None:
         ("ModuleReranker", {"model": Scores(), "length": 3}, TypeError, "length is a function"),
     ],
 )
-def test_what_can_not_be(given, settings, error, says) -> None:
+def test_reranker_with_invalid_argument_raises(given, settings, error, says) -> None:
     with pytest.raises(error, match=says):
         Reranker(given, **settings)
 
 
-def test_calls_that_can_not_be() -> None:
+def test_reranker_call_with_invalid_argument_raises() -> None:
     with pytest.raises(TypeError, match="a query is a str, not int 3"):
         Reranker(Reverses())(candidates("a"), 3)
     with pytest.raises(ValueError, match="top_k must be 1 or more"):
@@ -201,7 +201,7 @@ def test_calls_that_can_not_be() -> None:
         Reranker(Wrong())(candidates("a"), "q")
 
 
-def test_what_is_traced() -> None:
+def test_reranker_records_span() -> None:
     with trace() as traced:
         Reranker("ModuleReranker", model=scoring(1, 2), name="mine")(candidates("a", "b"), "q")
     (done,) = traced.children
@@ -213,7 +213,7 @@ def test_what_is_traced() -> None:
 
 
 @pytest.mark.parametrize("results", [[Node("tea")], Node("tea"), ["tea"], "tea", None])
-def test_what_are_no_results_is_named(results: Any) -> None:
+def test_results_of_wrong_type_raise(results: Any) -> None:
     for reranker in (
         Reranker(KeywordFilter(required="tea")),
         Reranker("ModuleReranker", model=_ones),
