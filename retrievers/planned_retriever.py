@@ -53,10 +53,10 @@ class PlannedRetriever(BaseRetriever):
 
         Args:
             query: The question.
-            top_k: Replaces the retriever's own ``top_k``.
+            top_k: Replaces the retriever's ``top_k``.
             filters: Conditions, passed to the inner retrievers.
             max_tokens: The maximum number of tokens of all results together. The results are
-                ``BudgetResults``; without ``top_k`` there are as many as fit.
+                ``BudgetResults``: without ``top_k``, as many as fit the budget.
             order: ``"document"`` sorts the results of a document by their position in it.
 
         Raises:
