@@ -1,4 +1,4 @@
-"""What is a retriever, by its methods alone."""
+"""Conversion of objects into retrievers by their methods."""
 
 import asyncio
 
@@ -14,12 +14,12 @@ from nodekin.retrievers import (
 )
 
 
-def test_a_retriever_of_this_package_is_itself():
+def test_as_retriever_returns_own_retriever_unchanged():
     retriever = Retriever(NodeGraph(progress=False), "ROOT")
     assert as_retriever(retriever) is retriever
 
 
-def test_a_class_of_ones_own_is_itself():
+def test_as_retriever_returns_custom_class_unchanged():
     class Own:
         def retrieve(self, query, *, top_k=None, filters=None):
             return []
@@ -31,7 +31,7 @@ def test_a_class_of_ones_own_is_itself():
     assert as_retriever(own) is own
 
 
-def test_one_that_takes_neither_number_nor_filters_is_refused_when_it_is_given():
+def test_retrieve_without_top_k_and_filters_raises():
     class Bare:
         def retrieve(self, query): ...
 
@@ -41,7 +41,7 @@ def test_one_that_takes_neither_number_nor_filters_is_refused_when_it_is_given()
         FusionRetriever([Bare()])
 
 
-def test_a_graph_is_searched_by_default_and_a_class_is_told_what_to_write():
+def test_as_retriever_wraps_graph_and_rejects_class():
     assert isinstance(as_retriever(NodeGraph(progress=False)), DefaultRetriever)
     with pytest.raises(TypeError, match="go into SubQuestionRetriever"):
         QueryEngine({"teas": 3}, str)
@@ -49,7 +49,7 @@ def test_a_graph_is_searched_by_default_and_a_class_is_told_what_to_write():
         as_retriever(Retriever, "inner")
 
 
-def test_an_engine_is_a_retriever_of_its_answer_and_takes_conditions():
+def test_query_engine_as_retriever_returns_answer_and_filters():
     graph = NodeGraph(progress=False)
     graph.add(["Tea is a drink.", "The Nile is a river."])
     engine = QueryEngine(Retriever(graph, "ROOT"), lambda prompt: "A drink [1].")
@@ -63,7 +63,7 @@ def test_an_engine_is_a_retriever_of_its_answer_and_takes_conditions():
     }
 
 
-def test_an_async_function_searches_where_an_event_loop_runs_and_where_none_does():
+def test_async_function_searches_inside_and_outside_event_loop():
     async def search(query, top_k=5):
         await asyncio.sleep(0)
         return [f"{query} is a drink.", "Milk."][:top_k]

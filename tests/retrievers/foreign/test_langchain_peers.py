@@ -1,4 +1,4 @@
-"""Fusions beside LangChain's EnsembleRetriever."""
+"""Comparison of fusions with LangChain's EnsembleRetriever."""
 
 import uuid
 
@@ -30,7 +30,7 @@ from nodekin.retrievers import (
 
 @pytest.mark.parametrize("question", QUESTIONS)
 @pytest.mark.parametrize("weights", [[0.5, 0.5], [0.9, 0.1], [1, 0]])
-def test_weights_and_rank_constant_of_a_call_are_those_of_an_ensemble(question, weights):
+def test_fusion_weights_and_rank_constant_match_ensemble(question, weights):
     peer_graph = langchain_peers.peer_graph()
     mine = theirs().as_retriever(search_kwargs={"k": 3})
     words = face(Retriever(peer_graph, "ROOT", "bm25", top_k=3))
@@ -38,12 +38,12 @@ def test_weights_and_rank_constant_of_a_call_are_those_of_an_ensemble(question, 
         expected = EnsembleRetriever(retrievers=[mine, words], weights=weights, c=constant)
         fusion = FusionRetriever([mine, words], rank_constant=constant)
         found = expected.invoke(question)
-        if 0 in weights:  # not asked here; there its documents come last
+        if 0 in weights:  # skipped by our fusion, ranked last by the ensemble
             found = mine.invoke(question)
         assert face(fusion.with_weights(weights)).invoke(question) == found
 
 
-def test_documents_of_one_key_are_merged_as_in_an_ensemble():
+def test_merge_by_metadata_key_matches_ensemble():
     def page(text, url):
         return Document(text, metadata={"url": url})
 
@@ -56,8 +56,8 @@ def test_documents_of_one_key_are_merged_as_in_an_ensemble():
     assert texts(expected) == ["Tea (2019)", "Milk", "Water", "Coffee"]
 
 
-def test_a_document_that_one_list_has_twice_counts_once():
-    """There it counts twice, and wins over a document that both lists have."""
+def test_fusion_counts_repeated_document_of_a_list_once():
+    """The ensemble counts the document twice and ranks it above a document in both lists."""
     one, two, three = (
         Document(text, metadata={"source": f"{text}.md"}) for text in ("Tea", "Milk", "Water")
     )
@@ -71,8 +71,8 @@ def test_a_document_that_one_list_has_twice_counts_once():
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-async def test_k_and_filter_of_a_call_reach_every_branch(question):
-    """An ensemble ignores them; the same as where each branch was made with them."""
+async def test_fusion_passes_k_and_filter_to_every_branch(question):
+    """An ensemble ignores both. The expected ensemble has them set in each branch."""
     peer_graph = langchain_peers.peer_graph()
     teas = {"k": 2, "filter": lambda document: document.metadata["topic"] == "tea"}
     words = face(Retriever(peer_graph, "ROOT", "bm25", top_k=4))
@@ -91,7 +91,7 @@ async def test_k_and_filter_of_a_call_reach_every_branch(question):
     assert set(ids(ranked.invoke(question, **call))) == set(ids(expected))
 
 
-def test_within_an_ensemble():
+def test_ensemble_accepts_our_retrievers():
     words = NodeGraphRetriever.from_documents(DOCUMENTS, score_key=None)
     meaning = NodeGraphVectorStore.from_documents(DOCUMENTS, Pairs()).as_retriever()
     both = EnsembleRetriever(retrievers=[words, meaning], weights=[0.5, 0.5])
@@ -100,7 +100,7 @@ def test_within_an_ensemble():
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_near_duplicates_are_dropped_as_by_langchains_filter(question):
+def test_near_duplicate_filter_drops_as_many_as_langchain(question):
     filters = pytest.importorskip(
         "langchain_community.document_transformers",
         reason="EmbeddingsRedundantFilter is in langchain-community",
@@ -117,7 +117,7 @@ def test_near_duplicates_are_dropped_as_by_langchains_filter(question):
     for near in (NearDuplicateFilter(model=Pairs()), NearDuplicateFilter()):
         ours = face(RerankRetriever(store.as_retriever(), near, top_k=4))
         found = ours.invoke(question)
-        # Of two that are alike the better one is kept; theirs may keep the other.
+        # Ours keeps the better of two near-duplicates. LangChain's filter may keep the worse.
         assert found == [d for d in ranked if d.id != _worse(ranked)]
 
 
@@ -125,7 +125,7 @@ def _worse(ranked):
     return [document.id for document in ranked if document.id in ("coffee", "double")][-1]
 
 
-MADE = [str(uuid.UUID(int=n)) for n in (1, 2)]  # as stores make them
+MADE = [str(uuid.UUID(int=n)) for n in (1, 2)]  # random ids, as stores create them
 
 
 @pytest.mark.parametrize(
@@ -138,8 +138,8 @@ MADE = [str(uuid.UUID(int=n)) for n in (1, 2)]  # as stores make them
         (MADE, MADE[:1]),
     ],
 )
-def test_documents_of_equal_text_are_one_unless_their_authors_gave_them_ids(names, merged):
-    """An ensemble merges them by their text alone."""
+def test_fusion_merges_equal_texts_unless_ids_are_given(names, merged):
+    """An ensemble merges documents by text alone."""
     documents = [Document("Tea.", id=name) for name in names]
     parts = [Listed(documents=[document]) for document in documents]
     weights = [1 / len(parts)] * len(parts)

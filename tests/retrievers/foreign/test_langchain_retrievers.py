@@ -84,7 +84,7 @@ class Listed(BaseRetriever):
 
 
 class WithNumber(Listed):
-    """Have a number of its own, as BM25Retriever has."""
+    """A retriever with its own `k`, like BM25Retriever."""
 
     k: int = 2
 
@@ -115,7 +115,7 @@ SOURCES = {
 
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("holder", HOLDERS)
-def test_a_retriever_of_langchain_goes_wherever_one_is_expected(store, source, holder):
+def test_langchain_retriever_works_in_every_composite(store, source, holder):
     retriever = HOLDERS[holder](SOURCES[source](store))
     every = ways(retriever, "Which tea is green?")
     assert every[0][0].node.id in ("green", "black")
@@ -131,12 +131,12 @@ def test_a_retriever_of_langchain_goes_wherever_one_is_expected(store, source, h
         assert result.evidence
 
 
-def test_every_strategy_is_tried():
+def test_holders_cover_every_strategy():
     assert STRATEGIES.keys() - HOLDERS.keys() == set()
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_an_evaluation_compares_it_with_ours(store, source):
+def test_evaluate_scores_langchain_retriever_like_ours(store, source):
     graph = NodeGraph(embed=WordEmbeddings(), progress=False)
     graph.add(DOCUMENTS)
     questions = [
@@ -153,12 +153,12 @@ def test_an_evaluation_compares_it_with_ours(store, source):
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_a_query_engine_answers_from_it_and_cites_its_documents(store, source):
+def test_query_engine_cites_documents_of_langchain_retriever(store, source):
     for answer in answers(SOURCES[source](store), "Which tea is green?"):
         assert [s.result.node.id for s in answer.cited] == ["green"]
 
 
-def test_a_retriever_of_langchain_is_asked_as_langchain_asks_it(store):
+def test_as_retriever_returns_documents_of_langchain_invoke(store):
     retriever = store.as_retriever(search_kwargs={"k": 3})
     native = as_retriever(retriever)
     for question in ("Which tea is black?", "rivers", "snow"):
@@ -167,7 +167,7 @@ def test_a_retriever_of_langchain_is_asked_as_langchain_asks_it(store):
         assert [result.node.id for result in native.retrieve(question, top_k=5)][:3] == expected
 
 
-def test_function_of_a_store_returns_scores_and_its_retriever_ranks(store):
+def test_store_function_returns_scores_and_store_retriever_ranks(store):
     pairs = store.similarity_search_with_score("Which tea is green?", k=2)
     results = as_retriever(store.similarity_search_with_score, name="store").retrieve(
         "Which tea is green?", top_k=2
@@ -179,7 +179,7 @@ def test_function_of_a_store_returns_scores_and_its_retriever_ranks(store):
     assert {r.evidence[0].similarity for r in results} == {"VectorStoreRetriever, by rank"}
 
 
-def test_distances_of_a_store_become_scores():
+def test_store_distances_become_descending_scores():
     class Distances(InMemoryVectorStore):
         def similarity_search_with_score(self, query: str, k: int = 4, **kwargs: Any):
             pairs = super().similarity_search_with_score(query, k, **kwargs)
@@ -192,7 +192,7 @@ def test_distances_of_a_store_become_scores():
     assert results[0].node.id == "green"
 
 
-def test_a_relevance_score_in_the_metadata_is_the_score_and_not_part_of_the_id():
+def test_relevance_score_metadata_sets_score_but_not_id():
     def search(query: str) -> list[Document]:
         return [
             Document(text, metadata={"relevance_score": score * len(query)})
@@ -207,19 +207,19 @@ def test_a_relevance_score_in_the_metadata_is_the_score_and_not_part_of_the_id()
 
 
 @pytest.mark.parametrize("source", ["store", "retriever", "mmr", "configured", "own number"])
-def test_top_k_is_given_to_what_takes_it(store, source):
+def test_top_k_is_passed_to_sources_with_limits(store, source):
     for results in ways(as_retriever(SOURCES[source](store)), "tea is green black", top_k=4):
         assert len(results) == 4
     assert len(as_retriever(SOURCES[source](store)).retrieve("tea is", top_k=1)) == 1
 
 
-def test_of_others_the_first_are_returned(store):
+def test_top_k_truncates_results_of_other_sources(store):
     for results in ways(as_retriever(Listed()), "tea is", top_k=2):
         assert [r.node.id for r in results] == ["green", "black"]
 
 
 @pytest.mark.parametrize("source", ["store", "retriever", "configured", "own number"])
-def test_conditions_leave_no_place_empty(store, source):
+def test_filters_still_return_top_k_results(store, source):
     retriever = as_retriever(SOURCES[source](store))
     for results in ways(retriever, "tea is", filters={"year": {"gte": 2010}}, top_k=2):
         assert {r.node.id for r in results} <= {"rivers", "coffee"}
@@ -228,7 +228,7 @@ def test_conditions_leave_no_place_empty(store, source):
 
 
 @pytest.mark.parametrize("source", ["own class", "function"])
-def test_conditions_that_could_be_silently_short_are_an_error(store, source):
+def test_filters_raise_if_source_cannot_filter(store, source):
     retriever = RerankRetriever(SOURCES[source](store), "ModuleReranker", model=lambda q, t: t)
     with pytest.raises(ValueError, match="takes no conditions"):
         retriever.retrieve("tea", filters={"topic": "tea"})
@@ -236,7 +236,7 @@ def test_conditions_that_could_be_silently_short_are_an_error(store, source):
         asyncio.run(retriever.aretrieve("tea", filters={"topic": "tea"}))
 
 
-def test_a_document_comes_back_as_it_was(store):
+def test_to_document_returns_original_document(store):
     plain = [Document(d.page_content, metadata=dict(d.metadata)) for d in DOCUMENTS]
 
     def without_ids(query: str) -> list[Document]:
@@ -255,7 +255,7 @@ def test_a_document_comes_back_as_it_was(store):
             assert document in originals
 
 
-def test_the_same_document_of_two_retrievers_is_one_result(store):
+def test_fusion_merges_same_document_of_two_retrievers(store):
     plain = [Document(d.page_content, metadata=d.metadata) for d in DOCUMENTS]
     one, other = (lambda query: plain[:2]), (lambda query: plain[1:3])
     results = FusionRetriever([one, other])("tea")
@@ -269,7 +269,7 @@ def test_the_same_document_of_two_retrievers_is_one_result(store):
     assert len(results[0].evidence) == 2
 
 
-def test_async_searches_are_those_of_the_store_and_do_not_block_the_loop(store):
+def test_aretrieve_uses_async_search_or_a_thread(store):
     threads = []
 
     class Threads(InMemoryVectorStore):
@@ -293,7 +293,7 @@ def test_async_searches_are_those_of_the_store_and_do_not_block_the_loop(store):
     asyncio.run(as_retriever(slow).aretrieve("tea"))
 
 
-def test_a_batch_is_one_batch_of_the_retriever():
+def test_multi_query_calls_langchain_batch_once():
     batches = []
 
     class Batching(Listed):
@@ -316,12 +316,12 @@ def test_a_batch_is_one_batch_of_the_retriever():
         lambda inner: WindowRetriever(FusionRetriever([inner, inner])),
     ],
 )
-def test_what_needs_kin_says_early_that_documents_have_none(store, holder):
+def test_graph_composites_reject_langchain_retriever_on_construction(store, holder):
     with pytest.raises(TypeError, match="in no node graph"):
         holder(store.as_retriever())
 
 
-def test_windows_widen_what_is_in_a_graph_beside_what_is_not(store):
+def test_window_retriever_keeps_documents_outside_the_graph(store):
     graph = NodeGraph(progress=False)
     graph.add("Tea one. Tea two. Tea three.")
     graph.create_node_group("sentence", lambda text: text.split(" T"))
@@ -330,7 +330,7 @@ def test_windows_widen_what_is_in_a_graph_beside_what_is_not(store):
     assert "Green tea is steamed." in texts
 
 
-def test_what_fails_in_the_retriever_is_its_own_error():
+def test_error_of_wrapped_function_is_raised_unchanged():
     def fail(query: str) -> list[Document]:
         raise ConnectionError("no route to the store")
 
@@ -339,12 +339,12 @@ def test_what_fails_in_the_retriever_is_its_own_error():
 
 
 @pytest.mark.parametrize("output", [3, [3], object(), {"a": 1}])
-def test_an_output_that_is_no_document_is_an_error(output):
+def test_output_without_documents_raises(output):
     with pytest.raises(TypeError, match="returned"):
         as_retriever(lambda query: output).retrieve("tea")
 
 
-def test_a_chain_that_answers_is_one_result_with_its_sources(store):
+def test_chain_answer_becomes_one_result_with_sources(store):
     def chain(query: str) -> dict[str, Any]:
         return {"input": query, "answer": "Green tea.", "context": DOCUMENTS[:1]}
 
@@ -356,12 +356,12 @@ def test_a_chain_that_answers_is_one_result_with_its_sources(store):
 
 
 @pytest.mark.parametrize("nothing", ["store", None, 3, InMemoryVectorStore])
-def test_what_is_no_retriever_is_refused_with_what_is_allowed(nothing):
+def test_as_retriever_names_allowed_types_for_invalid_source(nothing):
     with pytest.raises(TypeError, match="of LangChain or LlamaIndex, a function"):
         as_retriever(nothing)
 
 
-def test_a_face_given_back_is_its_retriever():
+def test_as_retriever_unwraps_own_langchain_adapters():
     graph = NodeGraph(progress=False)
     graph.add(DOCUMENTS)
     native = Retriever(graph, "ROOT")
@@ -379,7 +379,7 @@ def test_a_face_given_back_is_its_retriever():
     assert (result.node.id, result.node.graph) == ("black", graph)
 
 
-def test_a_configured_face_keeps_its_configuration():
+def test_as_retriever_keeps_configuration_of_bound_adapter():
     graph = NodeGraph(progress=False)
     graph.add(DOCUMENTS)
     face = plain(Retriever(graph, "ROOT"))
@@ -387,7 +387,7 @@ def test_a_configured_face_keeps_its_configuration():
     assert len(as_retriever(face.with_config(tags=["x"])).retrieve("tea is", top_k=2)) == 2
 
 
-def test_an_engine_given_back_answers_with_its_conditions():
+def test_as_retriever_keeps_restriction_of_query_engine():
     graph = NodeGraph(progress=False)
     graph.add(DOCUMENTS)
     engine = QueryEngine(Retriever(graph, "ROOT"), lambda prompt: "It is [1].")
@@ -397,7 +397,7 @@ def test_an_engine_given_back_answers_with_its_conditions():
     assert [match.node.id for match in result.evidence][1:] == ["rivers"]
 
 
-def test_the_face_holds_a_retriever_of_langchain(store):
+def test_adapter_invokes_langchain_retriever(store):
     face = NodeGraphRetriever(store.as_retriever(), score_key=None, k=2)
     assert face.invoke("green tea") == store.similarity_search("green tea", k=2)
     assert asyncio.run(face.ainvoke("green tea")) == store.similarity_search("green tea", k=2)
@@ -407,7 +407,7 @@ def test_the_face_holds_a_retriever_of_langchain(store):
     ]
 
 
-def test_runs_of_the_retriever_are_below_those_of_its_holder(store):
+def test_wrapped_retriever_runs_are_traced_below_its_composite(store):
     finished = FinishedRuns()
     face = plain(FusionRetriever([store.as_retriever()]))
     face.invoke("tea", {"callbacks": [finished]})
@@ -415,13 +415,13 @@ def test_runs_of_the_retriever_are_below_those_of_its_holder(store):
     assert list(map(tree, finished.roots)) == [("NodeGraphRetriever", [("fuse", [own])])]
 
 
-# Beside LangChain's own components, on the same retrievers
+# Comparison with LangChain's components on the same retrievers
 
 QUESTIONS = ("Which tea is green?", "rivers", "What is coffee?", "black tea is fermented")
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_a_fusion_orders_as_langchains_ensemble(store, question):
+def test_fusion_order_matches_ensemble(store, question):
     retrievers, weights = [store.as_retriever(), Listed()], [0.7, 0.3]
     theirs = EnsembleRetriever(retrievers=retrievers, weights=weights).invoke(question)
     ours = FusionRetriever(retrievers, weights=weights, top_k=9).retrieve(question)
@@ -429,8 +429,8 @@ def test_a_fusion_orders_as_langchains_ensemble(store, question):
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_documents_without_ids_are_merged_as_by_langchains_ensemble(question):
-    """A store gives them random ids, a list of them none, a graph ids made from them."""
+def test_fusion_merges_documents_without_ids_like_ensemble(question):
+    """The list has no ids, the store has random ids, the graph has content-based ids."""
     loaded = [Document(d.page_content, metadata=dict(d.metadata)) for d in DOCUMENTS]
     store = InMemoryVectorStore.from_documents(loaded, WordEmbeddings())
     held = RunnableLambda(lambda query: [loaded[int(d.id)] for d in numbered.invoke(query)])
@@ -455,7 +455,7 @@ def test_documents_without_ids_are_merged_as_by_langchains_ensemble(question):
         ]
 
 
-def test_what_only_the_text_is_the_same_of_stays_apart(store):
+def test_fusion_keeps_equal_texts_with_different_metadata(store):
     other = Document("Green tea is steamed.", metadata={"topic": "tea", "year": 2024})
     graph = NodeGraph(progress=False)
     graph.add(Document("Tea. Tea.", id="twice"))
@@ -467,11 +467,13 @@ def test_what_only_the_text_is_the_same_of_stays_apart(store):
     )
     texts = [result.node.text for result in fused("tea steamed green")]
     assert texts.count("Green tea is steamed.") == 2
-    assert texts.count("Tea.") == 2  # the two of the graph, one of which is the plain one
+    assert (
+        texts.count("Tea.") == 2
+    )  # both nodes of the graph; one is merged with the plain document
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_several_phrasings_find_what_langchains_find(question):
+def test_multi_query_finds_same_documents_as_langchain(question):
     model = FakeListChatModel(responses=["green tea\nblack coffee"])
     theirs = LangChainMultiQuery.from_llm(Listed(), model, include_original=True)
     expected = {document.id for document in theirs.invoke(question)}
@@ -480,7 +482,7 @@ def test_several_phrasings_find_what_langchains_find(question):
     assert len(expected) < len(DOCUMENTS)
 
 
-def test_a_reranking_compresses_as_langchains(store):
+def test_rerank_retriever_matches_langchain_compression(store):
     model = lambda query, texts: [float(text.count("e")) for text in texts]  # noqa: E731
     compressor = NodeGraphReranker(reranker=Reranker("ModuleReranker", model=model), top_n=2)
     retriever = store.as_retriever(search_kwargs={"k": 4})
@@ -490,8 +492,8 @@ def test_a_reranking_compresses_as_langchains(store):
     assert [r.node.id for r in ours.retrieve("tea", top_k=2)] == expected
 
 
-def test_a_tenants_restriction_holds_for_a_store(store):
-    """Also where a composite passes no conditions on."""
+def test_restrict_limits_store_to_tenant(store):
+    """A composite that drops conditions cannot lift the restriction."""
 
     class Dropping(PlannedRetriever):
         takes_filters = True
@@ -522,8 +524,8 @@ ESCAPES: list[Any] = [
 
 @pytest.mark.parametrize("holder", HOLDERS)
 @pytest.mark.parametrize("escape", ESCAPES, ids=str)
-def test_a_tenants_restriction_of_a_store_holds_in_every_holder(store, holder, escape):
-    """Whatever a call, a face or a model of a tool asks."""
+def test_restrict_holds_in_every_composite(store, holder, escape):
+    """Neither a call nor an adapter nor a tool's model can lift the restriction."""
     search = store.as_retriever()
     held = HOLDERS[holder](restrict(as_retriever(search), {"topic": "tea"}))
     outside = restrict(HOLDERS[holder](search), {"topic": "tea"})
@@ -538,10 +540,10 @@ def test_a_tenants_restriction_of_a_store_holds_in_every_holder(store, holder, e
         found += own.invoke({**call, "id": "1", "type": "tool_call"}).artifact
         assert {document.metadata["topic"] for document in found} <= {"tea"}
     free = {result.node.metadata["topic"] for result in HOLDERS[holder](search)("tea is rivers")}
-    assert free > {"tea"} or holder == "keywords"  # whose word is "tea"
+    assert free > {"tea"} or holder == "keywords"  # its keyword is "tea"
 
 
-def test_a_holder_is_pickled_and_copied_with_the_retriever():
+def test_composite_is_pickled_and_copied_with_wrapped_retriever():
     holder = FusionRetriever([as_retriever(WithNumber(), name="mine")])
     face = plain(holder)
     expected = face.invoke("tea is")
@@ -552,7 +554,7 @@ def test_a_holder_is_pickled_and_copied_with_the_retriever():
     assert len(configurable.with_config(configurable={"k": 1}).invoke("tea is")) == 1
 
 
-# Distances, and conditions in a store's own terms
+# Distances, and conditions converted to a store's filters
 
 
 class Counting(InMemoryVectorStore):
@@ -586,17 +588,17 @@ def in_store(filters: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("push", [None, in_store])
-def test_rare_conditions_find_as_many_as_there_are(push):
+def test_rare_filters_return_full_top_k(push):
     store = tenants(400)
     mine = restrict(as_retriever(store.as_retriever(), push_filters=push), {"tenant": 7})
     for results in ways(mine, "tea is green", filters={"n": {"gte": 100}}, top_k=5):
         assert len(results) == 5
         assert all(r.node.metadata["tenant"] == 7 and r.node.metadata["n"] >= 100 for r in results)
     most = max(store.read)
-    assert (most > 100) if push is None else (most <= 8)  # all that were read in one search
+    assert (most > 100) if push is None else (most <= 8)  # documents read by one search
 
 
-def test_pushed_conditions_are_checked_again_and_never_replace_others():
+def test_push_filters_never_widens_other_filters():
     store = tenants(100)
 
     def everything(filters: Any) -> dict[str, Any]:
@@ -612,14 +614,14 @@ def test_pushed_conditions_are_checked_again_and_never_replace_others():
     assert result.evidence[0].similarity.startswith("notes")
 
 
-def test_what_takes_no_conditions_of_its_own_refuses_to_push_them(store):
+def test_push_filters_raises_if_source_cannot_filter(store):
     filtered = store.as_retriever(search_kwargs={"filter": lambda document: True})
     for source in (filtered, Listed(), NodeGraph(progress=False)):
         with pytest.raises(TypeError, match="push_filters requires"):
             as_retriever(source, push_filters=in_store)
 
 
-def test_chain_in_a_function_keeps_answer_and_sources(store):
+def test_chain_in_function_keeps_answer_and_sources(store):
     search = itemgetter("input") | store.as_retriever(search_kwargs={"k": 2})
     chain = RunnablePassthrough.assign(context=search) | RunnablePassthrough.assign(
         answer=lambda given: f"{len(given['context'])} documents"

@@ -135,7 +135,7 @@ def no_model(monkeypatch):
 
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("holder", HOLDERS)
-def test_a_retriever_of_llama_index_goes_wherever_one_is_expected(index, source, holder):
+def test_llama_index_retriever_works_in_every_composite(index, source, holder):
     retriever = HOLDERS[holder](SOURCES[source](index))
     every = ways(retriever, "Which tea is green?")
     assert every[0][0].node.id in ("green", "black")
@@ -149,12 +149,12 @@ def test_a_retriever_of_llama_index_goes_wherever_one_is_expected(index, source,
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_a_query_engine_answers_from_it_and_cites_its_nodes(index, source):
+def test_query_engine_cites_nodes_of_llama_index_retriever(index, source):
     for answer in answers(SOURCES[source](index), "Which tea is green?"):
         assert [s.result.node.id for s in answer.cited] == ["green"]
 
 
-def test_results_and_scores_are_those_of_the_retriever(index):
+def test_as_retriever_keeps_results_and_scores(index):
     retriever = index.as_retriever(similarity_top_k=3)
     for question in ("Which tea is black?", "rivers"):
         expected = [(r.node.node_id, r.score) for r in retriever.retrieve(question)]
@@ -167,7 +167,7 @@ def test_results_and_scores_are_those_of_the_retriever(index):
     assert [(r.score, r.evidence[0].similarity) for r in results] == [(1.0, "Listed, by rank")]
 
 
-def test_conditions_leave_no_place_empty(index):
+def test_filters_still_return_top_k_results(index):
     for results in ways(
         as_retriever(index.as_retriever()), "tea is", filters={"year": {"gte": 2010}}, top_k=2
     ):
@@ -176,7 +176,7 @@ def test_conditions_leave_no_place_empty(index):
         FusionRetriever([Listed()]).retrieve("tea", filters={"topic": "tea"})
 
 
-def test_a_retriever_with_a_sync_method_only_does_not_block_the_loop():
+def test_aretrieve_runs_sync_retriever_in_a_thread():
     listed = Listed()
 
     async def call() -> None:
@@ -186,7 +186,7 @@ def test_a_retriever_with_a_sync_method_only_does_not_block_the_loop():
     asyncio.run(call())
 
 
-def test_a_node_comes_back_as_it_was(index):
+def test_to_results_returns_original_nodes(index):
     retriever = RerankRetriever(
         index.as_retriever(similarity_top_k=5),
         "ModuleReranker",
@@ -202,7 +202,7 @@ def test_a_node_comes_back_as_it_was(index):
     assert to_results([milk])[0].node.index_id == "dairy"
 
 
-def test_places_in_the_document_are_kept():
+def test_as_retriever_keeps_character_positions_of_nodes():
     node = TextNode(text="tea", id_="t", start_char_idx=4, end_char_idx=7)
     node.relationships[NodeRelationship.SOURCE] = TextNode(id_="d").as_related_node_info()
     index = VectorStoreIndex([node], embed_model=WordEmbedding())
@@ -210,7 +210,7 @@ def test_places_in_the_document_are_kept():
     assert (result.node.start, result.node.end, result.node.document_id) == (4, 7, "d")
 
 
-def test_the_faces_hold_it_too(index, scripted):
+def test_adapters_accept_llama_index_retriever(index, scripted):
     expected = [r.node.node_id for r in index.as_retriever().retrieve("green tea")]
     face = NodeGraphRetriever(index.as_retriever())
     assert [r.node.node_id for r in face.retrieve("green tea")] == expected
@@ -225,7 +225,7 @@ def test_the_faces_hold_it_too(index, scripted):
     ]
 
 
-def test_a_face_given_back_is_its_retriever():
+def test_as_retriever_unwraps_own_llama_index_adapter():
     letters = lambda texts: [[text.count(c) + 0.1 for c in "aeiou"] for text in texts]  # noqa: E731
     graph = NodeGraph(embed=letters)
     graph.add(["Tea one. Tea two. Tea three.", "Rivers run."])
@@ -237,13 +237,13 @@ def test_a_face_given_back_is_its_retriever():
     assert FusionRetriever([limited])("tea") == []
 
 
-def test_what_needs_kin_says_early_that_nodes_have_none(index):
+def test_window_retriever_rejects_llama_index_retriever(index):
     with pytest.raises(TypeError, match="in no node graph"):
         WindowRetriever(index.as_retriever())
 
 
-def test_a_node_that_stands_for_a_query_engine_is_followed(index):
-    """LlamaIndex's recursive guide: an entry of a table of contents leads to a query engine."""
+def test_recursive_retriever_follows_reference_to_query_engine(index):
+    """As in LlamaIndex's recursive guide: a table-of-contents entry refers to a query engine."""
     graph = NodeGraph(progress=False)
     graph.add(["All about tea.", "All about rivers."])
     tea, rivers = (node.id for node in graph.nodes("ROOT"))
@@ -258,21 +258,21 @@ def test_a_node_that_stands_for_a_query_engine_is_followed(index):
     assert [r.node.text for r in retriever("rivers")] == ["To the sea [1]."]
 
 
-def test_an_engine_that_finds_nothing_has_no_result(index):
+def test_empty_response_returns_no_results(index):
     assert as_retriever(Fixed(answer="Empty Response").query).retrieve("tea") == []
 
 
 @pytest.mark.skipif(
     version("llama-index-core") < "0.14", reason="LlamaIndex 0.13 fails on an empty index itself"
 )
-def test_an_engine_of_an_empty_index_has_no_result():
+def test_query_engine_of_empty_index_returns_no_results():
     engine = VectorStoreIndex([], embed_model=WordEmbedding()).as_query_engine()
     assert as_retriever(engine.query).retrieve("tea") == []
     own = QueryEngine(Retriever(NodeGraph(progress=False), "ROOT"), lambda prompt: "?")
     assert as_retriever(own).retrieve("tea") == []
 
 
-def test_an_answer_has_the_evidence_of_its_sources(index, scripted):
+def test_query_engine_answer_has_evidence_of_its_sources(index, scripted):
     engine = index.as_query_engine(llm=scripted("Green tea is."))
     for results in ways(as_retriever(engine.query), "Which tea is green?"):
         (result,) = results
@@ -287,7 +287,7 @@ PARTS = "tea: Which tea is green?\nrivers: Where do rivers run?"
 
 
 class Failing(CustomQueryEngine):
-    """Fail, as an engine whose server is gone."""
+    """A query engine that fails as if its server were down."""
 
     def custom_query(self, query_str: str) -> str:
         raise ConnectionError("no route")
@@ -304,10 +304,8 @@ def engine_tools(**engines: Any) -> list[QueryEngineTool]:
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-def test_sub_questions_over_tools_are_answered_as_by_the_engine_of_llama_index(
-    scripted, asynchronous
-):
-    """The same questions to the same tools; the answer is written from the same answers."""
+def test_sub_questions_over_tools_match_llama_index(scripted, asynchronous):
+    """Both engines ask equal sub-questions and synthesize from equal sub-answers."""
     tools = engine_tools(tea=Fixed(), rivers=Fixed(answer="To the sea."))
     question = "Which tea is green, and where do rivers run?"
     theirs_llm, ours_llm = (
@@ -338,8 +336,8 @@ def test_sub_questions_over_tools_are_answered_as_by_the_engine_of_llama_index(
         assert answer in ours_llm.prompts[-1]
 
 
-def test_a_tool_that_fails_or_does_not_exist_is_told(scripted):
-    """LlamaIndex's engine leaves it out in silence."""
+def test_failed_or_unknown_tool_is_recorded_as_error(scripted):
+    """LlamaIndex's engine drops the failed sub-question silently."""
     parts = f"{PARTS}\nseas: How deep is the sea?"
     llm = scripted(lambda prompt: parts if "Tools:" in prompt else "Tea.")
     tools = engine_tools(tea=Fixed(), rivers=Failing())
@@ -356,7 +354,7 @@ def test_a_tool_that_fails_or_does_not_exist_is_told(scripted):
         NodeGraphQueryEngine.from_defaults(broken, llm).query("What?")
 
 
-def test_functions_are_routes(index):
+def test_router_retriever_accepts_functions_as_routes(index):
     tools = {"rivers": Fixed(answer="To the sea.").query, "tea": index.as_retriever()}
     for name, text in (("rivers", "To the sea."), ("tea", "Green tea is steamed.")):
         router = RouterRetriever(tools, lambda prompt, name=name: name)
@@ -370,10 +368,10 @@ def test_index_and_query_engine_must_be_wrapped(index):
             as_retriever(source)
 
 
-# Beside LlamaIndex's own components, on the same retrievers
+# Comparison with LlamaIndex's components on the same retrievers
 
 
-def test_recursion_into_a_query_engine_answers_as_llama_indexes(index):
+def test_recursion_into_query_engine_matches_llama_index(index):
     entry = IndexNode(text="All about tea.", index_id="tea")
     theirs = LlamaIndexRecursive(
         "root",
@@ -389,13 +387,13 @@ def test_recursion_into_a_query_engine_answers_as_llama_indexes(index):
     assert [r.node.text for r in ours] == [r.node.get_content() for r in theirs] == ["Green tea."]
 
 
-def test_a_holder_is_copied_with_the_retriever(index):
+def test_composite_is_deep_copied_with_wrapped_retriever(index):
     holder = FusionRetriever([index.as_retriever()])
     expected = [r.node.id for r in holder.retrieve("green tea")]
     assert [r.node.id for r in copy.deepcopy(holder).retrieve("green tea")] == expected
 
 
-def test_conditions_in_the_terms_of_a_vector_store() -> None:
+def test_push_filters_converts_conditions_to_metadata_filters() -> None:
     documents = [
         TextNode(text=f"Tea number {n}.", metadata={"tenant": n % 20, "n": n}) for n in range(100)
     ]

@@ -1,4 +1,4 @@
-"""What retrievers of any kind return, read as results."""
+"""Conversion of external retrievers' outputs into results."""
 
 from types import SimpleNamespace
 
@@ -19,7 +19,7 @@ def scores(output, **options):
     return [(r.node.text, r.score, r.evidence[0].similarity) for r in results]
 
 
-def test_scores_are_used_where_all_have_one_and_the_first_is_the_highest():
+def test_scores_are_kept_if_complete_and_descending():
     assert scores([document("a", 2), document("b", 1)]) == [("a", 2.0, "it"), ("b", 1.0, "it")]
     ranks = [("a", 1.0, "it, by rank"), ("b", 0.5, "it, by rank")]
     assert scores([document("a", 1), document("b", 2)]) == ranks
@@ -34,18 +34,18 @@ def test_distances_in_pairs_become_negative_scores():
     assert scores([(document("a"), 0.4), (document("b"), 0.1)])[0] == ("a", 0.4, "it")
 
 
-def test_a_score_of_zero_stays():
+def test_zero_score_is_kept():
     pairs = [(document("a"), 0.4), (document("b"), 0.0)]
     assert scores(pairs) == [("a", 0.4, "it"), ("b", 0.0, "it")]
 
 
-def test_equal_numbers_in_pairs_may_be_distances_and_are_ranked():
+def test_equal_scores_in_pairs_become_ranks():
     assert scores([(document("a"), 0.2)]) == [("a", 1.0, "it, by rank")]
     pairs = [(document("a"), 0.2), (document("b"), 0.2)]
     assert scores(pairs) == [("a", 1.0, "it, by rank"), ("b", 0.5, "it, by rank")]
 
 
-def test_a_document_that_is_there_twice_is_one_result_at_its_first_place():
+def test_repeated_document_is_one_result_at_first_position():
     output = [document("a"), document("b"), document("a")]
     assert [text for text, _, _ in scores(output)] == ["a", "b"]
     other_ids = [document("a", id="1"), document("a", id="2")]
@@ -59,13 +59,13 @@ def test_results_keep_their_evidence():
 
 
 @pytest.mark.parametrize("empty", [None, "", "  ", [], {"answer": ""}, {"context": []}])
-def test_nothing_is_no_result(empty):
+def test_empty_output_returns_no_results(empty):
     assert read_output(empty, "it", "q") == []
 
 
-def test_message_is_an_answer():
+def test_message_becomes_one_answer():
     assert scores(SimpleNamespace(content="Tea.")) == [("Tea.", 1.0, "answer of it")]
 
 
-def test_documents_in_a_mapping_without_an_answer_are_the_results():
+def test_mapping_without_answer_returns_its_documents():
     assert scores({"context": [document("a")]}) == [("a", 1.0, "it, by rank")]
