@@ -1,4 +1,4 @@
-"""Threads add, update, remove, build and read at once; at rest nothing is missing or wrong."""
+"""Threads add, update, remove, build and read concurrently. The final graph is complete."""
 
 import random
 import sys
@@ -21,7 +21,7 @@ STEPS = 30
 
 
 def slow(transform: Callable[..., Any]) -> Callable[..., Any]:
-    """Let other threads in while a transform runs, as one that waits for a model does."""
+    """Return a transform that yields to other threads, like a transform waiting for a model."""
 
     def call(given: Any, /) -> Any:
         time.sleep(0.001)
@@ -32,7 +32,7 @@ def slow(transform: Callable[..., Any]) -> Callable[..., Any]:
 
 @pytest.fixture(autouse=True)
 def switching() -> Iterator[None]:
-    """Let threads take turns often."""
+    """Shorten the interval between thread switches."""
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     yield
@@ -40,7 +40,7 @@ def switching() -> Iterator[None]:
 
 
 class Threads:
-    """Threads that work on one graph, each with random choices of its own."""
+    """Threads that change one graph, each with a separate random generator."""
 
     def __init__(self, graph: NodeGraph, num_workers: int, seed: int) -> None:
         self.graph = graph
@@ -107,7 +107,7 @@ class Threads:
     ("store", "seed"),
     [*(("memory", seed) for seed in range(amount(2, 8))), ("file", 8), ("file", 9)],
 )
-def test_threads_leave_a_graph_as_one_that_is_built_anew(
+def test_concurrent_changes_leave_graph_equal_to_rebuilt_graph(
     store: str, seed: int, num_workers: int, tmp_path: Path
 ) -> None:
     path = None if store == "memory" else tmp_path / "graph"

@@ -1,4 +1,4 @@
-"""Whatever texts, files, filters and models hold: an answer, or an error that says why."""
+"""Random texts, files, filters and model outputs give an answer or an error with a reason."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def text_of(choose: random.Random, most: int = 40) -> str:
     )
 
 
-def test_texts_are_cut_and_searched() -> None:
+def test_random_texts_are_split_and_searched() -> None:
     choose, tally = random.Random(1), Tally("texts")
     splitters: dict[str, Callable[..., Any]] = {
         "sentence": split_sentences,
@@ -135,7 +135,7 @@ def filters_of(choose: random.Random, depth: int = 2) -> Any:
     return conditions
 
 
-def test_filters_find_what_meets_them() -> None:
+def test_random_filters_return_matching_nodes_only() -> None:
     """By an index as node by node, or they are refused."""
     choose, tally = random.Random(2), Tally("filters")
     for _ in range(amount(5, 400)):
@@ -160,7 +160,7 @@ def test_filters_find_what_meets_them() -> None:
     tally.check()
 
 
-def test_what_models_write_is_read_or_refused() -> None:
+def test_random_model_output_is_parsed_or_rejected() -> None:
     choose, tally = random.Random(3), Tally("answers of models, by each reader")
     for _ in range(amount(300, 20_000)):
         text = text_of(choose)
@@ -173,7 +173,7 @@ def test_what_models_write_is_read_or_refused() -> None:
     tally.check()
 
 
-def test_strategies_answer_whatever_their_model_writes() -> None:
+def test_strategies_return_results_for_random_model_output() -> None:
     choose, tally = random.Random(4), Tally("strategies with a model that writes anything")
     graph = NodeGraph(progress=False)
     graph.add([Document(f"Green tea {n}, and a cup of it.", id=f"d{n}") for n in range(4)])
@@ -195,7 +195,7 @@ def test_strategies_answer_whatever_their_model_writes() -> None:
         name = choose.choice(list(strategies))
         with tally.trying((number, name)):
             results = strategies[name].retrieve("green tea")
-            assert results or name == "rewrite"  # which searches for what the model says
+            assert results or name == "rewrite"  # rewrite searches for the model's output
         with tally.trying((number, "engine")):
             try:
                 engine.query("green tea")
@@ -210,7 +210,7 @@ def test_strategies_answer_whatever_their_model_writes() -> None:
 SUFFIXES = (".txt", ".md", ".html", ".json", ".jsonl", ".csv", ".pdf", ".docx", ".py", "", ".TXT")
 
 
-def test_folders_of_any_files_are_read_or_reported(tmp_path: Path) -> None:
+def test_random_files_are_read_or_reported(tmp_path: Path) -> None:
     choose, tally = random.Random(5), Tally("files")
     for _ in range(amount(20, 1_000)):
         folder = tmp_path / "files"

@@ -1,7 +1,7 @@
-"""A server is killed in the middle of writes, builds and searches, and started again.
+"""A PostgreSQL server is killed during writes, builds and searches, and restarted.
 
-Nothing that was acknowledged is lost, nothing that was removed comes back, and a search finds what
-was acknowledged before it began, by words and by vectors. ``make stress`` kills PostgreSQL 200
+No acknowledged document is lost and no removed document returns. A search by words or vectors
+finds all documents acknowledged before the search started. ``make stress`` kills PostgreSQL 200
 times.
 """
 
@@ -22,5 +22,5 @@ def mortal() -> Iterator[RunningServer]:
 
 
 @pytest.mark.slow
-def test_nothing_acknowledged_is_lost(mortal: RunningServer) -> None:
+def test_killed_server_keeps_all_acknowledged_documents(mortal: RunningServer) -> None:
     check_kills(mortal, amount(2, 200), "killed server", store=mortal.address())

@@ -1,8 +1,8 @@
-"""A process that is killed at any moment leaves what was there before its operation, or after it.
+"""A killed process leaves the state before or after its current operation.
 
-This file is also the program that is killed: it works through operations on one graph and says
-after each that it is done. Whoever killed it looks at what lies on the disk, in a copy, so that
-the next process goes on from exactly what the killed one left.
+This file is also the killed program. The program runs operations on one graph and reports each
+completed operation. The test checks a copy of the files, so that the next process continues from
+the unchanged files of the killed process.
 """
 
 import os
@@ -30,7 +30,7 @@ CALL = 0.02
 LOST = 100
 """Calls that a kill may cost: the calls of one second by that clock, and during the write."""
 
-if TYPE_CHECKING:  # what is killed starts without them
+if TYPE_CHECKING:  # not imported in the killed program
     import pytest
     from stress import Tally, amount
 
@@ -45,7 +45,7 @@ class Truth(NamedTuple):
 
 
 def after(truth: Truth, operation: Operation) -> Truth:
-    """Do to the truth what an operation does to the graph."""
+    """Apply an operation to the expected state."""
     kind, given = operation
     documents, links = dict(truth.documents), set(truth.links)
     if kind in ("add", "update"):
@@ -68,7 +68,7 @@ def after(truth: Truth, operation: Operation) -> Truth:
 
 
 def operations(seed: int) -> tuple[list[Operation], list[Truth]]:
-    """Return what is to be done, and the truth before each operation and after the last."""
+    """Return random operations and the expected states before each operation and at the end."""
     choose = random.Random(seed)
     truths = [Truth({}, set())]
     done: list[Operation] = []
@@ -136,7 +136,7 @@ def operations(seed: int) -> tuple[list[Operation], list[Truth]]:
 
 
 class Calls:
-    """Note what a model was paid for, once it has answered."""
+    """A log of answered model calls."""
 
     def __init__(self, path: Path, seconds: float) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -161,7 +161,7 @@ class Calls:
         os.write(self._file, f"{what}\n".encode())
 
     def monotonic(self) -> float:
-        """Tell the time, which goes on by calls."""
+        """Return a simulated time that advances with each call."""
         return self._count * CALL
 
 
@@ -266,7 +266,7 @@ def is_whole(path: Path) -> bool:
 
 
 def copied(folder: Path, to: Path) -> Path:
-    """Copy what lies on the disk; a process that starts after a kill finds no more than that."""
+    """Copy the files on disk, the only state left after a kill."""
     shutil.rmtree(to, ignore_errors=True)
     to.mkdir()
     for name in ("graph", "graph-wal"):
@@ -278,14 +278,14 @@ def copied(folder: Path, to: Path) -> Path:
 
 
 def check(path: Path, allowed: Sequence[Truth], calls: Calls) -> Truth:
-    """Compare a file with the states it may be in, and with a graph made anew from that."""
+    """Compare a graph file with its allowed states and with a rebuilt graph."""
     graph = opened(path, calls)
     documents = [Document(n.text, n.metadata, id=n.id) for n in graph.nodes("ROOT")]
     links = {(a, b) for d in documents for a, b, _ in links_of(graph, graph.node(d.id))}
     found = {d.id: (d.text, None if "files/" in d.id else d.metadata) for d in documents}
     matching = [t for t in allowed if list(t.documents.items()) == list(found.items())]
     assert matching, f"{list(found)} is neither of {[list(t.documents) for t in allowed]}"
-    # Each link is a write of its own, so that a kill may come between those of one operation.
+    # Each link is written separately, so a kill can split the links of one operation.
     assert allowed[0].links & allowed[-1].links <= links <= allowed[0].links | allowed[-1].links
 
     fresh = opened(None, calls)
@@ -340,7 +340,7 @@ def check_kills(seed: int, tmp_path: Path) -> int:
     return len(kills)
 
 
-def test_a_killed_process_loses_nothing_and_leaves_nothing_half_done(tmp_path: Path) -> None:
+def test_killed_process_leaves_only_complete_operations(tmp_path: Path) -> None:
     tally, kills = Tally("runs of killed processes"), 0
     for seed in range(20, 20 + amount(1, 50)):
         with tally.trying(seed):
@@ -383,7 +383,7 @@ INTERRUPTED: list[tuple[Operation, list[str]]] = [
 
 
 @pytest.mark.slow
-def test_ctrl_c_after_any_statement_leaves_the_graph_in_order(
+def test_interrupt_after_any_statement_leaves_graph_consistent(
     tmp_path: Path, monkeypatch: "pytest.MonkeyPatch"
 ) -> None:
     calls = Calls(tmp_path / "calls", 0)
@@ -422,4 +422,4 @@ else:
     import pytest
     from stress import Tally, amount
 
-    pytest.mark.slow(test_a_killed_process_loses_nothing_and_leaves_nothing_half_done)
+    pytest.mark.slow(test_killed_process_leaves_only_complete_operations)

@@ -30,7 +30,7 @@ class Seen(NamedTuple):
 
 @pytest.fixture(autouse=True)
 def switching() -> Iterator[None]:
-    """Let threads take turns often."""
+    """Shorten the interval between thread switches."""
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-4)
     yield
@@ -101,7 +101,7 @@ class Crowd:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("store", ["memory", "file"])
-def test_every_result_is_of_the_tenant(store: str, tmp_path: Path) -> None:
+def test_results_belong_to_the_tenant_during_moves(store: str, tmp_path: Path) -> None:
     graph = moving_graph(store=None if store == "memory" else tmp_path / "graph")
     crowd = Crowd(graph)
     crowd.run()

@@ -1,8 +1,7 @@
 """Fifty graphs on one server, in eight threads of one process, never return each other's texts.
 
-All have documents of the same ids, ask the same queries, store their indexes in one folder, and
-share connections, which are ended at random; what is asked of one graph with the ids of another is
-an error.
+All graphs use equal document ids and queries, one index folder and shared connections, which are
+closed at random. Passing node ids of another graph is an error.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ MODEL = Embedder(letters, "letters")
 
 @dataclass
 class Tenant:
-    """One graph, and what is asked of it."""
+    """A graph and its queries."""
 
     number: int
     address: str
@@ -58,7 +57,7 @@ class Tenant:
         return Document("\n".join(lines), {"topic": topic, "owner": self.mark}, id=name)
 
     def check(self, shown: object, query: str = "") -> None:
-        """Look for another tenant's mark in whatever came to light, but for that of a query."""
+        """Check that a value contains no mark of another tenant except the query's mark."""
         marks = {*re.findall(r"mark\d{3}x", repr(shown))}
         assert marks <= {self.mark, query}, (self.mark, marks)
 
@@ -172,7 +171,7 @@ WORK: list[tuple[Callable[..., None], int]] = [
 def test_nothing_of_another_tenant_is_returned(
     postgres_server: RunningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(synced_index, "_UNSAVED", 3)  # so that small indexes are stored, too
+    monkeypatch.setattr(synced_index, "_UNSAVED", 3)  # store small indexes
     monkeypatch.setattr(synced_index, "_WORTH_SAVING", 0)
     tally = Tally("tenants of one server")
     base = postgres_server.address()

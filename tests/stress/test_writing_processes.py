@@ -1,4 +1,4 @@
-"""Processes and threads change one graph at random; at rest it is as one that is built anew."""
+"""Processes and threads change one graph randomly. The result equals a rebuilt graph."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def told(processes: list[subprocess.Popen[str]], line: str) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("count", "threads"), [(2, 2), (3, 1)])
-def test_processes_that_write_leave_a_graph_as_one_that_is_built_anew(
+def test_writing_processes_leave_graph_equal_to_rebuilt_graph(
     tmp_path: Path, count: int, threads: int
 ) -> None:
     start = int(os.environ.get("NODEKIN_SEED") or random.randrange(10**6))
@@ -44,7 +44,7 @@ def test_processes_that_write_leave_a_graph_as_one_that_is_built_anew(
         for number in range(ROUNDS):
             with tally.trying(f"seed {start}, round {number}"):
                 answers = told(processes, f"work {start}-{number}")
-                for process in processes:  # one after the other: nobody writes meanwhile
+                for process in processes:  # sequentially, so that no process writes during a check
                     answers += told([process], "check")
                 wrong = [answer for answer in answers if answer != "ok"]
                 assert not wrong, wrong[0]
