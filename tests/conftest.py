@@ -16,8 +16,8 @@ from stress import amount
 
 from nodekin.nodegraph.plugins import STORES, plugins
 
-# No test depends on the clock: it passes on a busy machine, too. Everyone's runs look for new
-# counterexamples; CI judges a change by the same ones each time. ``make stress`` tries three times
+# No deadlines: tests must pass on a busy machine. Local runs look for new counterexamples; CI
+# repeats fixed examples. ``make stress`` tries three times
 # as many.
 settings.register_profile(
     "nodekin",
@@ -42,19 +42,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Leave out garbage collection while tests are collected: what is imported stays, for good."""
+    """Disable garbage collection during test collection, since imported modules stay in memory."""
     gc.disable()
     result = yield
     gc.freeze()
     gc.enable()
-    # Else LlamaIndex's sync methods and aiosqlite get a new event loop here, which nobody closes.
+    # Otherwise LlamaIndex's sync methods and aiosqlite would create an event loop and leak it.
     asyncio.set_event_loop(None)
     return result
 
 
 @pytest.fixture
 def interrupts() -> Iterator[None]:
-    """Let SIGINT interrupt, here and in processes started here; background jobs ignore it."""
+    """Make SIGINT interrupt this process and its children; background jobs ignore SIGINT."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

@@ -1,4 +1,4 @@
-"""The structure of the source: no rings of imports, few public names, tests beside code."""
+"""The structure of the source: no import cycles, few public names, tests next to code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CHANGEABLE = {
 }
 
 
-def test_no_files_import_each_other_in_a_ring() -> None:
+def test_files_have_no_import_cycles() -> None:
     assert house.rings() == []
 
 
@@ -24,12 +24,12 @@ def test_neighbours_import_from_modules() -> None:
     assert len(house.through_a_face()) <= 2, house.through_a_face()
 
 
-def test_hardly_any_file_name_is_in_two_places() -> None:
+def test_file_names_are_rarely_repeated() -> None:
     twice = house.twice(house.file_names())
     assert len(twice) <= 6, twice
 
 
-def test_no_class_name_is_in_two_places() -> None:
+def test_class_names_are_unique() -> None:
     twice = house.twice(house.class_names())
     assert not {name: where for name, where in twice.items() if not _IN_BOTH_FRAMEWORKS.match(name)}
 
@@ -40,22 +40,22 @@ def test_values_can_not_be_changed() -> None:
     assert not others, f"freeze {others}: other threads may have them"
 
 
-def test_what_a_user_meets_is_little() -> None:
+def test_public_names_stay_within_budget() -> None:
     assert len({name for names in house.public_names().values() for name in names}) <= 220
     assert len(house.methods("NodeGraph")) <= 24
 
 
-def test_tests_stand_beside_what_they_test() -> None:
+def test_test_files_mirror_source_files() -> None:
     without = house.without_tests()
     assert len(without) <= 0.15 * len(house.files(faces=False)), without
 
 
-def test_the_picture_of_the_packages_is_true() -> None:
+def test_package_diagram_matches_imports() -> None:
     page = (house.REPO / "docs" / "architecture.md").read_text(encoding="utf-8")
     assert house.picture() in page, "make it anew: python tests/support/house.py"
 
 
-def test_files_named_in_the_page_exist() -> None:
+def test_files_named_in_architecture_page_exist() -> None:
     page = (house.REPO / "docs" / "architecture.md").read_text(encoding="utf-8")
     named = re.findall(r"`((?:nodegraph|retrievers|adapters)/[\w/]*(?:\.py)?)`", page)
     assert named

@@ -32,7 +32,7 @@ def harness(monkeypatch):
         ("musique", 1890, 100, 0),
     ],
 )
-def test_gold_is_in_the_documents(data, harness, name, documents, questions, missing):
+def test_gold_passages_are_in_documents(data, harness, name, documents, questions, missing):
     try:
         dataset = getattr(harness, name)(data)
     except (FileNotFoundError, SystemExit) as error:
@@ -42,7 +42,7 @@ def test_gold_is_in_the_documents(data, harness, name, documents, questions, mis
 
 
 @pytest.mark.data
-def test_places_of_answers_are_where_the_answers_are(data, harness):
+def test_answer_positions_point_to_answers(data, harness):
     dataset = harness.cmrc_answers(data)
     texts = {document.id: document.text for document in dataset.documents}
     for question in dataset.questions:
@@ -52,7 +52,7 @@ def test_places_of_answers_are_where_the_answers_are(data, harness):
 
 
 @pytest.mark.data
-def test_one_passage_has_most_excerpts_as_a_whole(data, harness, monkeypatch):
+def test_most_excerpts_are_within_one_passage(data, harness, monkeypatch):
     import passages
 
     monkeypatch.delitem(sys.modules, "passages")
@@ -63,13 +63,13 @@ def test_one_passage_has_most_excerpts_as_a_whole(data, harness, monkeypatch):
     assert share >= 0.92
 
 
-def test_the_page_is_made_of_the_results(harness):
+def test_benchmark_page_matches_results(harness):
     page = (BENCHMARKS / "README.md").read_text(encoding="utf-8")
     assert page == harness.page(), "run python benchmarks/harness.py"
     assert len(page.encode()) <= 15_000
 
 
-def test_a_table_takes_the_place_of_the_one_with_its_title(harness, monkeypatch, tmp_path):
+def test_save_replaces_table_with_equal_title(harness, monkeypatch, tmp_path):
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "head.md").write_text("# Page\n")
     (tmp_path / "speed.py").touch()

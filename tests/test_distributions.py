@@ -36,7 +36,7 @@ def _run(*command: str, cwd: Path, path: Path | None = None) -> str:
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a copy of the repository without what was built in it."""
+    """Return a copy of the repository without build outputs."""
     copy = tmp_path_factory.mktemp("source") / "nodekin"
     left_out = (".*", "__pycache__", "build", "dist", "*.egg-info", "artifacts")
     shutil.copytree(REPO, copy, ignore=shutil.ignore_patterns(*left_out))
@@ -58,7 +58,7 @@ def installed(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PARTNERS)
-def test_a_partner_package_works_as_its_readme_says(name: str, installed: Path) -> None:
+def test_partner_package_runs_its_readme(name: str, installed: Path) -> None:
     package, adapter = PARTNERS[name]
     look = f"import nodekin, {package} as p, {adapter} as a; print(p.__all__ == a.__all__)"
     look += "; print(nodekin.__file__); print(p.__file__)"
@@ -74,7 +74,7 @@ def test_a_partner_package_works_as_its_readme_says(name: str, installed: Path) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PARTNERS)
-def test_a_partner_package_needs_nothing_that_it_does_not_ask_for(name: str) -> None:
+def test_partner_package_needs_declared_dependencies_only(name: str) -> None:
     package, adapter = PARTNERS[name]
     missing = "import sys; sys.modules['langchain_text_splitters'] = None"  # as in a clean install
     code = f"{missing}; from {package} import NodeGraphRetriever as r; print(r.__module__)"
@@ -90,16 +90,14 @@ def test_a_partner_package_needs_nothing_that_it_does_not_ask_for(name: str) -> 
 
 
 @pytest.mark.slow
-def test_the_wheel_has_the_packages_and_nothing_else(installed: Path) -> None:
+def test_wheel_contains_only_the_packages(installed: Path) -> None:
     folders = {path.name for path in installed.iterdir() if not path.name.endswith(".dist-info")}
     assert folders == {"nodekin", "langchain_nodekin", "llama_index"}
     assert not list((installed / "nodekin").rglob("test_*"))
 
 
 @pytest.mark.slow
-def test_the_source_distribution_has_tests_documentation_and_examples(
-    source: Path, tmp_path: Path
-) -> None:
+def test_source_distribution_contains_tests_docs_and_examples(source: Path, tmp_path: Path) -> None:
     code = BUILD.format(kind="sdist", folder=str(tmp_path))
     _run(sys.executable, "-c", code, cwd=source)
     (archive,) = tmp_path.glob("*.tar.gz")
@@ -114,7 +112,7 @@ def test_the_source_distribution_has_tests_documentation_and_examples(
     assert {"README.md", "SECURITY.md"} <= names
 
 
-def test_the_readme_of_the_index_is_the_readme_without_relative_links() -> None:
+def test_package_index_readme_has_absolute_links_only() -> None:
     made = runpy.run_path(str(REPO / "packaging" / "index_readme.py"))["index_readme"]()
     assert (REPO / "packaging" / "README.md").read_text(encoding="utf-8") == made, (
         "python packaging/index_readme.py"
@@ -124,7 +122,7 @@ def test_the_readme_of_the_index_is_the_readme_without_relative_links() -> None:
 
 
 @pytest.mark.slow
-def test_what_a_release_builds_names_its_repository(source: Path, tmp_path: Path) -> None:
+def test_release_build_names_its_repository(source: Path, tmp_path: Path) -> None:
     pytest.importorskip("setuptools", minversion="77")
     copy = shutil.copytree(source, tmp_path / "nodekin")
     address = "https://github.com/someone/a-fork"
@@ -154,7 +152,7 @@ def test_what_a_release_builds_names_its_repository(source: Path, tmp_path: Path
     entry = json.loads((copy / "packaging" / "server.json").read_text(encoding="utf-8"))
     assert entry["name"] == "io.github.someone/nodekin"
     assert entry["repository"]["url"] == address
-    assert f"mcp-name: {entry['name']} " in readme  # by which the registry knows the owner
+    assert f"mcp-name: {entry['name']} " in readme  # the registry's proof of ownership
     for link in below:
         kind, tag, path = link.partition("#")[0].split("/", 2)
         assert (kind in ("blob", "raw"), tag) == (True, f"v{version}")
@@ -162,7 +160,7 @@ def test_what_a_release_builds_names_its_repository(source: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize("given", [(), ("nodekin",), ("http://github.com/a/b",), ("a", "b")])
-def test_addresses_that_are_none_change_nothing(given: tuple[str, ...]) -> None:
+def test_invalid_addresses_leave_files_unchanged(given: tuple[str, ...]) -> None:
     before = (REPO / "pyproject.toml").read_text(encoding="utf-8")
     command = [sys.executable, "packaging/project_urls.py", *given]
     done = subprocess.run(command, cwd=REPO, capture_output=True, text=True)
@@ -171,7 +169,7 @@ def test_addresses_that_are_none_change_nothing(given: tuple[str, ...]) -> None:
     assert (REPO / "pyproject.toml").read_text(encoding="utf-8") == before
 
 
-def test_a_release_writes_its_addresses_before_it_builds() -> None:
+def test_release_writes_addresses_before_building() -> None:
     yaml = pytest.importorskip("yaml")
     text = (REPO / ".github/workflows/release.yml").read_text(encoding="utf-8")
     steps = [step.get("run", "") for step in yaml.safe_load(text)["jobs"]["build"]["steps"]]
@@ -183,7 +181,7 @@ def test_a_release_writes_its_addresses_before_it_builds() -> None:
 
 
 @pytest.mark.parametrize("name", PARTNERS)
-def test_a_partner_package_wants_the_framework_as_the_extra_does(name: str) -> None:
+def test_partner_package_requires_same_framework_as_extra(name: str) -> None:
     extra = PARTNERS[name][1].rsplit(".", 1)[1].replace("_", "-")
     requirement = re.compile(rf'^{extra} = \["([^"]*)"\]$', re.M)
     (ours,) = requirement.findall((REPO / "pyproject.toml").read_text(encoding="utf-8"))
@@ -191,7 +189,7 @@ def test_a_partner_package_wants_the_framework_as_the_extra_does(name: str) -> N
     assert f'"{ours}"' in theirs
 
 
-def test_the_site_has_a_page_of_every_public_name() -> None:
+def test_site_reference_lists_every_public_name() -> None:
     stage = runpy.run_path(str(REPO / "docs" / "site" / "stage.py"))
     for room in ("nodegraph", "retrievers", "adapters"):
         listed = re.findall(r"^::: (.*)$", stage["reference"](room), re.M)
@@ -201,13 +199,13 @@ def test_the_site_has_a_page_of_every_public_name() -> None:
             assert f"nodekin.{room}.{name}" in listed
 
 
-def test_the_site_lists_every_page() -> None:
+def test_site_lists_every_page() -> None:
     config = (REPO / "docs" / "site" / "mkdocs.yml").read_text(encoding="utf-8")
     for page in (REPO / "docs").rglob("*.md"):
         assert page.relative_to(REPO).as_posix() in config
 
 
-def test_ci_runs_on_what_the_package_says_that_it_is_for() -> None:
+def test_ci_matrix_matches_supported_versions_and_systems() -> None:
     yaml = pytest.importorskip("yaml")
     jobs = yaml.safe_load((REPO / ".github/workflows/ci.yml").read_text(encoding="utf-8"))["jobs"]
     matrix = jobs["test"]["strategy"]["matrix"]
@@ -230,7 +228,7 @@ def test_ci_runs_on_what_the_package_says_that_it_is_for() -> None:
     assert {target for names in made for target in names.split()} <= {*targets}
 
 
-def test_the_release_steps_name_what_is_there() -> None:
+def test_release_steps_name_existing_files() -> None:
     contributing = (REPO / "CONTRIBUTING.md").read_text(encoding="utf-8")
     steps = contributing.partition("## Release\n")[2].partition("\n## ")[0]
     paths = re.findall(

@@ -1,4 +1,4 @@
-"""Every code block of the documentation runs, and prints what stands below it."""
+"""Every code block of the documentation runs and prints the output shown below the block."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _NEEDS = re.compile(r"^<!-- needs: ([\w ]+) -->$", re.MULTILINE)
 
 @pytest.fixture(autouse=True)
 def _logging() -> Iterator[None]:
-    """Put back what a page or an example makes of logging."""
+    """Restore the logging configuration after a page or an example."""
     ours, root = logging.getLogger("nodekin"), logging.getLogger()
     before = ours.level, root.level, [*root.handlers]
     yield
@@ -60,7 +60,7 @@ def _runnable(page: Path) -> bool:
 
 
 @pytest.mark.parametrize("name", ["retrieval.md", "strategies.md"])
-def test_the_chinese_guide_has_what_the_english_one_has(name: str) -> None:
+def test_chinese_guide_covers_the_english_guide(name: str) -> None:
     english, chinese = (REPO / "docs" / name, REPO / "docs" / "zh" / name)
     counts = []
     for page in (english, chinese):
@@ -92,7 +92,7 @@ def test_code_blocks_run_and_print_what_follows(
         pytest.importorskip(package, reason=f"{page.name} needs {package}")
     if "llama_index" in text:
         settings = pytest.importorskip("llama_index.core.settings").Settings
-        monkeypatch.setattr(settings, "_embed_model", None)  # as it is for other programs
+        monkeypatch.setattr(settings, "_embed_model", None)  # the default of a new process
     scope: dict[str, object] = {"__name__": "__main__"}
     printed = None
     for kind, body in _BLOCK.findall(text):
@@ -117,10 +117,10 @@ def test_code_blocks_run_and_print_what_follows(
 def test_commands_run_and_print_what_follows(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, socket_enabled: None
 ) -> None:
-    """Run them beside copies of ``examples/data`` and of ``examples/files``, as ``docs``.
+    """Run commands in a folder with ``examples/data``, and ``examples/files`` as ``docs``.
 
-    A block that begins with ``# my_module.py`` is that file; a comment says what a model answers.
-    A command that ends with ``; echo $?`` shows its exit status, any other one has to end with 0.
+    A block starting with ``# my_module.py`` becomes this file; a comment gives the model's answer.
+    A command ending in ``; echo $?`` prints its exit status; all other commands must succeed.
     """
     shutil.copytree(REPO / "examples" / "data", tmp_path, dirs_exist_ok=True)
     shutil.copytree(REPO / "examples" / "files", tmp_path / "docs")
@@ -197,7 +197,7 @@ def _anchor(heading: str) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(REPO)))
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_have_existing_targets(page: Path) -> None:
     text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
     for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", text)):
         if "://" in target:
@@ -210,7 +210,7 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert anchor in map(_anchor, headings), target
 
 
-def test_pictures_are_those_of_a_run() -> None:
+def test_pictures_match_a_new_run() -> None:
     drawing = runpy.run_path(str(REPO / "docs" / "pictures" / "draw.py"))
     for name, draw in drawing["PICTURES"].items():
         there = REPO / "docs" / "pictures" / f"{name}.svg"
@@ -428,7 +428,7 @@ for path in examples:
 """
 
 
-def test_examples_that_need_more_say_what_in_a_plain_install(tmp_path: Path) -> None:
+def test_examples_in_plain_install_name_missing_packages(tmp_path: Path) -> None:
     names = "checked_answer langchain_agent llama_index_recursive marked_page"
     examples = [
         str(REPO / "examples" / f"{name}.py") for name in f"{names} mcp_client pages traces".split()
@@ -486,7 +486,7 @@ def test_quickstart_lets_a_model_answer(
     assert question in prompt
 
 
-def test_every_row_of_the_threat_model_has_its_tests() -> None:
+def test_threat_model_rows_name_existing_tests() -> None:
     page = (REPO / "docs" / "security.md").read_text("utf-8")
     rows = [line for line in page.splitlines() if line.count(" | ") == 3][1:]
     tests = "".join(p.read_text("utf-8") for p in (REPO / "tests").rglob("test_*.py"))

@@ -97,7 +97,7 @@ def test_inputs_are_not_run(folder):
     assert not (folder / "owned").exists()
 
 
-def test_the_hook_runs_the_gate(folder):
+def test_hook_runs_the_gate(folder):
     (hook,) = yaml.safe_load((REPO / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
     assert not hook["pass_filenames"]
     assert hook["args"][:2] == ["default", "--data"]
@@ -110,7 +110,7 @@ def test_the_hook_runs_the_gate(folder):
     assert (ran.returncode, ran.stdout.splitlines()[-1]) == (0, "the gate passed"), ran.stderr
 
 
-def test_the_action_measures_a_function(folder):
+def test_action_measures_a_function(folder):
     (folder / "mine.py").write_text(MODULE, encoding="utf-8")
     save = "nodekin eval mine:make_retriever --data q.jsonl --save-baseline mine.jsonl -q"
     assert run(save, folder).returncode == 0
@@ -120,9 +120,9 @@ def test_the_action_measures_a_function(folder):
     assert "make_retriever" in summary
 
 
-def test_the_action_passes_and_fails_with_a_summary(folder):
+def test_action_writes_summary_on_success_and_failure(folder):
     pytest.importorskip("matplotlib", reason="figures need matplotlib")
-    with_install = {**ARGUMENTS, "install": "pyyaml"}  # which is there: nothing is fetched
+    with_install = {**ARGUMENTS, "install": "pyyaml"}  # already installed, so pip downloads nothing
     ran, summary, output = run_action(folder, **with_install)
     assert (ran.returncode, output) == (0, "passed=true\n"), ran.stderr
     assert summary.startswith("### Retrieval: the gate passed")

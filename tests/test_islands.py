@@ -23,12 +23,12 @@ REPO = Path(__file__).parents[1]
 
 
 class Island(NamedTuple):
-    """Name what is deleted with a part.
+    """Paths deleted together with an optional component.
 
     Attributes:
-        code: Its folders and files.
-        tests: Those that name it.
-        needs: The parts without which it is deleted, too.
+        code: Folders and files of the component.
+        tests: Tests that import the component.
+        needs: Other components that the component depends on.
     """
 
     code: tuple[str, ...]
@@ -83,7 +83,7 @@ for site in sys.argv[1:]:
 
 
 def without(islands: Iterable[str], folder: Path) -> tuple[Path, Path]:
-    """Install a copy without parts, and what needs them; return its place and that of its tests."""
+    """Install a copy without components and their dependents. Return the site and test paths."""
     deleted = [one for name, one in ISLANDS.items() if {*islands} & {name, *one.needs}]
     tree, site = folder / "tree", folder / "site"
     for name in ("nodegraph", "retrievers", "adapters", "root", "tests", "docs", "examples"):
@@ -108,7 +108,7 @@ def without(islands: Iterable[str], folder: Path) -> tuple[Path, Path]:
 
 
 def entry_points(site: Path) -> str:
-    """Return the entry points of the project whose modules are there."""
+    """Return the project's entry points whose modules exist."""
     project = tomllib.loads((REPO / "pyproject.toml").read_text("utf-8"))["project"]
     lines = ["[console_scripts]", *(f"{n} = {v}" for n, v in project["scripts"].items())]
     for group, entries in project["entry-points"].items():
@@ -133,21 +133,21 @@ def run(site: Path, tree: Path, *arguments: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_rest_is_imported_without_any_of_them(tmp_path: Path) -> None:
+def test_core_is_importable_without_optional_components(tmp_path: Path) -> None:
     copies = [without([name], tmp_path / name) for name in ISLANDS]
     run(*copies[0], "-c", IMPORT, *(str(site) for site, _ in copies))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("islands", [[*ISLANDS], *([name] for name in ISLANDS if LONG)], ids=str)
-def test_the_rest_works_without_them(islands: list[str], tmp_path: Path) -> None:
-    """All are deleted at once; with ``make stress`` each alone, too."""
+def test_core_tests_pass_without_optional_components(islands: list[str], tmp_path: Path) -> None:
+    """All components are deleted together; ``make stress`` deletes each one separately as well."""
     site, tree = without(islands, tmp_path)
     run(site, tree, "-m", "pytest", "-n", "0", "-q", "-x", "-m", "not slow and not models", *QUICK)
 
 
-def test_no_part_that_stays_imports_one_at_its_beginning() -> None:
-    """Say at once what the slow test would find: a module that imports what may be deleted."""
+def test_core_has_no_top_level_optional_imports() -> None:
+    """A fast version of the slow test: no module imports a removable component on import."""
     wrong = []
     for room in ("nodegraph", "retrievers", "adapters"):
         for path in sorted((REPO / room).rglob("*.py")):
@@ -166,7 +166,7 @@ def is_in(path: str, folders: tuple[str, ...]) -> bool:
 
 
 def imports_at_the_beginning(path: Path, place: str) -> list[str]:
-    """Return the paths of the modules of ours that a module imports when it is imported."""
+    """Return the paths of nodekin modules imported at a module's top level."""
     found = []
     for node in ast.parse(path.read_text("utf-8")).body:
         if isinstance(node, ast.ImportFrom) and node.level:

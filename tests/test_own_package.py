@@ -76,7 +76,7 @@ def site(tmp_path: Path) -> Path:
 
 
 def run(site: Path, program: str) -> tuple[list[object], str]:
-    """Run a program where the package is installed; return what it prints as JSON, and stderr."""
+    """Run a program with the package installed. Return its parsed JSON output and stderr."""
     path = os.pathsep.join([str(site), *filter(None, sys.path)])
     done = subprocess.run(
         [sys.executable, "-c", program],
@@ -110,7 +110,7 @@ print(json.dumps([texts, os.getpid() in processes, own[0].text, error]))
 """
 
 
-def test_its_reader_reads_files(site: Path, tmp_path: Path) -> None:
+def test_reader_of_another_package_reads_files(site: Path, tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     docs.mkdir()
     (docs / "tea.rows").write_text("green\nblack\n")
@@ -135,7 +135,7 @@ print(json.dumps([result.node.text for result in results]))
 """
 
 
-def test_address_of_a_package_opens_its_store(site: Path, tmp_path: Path) -> None:
+def test_address_of_another_package_opens_its_store(site: Path, tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     docs.mkdir()
     (docs / "tea.rows").write_text("green\nblack\n")
@@ -156,7 +156,7 @@ print(json.dumps([help, ran.stdout, wrong.exit_code]))
 """
 
 
-def test_its_command_is_one_of_nodekin_with_options_in_the_environment(
+def test_command_of_another_package_reads_environment_options(
     site: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NODEKIN_SHOUT_MARK", "!")

@@ -60,7 +60,7 @@ def test_imports_point_one_way(room: str) -> None:
         assert _rooms_used(path) <= allowed, path
 
 
-def test_import_check_sees_an_import_of_another_room() -> None:
+def test_import_check_detects_import_of_higher_package() -> None:
     assert _rooms_used(REPO / "retrievers" / "retriever.py") == {"nodegraph"}
 
 
@@ -71,7 +71,7 @@ def test_only_adapters_import_frameworks() -> None:
             assert not named & FRAMEWORKS, path
 
 
-def test_package_list_is_what_is_on_disk() -> None:
+def test_package_list_matches_folders_on_disk() -> None:
     config = tomllib.loads((REPO / "pyproject.toml").read_text(encoding="utf-8"))
     listed = config["tool"]["setuptools"]["packages"]
     on_disk = {
@@ -82,7 +82,7 @@ def test_package_list_is_what_is_on_disk() -> None:
     assert sorted(listed) == sorted(on_disk | {"nodekin"})
 
 
-def test_files_that_are_no_code_are_in_the_package() -> None:
+def test_data_files_are_in_package_data() -> None:
     config = tomllib.loads((REPO / "pyproject.toml").read_text(encoding="utf-8"))
     listed = config["tool"]["setuptools"]["package-data"]
     on_disk: dict[str, list[str]] = {}
@@ -104,7 +104,7 @@ def test_no_folder_shadows_the_namespace() -> None:
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_type_checkers_find_each_room(room: str) -> None:
+def test_type_checkers_find_each_package(room: str) -> None:
     link = REPO / ".typing" / "nodekin" / room
     assert link.is_symlink()
     assert link.resolve() == (REPO / room).resolve()
@@ -163,7 +163,7 @@ _LATE = FRAMEWORKS | {
         ),
     ],
 )
-def test_what_most_programs_import_is_light(statement: str, most: int, early: set[str]) -> None:
+def test_common_imports_load_few_modules(statement: str, most: int, early: set[str]) -> None:
     loaded = _modules_of(statement)
     if sys.version_info < (3, 11):  # whose uuid imports it
         early = {*early, "subprocess"}
@@ -180,7 +180,7 @@ def test_retrievers_need_no_framework() -> None:
 
 
 @pytest.mark.parametrize("framework", ["langchain", "llama_index", "openai"])
-def test_a_missing_extra_says_what_to_install(framework: str) -> None:
+def test_missing_extra_error_names_package_to_install(framework: str) -> None:
     core = {"langchain": "langchain_core", "llama_index": "llama_index.core"}.get(
         framework, framework
     )

@@ -1,4 +1,4 @@
-"""How many source files a reader has to open to follow a query: those that it enters."""
+"""The number of source files entered by a query."""
 
 import sys
 import threading
@@ -97,7 +97,7 @@ def llama_index(retriever: Retriever) -> Callable[[], object]:
 
 
 @pytest.mark.parametrize("path", [warm_query, multi_step, answer, langchain, llama_index])
-def test_files_that_a_query_enters(retriever: Retriever, path, record_property) -> None:
+def test_query_enters_few_source_files(retriever: Retriever, path, record_property) -> None:
     files = files_entered(path(retriever))
     assert "retrievers/search.py" in files
     record_property("files entered", len(files))  # a report: one file more fails nothing

@@ -1,4 +1,4 @@
-"""The rankings of fixed questions on public data are those of ``support/rankings.txt.gz``."""
+"""Rankings of fixed questions on public data match ``support/rankings.txt.gz``."""
 
 import pytest
 from rankings import (

@@ -1,8 +1,8 @@
-"""A real model, small as it is, gets something useful out of every strategy and way of answering.
+"""A small real model gives useful results with every strategy and answer mode.
 
 The texts are paragraphs of CMRC 2018 (Chinese) and HotpotQA (English). The model is any behind
-``OPENAI_BASE_URL``; ``make test-models`` starts one of 1.5 billion parameters. What is asserted is
-what makes an answer useful, not its words.
+``OPENAI_BASE_URL``; ``make test-models`` starts one of 1.5 billion parameters. The
+assertions check facts and citations, not the wording.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def has(text: str, *words: str) -> bool:
     ("question", "kept", "gone"),
     [(PEST, ("尤金袋鼠", "害虫"), "请问"), (BANDS, ("The Exies", "Circus Diablo", "first"), "pls")],
 )
-def test_a_question_is_rewritten_without_chatter_and_with_its_names(model, question, kept, gone):
+def test_query_rewrite_removes_chatter_and_keeps_names(model, question, kept, gone):
     (rewritten,) = QueryRewrite(model, on_error="raise")(question)
     assert has(rewritten, *kept)
     assert gone not in rewritten
@@ -124,7 +124,7 @@ def test_a_question_is_rewritten_without_chatter_and_with_its_names(model, quest
         ("Where is the headquarters of Sacombank?", "Sacombank"),
     ],
 )
-def test_a_question_is_phrased_in_several_ways(model, question, name):
+def test_multi_query_generates_several_phrasings(model, question, name):
     phrasings = QueryExpansion(model, include_query=False, on_error="raise")(question)
     assert len(phrasings) >= 2
     assert question not in phrasings
@@ -136,17 +136,17 @@ def test_a_question_is_phrased_in_several_ways(model, question, name):
     ("question", "names"),
     [(PARKS, ("乍都节公园", "四加亭")), (BANDS, ("The Exies", "Circus Diablo"))],
 )
-def test_a_question_is_taken_apart_into_questions(language_model, question, names):
+def test_question_is_split_into_sub_questions(language_model, question, names):
     decompose = QueryDecomposition(language_model, include_query=False, on_error="raise")
     parts = decompose(question)
     assert len(parts) >= 2
     assert all(part.endswith(("?", "？")) for part in parts)
     assert {language_of(part) for part in parts} == {language_of(question)}
-    for name in names:  # each is asked about alone
+    for name in names:  # one sub-question per name
         assert any(name in part and len(part) < len(question) for part in parts)
 
 
-def test_a_question_is_taken_apart_without_structured_output(plain_model):
+def test_question_is_split_without_structured_output(plain_model):
     question = "Which band was formed first, The Exies or Circus Diablo?"
     parts = QueryDecomposition(plain_model, include_query=False, on_error="raise")(question)
     for name, other in (("The Exies", "Circus Diablo"), ("Circus Diablo", "The Exies")):
@@ -154,12 +154,12 @@ def test_a_question_is_taken_apart_without_structured_output(plain_model):
 
 
 @pytest.mark.parametrize("question", ["珠穆朗玛峰在哪里？", "How long is the Nile?"])
-def test_a_simple_question_stays_as_it_is(plain_model, question):
+def test_simple_question_is_not_split(plain_model, question):
     assert QueryDecomposition(plain_model, on_error="raise")(question) == [question]
 
 
 @pytest.mark.parametrize(("question", "name"), [(BANK, "西贡"), (GAMES, "Senet")])
-def test_a_passage_is_imagined(language_model, question, name):
+def test_hypothetical_passage_is_generated(language_model, question, name):
     (passage,) = HyDE(language_model, include_query=False, on_error="raise")(question)
     assert name in passage
     assert not passage.rstrip().endswith(("?", "？"))
@@ -175,7 +175,7 @@ def test_a_passage_is_imagined(language_model, question, name):
         ("Which banks have their seat in Ho Chi Minh City?", "banks"),
     ],
 )
-def test_a_route_is_chosen(plain_model, question, right):
+def test_router_chooses_the_matching_route(plain_model, question, right):
     routes = {
         "animals": "动物、植物与自然 / animals, plants, nature",
         "banks": "银行、公司与经济 / banks, business, economy",
@@ -186,7 +186,7 @@ def test_a_route_is_chosen(plain_model, question, right):
 # What is found
 
 
-def test_every_strategy_finds_the_passage(language_model, texts):
+def test_strategies_find_the_gold_passage(language_model, texts):
     for question, fact in ((BANK, "胡志明市"), (HALL, "opened in 1974")):
         inner = texts(question)
         strategies = [
@@ -201,7 +201,7 @@ def test_every_strategy_finds_the_passage(language_model, texts):
             assert any(fact in result.node.text for result in found), (strategy, question)
 
 
-def test_parts_of_a_question_are_answered_from_what_they_found(language_model, texts):
+def test_sub_questions_are_answered_from_their_results(language_model, texts):
     inner = texts(PARKS)
     retriever = SubQuestionRetriever(
         inner,
@@ -215,7 +215,7 @@ def test_parts_of_a_question_are_answered_from_what_they_found(language_model, t
     assert any("马来西亚" in answer for question, answer in answers.items() if "四加亭" in question)
 
 
-def test_a_search_goes_on_to_what_the_first_passage_leads_to(plain_model, english):
+def test_multi_step_follows_first_passage_to_second(plain_model, english):
     question = (
         "At the 2011 census, what was the population of the city where Kerry Saxby-Junna was born?"
     )
@@ -227,7 +227,7 @@ def test_a_search_goes_on_to_what_the_first_passage_leads_to(plain_model, englis
     assert step.results[0].node.id == "Young, New South Wales"
 
 
-def test_a_chinese_question_that_the_first_passage_answers_takes_no_step(plain_model, chinese):
+def test_multi_step_stops_if_first_passage_answers(plain_model, chinese):
     question = "泰国国家铁路局捐献土地建造的公园，面积有多大？"
     done = MultiStepRetriever(chinese, plain_model, max_tokens=400).steps(question, top_k=1)
     assert done.ended == "answered"
@@ -250,7 +250,7 @@ MODES = ["stuff", "refine", "map_reduce", "map_rerank"]
         *((mode, HALL, "1974") for mode in MODES if mode != "map_reduce"),
     ],
 )
-def test_an_answer_has_the_fact_and_cites_its_source(language_model, texts, mode, question, fact):
+def test_query_engine_answer_has_fact_and_citation(language_model, texts, mode, question, fact):
     # So little room that refine needs a second call.
     settings = {"context_window": 540, "num_output": 60, "top_k": 4} if mode == "refine" else {}
     answer = QueryEngine(texts(question), language_model, mode, **settings).query(question)
@@ -262,14 +262,14 @@ def test_an_answer_has_the_fact_and_cites_its_source(language_model, texts, mode
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_what_no_passage_tells_is_not_found(language_model, chinese, mode):
+def test_unanswerable_question_is_reported_as_not_found(language_model, chinese, mode):
     answer = QueryEngine(chinese, language_model, mode).query("尤金袋鼠的寿命有多长？")
     assert not answer.answered
     assert answer.sources
     assert answer.text == PROMPTS["not_found"].zh
 
 
-def test_what_no_english_passage_tells_is_not_found(language_model, english):
+def test_unanswerable_english_question_is_reported_as_not_found(language_model, english):
     question = "Who founded the Two Dollar Radio restaurant on Mars?"
     answer = QueryEngine(english, language_model).query(question)
     assert not answer.answered
@@ -330,7 +330,7 @@ def test_a_conversation_is_condensed_to_a_question(
 
 AGENT = runpy.run_path(str(Path(__file__).parents[1] / "examples" / "agent_loop.py"))
 
-ASKED = [  # each with words of which the answer has one, and the document that says it
+ASKED = [  # question, accepted words, source document
     ("If Gallu is a demon Lilu is what?", ["spirit"], "Lilu"),
     (HALL, ["1974"], "Toad Hall"),
     ("Where was Kerry Saxby-Junna born?", ["Young"], "Kerry Saxby"),
@@ -373,7 +373,7 @@ def agent_runs(language_model: Any, corpus_tools: CorpusTools) -> list[Any]:
     return runs
 
 
-def test_an_agent_ends_with_an_answer_that_its_reading_says(agent_runs):
+def test_agent_ends_with_answer_from_its_sources(agent_runs):
     assert all(steps[-1][0] == "answer" for *_, steps in agent_runs)
     assert all(steps[0][0] in ("search", "grep") for *_, steps in agent_runs)
     right = [
