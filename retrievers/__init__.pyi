@@ -39,7 +39,6 @@ from .protocols import RetrieverProtocol as RetrieverProtocol
 from .rerankers.cross_encoder_reranker import CrossEncoderReranker as CrossEncoderReranker
 from .rerankers.keyword_filter import KeywordFilter as KeywordFilter
 from .rerankers.keyword_filter import NearDuplicateFilter as NearDuplicateFilter
-from .rerankers.keyword_filter import TokenLimit as TokenLimit
 from .rerankers.rerank_retriever import RerankRetriever as RerankRetriever
 from .rerankers.reranker import Reranker as Reranker
 from .rerankers.reranker import register_reranker as register_reranker

@@ -1,19 +1,18 @@
-"""Filters of results: by keywords, near-duplicates and tokens."""
+"""Filters of results: by keywords and near-duplicates."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
-from ...nodegraph.errors import check_integer
 from ...nodegraph.models.embedder import as_embedder
-from ...nodegraph.splitters.chunking import UNSPACED, count_tokens
+from ...nodegraph.splitters.chunking import UNSPACED
 from ..analysis.text_analyzer import TextAnalyzer
 from ..ranking import merge
 from ..results import Results, ScoredNode
@@ -264,54 +263,3 @@ def shingles_of(text: str) -> set[str]:
     """Return the shingles of a text, without case, width and white space."""
     letters = "".join(unicodedata.normalize("NFKC", text).casefold().split())
     return {letters[at : at + SHINGLE] for at in range(max(1, len(letters) - SHINGLE + 1))}
-
-
-class TokenLimit:
-    """A filter that keeps the first results within a token limit.
-
-    Choose it for results in a prompt: more short results fit than long results. Configurations with
-    passages of different sizes can be compared at equal cost. The first result is always kept. The
-    first result that exceeds the limit and all later results are dropped.
-
-    Args:
-        max_tokens: Maximum number of tokens of all results together.
-        length: Counts the tokens of a text.
-
-    Raises:
-        TypeError: If ``max_tokens`` is not an integer, or ``length`` is not a function.
-        ValueError: If ``max_tokens`` is below 1.
-
-    Example:
-        >>> from nodekin.nodegraph import Node
-        >>> from nodekin.retrievers import ScoredNode
-        >>> results = [ScoredNode(Node(text), 1.0) for text in ("green tea", "black tea", "tea")]
-        >>> [result.node.text for result in TokenLimit(4).rerank(results, "tea")]
-        ['green tea', 'black tea']
-    """
-
-    name = "TokenLimit"
-
-    def __init__(self, max_tokens: int, *, length: Callable[[str], int] = count_tokens) -> None:
-        self.max_tokens = check_integer(max_tokens, "max_tokens", 1)
-        if not callable(length):
-            raise TypeError(f"length is a function from a text to a number, not {length!r:.80}")
-        self.length = length
-
-    def __repr__(self) -> str:
-        return f"TokenLimit({self.max_tokens})"
-
-    def rerank(self, results: Sequence[ScoredNode], query: str) -> Results:
-        """Return the first results within the limit, in order.
-
-        Args:
-            results: The results, best first.
-            query: Not used.
-        """
-        selected: Results = []
-        total = 0
-        for result in results:
-            total += self.length(result.node.text)
-            if selected and total > self.max_tokens:
-                break
-            selected.append(result)
-        return selected

@@ -25,7 +25,7 @@ from ..validation import (
     takes_any_keyword,
 )
 from .cross_encoder_reranker import CrossEncoderReranker
-from .keyword_filter import KeywordFilter, NearDuplicateFilter, TokenLimit
+from .keyword_filter import KeywordFilter, NearDuplicateFilter
 
 
 @dataclass(frozen=True)
@@ -164,8 +164,8 @@ class Reranker:
 
     Args:
         reranker: A name (``"ModuleReranker"`` for ``CrossEncoderReranker``, ``"KeywordFilter"``,
-            ``"NearDuplicateFilter"``, ``"TokenLimit"`` or the name of a function with
-            ``@register_reranker``), such a function, or an object with ``rerank``.
+            ``"NearDuplicateFilter"`` or the name of a function with ``@register_reranker``), such
+            a function, or an object with ``rerank``.
         top_k: Maximum number of results. None: all results.
         cut_off: Drops results with lower scores.
         relative_cut: Drops results with less than this share of the top score. See ``cut_scores``.
@@ -366,7 +366,6 @@ RERANKERS: dict[str, RerankerFactory] = {
     "ModuleReranker": CrossEncoderReranker,
     "KeywordFilter": KeywordFilter,
     "NearDuplicateFilter": NearDuplicateFilter,
-    "TokenLimit": TokenLimit,
 }
 
 _BUILT_IN = frozenset(RERANKERS)
