@@ -30,10 +30,8 @@ from ..tracing import start_span
 from .cross_encoder import PairScorer, QueryPassage, as_cross_encoder
 
 
-def passage_windows(
-    text: str, limit: int, overlap: int | None = None, length: Length = count_tokens
-) -> list[Span]:
-    """Return the spans (start, end) of the windows of a text. A short text is one window.
+def passage_windows(text: str, limit: int, overlap: int, measure: Measure) -> list[Span]:
+    """Return the spans (start, end) of the windows of a text that is longer than the limit.
 
     A window consists of whole sentences. A sentence longer than the limit is split at clauses, then
     at words, then at any character, into parts no longer than the overlap. White space at the ends
@@ -43,31 +41,9 @@ def passage_windows(
         text: The passage.
         limit: Maximum length of a window. A single character may be longer.
         overlap: Maximum length of the text shared by two adjacent windows, in whole sentences or
-            parts of long sentences. Defaults to ``default_overlap(limit)``.
-        length: Measures a text. Defaults to an estimate of its tokens. The length should grow with
-            the text.
-
-    Raises:
-        ValueError: If the limit is below 1, or the overlap is negative or not below the limit.
-
-    Example:
-        >>> text = "Tea is a leaf. It is picked by hand. It is dried."
-        >>> [text[start:end] for start, end in passage_windows(text, 11, 6)]
-        ['Tea is a leaf. It is picked by hand.', 'It is picked by hand. It is dried.']
+            parts of long sentences.
+        measure: Measures a span of the text. The length should grow with the span.
     """
-    check_integer(limit, "limit", 1)
-    overlap = default_overlap(limit) if overlap is None else overlap
-    if not 0 <= overlap < limit:
-        raise ValueError(
-            f"overlap must be 0 or more and less than limit ({limit}), not {overlap!r}"
-        )
-    if length(text) <= limit:
-        return [(0, len(text))]
-    return _windows(text, limit, overlap, measured(text, length))
-
-
-def _windows(text: str, limit: int, overlap: int, measure: Measure) -> list[Span]:
-    """Return the windows of a text that is longer than the limit."""
     parts: list[Span] = []
     for sentence in sentence_spans(text):
         if measure(*sentence) <= limit:
@@ -263,7 +239,7 @@ class CrossEncoderReranker:
         measure = measure or measured(text, length)
         spans = [(0, len(text))]
         if measure(*spans[0]) > budget:
-            spans = _windows(text, budget, overlap, measure)
+            spans = passage_windows(text, budget, overlap, measure)
         pairs = [QueryPassage(passage.query, f"{prefix}{text[a:b]}{suffix}") for a, b in spans]
         return _WindowedPassage(passage.result, text, spans, pairs)
 

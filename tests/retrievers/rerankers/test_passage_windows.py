@@ -2,24 +2,22 @@
 
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import count_tokens
+from nodekin.nodegraph.splitters.chunking import measured
 from nodekin.retrievers.rerankers.cross_encoder_reranker import default_overlap, passage_windows
 
 TEXTS = st.text(st.sampled_from("ab c\n.,!?长江茶。，、；“”1 "), max_size=200)
 
 
-def cut(text, *args, **kwargs):
-    return [text[begin:end] for begin, end in passage_windows(text, *args, **kwargs)]
+def windows_of(text, limit, overlap, length):
+    return passage_windows(text, limit, overlap, measured(text, length))
 
 
-def test_short_text_is_one_window() -> None:
-    assert passage_windows("tea and water", 3) == [(0, 13)]
-    assert passage_windows(" tea ", 3) == [(0, 5)]
-    assert passage_windows("", 3) == [(0, 0)]
+def cut(*args):
+    return [args[0][begin:end] for begin, end in windows_of(*args)]
 
 
 def test_windows_start_and_end_at_sentences() -> None:
@@ -45,7 +43,7 @@ def test_windows_split_at_clauses_then_words() -> None:
 
 def test_default_overlap_is_limited() -> None:
     assert [default_overlap(limit) for limit in (1, 7, 70, 500)] == [0, 2, 20, 80]
-    windows = passage_windows("x" * 1000, 350, length=len)
+    windows = windows_of("x" * 1000, 350, default_overlap(350), len)
     shared = [one[1] - two[0] for one, two in pairwise(windows)]
     assert all(70 <= each <= 80 for each in shared)
 
@@ -54,23 +52,10 @@ def test_character_above_limit_is_one_window() -> None:
     assert cut("aXb", 2, 1, lambda text: len(text) + 9 * text.count("X")) == ["a", "X", "b"]
 
 
-@pytest.mark.parametrize(
-    ("limit", "overlap", "says"),
-    [
-        (0, None, "limit must be 1 or more, not 0"),
-        (5, 5, r"less than limit \(5\), not 5"),
-        (5, -1, "overlap must be 0 or more"),
-    ],
-)
-def test_passage_windows_with_invalid_argument_raises(limit, overlap, says) -> None:
-    with pytest.raises(ValueError, match=says):
-        passage_windows("tea", limit, overlap)
-
-
 @given(TEXTS, st.integers(1, 30), st.integers(0, 20), st.sampled_from([len, count_tokens]))
 def test_windows_cover_any_text(text, limit, overlap, length) -> None:
     overlap = min(overlap, limit - 1)
-    windows = passage_windows(text, limit, overlap, length)
+    windows = windows_of(text, limit, overlap, length)
     assert windows
     seen = [False] * len(text)
     for begin, end in windows:
@@ -82,7 +67,7 @@ def test_windows_cover_any_text(text, limit, overlap, length) -> None:
         assert begin < after
         assert end < later
         assert length(text[after:end]) <= overlap  # what both have
-    assert windows == passage_windows(text, limit, overlap, length)
+    assert windows == windows_of(text, limit, overlap, length)
 
 
 @given(st.integers(1, 400), st.integers(4, 60))
@@ -93,5 +78,5 @@ def test_windows_measure_length_rarely(size, limit) -> None:
         calls.append(text)
         return len(text)
 
-    windows = passage_windows("x" * size, limit, length=length)
+    windows = windows_of("x" * size, limit, default_overlap(limit), length)
     assert len(calls) <= 1 + 24 * len(windows)
