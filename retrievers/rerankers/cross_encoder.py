@@ -6,9 +6,7 @@ import inspect
 import math
 import threading
 from bisect import bisect_left, bisect_right
-from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -174,20 +172,10 @@ class QueryPassage:
     tokens: Tokens | None = None
 
 
-@dataclass(slots=True, eq=False, repr=False)  # ``deque.remove`` would call ``repr``
-class _Request:
-    """Pairs in the queue, with their scores or the error."""
-
-    pairs: Sequence[QueryPassage]
-    scores: list[float] | None = None
-    error: Exception | None = None
-
-
 class PairScorer:
     """A thread-safe caller of a model that scores pairs of a query and a passage.
 
-    Calls are sequential, because these models are not thread-safe. Pairs that other threads request
-    during a call are scored together in the next call.
+    Calls are sequential, because these models are not thread-safe.
 
     A ``CrossEncoder`` of sentence-transformers that consists of one transformer is computed without
     its ``predict`` method. Pairs are tokenized only once and batched by length. The scores equal
@@ -203,7 +191,6 @@ class PairScorer:
         self._method = method
         self._lock = Lock()
         self._tokenizing = Lock()
-        self._waiting: deque[_Request] = deque()
         self._direct: DirectModel | None = None
         if type(model).__module__.startswith("sentence_transformers.cross_encoder"):
             self._direct = (
@@ -213,47 +200,14 @@ class PairScorer:
     def __reduce__(self) -> tuple[Callable[..., PairScorer], tuple[Any, ...]]:
         return _scorer_of, (self._model, self._method)
 
-    def __call__(self, query: str, texts: Sequence[str]) -> list[float]:
+    def __call__(self, query: str, texts: Sequence[str]) -> Any:
         """Return the model's scores of passages for a query."""
         return self.scores([QueryPassage(query, text) for text in texts])
 
-    def scores(self, pairs: Sequence[QueryPassage]) -> list[float]:
-        """Return the model's scores of pairs."""
-        request = _Request(pairs)
-        try:
-            self._waiting.append(request)
-            with self._lock.held():
-                if request.scores is None and request.error is None:
-                    self._answer([request, *self._others(request)])
-        finally:
-            with suppress(ValueError):  # interrupted while waiting: its scores are not needed
-                self._waiting.remove(request)
-        if request.error is not None:
-            raise request.error
-        assert request.scores is not None
-        return request.scores
-
-    def _others(self, request: _Request) -> Iterator[_Request]:
-        """Remove the other requests from the queue."""
-        while self._waiting:
-            waiting = self._waiting.popleft()
-            if waiting is not request:
-                yield waiting
-
-    def _answer(self, requests: Sequence[_Request]) -> None:
-        """Score the pairs of all requests in one call, or separately after an error."""
-        pairs = [pair for request in requests for pair in request.pairs]
-        try:
-            scores = iter(_checked_scores(self._scores(pairs), len(pairs)))
-        except Exception as error:
-            if len(requests) == 1:
-                requests[0].error = error
-                return
-            for request in requests:
-                self._answer([request])
-        else:
-            for request in requests:
-                request.scores = [next(scores) for _ in request.pairs]
+    def scores(self, pairs: Sequence[QueryPassage]) -> Any:
+        """Return the model's scores of pairs, in the form of the model."""
+        with self._lock.held():
+            return self._scores(pairs)
 
     def _scores(self, pairs: Sequence[QueryPassage]) -> Any:
         if self.is_direct and self._direct is not None:

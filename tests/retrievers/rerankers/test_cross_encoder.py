@@ -5,8 +5,6 @@ import math
 import pickle
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 
 import pytest
@@ -17,7 +15,7 @@ from nodekin.retrievers import Reranker, RerankRetriever
 from nodekin.retrievers.plans.plan import run
 from nodekin.retrievers.protocols import RerankError
 from nodekin.retrievers.rerankers import rerank_retriever
-from nodekin.retrievers.rerankers.cross_encoder import PairScorer, QueryPassage, as_cross_encoder
+from nodekin.retrievers.rerankers.cross_encoder import as_cross_encoder
 
 
 def _name(model) -> str:
@@ -208,55 +206,3 @@ def test_rerankers_of_one_model_share_scorer() -> None:
     assert as_cross_encoder(Predicts()).pairs is not scorer
     again = pickle.loads(pickle.dumps([as_cross_encoder(model), as_cross_encoder(model)]))
     assert again[0].pairs is again[1].pairs is not scorer
-
-
-@pytest.mark.parametrize(
-    ("second", "calls"),
-    [("c", [["a"], ["b", "c"]]), ("bad", [["a"], ["b", "bad"], ["b"], ["bad"]])],
-)
-def test_waiting_pairs_are_scored_together(second, calls) -> None:
-    class Waits(Recording):
-        def predict(self, pairs):
-            while not self.calls and len(scorer._waiting) < 2:
-                time.sleep(0.001)
-            return super().predict(sorted(pairs))
-
-    model = Waits()
-    scorer = PairScorer(model, "predict")
-    entered = threading.Event()
-    scorer._scores, scores = lambda pairs: entered.set() or scores(pairs), scorer._scores
-    with ThreadPoolExecutor(3) as pool:
-        first = pool.submit(scorer, "a", ["1"])
-        assert entered.wait(300)
-        others = [pool.submit(scorer, query, ["22"]) for query in ("b", second)]
-        assert (first.result(), others[0].result()) == ([1.0], [2.0])
-        if second == "bad":
-            with pytest.raises(OSError, match="gone"):
-                others[1].result()
-        else:
-            assert others[1].result() == [2.0]
-    assert sorted(model.calls) == sorted(calls)
-
-
-def test_interrupted_waiting_pairs_are_not_scored(monkeypatch) -> None:
-    @contextmanager
-    def interrupted():
-        raise KeyboardInterrupt
-        yield
-
-    model = Recording()
-    scorer = PairScorer(model, "predict")
-    with monkeypatch.context() as patch:
-        patch.setattr(scorer._lock, "held", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            scorer("a", ["1"])
-    assert scorer("b", ["22"]) == [2.0]
-    assert model.calls == [["b"]]
-
-
-def test_scoring_does_not_call_repr(monkeypatch):
-    """Pairs contain their tokens, so their repr is slower than scoring."""
-    monkeypatch.setattr(QueryPassage, "__repr__", lambda self: pytest.fail("described"))
-    model = type("Model", (), {"predict": lambda self, pairs: [1.0] * len(pairs)})()
-    scorer = PairScorer(model, "predict")
-    assert scorer.scores([QueryPassage("tea", "black tea")]) == [1.0]
