@@ -6,7 +6,7 @@ from pathlib import Path
 from nodekin.nodegraph import NodeGraph
 
 
-def test_a_book(tmp_path: Path) -> None:
+def test_epub_is_read_with_chapters_and_metadata(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "book.epub", "w") as archive:
         archive.writestr("mimetype", "application/epub+zip")
         archive.writestr(

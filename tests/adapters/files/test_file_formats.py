@@ -44,7 +44,7 @@ HEADINGS = [
 ]
 
 
-def test_a_folder_with_a_pdf_and_a_word_file_is_read() -> None:
+def test_folder_with_pdf_and_word_file_is_read() -> None:
     graph = NodeGraph(SAMPLES, progress=False)
     assert graph.failures == []
     english, chinese = graph.node("files/handbook.pdf"), graph.node("files/手册.docx")
@@ -72,7 +72,7 @@ def with_notes_elsewhere(blocks: Sequence[Block]) -> list[list[Block]]:
 
 
 @pytest.mark.parametrize("path", WRITTEN, ids=[path.name for path in WRITTEN])
-def test_what_libreoffice_wrote_is_what_it_was_written_from(path: Path) -> None:
+def test_stored_libreoffice_files_match_their_sources(path: Path) -> None:
     blocks, read = KNOWN[path.stem], text_in(path)
     assert max(fidelity(text_of(b), read) for b in with_notes_elsewhere(blocks)) >= 0.98
     if path.suffix != ".epub":  # of which LibreOffice writes headings as paragraphs
@@ -86,7 +86,7 @@ def test_what_libreoffice_wrote_is_what_it_was_written_from(path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("vertical", [False, True])
 @pytest.mark.parametrize(("name", "blocks"), [("en", HANDBOOK), ("zh", HANDBOOK_ZH)])
-def test_what_libreoffice_writes_is_read_whole_and_in_order(
+def test_converted_libreoffice_files_match_their_sources(
     tmp_path: Path, name: str, blocks, vertical: bool
 ) -> None:
     # Footnotes stand at the end of a page or a file there, not in their paragraph.
@@ -105,7 +105,7 @@ def test_what_libreoffice_writes_is_read_whole_and_in_order(
             assert squeezed == ["".join(line.split()) for line in expected], suffix
 
 
-def test_the_content_decides_where_the_name_is_wrong(tmp_path: Path) -> None:
+def test_content_decides_format_if_suffix_is_wrong(tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     docs.mkdir()
     (docs / "plain.pdf").write_text("Only text.")
@@ -143,7 +143,7 @@ OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504)
         ("a.md", b"x" * 2_000_001, "too large"),
     ],
 )
-def test_what_is_no_document_is_passed_over_in_a_folder_and_told(
+def test_unreadable_files_in_folder_are_skipped_and_reported(
     tmp_path: Path, name: str, content: bytes, kind: str
 ) -> None:
     docs = tmp_path / "docs"
@@ -165,7 +165,7 @@ def test_what_is_no_document_is_passed_over_in_a_folder_and_told(
 
 
 @pytest.mark.parametrize("name", ["handbook.pdf", "手册.docx"])
-def test_a_truncated_file_is_an_error_that_names_it(tmp_path: Path, name: str) -> None:
+def test_truncated_file_raises_error_with_file_name(tmp_path: Path, name: str) -> None:
     whole = (SAMPLES / name).read_bytes()
     (tmp_path / name).write_bytes(whole[: len(whole) // 2])
     (tmp_path / "b.txt").write_text("Tea.")
@@ -188,7 +188,7 @@ def test_a_truncated_file_is_an_error_that_names_it(tmp_path: Path, name: str) -
         ),
     ],
 )
-def test_old_formats_name_what_converts_them(tmp_path, name, content, remedy) -> None:
+def test_legacy_format_error_names_converter(tmp_path, name, content, remedy) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ReadError, match=re.escape(remedy)):
         NodeGraph(tmp_path / name, progress=False)

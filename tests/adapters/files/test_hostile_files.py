@@ -74,7 +74,7 @@ BOMB = "<!DOCTYPE x [<!ENTITY a0 'boom'>" + "".join(
 
 
 @pytest.mark.parametrize("name", PARTS)
-def test_entities_that_grow_end_in_an_error_or_in_nothing(tmp_path: Path, name: str) -> None:
+def test_entity_bombs_expand_to_little_text(tmp_path: Path, name: str) -> None:
     sample_files(tmp_path / "all")
     (tmp_path / "docs").mkdir()
     file = tmp_path / "docs" / name
@@ -85,7 +85,7 @@ def test_entities_that_grow_end_in_an_error_or_in_nothing(tmp_path: Path, name: 
 
 
 @pytest.mark.parametrize("name", ["手册.docx", "p.odt", "q.pptx", "r.xlsx", "o.epub"])
-def test_what_unpacks_to_too_much_is_passed_over(tmp_path: Path, name: str) -> None:
+def test_archives_above_unpacked_limit_are_skipped(tmp_path: Path, name: str) -> None:
     sample_files(tmp_path / "all")
     file = tmp_path / "all" / name
     with zipfile.ZipFile(file, "a", zipfile.ZIP_DEFLATED) as archive:
@@ -97,7 +97,7 @@ def test_what_unpacks_to_too_much_is_passed_over(tmp_path: Path, name: str) -> N
     assert refused.value.kind == "too large unpacked"
 
 
-def test_a_web_page_brings_nothing_from_elsewhere(tmp_path: Path, secret: Path) -> None:
+def test_web_page_loads_no_external_content(tmp_path: Path, secret: Path) -> None:
     (tmp_path / "a.html").write_text(
         f'<html><body><p>Page</p><iframe src="file://{secret}"></iframe><object data="{secret}">'
         f'</object><script>document.write("evil")</script><img src="file://{secret}"></body></html>'

@@ -17,7 +17,7 @@ go</code></pre></body></html>"""
 
 @pytest.mark.parametrize("charset", ["utf-8", "gb2312", "big5"])
 @pytest.mark.parametrize("name", ["tea.html", "tea.htm", "tea.txt", "tea"])
-def test_web_pages_by_what_they_are(tmp_path: Path, charset: str, name: str) -> None:
+def test_web_pages_are_read_by_page_type(tmp_path: Path, charset: str, name: str) -> None:
     page = PAGE.format(charset=charset)
     if charset == "big5":
         page = page.translate(str.maketrans("种饮见龙红绿", "種飲見龍紅綠")).replace("价", "價")
@@ -32,7 +32,7 @@ def test_web_pages_by_what_they_are(tmp_path: Path, charset: str, name: str) -> 
     assert node.metadata["title"] == "茶 & 水"
 
 
-def test_links_within_a_page_are_text(tmp_path: Path) -> None:
+def test_links_within_a_page_become_text(tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text(
         '<html><body><p>Tea<a href="#n1">1</a>, see <a href="#water">Water</a> or '
         '<a href="b.html#x">b</a>.</p><p id="n1">1 A note.</p></body></html>'
@@ -41,7 +41,7 @@ def test_links_within_a_page_are_text(tmp_path: Path) -> None:
     assert node.text == "Tea[1], see Water or [b](b.html#x).\n\n1 A note."
 
 
-def test_the_text_of_a_page_that_is_nested_without_end_is_kept(tmp_path: Path) -> None:
+def test_text_of_deeply_nested_page_is_kept(tmp_path: Path) -> None:
     html = "<html><body>" + "<div>" * 300_000 + "Tea is green." + "</div>" * 300_000
     (tmp_path / "deep.html").write_text(html + "</body></html>")
     (node,) = NodeGraph(tmp_path, progress=False).nodes("ROOT")
@@ -56,5 +56,5 @@ def test_the_text_of_a_page_that_is_nested_without_end_is_kept(tmp_path: Path) -
         ("<p>한국어\n문장</p><p>好</p>\n<p>A\nb.</p>", "한국어 문장\n\n好\n\nA\nb."),
     ],
 )
-def test_lines_of_the_source_end_no_sentence(html: str, text: str) -> None:
+def test_line_breaks_of_source_end_no_sentence(html: str, text: str) -> None:
     assert markdown(html) == text

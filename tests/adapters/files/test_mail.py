@@ -18,7 +18,7 @@ def message(subject: str, text: str, html: str = "") -> EmailMessage:
     return mail
 
 
-def test_mail(tmp_path: Path) -> None:
+def test_messages_are_read_with_headers_and_text(tmp_path: Path) -> None:
     mail = message("茶的价格", "三月的价格见附件。\n", "<p>not read</p>")
     mail.add_attachment(b"%PDF-", maintype="application", subtype="pdf", filename="价格.pdf")
     (tmp_path / "a.eml").write_bytes(bytes(mail))
@@ -43,7 +43,7 @@ def test_mail(tmp_path: Path) -> None:
     ]
 
 
-def test_a_header_of_megabytes_is_read_in_part(tmp_path: Path) -> None:
+def test_long_mail_header_is_truncated(tmp_path: Path) -> None:
     words = " ".join(f"=?utf-8?q?word{n}?=" for n in range(200_000))
     (tmp_path / "long.eml").write_text(f"Subject: {words}\nFrom: a@example.org\n\nTea is a drink.")
     (node,) = NodeGraph(tmp_path, progress=False).nodes("ROOT")

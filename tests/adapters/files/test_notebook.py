@@ -11,7 +11,7 @@ def text_in(path: Path) -> str:
     return node.text
 
 
-def test_a_notebook(tmp_path: Path) -> None:
+def test_notebook_is_read_as_text_and_code(tmp_path: Path) -> None:
     cells = [
         {"cell_type": "markdown", "source": ["# Tea\n", "About it."]},
         {

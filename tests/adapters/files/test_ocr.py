@@ -1,4 +1,4 @@
-"""Scans are read by Tesseract where it is installed."""
+"""OCR of scans with Tesseract, if Tesseract is installed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def scan(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_scan_says_how_it_can_be_read(scan: Path) -> None:
+def test_scan_without_text_raises(scan: Path) -> None:
     pytest.importorskip("pypdfium2")
     with pytest.raises(ReadError, match="only pictures or characters without a meaning"):
         NodeGraph(scan, progress=False)
@@ -45,7 +45,7 @@ def test_tesseract_reads_a_scan(scan: Path) -> None:
         tesseract("xyz")
 
 
-def test_without_tesseract_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_tesseract_error_names_package_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pytesseract")
     monkeypatch.setattr("pytesseract.pytesseract.tesseract_cmd", "no-such-program")
     with pytest.raises(ImportError, match="apt install tesseract-ocr"):

@@ -1,4 +1,4 @@
-"""What all readers share: an extra that is missing is told, with how many files wait for it."""
+"""Report of a missing optional package with the number of skipped files."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from nodekin.nodegraph.workers import process_workers
 SAMPLES = Path(__file__).parents[3] / "examples" / "files"
 
 
-def test_a_missing_extra_is_told_with_the_count_of_files(tmp_path, monkeypatch) -> None:
+def test_missing_extra_is_reported_with_file_count(tmp_path, monkeypatch) -> None:
     program = "import sys; sys.modules['mammoth'] = None; " + process_workers._PROGRAM
     monkeypatch.setattr(process_workers, "_PROGRAM", program)
     docs = tmp_path / "docs"

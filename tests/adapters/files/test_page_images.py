@@ -16,7 +16,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples" / "files"
 
 
 def pixels_of(image: bytes) -> np.ndarray:
-    """Read what ``png`` wrote."""
+    """Decode the output of ``png``."""
     width, height = struct.unpack(">II", image[16:24])
     size = struct.unpack(">I", image[33:37])[0]
     rows = np.frombuffer(zlib.decompress(image[41 : 41 + size]), dtype=np.uint8)
@@ -30,12 +30,12 @@ def marked_rows(image: bytes) -> np.ndarray:
     return np.flatnonzero(is_yellow.any(axis=1)) / len(pixels)
 
 
-def test_an_image_is_a_png() -> None:
+def test_png_encodes_an_image() -> None:
     pixels = np.arange(2 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3)
     assert (pixels_of(png(pixels)) == pixels).all()
 
 
-def test_a_page_with_a_sentence_marked_while_the_file_is_as_it_was(tmp_path: Path) -> None:
+def test_page_image_marks_sentence_if_file_is_unchanged(tmp_path: Path) -> None:
     file = shutil.copy(EXAMPLES / "handbook.pdf", tmp_path)
     with NodeGraph(file, progress=False) as graph:
         graph.create_node_group("sentence", split_sentences)
@@ -62,7 +62,7 @@ def test_a_page_with_a_sentence_marked_while_the_file_is_as_it_was(tmp_path: Pat
             page_image(node)
 
 
-def test_what_is_no_page_is_not_shown(tmp_path: Path) -> None:
+def test_page_image_raises_for_other_nodes(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("Tea.", encoding="utf-8")
     graph = NodeGraph(tmp_path, progress=False)
     with pytest.raises(ReadError, match="is not a PDF"):
@@ -88,7 +88,7 @@ def test_what_is_no_page_is_not_shown(tmp_path: Path) -> None:
         (b"MediaBox[0 0 300 300]/CropBox[500 500 600 600]", "cut to an empty area"),
     ],
 )
-def test_pages_of_any_size(tmp_path: Path, boxes: bytes, shown: object) -> None:
+def test_page_image_has_limited_size(tmp_path: Path, boxes: bytes, shown: object) -> None:
     file = tmp_path / "a.pdf"
     file.write_bytes(pdf_of(b"").replace(b"MediaBox[0 0 300 300]", boxes))
     image = render_page((str(file), 1, [(0.9, 0.9, 1, 1), (0.6, 0.6, 0.4, 0.4)]))
@@ -98,7 +98,7 @@ def test_pages_of_any_size(tmp_path: Path, boxes: bytes, shown: object) -> None:
         assert struct.unpack(">II", image[16:24]) == shown
 
 
-def test_what_stands_in_the_fields_of_a_form_is_read_and_shown(tmp_path: Path) -> None:
+def test_form_field_values_are_read_and_rendered(tmp_path: Path) -> None:
     field = (
         b"/Annots[<</Type/Annot/Subtype/Widget/FT/Tx/T(a)/V(Ada)/F 4/Rect[10 100 290 140]"
         b"/DA(/F 30 Tf 0 g)/AP<</N 6 0 R>>>>]"

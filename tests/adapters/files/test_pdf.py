@@ -25,7 +25,7 @@ TEXT = b"BT /F 12 Tf 20 250 Td (Tea is a drink.) Tj ET"
 IMAGE = b"q 200 0 0 200 20 20 cm /I Do Q"
 
 
-def test_pages_without_a_text_are_told(tmp_path: Path) -> None:
+def test_pages_without_text_are_reported(tmp_path: Path) -> None:
     (tmp_path / "a.pdf").write_bytes(pdf_of(TEXT, IMAGE, b"", IMAGE))
     graph = NodeGraph(tmp_path / "a.pdf", progress=False)
     (node,) = graph.nodes("ROOT")
@@ -37,7 +37,7 @@ def test_pages_without_a_text_are_told(tmp_path: Path) -> None:
     assert str(graph.read_report) == "1 read; 1 read in part"
 
 
-def test_a_scan_is_no_empty_document(tmp_path: Path) -> None:
+def test_scan_raises_instead_of_empty_document(tmp_path: Path) -> None:
     (tmp_path / "a.pdf").write_bytes(pdf_of(IMAGE, IMAGE))
     with pytest.raises(ReadError, match=r"has no text on its pages \(2\).*ReadOptions\(ocr="):
         NodeGraph(tmp_path / "a.pdf", progress=False)
@@ -46,7 +46,7 @@ def test_a_scan_is_no_empty_document(tmp_path: Path) -> None:
     assert str(graph.read_report) == "1 read, 1 skipped: 1 scanned PDF"
 
 
-def test_ocr_reads_the_images_of_pages_without_a_text(tmp_path: Path) -> None:
+def test_ocr_reads_page_images_without_text(tmp_path: Path) -> None:
     (tmp_path / "a.pdf").write_bytes(pdf_of(TEXT, IMAGE))
     seen = []
 
@@ -61,7 +61,7 @@ def test_ocr_reads_the_images_of_pages_without_a_text(tmp_path: Path) -> None:
     assert seen == [(834, 834)]
 
 
-def test_an_ocr_that_fails_loses_its_file_only(tmp_path: Path) -> None:
+def test_failed_ocr_skips_only_its_file(tmp_path: Path) -> None:
     (tmp_path / "a.pdf").write_bytes(pdf_of(IMAGE))
     (tmp_path / "b.pdf").write_bytes(pdf_of(TEXT))
     options = ReadOptions(ocr=lambda image: 1 / 0, workers=1)
@@ -77,14 +77,14 @@ MEANINGLESS = (
 )
 
 
-def test_a_text_that_means_nothing_is_told_and_not_indexed(tmp_path: Path) -> None:
+def test_text_without_unicode_mapping_raises(tmp_path: Path) -> None:
     page = b"BT /F 12 Tf 20 250 Td (ABCDEFGHABCDEFGH) Tj ET"
     (tmp_path / "a.pdf").write_bytes(pdf_of(page, font=MEANINGLESS))
     with pytest.raises(ReadError, match="without a meaning"):
         NodeGraph(tmp_path / "a.pdf", progress=False)
 
 
-def test_an_encrypted_pdf(tmp_path: Path) -> None:
+def test_encrypted_pdf_raises(tmp_path: Path) -> None:
     encrypted = b"/Encrypt<</Filter/Standard/V 1/R 2/P -4/O<%s>/U<%s>>>/ID[<00><00>]" % (
         b"ab" * 32,
         b"cd" * 32,
@@ -100,7 +100,7 @@ WORDS = "the kettle is emptied every evening and cleaned with vinegar on every M
 @pytest.mark.parametrize(
     "matrix", ["1 0 0 1 10 250", "0 1 -1 0 50 10", "0 -1 1 0 50 290", "-1 0 0 -1 290 50"]
 )
-def test_a_text_that_is_turned_is_read_as_it_would_be_upright(tmp_path: Path, matrix: str) -> None:
+def test_rotated_text_is_read_like_upright_text(tmp_path: Path, matrix: str) -> None:
     words = " ".join(f"({word} ) Tj" for word in WORDS[:7])
     more = " ".join(f"({word} ) Tj" for word in WORDS[7:])
     page = f"BT /F 8 Tf 10 TL {matrix} Tm {words} T* {more} T* (Seldom.) Tj T* T* (Next.) Tj ET"
@@ -112,24 +112,24 @@ def test_a_text_that_is_turned_is_read_as_it_would_be_upright(tmp_path: Path, ma
 
 
 @pytest.mark.parametrize("count", [1, 40])
-def test_a_parted_word_is_joined_where_the_text_has_it_in_one(count: int) -> None:
+def test_hyphenated_word_is_joined_if_text_contains_word(count: int) -> None:
     parted = ["We co-", "operate by e-", "mail on decod-", "ing.", "", "# of cups – two."] * count
     words = "Cooperate, (e-mail) and decoding are words that are known. "
-    lines = [*parted, *[words * 3] * 100]  # few or many of them in a text
+    lines = [*parted, *[words * 3] * 100]  # few or many in a text
     text, _ = pages_as_text([lines_of_text("\n".join(lines))], [])
     assert text.count("We cooperate by e-mail on decoding.") == count
-    assert text.count("\\# of cups – two.") == count  # no heading, though it begins like one
+    assert text.count("\\# of cups – two.") == count  # no heading, despite the #
 
 
-def test_a_parted_word_is_known_by_other_letters_than_those_of_ascii() -> None:
-    lines = ["Die Über-", "gabe.", "", "ÜBERGABE: über eine Gabe, für die Gabe."]  # both parts, too
+def test_hyphenated_word_with_umlauts_is_joined() -> None:
+    lines = ["Die Über-", "gabe.", "", "ÜBERGABE: über eine Gabe, für die Gabe."]  # parts too
     text, _ = pages_as_text([lines_of_text("\n".join(lines))], [])
     assert text.startswith("Die Übergabe.")
     text, _ = pages_as_text([lines_of_text("A con-\nsumer in-\ncludes tea in cups.")], [])
-    assert text == "A consumer includes tea in cups."  # parts of it are no words
+    assert text == "A consumer includes tea in cups."  # "con" and "in" are not in the text
 
 
-def test_the_outline_gives_headings_and_may_lead_back_to_itself(tmp_path: Path) -> None:
+def test_cyclic_outline_still_gives_headings(tmp_path: Path) -> None:
     pages = [b"BT /F 12 Tf 20 250 Td (%s) Tj ET" % name for name in (b"Tea", b"Cups", b"Pots")]
     below = b"/First<</Title(Cups)/Dest[6 0 R/Fit]/Next<</Title(Nowhere)>>>>"
     entry = b"/Title(Tea)/Dest[4 0 R/Fit]/Next 3 0 R" + below
@@ -140,7 +140,7 @@ def test_the_outline_gives_headings_and_may_lead_back_to_itself(tmp_path: Path) 
     assert node.text.replace("\f", "").split() == ["#", "Tea", "##", "Cups", "Pots"]
 
 
-def test_a_few_characters_without_a_meaning_are_counted_in_any_place() -> None:
+def test_garbage_share_counts_unmapped_characters() -> None:
     assert garbage_share("Tea.\r\n" * 1000) == 0
     assert garbage_share("Te\ue001\ufffd" * 1000) == 0.5
     assert garbage_share("茶\x01") == 0.5
@@ -148,7 +148,7 @@ def test_a_few_characters_without_a_meaning_are_counted_in_any_place() -> None:
 
 
 def page_of(*texts: str, pitch: float = 1.2, head: str = "", foot: str = "") -> list[TextLine]:
-    """Return full lines of ten points below each other, with a running head and foot."""
+    """Return stacked 10-point lines with a running head and foot."""
     lines = [TextLine(head, 0, 50, 200, 800, 10)] if head else []
     for n, text in enumerate(texts):
         lines.append(TextLine(text, 0, 50, 50 + 5 * len(text), 700 - 10 * pitch * n, 10))
@@ -159,21 +159,21 @@ LINES = ("green tea is grown in the hills of the south, where it rains for most"
 
 
 @pytest.mark.parametrize("pitch", [1.2, 1.5, 2.4, 3.0])
-def test_a_paragraph_goes_on_however_far_its_lines_are_apart(pitch: float) -> None:
+def test_paragraph_continues_with_any_line_spacing(pitch: float) -> None:
     text, _ = pages_as_text([page_of(*LINES[:1] * 5, LINES[1], pitch=pitch)], [])
     assert "\n" not in text
     assert text.endswith("for most of the year.")
 
 
 @pytest.mark.parametrize("number", ["{}", "- {} -", "Page {} of 9", "第 {} 页"])
-def test_running_heads_do_not_part_a_paragraph_and_are_there_once(number: str) -> None:
+def test_running_heads_appear_once_outside_paragraphs(number: str) -> None:
     pages = [
         page_of(*LINES[:1] * 5, head="Journal of Tea", foot=number.format(n)) for n in (7, 8, 9)
     ]
     text, _ = pages_as_text(pages, [])
     assert text.count("Journal of Tea") == 1
     assert not set("789") & set(text)
-    assert text.count("\n\n") == 1  # below the head; then one paragraph over three pages
+    assert text.count("\n\n") == 1  # after the head, followed by one paragraph over three pages
     pages[0][0] = TextLine("JOURNAL of Tea", 0, 50, 200, 740, 10)  # the title, lower on its page
     text, _ = pages_as_text([*pages, *pages[1:]], [])
     assert text.casefold().count("journal") == 1
@@ -189,7 +189,9 @@ def test_running_heads_do_not_part_a_paragraph_and_are_there_once(number: str) -
         ("Chapter 2: Tea 11", False),
     ],
 )
-def test_a_paragraph_goes_on_with_a_name_on_the_next_page(following: str, is_same: bool) -> None:
+def test_paragraph_continues_on_next_page_unless_heading_follows(
+    following: str, is_same: bool
+) -> None:
     full = "green tea is grown in the hills of the south, some of which are in"
     text, _ = pages_as_text([page_of(LINES[0], full), page_of(following)], [])
     assert ("\n\n" not in text) == is_same
@@ -206,7 +208,7 @@ def test_a_paragraph_goes_on_with_a_name_on_the_next_page(following: str, is_sam
         (["Freight paid by: Berg"] * 3, ["", "", ""]),
     ],
 )
-def test_what_is_no_running_head_stays_on_its_page(heads: list[str], feet: list[str]) -> None:
+def test_lines_unlike_running_heads_stay_on_their_pages(heads: list[str], feet: list[str]) -> None:
     pages = [page_of(*LINES, head=h, foot=f) for h, f in zip(heads, feet, strict=True)]
     text, _ = pages_as_text(pages, [])
     for line in {*heads, *feet} - {""}:
@@ -224,18 +226,18 @@ def test_what_is_no_running_head_stays_on_its_page(heads: list[str], feet: list[
         ("Chapter 2: Water and Tea {n}", "Chapter 2: Water and Tea {n}"),
     ],
 )
-def test_heads_that_count_pages_are_there_once(left: str, right: str) -> None:
+def test_running_heads_with_page_numbers_appear_once(left: str, right: str) -> None:
     heads = [(left, right)[n % 2].format(n=n, j=n + 344) for n in range(1, 9)]
     text, _ = pages_as_text([page_of(*LINES, head=head) for head in heads], [])
     assert sum(map(text.count, set(heads))) == len({left, right})
 
 
-def test_a_page_number_beside_titles_of_several_pages_goes_with_them() -> None:
+def test_page_numbers_next_to_chapter_titles_are_removed() -> None:
     pages = [page_of(*LINES, head=f"{'ABC'[n // 4]} Tea {n + 1}") for n in range(12)]
     pages[0] = page_of(*LINES)
-    pages[5] = page_of(*LINES, foot="6")  # where a chapter begins
+    pages[5] = page_of(*LINES, foot="6")  # the first page of a chapter
     text, _ = pages_as_text(pages, [])
-    assert [line for line in text.split() if line.isdecimal()] == ["2"]  # where it stands first
+    assert [line for line in text.split() if line.isdecimal()] == ["2"]  # first occurrence
     titles = [page_of(*LINES, head=f"{n + 1} {'ABCDEFGH'[n]}") for n in range(8)]
     assert "8 H" in pages_as_text(titles, [])[0]
 
@@ -247,7 +249,7 @@ def test_roman_page_numbers_are_left_out() -> None:
     assert "iv" not in text
 
 
-def test_heads_are_left_out_where_most_of_the_text_is_smaller() -> None:
+def test_running_heads_above_smaller_text_are_removed() -> None:
     pages = [page_of(*LINES, head=f"{'AB'[n // 4]} Tea {n + 1}") for n in range(8)]
     for page in pages:
         page[1:] = [line._replace(size=7) for line in page[1:] * 3]
@@ -255,7 +257,7 @@ def test_heads_are_left_out_where_most_of_the_text_is_smaller() -> None:
 
 
 @pytest.mark.parametrize("number", ["第1章 ", "第 十二 节", "Chapter 3: ", "3.1 "])
-def test_a_heading_has_a_number_that_the_outline_has_not(number: str) -> None:
+def test_heading_keeps_number_missing_from_outline(number: str) -> None:
     text, _ = pages_as_text([page_of(f"{number}茶与水", LINES[0])], [(0, 2, "茶与水")])
     assert text.startswith(f"## {number}茶与水\n")
 
@@ -272,7 +274,7 @@ def numbered_page(*titles: str) -> list[TextLine]:
     return lines
 
 
-def test_headings_of_no_outline_are_known_by_their_numbers() -> None:
+def test_numbered_headings_are_detected_without_outline() -> None:
     titles = ["1 Tea", "1.1 Green Tea", "1.2 茶", "2 水", "2.1. Hard Water"]
     pages = [numbered_page(*titles[:3]), numbered_page(*titles[3:])]
     text, _ = pages_as_text(pages, [])
@@ -291,11 +293,11 @@ def test_headings_of_no_outline_are_known_by_their_numbers() -> None:
         ["1 Tea", "2 Water"],
     ],
 )
-def test_other_numbers_make_no_headings(titles: list[str]) -> None:
+def test_other_numbered_lines_are_not_headings(titles: list[str]) -> None:
     assert "#" not in pages_as_text([numbered_page(*titles)], [])[0]
 
 
-def test_authors_are_no_headings() -> None:
+def test_authors_are_not_headings() -> None:
     front = [("Tea and Water", 20), ("Ann Berg, Li Wei", 12), ("May 2026", 12), ("Abstract", 12)]
     lines = [TextLine(text, 0, 50, 200, 840 - 25 * n, x) for n, (text, x) in enumerate(front)]
     text, _ = pages_as_text([lines + numbered_page("1 Tea", "2 Water", "3 Cups")], [])
@@ -303,7 +305,7 @@ def test_authors_are_no_headings() -> None:
     assert headings == ["Tea and Water", "Abstract", "1 Tea", "2 Water", "3 Cups"]
 
 
-def test_heads_that_are_headings_of_the_text_are_left_out() -> None:
+def test_running_heads_that_repeat_headings_are_removed() -> None:
     titles = ["1 Tea", "1.1 Green Tea", "1.2 Black Tea", "2 Water", "2.1 Hard Water"]
     pages = [
         [TextLine(f"{title} {titles[n // 3 * 3].upper()}", 0, 50, 200, 800, 10), *lines]
@@ -316,7 +318,7 @@ def test_heads_that_are_headings_of_the_text_are_left_out() -> None:
 
 
 @pytest.mark.parametrize("dots", [". " * 20, "." * 20, "…" * 10])
-def test_the_dots_of_a_list_of_contents_are_four(dots: str) -> None:
+def test_dot_leaders_of_contents_are_shortened(dots: str) -> None:
     pages = [page_of(f"1.2 Green Tea {dots}12", f"1.3 Black Tea {dots}14")]
     assert pages_as_text(pages, [])[0] == "1.2 Green Tea .... 12\n\n1.3 Black Tea .... 14"
 
@@ -324,7 +326,7 @@ def test_the_dots_of_a_list_of_contents_are_four(dots: str) -> None:
 @pytest.mark.parametrize(
     ("first", "is_same"), [(LINES[0], True), (f"{LINES[0]}:", False), (f"- {LINES[0]}", False)]
 )
-def test_a_line_of_a_paragraph_may_begin_with_a_dash(first: str, is_same: bool) -> None:
+def test_paragraph_line_may_start_with_dash(first: str, is_same: bool) -> None:
     text, _ = pages_as_text([page_of(first, "- " + LINES[0])], [])
     assert (" - green" in text) == is_same
 
@@ -344,7 +346,7 @@ def table_of(*rows: tuple[str, str], left: float = 50) -> TextLine:
         ((("Oolong", "5"), ("Pu'er", "6")), "| Keemun | 4 |\n\f| Oolong | 5 |\n| Pu'er | 6 |"),
     ],
 )
-def test_a_table_over_two_pages_is_one(second: tuple[tuple[str, str], ...], text: str) -> None:
+def test_table_over_two_pages_is_merged(second: tuple[tuple[str, str], ...], text: str) -> None:
     pages = [[table_of(("Tea", "Cup"), ("Keemun", "4"))], [table_of(*second)]]
     whole, placed = pages_as_text(pages, [])
     assert whole == f"| Tea | Cup |\n| --- | --- |\n{text}"
@@ -355,7 +357,7 @@ def test_a_table_over_two_pages_is_one(second: tuple[tuple[str, str], ...], text
     assert "\n\n\f\n\n| " in pages_as_text(pages, [])[0]
 
 
-def test_the_rows_of_all_pages_are_in_the_group_of_tables() -> None:
+def test_table_node_has_rows_of_all_pages() -> None:
     graph = NodeGraph(progress=False)
     text = "Prices:\n\n| Tea | Cup |\n| --- | --- |\n| Keemun | 4 |\n\f| Oolong | 5 |\n\nEnd."
     graph.add(Document(text, {"page_unit": "page"}, id="a"))
@@ -363,7 +365,7 @@ def test_the_rows_of_all_pages_are_in_the_group_of_tables() -> None:
     assert (table.own_metadata["rows"], table.own_metadata["page"], table.pages) == (2, 1, (1, 2))
 
 
-def test_raised_and_lowered_text_stays_in_its_line() -> None:
+def test_superscripts_and_subscripts_stay_in_their_line() -> None:
     parts = [
         TextLine("2 g of CO", 0, 50, 100, 700, 10),
         TextLine("2", 0, 100, 104, 697, 6),
@@ -375,7 +377,7 @@ def test_raised_and_lowered_text_stays_in_its_line() -> None:
 
 
 @pytest.mark.parametrize(("turn", "expected"), [(0, 0.1), (90, 0.9), (180, 0.9), (270, 0.1)])
-def test_lines_of_turned_pages_stand_where_they_are_shown(
+def test_boxes_of_rotated_pages_match_displayed_positions(
     tmp_path: Path, turn: int, expected: float
 ) -> None:
     file = tmp_path / "a.pdf"
@@ -390,7 +392,7 @@ def test_lines_of_turned_pages_stand_where_they_are_shown(
     assert box.is_line == (turn == 0)
 
 
-def test_a_line_that_begins_with_what_stands_behind_is_as_wide_as_it_is(tmp_path: Path) -> None:
+def test_box_of_reordered_line_has_full_width(tmp_path: Path) -> None:
     file = tmp_path / "a.pdf"
     file.write_bytes(pdf_of(b"BT /F 12 Tf 60 20 Td [(Water and Tea) 8500 (46)] TJ ET"))
     (box,) = Layout.from_bytes(read_pdf(SourceFile(file, ReadOptions())).layout or b"").boxes
@@ -398,7 +400,7 @@ def test_a_line_that_begins_with_what_stands_behind_is_as_wide_as_it_is(tmp_path
 
 
 @pytest.mark.parametrize("place", ["-12 Tf 20 250 Td", "12 Tf 1e9 250 Td", "12 Tf 0 0 0 0 1 1 Tm"])
-def test_letters_of_odd_sizes_and_places(tmp_path: Path, place: str) -> None:
+def test_letters_with_invalid_sizes_lose_no_text(tmp_path: Path, place: str) -> None:
     odd = f"BT /F {place} (Odd.) Tj ET BT /F 12 Tf 20 20 Td (Tea.) Tj ET"
     file = tmp_path / "a.pdf"
     file.write_bytes(pdf_of(odd.encode()))

@@ -1,4 +1,4 @@
-"""Tables of PDFs: those whose cells stand between drawn lines."""
+"""PDF tables with ruled cells."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -21,7 +21,7 @@ def rules(*lines: tuple[int, int, int, int]) -> str:
 
 
 def ruled(columns, rows) -> str:
-    """Return content that draws a line at each place, through all the others."""
+    """Return PDF content for a grid of crossing lines."""
     return rules(
         *((columns[0], y, columns[-1], y) for y in rows),
         *((x, rows[0], x, rows[-1]) for x in columns),
@@ -73,7 +73,7 @@ def text_in(folder: Path, content: str) -> str:
     ],
     ids=["lines", "boxes", "one path", "open sides", "head and body", "double"],
 )
-def test_a_ruled_table_is_markdown(tmp_path: Path, drawn: str) -> None:
+def test_ruled_table_becomes_markdown(tmp_path: Path, drawn: str) -> None:
     around = words((20, 260, "Prices of all rooms."), (20, 160, "They hold until March."))
     text = text_in(tmp_path, drawn + PRICES + around)
     assert TABLE in text
@@ -84,7 +84,7 @@ def test_a_ruled_table_is_markdown(tmp_path: Path, drawn: str) -> None:
     assert (table.metadata["rows"], table.metadata["page"], table.text) == (2, 1, TABLE)
 
 
-def test_cells_of_several_lines_and_cells_that_were_merged(tmp_path: Path) -> None:
+def test_multiline_and_merged_cells_become_markdown(tmp_path: Path) -> None:
     content = ruled((20, 110), (240, 220, 190, 160)) + rules(
         *((110, y, 280, y) for y in (240, 220, 190, 160)),
         *((280, 240, 280, 160), (200, 220, 200, 160)),
@@ -105,13 +105,13 @@ def test_cells_of_several_lines_and_cells_that_were_merged(tmp_path: Path) -> No
     ["", rules((20, 240, 280, 240), (20, 180, 280, 180)), "20 180 260 60 re S\n"],
     ids=["nothing", "two lines", "a frame"],
 )
-def test_what_is_not_ruled_stays_lines(tmp_path: Path, drawn: str) -> None:
+def test_table_without_grid_stays_lines(tmp_path: Path, drawn: str) -> None:
     text = text_in(tmp_path, drawn + PRICES)
     assert "|" not in text
     assert text.split() == "Tea Cup Pot Longjing 4.20 11.00 Keemun 3.80 9.50".split()
 
 
-def test_a_line_that_leads_out_of_a_table_is_not_cut(tmp_path: Path) -> None:
+def test_line_crossing_table_border_is_not_split(tmp_path: Path) -> None:
     long = words((24, 190, "A line that has nothing to do with lines that go through it."))
     drawn = ruled((20, 80, 140), (240, 220, 180))
     inner = words((24, 224, "Tea"), (84, 224, "Cup"), (24, 206, "Keemun"), (84, 206, "3"))

@@ -1,4 +1,4 @@
-"""Where a node stands in files of formats beyond plain text."""
+"""Positions of nodes in files of rich formats."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def graph() -> NodeGraph:
     return graph
 
 
-def test_a_result_says_page_and_section(graph: NodeGraph) -> None:
+def test_result_has_page_and_section(graph: NodeGraph) -> None:
     (result,) = Retriever(graph, "sentence", "bm25", top_k=1)("kettle vinegar Mondays")
     assert result.place == "handbook.pdf, page 2, 2.1 Water"
     assert result.to_dict()["place"] == result.place
@@ -28,19 +28,19 @@ def test_a_result_says_page_and_section(graph: NodeGraph) -> None:
     assert result.node.pages is None
 
 
-def test_what_reaches_over_pages_names_them(graph: NodeGraph) -> None:
+def test_node_over_several_pages_names_all_pages(graph: NodeGraph) -> None:
     (node,) = [n for n in graph.nodes("CoarseChunk") if n.document_id == "files/handbook.pdf"]
     assert node.place == "handbook.pdf, pages 1-2, 1 The tea handbook"
     assert node.root.place == "handbook.pdf"
 
 
-def test_passages_have_their_page(graph: NodeGraph) -> None:
+def test_passages_have_page_numbers(graph: NodeGraph) -> None:
     passages = [n for n in graph.nodes("passage") if n.document_id == "files/handbook.pdf"]
     assert [n.own_metadata["page"] for n in passages] == sorted(n.pages[0] for n in passages)
     assert {n.own_metadata["page"] for n in passages} == {1, 2}
 
 
-def test_comments_of_programs_are_no_headings(tmp_path: Path) -> None:
+def test_program_comments_are_not_headings(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("# Tea\ndef pour():\n    return 1  # so\n")
     graph = NodeGraph(tmp_path / "a.py", progress=False)
     graph.create_node_group("line", lambda text: text.splitlines())

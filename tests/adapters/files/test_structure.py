@@ -107,7 +107,7 @@ def test_symbols(tmp_path: Path, name: str) -> None:
     assert nodes[0].text.startswith(("@cached", "export", *"abcdefghijklmnopqrstuvwxyz"))
 
 
-def test_a_group_of_that_name_that_the_user_declares_is_his() -> None:
+def test_group_declared_by_user_replaces_built_in_group() -> None:
     graph = NodeGraph(progress=False)
     assert "section" not in graph.groups
     graph.create_node_group("section", MarkdownSplitter(max_level=1))
@@ -118,9 +118,9 @@ def test_a_group_of_that_name_that_the_user_declares_is_his() -> None:
     assert "table" not in graph.groups
 
 
-def test_they_are_built_only_when_used(tmp_path: Path) -> None:
+def test_structure_groups_are_built_on_first_use(tmp_path: Path) -> None:
     with NodeGraph(SAMPLES, store=tmp_path / "g.nodekin", progress=False) as graph:
-        graph.create_node_group("line", str.splitlines, "page")  # a parent like all others
+        graph.create_node_group("line", str.splitlines, "page")  # accepted as a parent group
         assert not graph.groups["page"].built
         assert graph.nodes("line")[0].own_metadata == {}
         assert graph.groups["page"].built

@@ -34,7 +34,7 @@ SCRIPTS = ("#super[{}]", "#sub[{}]", "#text(baseline: -5pt, size: 6.5pt)[{}]")
 
 
 class Paper(NamedTuple):
-    """A paper's source, and what a reader should make of it."""
+    """A paper's source and the expected text."""
 
     source: str
     headings: list[str]
@@ -99,7 +99,7 @@ def chinese_sentence(choose: random.Random) -> tuple[str, str]:
 
 
 def squeezed(text: str) -> str:
-    """Return a text without blanks, and without what a hyphen or minus may have become."""
+    """Return a text without whitespace, hyphens and minus signs."""
     return re.sub(r"[\s\u2212-]", "", text)
 
 
@@ -146,7 +146,9 @@ RUNNING_TITLE = """#set heading(bookmarked: false)
 
 
 @pytest.mark.parametrize("columns", [1, 2])
-def test_headings_without_an_outline_and_running_titles(tmp_path: Path, columns: int) -> None:
+def test_headings_without_outline_and_running_titles_are_found(
+    tmp_path: Path, columns: int
+) -> None:
     typst = pytest.importorskip("typst", reason="no typst: pip install typst")
     for seed in range(3):
         made = paper(seed, columns, 0.65, indented=True, language="en")
@@ -162,7 +164,7 @@ def test_headings_without_an_outline_and_running_titles(tmp_path: Path, columns:
         assert not any(title.upper() in node.text for title in made.headings)
 
 
-def test_the_letters_of_arabic_ligatures_are_in_order(tmp_path: Path) -> None:
+def test_letters_of_arabic_ligatures_are_in_order(tmp_path: Path) -> None:
     typst = pytest.importorskip("typst", reason="no typst: pip install typst")
     text = "خلال الأميركية لاعب الإسلام الآن"
     (tmp_path / "a.typ").write_text(
