@@ -1,4 +1,4 @@
-"""What an index that somebody else wrote can make a command do: see docs/security.md."""
+"""Limits of an index written by another user: see docs/security.md."""
 
 import json
 import os
@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture
 def somebody_else(monkeypatch):
-    """Return a function that makes the user somebody else."""
+    """Return a function that changes the current user."""
     return lambda: monkeypatch.setattr(os, "getuid", lambda: 54321)
 
 
@@ -46,7 +46,7 @@ def test_index_of_another_user_is_not_read(indexed, here, somebody_else):
     assert indexed("search", "tea", "--store", ".nodekin").status == 0
 
 
-def test_sources_outside_of_the_parent_directory_are_read_if_named(nodekin, here, monkeypatch):
+def test_external_sources_are_read_only_if_named(nodekin, here, monkeypatch):
     (here / "private").mkdir()
     diary = here / "private" / "diary.md"
     diary.write_text("The old secret of Anna.", encoding="utf-8")
@@ -85,7 +85,7 @@ def test_options_have_environment_variables(nodekin, monkeypatch):
     assert (ran.status, "'some' is not a valid integer" in ran.err) == (2, True)
 
 
-def test_settings_of_a_file_are_not_read(nodekin, here, monkeypatch):
+def test_settings_file_in_folder_is_ignored(nodekin, here, monkeypatch):
     (here / "nodekin.toml").write_text("top-k = 1\n", encoding="utf-8")
     assert nodekin("search", "steamed 陆羽", "--in", "docs", "--json").json["count"] > 1
 

@@ -71,7 +71,7 @@ def test_only_new_failures_are_reported(nodekin, here):
     (line,) = ran.err.splitlines()
     assert line.startswith("nodekin: left out: ")
     assert "old.txt is not UTF-8" in line
-    ran = nodekin("index")  # it is no new failure
+    ran = nodekin("index")  # the failure is not new
     assert (ran.status, ran.err) == (0, "")
     assert "3 unchanged, 1 files left out" in ran.out
     (failure,) = nodekin("index", "--json").json["failures"]
@@ -188,7 +188,7 @@ def test_search_compares_words_while_vectors_are_missing(nodekin, here, monkeypa
     lines = "\n\n".join(f"Tea number {n} is green." for n in range(300))
     (here / "docs" / "long.txt").write_text(lines)
     assert nodekin("index", "docs", "--embed", "letters").status == 130
-    ran = nodekin("search", "Yangtze", "--json")  # asks no model
+    ran = nodekin("search", "Yangtze", "--json")  # without a model call
     assert ran.documents == ["docs/river.txt"]
     assert {match["similarity"] for match in ran.json["results"][0]["matches"]} == {"bm25"}
     assert "sentences have no embedding yet, so only words are compared" in ran.err

@@ -126,7 +126,7 @@ def test_words_of_query_need_no_quotes(indexed):
     assert indexed("search").status == 2
 
 
-def test_json_has_no_character_that_a_terminal_obeys(nodekin, here):
+def test_json_escapes_terminal_control_characters(nodekin, here):
     text = "Tea \u009b2J \u202e oolong \u2066 here."
     (here / "docs" / "evil.txt").write_text(text, encoding="utf-8")
     ran = nodekin("search", "oolong", "--in", "docs", "--json")

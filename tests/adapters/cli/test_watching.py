@@ -1,4 +1,4 @@
-"""``nodekin index --watch``: what changes is read."""
+"""``nodekin index --watch`` reads changed files."""
 
 import threading
 from pathlib import Path
@@ -29,7 +29,7 @@ def test_watch_updates_index_after_changes(nodekin, here, monkeypatch) -> None:
     ("name", "counts"),
     [("docs/a.md", True), ("docs/.nodekin/x", False), ("docs/.gitignore", True), ("a", False)],
 )
-def test_hidden_files_are_no_change(tmp_path, name, counts) -> None:
+def test_changes_ignores_hidden_files(tmp_path, name, counts) -> None:
     assert watching._is_visible(tmp_path / name, tmp_path / "docs") == counts
 
 

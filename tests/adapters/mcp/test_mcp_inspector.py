@@ -71,7 +71,7 @@ def node(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(params=["stdio", "http"])
 def inspect(request, folder):
-    """Call a method through the inspector; return its exit status and what it printed."""
+    """Call a method through the inspector. Return the exit status and the output."""
     target = (
         [request.getfixturevalue("url")]
         if request.param == "http"
@@ -109,7 +109,7 @@ def test_invalid_call_has_error_status(inspect) -> None:
 
 @pytest.mark.parametrize(
     "scenario",
-    [  # the others call tools, prompts and models of a server that is made for them
+    [  # all other scenarios need their own test server
         "server-initialize",
         "ping",
         "tools-list",

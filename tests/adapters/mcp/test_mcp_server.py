@@ -247,7 +247,7 @@ def test_any_arguments_are_answered(calls) -> None:
     asyncio.run(send())
 
 
-async def test_concurrent_clients(server, tools) -> None:
+async def test_concurrent_clients_are_answered(server, tools) -> None:
     expected = tools.call("search", {"query": "tea"}).text
 
     async def one() -> str:
@@ -273,7 +273,7 @@ async def serving(app):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_concurrent_http_clients(server, tools, mode) -> None:
+async def test_concurrent_http_clients_are_answered(server, tools, mode) -> None:
     expected = tools.call("search", {"query": "tea"}).text
     async with serving(server.http_app()) as port:
 
@@ -307,7 +307,7 @@ async def test_http_refuses_other_hosts_and_origins(server, mode) -> None:
     assert result.structured_content["entries"][0]["text"] == "steamed"
 
 
-async def test_empty_token_is_no_token(server) -> None:
+async def test_empty_token_counts_as_missing(server) -> None:
     body = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     accept = {"Accept": "application/json, text/event-stream"}
     async with serving(server.http_app(token="")) as port, httpx.AsyncClient() as client:

@@ -7,7 +7,7 @@ from nodekin.adapters.mcp.mcp_server import NEW, ToolConversations
 from nodekin.retrievers import ToolError
 
 
-def test_a_conversation_is_found_by_its_name() -> None:
+def test_conversation_is_found_by_name() -> None:
     known = ToolConversations()
     one, other = known.find(NEW), known.find(NEW)
     assert one is not None
@@ -18,12 +18,12 @@ def test_a_conversation_is_found_by_its_name() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "main", 3, ["new"], "0" * 16])
-def test_names_are_not_the_clients(name) -> None:
+def test_conversation_names_are_chosen_by_server(name) -> None:
     with pytest.raises(ToolError, match=r"there is no conversation .*; begin one with"):
         ToolConversations().find(name)
 
 
-def test_those_that_were_used_last_are_remembered(monkeypatch) -> None:
+def test_most_recently_used_conversations_are_kept(monkeypatch) -> None:
     monkeypatch.setattr(tool_conversations, "_MAX_CONVERSATIONS", 2)
     known = ToolConversations()
     names = [known.find(NEW).name, known.find(NEW).name]

@@ -46,7 +46,7 @@ def document(i: str) -> Document:
 
 
 @pytest.mark.slow
-def test_errors_name_a_server_that_is_down(
+def test_errors_name_an_unreachable_server(
     mortal: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(graph_database, "_PATIENCE", 0.5)
@@ -256,7 +256,7 @@ def test_one_process_writes_at_a_time(store: PostgresStore, address: str) -> Non
 
 
 def refusing(server: RunningServer, address: str, sqlstate: str) -> None:
-    """Let the server reject the node of the document "bad"."""
+    """Make the server reject the node of the document "bad"."""
     schema = PostgresAddress.parse(address).schema
     with psycopg.connect(server.uri) as db:
         db.execute(

@@ -248,7 +248,7 @@ def test_cache_stores_the_word_index(address: str, tmp_path: Path) -> None:
         assert [(r.node.id, r.score) for r in Retriever(graph, "line")("tea 7")] == expected
 
 
-def test_a_cached_index_of_a_dropped_schema_is_ignored(
+def test_cached_index_of_dropped_schema_is_ignored(
     postgres_server: RunningServer, address: str, tmp_path: Path
 ) -> None:
     cached = f"{address}&cache={tmp_path}"

@@ -58,7 +58,7 @@ def searched_by_graph(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 def random_vectors(dimension: int) -> Embedder:
     def embed(texts: list[str]) -> Any:
-        """Return a vector for each text, the same for equal ones."""
+        """Return one vector per text; equal texts have equal vectors."""
         return np.array(
             [
                 np.random.default_rng(crc32(text.encode())).standard_normal(dimension)
