@@ -12,7 +12,6 @@ from typing import Any
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
 from ...nodegraph.search_text import file_name_of, source_title
-from ...retrievers.analysis.text_analyzer import TextAnalyzer
 from ...retrievers.corpus_tools.reading_tools import CorpusView
 from ...retrievers.filters import Filters
 from ...retrievers.protocols import RetrieverProtocol
@@ -361,8 +360,6 @@ def file_name(node: Node) -> str:
 
 MAX_RESULTS = 50
 
-_DEEP = 1_000  # maximum number of results searched for a missing document
-
 
 def explained_search(
     graph: NodeGraph, retriever: RetrieverProtocol, query: str, top_k: int | None
@@ -376,44 +373,3 @@ def explained_search(
         records = result_records(results)
     stages = [stage_record(child) for child in traced.children]
     return {"milliseconds": milliseconds, "results": records, "stages": stages}
-
-
-def why_missing(
-    view: CorpusView, retriever: RetrieverProtocol, query: str, wanted: str, top_k: int | None
-) -> dict[str, Any]:
-    """Return the rank of a document in a deeper search, and its shared and missing terms.
-
-    Args:
-        view: The view that looks up the document.
-        retriever: The retriever of the search.
-        query: The query.
-        wanted: The document's id, path or file name.
-        top_k: The number of displayed results. None: the default of the retriever.
-
-    Raises:
-        ToolError: If the document is unknown or ambiguous. The error names the nearest documents.
-    """
-    document = view.document(wanted.strip())
-    displayed: list[ScoredNode] = retriever.retrieve(query, top_k=top_k)
-    results: list[ScoredNode] = retriever.retrieve(query, top_k=_DEEP)
-    shared, lacking = _words(query, document)
-    answer: dict[str, Any] = {
-        "document": document.id,
-        "looked_at": len(results),
-        "words": shared,
-        "words_lacking": lacking,
-        "last": plain_number(displayed[-1].score) if displayed else None,
-    }
-    for rank, result in enumerate(results, 1):
-        if (result.node.document_id or result.node.id) == document.id:
-            (record,) = result_records([result])
-            return {**answer, "result": {**record, "rank": rank}}
-    return {**answer, "result": None}
-
-
-def _words(query: str, document: Node) -> tuple[list[str], list[str]]:
-    """Return the terms of a query present in a document, and the missing terms."""
-    analyzer = TextAnalyzer()
-    present = set(analyzer(document.searched_text))
-    terms = list(dict.fromkeys(analyzer.query(query)))
-    return [t for t in terms if t in present], [t for t in terms if t not in present]

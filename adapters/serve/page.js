@@ -323,7 +323,7 @@
     try {
       const record = await post("search", { query, top_k });
       if (turn !== searching) return;
-      found = { ...record, query, top_k };
+      found = record;
     } catch (raised) {
       if (turn !== searching) return;
       [found, error] = [null, raised];
@@ -375,35 +375,10 @@
     if (!found) { list.replaceChildren(...(error ? [wrong(error)] : [])); return; }
     const { results, stages, milliseconds } = found;
     const head = results.length ? say(results.length === 1 ? "one_found" : "found_in", { count: count(results.length), ms: short(milliseconds) }) : say("none_found");
-    const input = make("input", { "aria-label": say("missing_hint"), placeholder: say("missing_hint"), autocomplete: "off", dir: "auto" });
-    const told = make("div", { role: "status" });
-    const form = make("form", { class: "controls", onsubmit: async (event) => {
-      event.preventDefault();
-      if (!input.value.trim()) return;
-      told.replaceChildren(say("searching"));
-      told.replaceChildren(...await missing(input.value));
-    } }, input, make("button", { type: "submit" }, say("missing_button")));
     list.replaceChildren(
       make("p", { class: "quiet" }, head),
       make("ol", { class: "ranking" }, ...results.map(resultItem)),
-      make("details", { class: "missing" }, make("summary", {}, say("why_missing")), form, told),
       make("details", { class: "stages" }, make("summary", {}, say("stages")), make("ul", {}, ...stages.map(stageItem))));
-  }
-
-  async function missing(wanted) {
-    const { query, top_k, results } = found;
-    try {
-      const told = await post("missing", { query, top_k, wanted });
-      const list = (names) => (names.length ? names.join(" · ") : say("no_words"));
-      const values = told.result && { rank: count(told.result.rank), score: short(told.result.score), last: short(told.last) };
-      const sentence = !told.result ? say("missing_none", { count: count(told.looked_at) })
-        : say(told.result.rank <= results.length ? "missing_shown" : "missing_rank", values);
-      return [make("p", {}, make("b", {}, sentence)), written("p", say("missing_words", { words: list(told.words) })),
-        written("p", say("missing_lacking", { words: list(told.words_lacking) })),
-        ...(told.result ? [make("ol", { class: "ranking" }, resultItem(told.result))] : [])];
-    } catch (error) {
-      return [wrong(error)];
-    }
   }
 
   byId("search-form").addEventListener("submit", (event) => { event.preventDefault(); search(); });

@@ -28,7 +28,6 @@ from ...nodegraph.models.templates import language_of
 from ...retrievers.answers.answer import Answer
 from ...retrievers.answers.engine import QueryEngine
 from ...retrievers.base_retriever import with_all_inner
-from ...retrievers.corpus_tools.tool_output import ToolError
 from ...retrievers.foreign.coercion import as_retriever
 from ...retrievers.foreign.outputs import is_answer
 from ...retrievers.protocols import RetrieverProtocol
@@ -56,7 +55,6 @@ from .corpus_pages import (
     hit_in,
     node_record,
     plain_number,
-    why_missing,
 )
 from .markdown import GrowingMarkdown, elements, passage_elements
 
@@ -164,7 +162,6 @@ class PageApp:
             ("GET", "passage", self._passage),
             ("GET", "picture", self._picture),
             ("POST", "search", self._search),
-            ("POST", "missing", self._missing),
         ):
             routes.append(Route(f"/api/{path}", self._endpoint(answer), methods=[method]))
         routes.append(Route("/api/ask", self._ask, methods=["POST"]))
@@ -224,10 +221,6 @@ class PageApp:
     def _search(self, values: Mapping[str, Any]) -> dict[str, Any]:
         query, top_k = _question(values, "query"), _top_k(values)
         return explained_search(self.graph, self.retriever, query, top_k)
-
-    def _missing(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        query, requested = _question(values, "query"), _text(values, "wanted")
-        return why_missing(self.pages.view, self.retriever, query, requested, _top_k(values))
 
     async def _ask(self, request: Request) -> Response:
         """Stream an answer as lines of JSON. The model stops if the client disconnects."""
@@ -366,7 +359,7 @@ def _json(record: Any, status: int = 200) -> Response:
     return Response(_encoded(record), status, _SECURITY, "application/json")
 
 
-_WRONG = (ToolError, ValueError, TypeError, ImportError, OSError, RecursionError, ClientDisconnect)
+_WRONG = (ValueError, TypeError, ImportError, OSError, RecursionError, ClientDisconnect)
 """Errors caused by a request. Other errors are internal."""
 
 

@@ -33,7 +33,6 @@ def test_the_corpus_with_its_groups(client) -> None:
         ("ask", {"question": "x" * 30_000}),
         ("ask", {"question": "tea", "history": "all"}),
         ("ask", {"question": "tea", "history": [{"question": 1}]}),
-        ("missing", {"query": "tea", "wanted": ""}),
     ],
 )
 def test_wrong_requests_are_said_in_one_sentence(client, path, body) -> None:
