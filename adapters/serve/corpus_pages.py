@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import Any
 
 from ...nodegraph.graph import NodeGraph
@@ -135,9 +134,7 @@ def stage_record(span: Span) -> dict[str, Any]:
     }
 
 
-AT_ONCE = 50  # documents or nodes per list page
-
-_EXCERPT = 240  # characters of a node in a list
+AT_ONCE = 50  # documents per list page
 
 _REACH = 3_000  # characters around a passage
 
@@ -197,38 +194,6 @@ class CorpusPages:
             ],
         }
 
-    def tree(self, node_id: str, group: str = "", skip: int = 0) -> dict[str, Any]:
-        """Return a node and, by group, one list page of its children.
-
-        Args:
-            node_id: The id of a node or document.
-            group: The group of the returned children. Empty: all groups.
-            skip: The number of skipped children of each group.
-
-        Raises:
-            LookupError: If the node is unknown or invisible.
-        """
-        node = self._node(node_id)
-        below = {
-            name: [child for child in children if self.view.allows(child)]
-            for name, children in self.graph.children(node).items()
-        }
-        return {
-            "node": self.summary(node),
-            "metadata": {str(key): str(value) for key, value in node.metadata.items()},
-            "groups": [
-                {
-                    "name": name,
-                    "total": len(children),
-                    "nodes": [self.summary(child) for child in islice(children, skip, None)][
-                        :AT_ONCE
-                    ],
-                }
-                for name, children in below.items()
-                if children and group in ("", name)
-            ],
-        }
-
     def _node(self, node_id: str) -> Node:
         """Return a node if the node and its document are visible.
 
@@ -241,20 +206,6 @@ class CorpusPages:
                 f"no node {node_id!r} in the graph; it may have been removed or changed"
             )
         return node
-
-    def summary(self, node: Node) -> dict[str, Any]:
-        """Return the record of a node in a list."""
-        groups = list(self.graph.groups.values())
-        is_leaf = not any(item.parent == node.group and item.built for item in groups)
-        return {
-            "id": node.id,
-            "group": node.group,
-            "start": node.start,
-            "end": node.end,
-            "characters": len(node.text),
-            "text": node.text[:_EXCERPT],
-            "leaf": is_leaf,
-        }
 
     def picture(
         self, node_id: str, page: int | None = None, span: tuple[int, int] | None = None

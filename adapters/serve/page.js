@@ -105,7 +105,7 @@
     } catch (error) {
       record = { title: node, place: "", group: "", size: 0, text: error.message, blocks: [error.message] };
     }
-    opened = { node, reach, span, document: record.document, page: record.page, pages: record.pages ?? 0 };
+    opened = { node, reach, span, page: record.page, pages: record.pages ?? 0 };
     byId("passage-title").textContent = record.title;
     const text = [standsIn(record), groupName(record.group), say("place", { count: count(record.size) })].filter(Boolean).join(" · ");
     byId("passage-place").textContent = record.generated ? `${text} · ${say("generated")}` : text;
@@ -113,7 +113,6 @@
     const body = markdown(record.blocks, record.text, { class: "passage" });
     opened.text = [cut(record.more_before), body, cut(record.more_after)].filter(Boolean);
     opened.hasMore = Boolean(record.more_before || record.more_after);
-    byId("passage-tree").hidden = !record.document;
     if (!passage.open) passage.showModal();
     drawPassage();
     if (opened.pages && state.asPicture) return;
@@ -153,12 +152,6 @@
   byId("page-after").addEventListener("click", () => turnPage(1));
   byId("passage-close").addEventListener("click", () => passage.close());
   byId("passage-more").addEventListener("click", () => openPassage(opened.node, opened.reach * 8, opened.span));
-  byId("passage-tree").addEventListener("click", () => {
-    passage.close();
-    byId("like").value = opened.document;
-    location.hash = "corpus";
-    listDocuments(0, true);
-  });
   passage.addEventListener("click", (event) => { if (event.target === passage) passage.close(); });
 
   // Ask
@@ -383,7 +376,7 @@
 
   byId("search-form").addEventListener("submit", (event) => { event.preventDefault(); search(); });
 
-  // Groups, documents and their trees
+  // Groups and documents
 
   function drawGroups() {
     const groups = state.corpus.groups;
@@ -406,7 +399,7 @@
 
   let listing = 0;
 
-  async function listDocuments(skip, openFirst = false) {
+  async function listDocuments(skip) {
     const turn = ++listing;
     const like = byId("like").value;
     let page;
@@ -421,66 +414,17 @@
     const last = skip + documents.length;
     const values = { first: count(skip + 1), last: count(last), count: count(total) };
     byId("documents-count").textContent = total === 1 ? say("one_document") : !total ? say("no_documents") : last - skip < total ? say("documents_page", values) : say("documents_count", values);
-    const items = documents.map((one) => nodeItem({ ...one, group: "ROOT", text: one.id, title: one.title, leaf: false }));
-    byId("documents").replaceChildren(...items);
+    byId("documents").replaceChildren(...documents.map(documentItem));
     const size = Math.max(documents.length, 50);
     byId("pager").replaceChildren(...(total > size ? [
       button("previous", () => listDocuments(Math.max(0, skip - size)), { disabled: !skip }),
       button("next", () => listDocuments(skip + size), { disabled: last >= total })] : []));
-    if (openFirst && items.length) {
-      items[0].querySelector("details").open = true;
-      items[0].scrollIntoView();
-    }
   }
 
-  function nodeItem(node) {
-    const isDocument = node.group === "ROOT";
-    const label = isDocument && node.title !== node.id ? [written("b", node.title), " ", written("small", node.id)]
-      : isDocument ? [written("b", node.id)] : [written("span", node.text, { class: "clipped two-lines" })];
-    const size = make("small", { class: "size" }, say("characters", { count: count(node.characters) }));
-    const open = button("text_button", (event) => { event.preventDefault(); openPassage(node.id); }, { class: "open" });
-    if (node.leaf) return make("li", {}, make("div", { class: "leaf" }, make("span", { class: "label" }, ...label), size, open));
-    const inside = make("div", { class: "inside" });
-    const details = make("details", { ontoggle: () => { if (details.open && !inside.childElementCount) fill(inside, node); } },
-      make("summary", {}, make("span", { class: "label" }, ...label), size), inside);
-    return make("li", {}, details, open);
-  }
-
-  async function fill(inside, node) {
-    inside.replaceChildren(make("p", { class: "quiet" }, say("loading")));
-    try {
-      const record = await get("tree", { node: node.id });
-      const metadata = Object.entries(record.metadata);
-      const parts = [];
-      if (node.group === "ROOT" && metadata.length) {
-        parts.push(make("details", {}, make("summary", {}, say("metadata")), make("dl", {},
-          ...metadata.flatMap(([key, value]) => [written("dt", key), written("dd", value)]))));
-      }
-      for (const group of record.groups) parts.push(make("p", { class: "quiet" }, say("children", { group: groupName(group.name), count: count(group.total) })), childList(node, group));
-      if (!record.groups.length) parts.push(make("p", { class: "quiet" }, say("no_children")));
-      inside.replaceChildren(...parts);
-    } catch (error) {
-      inside.replaceChildren(wrong(error));
-    }
-  }
-
-  function childList(node, group) {
-    const list = make("ul", { class: "tree" }, ...group.nodes.map(nodeItem));
-    const addMore = (shown) => {
-      if (shown >= group.total) return;
-      const more = make("button", { type: "button", onclick: async () => {
-        const record = await get("tree", { node: node.id, group: group.name, skip: shown });
-        item.remove();
-        const nodes = record.groups[0]?.nodes ?? [];
-        list.append(...nodes.map(nodeItem));
-        if (nodes.length) addMore(shown + nodes.length);
-      } }, say("more", { count: count(group.total - shown) }));
-      const item = make("li", {}, more);
-      list.append(item);
-    };
-    addMore(group.nodes.length);
-    return list;
-  }
+  const documentItem = ({ id, title, characters }) => make("li", { class: "line" },
+    written("button", title, { type: "button", class: "link", onclick: () => openPassage(id) }),
+    title === id ? null : written("small", id),
+    make("small", {}, say("characters", { count: count(characters) })));
 
   let typing = 0;
   byId("like").addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(() => listDocuments(0), 200); });

@@ -110,7 +110,7 @@ def no_model(prompt: str) -> str:
 
 
 class PageApp:
-    """An ASGI application with a page for questions to a corpus and a view of its nodes.
+    """An ASGI application with a page for questions to a corpus and a list of its documents.
 
     The corpus is only read. Run the application with uvicorn or any other ASGI server.
 
@@ -158,7 +158,6 @@ class PageApp:
         for method, path, answer in (
             ("GET", "corpus", self._corpus),
             ("GET", "documents", self._documents),
-            ("GET", "tree", self._tree),
             ("GET", "passage", self._passage),
             ("GET", "picture", self._picture),
             ("POST", "search", self._search),
@@ -205,10 +204,6 @@ class PageApp:
 
     def _documents(self, values: Mapping[str, Any]) -> dict[str, Any]:
         return self.pages.documents(_count(values, "skip", 0), _text(values, "like", ""))
-
-    def _tree(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        node, group = _text(values, "node"), _text(values, "group", "")
-        return self.pages.tree(node, group, _count(values, "skip", 0))
 
     def _passage(self, values: Mapping[str, Any]) -> dict[str, Any]:
         node, reach = _text(values, "node"), _count(values, "reach", 3_000)

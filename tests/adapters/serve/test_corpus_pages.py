@@ -15,27 +15,6 @@ def test_documents_are_paged_and_filtered(client, graph) -> None:
     ]
 
 
-def test_the_tree_of_a_document(client) -> None:
-    tree = client.get("/api/tree", node="tea/black.md").json()
-    (passages,) = tree["groups"]
-    assert passages["name"] == "passage"
-    below = client.get("/api/tree", node=passages["nodes"][0]["id"]).json()
-    (sentences,) = below["groups"]
-    assert [one["text"] for one in sentences["nodes"]] == [
-        *("# Black tea", "Black tea is fermented.", "Its leaves are dark.")
-    ][-sentences["total"] :]
-    assert all(one["leaf"] for one in sentences["nodes"])
-
-
-def test_children_are_paged(client, graph) -> None:
-    (name,) = graph.add(" ".join(f"Sentence number {n} is here." for n in range(400)))
-    tree = client.get("/api/tree", node=name, group="passage").json()
-    (group,) = tree["groups"]
-    assert len(group["nodes"]) == 50 < group["total"]
-    second = client.get("/api/tree", node=name, group="passage", skip=50).json()
-    assert not {n["id"] for n in group["nodes"]} & {n["id"] for n in second["groups"][0]["nodes"]}
-
-
 def test_a_passage_stands_in_its_document(client, graph) -> None:
     for node in graph.nodes("sentence"):
         record = client.get("/api/passage", node=node.id, reach=7).json()

@@ -172,6 +172,6 @@ def test_the_log_says_why_a_request_failed(app, client, caplog, monkeypatch) -> 
     assert client.get("/api/documents").status_code == 500
     assert "GET '/api/documents' failed: RuntimeError: the disk is gone" in caplog.text
     assert client.get("/api/documents").json()["error"] == "OSError"  # which has no text
-    assert client.get("/api/tree", node="no\x1b[2J").status_code == 404
-    assert "GET '/api/tree' failed: " in caplog.text
+    assert client.get("/api/passage", node="no\x1b[2J").status_code == 404
+    assert "GET '/api/passage' failed: " in caplog.text
     assert "\x1b" not in caplog.text

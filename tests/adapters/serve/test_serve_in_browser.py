@@ -275,7 +275,7 @@ def test_a_search_shows_why_each_result_is_there(visit) -> None:
     opened.screenshot("search", full_page=True)
 
 
-def test_groups_documents_and_their_nodes(visit, graph) -> None:
+def test_corpus_view_opens_a_document(visit, graph) -> None:
     graph.add([f"Text {number}." for number in range(70)])
     graph.build("sentence")
     opened = visit("#corpus")
@@ -286,12 +286,9 @@ def test_groups_documents_and_their_nodes(visit, graph) -> None:
     expect(page.locator("#documents > li")).to_have_count(25)
     page.locator("#like").fill("black")
     expect(page.locator("#documents > li")).to_have_count(1)
-    page.locator("#documents summary").first.click()
-    page.locator("#documents .tree summary").first.click()
-    expect(page.locator("#documents .leaf").first).to_contain_text("Black tea")
     opened.screenshot("corpus")
-    page.locator("#documents .leaf").nth(-1).get_by_role("button", name="Text").click()
-    expect(page.locator("#passage mark")).to_have_text("Its leaves are dark.")
+    page.get_by_role("button", name="tea/black.md").click()
+    expect(page.locator("#passage-text")).to_contain_text("Its leaves are dark.")
 
 
 def test_hostile_documents_are_text(visit) -> None:
@@ -378,7 +375,7 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(visit, view) -> None:
             opened.ask("Which tea is fermented?")
             expect(opened.page.locator(".answer")).to_contain_text("steamed")
         elif view == "corpus":
-            opened.page.locator("#documents summary").first.click()
+            expect(opened.page.locator("#documents .link").first).to_be_visible()
         else:
             opened.page.locator("#query").fill("tea")
             opened.page.locator("#query").press("Enter")
@@ -406,7 +403,7 @@ def test_words_have_contrast_and_controls_have_names(visit, scheme) -> None:
             expect(page.locator(".answer")).to_contain_text("steamed")
             page.locator(".turn summary").click()
         else:
-            page.locator("#documents summary").first.click()
+            expect(page.locator("#documents .link").first).to_be_visible()
         assert page.evaluate(WEAK_WORDS) == []
         assert page.evaluate(NAMELESS) == []
         opened.screenshot(f"{view}_{scheme}")
