@@ -157,18 +157,6 @@ class CorpusPages:
         self.view = CorpusView(graph, ROOT, restriction)
         self._is_restricted = restriction is not None
 
-    def groups(self) -> list[dict[str, Any]]:
-        """Return the groups with their parents and sizes. The size is 0 with a restriction."""
-        return [
-            {
-                "name": item.name,
-                "parent": item.parent,
-                "size": 0 if self._is_restricted else item.size,
-                "built": item.built,
-            }
-            for item in self.graph.groups.values()
-        ]
-
     def failures(self) -> dict[str, Any]:
         """Return the number of failed documents, and the first of them with reasons.
 

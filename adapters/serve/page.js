@@ -376,22 +376,9 @@
 
   byId("search-form").addEventListener("submit", (event) => { event.preventDefault(); search(); });
 
-  // Groups and documents
+  // Documents
 
-  function drawGroups() {
-    const groups = state.corpus.groups;
-    const most = Math.max(1, ...groups.map((group) => group.size));
-    const rows = [];
-    const add = (group, depth) => {
-      const bar = make("meter", { min: 0, max: most, value: group.size, "aria-hidden": "true" });
-      rows.push(make("tr", {}, written("th", `${"  ".repeat(depth)}${groupName(group.name)}`, { scope: "row" }),
-        written("td", group.parent ? groupName(group.parent) : ""),
-        make("td", { class: "cost" }, group.built ? count(group.size) : make("small", {}, say("not_built"))), make("td", {}, bar)));
-      groups.filter((one) => one.parent === group.name).forEach((one) => add(one, depth + 1));
-    };
-    groups.filter((group) => group.parent === null).forEach((group) => add(group, 0));
-    const head = ["group", "made_from", "nodes"].map((word) => make("th", { scope: "col", class: word === "nodes" ? "cost" : null }, say(word)));
-    byId("groups").replaceChildren(make("div", { class: "scroll" }, make("table", {}, make("thead", {}, make("tr", {}, ...head, make("td"))), make("tbody", {}, ...rows))));
+  function drawFailures() {
     const { count: left, first } = state.corpus.failures;
     byId("failures").replaceChildren(...(left ? [make("details", {}, make("summary", {}, say(left === 1 ? "one_failure" : "failures", { count: count(left) })),
       make("ul", {}, ...first.map((one) => written("li", `${one.document}: ${translated(one.reason)}`))))] : []));
@@ -453,7 +440,7 @@
   function draw() {
     drawTurns();
     drawResults();
-    drawGroups();
+    drawFailures();
     showView();
   }
 

@@ -198,7 +198,6 @@ class PageApp:
             "title": self._title,
             "model": self._model_name,
             "min_score": self.engine.min_score,
-            "groups": self.pages.groups(),
             "failures": self.pages.failures(),
         }
 

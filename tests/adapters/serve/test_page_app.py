@@ -14,14 +14,6 @@ from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Retriever
 
 
-def test_the_corpus_with_its_groups(client) -> None:
-    record = client.get("/api/corpus").json()
-    sizes = {one["name"]: one["size"] for one in record["groups"]}
-    assert sizes["ROOT"] == 5
-    assert sizes["sentence"] > sizes["passage"] > 5
-    assert record["model"] == ""
-
-
 @pytest.mark.parametrize(
     ("path", "body"),
     [
