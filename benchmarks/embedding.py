@@ -183,7 +183,6 @@ def _rerank_row(
         calls[f"each {size}"] = partial(_by_turns, predict, pairs)
         calls[f"all {size}"] = partial(predict, [pair for part in pairs for pair in part])
     calls["one"] = partial(_by_turns, reranker.rerank, results, queries)
-    calls["batch"] = partial(reranker.rerank_batch or print, results, queries)
     took = least(calls, options.rounds, clock)
     each = min(took[name] for name in took if name.startswith("each"))
     together = min(took[name] for name in took if name.startswith("all"))
@@ -192,7 +191,6 @@ def _rerank_row(
         f"{each:.2f}",
         f"{together / each:.2f}x",
         f"{took['one'] / each:.2f}x",
-        f"{took['batch'] / each:.2f}x",
     ]
 
 
@@ -357,7 +355,7 @@ def main() -> None:
     options = parser.parse_args()
     corpus = ["CPU s", "`encode`", "graph", "LangChain", "its model, graph"]
     corpus += ["LlamaIndex", "its model, graph"]
-    reranking = ["CPU s", "`predict`, best batch", "all pairs in one call", "graph", "all at once"]
+    reranking = ["CPU s", "`predict`, best batch", "all pairs in one call", "graph"]
     server = ["seconds", "by hand", "threads", "tasks"]
     gpu = [
         "seconds",

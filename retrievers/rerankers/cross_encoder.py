@@ -9,8 +9,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakValueDictionary
 
@@ -43,7 +41,7 @@ class CrossEncoder:
         max_tokens: Maximum number of tokens of a pair. None: unknown.
         length: Counts tokens with the model's tokenizer. None: unknown.
         special_tokens: Number of tokens that the model adds to a pair.
-        pairs: Scores pairs of several queries in one call. None: one call per query.
+        pairs: Scores tokenized pairs. None: ``score`` is used.
     """
 
     score: ScoreFunction
@@ -59,31 +57,17 @@ class CrossEncoder:
         Raises:
             RerankError: If the model fails or does not return one finite number per passage.
         """
-        return run(partial(self.plan, [QueryPassage(query, text) for text in texts]))
+        return run(partial(self.plan, query, [QueryPassage(query, text) for text in texts]))
 
-    async def plan(self, pairs: Sequence[QueryPassage]) -> list[float]:
-        """Return the scores of pairs. A model without an async function runs in a thread.
-
-        A model without ``pairs`` is called once per query.
-        """
-        if self.pairs is not None:
-            return await self._plan(pairs, partial(self.pairs.scores, pairs))
-        scores: list[float] = []
-        for query, group in groupby(pairs, attrgetter("query")):
-            of_query = list(group)
-            texts = [pair.text for pair in of_query]
-            ascore = None if self.ascore is None else partial(self.ascore, query, texts)
-            scores += await self._plan(of_query, partial(self.score, query, texts), ascore)
-        return scores
-
-    async def _plan(
-        self,
-        pairs: Sequence[QueryPassage],
-        score: Callable[[], Any],
-        ascore: Callable[[], Awaitable[Any]] | None = None,
-    ) -> list[float]:
+    async def plan(self, query: str, pairs: Sequence[QueryPassage]) -> list[float]:
+        """Return the scores of a query's pairs. A model without async function runs in a thread."""
         if not pairs:
             return []
+        texts = [pair.text for pair in pairs]
+        score = partial(self.score, query, texts)
+        if self.pairs is not None:
+            score = partial(self.pairs.scores, pairs)
+        ascore = None if self.ascore is None else partial(self.ascore, query, texts)
         try:
             return _checked_scores((await Do(score, ascore)), len(pairs))
         except RerankError:

@@ -142,48 +142,26 @@ class CrossEncoderReranker:
         """Async version of `rerank`."""
         return await arun(partial(self._plan, results, query))
 
-    @property
-    def rerank_batch(
-        self,
-    ) -> Callable[[Sequence[Sequence[ScoredNode]], Sequence[str]], list[Results]] | None:
-        """Rerank the results of several queries in one call of the model.
-
-        None: the model takes one query per call.
-        """
-        if self._model.pairs is None:
-            return None
-        return lambda candidates, queries: run(partial(self._plans, candidates, queries))
-
     async def _plan(self, results: Sequence[ScoredNode], query: str) -> Results:
-        return (await self._plans([results], [query]))[0]
-
-    async def _plans(
-        self, candidates: Sequence[Sequence[ScoredNode]], queries: Sequence[str]
-    ) -> list[Results]:
-        passages = await Do(partial(self._passages, candidates, queries))
+        passages = await Do(partial(self._passages, results, query))
         pairs = [pair for passage in passages for pair in passage.pairs]
         with start_span("model", passages=len(passages), windows=len(pairs)):
-            scores = iter(await self._model.plan(pairs))
-        ranked = iter([self._ranked(p, [next(scores) for _ in p.pairs]) for p in passages])
-        return [by_score([next(ranked) for _ in results]) for results in candidates]
+            scores = iter(await self._model.plan(query, pairs))
+        return by_score([self._ranked(p, [next(scores) for _ in p.pairs]) for p in passages])
 
-    def _passages(
-        self, candidates: Sequence[Sequence[ScoredNode]], queries: Sequence[str]
-    ) -> list[_WindowedPassage]:
+    def _passages(self, results: Sequence[ScoredNode], query: str) -> list[_WindowedPassage]:
         """Split results into windows within the token limit."""
-        given = [(q, r) for q, results in zip(queries, candidates, strict=True) for r in results]
-        parts = [self._parts(result.node) for _, result in given]
+        parts = [self._parts(result.node) for result in results]
         length, model = self.length, self._model.pairs
         readable = _CHARACTERS * self.max_tokens
         if model is not None and length == self._model.length:
-            texts = {*queries, *(prefix + suffix for prefix, _, suffix in parts)}
+            texts = {query, *(prefix + suffix for prefix, _, suffix in parts)}
             if not model.is_direct:
                 texts.update(text for _, text, _ in parts)
             length = _counter(length, texts, model.lengths, readable)
         parts = [_shortened(part, self.max_tokens // 4, length) for part in parts]
         passages = [
-            _Candidate(result, part, query)
-            for (query, result), part in zip(given, parts, strict=True)
+            _Candidate(result, part, query) for result, part in zip(results, parts, strict=True)
         ]
         if length is not self.length and model is not None and model.is_direct:
             return self._tokenized(passages, length, model, readable)

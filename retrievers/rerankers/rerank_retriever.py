@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
@@ -19,7 +18,6 @@ from ..plans.plan import Do, gather
 from ..protocols import RerankerProtocol, RetrieverLike
 from ..ranking import cut_scores
 from ..results import Evidence, OutputFormat, Results, without_removed
-from ..search import MAX_QUERIES
 from ..tracing import start_span
 from ..validation import check_top_k, choice
 from .reranker import Reranker, get_reranker
@@ -139,7 +137,8 @@ class RerankRetriever(PlannedRetriever):
             queries: Sequence[str], candidates: Sequence[Results]
         ) -> list[tuple[Results, bool]]:
             candidates = await Do(lambda: [*map(without_removed, candidates)], kind="work")
-            reranked = await self._reranked(candidates, queries)
+            parts = [partial(self._rerank, *part) for part in zip(candidates, queries, strict=True)]
+            reranked = await gather(parts, max_parallel=1)  # a function may not be thread-safe
             asked = zip(queries, reranked, candidates, strict=True)
             return [(results[:limit], short(query, results, of)) for query, results, of in asked]
 
@@ -159,29 +158,6 @@ class RerankRetriever(PlannedRetriever):
             return bool(candidates)
         last = candidates[-1]
         return last in cut_scores([*results, last], reranker.cut_off, reranker.relative_cut)
-
-    async def _reranked(
-        self, candidates: Sequence[Results], queries: Sequence[str]
-    ) -> list[Results]:
-        """Return the reranked results of each query, in batches if the reranker supports batches.
-
-        If a batch fails, its queries are reranked separately to find the failing queries.
-        """
-        reranked: list[Results] = []
-        for start in range(0, len(queries), MAX_QUERIES):  # limits the tokens in memory
-            part = slice(start, start + MAX_QUERIES)
-            reranked += await self._part_reranked(candidates[part], queries[part])
-        return reranked
-
-    async def _part_reranked(
-        self, candidates: Sequence[Results], queries: Sequence[str]
-    ) -> list[Results]:
-        reranker = self.reranker
-        if reranker.takes_batches and len(queries) > 1 and all(query.strip() for query in queries):
-            with suppress(Exception):
-                return await reranker.rerank_all(candidates, queries)
-        parts = [partial(self._rerank, *part) for part in zip(candidates, queries, strict=True)]
-        return await gather(parts, max_parallel=1)  # a user's function may not be thread-safe
 
     async def _rerank(self, candidates: Results, query: str) -> Results:
         """Return reranked candidates. On failure, keep the order and add evidence of the error."""

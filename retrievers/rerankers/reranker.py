@@ -12,11 +12,11 @@ from typing import Any, TypeVar, overload
 from ...nodegraph.errors import explain_names, nearest_names
 from ...nodegraph.models.model_objects import is_async
 from ...nodegraph.node import Node
-from ..plans.plan import Do, Part, arun, run
+from ..plans.plan import Do, arun, run
 from ..protocols import RerankerProtocol, RerankError, by_score
 from ..ranking import check_cuts, cut_scores
 from ..results import Evidence, OutputFormat, Results, ScoredNode, formatted
-from ..tracing import start_span, summarize_queries
+from ..tracing import start_span
 from ..validation import (
     check_output,
     check_settings,
@@ -281,65 +281,23 @@ class Reranker:
         **settings: object,
     ) -> Results:
         """Async version of ``rerank`` for strategies."""
-        arerank = getattr(self.reranker, "arerank", None)
-
-        async def call() -> list[Sequence[ScoredNode]]:
-            reranked: Sequence[ScoredNode] = await Do(
-                partial(self.reranker.rerank, results, query, **settings),
-                None if arerank is None else partial(arerank, results, query, **settings),
-            )
-            return [reranked]
-
-        return (await self._checked([results], [query], call, top_k))[0]
-
-    @property
-    def takes_batches(self) -> bool:
-        """Whether the reranker has a method for several queries."""
-        return getattr(self.reranker, "rerank_batch", None) is not None
-
-    async def rerank_all(
-        self, candidates: Sequence[Sequence[ScoredNode]], queries: Sequence[str]
-    ) -> list[Results]:
-        """Return the selected results of several queries in one call of the reranker."""
-        rerank_batch: Any = self.reranker.rerank_batch  # type: ignore[attr-defined]
-
-        async def call() -> list[Sequence[ScoredNode]]:
-            reranked: list[Sequence[ScoredNode]] = await Do(
-                partial(rerank_batch, candidates, queries)
-            )
-            return reranked
-
-        return await self._checked(candidates, queries, call, None)
-
-    async def _checked(
-        self,
-        candidates: Sequence[Sequence[ScoredNode]],
-        queries: Sequence[str],
-        call: Part[Sequence[Sequence[ScoredNode]]],
-        top_k: int | None,
-    ) -> list[Results]:
-        for query, results in zip(queries, candidates, strict=True):
-            _check_call(query, results)
+        _check_call(query, results)
         limit = self.top_k if top_k is None else check_top_k(top_k)
-        count = sum(map(len, candidates))
-        about: dict[str, Any] = {"query": summarize_queries(queries), "candidates": count}
-        with start_span("rerank", reranker=self.name, **about) as span:
-            reranked = await call() if count else candidates
-            if len(reranked) != len(queries):
-                raise RerankError(
-                    f"{self.name!r} returned {len(reranked)} lists for {len(queries)} queries; "
-                    "rerank_batch() returns a list of ScoredNode for each query"
+        arerank = getattr(self.reranker, "arerank", None)
+        with start_span("rerank", reranker=self.name, query=query, candidates=len(results)) as span:
+            reranked: Sequence[ScoredNode] = results
+            if results:
+                reranked = await Do(
+                    partial(self.reranker.rerank, results, query, **settings),
+                    None if arerank is None else partial(arerank, results, query, **settings),
                 )
-            for results in reranked:
-                if not _are_results(results):
-                    raise RerankError(
-                        f"{self.name!r} returned {results!r:.80}; rerank() returns a list of "
-                        "ScoredNode"
-                    )
-            selected = [
-                cut_scores(results, self.cut_off, self.relative_cut)[:limit] for results in reranked
-            ]
-            span.attributes["results"] = sum(map(len, selected))
+            if not _are_results(reranked):
+                raise RerankError(
+                    f"{self.name!r} returned {reranked!r:.80}; rerank() returns a list of "
+                    "ScoredNode"
+                )
+            selected = cut_scores(reranked, self.cut_off, self.relative_cut)[:limit]
+            span.attributes["results"] = len(selected)
         return selected
 
 

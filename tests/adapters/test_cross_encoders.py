@@ -248,26 +248,21 @@ def test_a_pair_is_tokenized_once(tiny, monkeypatch) -> None:
         with pytest.raises(RerankError, match="num_labels=1"):
             as_cross_encoder(tiny).scores("a", ["b", "c"])
         return
-    results = [[passage(text) for text in texts] for texts in (["茶。", "abc"], ["长江。" * 30])]
-    queries = ["茶?", "长江?"]
-    reranker = CrossEncoderReranker(tiny)
-    bare = [reranker.rerank(r, q) for r, q in zip(results, queries, strict=True)]
+    results = [passage(text) for text in ("茶。", "abc", "长江。" * 30)]
+    bare = CrossEncoderReranker(tiny).rerank(results, "茶?")
     monkeypatch.setattr(PairScorer, "is_direct", False)
-    plain = [CrossEncoderReranker(tiny).rerank(r, q) for r, q in zip(results, queries, strict=True)]
+    plain = CrossEncoderReranker(tiny).rerank(results, "茶?")
     monkeypatch.undo()
     counting = CountingTokenizer(tiny.tokenizer)
     monkeypatch.setattr(type(tiny), "tokenizer", property(lambda self: counting))
     monkeypatch.setattr(type(tiny), "predict", lambda self, pairs: pytest.fail("called"))
-    ranked = CrossEncoderReranker(tiny).rerank_batch(results, queries)
-    for answers in (bare, plain):
-        for answer, other in zip(ranked, answers, strict=True):
-            assert [r.node.text for r in answer] == [r.node.text for r in other]
-            assert [r.score for r in answer] == pytest.approx([r.score for r in other], abs=1e-5)
-            assert [r.evidence[0].node.text for r in answer] == [
-                r.evidence[0].node.text for r in other
-            ]
+    ranked = CrossEncoderReranker(tiny).rerank(results, "茶?")
+    for other in (bare, plain):
+        assert [r.node.text for r in ranked] == [r.node.text for r in other]
+        assert [r.score for r in ranked] == pytest.approx([r.score for r in other], abs=1e-5)
+        assert [r.evidence[0].node.text for r in ranked] == [r.evidence[0].node.text for r in other]
     tokenized = [args for args in counting.calls if len(args) == 2]
-    assert tokenized[0] == (["茶?", "茶?", "长江?"], ["茶。", "abc", "长江。" * 30])
+    assert tokenized[0] == (["茶?", "茶?", "茶?"], ["茶。", "abc", "长江。" * 30])
     assert [len(args[0]) for args in tokenized[1:]] == [len(tokenized[1][0])]  # the windows
     assert len([args for args in counting.calls if "茶。" in args[0] or "abc" in args[0]]) == 0
     counting.calls.clear()

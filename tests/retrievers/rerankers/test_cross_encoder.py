@@ -5,16 +5,13 @@ import math
 import pickle
 import threading
 import time
-from functools import partial
 
 import pytest
 from cross_encoders import ComputesScores, Predicts, Reranks, Scores
 from fixed_retriever import FixedRetriever, candidates, text_scores
 
 from nodekin.retrievers import Reranker, RerankRetriever
-from nodekin.retrievers.plans.plan import run
 from nodekin.retrievers.protocols import RerankError
-from nodekin.retrievers.rerankers import rerank_retriever
 from nodekin.retrievers.rerankers.cross_encoder import as_cross_encoder
 
 
@@ -150,12 +147,12 @@ class Recording:
 @pytest.mark.parametrize(
     ("queries", "calls"),
     [
-        (["p", "q"], [["p", "p", "q", "q"]]),
-        (["p", "bad"], [["p", "p", "bad", "bad"], ["bad", "bad"], ["p", "p"]]),
+        (["p", "q"], [["p", "p"], ["q", "q"]]),
+        (["p", "bad"], [["bad", "bad"], ["p", "p"]]),
         (["p", ""], [["p", "p"]]),
     ],
 )
-def test_batch_scores_all_pairs_in_one_call(way, queries, calls) -> None:
+def test_batch_scores_pairs_of_each_query(way, queries, calls) -> None:
     model = Recording()
     inner = FixedRetriever(candidates("a", "ccc"))
     retriever = RerankRetriever(inner, "ModuleReranker", model=model)
@@ -166,36 +163,6 @@ def test_batch_scores_all_pairs_in_one_call(way, queries, calls) -> None:
     expected = {"bad": [("a", 10.0), ("ccc", 9.0)], "": []}
     assert [text_scores(a) for a in answers] == [expected.get(q, ranked) for q in queries]
     assert [a[0].evidence[0].query for a in answers if a] == list(filter(None, queries))
-
-
-def test_large_batch_is_split_into_calls(monkeypatch) -> None:
-    monkeypatch.setattr(rerank_retriever, "MAX_QUERIES", 2)
-    model = Recording()
-    retriever = RerankRetriever(
-        FixedRetriever(candidates("a", "ccc")), "ModuleReranker", model=model
-    )
-    answers = retriever.batch(["p", "q", "bad", "r", "s"])
-    groups = [["p", "p", "q", "q"], ["bad", "bad", "r", "r"], ["bad", "bad"], ["r", "r"]]
-    assert model.calls[:2] == groups[:2]
-    assert sorted(model.calls) == sorted([*groups, ["s", "s"]])
-    assert [text_scores(answer)[0][0] for answer in answers] == ["ccc", "ccc", "a", "ccc", "ccc"]
-
-
-def test_rerank_batch_with_missing_query_raises() -> None:
-    class Short:
-        name = "short"
-
-        def rerank(self, results, query):
-            return results[:1]
-
-        def rerank_batch(self, candidates, queries):
-            return [results[:1] for results in candidates][1:]
-
-    retriever = RerankRetriever(FixedRetriever(candidates("a", "ccc")), Short(), on_error="raise")
-    assert [len(answer) for answer in retriever.batch(["p", "q"])] == [1, 1]
-    rerank = partial(retriever.reranker.rerank_all, [candidates("a")] * 2, ["p", "q"])
-    with pytest.raises(RerankError, match=r"returned 1 lists for 2 queries; rerank_batch\(\)"):
-        run(rerank)
 
 
 def test_rerankers_of_one_model_share_scorer() -> None:
