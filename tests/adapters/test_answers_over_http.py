@@ -50,7 +50,7 @@ async def every_way(engine):
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_the_same_answer_in_every_way(server, chat, plain, mode):
+async def test_query_engine_answers_equal_in_every_way(server, chat, plain, mode):
     engine = QueryEngine(plain, chat, mode)
     assert set(await every_way(engine)) == {SAID}
     answer = engine.query(QUESTION)
@@ -61,7 +61,7 @@ async def test_the_same_answer_in_every_way(server, chat, plain, mode):
 
 @pytest.mark.parametrize("misbehave", BREAKDOWNS, ids=lambda each: each.__name__)
 @pytest.mark.parametrize("mode", MODES)
-def test_what_there_is_comes_with_the_error(server, chat, plain, mode, misbehave):
+def test_answer_error_has_sources_found_so_far(server, chat, plain, mode, misbehave):
     misbehave(server)
     engine = QueryEngine(plain, chat, mode)
     for answer in (engine.query, lambda question: asyncio.run(engine.aquery(question))):
@@ -74,13 +74,13 @@ def test_what_there_is_comes_with_the_error(server, chat, plain, mode, misbehave
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_slow_server_is_not_waited_for(server, chat, plain, mode):
+def test_slow_server_raises_after_timeout(server, chat, plain, mode):
     server.silent = True
     with pytest.raises(ModelError, match="did not answer within 0"):
         QueryEngine(plain, chat, mode, timeout=0.05).query(QUESTION)
 
 
-async def test_half_a_stream(server, chat, plain):
+async def test_interrupted_stream_keeps_its_text_and_sources(server, chat, plain):
     server.pieces = 3
     async with openai.AsyncOpenAI(base_url=server.url, api_key="-", max_retries=0) as client:
         both = OpenAIChat("abc", client=chat._client, async_client=client)
@@ -99,14 +99,14 @@ async def test_half_a_stream(server, chat, plain):
 
 
 @pytest.mark.parametrize("mode", ["map_reduce", "map_rerank"])
-def test_one_failing_call_is_told_and_the_rest_goes_on(server, chat, plain, mode):
+def test_failed_call_is_noted_and_others_continue(server, chat, plain, mode):
     server.text = lambda prompt: "" if "绿茶" in prompt else "Black tea is fermented [2]."
     answer = QueryEngine(plain, chat, mode, context_window=400, num_output=40).query(QUESTION)
     assert "fermented" in answer.text
     assert any("[1] failed" in note for note in answer.notes)
 
 
-def test_a_cache_answers_without_the_server(server, chat, plain, tmp_path):
+def test_cached_llm_answers_without_the_server(server, chat, plain, tmp_path):
     with contextlib.closing(CachedLLM(chat, tmp_path / "answers.db")) as llm:
         first = QueryEngine(plain, llm).query(QUESTION)
     broken(server)

@@ -1,6 +1,6 @@
-"""Beside LangChain's ParentDocumentRetriever and MultiVectorRetriever, on the same embeddings.
+"""Comparison with LangChain's ParentDocumentRetriever and MultiVectorRetriever.
 
-First where their result is right and ours is the same, then where it is not.
+All retrievers use equal embeddings. Tests of equal results come first, then tests of differences.
 """
 
 from collections.abc import Callable, Sequence
@@ -98,7 +98,9 @@ def contents(documents: Sequence[Document]) -> list[str]:
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-async def test_parents_in_the_order_of_their_best_children(graph: NodeGraph, question: str) -> None:
+async def test_retriever_ranks_parents_by_best_child_like_langchain(
+    graph: NodeGraph, question: str
+) -> None:
     mine = Retriever(graph, "child", "cosine", target=ROOT, top_k=len(TEXTS))
     other = theirs(k=100)
     expected = contents(other.invoke(question))
@@ -108,8 +110,8 @@ async def test_parents_in_the_order_of_their_best_children(graph: NodeGraph, que
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_parents_that_are_chunks_themselves(graph: NodeGraph, question: str) -> None:
-    """Three levels there are three groups here; the parents are nodes between."""
+def test_chunks_as_parents_match_langchain(graph: NodeGraph, question: str) -> None:
+    """LangChain's three levels are three groups; the parents are nodes of the middle group."""
     expected = contents(theirs(k=100, parents=paragraphs()).invoke(question))
     mine = Retriever(graph, "part", "cosine", target="paragraph", top_k=100)(question)
     assert len(expected) > len(TEXTS)
@@ -118,24 +120,24 @@ def test_parents_that_are_chunks_themselves(graph: NodeGraph, question: str) -> 
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_few_children(graph: NodeGraph, question: str) -> None:
-    """Their parents are the first of ours: nothing but the number differs."""
+def test_small_k_returns_langchain_parents_first(graph: NodeGraph, question: str) -> None:
+    """LangChain's parents are a prefix of our results."""
     for k in (1, 2, 5):
         few = contents(theirs(k=k).invoke(question))
         mine = texts(Retriever(graph, "child", "cosine", target=ROOT, top_k=k)(question))
         assert mine[: len(few)] == few
 
 
-def test_k_counts_children_there_and_targets_here(graph: NodeGraph) -> None:
-    """Several children of one parent are among the first: fewer than ``k`` parents come."""
+def test_top_k_counts_parents_instead_of_children(graph: NodeGraph) -> None:
+    """LangChain returns fewer than ``k`` parents if several children share a parent."""
     question = "Coffee is roasted. Coffee comes from beans."
     assert contents(theirs(k=2).invoke(question)) == [TEXTS["coffee"]]
     mine = Retriever(graph, "child", "cosine", target=ROOT, top_k=2)(question)
     assert [each.node.id for each in mine] == ["coffee", "tea"]
-    assert mine[0].score > mine[1].score  # and a score, which theirs have not
+    assert mine[0].score > mine[1].score  # LangChain returns no scores
 
 
-def test_an_updated_parent_is_found_by_what_it_no_longer_says_there(graph: NodeGraph) -> None:
+def test_updated_parent_is_not_found_by_old_text(graph: NodeGraph) -> None:
     other, question = theirs(k=1), "Rivers run to the sea."
     new = "Mountains stand still."
     other.add_documents([Document(new)], ["river"])
@@ -150,8 +152,8 @@ def test_an_updated_parent_is_found_by_what_it_no_longer_says_there(graph: NodeG
     )
 
 
-def test_a_document_that_is_added_twice_comes_twice_there(graph: NodeGraph) -> None:
-    """Without ids a document gets a random one each time."""
+def test_document_added_twice_is_found_once(graph: NodeGraph) -> None:
+    """LangChain gives a document without id a random id at each call."""
     other, question = theirs(k=100), "Coffee comes from beans."
     other.add_documents([Document(TEXTS["coffee"])])
     assert contents(other.invoke(question)).count(TEXTS["coffee"]) == 2
@@ -160,8 +162,8 @@ def test_a_document_that_is_added_twice_comes_twice_there(graph: NodeGraph) -> N
     assert mine.count(TEXTS["coffee"]) == 1
 
 
-def test_a_removed_parent_takes_a_place_there(graph: NodeGraph) -> None:
-    """What is removed from the document store still fills ``k`` with its children."""
+def test_removed_parent_takes_no_place_in_top_k(graph: NodeGraph) -> None:
+    """Children of a deleted parent still fill ``k`` in LangChain."""
     other, question = theirs(k=2), "Coffee is roasted. Coffee comes from beans."
     other.docstore.mdelete(["coffee"])
     assert other.invoke(question) == []
@@ -171,8 +173,8 @@ def test_a_removed_parent_takes_a_place_there(graph: NodeGraph) -> None:
     assert "coffee" not in {each.node.id for each in mine}
 
 
-def test_documents_with_ids_of_their_own_and_larger_chunks(graph: NodeGraph) -> None:
-    """Their ids are for the chunks that answer, and have to be as many as those."""
+def test_documents_keep_their_ids_with_larger_chunks(graph: NodeGraph) -> None:
+    """LangChain's ids are chunk ids, one per chunk."""
     other = theirs(k=1, parents=paragraphs())
     with pytest.raises(ValueError, match="uneven"):
         other.add_documents([Document(TEXTS["tea"])], ["tea"])
@@ -238,7 +240,9 @@ GROUPS = ["summary", "question", "child"]
 
 
 @pytest.mark.parametrize("question", [*QUESTIONS, "热饮", "Is the sea salty?"])
-async def test_several_vectors_of_each_document(kinds: NodeGraph, question: str) -> None:
+async def test_several_vectors_per_document_match_langchain(
+    kinds: NodeGraph, question: str
+) -> None:
     mine = RecursiveRetriever(kinds, GROUPS, ROOT, "cosine", top_k=len(TEXTS))
     other = several(k=100)
     expected = contents(other.invoke(question))
@@ -246,8 +250,8 @@ async def test_several_vectors_of_each_document(kinds: NodeGraph, question: str)
     assert texts(await mine.aretrieve(question)) == contents(await other.ainvoke(question))
 
 
-def test_which_vector_it_was(kinds: NodeGraph) -> None:
-    """Theirs returns the document; ours says what led to it."""
+def test_evidence_names_the_matching_vector(kinds: NodeGraph) -> None:
+    """LangChain returns the document only; our evidence has the matching vector's node."""
     mine = RecursiveRetriever(kinds, GROUPS, ROOT, "cosine", top_k=1)
     for question, group in (("Kinds of tea", "summary"), ("人们喝什么？", "question")):
         (expected,) = several(k=1).invoke(question)
@@ -258,8 +262,8 @@ def test_which_vector_it_was(kinds: NodeGraph) -> None:
         assert best.score == pytest.approx(1.0)
 
 
-def test_a_filter_on_documents_leaves_enough(kinds: NodeGraph) -> None:
-    """There a filter sees what the children have been given; here a node has its document's."""
+def test_document_filter_returns_full_top_k(kinds: NodeGraph) -> None:
+    """LangChain filters by child metadata; our nodes inherit their document's metadata."""
     other = several(k=2)
     other.search_kwargs["filter"] = lambda child: child.metadata.get("kind") == "drink"
     assert other.invoke("tea") == []

@@ -1,4 +1,4 @@
-"""What the frameworks' own retrievers find on the same texts and vectors, and what we find."""
+"""Comparison with the frameworks' retrievers on equal texts and vectors."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -72,7 +72,7 @@ def ids(results: Sequence) -> list[str]:
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_cosines_are_those_of_their_vector_stores(graph: NodeGraph, question: str) -> None:
+def test_cosine_scores_match_vector_stores_of_frameworks(graph: NodeGraph, question: str) -> None:
     sentences = graph.nodes("sentence")
     mine = Retriever(graph, "sentence", "cosine", top_k=4)(question)
     store = InMemoryVectorStore(OfLangChain())
@@ -90,10 +90,10 @@ def test_cosines_are_those_of_their_vector_stores(graph: NodeGraph, question: st
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_sentences_lead_to_their_documents_as_in_llama_index(
+def test_sentences_are_lifted_to_documents_like_llama_index(
     graph: NodeGraph, question: str
 ) -> None:
-    """Their result where each document is found once; they count children, we count targets."""
+    """Results match if each document is found once: LlamaIndex counts children, we targets."""
     parents = {name: TextNode(text=text, id_=name) for name, text in TEXTS.items()}
     children = [
         IndexNode(text=node.text, index_id=node.document_id, id_=node.id)
@@ -117,7 +117,7 @@ def test_sentences_lead_to_their_documents_as_in_llama_index(
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_reciprocal_ranks_are_those_of_the_frameworks(graph: NodeGraph, question: str) -> None:
+def test_reciprocal_rank_fusion_matches_the_frameworks(graph: NodeGraph, question: str) -> None:
     words = Retriever(graph, "ROOT", "bm25", top_k=4)
     meaning = Retriever(graph, "ROOT", "cosine", top_k=4)
     mine = FusionRetriever([words, meaning], weights=[2, 1], top_k=4)(question)

@@ -1,4 +1,4 @@
-"""The tools of a corpus are the same in LangChain, in LlamaIndex and by themselves."""
+"""Corpus tools return equal outputs in LangChain, LlamaIndex and plain Python."""
 
 import json
 
@@ -40,7 +40,7 @@ def tools() -> CorpusTools:
 
 
 @pytest.mark.parametrize(("name", "arguments"), CALLS)
-async def test_the_same_text_and_data_everywhere(tools, name, arguments) -> None:
+async def test_tools_return_equal_outputs_in_both_frameworks(tools, name, arguments) -> None:
     expected = tools.call(name, arguments)
     ours = {tool.name: tool for tool in langchain.corpus_toolkit(tools)}[name]
     call = ToolCall(name=name, args=arguments, id="1", type="tool_call")
@@ -54,7 +54,7 @@ async def test_the_same_text_and_data_everywhere(tools, name, arguments) -> None
 
 
 @pytest.mark.parametrize(("name", "arguments"), WRONG)
-async def test_what_is_wrong_is_told_to_the_model(tools, name, arguments) -> None:
+async def test_tool_errors_are_returned_to_the_model(tools, name, arguments) -> None:
     with pytest.raises(ToolError) as error:
         tools.call(name, arguments)
     ours = {tool.name: tool for tool in langchain.corpus_toolkit(tools)}[name]
@@ -66,7 +66,7 @@ async def test_what_is_wrong_is_told_to_the_model(tools, name, arguments) -> Non
         assert (output.content, output.is_error) == (str(error.value), True)
 
 
-def test_models_are_offered_the_same(tools) -> None:
+def test_tool_schemas_are_equal_in_both_frameworks(tools) -> None:
     ours = langchain.corpus_toolkit(tools, prefix="tea_")
     theirs = llama_index.corpus_toolkit(tools, prefix="tea_")
     for tool, one, other in zip(tools.tools.values(), ours, theirs, strict=True):
@@ -84,7 +84,7 @@ def test_models_are_offered_the_same(tools) -> None:
         assert json.dumps(from_llama_index)
 
 
-def test_a_session_holds_for_all_tools(tools) -> None:
+def test_session_is_shared_by_all_tools(tools) -> None:
     search, *_, read, _, _ = langchain.corpus_toolkit(tools, ToolSession())
     assert "Green tea is steamed" in search.invoke({"query": "steamed"})
     assert "(shown before" in read.invoke({"document": "tea"})
@@ -94,6 +94,6 @@ def test_a_session_holds_for_all_tools(tools) -> None:
 
 
 @pytest.mark.parametrize("face", [langchain, llama_index])
-def test_something_else_than_tools(face) -> None:
+def test_corpus_toolkit_of_other_object_raises(face) -> None:
     with pytest.raises(TypeError, match=r"tools must be CorpusTools\(graph\), got"):
         face.corpus_toolkit("graph")

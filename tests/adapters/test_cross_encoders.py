@@ -90,13 +90,12 @@ def _texts(rankings: list[list[ScoredNode]]) -> list[list[str]]:
     return [[result.node.text.strip() for result in results] for results in rankings]
 
 
-def test_the_order_gets_better(model, cmrc) -> None:
-    """By more than chance: the gain is over twice its standard error over the questions.
+def test_cross_encoder_improves_ranking_on_cmrc(model, cmrc) -> None:
+    """The gain exceeds twice its standard error over the questions.
 
-    The retrieval is a weak one, rank-bm25's numbers on jieba's words. It takes all 866 questions:
-    of 200 the standard error is 0.02, which is about what there is to gain. What the reranker
-    makes of every fourth is what the bare model makes of the same chunks, each cut off at what it
-    reads.
+    The retrieval is weak on purpose: BM25 on jieba's words. All 866 questions are needed, since
+    200 questions have a standard error of 0.02, about the size of the gain. For every fourth
+    question, the reranker's order is compared with the plain model on equal truncated chunks.
     """
     jieba = pytest.importorskip("jieba", reason="the weak retrieval needs: pip install jieba")
     graph, questions = cmrc
@@ -132,7 +131,7 @@ def _by(model, query: str, texts: list[str]) -> list[str]:
 
 
 def test_long_passages_are_read_in_windows(model) -> None:
-    """The answer stands where the model, which reads 144 tokens, would not come without them."""
+    """The answer is after the first 144 tokens, the model's limit without windows."""
     reranker = CrossEncoderReranker(model)
     assert reranker.max_tokens == 144
     filler = "茶是一种用茶树叶子泡制的饮品，各地有不同的喝法。" * 20
@@ -153,7 +152,7 @@ def test_long_passages_are_read_in_windows(model) -> None:
     assert len(tokens) <= 144
 
 
-def test_from_many_threads(model, cmrc) -> None:
+def test_cross_encoder_is_thread_safe(model, cmrc) -> None:
     graph, questions = cmrc
     inner = Retriever(graph, "chunk", top_k=4)
     retriever = RerankRetriever(
@@ -225,8 +224,8 @@ def tiny(request, tmp_path: Path):
     return package.CrossEncoder(str(tmp_path), device="cpu", max_length=64)
 
 
-def test_scores_are_those_of_predict(tiny, monkeypatch) -> None:
-    """Pairs that are short, empty, too long, with a query that is too long; a few to a batch."""
+def test_pair_scorer_scores_match_predict(tiny, monkeypatch) -> None:
+    """Short, empty and too long pairs, too long queries, small batches."""
     scorer = PairScorer(tiny, "predict")
     assert scorer.is_direct
     monkeypatch.setattr(sentence_transformers, "CPU_BATCH_TOKENS", 200)
@@ -243,7 +242,7 @@ def test_scores_are_those_of_predict(tiny, monkeypatch) -> None:
     assert not scorer.is_direct
 
 
-def test_a_pair_is_tokenized_once(tiny, monkeypatch) -> None:
+def test_pair_scorer_tokenizes_each_pair_once(tiny, monkeypatch) -> None:
     if tiny.num_labels > 1:
         with pytest.raises(RerankError, match="num_labels=1"):
             as_cross_encoder(tiny).scores("a", ["b", "c"])

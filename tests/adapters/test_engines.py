@@ -1,6 +1,6 @@
-"""Vector engines behind the frameworks' vector stores: the contract, on the real packages.
+"""Contract tests of vector engines behind the frameworks' vector stores.
 
-Chroma is a server in a process of its own, Milvus is a milvus-lite file.
+Chroma runs as a server in a separate process, Milvus as a milvus-lite file.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ def same(graph: NodeGraph, index: StoreIndexes) -> None:
     assert right >= 0.98 * total
 
 
-def test_results_equal_those_of_the_built_in_index(
+def test_engine_results_equal_built_in_index(
     graph: NodeGraph, engine: Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
     same(graph, engine.index())
@@ -284,9 +284,7 @@ def test_emptied_engine_is_filled_again(graph: NodeGraph, engine: Engine, reopen
     assert engine.count() == SIZE
 
 
-def test_stopped_engine_raises_and_is_used_when_it_is_back(
-    graph: NodeGraph, engine: Engine
-) -> None:
+def test_stopped_engine_raises_and_works_after_restart(graph: NodeGraph, engine: Engine) -> None:
     index = engine.index()
     same(graph, index)
     engine.stop()

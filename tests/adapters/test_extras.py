@@ -3,7 +3,7 @@ import pytest
 from nodekin.adapters.extras import extra
 
 
-def test_a_missing_framework_names_its_extra():
+def test_missing_framework_error_names_its_extra():
     with pytest.raises(ImportError) as caught, extra("langchain", "no_such_module"):
         import no_such_module.part  # noqa: F401
     assert str(caught.value) == (
@@ -11,14 +11,14 @@ def test_a_missing_framework_names_its_extra():
     )
 
 
-def test_another_failing_import_is_left_as_it_is():
+def test_other_import_errors_are_raised_unchanged():
     missing = pytest.raises(ModuleNotFoundError, match="another_module")
     with missing as caught, extra("langchain", "no_such_module"):
         import another_module  # noqa: F401
     assert "pip install" not in str(caught.value)
 
 
-def test_nothing_happens_where_the_framework_is_there():
+def test_installed_framework_raises_nothing():
     with extra("langchain", "json"):
         import json
     assert json

@@ -1,7 +1,7 @@
-"""One deadline a call, whatever the server does; no redirects; no endless answers.
+"""Timeouts, redirects and endless answers of hostile servers.
 
-No time is measured: each call has to come back while the server still does what it does, which
-ends only after all calls have.
+The tests measure no time: each call must return while the server still misbehaves. The server
+stops after all calls have returned.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ pytestmark = [
 
 @pytest.fixture
 def collected() -> Iterator[None]:
-    """Let what the test leaves behind warn here, and not in another test."""
+    """Collect garbage, so that leaked resources warn in this test instead of a later test."""
     yield
     gc.collect()
 
@@ -112,7 +112,7 @@ SILENT = (
 
 
 def outcomes(calls: dict[str, Callable[[], Any]]) -> dict[str, Any]:
-    """Return what calls return or raise, all at once; fail where one does not come back."""
+    """Run calls concurrently and return their results or errors. Fail if a call does not return."""
     results: dict[str, Any] = {}
 
     def work(name: str, call: Callable[[], Any]) -> None:
@@ -133,7 +133,7 @@ def outcomes(calls: dict[str, Callable[[], Any]]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "way", [pytest.param(way, marks=[] if way in QUICK else pytest.mark.slow) for way in WAYS]
 )
-def test_every_call_ends_whatever_the_server_does(way: str, monkeypatch: Any) -> None:
+def test_every_call_ends_with_hostile_server(way: str, monkeypatch: Any) -> None:
     monkeypatch.setattr(http_limits, "MAX_RESPONSE", 2**20)
     with serving(ChatServer()) as other, hostile(way, other.url) as server:
         left_out = OWN if "redirects" in way else ()  # they go wherever they are sent
@@ -147,14 +147,14 @@ def test_every_call_ends_whatever_the_server_does(way: str, monkeypatch: Any) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["complete", "stream", "acomplete", "embed", "rerank", "arerank"])
-def test_a_call_that_was_given_up_is_not_tried_again(name: str) -> None:
+def test_call_after_timeout_is_not_retried(name: str) -> None:
     with hostile("wants to be tried again in 50 seconds") as server:
         outcomes({name: lambda: CALLS[name](server.url)})
         assert server.requests == 1
 
 
 @pytest.mark.slow
-def test_errors_say_what_was_wrong() -> None:
+def test_errors_name_the_cause() -> None:
     way = "redirects to another server"
     expected = pytest.raises(openai.APIConnectionError, match=r"redirects to .*base_url")
     with serving(ChatServer()) as other, hostile(way, other.url) as server, expected:
@@ -168,7 +168,7 @@ def test_errors_say_what_was_wrong() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", SILENT)
-def test_a_call_that_was_given_up_leaves_no_thread_behind(way: str) -> None:
+def test_call_after_timeout_leaves_no_thread(way: str) -> None:
     with hostile(way) as server:
         before = set(threading.enumerate())
         outcomes({n: lambda c=call: c(server.url) for n, call in CALLS.items() if n not in OWN})
@@ -179,7 +179,7 @@ def test_a_call_that_was_given_up_leaves_no_thread_behind(way: str) -> None:
         assert not server.released.is_set()
 
 
-def test_a_stream_that_falls_silent_ends_before_its_total() -> None:
+def test_silent_stream_ends_before_total_timeout() -> None:
     with hostile("begins an answer and stops") as server:
         calls = {
             "stream": lambda url: list(chat(url, timeout=(CEILING, LIMIT)).stream("Tea?")),
@@ -221,7 +221,7 @@ def engine(model: Any, mode: Any, **options: Any) -> QueryEngine:
 @pytest.mark.parametrize(
     "way", ["begins an answer and sends comments", "begins an answer and stops", "drips spaces"]
 )
-def test_every_mode_of_answering_ends_with_the_answer_so_far(mode: str, way: str) -> None:
+def test_every_answer_mode_ends_with_partial_answer(mode: str, way: str) -> None:
     results = answers_so_far(mode, way, LIMIT)
     for name, error in results.items():
         assert isinstance(error, AnswerError), (name, error)
@@ -236,7 +236,7 @@ def test_every_mode_of_answering_ends_with_the_answer_so_far(mode: str, way: str
 
 
 def answers_so_far(mode: str, way: str, limit: float) -> dict[str, Any]:
-    """Return what each kind of call ends with, of a server that does not end."""
+    """Return the outcome of each kind of call to a server that never finishes."""
     with hostile(way) as server:
 
         def stream() -> Any:

@@ -45,7 +45,7 @@ EXPECTED = {  # the results of both forms
 }  # fmt: skip
 
 
-def test_every_program_is_short_and_compared():
+def test_every_example_is_short_and_compared():
     programs = {path.stem: path for path in FOLDER.glob("langchain_*.py")}
     del programs["langchain_common"]
     assert programs.keys() == EXPECTED.keys()
@@ -57,7 +57,7 @@ def test_every_program_is_short_and_compared():
 @pytest.mark.filterwarnings("ignore:.langchain-community. is being sunset:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:The apply_and_parse method")  # of map_rerank
 @pytest.mark.parametrize("program", EXPECTED)
-def test_both_forms_return_the_same(program, monkeypatch, capsys):
+def test_both_forms_print_equal_results(program, monkeypatch, capsys):
     pytest.importorskip("langchain_classic", reason="the programs need langchain-classic")
     if needed := NEEDS.get(program):
         pytest.importorskip(needed, reason=f"{program} needs {needed}", exc_type=ImportError)
@@ -69,12 +69,12 @@ def test_both_forms_return_the_same(program, monkeypatch, capsys):
     script = runpy.run_path(str(FOLDER / f"{program}.py"), run_name="__main__")
     assert script["before"]() == script["after"]() == EXPECTED[program]
     for manager in managers:
-        manager.engine.dispose()  # a connection that nobody closes is a warning of Python 3.13
+        manager.engine.dispose()  # Python 3.13 warns of unclosed connections
     theirs, ours = capsys.readouterr().out.splitlines()
     assert theirs.removeprefix("LangChain: ") == ours.removeprefix("nodekin:   ")
 
 
-def test_the_agent_searches_reads_and_cites(capsys):
+def test_agent_example_searches_reads_and_cites(capsys):
     pytest.importorskip("langgraph", reason="the agent example needs langgraph")
     runpy.run_path(str(EXAMPLES / "langchain_agent.py"), run_name="__main__")
     pandas, tea = capsys.readouterr().out.strip().split("\n\n")
@@ -94,14 +94,14 @@ def test_the_agent_searches_reads_and_cites(capsys):
         assert lines[-1].endswith(f"({document} [{start}:{end}])")
 
 
-def test_the_program_of_lazyllm_finds_the_paragraph(capsys):
+def test_lazyllm_example_finds_the_paragraph(capsys):
     script = runpy.run_path(str(FOLDER / "lazyllm_groups.py"), run_name="__main__")
     (paragraph,) = script["after"]()
     assert "李春主持建造" in paragraph
     assert paragraph in capsys.readouterr().out
 
 
-def test_the_readme_names_every_program():
+def test_readme_names_every_example():
     readme = (FOLDER / "README.md").read_text(encoding="utf-8")
     shared = {"langchain_common", "llama_index_offline"}
     for program in FOLDER.glob("*.py"):

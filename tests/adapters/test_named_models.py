@@ -16,7 +16,7 @@ def _nothing_set(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-def test_models_of_a_server():
+def test_models_are_read_from_a_server():
     embedder = embedding_model("bge-m3", base_url=SERVER, dimensions=64)
     assert embedder.name.startswith("openai bge-m3")
     assert type(chat_model("qwen", base_url=SERVER)).__name__ == "OpenAIChat"
@@ -28,7 +28,7 @@ def test_model_without_a_server_raises(make):
         make("some-model")
 
 
-def test_key_of_the_environment_is_not_sent_to_a_given_address(monkeypatch):
+def test_environment_key_is_not_sent_to_given_address(monkeypatch):
     made = []
     monkeypatch.setattr(
         "nodekin.adapters.openai_chat.OpenAIChat", lambda name, **options: made.append(options)

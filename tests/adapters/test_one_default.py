@@ -86,7 +86,7 @@ def check(doors: Iterator[tuple[str, list[Found]]], expected: list[Found]) -> No
 
 
 def commands(nodekin: Any) -> Iterator[tuple[str, list[Found]]]:
-    """Yield what the commands find that print it."""
+    """Yield the results printed by commands."""
     runs = [nodekin("search", question, "--json").json for question in QUESTIONS]
     yield "search", [listed((r["document"], r["score"]) for r in run["results"]) for run in runs]
     with serving(ChatServer()) as server:
@@ -105,7 +105,7 @@ def commands(nodekin: Any) -> Iterator[tuple[str, list[Found]]]:
 
 
 def sessions() -> Iterator[tuple[str, list[Found]]]:
-    """Yield what is found by what the other commands open."""
+    """Yield the results of the sessions opened by other commands."""
     home, settings = find_index(None, ())
     model = model_of(home, settings)
     with open_graph(home, settings, quiet=True, model=model) as graph:
@@ -127,7 +127,7 @@ def of_tools(tools: CorpusTools) -> list[Found]:
 
 
 def faces(embed: Any) -> Iterator[tuple[str, list[Found]]]:
-    """Yield what is found in Python."""
+    """Yield the results of the Python API."""
     graph = NodeGraph("docs", embed=embed, progress=False)
     yield "as_retriever", found(graph)
     yield "CorpusTools", of_tools(CorpusTools(graph, max_tokens=2_000))
@@ -143,7 +143,7 @@ def faces(embed: Any) -> Iterator[tuple[str, list[Found]]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("embeds", [False, True])
-def test_every_entry_point_finds_the_same(
+def test_every_entry_point_returns_equal_results(
     files: Path, nodekin: Any, monkeypatch: pytest.MonkeyPatch, embeds: bool, socket_enabled: None
 ) -> None:
     model = Embedder(letters, "letters") if embeds else None

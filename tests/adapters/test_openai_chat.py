@@ -32,7 +32,7 @@ async def async_client(server):
         yield client
 
 
-def test_an_answer(server, client):
+def test_complete_sends_messages_and_counts_usage(server, client):
     chat = OpenAIChat("abc", client=client, system="Be short.", max_tokens=50, seed=1)
     assert chat.complete("What is tea?") == "Tea is a drink."
     (body,) = server.asked
@@ -49,7 +49,7 @@ def test_an_answer(server, client):
     assert chat.usage == ChatUsage(1, 7, 3)
 
 
-def test_a_conversation_is_sent_as_it_is(server, client):
+def test_conversation_is_sent_unchanged(server, client):
     messages = [
         {"role": "user", "content": "Tea?"},
         {"role": "assistant", "content": "Yes."},
@@ -59,7 +59,7 @@ def test_a_conversation_is_sent_as_it_is(server, client):
     assert server.asked == [{"model": "abc", "messages": messages}]
 
 
-async def test_all_ways_of_asking(server, client, async_client):
+async def test_sync_async_stream_and_json_calls_answer(server, client, async_client):
     both = OpenAIChat("abc", client=client, async_client=async_client)
     alone = OpenAIChat("abc", client=client)
     for chat in (both, alone):
@@ -77,7 +77,7 @@ async def test_all_ways_of_asking(server, client, async_client):
     }
 
 
-def test_as_a_language_model(server, client):
+def test_as_llm_accepts_openai_chat(server, client):
     llm = as_llm(OpenAIChat("abc", client=client))
     assert llm.name == "openai abc temperature=0"
     assert llm.complete("?") == "Tea is a drink."
@@ -86,7 +86,7 @@ def test_as_a_language_model(server, client):
         as_llm(client)
 
 
-def test_an_async_client_says_how_to_be_given(server, async_client):
+def test_async_client_error_names_argument(server, async_client):
     with pytest.raises(TypeError, match="async_client=client"):
         as_llm(async_client)
 
@@ -94,13 +94,13 @@ def test_an_async_client_says_how_to_be_given(server, async_client):
 # What goes wrong
 
 
-def test_the_client_tries_again(server, client):
+def test_client_retries_after_server_errors(server, client):
     server.statuses = [429, 500]
     assert OpenAIChat("abc", client=client).complete("?") == "Tea is a drink."
     assert len(server.asked) == 3
 
 
-def test_an_error_that_stays(server, client):
+def test_permanent_error_raises_without_key(server, client):
     server.statuses = [429] * 3
     with pytest.raises(ModelError, match=r"'openai abc .*' failed: .*not now") as caught:
         as_llm(OpenAIChat("abc", client=client)).complete("?")
@@ -108,7 +108,7 @@ def test_an_error_that_stays(server, client):
     assert "sk-of-mine" not in str(caught.value)
 
 
-def test_a_slow_server(server):
+def test_slow_server_raises_timeout_error(server):
     server.silent = True
     with openai.OpenAI(base_url=server.url, api_key="-", timeout=0.05, max_retries=0) as client:
         chat = OpenAIChat("abc", client=client)
@@ -122,7 +122,7 @@ def test_a_slow_server(server):
     "raw",
     [b'{"choices": [{"mess', b"[]", b"{}", b'{"choices": []}', b'{"choices": null}', b'"tea"'],
 )
-def test_a_malformed_answer(server, client, raw):
+def test_malformed_answer_raises(server, client, raw):
     server.raw = raw
     with pytest.raises(ModelError):
         as_llm(OpenAIChat("abc", client=client)).complete("?")
@@ -137,14 +137,14 @@ def test_a_malformed_answer(server, client, raw):
         ({}, "content_filter", "stopped by a content filter"),
     ],
 )
-def test_no_whole_answer(server, client, message, finish, says):
+def test_incomplete_answer_raises(server, client, message, finish, says):
     server.message, server.finish = message, finish
     with pytest.raises(ModelError, match=says):
         OpenAIChat("abc", client=client, max_tokens=3).complete("?")
 
 
 @pytest.mark.parametrize("pieces", [0, 2, 4])
-async def test_half_a_stream(server, client, async_client, pieces):
+async def test_interrupted_stream_raises(server, client, async_client, pieces):
     server.pieces = pieces
     chat = OpenAIChat("abc", client=client, async_client=async_client)
     stream, astream = chat.stream("?"), chat.astream("?")
@@ -157,7 +157,7 @@ async def test_half_a_stream(server, client, async_client, pieces):
         await anext(astream)
 
 
-def test_a_stream_that_is_cut_off(server, client):
+def test_truncated_stream_raises_after_its_text(server, client):
     server.finish = "length"
     stream = OpenAIChat("abc", client=client).stream("?")
     assert [next(stream) for _ in range(4)] == ["Tea", " is", " a", " drink."]
@@ -165,7 +165,7 @@ def test_a_stream_that_is_cut_off(server, client):
         next(stream)
 
 
-async def test_a_server_without_schemas(server, client, async_client):
+async def test_server_without_schemas_is_asked_for_text(server, client, async_client):
     chat = OpenAIChat("abc", client=client, async_client=async_client)
     server.error = "response_format is not supported"
     server.text = 'Here: {"tea": 1}'
@@ -182,12 +182,12 @@ async def test_a_server_without_schemas(server, client, async_client):
         chat.complete_json("?", {})
 
 
-def test_json_that_is_none(server, client):
+def test_answer_without_json_raises(server, client):
     with pytest.raises(ModelError, match="asked for JSON and answered 'Tea is"):
         OpenAIChat("abc", client=client).complete_json("?", {})
 
 
-async def test_a_cancelled_request_ends(server):
+async def test_cancelled_request_ends(server):
     server.silent = True
     chat = OpenAIChat("abc", base_url=server.url, api_key="-")
     task = asyncio.create_task(chat.acomplete("?"))
@@ -199,7 +199,7 @@ async def test_a_cancelled_request_ends(server):
     await close(chat)
 
 
-# Clients of its own
+# Clients created by OpenAIChat
 
 
 async def close(chat):
@@ -223,7 +223,7 @@ def test_each_event_loop_has_a_client(server):
     chat._client.close()
 
 
-def test_a_client_from_the_environment(server, monkeypatch):
+def test_client_is_created_from_environment(server, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "from outside")
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     chat = OpenAIChat("abc")
@@ -234,20 +234,20 @@ def test_a_client_from_the_environment(server, monkeypatch):
 # In a graph
 
 
-def test_an_extractor_in_a_graph(server, client):
+def test_llm_extractor_in_graph_counts_usage(server, client):
     chat = OpenAIChat("abc", client=client)
     graph = NodeGraph(progress=False)
     graph.create_node_group("summary", LLMExtractor(chat), num_workers=4)
     graph.add([f"Text {number} about tea." for number in range(6)])
     server.statuses = [429, 500]
     assert [node.text for node in graph.nodes("summary")] == ["Tea is a drink."] * 6
-    assert chat.usage == ChatUsage(6, 42, 18)  # words in place of JSON are read, not paid again
+    assert chat.usage == ChatUsage(6, 42, 18)  # plain text instead of JSON costs no second call
 
 
-# What it is called, and what is refused
+# Names and invalid settings
 
 
-def test_the_name_has_what_changes_answers(client):
+def test_name_contains_settings_that_change_answers(client):
     def name(**settings):
         return OpenAIChat("abc", client=client, **settings).name
 
@@ -272,10 +272,10 @@ def test_the_name_has_what_changes_answers(client):
         ({"async_client": openai.OpenAI(api_key="-")}, TypeError, "give it as client"),
     ],
 )
-def test_settings_that_are_refused(client, settings, error, says):
+def test_invalid_settings_raise(client, settings, error, says):
     with pytest.raises(error, match=says):
         OpenAIChat(**{"model": "abc", "client": client, **settings})
 
 
-def test_usage_is_a_value():
+def test_usage_is_picklable():
     assert pickle.loads(pickle.dumps(ChatUsage(1, 2, 3))) == ChatUsage(1, 2, 3)

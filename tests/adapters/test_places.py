@@ -28,7 +28,7 @@ def test_langchain_and_llama_index_name_the_page() -> None:
     assert (retrieved["place"], retrieved["evidence"][0]["place"]) == (PLACE, PLACE)
 
 
-def test_a_model_reads_the_page_and_can_cite_it() -> None:
+def test_prompt_contains_page_and_answer_cites_it() -> None:
     retriever, _ = best()
     prompts = []
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 
 
 class Server(ScriptedServer):
-    """Answer /v1/rerank; a passage scores as often as it has the query, less one."""
+    """A /v1/rerank server; a passage's score is its count of the query minus one."""
 
     def __init__(self):
         super().__init__()
@@ -58,20 +58,20 @@ async def closing(endpoint):
 TEXTS = ["water", "tea tea", "tea"]
 
 
-def test_scores_in_the_order_of_the_passages(server, endpoint):
+def test_rerank_returns_scores_in_passage_order(server, endpoint):
     assert endpoint.rerank("tea", TEXTS) == [-1.0, 1.0, 0.0]
     assert server.asked == [{"model": "abc", "query": "tea", "documents": TEXTS}]
     assert server.paths == ["/v1/rerank"]
     assert endpoint.usage == 15
 
 
-async def test_the_async_form(server, endpoint):
+async def test_arerank_returns_scores_in_passage_order(server, endpoint):
     async with closing(endpoint):
         assert await endpoint.arerank("tea", TEXTS) == [-1.0, 1.0, 0.0]
     assert endpoint.usage == 15
 
 
-def test_each_event_loop_has_a_client_of_its_own(server, endpoint):
+def test_each_event_loop_has_a_separate_client(server, endpoint):
     async def ask():
         async with closing(endpoint):
             return await endpoint.arerank("tea", TEXTS)
@@ -80,14 +80,14 @@ def test_each_event_loop_has_a_client_of_its_own(server, endpoint):
     assert len(endpoint._clients._of_loops) == 1
 
 
-def test_a_client_of_ones_own_is_used_in_a_thread(server):
+def test_given_client_is_called_in_a_thread(server):
     with openai.OpenAI(base_url=server.url, api_key="sk-of-mine", max_retries=0) as client:
         endpoint = RerankEndpoint("abc", client=client)
         assert asyncio.run(endpoint.arerank("tea", TEXTS)) == [-1.0, 1.0, 0.0]
         assert server.headers[0]["Authorization"] == "Bearer sk-of-mine"
 
 
-async def test_an_async_client_of_ones_own(server, endpoint):
+async def test_given_async_client_is_used(server, endpoint):
     async with openai.AsyncOpenAI(base_url=server.url, api_key="sk-of-mine") as client:
         mine = RerankEndpoint("abc", base_url=server.url, async_client=client)
         assert await mine.arerank("tea", TEXTS) == [-1.0, 1.0, 0.0]
@@ -95,7 +95,7 @@ async def test_an_async_client_of_ones_own(server, endpoint):
     assert server.headers[0]["Authorization"] == "Bearer sk-of-mine"
 
 
-def test_in_a_retriever(server, endpoint):
+def test_rerank_retriever_uses_endpoint_scores(server, endpoint):
     graph = NodeGraph(progress=False)
     graph.add(["tea", "green tea and tea", "black tea"])
     retriever = RerankRetriever(Retriever(graph, "ROOT"), "ModuleReranker", model=endpoint)
@@ -119,7 +119,7 @@ def test_passages_are_sent_in_batches(server):
     assert all(body["return_documents"] is False for body in server.asked)
 
 
-def test_keys_and_environment(server, monkeypatch):
+def test_key_is_given_or_from_environment(server, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
     for key in (None, "mine"):
@@ -131,20 +131,20 @@ def test_keys_and_environment(server, monkeypatch):
         RerankEndpoint("abc")
 
 
-def test_a_server_that_is_busy_is_asked_again(server, endpoint):
+def test_busy_server_is_retried(server, endpoint):
     server.statuses = [503, 429]
     assert endpoint.rerank("tea", TEXTS) == [-1.0, 1.0, 0.0]
     assert len(server.asked) == 3
 
 
-def test_trying_again_has_an_end(server, endpoint):
+def test_retries_are_limited(server, endpoint):
     server.statuses = [503] * 9
     with pytest.raises(openai.InternalServerError):
         endpoint.rerank("tea", TEXTS)
     assert len(server.asked) == 3
 
 
-def test_waiting_has_an_end(server):
+def test_slow_server_raises_timeout_error(server):
     server.silent = True
     endpoint = RerankEndpoint("abc", base_url=server.url, timeout=0.1, max_retries=0)
     with pytest.raises(openai.APITimeoutError):
@@ -152,7 +152,7 @@ def test_waiting_has_an_end(server):
     endpoint._client.close()
 
 
-def test_a_server_that_refuses_keeps_the_order_of_the_retrieval(server, endpoint):
+def test_failed_rerank_keeps_retrieval_order(server, endpoint):
     server.statuses = [400]
     graph = NodeGraph(progress=False)
     graph.add(["tea tea", "green tea"])
@@ -176,13 +176,13 @@ def test_a_server_that_refuses_keeps_the_order_of_the_retrieval(server, endpoint
         lambda answer: "no",
     ],
 )
-def test_answers_that_can_not_be(server, endpoint, change):
+def test_invalid_results_raise(server, endpoint, change):
     server.change = change
     with pytest.raises(RerankError, match="for 3 passages; model 'abc' has to give results"):
         endpoint.rerank("tea", TEXTS)
 
 
-def test_other_servers_words(server, endpoint):
+def test_fields_of_other_servers_are_accepted(server, endpoint):
     server.change = lambda answer: {
         "data": [{"index": r["index"], "score": r["relevance_score"]} for r in answer["results"]]
     }
@@ -190,7 +190,7 @@ def test_other_servers_words(server, endpoint):
     assert endpoint.usage == 0
 
 
-def test_from_many_threads(server, endpoint):
+def test_rerank_counts_usage_of_all_threads(server, endpoint):
     with ThreadPoolExecutor(8) as pool:
         made = list(pool.map(lambda _: endpoint.rerank("tea", TEXTS), range(24)))
     assert made == [[-1.0, 1.0, 0.0]] * 24
@@ -209,12 +209,12 @@ def test_from_many_threads(server, endpoint):
         ({"async_client": openai.OpenAI(api_key="-")}, TypeError, "give it as client"),
     ],
 )
-def test_settings_that_are_refused(settings, error, says):
+def test_invalid_settings_raise(settings, error, says):
     with pytest.raises(error, match=says):
         RerankEndpoint(**{"model": "abc", "base_url": "http://127.0.0.1:1/v1", **settings})
 
 
-def test_without_the_package_the_error_says_what_to_install():
+def test_missing_package_error_names_install_command():
     code = """
 import sys
 sys.modules["openai"] = None

@@ -17,7 +17,7 @@ from nodekin.nodegraph.models.encoder import Encoder
 
 
 class Parameter:
-    """The shape of a torch tensor, as far as weights are looked at."""
+    """A stand-in for a torch parameter."""
 
     def __init__(self, values):
         self.values = np.asarray(values, np.float32)
@@ -95,7 +95,7 @@ def test_prompts_are_put_before_texts():
     assert embedder.queries(["tea"]).tolist() == [[10, 64]]
 
 
-def test_without_prompts_the_models_own():
+def test_prompts_default_to_the_model_prompts():
     model = Model(prompts={"query": "question ", "passage": ""})
     embedder = as_embedder(SentenceTransformerEmbedder(model, batch_size=7))
     assert embedder.passages(["tea"]).tolist() == [[3, 7]]
@@ -103,7 +103,7 @@ def test_without_prompts_the_models_own():
     assert embedder.batch_size == 7
 
 
-def test_an_empty_prompt_is_none_at_all():
+def test_empty_prompt_disables_the_model_prompt():
     model = Model(prompts={"query": "question "})
     embedder = SentenceTransformerEmbedder(model, query_prompt="")
     assert as_embedder(embedder).queries(["tea"]).tolist() == [[3, 64]]
@@ -114,7 +114,7 @@ def test_vectors_can_be_normalized():
     assert np.linalg.norm(vectors) == pytest.approx(1)
 
 
-def test_a_batch_size_decides_batches_of_a_model_without_direct_computation():
+def test_batch_size_is_passed_to_encode():
     model = Model()
     model.encode = lambda sentences, batch_size: np.ones((len(sentences), 1)) * batch_size
     fixed = as_embedder(SentenceTransformerEmbedder(model, batch_size=5))
@@ -137,7 +137,7 @@ def test_a_batch_size_decides_batches_of_a_model_without_direct_computation():
     ],
     ids=" ".join,
 )
-def test_what_changes_vectors_changes_the_name(other):
+def test_settings_that_change_vectors_change_the_name(other):
     assert name(**other) != name()
 
 
@@ -150,7 +150,7 @@ def test_what_changes_vectors_changes_the_name(other):
     ],
     ids=" ".join,
 )
-def test_the_rest_does_not(other):
+def test_other_settings_keep_the_name(other):
     assert name(**other) == name()
     assert name() == as_embedder(Model()).name
 
@@ -164,7 +164,7 @@ def test_the_rest_does_not(other):
         ({"truncate_dim": 3}, "truncate_dim is for loading"),
     ],
 )
-def test_settings_of_loading_are_refused_for_a_loaded_model(settings, says):
+def test_load_settings_with_loaded_model_raise(settings, says):
     with pytest.raises(TypeError, match=says):
         SentenceTransformerEmbedder(Model(), **settings)
 
@@ -176,12 +176,12 @@ def test_settings_of_loading_are_refused_for_a_loaded_model(settings, says):
         ({"batch_size": 0}, "batch_size must be 1 or more, not 0"),
     ],
 )
-def test_settings_that_can_not_be_are_refused(settings, says):
+def test_invalid_settings_raise(settings, says):
     with pytest.raises(ValueError, match=says):
         SentenceTransformerEmbedder(Model(), **settings)
 
 
-def test_without_the_package_the_error_says_what_to_install():
+def test_missing_package_error_names_install_command():
     code = """
 import sys
 sys.modules["sentence_transformers"] = None
@@ -208,7 +208,7 @@ def minilm():
 
 @pytest.mark.models
 @pytest.mark.filterwarnings("default")
-def test_a_real_model(minilm, tmp_path):
+def test_real_model_embeds_passages_and_queries(minilm, tmp_path):
     from sentence_transformers import SentenceTransformer
 
     bare = SentenceTransformer(minilm, device="cpu")
@@ -241,7 +241,7 @@ def test_a_real_model(minilm, tmp_path):
 
 @pytest.mark.models
 @pytest.mark.filterwarnings("default")
-def test_a_real_model_from_many_threads(minilm):
+def test_real_model_is_thread_safe(minilm):
     embedder = as_embedder(SentenceTransformerEmbedder(minilm, device="cpu", query_prompt="q: "))
     texts = [f"word {number} " * (number % 9 + 1) for number in range(40)]
     alone = embedder.queries(texts)
@@ -305,7 +305,7 @@ def tiny(tmp_path_factory):
         ("cls", {"truncate_dim": 8, "normalized": True}),
     ],
 )
-def test_vectors_are_those_of_encode(tiny, monkeypatch, pooling, settings):
+def test_direct_vectors_match_encode(tiny, monkeypatch, pooling, settings):
     bare = tiny(pooling, **settings)
     texts = ["", "tea", "Ä 茶 \n", "z" * 80, "a b " * 5_000]
     texts += ["word " * (1 + 7 * at % 60) + chr(97 + at % 26) for at in range(90)]
@@ -347,7 +347,7 @@ def test_two_threads_compute_queries_at_the_same_time(tiny):
 
 
 @pytest.mark.models
-def test_on_a_gpu_attention_is_not_planned_for_each_shape():
+def test_cudnn_attention_is_disabled_on_gpu():
     torch = pytest.importorskip("torch", reason="pip install torch sentence-transformers")
     before = torch.backends.cuda.cudnn_sdp_enabled()
     with _attention_without_plans(torch.device("cuda")):
@@ -361,7 +361,7 @@ def test_on_a_gpu_attention_is_not_planned_for_each_shape():
     ("device", "expected"),
     [("cuda", "t0 t1 s0 t2 s1 t3 s2 w0 k0 s3 w1 k1 w2 k2 w3 k3"), ("cpu", "t0 t1 s0 w0 k0 t2 s1")],
 )
-def test_a_gpu_computes_while_texts_are_tokenized_and_vectors_stored(device, expected):
+def test_gpu_computes_during_tokenization_and_storage(device, expected):
     events = []
 
     class Direct(TransformerVectors):
@@ -369,9 +369,9 @@ def test_a_gpu_computes_while_texts_are_tokenized_and_vectors_stored(device, exp
             return True
 
         def tokenized(self, texts):
-            (text,) = texts  # as long as one may be beside others
+            (text,) = texts  # the maximum length for a shared batch
             events.append(f"t{text[0]}")
-            return [{"input_ids": text[0] * 40_000}]  # a batch by itself
+            return [{"input_ids": text[0] * 40_000}]  # a separate batch
 
         def begun(self, tokens, normalize):
             events.append(f"s{tokens[0]['input_ids'][0]}")
@@ -396,7 +396,7 @@ def encoder_of(direct, device):
     return encoder
 
 
-def test_a_text_that_can_not_be_tokenized_fails_alone():
+def test_untokenizable_text_fails_alone():
     class Direct(TransformerVectors):
         def is_usable(self, prompt):
             return True

@@ -1,4 +1,4 @@
-"""Who is let through to a server, and who is refused."""
+"""Access checks of the HTTP servers: hosts, origins and tokens."""
 
 import asyncio
 
@@ -22,7 +22,7 @@ def status(app, headers=None, path="/api", base="http://127.0.0.1:8766") -> int:
 
 
 @pytest.mark.parametrize("base", ["http://127.0.0.1:1", "http://localhost:8766", "http://[::1]:1"])
-def test_every_name_of_loopback_is_let_through(base) -> None:
+def test_loopback_names_are_accepted(base) -> None:
     assert status(OriginCheck(_open, "127.0.0.1"), base=base) == 200
 
 
@@ -40,24 +40,24 @@ def test_every_name_of_loopback_is_let_through(base) -> None:
         {"sec-fetch-site": "same-site", "sec-fetch-mode": "cors"},
     ],
 )
-def test_other_names_and_other_sites_are_refused(headers) -> None:
+def test_other_hosts_and_origins_are_refused(headers) -> None:
     assert status(OriginCheck(_open, "127.0.0.1"), headers) == 403
 
 
-def test_the_page_itself_and_links_to_it_are_let_through() -> None:
+def test_same_origin_and_navigation_are_accepted() -> None:
     app = OriginCheck(_open, "127.0.0.1")
     assert status(app, {"origin": "http://127.0.0.1:8766", "sec-fetch-site": "same-origin"}) == 200
     assert status(app, {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}) == 200
 
 
-def test_bound_everywhere_any_name_is_let_through_but_no_other_site() -> None:
+def test_public_server_accepts_any_host_and_own_origin() -> None:
     app = OriginCheck(_open, "0.0.0.0")
     assert status(app, base="http://box.lan:8766") == 200
     assert status(app, {"origin": "http://evil.example"}, base="http://box.lan:8766") == 403
 
 
 @pytest.mark.parametrize("token", ["geheim", '密 码;="'])
-def test_a_token_comes_as_bearer_or_as_a_cookie(token) -> None:
+def test_token_is_accepted_as_bearer_or_cookie(token) -> None:
     app = TokenCheck(_open, token, cookie=True)
     cookie = f"nodekin_token_8766={token.encode().hex()}"
     assert status(app, {"cookie": cookie}) == 200
@@ -65,19 +65,19 @@ def test_a_token_comes_as_bearer_or_as_a_cookie(token) -> None:
     assert status(app, {"cookie": cookie[:-2]}) == 401
     assert status(TokenCheck(_open, token), {"cookie": cookie}) == 401
     assert status(app) == 401
-    # a browser sends the cookies of all servers on this machine: those of others are no harm
+    # Browsers send the cookies of all local servers, so cookies of other ports are ignored.
     assert status(app, {"cookie": f"nodekin_token_8767=zz; {cookie}"}) == 200
     assert status(app, {"cookie": cookie}, base="http://127.0.0.1:8767") == 401
 
 
-def test_a_bearer_token_has_to_be_the_one() -> None:
+def test_wrong_bearer_token_is_refused() -> None:
     app = TokenCheck(_open, "geheim")
     assert status(app, {"authorization": "Bearer geheim"}) == 200
     for wrong in ("Bearer gehei", "Basic geheim", "geheim", "Bearer", "Bearer \xff"):
         assert status(app, {"authorization": wrong.encode("latin-1")}) == 401
 
 
-def test_what_others_reach_needs_a_token() -> None:
+def test_server_at_foreign_address_requires_token() -> None:
     check_binding("localhost", None)
     check_binding("0.0.0.0", "geheim")
     with pytest.raises(ValueError, match="token"):

@@ -1,4 +1,4 @@
-"""A served folder is read again when it changed, not more often than is good for it."""
+"""Refresh of served folders after changes, with a minimum interval."""
 
 import os
 import threading
@@ -10,7 +10,7 @@ from nodekin.nodegraph import NodeGraph
 
 
 class Clock:
-    """A time that goes on when it is told to."""
+    """A manually advanced clock."""
 
     now = 0.0
 
@@ -29,7 +29,7 @@ def graph(folder):
     return NodeGraph(folder, progress=False, on_error="skip")
 
 
-def test_it_looks_once_in_some_seconds(graph, folder) -> None:
+def test_source_refresh_checks_once_per_interval(graph, folder) -> None:
     clock = Clock()
     refresh = SourceRefresh(5, clock)
     assert refresh(graph) is False
@@ -43,7 +43,7 @@ def test_it_looks_once_in_some_seconds(graph, folder) -> None:
     assert refresh(graph) is False
 
 
-def test_after_a_long_look_it_waits_longer(graph, folder, monkeypatch) -> None:
+def test_source_refresh_waits_longer_after_slow_checks(graph, folder, monkeypatch) -> None:
     clock = Clock()
     refresh, real = SourceRefresh(5, clock), NodeGraph.refresh
 
@@ -61,7 +61,7 @@ def test_after_a_long_look_it_waits_longer(graph, folder, monkeypatch) -> None:
     assert not graph.reader.document_ids()
 
 
-def test_nothing_is_read_where_nothing_changed(graph, folder, monkeypatch) -> None:
+def test_unchanged_sources_are_not_read(graph, folder, monkeypatch) -> None:
     refresh = SourceRefresh(0, Clock())
     refresh(graph)
     monkeypatch.setattr(NodeGraph, "refresh", lambda self: pytest.fail("it was read again"))
@@ -70,7 +70,7 @@ def test_nothing_is_read_where_nothing_changed(graph, folder, monkeypatch) -> No
     assert refresh(graph) is False
 
 
-def test_the_same_size_at_another_time(graph, folder) -> None:
+def test_changed_file_of_equal_size_is_read(graph, folder) -> None:
     refresh = SourceRefresh(0, Clock())
     refresh(graph)
     (folder / "tea.md").write_text("Black tea is steamed.", "utf-8")
@@ -79,7 +79,7 @@ def test_the_same_size_at_another_time(graph, folder) -> None:
     assert graph.node(graph.reader.document_ids()[0]).text.startswith("Black")
 
 
-def test_who_comes_meanwhile_does_not_wait(graph, monkeypatch) -> None:
+def test_requests_during_a_check_do_not_wait(graph, monkeypatch) -> None:
     refresh, looking, go_on = SourceRefresh(0, Clock()), threading.Event(), threading.Event()
 
     def slow(self):
@@ -97,7 +97,7 @@ def test_who_comes_meanwhile_does_not_wait(graph, monkeypatch) -> None:
     first.join(60)
 
 
-def test_what_can_not_be_read_is_logged(graph, folder, monkeypatch, caplog) -> None:
+def test_failed_refresh_is_logged(graph, folder, monkeypatch, caplog) -> None:
     def failing(self):
         raise ValueError("two files have one id")
 
@@ -106,6 +106,6 @@ def test_what_can_not_be_read_is_logged(graph, folder, monkeypatch, caplog) -> N
     assert "two files have one id" in caplog.text
 
 
-def test_the_sources_of_a_graph(graph, folder) -> None:
+def test_sources_lists_the_folders_of_a_graph(graph, folder) -> None:
     assert graph.sources == [folder]
     assert NodeGraph(progress=False).sources == []

@@ -88,7 +88,7 @@ def notes(results):
     ids=lambda each: each.__name__,
 )
 @pytest.mark.parametrize("make", STRATEGIES.values(), ids=STRATEGIES)
-def test_the_plain_query_runs_and_the_evidence_says_why(server, chat, plain, make, misbehave):
+def test_failed_strategy_searches_plain_query_with_note(server, chat, plain, make, misbehave):
     misbehave(server)
     retriever = make(plain, chat)
     results = retriever.retrieve(QUESTION)
@@ -99,7 +99,7 @@ def test_the_plain_query_runs_and_the_evidence_says_why(server, chat, plain, mak
 
 
 @pytest.mark.parametrize("make", STRATEGIES.values(), ids=STRATEGIES)
-def test_it_raises_when_told_to(server, chat, plain, make):
+def test_on_error_raise_raises_model_error(server, chat, plain, make):
     broken(server)
     retriever = make(plain, chat, on_error="raise")
     with pytest.raises(ModelError, match="not now"):
@@ -109,7 +109,7 @@ def test_it_raises_when_told_to(server, chat, plain, make):
 
 
 @pytest.mark.parametrize("make", STRATEGIES.values(), ids=STRATEGIES)
-def test_a_slow_server_is_not_waited_for(server, chat, plain, make):
+def test_slow_server_falls_back_after_timeout(server, chat, plain, make):
     server.silent = True
     results = make(plain, chat, timeout=0.05).retrieve(QUESTION)
     assert texts(results) == texts(plain.retrieve(QUESTION))
@@ -121,17 +121,17 @@ def test_a_slow_server_is_not_waited_for(server, chat, plain, make):
     "said",
     ["Green tea is not fermented.", "绿茶不发酵。", "No.", "42", "{}", "[]", "```\n```", "\u200b"],
 )
-def test_answers_instead_of_questions_lose_nothing(server, chat, plain, make, said):
+def test_answers_instead_of_questions_lose_no_results(server, chat, plain, make, said):
     server.text = said
     results = make(plain, chat).retrieve(QUESTION)
     assert results
     assert len({result.node.id for result in results}) == len(results)
-    if make is not QueryRewriteRetriever:  # which searches for what the model says alone
+    if make is not QueryRewriteRetriever:  # QueryRewriteRetriever omits the plain query
         assert set(texts(plain.retrieve(QUESTION))) <= set(texts(results))
 
 
 @pytest.mark.parametrize("make", STRATEGIES.values(), ids=STRATEGIES)
-def test_a_server_that_knows_no_schemas_is_asked_without(server, chat, plain, make):
+def test_server_without_schemas_is_asked_for_text(server, chat, plain, make):
     server.error = "response_format is not supported"
 
     class NoSchemas(list):
@@ -148,7 +148,7 @@ def test_a_server_that_knows_no_schemas_is_asked_without(server, chat, plain, ma
     assert any("response_format" not in body for body in server.asked)
 
 
-def test_a_schema_holds_the_model(server, chat, plain):
+def test_schema_is_sent_to_the_server(server, chat, plain):
     questions = ["Is green tea fermented?", "Which tea grows in 福建?"]
     server.text = lambda prompt: json.dumps({"questions": questions}, ensure_ascii=False)
     results = SubQuestionRetriever(plain, chat).retrieve(QUESTION)
@@ -157,6 +157,6 @@ def test_a_schema_holds_the_model(server, chat, plain):
     assert searched >= {*questions}
 
 
-def test_the_server_counts_what_a_strategy_asked(server, chat, plain):
+def test_usage_counts_calls_of_a_strategy(server, chat, plain):
     MultiQueryRetriever(plain, chat).retrieve(QUESTION)
     assert chat.usage.requests == len(server.asked)

@@ -36,7 +36,7 @@ Call = Callable[[], Awaitable[object]]
 
 @pytest.fixture
 def longest_turn(monkeypatch: pytest.MonkeyPatch) -> Callable[[Call], Awaitable[int]]:
-    """Return what says how many functions the longest turn of a call's loop calls."""
+    """Return a function that counts the function calls in the longest turn of an event loop."""
     run = asyncio.Handle._run  # type: ignore[attr-defined]
     turns = [0]
 
@@ -64,7 +64,7 @@ def longest_turn(monkeypatch: pytest.MonkeyPatch) -> Callable[[Call], Awaitable[
 
 
 class Model:
-    """Says at once, without waiting, what a strategy or an engine asks for."""
+    """A model that answers immediately."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -109,16 +109,16 @@ def read(stream: Any) -> Awaitable[object]:
 
 
 @pytest.mark.parametrize("mode", get_args(AnswerMode))
-async def test_answers(mode: AnswerMode, longest_turn: Any) -> None:
+async def test_query_engine_modes_have_short_turns(mode: AnswerMode, longest_turn: Any) -> None:
     assert await longest_turn(lambda: engine(mode).aquery(QUESTION)) < MOST_CALLS
 
 
-async def test_a_stream(longest_turn: Any) -> None:
+async def test_answer_stream_has_short_turns(longest_turn: Any) -> None:
     answering = engine("stuff", Model("Tea grows in hills. " * 5_000))
     assert await longest_turn(lambda: read(answering.astream(QUESTION))) < MOST_CALLS
 
 
-async def test_events_of_a_page_of_400_sources_beside_a_long_answer(longest_turn: Any) -> None:
+async def test_answer_events_of_long_answer_have_short_turns(longest_turn: Any) -> None:
     pytest.importorskip("nodekin.adapters.serve.page_app")
     from nodekin.adapters.serve.page_app import answer_events
 
@@ -126,7 +126,7 @@ async def test_events_of_a_page_of_400_sources_beside_a_long_answer(longest_turn
     assert await longest_turn(lambda: read(answer_events(answering, QUESTION, ()))) < MOST_CALLS
 
 
-async def test_retrievers_and_tools(longest_turn: Any) -> None:
+async def test_retrievers_and_tools_have_short_turns(longest_turn: Any) -> None:
     reverse, searched = fixed(), graph()
     reverse.results.reverse()
     lines = Retriever(searched, "line", top_k=COUNT)
@@ -148,7 +148,7 @@ async def test_retrievers_and_tools(longest_turn: Any) -> None:
     assert {name: calls for name, calls in turns.items() if calls >= MOST_CALLS} == {}
 
 
-async def test_langchain(longest_turn: Any) -> None:
+async def test_langchain_adapters_have_short_turns(longest_turn: Any) -> None:
     pytest.importorskip("langchain_core")
     from nodekin.adapters.langchain import NodeGraphRetriever, engine_runnable
 
@@ -158,7 +158,7 @@ async def test_langchain(longest_turn: Any) -> None:
     assert await longest_turn(lambda: retriever.ainvoke(QUESTION)) < MOST_CALLS
 
 
-async def test_llama_index(longest_turn: Any) -> None:
+async def test_llama_index_adapters_have_short_turns(longest_turn: Any) -> None:
     pytest.importorskip("llama_index.core")
     from llama_index.core.llms import MockLLM
 
@@ -174,7 +174,9 @@ async def test_llama_index(longest_turn: Any) -> None:
     ("path", "body"),
     [("/api/ask", {"question": QUESTION}), ("/api/search", {"query": QUESTION, "top_k": 50})],
 )
-async def test_the_page(path: str, body: dict[str, object], longest_turn: Any) -> None:
+async def test_page_requests_have_short_turns(
+    path: str, body: dict[str, object], longest_turn: Any
+) -> None:
     pytest.importorskip("nodekin.adapters.serve.page_app")
     from nodekin.adapters.serve.page_app import PageApp
 

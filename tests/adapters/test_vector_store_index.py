@@ -70,14 +70,14 @@ class ListBackend:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("most", [1000, 2])
-def test_it_is_an_index_like_any_other(most: int) -> None:
+def test_store_index_meets_the_index_contract(most: int) -> None:
     check_index(
         "cosine",
         index=StoreIndexes("store", lambda graph, group, key: ListBackend(most), is_shared=False),
     )
 
 
-def test_the_store_has_the_nodes_of_the_group_and_no_other() -> None:
+def test_store_contains_only_nodes_of_the_group() -> None:
     backend = ListBackend()
     index = StoreIndexes(backend, lambda graph, group, key: backend, is_shared=True)
     graph = NodeGraph(embed=lambda texts: [[len(text), 1] for text in texts], progress=False)
@@ -90,7 +90,7 @@ def test_the_store_has_the_nodes_of_the_group_and_no_other() -> None:
     assert set(backend.vectors) == {ids[1]}
 
 
-def test_equal_stores_are_one_index() -> None:
+def test_store_indexes_of_equal_stores_are_equal() -> None:
     store = object()
     first, second, other = (
         StoreIndexes(s, lambda *_: ListBackend(), is_shared=True) for s in (store, store, object())
@@ -120,7 +120,7 @@ def index(stores):
 @pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.parametrize("target", [None, "ROOT"])
 @pytest.mark.parametrize("lift", ["max", "sum", "mean"])
-def test_the_same_as_the_built_in_index(index, stores, query, target, lift):
+def test_store_index_results_equal_built_in_index(index, stores, query, target, lift):
     graph = library(8)
     for filters in (None, {"even": True}, {"n": {"lt": 3}}, {"n": 5}, {"n": -1}):
         for top_k in (1, 3, 100):
@@ -145,11 +145,11 @@ def test_ties_are_in_document_order(index, stores):
     for first in (0, 30):
         found = retriever.retrieve("tea", filters={"n": {"gte": first}})
         assert [each.node.id for each in found] == [str(first + n) for n in range(3)]
-    assert stores["ROOT"].asked[:2] == [7, 28]  # more, as long as all tie
+    assert stores["ROOT"].asked[:2] == [7, 28]  # a larger request, since all scores tie
 
 
-def test_a_filter_that_leaves_little_is_still_filled(index, stores):
-    """Two nodes of 200 meet it, and they are far from the query."""
+def test_rare_filter_returns_full_top_k(index, stores):
+    """Two of 200 nodes meet the filter, both far from the query."""
     graph = NodeGraph(embed=Letters(), progress=False)
     graph.add(
         [Document("tea" * (1 + n % 3), metadata={"rare": False}, id=f"t{n}") for n in range(200)]
@@ -160,7 +160,7 @@ def test_a_filter_that_leaves_little_is_still_filled(index, stores):
     assert len(retriever.retrieve("tea", top_k=5)) == 2
 
 
-def test_a_store_that_finds_too_few_loses_nothing():
+def test_store_with_too_few_hits_loses_no_results():
     class Forgetful(CountingStore):
         """As an approximate index that leads nowhere."""
 
@@ -174,13 +174,13 @@ def test_a_store_that_finds_too_few_loses_nothing():
     assert rows(theirs.retrieve("tea")) == rows(ours.retrieve("tea"))
 
 
-def test_the_store_is_asked_for_little_at_first(index, stores):
+def test_first_request_to_store_is_small(index, stores):
     graph = library(40)
     Retriever(graph, "sentence", "cosine", index=index, top_k=3).retrieve("Is green tea hot? 39")
     assert stores["sentence"].asked[0] < 10
 
 
-def test_it_is_kept_in_step(index, stores):
+def test_changes_of_the_graph_reach_the_store(index, stores):
     graph = library()
     retriever = Retriever(graph, "sentence", "cosine", index=index, top_k=1)
     retriever.retrieve("tea")
@@ -209,7 +209,7 @@ def test_changed_metadata_writes_nothing(index, stores):
     assert stores["sentence"].deleted == []
 
 
-def test_a_document_that_changes_keeps_its_id(index, stores):
+def test_changed_document_keeps_its_id(index, stores):
     graph = NodeGraph(embed=Letters(), progress=False)
     graph.add([Document("tea", id="a"), Document("河", id="b")])
     retriever = Retriever(graph, "ROOT", "cosine", index=index, top_k=1)
@@ -227,7 +227,7 @@ def test_no_text_is_embedded_twice(index):
     assert len(model.passages) == len(set(model.passages)) == 12
 
 
-def test_in_a_fusion_with_words(index):
+def test_fusion_with_bm25_equals_built_in_index(index):
     graph = library(3)
     words = Retriever(graph, "sentence", "bm25", target="ROOT")
     for mode in ("rrf", "relative"):
@@ -242,7 +242,7 @@ def test_in_a_fusion_with_words(index):
             assert rows(theirs.retrieve(query)) == rows(ours.retrieve(query))
 
 
-def test_in_recursive_retrieval(index, stores):
+def test_recursive_retrieval_equals_built_in_index(index, stores):
     graph = library(3)
     graph.create_node_group("half", lambda text: [text[:9], text[9:]])
     groups = ["sentence", "half", "ROOT"]
@@ -255,7 +255,7 @@ def test_in_recursive_retrieval(index, stores):
     assert set(stores) == set(groups)
 
 
-def test_by_a_name(index):
+def test_register_index_makes_index_available_by_name(index):
     register_index("my_store")(index)
     graph = library()
     ours = Retriever(graph, "sentence", "cosine")
@@ -263,8 +263,8 @@ def test_by_a_name(index):
     assert rows(theirs.retrieve("tea")) == rows(ours.retrieve("tea"))
 
 
-def test_several_graphs_and_embeddings():
-    """A store each, since the model and the group say nothing of the graph."""
+def test_graphs_and_embeddings_have_separate_stores():
+    """Each graph has a separate store, since model and group do not identify the graph."""
     made = []
 
     def make(embeddings, group):
@@ -285,7 +285,7 @@ def test_several_graphs_and_embeddings():
     assert len(made) == len(set(made)) == 4
 
 
-def test_one_store_for_several_groups():
+def test_store_is_shared_by_several_groups():
     graph = library(3)
     store = CountingStore(GraphEmbeddings(graph))
     store.store["foreign"] = {
@@ -305,7 +305,7 @@ def test_one_store_for_several_groups():
     assert "foreign" in store.store
 
 
-def test_one_store_is_not_for_two_embeddings():
+def test_store_with_two_embeddings_raises():
     class Few(Letters):
         ALPHABET = "ts"
 
@@ -319,8 +319,8 @@ def test_one_store_is_not_for_two_embeddings():
         Retriever(graph, "ROOT", "cosine", index=index).retrieve("tea")
 
 
-def test_another_model_writes_anew(tmp_path):
-    """The store kept vectors of the model that was there before."""
+def test_changed_model_rewrites_the_store(tmp_path):
+    """The store still has vectors of the previous model."""
 
     class Few(Letters):
         ALPHABET = "ts"
@@ -340,7 +340,7 @@ def test_another_model_writes_anew(tmp_path):
             assert sorted(store.added) == sorted(ids)
 
 
-def test_the_same_store_is_one_index():
+def test_as_index_of_one_store_writes_once():
     graph = library()
     store = CountingStore(GraphEmbeddings(graph))
     for _ in range(2):
@@ -349,7 +349,7 @@ def test_the_same_store_is_one_index():
     assert as_index(store) == as_index(store) != as_index(CountingStore(GraphEmbeddings(graph)))
 
 
-def test_what_the_store_has_from_last_time_is_not_written_again(tmp_path):
+def test_reopened_graph_writes_only_new_nodes(tmp_path):
     file = tmp_path / "g.nodekin"
     store = CountingStore(Letters())
     with library(store=file) as graph:
@@ -363,7 +363,7 @@ def test_what_the_store_has_from_last_time_is_not_written_again(tmp_path):
         assert len(store.added) == 1
 
 
-def test_after_a_failure_all_is_made_good(index, stores):
+def test_search_after_failed_write_repairs_the_store(index, stores):
     graph = library()
     retriever = Retriever(graph, "sentence", "cosine", index=index, top_k=3)
     retriever.retrieve("tea")
@@ -380,7 +380,7 @@ def test_after_a_failure_all_is_made_good(index, stores):
     assert set(stores["sentence"].store) == {node.id for node in graph.nodes("sentence")}
 
 
-def test_what_was_half_written_and_is_gone_since_does_not_stay(index, stores):
+def test_partially_written_nodes_are_deleted_after_removal(index, stores):
     graph = library()
     retriever = Retriever(graph, "sentence", "cosine", index=index, top_k=3)
     retriever.retrieve("tea")
@@ -394,8 +394,8 @@ def test_what_was_half_written_and_is_gone_since_does_not_stay(index, stores):
     assert set(stores["sentence"].store) == {node.id for node in graph.nodes("sentence")}
 
 
-def test_a_newer_state_is_not_undone_by_an_older_one(index, stores, monkeypatch):
-    """One thread has read what changed, and writes it when another has written what came then."""
+def test_older_write_does_not_undo_newer_write(index, stores, monkeypatch):
+    """One thread writes older changes after another thread has written newer changes."""
     graph = library()
     retriever = Retriever(graph, "sentence", "cosine", index=index)
     retriever.retrieve("tea")
@@ -415,17 +415,17 @@ def test_a_newer_state_is_not_undone_by_an_older_one(index, stores, monkeypatch)
     assert set(stores["sentence"].store) == {node.id for node in graph.nodes("sentence")}
 
 
-def test_only_cosines_are_searched(index):
+def test_similarity_without_vectors_raises(index):
     with pytest.raises(TypeError, match="got 'bm25'"):
         Retriever(library(), "sentence", "bm25", index=index).retrieve("tea")
 
 
-def test_nothing_in_the_graph_nothing_found(index):
+def test_empty_graph_returns_no_results(index):
     graph = NodeGraph(embed=Letters(), progress=False)
     assert Retriever(graph, "ROOT", "cosine", index=index).retrieve("tea") == []
 
 
-def test_threads_that_search_while_others_write(index, stores):
+def test_concurrent_searches_and_writes_raise_no_errors(index, stores):
     graph = library(3)
     retriever = Retriever(graph, "sentence", "cosine", index=index, top_k=4)
     errors = []
@@ -458,7 +458,7 @@ def test_threads_that_search_while_others_write(index, stores):
 
 
 class InStep(RuleBasedStateMachine):
-    """Whatever happens to the graph, the store finds what the built-in index finds."""
+    """Random changes of the graph, after which store and built-in index return equal results."""
 
     @initialize()
     def begin(self):
@@ -522,8 +522,8 @@ TestInStep = InStep.TestCase
 TestInStep.settings = settings(max_examples=amount(10, 30), stateful_step_count=15)
 
 
-def test_more_nodes_than_a_store_takes_at_once_are_given_in_parts():
-    """As Chroma refuses more than 5,461."""
+def test_nodes_above_batch_limit_are_written_in_parts():
+    """Chroma rejects more than 5,461 nodes per call."""
 
     class Limited(InMemoryVectorStore):
         def add_documents(self, documents, ids=None, **kwargs):
@@ -556,7 +556,7 @@ def test_more_nodes_than_a_store_takes_at_once_are_given_in_parts():
 
 
 class NamedBackend(ListBackend):
-    """A store with a name, so that the graph records what was written to it. Counts calls."""
+    """A named store, whose contents the graph records. Counts calls."""
 
     identity = "named"
 
@@ -624,7 +624,7 @@ def opened(
         )
 
 
-def test_new_process_looks_up_a_sample_and_loads_no_vectors(
+def test_new_process_checks_sample_without_loading_vectors(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backend = NamedBackend()
@@ -664,7 +664,7 @@ def test_next_process_writes_only_changes(file: Path, has_lookup: bool) -> None:
 
 
 @pytest.mark.parametrize("has_count", [True, False])
-def test_lost_rows_are_written_again_by_the_next_process(file: Path, has_count: bool) -> None:
+def test_next_process_rewrites_lost_rows(file: Path, has_count: bool) -> None:
     """A count finds a single lost row; a sample finds many."""
     backend = NamedBackend(has_count=has_count)
     with opened(file, backend, 100) as (_, theirs, _):
@@ -699,9 +699,7 @@ def test_outdated_rows_are_replaced_by_a_refill(file: Path) -> None:
     assert "of another model" not in backend.fingerprints.values()
 
 
-def test_refill_is_tried_once_if_it_does_not_help(
-    file: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_failing_refill_is_tried_once(file: Path, caplog: pytest.LogCaptureFixture) -> None:
     backend = NamedBackend()
     with opened(file, backend, 100) as (_, theirs, ours):
         theirs("tea")
