@@ -27,6 +27,12 @@ def bind(host: str, port: int) -> socket.socket:
         ) from error
 
 
+def url_of(host: str, listener: socket.socket) -> str:
+    """Return the URL of a bound socket, with an IPv6 address in brackets."""
+    name = f"[{host}]" if ":" in host else host
+    return f"http://{name}:{listener.getsockname()[1]}"
+
+
 def serve_http(app: Application, listener: socket.socket, **options: Any) -> None:
     """Serve an application on a bound socket until the process is interrupted.
 

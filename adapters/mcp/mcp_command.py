@@ -59,7 +59,7 @@ def mcp(
         home.check_model(settings.embed)
     import anyio
 
-    from ..http_server import bind, serve_http
+    from ..http_server import bind, serve_http, url_of
     from .mcp_server import CorpusServer
 
     with ExitStack() as stack:
@@ -82,7 +82,6 @@ def mcp(
         except ValueError as error:
             raise CommandError(f"{error} ({TOKEN})") from error
         with bind(host, port) as listener:
-            port = listener.getsockname()[1]
-            click.echo(f"nodekin: serving http://{host}:{port}/mcp", err=True)
+            click.echo(f"nodekin: serving {url_of(host, listener)}/mcp", err=True)
             serve_http(app, listener)
     return ExitStatus.SUCCESS

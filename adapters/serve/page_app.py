@@ -36,7 +36,7 @@ from ...retrievers.restricted_retriever import restriction_of
 from ...retrievers.results import ScoredNode
 from ..cli.exit_status import printable
 from ..extras import extra
-from ..http_server import bind, serve_http
+from ..http_server import bind, serve_http, url_of
 from ..server_access import (
     LOOPBACK,
     Application,
@@ -488,8 +488,7 @@ def serve(
         token = secrets.token_urlsafe(16)
     app = page_of(source, llm, graph=graph, title=title, host=host, token=token)
     with bind(host, port) as listener:
-        name, port = f"[{host}]" if ":" in host else host, listener.getsockname()[1]
-        url = f"http://{name}:{port}/?token={token}"
+        url = f"{url_of(host, listener)}/?token={token}"
         print(f"nodekin: serving {url} (Ctrl-C ends it)", file=sys.stderr)  # noqa: T201
         serve_http(app, listener, timeout_graceful_shutdown=3)
 

@@ -66,7 +66,7 @@ def serve(
     check_exist(folders)
     check_min_score(min_score, DefaultRetriever, "--min-score")
     try:
-        from ..http_server import bind, serve_http
+        from ..http_server import bind, serve_http, url_of
         from .page_app import PageApp
     except ImportError as error:
         raise CommandError(str(error), ExitStatus.MODEL_ERROR) from error
@@ -100,9 +100,9 @@ def serve(
             raise CommandError(f"{error} ({TOKEN})", ExitStatus.USAGE_ERROR) from error
         with bind(host, port) as listener:
             graph.build(*default.groups)
-            name, port = f"[{host}]" if ":" in host else host, listener.getsockname()[1]
             query = f"?token={token}" if token and TOKEN not in os.environ else ""
-            click.echo(f"nodekin: serving http://{name}:{port}/{query} (Ctrl-C ends it)", err=True)
+            url = f"{url_of(host, listener)}/{query}"
+            click.echo(f"nodekin: serving {url} (Ctrl-C ends it)", err=True)
             if token and not query:
                 click.echo(f"nodekin: open it with ?token=... of {TOKEN}", err=True)
             serve_http(app, listener, timeout_graceful_shutdown=3)
