@@ -1,4 +1,4 @@
-"""An answer as it comes."""
+"""Events of a streamed answer."""
 
 import pytest
 from page_client import Client, events_of
@@ -8,14 +8,14 @@ from nodekin.nodegraph import ModelError
 from nodekin.retrievers import Retriever
 
 
-def test_without_a_model_there_are_passages(client) -> None:
+def test_ask_without_model_returns_passages(client) -> None:
     first, last = events_of(client.post("/api/ask", question="Is black tea fermented?"))
     assert first["type"] == "sources"
     assert first["sources"][0]["document"] == "tea/black.md"
     assert last == {"type": "end", "answered": True, "notes": []}
 
 
-def test_an_answer_comes_in_pieces_with_its_sources(retriever) -> None:
+def test_answer_is_streamed_after_its_sources(retriever) -> None:
     prompts = []
 
     def model(prompt: str) -> str:
@@ -33,7 +33,7 @@ def test_an_answer_comes_in_pieces_with_its_sources(retriever) -> None:
     assert any("What is tea?" in prompt for prompt in prompts)
 
 
-def test_quotations_come_with_their_places(retriever) -> None:
+def test_quotations_have_status_and_spans(retriever) -> None:
     client = Client(PageApp(retriever, lambda prompt: "It is “fermented”, “not smoked” [1]."))
     end = events_of(client.post("/api/ask", question="Is black tea fermented?"))[-1]
     assert [(quote["text"], quote["status"]) for quote in end["quotes"]] == [
@@ -44,7 +44,7 @@ def test_quotations_come_with_their_places(retriever) -> None:
 
 
 @pytest.mark.parametrize("model", [None, lambda prompt: "It is fermented [1]."])
-def test_what_scores_less_is_no_result(retriever, model) -> None:
+def test_min_score_drops_lower_cosine_results(retriever, model) -> None:
     client = Client(PageApp(retriever, model, min_score=0.9))
     assert client.get("/api/corpus").json()["min_score"] == 0.9
     question = "Who sold black tea to the sailors of the king?"
@@ -56,7 +56,7 @@ def test_what_scores_less_is_no_result(retriever, model) -> None:
     assert events_of(client.post("/api/ask", question=question))[0]["sources"]
 
 
-def test_what_a_model_fails_of_is_shown(retriever) -> None:
+def test_model_error_is_an_event(retriever) -> None:
     def model(prompt: str) -> str:
         raise ModelError("the model is on holiday")
 

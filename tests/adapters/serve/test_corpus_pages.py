@@ -15,7 +15,7 @@ def test_documents_are_paged_and_filtered(client, graph) -> None:
     ]
 
 
-def test_a_passage_stands_in_its_document(client, graph) -> None:
+def test_passage_has_surrounding_text_of_its_document(client, graph) -> None:
     for node in graph.nodes("sentence"):
         record = client.get("/api/passage", node=node.id, reach=7).json()
         assert record["text"] == node.text
@@ -26,7 +26,7 @@ def test_a_passage_stands_in_its_document(client, graph) -> None:
     assert client.get("/api/passage", node="nowhere").status_code == 404
 
 
-def test_a_place_names_no_file_that_stands_beside_it() -> None:
+def test_place_in_omits_the_file_name() -> None:
     graph = NodeGraph(progress=False)
     about = {"page_unit": "chapter", "file_name": "tea.epub", "file_path": "/a/tea.epub"}
     graph.add(Document("# One\n\n\f\n\n# Two\n\nTea.", {**about, "title": "tea"}, id="a"))

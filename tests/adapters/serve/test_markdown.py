@@ -1,4 +1,4 @@
-"""Markdown as elements: what it shows, and what it never makes."""
+"""Conversion of Markdown into page elements, including hostile input."""
 
 import json
 import random
@@ -52,14 +52,14 @@ SHOWN = [
 
 
 @pytest.mark.parametrize(("text", "shown"), SHOWN)
-def test_what_is_shown(text, shown) -> None:
+def test_elements_of_markdown(text, shown) -> None:
     if shown is None:
         inner = ["ul", {}, ["li", {}, "c"]]
         shown = [["ol", {"start": 3}, ["li", {}, "a"], ["li", {}, "b", inner]]]
     assert elements(text) == shown
 
 
-def test_a_table_is_aligned() -> None:
+def test_table_columns_are_aligned() -> None:
     (table,) = elements("| tea | cost |\n|---|--:|\n| `a\\|b` [1] | 4 |")
     _, _, head, body = table
     assert head == ["thead", {}, ["tr", {}, ["th", {}, "tea"], ["th", {"class": "right"}, "cost"]]]
@@ -92,7 +92,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text[:24]))
-def test_nothing_hostile_becomes_more_than_text(text) -> None:
+def test_hostile_markdown_becomes_allowed_elements_only(text) -> None:
     for parts in (
         elements(text),
         elements(text, has_inline=False),
@@ -104,7 +104,7 @@ def test_nothing_hostile_becomes_more_than_text(text) -> None:
             assert tag is None or (value.keys() <= ATTRIBUTES and depth < 60)
 
 
-def test_random_markdown_makes_only_known_elements() -> None:
+def test_random_markdown_becomes_allowed_elements_only() -> None:
     signs = "*_~`[]()<>!#->|\\&:;\n \t1.a茶\ufdd0\r"
     for seed in range(300):
         chance = random.Random(seed)
@@ -121,7 +121,7 @@ def marks(parts, marked=False):
             yield from marks(part[2:], part[0] == "mark")
 
 
-MARKED = [  # before, what matched, after, the file, what is marked
+MARKED = [  # before, match, after, file name, marked text
     ("# Tea\n\n", "Green tea is **steamed**.", " It is old.", "a.md", "Green tea is steamed."),
     ("", "## Green tea", "\n\nIt is steamed.", "a.md", "Green tea"),
     ("- a\n", "- _b_ [1](x.md)", "\n- c", "a.md", "b [1]"),
@@ -136,12 +136,12 @@ MARKED = [  # before, what matched, after, the file, what is marked
 
 
 @pytest.mark.parametrize(("before", "hit", "after", "name", "marked"), MARKED)
-def test_what_matched_is_marked(before, hit, after, name, marked) -> None:
+def test_matching_text_is_marked(before, hit, after, name, marked) -> None:
     parts = passage_elements(before, hit, after, name)
     assert "".join(marks(parts)).strip() == marked.strip()
 
 
-def test_programs_and_unknown_formats_are_shown_as_they_are() -> None:
+def test_programs_and_unknown_formats_stay_plain_text() -> None:
     assert passage_elements("", "", "# *x*\n\n  y", "a.py") == ["# *x*\n\n  y"]
     assert passage_elements("# a\n", "*b*", "", "a.rst") == ["# a\n", ["mark", {}, "*b*"]]
     assert passage_elements("", "", "# a\n\n2*3*4", "a.pdf") == [
@@ -182,7 +182,7 @@ end"""
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
-def test_blocks_that_grow_are_those_of_the_whole(size) -> None:
+def test_growing_markdown_equals_complete_markdown(size) -> None:
     growing, blocks, longest = GrowingMarkdown(), [], 0
     for start in range(0, len(LONG), size):
         blocks += growing.add(LONG[start : start + size])
@@ -191,7 +191,7 @@ def test_blocks_that_grow_are_those_of_the_whole(size) -> None:
     assert longest < len(LONG) or size == 1000
 
 
-def test_an_answer_comes_in_blocks(retriever) -> None:
+def test_answer_is_sent_in_blocks(retriever) -> None:
     text = (
         "**Black** tea [1]:\n\n| a | b |\n|---|---|\n| 1 | <b>2</b> |\n\nIt is [old](javascript:x)."
     )
@@ -209,7 +209,7 @@ def test_an_answer_comes_in_blocks(retriever) -> None:
     assert source["blocks"][0] == ["h4", {}, "Black tea"]
 
 
-def test_files_of_one_name_show_their_folders(client, graph) -> None:
+def test_files_with_equal_names_show_folders(client, graph) -> None:
     for folder in ("guide", "guide/old"):
         path = f"{folder}/README.md"
         graph.add(Document(f"Kettles boil in {folder}.", {"file_name": "README.md"}, id=path))

@@ -27,25 +27,25 @@ from nodekin.retrievers import Retriever
         ("ask", {"question": "tea", "history": [{"question": 1}]}),
     ],
 )
-def test_wrong_requests_are_said_in_one_sentence(client, path, body) -> None:
+def test_invalid_requests_return_a_short_error(client, path, body) -> None:
     answer = client.post(f"/api/{path}", **body)
     assert (answer.status_code, answer.json()["kind"]) == (400, "request")
     assert 10 < len(answer.json()["error"]) < 600
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{", b"[" * 100_000, b"\xff", b"x" * 1_000_001])
-def test_bodies_that_are_no_request(client, content) -> None:
+def test_invalid_bodies_return_status_400(client, content) -> None:
     headers = {"content-type": "application/json"}
     request = client.request("POST", "/api/search", content=content, headers=headers)
     assert asyncio.run(request).status_code == 400
 
 
-def test_a_form_of_another_page_is_refused(client) -> None:
+def test_form_data_is_refused(client) -> None:
     request = client.request("POST", "/api/search", data={"query": "tea"})
     assert asyncio.run(request).status_code == 400
 
 
-def test_the_page_has_a_policy_and_loads_itself_alone(client) -> None:
+def test_page_has_policy_and_loads_no_external_files(client) -> None:
     package = files("nodekin.adapters.serve")
     size = 0
     for path in ("/", "/page.js", "/page.css", "/words.json", "/icon.svg"):
@@ -65,13 +65,13 @@ def test_the_page_has_a_policy_and_loads_itself_alone(client) -> None:
 
 
 def sentences() -> str:
-    """Return the sources of what the page may show, with strings that stand in parts as one."""
+    """Return the source code with possible page messages, adjacent strings joined."""
     packages = ("nodekin.nodegraph", "nodekin.retrievers", "nodekin.adapters")
     paths = [path for name in packages for path in Path(str(files(name))).rglob("*.py")]
     return re.sub(r'"\s*f?"', "", "".join(path.read_text("utf-8") for path in paths))
 
 
-def test_both_languages_have_the_words_of_the_page_and_no_others() -> None:
+def test_both_languages_have_exactly_the_page_words() -> None:
     package = files("nodekin.adapters.serve")
     words = json.loads(package.joinpath("words.json").read_text("utf-8"))
     assert words["en"].keys() == words["zh"].keys()
@@ -100,11 +100,11 @@ def test_both_languages_have_the_words_of_the_page_and_no_others() -> None:
     assert {f"error_{kind}" for kind in kinds} == {key for key in words["en"] if "error_" in key}
 
 
-def test_an_empty_token_is_none(retriever) -> None:
+def test_empty_token_requires_no_authentication(retriever) -> None:
     assert Client(PageApp(retriever, token="")).get("/").status_code == 200
 
 
-def test_a_page_that_others_reach_needs_a_token(retriever) -> None:
+def test_page_at_foreign_address_requires_token(retriever) -> None:
     with pytest.raises(ValueError, match="token"):
         PageApp(retriever, host="0.0.0.0")
     client = Client(PageApp(retriever, host="0.0.0.0", token="geheim"), "http://192.168.1.4:8766")
@@ -120,7 +120,7 @@ def test_a_page_that_others_reach_needs_a_token(retriever) -> None:
     assert asyncio.run(client.request("GET", "/", headers=headers)).status_code == 200
 
 
-async def test_fifty_people_at_once(app) -> None:
+async def test_fifty_concurrent_users_are_answered(app) -> None:
     client = Client(app)
 
     async def person(number: int) -> list[int]:
@@ -137,7 +137,7 @@ async def test_fifty_people_at_once(app) -> None:
 
 
 @pytest.mark.slow
-def test_the_first_view_of_many_nodes_is_small(tmp_path) -> None:
+def test_first_view_of_large_graph_is_small(tmp_path) -> None:
     """What it takes does not grow with the graph: a page of documents, and counts."""
     graph = NodeGraph(store=tmp_path / "graph.sqlite", progress=False)
     graph.add(
@@ -154,7 +154,7 @@ def test_the_first_view_of_many_nodes_is_small(tmp_path) -> None:
     assert sum(len(answer.content) for answer in answers) < 200_000
 
 
-def test_the_log_says_why_a_request_failed(app, client, caplog, monkeypatch) -> None:
+def test_failed_request_is_logged_with_reason(app, client, caplog, monkeypatch) -> None:
     errors = [OSError(), RuntimeError("the disk is gone")]
 
     def fail(*arguments: object) -> None:

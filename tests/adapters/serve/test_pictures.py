@@ -19,7 +19,7 @@ def graph() -> NodeGraph:
     return graph
 
 
-def test_a_passage_says_which_pages_can_be_shown(graph: NodeGraph) -> None:
+def test_passage_has_page_number_and_page_count(graph: NodeGraph) -> None:
     client = Client(page_of(graph))
     node = graph.nodes("sentence")[2]
     record = client.get("/api/passage", node=node.id).json()
@@ -30,7 +30,7 @@ def test_a_passage_says_which_pages_can_be_shown(graph: NodeGraph) -> None:
     assert client.get("/api/passage", node="b").json()["pages"] == 0
 
 
-def test_a_picture_or_why_there_is_none(graph: NodeGraph, monkeypatch) -> None:
+def test_picture_or_error_message_is_returned(graph: NodeGraph, monkeypatch) -> None:
     def page_image(node, page, span) -> bytes:
         if page == 3:
             raise ReadError("a.pdf has changed since it was read")

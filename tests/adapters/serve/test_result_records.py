@@ -1,4 +1,4 @@
-"""How a result was found, as the page shows it."""
+"""Result records with the evidence shown on the page."""
 
 import pytest
 from page_client import Client
@@ -8,7 +8,7 @@ from nodekin.nodegraph import Document
 from nodekin.retrievers import Retriever
 
 
-def test_a_result_shows_query_hit_lift_and_rank(graph) -> None:
+def test_result_has_query_hit_lift_and_rank(graph) -> None:
     client = Client(PageApp(Retriever(graph, "sentence", target="passage")))
     found = client.post("/api/search", query="fermented").json()
     (result,) = found["results"]
@@ -25,7 +25,7 @@ def test_a_result_shows_query_hit_lift_and_rank(graph) -> None:
     assert found["stages"]
 
 
-def test_texts_that_utf_8_does_not_have_are_shown(client, graph) -> None:
+def test_text_with_lone_surrogate_is_shown(client, graph) -> None:
     graph.add("Half a \ud83c character.")
     found = client.post("/api/search", query="half character").json()
     assert "Half a ?" in "".join(found["results"][0]["text"])
@@ -42,7 +42,7 @@ ROW = "| black | 95 degrees |"
         (ROW, "…\n\n| tea | water |\n|---|---|\n| green | 80 degrees |\n"),
     ],
 )
-def test_what_matched_is_in_the_first_lines(graph, hit, before) -> None:
+def test_matching_text_is_in_the_first_lines(graph, hit, before) -> None:
     filling = f"{'y' * 999}. Kettles boil.\n\nA cup is small.\n\n{'z ' * 200}\n\n"
     text = f"{filling}| tea | water |\n|---|---|\n| green | 80 degrees |\n{ROW}\n"
     graph.add(Document(text, id="long.md"))

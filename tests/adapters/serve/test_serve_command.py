@@ -16,7 +16,7 @@ SERVE = ("serve", "--port", "0")
 
 @pytest.fixture
 def visited(monkeypatch):
-    """Run a function on the page's client in place of serving it; return what it returned."""
+    """Call a function with the page's client instead of serving the page. Return its result."""
     monkeypatch.setenv("NODEKIN_SERVE_TOKEN", "")
     returned = {}
 

@@ -66,11 +66,11 @@ def served(app):
 
 
 class PausingServer(ChatServer):
-    """Send the first words of an answer, and the rest when ``go`` is set.
+    """A server that sends the first words of an answer and waits for ``go``.
 
     Attributes:
-        go: Lets it go on.
-        left: Whether the reader of an answer went away before its end.
+        go: Releases the rest of the answer.
+        left: Set if the client disconnects before the end of the answer.
     """
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ class PausingServer(ChatServer):
             if number >= 3 and not self.go.is_set():
                 while not self.go.wait(0.02) and not self.ended.is_set():
                     try:
-                        yield {**head, "choices": []}  # which fails once nobody reads
+                        yield {**head, "choices": []}  # raises after the client has disconnected
                     except GeneratorExit:
                         self.left.set()
                         raise
@@ -106,7 +106,7 @@ def address(retriever, model):
 
 
 class PageVisit:
-    """A page that was opened, with what it requested and what went wrong in it."""
+    """An opened page with its requests and errors."""
 
     def __init__(self, chromium, address: str, fragment: str = "", **options) -> None:
         options = {"viewport": {"width": 1280, "height": 900}, "locale": "en-US", **options}
@@ -133,7 +133,7 @@ class PageVisit:
         self.page.screenshot(path=ARTIFACTS / f"serve_{name}.png", **options)
 
     def ask(self, question: str) -> None:
-        self.wait_for_end()  # of the answer before: until then nothing is asked
+        self.wait_for_end()  # the previous answer must end first
         self.page.locator("#question").fill(question)
         self.page.locator("#question").press("Enter")
 
@@ -158,7 +158,7 @@ def expect(locator):
     return playwright.expect(locator)
 
 
-def test_an_answer_streams_in_and_its_citation_opens_the_passage(visit, model) -> None:
+def test_answer_is_streamed_and_citation_opens_passage(visit, model) -> None:
     opened = visit()
     model.go.clear()
     opened.ask("Which tea is fermented?")
@@ -179,7 +179,7 @@ def test_an_answer_streams_in_and_its_citation_opens_the_passage(visit, model) -
     expect(opened.page.locator("#passage")).not_to_be_visible()
 
 
-def test_stopping_ends_the_models_work(visit, model) -> None:
+def test_stop_button_ends_the_model_request(visit, model) -> None:
     opened = visit()
     model.go.clear()
     model.text = "One two three four five six seven eight nine ten [1]."
@@ -195,7 +195,7 @@ def test_stopping_ends_the_models_work(visit, model) -> None:
     expect(opened.page.locator(".answer").nth(1)).to_contain_text("It goes on")
 
 
-def test_a_conversation_is_remembered_until_a_new_one(visit, model) -> None:
+def test_conversation_is_kept_until_new_conversation(visit, model) -> None:
     opened = visit()
     opened.ask("Which tea is fermented?")
     expect(opened.page.locator(".answer")).to_contain_text("steamed")
@@ -213,7 +213,7 @@ def test_a_conversation_is_remembered_until_a_new_one(visit, model) -> None:
     assert opened.page.locator(".turn").count() == 0
 
 
-def test_what_the_model_fails_of_is_shown_with_the_passages(visit, model) -> None:
+def test_model_error_is_shown_above_passages(visit, model) -> None:
     broken(model)
     model.error = "out of <b>memory</b>"
     chinese = visit(locale="zh-CN")
@@ -226,7 +226,7 @@ def test_what_the_model_fails_of_is_shown_with_the_passages(visit, model) -> Non
     opened.screenshot("model_failed")
 
 
-def test_without_a_model_there_are_passages(chromium, retriever) -> None:
+def test_page_without_model_shows_passages(chromium, retriever) -> None:
     with served(PageApp(retriever)) as address:
         opened = PageVisit(chromium, address)
         opened.ask("唐代的陆羽写了什么？")
@@ -236,7 +236,7 @@ def test_without_a_model_there_are_passages(chromium, retriever) -> None:
         opened.close()
 
 
-def test_the_page_of_a_pdf_with_a_sentence_marked(chromium) -> None:
+def test_pdf_page_shows_marked_sentence(chromium) -> None:
     with (
         NodeGraph("examples/files/handbook.pdf", progress=False) as graph,
         served(page_of(graph)) as address,
@@ -262,7 +262,7 @@ def test_the_page_of_a_pdf_with_a_sentence_marked(chromium) -> None:
         opened.close()
 
 
-def test_a_search_shows_why_each_result_is_there(visit) -> None:
+def test_search_shows_evidence_of_results(visit) -> None:
     opened = visit("#search")
     opened.page.locator("#query").fill("fermented tea")
     opened.page.locator("#query").press("Enter")
@@ -290,7 +290,7 @@ def test_corpus_view_opens_a_document(visit, graph) -> None:
     expect(page.locator("#passage-text")).to_contain_text("Its leaves are dark.")
 
 
-def test_hostile_documents_are_text(visit) -> None:
+def test_hostile_documents_are_shown_as_text(visit) -> None:
     opened = visit("#search")
     opened.page.locator("#query").fill("oolong")
     opened.page.locator("#query").press("Enter")
@@ -319,13 +319,13 @@ x = leaves[1]  # a long line of code, which is longer than a phone is wide
 
 
 @pytest.mark.parametrize("width", [360, 1280])
-def test_markdown_is_shown_as_such(visit, model, width) -> None:
+def test_markdown_of_answer_is_rendered(visit, model, width) -> None:
     opened = visit(viewport={"width": width, "height": 900})
     page, answer = opened.page, opened.page.locator(".turn .answer")
     model.text = MARKDOWN
     model.go.clear()
     opened.ask("Which tea is fermented?")
-    expect(answer).to_contain_text("**Black")  # what is still written
+    expect(answer).to_contain_text("**Black")  # the incomplete block
     model.go.set()
     expect(answer).to_have_attribute("aria-busy", "false")
     expect(answer.locator("p > strong")).to_have_text("Black tea")
@@ -348,7 +348,7 @@ def test_markdown_is_shown_as_such(visit, model, width) -> None:
     opened.screenshot(f"markdown_passage_{width}")
 
 
-def test_it_speaks_chinese_and_the_keyboard_is_enough(visit) -> None:
+def test_page_works_in_chinese_by_keyboard(visit) -> None:
     opened = visit("#search", locale="zh-CN", color_scheme="dark")
     page = opened.page
     page.keyboard.press("/")
@@ -366,7 +366,7 @@ def test_it_speaks_chinese_and_the_keyboard_is_enough(visit) -> None:
 
 
 @pytest.mark.parametrize("view", ["ask", "search", "corpus"])
-def test_on_a_phone_nothing_is_wider_than_the_screen(visit, view) -> None:
+def test_page_fits_a_phone_screen(visit, view) -> None:
     screen = {"width": 360, "height": 740}
     for language, scheme in (("en-US", "light"), ("zh-CN", "dark")):
         opened = visit(f"#{view}", viewport=screen, locale=language, color_scheme=scheme)
@@ -384,7 +384,7 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(visit, view) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_words_have_contrast_and_controls_have_names(visit, scheme) -> None:
+def test_text_has_contrast_and_controls_have_names(visit, scheme) -> None:
     opened = visit("#search", color_scheme=scheme)
     page = opened.page
     page.locator("#query").fill("fermented tea water")
@@ -409,7 +409,7 @@ def test_words_have_contrast_and_controls_have_names(visit, scheme) -> None:
 
 
 @pytest.mark.parametrize("view", ["ask", "search", "corpus"])
-def test_what_has_the_focus_can_be_seen(visit, view) -> None:
+def test_focused_elements_have_a_visible_outline(visit, view) -> None:
     page = visit(f"#{view}").page
     page.locator("h1").wait_for()
     reached = set()

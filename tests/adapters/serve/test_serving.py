@@ -16,7 +16,7 @@ def answers(prompt: str) -> str:
     return "Green tea is steamed [1]."
 
 
-def test_an_engine_answers_on_the_page(graph: NodeGraph) -> None:
+def test_query_engine_answers_on_the_page(graph: NodeGraph) -> None:
     engine = QueryEngine(FusionRetriever([Retriever(graph, "ROOT", top_k=2)]), answers, top_k=1)
     client = Client(page_of(engine, title="Teas"))
     corpus = client.get("/api/corpus").json()
@@ -30,7 +30,7 @@ def test_an_engine_answers_on_the_page(graph: NodeGraph) -> None:
     assert [source["document"] for source in sources] == ["tea/green.md"]
 
 
-def test_a_retriever_of_another_framework_shows_passages_or_answers() -> None:
+def test_page_of_external_retriever_shows_results() -> None:
     documents = pytest.importorskip("langchain_core.documents")
     runnables = pytest.importorskip("langchain_core.runnables")
     found = runnables.RunnableLambda(
@@ -46,7 +46,7 @@ def test_a_retriever_of_another_framework_shows_passages_or_answers() -> None:
     assert "A drink [1]." in "".join(e["text"] for e in events if e["type"] == "text")
 
 
-def test_the_page_of_a_restricted_engine_shows_nothing_of_others() -> None:
+def test_page_of_restricted_engine_hides_other_tenants() -> None:
     graph = NodeGraph(progress=False)
     texts = {"a": "Green tea of a.", "b": "The secret tea of b."}
     graph.add([Document(text, {"tenant": name}, id=f"{name}.md") for name, text in texts.items()])
@@ -73,7 +73,7 @@ def test_the_page_of_a_restricted_engine_shows_nothing_of_others() -> None:
         page_of(restrict(retriever, lambda: {"tenant": "a"}))
 
 
-def test_a_query_engine_in_a_function_is_searched_by_its_answer() -> None:
+def test_search_returns_answer_of_wrapped_query_engine() -> None:
     core = pytest.importorskip("llama_index.core")
     models = pytest.importorskip("llama_index.core.llms")
     index = core.SummaryIndex.from_documents([core.Document(text="Green tea is steamed.")])
@@ -83,7 +83,7 @@ def test_a_query_engine_in_a_function_is_searched_by_its_answer() -> None:
 
 
 @pytest.mark.enable_socket
-def test_serve_prints_the_address_with_its_token(graph, monkeypatch, capsys) -> None:
+def test_serve_prints_address_with_token(graph, monkeypatch, capsys) -> None:
     served = []
     monkeypatch.setattr(
         page_app, "serve_http", lambda app, listener, **_: served.append(listener.getsockname())
