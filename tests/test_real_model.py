@@ -242,7 +242,7 @@ MODES = ["stuff", "refine", "map_reduce", "map_rerank"]
 
 
 # A small model takes an English passage on another subject for a part of the answer, and then
-# finds that the parts do not fit: map_reduce is asked in Chinese only.
+# reports that the parts do not match: map_reduce is asked in Chinese only.
 @pytest.mark.parametrize(
     ("mode", "question", "fact"),
     [
@@ -276,7 +276,7 @@ def test_unanswerable_english_question_is_reported_as_not_found(language_model, 
     assert answer.text == PROMPTS["not_found"].en
 
 
-def test_an_answer_is_streamed_with_its_sources(language_model, texts):
+def test_answer_is_streamed_with_its_sources(language_model, texts):
     stream = QueryEngine(texts(BANK), language_model).stream(BANK)
     first = next(stream)
     assert any("胡志明市" in source.text for source in stream.sources)
@@ -287,7 +287,7 @@ def test_an_answer_is_streamed_with_its_sources(language_model, texts):
     assert "胡志明市" in stream.answer.text
 
 
-def test_an_answer_is_streamed_in_an_event_loop(language_model, texts):
+def test_answer_is_streamed_in_an_event_loop(language_model, texts):
     question = "Where was Kerry Saxby-Junna born?"
 
     async def told() -> tuple[list[str], Any]:
@@ -317,7 +317,7 @@ def test_an_answer_is_streamed_in_an_event_loop(language_model, texts):
         ),
     ],
 )
-def test_a_conversation_is_condensed_to_a_question(
+def test_conversation_is_condensed_to_a_question(
     language_model, texts, history, question, names, fact
 ):
     answer = QueryEngine(texts(question), language_model).query(question, history=history)
@@ -384,7 +384,7 @@ def test_agent_ends_with_answer_from_its_sources(agent_runs):
     assert len(right) >= 3, right
 
 
-def test_an_agent_sees_the_passage_that_answers(agent_runs):
+def test_agent_reads_the_answering_passage(agent_runs):
     seen = [
         question
         for question, words, name, steps in agent_runs

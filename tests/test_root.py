@@ -1,4 +1,4 @@
-"""``nodekin`` itself: its version, what most programs begin with, and its command."""
+"""The root package: version, most common names and command."""
 
 import importlib.metadata
 import subprocess
@@ -10,21 +10,21 @@ import nodekin
 from nodekin.nodegraph import NodeGraph
 
 
-def test_the_version_is_that_of_the_installed_package() -> None:
+def test_version_equals_the_installed_version() -> None:
     assert nodekin.__version__ == importlib.metadata.version("nodekin")
 
 
 @pytest.mark.parametrize("name", [*nodekin.__all__, "Document"])
-def test_every_name_is_there(name: str) -> None:
+def test_every_public_name_is_importable(name: str) -> None:
     assert getattr(nodekin, name).__name__.split(".")[-1] == name
     assert name in dir(nodekin)
 
 
-def test_the_names_are_those_of_the_packages() -> None:
+def test_names_are_objects_of_the_packages() -> None:
     assert nodekin.NodeGraph is NodeGraph
 
 
-def test_an_unknown_name() -> None:
+def test_unknown_name_raises() -> None:
     with pytest.raises(AttributeError, match=r"nodekin has no 'Graph'; see nodekin\.nodegraph"):
         nodekin.Graph  # noqa: B018
 
@@ -35,14 +35,14 @@ def run(*arguments: str) -> str:
     ).stdout
 
 
-def test_importing_it_imports_nothing_else() -> None:
+def test_import_loads_no_other_modules() -> None:
     code = (
         "import sys, nodekin; print([m for m in sys.modules if 'nodekin' in m and 'edit' not in m])"
     )
     assert run("-c", code) == "['nodekin']\n"
 
 
-def test_it_is_the_command() -> None:
+def test_module_runs_the_command() -> None:
     code = "from nodekin.adapters.cli import main; main()"
     said = run("-m", "nodekin", "--help")
     assert said.startswith("Usage: nodekin [OPTIONS] [COMMAND]")

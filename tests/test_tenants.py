@@ -1,7 +1,7 @@
 """No text of another tenant is returned, shown, cited, traced or sent to a model.
 
-Random retrievers, one to three deep, are put into engines, faces and tools of both frameworks,
-with conditions of random owners on fields of random names; what asks them tries to get out.
+Engines, adapters and tools of both frameworks hold random retrievers, one to three levels deep,
+with restrictions at random levels on random fields. Random calls try to evade the restrictions.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ MARKS = {"A": OURS, "B": THEIRS}
 
 @cache
 def corpus(key: str, mixed: bool) -> NodeGraph:
-    """Return texts of two tenants, linked with each other; perhaps one that both share."""
+    """Return linked texts of two tenants, optionally with a shared text."""
     graph = NodeGraph(progress=False, embed=letters)
 
     def lines(node: Node) -> list[Node]:
@@ -352,7 +352,7 @@ def spans(span: Any) -> Iterator[Any]:
 
 
 class Listening(BaseCallbackHandler):
-    """Keep what callbacks are told."""
+    """A callback handler that records all texts."""
 
     def __init__(self, seen: Seen) -> None:
         self.seen = seen
@@ -397,8 +397,8 @@ def test_nothing_of_another_tenant_comes_to_light(tried: Tried) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("wrap", WRAPS)
-def test_the_tries_would_show_it(way: str, wrap: str) -> None:
-    """Without a condition everybody's texts are there, in each way and by each retriever."""
+def test_unrestricted_retrievers_return_texts_of_all_tenants(way: str, wrap: str) -> None:
+    """Without a restriction, every way and every retriever returns texts of all tenants."""
     seen = Tried("tenant", None, way, "lifted", (wrap,), None).run()
     assert seen.shows(THEIRS)
     ours = Tried("tenant", "restriction", way, "lifted", (wrap,), None).run()
