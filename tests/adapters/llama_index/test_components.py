@@ -77,7 +77,7 @@ USER: ContextVar[str] = ContextVar("user")
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # from LlamaIndex's workflows
-async def test_agent_of_many_users_reads_only_the_users_notes(scripted: Scripted) -> None:
+async def test_agent_reads_only_notes_of_its_user(scripted: Scripted) -> None:
     notes = [
         Document(text=f"The tea of {user} is {color}.", metadata={"user": user})
         for user, color in (("anna", "green"), ("ben", "black"))

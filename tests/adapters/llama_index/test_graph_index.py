@@ -170,7 +170,7 @@ def test_filters_ids_and_documents_restrict_the_search(nodes: list[TextNode]) ->
 # Storage
 
 
-def test_node_that_moved_stays_when_its_old_source_goes(nodes: list[TextNode]) -> None:
+def test_moved_node_survives_deletion_of_old_source(nodes: list[TextNode]) -> None:
     index = NodeGraphIndex(nodes, similarity="bm25")
     moved = nodes[0].model_copy(deep=True)
     moved.relationships[NodeRelationship.SOURCE] = RelatedNodeInfo(node_id="new.md")

@@ -108,7 +108,7 @@ def test_metadata_of_given_node_keeps_types_and_order() -> None:
     assert [*result.node.metadata.items()] == [*metadata.items()]
 
 
-def test_subclass_of_a_node_comes_back_as_text_node() -> None:
+def test_node_of_subclass_returns_as_text_node() -> None:
     class Own(TextNode):
         pass
 
@@ -120,7 +120,7 @@ def test_subclass_of_a_node_comes_back_as_text_node() -> None:
     assert (type(result.node), result.node_id) == (TextNode, "n")
 
 
-def test_given_node_is_searched_as_llama_index_embeds_it() -> None:
+def test_given_node_is_embedded_with_metadata_mode_embed() -> None:
     node = GIVEN["text"]
     model = Words(texts=[])
     index = NodeGraphIndex([node], embed_model=model, similarity="cosine")
@@ -131,7 +131,7 @@ def test_given_node_is_searched_as_llama_index_embeds_it() -> None:
     assert index.as_retriever(similarity="bm25").retrieve("1999") == []
 
 
-def test_record_of_given_node_is_not_searched_listed_or_shown() -> None:
+def test_record_of_given_node_stays_hidden() -> None:
     index = NodeGraphIndex([GIVEN["text"]], similarity="bm25")
     for word in ("relationships", "class_name", "TextNode", "before", "abc"):
         assert index.as_retriever().retrieve(word) == []
