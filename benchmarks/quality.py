@@ -216,7 +216,7 @@ def reranked_systems(dataset: Dataset, cache: Path, folder: Path | None) -> Iter
     fused = FusionRetriever([words, meaning], "relative")  # as many of each as are reranked
     for part, inner in ((PARAGRAPH, words), (RELATIVE, fused)):
         reranked = RerankRetriever(
-            inner, "ModuleReranker", model=model, top_k=DEPTH, fetch=RERANKED, on_error="raise"
+            inner, "ModuleReranker", model=model, top_k=DEPTH, fetch_k=RERANKED, on_error="raise"
         )
         yield System(f"{part}, reranked", reranked, (part,), few=True)
         both = FusionRetriever([inner, reranked], "relative", top_k=DEPTH)

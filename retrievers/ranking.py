@@ -327,16 +327,16 @@ def lifted_score(scores: Sequence[float], how: Lift) -> float:
 
 def cut_scores(
     results: Sequence[ScoredNode],
-    cut_off: float | None = None,
+    min_score: float | None = None,
     relative_cut: float | None = None,
 ) -> list[ScoredNode]:
     """Remove results with low scores.
 
-    The settings of QAnything are ``cut_off=0.28, relative_cut=0.5``.
+    The settings of QAnything are ``min_score=0.28, relative_cut=0.5``.
 
     Args:
         results: Scored nodes, in any order. The order is kept.
-        cut_off: The minimum score.
+        min_score: The minimum score.
         relative_cut: The minimum score as a share of the top score, useful if scores are
             probabilities. For a negative top score, the minimum is
             ``top - (1 - relative_cut) * abs(top)``: with 0.5, a top score of 0.8 gives 0.4, and
@@ -347,10 +347,10 @@ def cut_scores(
         >>> found = [ScoredNode(Node("tea"), score) for score in (0.8, 0.5, 0.3, 0.1)]
         >>> [result.score for result in cut_scores(found, relative_cut=0.5)]
         [0.8, 0.5]
-        >>> [result.score for result in cut_scores(found, cut_off=0.3)]
+        >>> [result.score for result in cut_scores(found, min_score=0.3)]
         [0.8, 0.5, 0.3]
     """
-    least = -math.inf if cut_off is None else cut_off
+    least = -math.inf if min_score is None else min_score
     if relative_cut is not None and results:
         top = max(result.score for result in results)
         share = relative_cut if top >= 0 else 2 - relative_cut
@@ -358,14 +358,14 @@ def cut_scores(
     return [result for result in results if result.score >= least]
 
 
-def check_cuts(cut_off: float | None, relative_cut: float | None) -> None:
+def check_cuts(min_score: float | None, relative_cut: float | None) -> None:
     """Check the minimum scores of ``cut_scores``.
 
     Raises:
         TypeError: If a limit is not a number.
         ValueError: If a limit is out of range.
     """
-    for name, number in (("cut_off", cut_off), ("relative_cut", relative_cut)):
+    for name, number in (("min_score", min_score), ("relative_cut", relative_cut)):
         if number is None:
             continue
         check_number(number, name)

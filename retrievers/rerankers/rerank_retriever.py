@@ -44,17 +44,17 @@ class RerankRetriever(PlannedRetriever):
     results. Then more candidates are retrieved, until ``top_k`` results are found or the candidates
     end. Model calls are not repeated by default: if another reranker, or a retriever with a model
     in ``inner``, leaves too few results, the log and a trace span ``"short"`` report the number of
-    candidates. ``max_fetch`` permits more candidates.
+    candidates. ``max_fetch_k`` permits more candidates.
 
     Args:
         inner: Any retriever, such as a fusion.
         reranker: A ``Reranker``, or its first argument: a name, a function or an object.
         top_k: Maximum number of results.
-        fetch: Number of candidates from the inner retriever, at least ``top_k``. Defaults to four
+        fetch_k: Number of candidates from the inner retriever, at least ``top_k``. Defaults to four
             times ``top_k``.
-        max_fetch: Maximum number of candidates if fewer than ``top_k`` results remain. Each further
-            attempt retrieves four times as many candidates. None: no limit for a filter, ``fetch``
-            for other rerankers.
+        max_fetch_k: Maximum number of candidates if fewer than ``top_k`` results remain. Each
+            further attempt retrieves four times as many candidates. None: no limit for a filter,
+            ``fetch_k`` for other rerankers.
         on_error: If the reranker fails, ``"keep"`` the retriever's order or ``"raise"`` the error.
         output_format: The format of results of a call: None (scored nodes), ``"content"`` or
             ``"dict"``.
@@ -84,8 +84,8 @@ class RerankRetriever(PlannedRetriever):
         reranker: Reranker | str | RerankerProtocol | Callable[..., Any],
         *,
         top_k: int = 6,
-        fetch: int | None = None,
-        max_fetch: int | None = None,
+        fetch_k: int | None = None,
+        max_fetch_k: int | None = None,
         on_error: OnError = "keep",
         output_format: OutputFormat | None = None,
         join: bool | str = False,
@@ -98,8 +98,10 @@ class RerankRetriever(PlannedRetriever):
             if isinstance(reranker, Reranker) and not settings
             else Reranker(get_reranker(reranker, settings))
         )
-        self.fetch = None if fetch is None else check_integer(fetch, "fetch", 1)
-        self.max_fetch = None if max_fetch is None else check_integer(max_fetch, "max_fetch", 1)
+        self.fetch_k = None if fetch_k is None else check_integer(fetch_k, "fetch_k", 1)
+        self.max_fetch_k = (
+            None if max_fetch_k is None else check_integer(max_fetch_k, "max_fetch_k", 1)
+        )
         self.on_error = choice(on_error, "on_error", ("keep", "raise"))
 
     def __repr__(self) -> str:
@@ -110,9 +112,9 @@ class RerankRetriever(PlannedRetriever):
     ) -> list[Results]:
         """Return the results of each query."""
         assert limit is not None
-        fetch = OVER_FETCH * limit if self.fetch is None else max(self.fetch, limit)
-        maximum = max(fetch, self.max_fetch or 0)
-        if self.max_fetch is None and self.is_free:
+        fetch_k = OVER_FETCH * limit if self.fetch_k is None else max(self.fetch_k, limit)
+        maximum = max(fetch_k, self.max_fetch_k or 0)
+        if self.max_fetch_k is None and self.is_free:
             maximum = sys.maxsize
         reranker = self.reranker
         expected = limit if reranker.top_k is None else min(limit, reranker.top_k)
@@ -126,7 +128,7 @@ class RerankRetriever(PlannedRetriever):
                 with start_span("short", reranker=reranker.name, query=query, **counts):
                     pass
                 logger.info(
-                    "%s left %d of %d candidates for %r, fewer than top_k=%d; max_fetch=%d tries "
+                    "%s left %d of %d candidates for %r, fewer than top_k=%d; max_fetch_k=%d tries "
                     "more candidates",
                     *(reranker.name, len(results), len(candidates), query[:80]),
                     *(expected, OVER_FETCH * len(candidates)),
@@ -143,7 +145,7 @@ class RerankRetriever(PlannedRetriever):
             return [(results[:limit], short(query, results, of)) for query, results, of in asked]
 
         return await fetch_until_full(
-            *(self.inner, queries, select), fetch_k=fetch, max_fetch_k=maximum, filters=filters
+            *(self.inner, queries, select), fetch_k=fetch_k, max_fetch_k=maximum, filters=filters
         )
 
     @property
@@ -157,7 +159,7 @@ class RerankRetriever(PlannedRetriever):
         if not candidates or not reranker.is_filter:
             return bool(candidates)
         last = candidates[-1]
-        return last in cut_scores([*results, last], reranker.cut_off, reranker.relative_cut)
+        return last in cut_scores([*results, last], reranker.min_score, reranker.relative_cut)
 
     async def _rerank(self, candidates: Results, query: str) -> Results:
         """Return reranked candidates. On failure, keep the order and add evidence of the error."""

@@ -167,7 +167,7 @@ class Reranker:
             ``"NearDuplicateFilter"`` or the name of a function with ``@register_reranker``), such
             a function, or an object with ``rerank``.
         top_k: Maximum number of results. None: all results.
-        cut_off: Drops results with lower scores.
+        min_score: Drops results with lower scores.
         relative_cut: Drops results with less than this share of the top score. See ``cut_scores``.
         output_format: The format of results of a call: None (scored nodes), ``"content"`` or
             ``"dict"``.
@@ -198,7 +198,7 @@ class Reranker:
         reranker: str | RerankerProtocol | Callable[..., Any],
         *,
         top_k: int | None = None,
-        cut_off: float | None = None,
+        min_score: float | None = None,
         relative_cut: float | None = None,
         output_format: OutputFormat | None = None,
         join: bool | str = False,
@@ -207,8 +207,8 @@ class Reranker:
     ) -> None:
         self.reranker = get_reranker(reranker, settings)
         self.top_k = None if top_k is None else check_top_k(top_k)
-        check_cuts(cut_off, relative_cut)
-        self.cut_off = cut_off
+        check_cuts(min_score, relative_cut)
+        self.min_score = min_score
         self.relative_cut = relative_cut
         check_output(output_format, join)
         self.output_format = output_format
@@ -296,7 +296,7 @@ class Reranker:
                     f"{self.name!r} returned {reranked!r:.80}; rerank() returns a list of "
                     "ScoredNode"
                 )
-            selected = cut_scores(reranked, self.cut_off, self.relative_cut)[:limit]
+            selected = cut_scores(reranked, self.min_score, self.relative_cut)[:limit]
             span.attributes["results"] = len(selected)
         return selected
 

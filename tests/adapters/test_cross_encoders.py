@@ -102,7 +102,7 @@ def test_cross_encoder_improves_ranking_on_cmrc(model, cmrc) -> None:
     asked = [question["question"] for question in questions]
     inner = Retriever(graph, "chunk", Bm25(analyzer=jieba.lcut), top_k=FETCHED)
     retriever = RerankRetriever(
-        inner, "ModuleReranker", model=model, top_k=FETCHED, fetch=FETCHED, on_error="raise"
+        inner, "ModuleReranker", model=model, top_k=FETCHED, fetch_k=FETCHED, on_error="raise"
     )
     found, ranked = inner.batch(asked), retriever.batch(asked)
     before, after = (_reciprocal_ranks(_texts(rankings), questions) for rankings in (found, ranked))
@@ -156,7 +156,7 @@ def test_cross_encoder_is_thread_safe(model, cmrc) -> None:
     graph, questions = cmrc
     inner = Retriever(graph, "chunk", top_k=4)
     retriever = RerankRetriever(
-        inner, "ModuleReranker", model=model, top_k=2, fetch=4, on_error="raise"
+        inner, "ModuleReranker", model=model, top_k=2, fetch_k=4, on_error="raise"
     )
     asked = [question["question"] for question in questions[:8]]
     alone = [[r.node.id for r in retriever(each)] for each in asked]

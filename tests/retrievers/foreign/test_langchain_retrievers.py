@@ -487,7 +487,7 @@ def test_rerank_retriever_matches_langchain_compression(store):
     compressor = NodeGraphReranker(reranker=Reranker("ModuleReranker", model=model), top_n=2)
     retriever = store.as_retriever(search_kwargs={"k": 4})
     theirs = ContextualCompressionRetriever(base_compressor=compressor, base_retriever=retriever)
-    ours = RerankRetriever(retriever, "ModuleReranker", model=model, fetch=4)
+    ours = RerankRetriever(retriever, "ModuleReranker", model=model, fetch_k=4)
     expected = [document.id for document in theirs.invoke("tea")]
     assert [r.node.id for r in ours.retrieve("tea", top_k=2)] == expected
 

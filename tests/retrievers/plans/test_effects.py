@@ -77,7 +77,7 @@ def test_a_filter_keeps_to_its_own_limits(teas: Retriever) -> None:
     assert calls == [24]
     calls.clear()
     best = teas.retrieve("tea")[0].score
-    cut = Reranker(Counted(excluded="rice"), cut_off=best * 2)  # no later score is higher
+    cut = Reranker(Counted(excluded="rice"), min_score=best * 2)  # no later score is higher
     assert RerankRetriever(teas, cut).retrieve("tea") == []
     assert calls == [24]
 
@@ -99,18 +99,18 @@ def test_model_reranker_runs_once_and_logs_missing_results(
     teas: Retriever, caplog: pytest.LogCaptureFixture
 ) -> None:
     paid = Paid()
-    retriever = RerankRetriever(teas, Reranker(paid, cut_off=0.5))
+    retriever = RerankRetriever(teas, Reranker(paid, min_score=0.5))
     with trace() as traced, caplog.at_level("INFO", "nodekin"):
         assert retriever.retrieve("tea") == []
     assert paid.calls == [24]
     (short,) = [span for span in traced.children if span.name == "short"]
     assert (short.attributes["candidates"], short.attributes["results"]) == (24, 0)
-    assert "left 0 of 24 candidates for 'tea', fewer than top_k=6; max_fetch=96" in caplog.text
+    assert "left 0 of 24 candidates for 'tea', fewer than top_k=6; max_fetch_k=96" in caplog.text
 
 
 def test_max_fetch_allows_more_reranked_candidates(teas: Retriever) -> None:
     paid = Paid()
-    retriever = RerankRetriever(teas, Reranker(paid, cut_off=0.5), max_fetch=170)
+    retriever = RerankRetriever(teas, Reranker(paid, min_score=0.5), max_fetch_k=170)
     assert len(retriever.retrieve("tea")) == 6
     assert paid.calls == [24, 96, 170]
     assert len(everywhere(retriever)) == 6

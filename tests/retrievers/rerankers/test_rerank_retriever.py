@@ -46,9 +46,9 @@ async def test_rerank_returns_best_of_candidates() -> None:
     assert inner.calls[0] == ("q", 8, None)
 
 
-def test_fetch_limits_candidates() -> None:
+def test_fetch_k_limits_candidates() -> None:
     inner = fixed()
-    retriever = RerankRetriever(inner, "ModuleReranker", model=later_is_better, top_k=2, fetch=5)
+    retriever = RerankRetriever(inner, "ModuleReranker", model=later_is_better, top_k=2, fetch_k=5)
     assert letters(retriever("q")) == "ed"
     assert letters(retriever("q", top_k=7, filters={"year": 1})) == "gfedcba"
     assert inner.calls == [("q", 5, None), ("q", 7, {"year": 1})]
@@ -57,7 +57,7 @@ def test_fetch_limits_candidates() -> None:
 
 
 def test_limits_of_reranker_apply() -> None:
-    reranker = Reranker("ModuleReranker", model=later_is_better, top_k=3, cut_off=ord("g"))
+    reranker = Reranker("ModuleReranker", model=later_is_better, top_k=3, min_score=ord("g"))
     assert letters(RerankRetriever(fixed(), reranker)("q")) == "hg"
     few = RerankRetriever(fixed(), reranker, top_k=2)
     assert letters(few("q")) == "hg"
@@ -183,8 +183,15 @@ def test_nested_rerank_retriever_can_be_pickled() -> None:
         ((fixed(), "ModuleReranker"), {}, TypeError, "needs model"),
         ((fixed(), Reranker("KeywordFilter")), {"required": "a"}, TypeError, "itself"),
         ((fixed(), "KeywordFilter"), {"top_k": 0}, ValueError, "top_k must be 1 or more"),
-        ((fixed(), "KeywordFilter"), {"fetch": 0}, ValueError, "fetch must be 1 or more, not 0"),
-        ((fixed(), "KeywordFilter"), {"fetch": 2.5}, TypeError, "fetch is a whole number"),
+        (
+            (fixed(), "KeywordFilter"),
+            {"fetch_k": 0},
+            ValueError,
+            "fetch_k must be 1 or more, not 0",
+        ),
+        ((fixed(), "KeywordFilter"), {"fetch_k": 2.5}, TypeError, "fetch_k is a whole number"),
+        ((fixed(), "KeywordFilter"), {"fetch": 1}, TypeError, "called 'fetch_k' here"),
+        ((fixed(), "KeywordFilter"), {"max_fetch": 1}, TypeError, "called 'max_fetch_k' here"),
         ((fixed(), "KeywordFilter"), {"on_error": "skip"}, ValueError, "'keep' or 'raise', not"),
         ((fixed(), "KeywordFilter"), {"join": True}, ValueError, "join=True joins contents"),
     ],

@@ -76,16 +76,16 @@ def test_reranker_applies_format_and_top_k() -> None:
 @pytest.mark.parametrize(
     ("scores", "settings", "kept"),
     [
-        ([0.9, 0.28, 0.27], {"cut_off": 0.28}, [0.9, 0.28]),
+        ([0.9, 0.28, 0.27], {"min_score": 0.28}, [0.9, 0.28]),
         ([0.8, 0.4, 0.39], {"relative_cut": 0.5}, [0.8, 0.4]),
-        ([0.8, 0.4, 0.3], {"relative_cut": 0.25, "cut_off": 0.35}, [0.8, 0.4]),
+        ([0.8, 0.4, 0.3], {"relative_cut": 0.25, "min_score": 0.35}, [0.8, 0.4]),
         ([-2.0, -3.0, -3.1], {"relative_cut": 0.5}, [-2.0, -3.0]),
         ([0.0, 0.0, -0.1], {"relative_cut": 0.5}, [0.0, 0.0]),
         ([1.0, 0.0, -0.1], {"relative_cut": 0}, [1.0, 0.0]),
         ([1.0, 1.0, 0.9], {"relative_cut": 1}, [1.0, 1.0]),
         ([-1.0, -1.0, -1.1], {"relative_cut": 1}, [-1.0, -1.0]),
-        ([0.1, 0.2, 0.0], {"cut_off": 0.5}, []),
-        ([-1.0, -2.0], {"cut_off": -1.5}, [-1.0]),
+        ([0.1, 0.2, 0.0], {"min_score": 0.5}, []),
+        ([-1.0, -2.0], {"min_score": -1.5}, [-1.0]),
     ],
 )
 def test_reranker_applies_cuts(scores, settings, kept) -> None:
@@ -164,8 +164,9 @@ def test_custom_reranker_object_is_used() -> None:
         ),
         (Reverses(), {"model": 1}, TypeError, r"give them to Reverses\(...\) itself"),
         (Reverses(), {"top_k": 0}, ValueError, "top_k must be 1 or more"),
-        (Reverses(), {"cut_off": "1"}, TypeError, "cut_off is a number, not '1'"),
-        (Reverses(), {"cut_off": math.nan}, ValueError, "cut_off is a number"),
+        (Reverses(), {"cut_off": 1}, TypeError, "'cut_off' is called 'min_score' here"),
+        (Reverses(), {"min_score": "1"}, TypeError, "min_score is a number, not '1'"),
+        (Reverses(), {"min_score": math.nan}, ValueError, "min_score is a number"),
         (Reverses(), {"relative_cut": 1.5}, ValueError, "share of the top score, 0 to 1, not 1.5"),
         (Reverses(), {"output_format": "text"}, ValueError, "output_format is"),
         (Reverses(), {"join": True}, ValueError, "join=True joins contents"),
