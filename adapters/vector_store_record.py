@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..nodegraph.graph import NodeGraph
 from ..nodegraph.hashing import digest
@@ -101,7 +101,19 @@ def store_identity(store: object) -> str | None:
     return digest(kind.__module__, kind.__qualname__, *map(str, [*names, *places]))
 
 
-def row_count(store: object) -> int | None:
-    """Return the number of rows of a Chroma collection. None: another store."""
-    count = getattr(getattr(store, "_collection", None), "count", None)
-    return int(count()) if callable(count) else None
+class StoreBackend:
+    """The operations of an index on a vector store of any framework.
+
+    Args:
+        store: The vector store.
+    """
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self.name = type(store).__name__
+        self.identity = store_identity(store)
+
+    def count(self) -> int | None:
+        """Return the number of rows of a Chroma collection. None: another store."""
+        count = getattr(getattr(self._store, "_collection", None), "count", None)
+        return int(count()) if callable(count) else None

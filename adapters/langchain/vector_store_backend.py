@@ -15,7 +15,7 @@ from langchain_core.vectorstores import VectorStore
 from ...nodegraph.graph import NodeGraph
 from ...retrievers.indexes.nearest_vectors import unit
 from ..vector_store_index import EmbeddedNode, StoreIndexes, store_indexes
-from ..vector_store_record import row_count, store_identity
+from ..vector_store_record import StoreBackend
 
 logger = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ def _arguments(graph: NodeGraph, group: str, key: str) -> tuple[GraphEmbeddings,
     return GraphEmbeddings(graph, key), group
 
 
-class LangChainBackend:
+class LangChainBackend(StoreBackend):
     """The operations of a LangChain vector store that an index needs.
 
     Args:
@@ -86,10 +86,8 @@ class LangChainBackend:
                     f"{type(store).__name__} has no {method}(), which an index requires; choose "
                     "another vector store, or the built-in index"
                 )
-        self._store = store
+        super().__init__(store)
         self._checked = isinstance(store.embeddings, GraphEmbeddings)
-        self.name = type(store).__name__
-        self.identity = store_identity(store)
 
     def nearest_ids(self, vector: npt.NDArray[np.float32], count: int) -> list[str]:
         """Return the ids of the nearest nodes."""
@@ -103,10 +101,6 @@ class LangChainBackend:
         except NotImplementedError:
             return None
         return {_node_id(d): str(d.metadata.get(_FINGERPRINT, "")) for d in documents}
-
-    def count(self) -> int | None:
-        """Return the number of rows. None: unknown."""
-        return row_count(self._store)
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete nodes.

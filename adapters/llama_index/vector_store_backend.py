@@ -10,7 +10,7 @@ from llama_index.core.schema import NodeRelationship, TextNode
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQuery
 
 from ..vector_store_index import EmbeddedNode, StoreIndexes, store_indexes
-from ..vector_store_record import row_count, store_identity
+from ..vector_store_record import StoreBackend
 from .nodes import related
 
 MakeStore = Callable[[str], BasePydanticVectorStore]
@@ -58,17 +58,10 @@ def as_index(store: BasePydanticVectorStore | MakeStore) -> StoreIndexes:
     return store_indexes(store, "LlamaIndex", kind, lambda *group: group[1:2], LlamaIndexBackend)
 
 
-class LlamaIndexBackend:
-    """The operations of a LlamaIndex vector store that an index needs.
+class LlamaIndexBackend(StoreBackend):
+    """The operations of a LlamaIndex vector store that an index needs."""
 
-    Args:
-        store: The vector store.
-    """
-
-    def __init__(self, store: BasePydanticVectorStore) -> None:
-        self._store = store
-        self.name = type(store).__name__
-        self.identity = store_identity(store)
+    _store: BasePydanticVectorStore
 
     def nearest_ids(self, vector: npt.NDArray[np.float32], count: int) -> list[str]:
         """Return the ids of the nearest nodes."""
@@ -84,10 +77,6 @@ class LlamaIndexBackend:
         except NotImplementedError:
             return None
         return {node.node_id: str(node.metadata.get(_FINGERPRINT, "")) for node in nodes}
-
-    def count(self) -> int | None:
-        """Return the number of rows. None: the store has no such method."""
-        return row_count(self._store)
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete nodes."""
