@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from typing import Any
 
 from langchain_core.documents import Document
 
 from ...nodegraph.document import as_document
-from ...nodegraph.errors import nearest_names
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
 from ...nodegraph.search_text import source_title
@@ -54,10 +53,9 @@ def to_document(
         metadata = {**place, **metadata, score_key: float(result.score)}
     if evidence:
         metadata["evidence"] = evidence_dicts(result)
-    content = node.content if isinstance(node.content, str) else str(node.content)
     original = getattr(node, "original", None)  # a document of another LangChain retriever
     id = original.id if isinstance(original, Document) else node.id
-    return Document(content, metadata=metadata, id=id or None)
+    return Document(str(node.content), metadata=metadata, id=id or None)
 
 
 def text_documents(
@@ -140,36 +138,3 @@ def _check_same_length(name: str, some: Sequence[Any], other: str, others: Seque
         raise ValueError(
             f"{name} and {other} must have the same length, got {len(some)} and {len(others)}"
         )
-
-
-_OTHER_NAMES = {
-    "k": ("top_k", "top_n", "similarity_top_k", "n_results"),
-    "fetch_k": ("child_k", "depth"),
-    "filter": ("filters", "where", "metadata_filter"),
-    "score_threshold": ("min_score", "similarity_threshold", "similarity_cut_off"),
-    "store": ("persist_directory", "persist_path", "path", "uri", "connection", "location"),
-    "embedding": ("embed", "embeddings", "embedding_function", "embed_model"),
-    "group": ("group_name", "collection_name", "index_name", "table_name"),
-    "similarity": ("preprocess_func", "bm25_params", "distance_strategy", "collection_metadata"),
-}
-"""Argument names, with the names in LangChain's components and in nodekin's classes."""
-
-
-def check_names(owner: str, given: Iterable[str], allowed: Collection[str] | None = None) -> None:
-    """Check the names of keyword arguments.
-
-    Args:
-        owner: The function or class, for the error.
-        given: The names.
-        allowed: The valid names. None: only names of other components are errors.
-
-    Raises:
-        TypeError: If a name is invalid. The error contains the valid name.
-    """
-    for name in given:
-        ours = next((ours for ours, others in _OTHER_NAMES.items() if name in others), name)
-        if ours != name and (allowed is None or ours in allowed):
-            raise TypeError(f"{owner} has no argument {name!r}; use {ours}=")
-        if allowed is not None and name not in allowed:
-            names = nearest_names(name, allowed, limit=20)
-            raise TypeError(f"{owner} has no argument {name!r}; it has {names}")

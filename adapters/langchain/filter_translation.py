@@ -15,6 +15,7 @@ from langchain_core.structured_query import (
 )
 
 from ...retrievers.filters import Filters, all_of, metadata_key, parse_filters, pattern_within
+from ..frameworks import joined
 
 _NAMES = ("eq", "ne", "in", "nin", "gt", "gte", "lt", "lte", "contains", "any", "all", "exists")
 
@@ -62,8 +63,7 @@ def _entry(name: Any, value: Any) -> Filters:
     if join in ("and", "or"):
         return {join: [*map(_translated, value)] if _is_list(value) else value}
     if join == "not":
-        inner = {"or": [*map(_translated, value)]} if _is_list(value) else _translated(value)
-        return {"not": inner}
+        return joined("not", [*map(_translated, value if _is_list(value) else [value])])
     if not isinstance(value, Mapping):
         return {name: value}
     plain: dict[Any, Any] = {}
@@ -78,7 +78,7 @@ def _entry(name: Any, value: Any) -> Filters:
         else:
             plain[_OPERATORS.get(operator, operator)] = given
     parts = [{name: plain}, *others] if plain or not others else others
-    return parts[0] if len(parts) == 1 else {"and": parts}
+    return joined("and", parts)
 
 
 def _between(value: Any, name: str) -> Filters:
@@ -123,12 +123,10 @@ class StructuredFilter(Visitor):
             value = pattern_within(str(value))
         return {metadata_key(comparison.attribute): {name: value}}
 
-    def visit_operation(self, operation: Operation) -> dict[str, Any]:
+    def visit_operation(self, operation: Operation) -> Filters:
         """Return the joined conditions of an operation."""
         parts = [argument.accept(self) for argument in operation.arguments]
-        if operation.operator == Operator.NOT:
-            return {"not": parts[0] if len(parts) == 1 else {"or": parts}}
-        return parts[0] if len(parts) == 1 else {operation.operator.value: parts}
+        return joined(operation.operator.value, parts)
 
     def visit_structured_query(
         self, structured_query: StructuredQuery

@@ -17,8 +17,9 @@ from langchain_core.runnables.utils import AddableDict
 from ...retrievers.answers.answer import Answer
 from ...retrievers.answers.engine import QueryEngine
 from ...retrievers.validation import choice
+from ..frameworks import check_names
 from .callbacks import child_runs
-from .documents import SCORE_KEY, check_names, to_document
+from .documents import SCORE_KEY, to_document
 from .filter_translation import as_filters
 
 

@@ -11,12 +11,12 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from pydantic import ConfigDict, Field, SkipValidation
 
 from ...nodegraph.document import as_document
-from ...nodegraph.node import Node
 from ...retrievers.protocols import RerankerProtocol
 from ...retrievers.rerankers.reranker import Reranker
 from ...retrievers.results import ScoredNode
+from ..frameworks import check_names, node_of
 from .callbacks import child_runs
-from .documents import SCORE_KEY, check_names
+from .documents import SCORE_KEY
 
 
 class NodeGraphReranker(BaseDocumentCompressor):
@@ -54,13 +54,8 @@ class NodeGraphReranker(BaseDocumentCompressor):
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     reranker: Annotated[Reranker, SkipValidation]
-    """The reranker."""
-
     top_n: int | None = Field(default=None, ge=1, strict=True)
-    """The maximum number of documents. None: the ``top_k`` of the reranker."""
-
     score_key: str | None = Field(default=SCORE_KEY, min_length=1)
-    """The metadata field for the score. None: no scores."""
 
     def __init__(
         self, reranker: Reranker | RerankerProtocol | str | Callable[..., Any], **fields: Any
@@ -109,9 +104,7 @@ class NodeGraphReranker(BaseDocumentCompressor):
         """Return the documents as results, whose ids are the positions."""
         candidates = []
         for position, document in enumerate(documents):
-            source = as_document(document)
-            id, search_text = str(position), source.search_text
-            node = Node(source.text, source.metadata, id=id, search_text=search_text)
+            node = node_of(as_document(document.model_copy(update={"id": str(position)})))
             score: Any = document.metadata.get(self.score_key) if self.score_key else None
             is_number = isinstance(score, int | float)
             candidates.append(ScoredNode(node, float(score) if is_number else 0.0))

@@ -31,16 +31,9 @@ from ...retrievers.retriever import Retriever
 from ...retrievers.similarities.registry import get_similarity
 from ...retrievers.strategies.strategy_registry import make_strategy
 from ...retrievers.validation import check_min_score, whole, with_settings
-from ..frameworks import in_thread
+from ..frameworks import check_names, in_thread
 from .callbacks import retriever_runs
-from .documents import (
-    SCORE_KEY,
-    check_names,
-    default_similarity,
-    put_documents,
-    text_documents,
-    to_document,
-)
+from .documents import SCORE_KEY, default_similarity, put_documents, text_documents, to_document
 from .filter_translation import as_filters
 
 _CALL_OPTIONS = ("k", "fetch_k", "filter", "score_threshold")
@@ -110,28 +103,13 @@ class NodeGraphRetriever(BaseRetriever):
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     retriever: Annotated[Any, SkipValidation]
-    """Any nodekin retriever, or an argument of ``as_retriever``."""
-
     graph: NodeGraph | None = None
-    """The graph for ``add_documents``."""
-
     k: int | None = Field(default=None, ge=1, strict=True)
-    """The maximum number of documents. None: the retriever's ``top_k``."""
-
     fetch_k: int | None = Field(default=None, ge=1, strict=True)
-    """The number of hits to consider before lifting. None: as many as ``k`` documents need."""
-
     filter: dict[str, Any] | None = None
-    """Conditions on metadata, checked before ranking."""
-
     score_threshold: float | None = Field(default=None, allow_inf_nan=False)
-    """The lowest score, from 0 to 1 for the default search."""
-
     score_key: str | None = SCORE_KEY
-    """The metadata field for the score. None: no score and no place."""
-
     evidence: bool = False
-    """Whether the metadata lists the matches."""
 
     def __init__(self, retriever: object = None, **fields: Any) -> None:
         values: dict[str, Any] = _unpacked(fields)

@@ -21,7 +21,8 @@ from ...retrievers.filters import DOCUMENT_ID, Filters
 from ...retrievers.protocols import Similarity
 from ...retrievers.results import ScoredNode
 from ...retrievers.retriever import Retriever
-from .documents import check_names, default_similarity, put_documents, text_documents, to_document
+from ..frameworks import check_names
+from .documents import default_similarity, put_documents, text_documents, to_document
 from .filter_translation import as_filters
 
 _RETRIEVER = ("search_type", "search_kwargs", "tags", "metadata", "name")
@@ -338,10 +339,7 @@ class NodeGraphVectorStore(VectorStore):
         return results
 
     def _scored(self, results: Sequence[ScoredNode]) -> list[tuple[Document, float]]:
-        return [
-            (to_document(result, score_key=self._score_key), float(result.score))
-            for result in results
-        ]
+        return [(to_document(r, score_key=self._score_key), float(r.score)) for r in results]
 
 
 def _documents(scored: Sequence[tuple[Document, float]]) -> list[Document]:

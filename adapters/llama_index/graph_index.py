@@ -33,7 +33,7 @@ from ...retrievers.filters import Filters
 from ...retrievers.protocols import RetrieverProtocol, Similarity
 from ...retrievers.retriever import Retriever
 from ...retrievers.similarities.registry import get_similarity
-from ..frameworks import in_thread
+from ..frameworks import check_names, in_thread
 from .docstore import GraphDocstore
 from .prompt_templates import default_llm
 from .query_engine import NodeGraphQueryEngine
@@ -308,8 +308,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         Raises:
             TypeError: If the constructor got an unknown argument.
         """
-        if unknown:
-            raise TypeError(f"NodeGraphIndex has no argument {min(unknown)!r}")
+        check_names("NodeGraphIndex", unknown, NodeGraphIndex.__init__.__kwdefaults__)
         self._insert(nodes)
         return self._struct
 

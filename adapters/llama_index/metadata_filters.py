@@ -7,6 +7,7 @@ from typing import Any
 from llama_index.core.vector_stores import FilterCondition, MetadataFilter, MetadataFilters
 
 from ...retrievers.filters import Filters, metadata_key, parse_filters, pattern_within
+from ..frameworks import joined
 
 _OPERATORS = {"==": "eq", "!=": "ne", ">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
 
@@ -29,21 +30,18 @@ def as_filters(filters: MetadataFilters | Filters | None) -> Filters | None:
         {'year': {'gt': 2000}}
     """
     if isinstance(filters, MetadataFilters):
-        filters = _joined(filters)
+        filters = _translated(filters)
     parse_filters(filters)
     return filters
 
 
-def _joined(filters: MetadataFilters) -> dict[str, Any]:
+def _translated(filters: MetadataFilters) -> Filters:
     parts = [
-        _joined(part) if isinstance(part, MetadataFilters) else _condition(part)
+        _translated(part) if isinstance(part, MetadataFilters) else _condition(part)
         for part in filters.filters
     ]
-    if filters.condition == FilterCondition.NOT and parts:
-        return {"not": parts[0] if len(parts) == 1 else {"or": parts}}
-    if len(parts) < 2:
-        return parts[0] if parts else {}
-    return {"or" if filters.condition == FilterCondition.OR else "and": parts}
+    condition = filters.condition or FilterCondition.AND
+    return joined(condition.value, parts) if parts else {}
 
 
 def _condition(part: MetadataFilter) -> dict[str, Any]:

@@ -309,8 +309,8 @@ def test_document_is_looked_up_without_reading_others(
 
 
 def test_unknown_arguments_raise(nodes: list[TextNode]) -> None:
-    with pytest.raises(TypeError, match="no argument 'top_k'"):
-        NodeGraphIndex(nodes, similarity="bm25", top_k=3)
+    with pytest.raises(TypeError, match="no argument 'path'; use store="):
+        NodeGraphIndex(nodes, similarity="bm25", path="index.db")
     with pytest.raises(TypeError, match="unexpected keyword argument 'top_k'"):
         NodeGraphIndex(nodes, similarity="bm25").as_retriever(top_k=3)
     with pytest.raises(ValueError, match="no similarity 'bm52'"):
