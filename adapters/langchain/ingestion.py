@@ -76,9 +76,8 @@ class SplitterTransform:
     def __call__(self, node: Node | str) -> list[Node]:
         """Split a node or a text."""
         node = Node(node) if isinstance(node, str) else node
-        chunks = [
-            Document(chunk) if isinstance(chunk, str) else chunk for chunk in self._split(node)
-        ]
+        parts = self._split(node)
+        chunks = [Document(part) if isinstance(part, str) else part for part in parts]
         return [
             Node(chunk.page_content, own_metadata(chunk.metadata, node.metadata), start=start)
             for chunk, start in zip(chunks, _starts(chunks, node.text), strict=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from langchain_core.documents import Document
@@ -184,10 +186,6 @@ def _corpus_tool(
             output = tools.call(name, arguments, session=session)
             return output.text, output
 
-    async def acall(**arguments: Any) -> tuple[str, ToolOutput]:
-        with _errors_for_model(name):
-            output = await tools.acall(name, arguments, session=session)
-            return output.text, output
-
+    acall = partial(asyncio.to_thread, call)
     schema = {**tool.parameters, "title": name, "description": tool.description}
     return _tool(f"{prefix}{name}", tool.description, schema, call, acall)

@@ -14,11 +14,7 @@ from .callbacks import child_runs
 
 
 def transform_query(
-    llm: object,
-    transform: str,
-    *,
-    output: Literal["texts", "text"] = "texts",
-    **options: Any,
+    llm: object, transform: str, *, output: Literal["texts", "text"] = "texts", **options: Any
 ) -> Runnable[str, Any]:
     """Return a step that transforms a query with a language model, for chains with ``|``.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any, Literal
 
 from llama_index.core.bridge.pydantic import BaseModel, Field, create_model
@@ -61,9 +62,7 @@ def _function_tool(
         raw, is_error = {"kwargs": arguments}, isinstance(result, ToolError)
         return ToolOutput(tool_name, text, raw_input=raw, raw_output=result, is_error=is_error)
 
-    async def acall(**arguments: Any) -> ToolOutput:
-        return await asyncio.to_thread(call, **arguments)
-
+    acall = partial(asyncio.to_thread, call)
     metadata = ToolMetadata(tool.description, tool_name, _model(tool_name, tool.parameters))
     return FunctionTool(call, metadata, acall, callback=lambda result: result)
 

@@ -14,12 +14,11 @@ from llama_index.core.readers.base import BaseReader
 from llama_index.core.schema import BaseNode, NodeRelationship, TextNode, TransformComponent
 from llama_index.core.schema import Document as LlamaIndexDocument
 
-from ...nodegraph.concurrency import in_thread
 from ...nodegraph.document import as_document
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import fingerprint
 from ...nodegraph.node import ROOT, Node
-from ..frameworks import own_metadata
+from ..frameworks import in_thread, own_metadata
 from .nodes import NamedByClass, related, shown_metadata, to_document, to_text_node
 
 _GROUP = "chunk"
@@ -90,9 +89,7 @@ class NodeGraphTransform(NamedByClass, TransformComponent):
             chunks += [_chunk(to_text_node(chunk), node) for chunk in graph.nodes(_GROUP)]
         return chunks
 
-    async def acall(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[BaseNode]:
-        """Async version of ``__call__``."""
-        return await in_thread(self, nodes)
+    acall = in_thread(__call__)
 
     def _graph(self) -> NodeGraph:
         graph = NodeGraph(progress=False)

@@ -26,11 +26,11 @@ from ...retrievers.results import ScoredNode
 from ..frameworks import copied_metadata, evidence_dicts
 from .docstore import GraphDocstore
 
+# Metadata fields of files that readers hide from models.
 _FILE_FIELDS = frozenset(
     "file_name file_type file_size creation_date last_modified_date last_accessed_date "
     "page_unit page_count encoding".split()
 )
-"""Metadata fields of files that readers hide from models."""
 
 
 def related(node_id: str, group: str | None = None) -> RelatedNodeInfo:

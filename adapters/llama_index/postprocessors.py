@@ -10,7 +10,6 @@ from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRan
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
-from ...nodegraph.concurrency import in_thread
 from ...nodegraph.document import as_document
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Node
@@ -101,11 +100,6 @@ class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
             results.append(NodeWithEvidence(node=node, score=float(hit.score), evidence=evidence))
         dispatcher.event(ReRankEndEvent(nodes=results))
         return results
-
-    async def _apostprocess_nodes(
-        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
-    ) -> list[NodeWithScore]:
-        return await in_thread(self._postprocess_nodes, nodes, query_bundle)
 
 
 class LiftPostprocessor(NamedByClass, BaseNodePostprocessor):

@@ -62,10 +62,7 @@ class NodeGraphQueryTransform(_NativePrompts, BaseQueryTransform):
     """
 
     def __init__(
-        self,
-        transform: TransformName = "rewrite",
-        llm: object = None,
-        **options: Any,
+        self, transform: TransformName = "rewrite", llm: object = None, **options: Any
     ) -> None:
         super().__init__()
         model = default_llm() if llm is None else llm

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -92,9 +92,8 @@ class NodeGraphRetriever(BaseRetriever):
             filters: More conditions for this call.
         """
         # LlamaIndex adds a span to this override, so the inner method must not have a span.
-        call: Any = inspect.unwrap(BaseRetriever.retrieve)
-        results: list[NodeWithScore] = call(self.narrowed(filters), str_or_query_bundle)
-        return results
+        call: Callable[..., list[NodeWithScore]] = inspect.unwrap(BaseRetriever.retrieve)
+        return call(self.narrowed(filters), str_or_query_bundle)
 
     async def aretrieve(
         self, str_or_query_bundle: QueryType, filters: MetadataFilters | Filters | None = None
