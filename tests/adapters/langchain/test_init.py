@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 
-import nodekin.adapters.langchain as adapter
-
 WITHOUT = """
 import sys
 sys.modules["langchain_core"] = None
@@ -14,23 +12,6 @@ try:
 except ImportError as error:
     print(error)
 """
-
-
-def test_public_names_are_as_documented():
-    assert sorted(adapter.__all__) == [
-        "FileLoader",
-        "NodeGraphReranker",
-        "NodeGraphRetriever",
-        "NodeGraphVectorStore",
-        "StructuredFilter",
-        "as_index",
-        "as_transform",
-        "corpus_toolkit",
-        "engine_runnable",
-        "retriever_tool",
-        "transform_query",
-    ]
-    assert all(hasattr(adapter, name) for name in adapter.__all__)
 
 
 def test_import_without_langchain_names_the_extra():
