@@ -44,6 +44,10 @@ PIXEL = (
     b"rkJggg=="
 )
 
+SEPARATOR = "metadata_seperator"  # LlamaIndex 0.13 saves it under this name only
+if SEPARATOR not in TextNode.model_fields:
+    SEPARATOR = "metadata_separator"
+
 GIVEN: dict[str, BaseNode] = {
     "text": TextNode(
         text="Black tea is fermented.",
@@ -52,7 +56,7 @@ GIVEN: dict[str, BaseNode] = {
         excluded_embed_metadata_keys=["year"],
         excluded_llm_metadata_keys=["tags"],
         metadata_template="<{key}={value}>",
-        metadata_separator=" | ",
+        **{SEPARATOR: " | "},
         text_template="{content} -- {metadata_str}",
         start_char_idx=3,
         end_char_idx=26,

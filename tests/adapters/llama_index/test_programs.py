@@ -53,7 +53,9 @@ def test_there_are_ten_short_programs() -> None:
 def test_program_with_both_indexes_prints_equal_results(name: str) -> None:
     with redirect_stdout(StringIO()) as printed:
         runpy.run_path(str(EXAMPLES / "migration" / f"llama_index_{name}.py"), run_name="__main__")
-    before, after = printed.getvalue().split("NodeGraphIndex\n")
+    lines = printed.getvalue().splitlines(keepends=True)
+    shown = "".join(line for line in lines if not line.startswith("Loading "))  # by version 0.13
+    before, after = shown.split("NodeGraphIndex\n")
     assert before.removeprefix("VectorStoreIndex\n") == after != ""
 
 
@@ -141,7 +143,6 @@ def test_tutorial_runs_with_the_class_name_changed(
         response = engine.query(QUESTION)
         (best, *_) = retriever.retrieve(QUESTION)
         assert response.source_nodes[0].node_id == best.node_id
-        outcomes.append((str(response), best.node_id, best.text))
         plain = index.as_query_engine(llm=llm, similarity_top_k=2).retrieve(QUESTION)
-        assert len(plain) == 2
+        outcomes.append((str(response), best.node_id, best.text, len(plain)))
     assert outcomes[0] == outcomes[1]
