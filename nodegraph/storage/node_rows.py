@@ -95,12 +95,12 @@ class NodeRows:
         if self._size > _CACHED_CHARACTERS:
             self.forget()
         nodes = self._nodes
-        missing = [i for i in dict.fromkeys(ids) if i not in nodes]
-        nodes.update(dict.fromkeys(missing))
-        for batch in portions(map(to_id, missing)):
+        found: dict[str, Node | None] = {i: None for i in ids if i not in nodes}
+        for batch in portions(map(to_id, list(found))):
             for node in self.read(f"n.id IN ({marks(batch)})", batch):
-                nodes[node.id] = node
+                found[node.id] = node
                 self._size += _NODE_SIZE + len(node.text)
+        nodes.update(found)  # after all rows: an error must not leave nodes as missing
         return [nodes[i] for i in ids]
 
     def of_derivations(self, keys: Iterable[int]) -> Iterator[Node]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from nodekin.nodegraph import Document, Node, NodeGraph
+from nodekin.nodegraph.errors import StoreError
 from nodekin.nodegraph.storage.graph_store import GraphStore
 
 
@@ -61,3 +62,19 @@ def test_nodes_inherit_the_fields_of_their_parent(tmp_path: Path) -> None:
         (section,) = graph.nodes("section")
         assert section.inherited == {"year": year, "tag": "t"}
         assert [node.metadata for node in graph.nodes("line")] == [{"year": 1, "tag": "t"}] * 2
+
+
+def test_failed_read_leaves_no_node_missing(
+    store: GraphStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.change_documents([Document("text", id="a")])
+    with store.turn(), monkeypatch.context() as broken:
+
+        def fail(*_: object) -> list[object]:
+            raise StoreError("the connection is lost")
+
+        broken.setattr(store.database, "rows", fail)
+        with pytest.raises(StoreError, match="lost"):
+            store.get(["a"])
+    (node,) = store.get(["a"])
+    assert node is not None
