@@ -531,10 +531,11 @@ class _Turns(Generic[T]):
                 if not self._take(branches):
                     return self._selected(self._rankings(branches))
                 states = [graph.reader.held_state() for graph in groups]
+                revisions = {graph: graph.reader.revision(ROOT) for graph in groups}
             rankings = self._rankings(branches)
             with reading(dict.fromkeys(groups, ())):
                 is_same = states == [graph.reader.held_state() for graph in groups]
-                if is_same or not _are_outdated(rankings):
+                if is_same or not self._are_outdated(rankings, revisions):
                     return self._selected(rankings)
         except LookupError:  # a node was removed in between
             pass
@@ -581,6 +582,36 @@ class _Turns(Generic[T]):
         per_query = zip(*of_searches, strict=True)
         return [self.rank(*of_query) for of_query in zip(self.queries, per_query, strict=True)]
 
+    def _are_outdated(
+        self, rankings: Sequence[Ranking], revisions: Mapping[NodeGraph, int]
+    ) -> bool:
+        """Return whether a target, a hit or a document of them has changed since the first turn.
+
+        A node may be the same while its document has new metadata.
+        """
+        documents = {}
+        for graph, revision in revisions.items():
+            changed = graph.reader.changed_ids(ROOT, revision)
+            if changed is None:
+                return True
+            documents[graph] = {*chain.from_iterable(changed)}
+        for ranking in rankings:
+            ids: dict[NodeGraph, set[str]] = {graph: set() for graph in revisions}
+            for key in ranking.scores:
+                graph, node_id = self.searches[0].node_of(key)
+                ids[graph].add(node_id)
+                for branch, (_, source, hit_id) in chain.from_iterable(
+                    part.hits(key) for part in ranking.parts
+                ):
+                    if hit_id in branch.changed_ids(source):
+                        return True
+                    ids[branch.sources[source][0]].add(hit_id)
+            for graph, of_graph in ids.items():
+                nodes = graph.reader.nodes_by_id([*of_graph])
+                if any(node.document_id in documents[graph] for node in nodes):
+                    return True
+        return False
+
     def _selected(self, rankings: Sequence[Ranking]) -> list[T]:
         """Return the result of each query; the graphs are held."""
         return [
@@ -602,17 +633,6 @@ def _log_threshold(search: Search, branches: Sequence[Branch]) -> None:
             "no result: the lowest score is %s, and the best node of %r scores %.4f",
             *(search.min_score, " + ".join(search.groups), best),
         )
-
-
-def _are_outdated(rankings: Sequence[Ranking]) -> bool:
-    """Return whether a target or a hit was changed or removed since the first turn."""
-    for ranking in rankings:
-        for key in ranking.scores:
-            for part in ranking.parts:
-                for branch, (_, source, node_id) in part.hits(key):
-                    if node_id in branch.changed_ids(source):
-                        return True
-    return False
 
 
 def read_nodes(search: Search, keys: Iterable[Key]) -> dict[Key, Node]:

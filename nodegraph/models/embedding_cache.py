@@ -10,6 +10,7 @@ from concurrent.futures import Executor
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 from ..concurrency import ProgressBar, in_thread
 from ..errors import VectorLengthError, nearest_names
@@ -64,6 +65,7 @@ class EmbeddingCache:
         self._dimensions: dict[str, int] = {}
         self._lock = threading.Lock()
         self._query_vectors: OrderedDict[tuple[str, str], Vector] = OrderedDict()
+        self._asking: WeakValueDictionary[tuple[str, ...], Lock] = WeakValueDictionary()
 
     def embedder(self, key: str) -> Embedder:
         """Return the model of a key.
@@ -229,8 +231,13 @@ class EmbeddingCache:
         """
         embedder = self.embedder(key)
         vectors = self._cached(queries, key)
-        for batch in _batches(queries, vectors, embedder):
-            vectors |= self._checked(batch, key, embedder.queries(batch))
+        missing = (key, *sorted({*queries} - {*vectors}))
+        with self._lock:
+            asking = self._asking.setdefault(missing, Lock())
+        with asking.held():  # threads with the same queries share a call
+            vectors = self._cached(queries, key)
+            for batch in _batches(queries, vectors, embedder):
+                vectors |= self._checked(batch, key, embedder.queries(batch))
         return self._in_order(queries, vectors, embedder)
 
     async def aquery_vectors(self, queries: Sequence[str], key: str) -> Vectors:

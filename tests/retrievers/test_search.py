@@ -209,13 +209,19 @@ def test_results_removed_during_search_are_replaced(target: str | None) -> None:
     assert seen(results) == seen(retriever("tea"))
 
 
-def test_documents_changed_during_search_are_searched_again() -> None:
+@pytest.mark.parametrize("group", ["ROOT", "line"])
+@pytest.mark.parametrize("target", [None, "ROOT"])
+def test_documents_changed_during_search_are_searched_again(group, target) -> None:
     graph = graph_of([Document("tea", {"owner": "a"}, id="1"), Document("tea x", id="2")])
-    retriever = Retriever(graph, "ROOT", ChangingWords(analyzer=str.split))
+    words = ChangingWords(analyzer=str.split)
+    retriever = Retriever(graph, group, words, target=target)
+    assert len(retriever.retrieve("tea", filters={"owner": "a"})) == 1
     changes.append(lambda: graph.add(Document("tea", {"owner": "b"}, id="1")))
     assert retriever.retrieve("tea", filters={"owner": "a"}) == []
+    changes.append(lambda: graph.add(Document("tea\ny", {"owner": "a"}, id="1")))  # one old line
+    assert retriever.retrieve("tea", filters={"owner": "b"}) == []
     changes.append(lambda: graph.add(Document("tea tea x", {"owner": "b"}, id="1")))
-    assert seen(retriever("tea")) == seen(Retriever(graph, "ROOT", WORDS)("tea"))
+    assert seen(retriever("tea")) == seen(Retriever(graph, group, WORDS, target=target)("tea"))
 
 
 def test_unrelated_changes_do_not_repeat_search() -> None:

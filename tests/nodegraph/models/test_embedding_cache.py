@@ -135,6 +135,26 @@ def test_threads_embed_a_text_once():
     assert sorted(text for batch in model.asked for text in batch) == texts
 
 
+def test_threads_share_a_call_for_the_same_queries():
+    begun = threading.Barrier(4)
+
+    class Slow(Model):
+        def embed_queries(self, texts):
+            time.sleep(0.05)
+            return super().embed_queries(texts)
+
+    model = Slow()
+    cache = make({"a": model, "b": model})
+
+    def embed(number):
+        begun.wait(10)
+        return cache.query_vectors(["tea"], "a").tolist()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(embed, range(4))) == [[[3, 2]]] * 4
+    assert model.asked_queries == [["tea"]]
+
+
 def test_cached_vectors_are_read_during_embedding():
     begun, go_on = threading.Event(), threading.Event()
 
