@@ -150,6 +150,7 @@ def test_threads_share_a_call_for_the_same_queries():
         begun.wait(10)
         return cache.query_vectors(["tea"], "a").tolist()
 
+    begun = threading.Barrier(4)
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(embed, range(4))) == [[[3, 2]]] * 4
     assert model.asked_queries == [["tea"]]
