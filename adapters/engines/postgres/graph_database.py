@@ -254,8 +254,7 @@ class PostgresDatabase:
         return connection
 
     def _give_back(self, connection: ServerConnection) -> None:
-        with suppress(ServerLostError):
-            connection.roll_back()
+        connection.roll_back()
         if not connection.is_lost:
             self._idle.put(connection)
 
@@ -336,9 +335,9 @@ class PostgresDatabase:
                 ((is_free,),) = connection.rows(query, [lock])
             yield connection if is_free else None
         finally:
-            with suppress(ServerLostError):
-                connection.roll_back()
-                if is_free:
+            connection.roll_back()
+            if is_free:
+                with suppress(ServerLostError):
                     connection.rows("SELECT pg_advisory_unlock(%b)", [lock])
             self._give_back(connection)
 

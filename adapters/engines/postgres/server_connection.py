@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
@@ -133,10 +133,16 @@ class ServerConnection:
         self.run_script("COMMIT")
 
     def roll_back(self) -> None:
-        """Roll back an open transaction."""
-        status = self._psycopg.pq.TransactionStatus
-        if not self.is_lost and self._db.info.transaction_status != status.IDLE:
-            self.run_script("ROLLBACK")
+        """Roll back an open transaction. If that fails, close the connection."""
+        possible = self._psycopg.pq.TransactionStatus
+        status = self._db.info.transaction_status
+        if status == possible.IDLE:
+            return
+        if status in (possible.INTRANS, possible.INERROR):
+            with suppress(StoreError):
+                self.run_script("ROLLBACK")
+                return
+        self.close()  # a lost server can leave a statement active, also inside a pipeline
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Values]:
         """Return all rows of a statement. Its placeholder is ``%b``."""
