@@ -304,7 +304,6 @@ class GraphStore:
             if old:
                 old_links = [link for i in old for link in links.get(i, ())]
                 links_changed |= old_links != [replace(link, derived=True) for link in new.links]
-        self._rows.drop(node.id for nodes_of_one in changed.values() for node in nodes_of_one)
         count = sum(map(len, changed.values()))
         revision = self._groups.row(group).revision
         if removed or count or links_changed:

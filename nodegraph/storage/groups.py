@@ -13,7 +13,14 @@ from .rows import from_id, from_text, to_id, to_text
 
 _KEPT_ENTRIES = 500  # of a journal that is shortened
 
-_MAX_STEP = 1 << 20  # random steps give a restored backup other revisions than the replaced store
+
+def random_step() -> int:
+    """Return the difference to the next revision or state.
+
+    The steps are random, so that a restored backup or a recreated file gets other numbers than the
+    replaced store.
+    """
+    return random.randrange(1, 1 << 20)
 
 
 class GroupRow(NamedTuple):
@@ -112,7 +119,7 @@ class Groups:
 
     def next_revision(self, group: str) -> int:
         """Return the revision that the next change will have."""
-        return self.row(group).revision + random.randrange(1, _MAX_STEP)
+        return self.row(group).revision + random_step()
 
     def record(self, group: str, revision: int, removed: Sequence[str], added: int) -> None:
         """Store a change of a group's nodes; inside a transaction.

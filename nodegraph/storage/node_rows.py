@@ -60,7 +60,7 @@ class NodeRows:
 
     def forget(self) -> None:
         """Clear the cache of nodes."""
-        self._nodes: dict[str, Node | None] = {}  # by id; None: missing
+        self._nodes: dict[str, Node] = {}  # by id
         self._size = 0
 
     def drop(self, ids: Iterable[str]) -> None:
@@ -95,13 +95,11 @@ class NodeRows:
         if self._size > _CACHED_CHARACTERS:
             self.forget()
         nodes = self._nodes
-        found: dict[str, Node | None] = {i: None for i in ids if i not in nodes}
-        for batch in portions(map(to_id, list(found))):
+        for batch in portions(to_id(i) for i in dict.fromkeys(ids) if i not in nodes):
             for node in self.read(f"n.id IN ({marks(batch)})", batch):
-                found[node.id] = node
+                nodes[node.id] = node
                 self._size += _NODE_SIZE + len(node.text)
-        nodes.update(found)  # after all rows: an error must not leave nodes as missing
-        return [nodes[i] for i in ids]
+        return [nodes.get(i) for i in ids]
 
     def of_derivations(self, keys: Iterable[int]) -> Iterator[Node]:
         """Yield the nodes of some derivations. The nodes of one document are in its order."""

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from ..locking import turns as turns_of_thread
 from .database import Database
-from .groups import Groups
+from .groups import Groups, random_step
 
 
 class Turns:
@@ -94,7 +94,8 @@ class Turns:
                         self.forget()
                     self.state, self.has_changed, self._counters = -1, False, dict(before)
                     yield before["state"]
-                    self._counters["state"] += self.has_changed
+                    if self.has_changed:
+                        self._counters["state"] += random_step()
                     self.groups.flush()
                     changed = self._counters.items() - before.items()
                     self._db.run_many(

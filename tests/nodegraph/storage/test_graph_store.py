@@ -102,3 +102,18 @@ def test_revision_of_another_history_is_unknown(tmp_path: Path) -> None:
     with NodeGraph(store=tmp_path / "g") as graph:
         graph.add("other")
         assert graph.reader.changes("ROOT", lost).complete
+
+
+def test_recreated_file_has_another_state(tmp_path: Path) -> None:
+    """A group is not fresh because an equal number of changes preceded it in the deleted file."""
+    path = tmp_path / "g"
+    graph = NodeGraph(store=path)
+    graph.create_node_group("line", str.splitlines)
+    graph.add("old")
+    graph.build("line")
+    graph.close()
+    path.unlink()
+    with NodeGraph(store=path) as other:
+        for text in ("one", "two", "three"):  # as many changes as the add and the build
+            other.add(text)
+    assert [node.text for node in graph.nodes("line")] == ["one", "two", "three"]

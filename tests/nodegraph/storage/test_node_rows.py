@@ -78,3 +78,8 @@ def test_failed_read_leaves_no_node_missing(
             store.get(["a"])
     (node,) = store.get(["a"])
     assert node is not None
+
+
+def test_lookups_of_missing_nodes_are_not_cached(store: GraphStore) -> None:
+    store.get([f"missing {n}" for n in range(1_000)])
+    assert len(store._rows._nodes) <= store.count("ROOT")
