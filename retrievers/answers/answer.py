@@ -1,11 +1,11 @@
-"""An answer with its sources, the results it does not use, and notes on both."""
+"""The answer of a query engine: text, sources, omitted results, notes, and its JSON form."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Literal
 
 from ...nodegraph.codec import decode, encode
@@ -17,8 +17,8 @@ from ..results import ScoredNode
 from .qa import PresetAnswer
 
 OmissionReason = Literal["context_window", "calls", "contained", "duplicate", "empty"]
-"""The reason: no space in the context window, no model call, text contained in another result,
-equal to another result, or empty."""
+"""The reason why a result is not in the prompts: no space in the context window, the limit of model
+calls, text contained in another result, text equal to another result, or no text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +26,14 @@ class Source:
     """A numbered passage in the prompts of an answer.
 
     Attributes:
-        number: The number in citations, ``[1]``. Counted from 1, best first.
-        result: The result of the search, with evidence.
-        text: The text in the prompt: the result's content, a part of it, or the joint text of
-            overlapping results.
+        number: The number in citations such as ``[1]``. The best source has number 1.
+        result: The search result, with evidence.
+        text: The text in the prompt: the result's content, a part of the content, or the merged
+            text of overlapping results.
         cited: Whether the answer cites the source.
         title: The line above the text in the prompt: the document's title and headings, or the
-            name of the file.
-        merged: Further results of the document whose text overlaps and is part of ``text``.
+            file name.
+        merged: Other results of the document that overlap with ``result``. ``text`` contains them.
         complete: Whether the prompts contain the whole text.
     """
 
@@ -48,12 +48,12 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class OmittedResult:
-    """A result that is not in the prompts.
+    """A search result that is not in the prompts.
 
     Attributes:
         result: The result.
         reason: ``"context_window"``, ``"calls"``, ``"contained"``, ``"duplicate"`` or ``"empty"``.
-        of: The result with the text, for ``"contained"`` and ``"duplicate"``.
+        of: The result that contains or equals the text, for ``"contained"`` and ``"duplicate"``.
     """
 
     result: ScoredNode
@@ -62,25 +62,25 @@ class OmittedResult:
 
 
 QuoteStatus = Literal["exact", "same_letters", "other_source", "not_found"]
-"""The place of a quotation: literally in the cited source; in the cited source with different
-case, spaces or marks, or with an ellipsis; in another source; in no source."""
+"""The verdict on a quotation: literally in the cited source; in the cited source with other case,
+spaces or marks, or with an ellipsis; in another source; in no source."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedQuote:
-    """A quotation or a cited sentence of an answer, and its place in the sources.
+    """A quotation or a cited sentence of an answer, and its spans in the sources.
 
     Attributes:
-        text: The quotation without its marks, or the sentence without its citations.
+        text: The quotation without quotation marks, or the sentence without citations.
         start: The start in the answer's text, in characters.
-        end: The end.
-        status: ``"exact"``, ``"same_letters"``, ``"other_source"`` or ``"not_found"``. A cited
-            sentence that is not found is in the answer's own words, which is no fault.
-        quoted: Whether it stands in quotation marks or in a block quotation.
-        cited: The numbers of the sources that it cites.
-        source: The number of the source that contains it. None if it is not found.
+        end: The end in the answer's text.
+        status: ``"exact"``, ``"same_letters"``, ``"other_source"`` or ``"not_found"``. For a cited
+            sentence without quotation marks, ``"not_found"`` only means a paraphrase.
+        quoted: Whether the text is in quotation marks or in a block quotation.
+        cited: The numbers of the cited sources.
+        source: The number of the source with the text. None: not found.
         spans: The quoted parts of the documents: nodes with ``text``, ``document_id``, ``start``,
-            ``end``, ``place`` and ``pages``. Several if the quotation leaves words out.
+            ``end``, ``place`` and ``pages``. A quotation with an ellipsis has several.
         nearest: The most similar sentence of the sources, if the quotation is not found.
     """
 
@@ -95,19 +95,8 @@ class CheckedQuote:
     nearest: Node | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return JSON values; a span has document_id, start, end, text, place and pages."""
-        nearest = None if self.nearest is None else _span_dict(self.nearest)
-        spans = [_span_dict(span) for span in self.spans]
-        return {**_fields(self, "spans", "nearest"), "spans": spans, "nearest": nearest}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> CheckedQuote:
-        """Return the quotation of ``to_dict``. Its spans belong to no graph."""
-        spans = tuple(map(_read_node, values["spans"]))
-        nearest = None if values["nearest"] is None else _read_node(values["nearest"])
-        return cls(
-            **{**values, "cited": tuple(values["cited"]), "spans": spans, "nearest": nearest}
-        )
+        """Return JSON values. A span has document_id, start, end, text, place and pages."""
+        return {field.name: _to_json(getattr(self, field.name)) for field in fields(self)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,18 +104,23 @@ class Answer:
     """The answer to a question, with its sources.
 
     Attributes:
-        text: The answer, or a sentence for the user if there is no answer.
-        question: The question.
-        sources: The passages in the prompts, by number.
-        answered: False if nothing was found, or the passages do not answer the question.
-        preset: The question-answer pair of a preset answer.
-        omitted: The results that are not in the prompts, with reasons.
-        notes: Failures, omitted and truncated passages, citations without a source.
-        searched: The query of the search: the question, or the condensed question.
-        calls: The number of model calls of the engine, without the calls of strategies.
-        confidence: The model's confidence from 0 to 100, with ``"map_rerank"``.
-        quotes: The quotations and cited sentences with their places, set by ``check_quotes``.
-        top_k: The ``top_k`` of the search, also for ``QueryEngine.check_current``.
+        text: The answer. Without an answer: a sentence for the user, "Nothing was found …".
+        question: The question of the user.
+        sources: The passages in the prompts, ordered by number.
+        answered: False if the search found nothing, or if the passages do not contain the answer.
+        preset: The question-answer pair of a preset answer. None: the model answered.
+        omitted: The search results that are not in the prompts, with reasons.
+        notes: Messages about failures, omitted or truncated passages, and missing or invalid
+            citations.
+        searched: The query of the search: the question, or the condensed question of a
+            conversation.
+        calls: The number of model calls of the engine. Calls of retrieval strategies do not count.
+        confidence: The model's confidence from 0 to 100, in the mode ``"map_rerank"``. None:
+            another mode, or an answer without a number.
+        quotes: The quotations and cited sentences with their spans in the sources. Only
+            ``check_quotes`` and ``QueryEngine(check="quotes")`` set them.
+        top_k: The ``top_k`` of the search. ``QueryEngine.check_current`` searches with the same
+            ``top_k``, ``filters`` and ``min_score``.
         filters: The filters of the search.
         min_score: The minimum score of the search.
     """
@@ -156,7 +150,7 @@ class Answer:
 
     @property
     def results(self) -> tuple[ScoredNode, ...]:
-        """All results of the search: the results of the sources, and the omitted results."""
+        """All search results: the results of the sources, then the omitted results."""
         used = [result for source in self.sources for result in (source.result, *source.merged)]
         return (*used, *(omission.result for omission in self.omitted))
 
@@ -165,28 +159,9 @@ class Answer:
 
         Results are stored without evidence and metadata.
         """
-        return {
-            **_fields(self, "sources", "preset", "omitted", "quotes", "filters"),
-            "filters": None if self.filters is None else json.loads(encode(dict(self.filters))),
-            "sources": [
-                {
-                    **_fields(source, "result", "merged"),
-                    "results": [_result_dict(r) for r in (source.result, *source.merged)],
-                }
-                for source in self.sources
-            ],
-            "omitted": [
-                {
-                    "reason": omission.reason,
-                    "result": _result_dict(omission.result),
-                    "of": None if omission.of is None else _result_dict(omission.of),
-                }
-                for omission in self.omitted
-            ],
-            "preset": self.preset
-            and {**_fields(self.preset, "result"), "result": _result_dict(self.preset.result)},
-            "quotes": [quote.to_dict() for quote in self.quotes],
-        }
+        values = {field.name: _to_json(getattr(self, field.name)) for field in fields(self)}
+        filters = None if self.filters is None else json.loads(encode(dict(self.filters)))
+        return {**values, "filters": filters}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Answer:
@@ -199,63 +174,57 @@ class Answer:
             >>> Answer.from_dict(Answer("Old [1].", "?", (source,)).to_dict()).sources[0].text
             'Tea'
         """
-        given = dict(values)
-        if (preset := given["preset"]) is not None:
-            given["preset"] = PresetAnswer(**{**preset, "result": _read_result(preset["result"])})
-        if given["filters"] is not None:
-            given["filters"] = decode(json.dumps(given["filters"]))
-        given["sources"] = tuple(map(_read_source, given["sources"]))
-        given["omitted"] = tuple(
-            OmittedResult(
-                _read_result(item["result"]),
-                item["reason"],
-                item["of"] and _read_result(item["of"]),
-            )
-            for item in given["omitted"]
+        preset, filters = values["preset"], values["filters"]
+        return cls(
+            **{
+                **values,
+                "preset": preset and PresetAnswer(**_with_nodes(preset)),
+                "filters": None if filters is None else decode(json.dumps(filters)),
+                "sources": tuple(Source(**_with_nodes(source)) for source in values["sources"]),
+                "omitted": tuple(OmittedResult(**_with_nodes(item)) for item in values["omitted"]),
+                "quotes": tuple(CheckedQuote(**_with_nodes(quote)) for quote in values["quotes"]),
+                "notes": tuple(values["notes"]),
+            }
         )
-        given["quotes"] = tuple(map(CheckedQuote.from_dict, given["quotes"]))
-        return cls(**{**given, "notes": tuple(given["notes"])})
-
-
-def _fields(value: Any, *left_out: str) -> dict[str, Any]:
-    """Return the other fields of a dataclass; tuples as lists."""
-    named = {f.name: getattr(value, f.name) for f in fields(value) if f.name not in left_out}
-    return {name: list(v) if isinstance(v, tuple) else v for name, v in named.items()}
 
 
 _NODE_FIELDS = ("text", "document_id", "start", "end", "id", "group")
 
 
-def _span_dict(node: Node) -> dict[str, Any]:
-    names = ("document_id", "start", "end", "text", "place")
-    pages = None if node.pages is None else list(node.pages)
-    return {**{name: getattr(node, name) for name in names}, "pages": pages}
+def _to_json(value: Any) -> Any:
+    """Return a value as JSON values: nodes and results without metadata and evidence."""
+    if isinstance(value, ScoredNode):
+        node = {name: getattr(value.node, name) for name in _NODE_FIELDS}
+        return {**node, "score": float(value.score)}
+    if isinstance(value, Node):
+        names = ("document_id", "start", "end", "text", "place", "pages")
+        return {name: _to_json(getattr(value, name)) for name in names}
+    if isinstance(value, tuple):
+        return [_to_json(item) for item in value]
+    if is_dataclass(value):
+        return {field.name: _to_json(getattr(value, field.name)) for field in fields(value)}
+    return value
 
 
-def _result_dict(result: ScoredNode) -> dict[str, Any]:
-    values = {name: getattr(result.node, name) for name in _NODE_FIELDS}
-    return {**values, "score": float(result.score)}
+def _with_nodes(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a dataclass from JSON values."""
+    return {name: _read(value) for name, value in values.items()}
 
 
-def _read_node(values: Mapping[str, Any]) -> Node:
-    return Node(**{name: values[name] for name in _NODE_FIELDS if name in values})
-
-
-def _read_result(values: Mapping[str, Any]) -> ScoredNode:
-    return ScoredNode(_read_node(values), values["score"])
-
-
-def _read_source(values: Mapping[str, Any]) -> Source:
-    first, *merged = map(_read_result, values["results"])
-    own = {name: value for name, value in values.items() if name != "results"}
-    return Source(**own, result=first, merged=tuple(merged))
+def _read(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(map(_read, value))
+    if not isinstance(value, dict):
+        return value
+    node = Node(**{name: value[name] for name in _NODE_FIELDS if name in value})
+    return ScoredNode(node, value["score"]) if "score" in value else node
 
 
 class AnswerError(ModelError):
-    """The model failed before or during its answer.
+    """The model failed before or during its answer, or the search took too long.
 
     Attributes:
-        answer: The answer so far: sources, notes, and the text up to the failure.
+        answer: The incomplete answer: sources, notes, and the text up to the failure.
     """
 
     def __init__(self, reason: str, answer: Answer) -> None:
@@ -268,11 +237,11 @@ class AnswerError(ModelError):
 
 _NUMBER = r"\d{1,3}"
 
-_SPACES = r"\s{0,9}"  # bounded, for linear time
+_SPACES = r"\s{0,9}"  # bounded, so that matching takes linear time
 
 _NOUN = r"(?:passages?|sources?|refs?\.?|documents?|资料|来源|段落|文献|片段|参考)"
 
-# Each part matches in one way only; otherwise the time would grow exponentially.
+# Each text matches these patterns in one way only, since backtracking would take exponential time.
 _FIRST = rf"\^?(?:{_NOUN}{_SPACES})?(?:#{_SPACES})?{_NUMBER}"
 
 _NEXT = rf"{_SPACES}(?:[,，、;；]|and\s|[和及与]){_SPACES}"
@@ -286,7 +255,7 @@ CITATION = re.compile(
     r"(?!\()",  # a link
     re.I,
 )
-"""Numbers of sources in square brackets."""
+"""Source numbers in square brackets."""
 
 _RANGE = re.compile(rf"({_NUMBER})(?:{_SPACES}[-–—~～至]{_SPACES}({_NUMBER}))?")
 
@@ -297,7 +266,7 @@ CODE = re.compile(r"(```|~~~).*?(?:\1|\Z)|`[^`\n]+`", re.S)
 
 
 def only_cites(text: str) -> bool:
-    """Return whether a text has no words besides citations.
+    """Return whether a text consists of citations and punctuation.
 
     Example:
         >>> only_cites("[1]."), only_cites("1974 [1].")
@@ -307,11 +276,11 @@ def only_cites(text: str) -> bool:
 
 
 def cited_numbers(text: str) -> list[int]:
-    """Return the unique cited numbers of a text, in order.
+    """Return the distinct source numbers that a text cites, in order.
 
-    Citations are ``[1]``, ``[1, 2]``, ``[1][3]``, ``[1-3]``, ``【1】``, ``［1］``, ``[^1]`` and
-    numbers after a word ("[Source 1]", "【资料1】"). Numbers in round brackets (lists), in code, in
-    the text of links, and with four digits (years) are no citations.
+    Citations are ``[1]``, ``[1, 2]``, ``[1][3]``, ``[1-3]``, ``【1】``, ``［1］``, ``[^1]``, and
+    numbers after a noun ("[Source 1]", "【资料1】"). Numbers in parentheses, in code, in links, and
+    numbers of four digits (years) are not citations.
 
     Example:
         >>> cited_numbers("Tea [2] is old【1，2】, (3) see `a[4]`, [5-7][2019].")
@@ -338,7 +307,7 @@ def flag_cited(
     Args:
         sources: The sources.
         text: The answer.
-        certain: Numbers of sources that the answer uses, cited or not.
+        certain: Numbers of further sources that the answer uses.
     """
     cited = cited_numbers(text)
     used = {*cited, *certain}

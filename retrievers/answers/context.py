@@ -16,7 +16,7 @@ from ..filters import Filters
 from ..plans.effects import ask
 from ..plans.limits import CallLimits
 from ..plans.plan import All, Do, Part
-from ..plans.prompting import Prompt, neutralize, quote_passage
+from ..plans.prompting import neutralize, quote_passage
 from ..results import ScoredNode
 from ..strategies.outcome import SubResults, answer_texts
 from .answer import Answer, OmissionReason, OmittedResult, Source, only_cites
@@ -40,41 +40,37 @@ class AnswerContext:
 
     Attributes:
         engine: The engine.
-        prompts: The engine's prompts by name.
         question: The question.
         language: The language of the prompts.
-        top_k: The number of results of the search. None: the retriever's own.
-        max_tokens: Their tokens at most.
-        filters: The conditions of the search, also for preset answers.
-        min_score: Results below this score are left out.
-        searched: The searched question: in a conversation, the condensed question.
+        top_k: The number of results of the search. None: the retriever's own number.
+        filters: The conditions of the search and of preset answers.
+        min_score: Results with a lower score are ignored.
+        notes: The notes of the answer.
+        searched: The searched query: the question, or the condensed question of a conversation.
         candidates: The sources without numbers, best first.
         sources: The numbered passages in the prompts.
         omitted: The results that are not in the prompts.
-        notes: The notes of the answer.
         streamed: The streamed texts.
-        parser: Splits the answer's text from the rest of the model's output.
-        certain: Numbers of sources that the answer uses, cited or not.
+        parser: Separates the answer's text from other parts of the model's output.
+        certain: Numbers of sources that the answer uses even without a citation.
         confidence: The model's confidence in the answer.
-        limits: Counts the calls of the model, and limits their time.
+        limits: Counts the model calls and limits their time.
         answer: The complete answer.
-        sub_answers: The answers to parts of the question, in the form of a prompt.
-        callbacks: Called with the answer at the end of its stream.
+        sub_answers: The answers to sub-questions, formatted for a prompt.
+        callbacks: Functions that are called with the answer at the end of its stream.
     """
 
     engine: EngineArguments
-    prompts: Mapping[str, Prompt]
     question: str
     language: Language
-    top_k: int | None = None
-    max_tokens: int | None = None
-    filters: Filters | None = None
-    min_score: float | None = None
+    top_k: int | None
+    filters: Filters | None
+    min_score: float | None
+    notes: list[str] = field(default_factory=list)
     searched: str = ""
     candidates: list[Source] = field(default_factory=list)
     sources: list[Source] = field(default_factory=list)
     omitted: list[OmittedResult] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
     streamed: list[str] = field(default_factory=list)
     parser: FinalAnswerParser = field(default_factory=FinalAnswerParser)
     certain: tuple[int, ...] = ()
@@ -86,7 +82,7 @@ class AnswerContext:
 
     def prompt(self, name: str, **values: object) -> str:
         """Return a prompt with the question and other values."""
-        prompt = self.prompts[name]
+        prompt = self.engine.prompts[name]
         field = _SUB_ANSWER_FIELDS.get(name)
         if field and self.sub_answers:
             values[field] = QuotedText(f"{self.sub_answers}\n{values.get(field, '')}")

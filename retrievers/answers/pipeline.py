@@ -28,7 +28,6 @@ from ..tracing import observe, start_span
 from .answer import UNCITED, Answer, AnswerError, Source, flag_cited
 from .chat_history import Pair, condense
 from .context import AnswerContext, cut, format_sources, merge_results, shorten
-from .qa import QaRetriever
 from .quotes import check_quotes
 from .settings import PASSAGE_PROMPTS, AnswerMode
 
@@ -40,19 +39,12 @@ ANSWER_TOKENS = 1_600
 _EXTRACTED = 3  # passages of an answer without a model
 
 
-async def answer_question(
-    context: AnswerContext,
-    retriever: RetrieverProtocol,
-    qa: QaRetriever | None,
-    pairs: Sequence[Pair],
-) -> Answer:
+async def answer_question(context: AnswerContext, pairs: Sequence[Pair]) -> Answer:
     """Return the answer to a question.
 
     Args:
         context: The state of the question. Its fields are filled step by step, for a stream.
-        retriever: Retrieves the passages.
-        qa: Contains the preset answers.
-        pairs: The conversation so far.
+        pairs: The earlier conversation.
 
     Raises:
         AnswerError: If the model fails, unless ``on_error`` is ``"extract"``, or if the search
@@ -61,9 +53,7 @@ async def answer_question(
     with start_span("answer", question=context.question, mode=context.engine.mode) as span:
         context.limits = CallLimits(total_timeout=context.engine.total_timeout)
         try:
-            answer = context.answer = await context.limits.enforce(
-                partial(_steps, context, retriever, qa, pairs)
-            )
+            answer = context.answer = await context.limits.enforce(partial(_steps, context, pairs))
         except LimitExceededError as error:  # no passages yet
             raise AnswerError(str(error), context.partial_answer(str(error))) from error
         span.attributes.update(
@@ -79,23 +69,18 @@ async def answer_question(
     return answer
 
 
-async def _steps(
-    context: AnswerContext,
-    retriever: RetrieverProtocol,
-    qa: QaRetriever | None,
-    pairs: Sequence[Pair],
-) -> Answer:
+async def _steps(context: AnswerContext, pairs: Sequence[Pair]) -> Answer:
     question = context.searched = context.question
     results: Sequence[ScoredNode] = []
     if question.strip():
-        preset = await preset_answer(context, qa)
+        preset = await preset_answer(context)
         if preset is None and pairs:
             context.searched = await condense(context, pairs)
             if context.searched != question:
-                preset = await preset_answer(context, qa)
+                preset = await preset_answer(context)
         if preset is not None:
             return preset
-        results = await answer_results(context, retriever)
+        results = await answer_results(context, context.engine.retriever)
     if (
         results and context.engine.language is None
     ):  # a question without words: the language of the corpus
@@ -141,7 +126,7 @@ async def answer_results(
 
 async def _retrieved(context: AnswerContext, retriever: RetrieverProtocol) -> Results:
     """Return the results within the token budget."""
-    budget = TokenBudget(context.max_tokens, top_k=context.top_k)
+    budget = TokenBudget(context.engine.max_tokens, top_k=context.top_k)
     if not budget and budget.top_k is None and getattr(retriever, "has_windows", False):
         budget = TokenBudget(min(ANSWER_TOKENS, (await Do(context.passage_limit, kind="work"))))
     elif budget.max_tokens is not None:
@@ -161,8 +146,9 @@ async def _retrieved(context: AnswerContext, retriever: RetrieverProtocol) -> Re
     return fitting
 
 
-async def preset_answer(context: AnswerContext, qa: QaRetriever | None) -> Answer | None:
+async def preset_answer(context: AnswerContext) -> Answer | None:
     """Return the preset answer to the question, or None."""
+    qa = context.engine.qa
     if qa is None:
         return None
     try:

@@ -34,14 +34,6 @@ def test_all_ways_give_the_same_answer(mode, question, reply, lines, scripted, f
     assert [s.number for s in answers[0].sources] == list(range(1, len(shown[0]) + 1))
 
 
-async def test_recommended_questions(lines, qa, scripted) -> None:
-    engine = QueryEngine(lines, scripted(lambda _: "?"), qa=qa)
-    assert engine.recommend("what is tea") == ["Who drinks tea?"]
-    assert await engine.arecommend("what is tea") == ["Who drinks tea?"]
-    with pytest.raises(ValueError, match="qa=QaRetriever"):
-        QueryEngine(lines, scripted(lambda _: "?")).recommend("tea")
-
-
 def test_top_k_and_filters_reach_the_retriever(scripted) -> None:
     retriever = FixedRetriever([passage("Tea.")])
     engine = QueryEngine(retriever, scripted(lambda _: "Tea [1]."), top_k=7)
@@ -78,7 +70,7 @@ def test_the_language_can_be_fixed(lines, scripted) -> None:
 
 def test_arguments_of_a_query_are_checked(lines) -> None:
     engine = QueryEngine(lines, lambda _: "It is [1].")
-    with pytest.raises(TypeError, match="a question is a str"):
+    with pytest.raises(TypeError, match="a question must be a string"):
         engine.query(5)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="retrieve"):
         QueryEngine(object(), lambda _: "")  # type: ignore[arg-type]
