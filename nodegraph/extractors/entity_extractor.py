@@ -1,119 +1,325 @@
-"""Find names that passages have in common, without a model."""
+"""Find names in texts by capital letters and quotation marks, without a model."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from sys import intern
-from typing import Any, NamedTuple, overload
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
-from ..node import LinkedText, Node
-from .entity_names import ARTICLES, Mentions, Run, is_unspaced, name_key, parse, runs_of
+from ..lazy_names import lazy_pattern
+from ..node import Node
+from ..splitters.chunking import UNSPACED
 
 Finder = Callable[[str], Iterable[str]]
 """A function from the text of a passage to the names in it."""
-
-_MIN_PASSAGES = 2  # of an entity that is not a title
-
-_MAX_PASSAGES = 100  # of an entity
-
-_FEW_NAMES = 64  # names that are searched one by one in a text without spaces
-
-_FEW_TITLED = 2  # passages that may have the same title in lowercase
 
 _SENTENCE_END = re.compile(r"[.!?,;:。！？，；：、]$")
 
 _TITLE = 100  # characters in a first line that is a title
 
+# Python's regular expressions have no class of capital letters. Accents are removed before.
+_UPPER = "".join(
+    re.escape(chr(code)) for code in (*range(0x590), *range(0x1E00, 0x2000)) if chr(code).isupper()
+)
 
-class EntityExtractor:
-    """Find the names in each passage, for links between passages that have a name in common.
+_LETTER = rf"[^\W_{UNSPACED}]"
 
-    Use as a node group's transform. Each passage gets one node with its possible names, and
-    ``LinkRetriever(..., via=group)`` links the passages. With ``scope="group"`` the transform
-    makes a node of each entity instead, linked to its passages; then every change of a passage
-    makes all of them again.
+_CAPITAL = rf"[{_UPPER}]{_LETTER}*(?:['’]{_LETTER}+)*"
 
-    Without ``find``, entities are titles of passages (from the metadata, else a short first
-    line), and phrases of capitalized words, also inside longer phrases. In scripts without
-    spaces, entities are texts in 《》 and other quotation marks, wherever else they occur. The
-    first word of a sentence counts as the other passages write it (Lita et al., "tRuEcasIng",
-    2003). Names are compared without case, accents, possessives, articles, punctuation and
-    remarks in brackets at their end. The cost is linear in the corpus.
+# Lowercase words inside names, and lowercase words inside titles only.
+_JOINING = "of|the|de|del|della|di|da|du|des|la|le|von|van|der|den|al|el|bin|ibn"
 
-    Entities in more than 100 passages are left out, and entities in one passage unless they are
-    its title.
+_LOOSE = "and|in|on|at|to|for|with|from|a|an|by|or|as"
 
-    Args:
-        find: A function from the text of a passage to the names in it, such as a model or a
-            dictionary. None: names are found as above.
+_RUN = lazy_pattern(
+    rf"(?<!{_LETTER}){_CAPITAL}(?:(?:[ \-–]|, |(?<![^\W\d_][^\W\d_])\. ?)"
+    rf"(?:(?:{_JOINING}|{_LOOSE}) ){{0,2}}(?:{_CAPITAL}|\d+(?!{_LETTER})))*"
+)
 
-    Raises:
-        TypeError: If ``find`` cannot be called.
+_SEPARATORS = str.maketrans("-–.", "   ")  # of words in a run
+
+_LOWER = lazy_pattern(rf"(?<!{_LETTER})[^\W\d_{_UPPER}{UNSPACED}]+")
+
+_TERM = lazy_pattern(rf"[{UNSPACED}]+|{_LETTER}+(?:['’]{_LETTER}+)*")
+
+_HAS_UNSPACED = lazy_pattern(f"[{UNSPACED}]")
+
+# Quotation marks around fewer than three characters are for emphasis.
+_QUOTED = lazy_pattern(
+    r"《([^《》\n]{1,40})》|〈([^〈〉\n]{1,40})〉|「([^「」\n]{3,20})」|『([^『』\n]{3,20})』"
+    r"|“([^“”\n]{3,20})”"
+)
+
+_REMARK = re.compile(r"\s*[(（][^()（）]*[)）]\s*$")
+
+_BEFORE_A_SENTENCE = re.compile(r"(?:^|[.!?:;\n。！？：；\"“”‘(（|*#-])\s*$")
+
+_ACCENTS = re.compile("[\u0300-\u036f]")
+
+_POSSESSIVE = re.compile("['’]s$")
+
+ARTICLES = ("the", "a", "an")
+
+_LOOSE_WORDS, _JOINING_WORDS = frozenset(_LOOSE.split("|")), frozenset(_JOINING.split("|"))
+
+_MAX_LENGTH = 8  # capitalized words in a name
+
+_MAX_UNSPACED_LENGTH = 20  # characters
+
+
+def name_key(name: str) -> str:
+    """Return the normalized form of a name, for comparison.
 
     Example:
-        >>> from nodekin.nodegraph import NodeGraph
-        >>> graph = NodeGraph()
-        >>> ids = graph.add(["Brand (play)\\nA play by Henrik Ibsen.", "Henrik Ibsen\\nHe wrote."])
-        >>> passages = list(graph.nodes("ROOT"))
-        >>> [(entity.item.text, len(entity.to)) for entity in EntityExtractor()(passages)]
-        [('Brand (play)', 1), ('Henrik Ibsen', 2)]
+        >>> name_key("The Café's (play)"), name_key("《红楼梦》")
+        ('cafe', '红楼梦')
+    """
+    words = [_plain(word) for word in _TERM.findall(_folded(_REMARK.sub("", name)))]
+    while len(words) > 1 and words[0] in ARTICLES:
+        del words[0]
+    return " ".join(words)
+
+
+def has_name(text: str, name: str) -> bool:
+    """Return whether a text contains the words of a name in sequence, in any spelling.
+
+    Args:
+        text: A text.
+        name: The name's key (``name_key``), in a script with spaces.
+
+    Example:
+        >>> [has_name(text, "green tea") for text in ("He drinks green tea.", "Tea, green tees")]
+        [True, False]
+    """
+    words = " ".join(map(_plain, _TERM.findall(_folded(text))))
+    return f" {name} " in f" {words} "
+
+
+def is_written_as_name(text: str, name: str) -> bool:
+    """Return whether a name in a text is written with a capital letter.
+
+    The last word of the name may be a number. The first word of the text does not count. In
+    scripts without spaces the result is True.
+
+    Args:
+        text: The text.
+        name: The name's key (``name_key``).
+
+    Example:
+        >>> [is_written_as_name(text, "green tea") for text in ("He drinks Green Tea", "Green tea")]
+        [True, False]
+    """
+    if is_unspaced(name):
+        return True
+    terms = [match.group() for match in _TERM.finditer(_folded(text))]
+    plain = [_plain(term) for term in terms]
+    words = name.split(" ")
+    starts = (at for at in range(1, len(plain)) if plain[at : at + len(words)] == words)
+    return any(
+        terms[at][0].isupper() and not terms[at + len(words) - 1][0].islower() for at in starts
+    )
+
+
+def names_in(text: str, is_name: Callable[[str], bool]) -> list[str]:
+    """Return the keys of existing names in a text, the longest names first.
+
+    Names do not overlap. A single word counts if it has a capital letter and is not the first
+    word of the text.
+
+    Args:
+        text: A question, or another text.
+        is_name: A function from a key (``name_key``) to whether the name exists.
+
+    Example:
+        >>> known = {"cafe", "brand", "who", "wrote", "红楼梦", "红楼"}
+        >>> names_in("Who wrote The Café and Brand?", known.__contains__)
+        ['cafe', 'brand']
+        >>> names_in("《红楼梦》的作者是谁？", known.__contains__)
+        ['红楼梦']
+    """
+    terms = [match.group() for match in _TERM.finditer(_folded(text))]
+    plain = [_plain(term) for term in terms]
+    taken = [False] * len(terms)
+    names: list[str] = []
+    for length in range(_MAX_LENGTH, 0, -1):
+        for start in range(len(terms) - length + 1):
+            if any(taken[start : start + length]) or plain[start] in ARTICLES:
+                continue
+            if length == 1 and not (start and terms[start][0].isupper() and len(plain[start]) > 1):
+                continue
+            if is_name(key := " ".join(plain[start : start + length])):
+                names.append(key)
+                taken[start : start + length] = [True] * length
+    for term, used in zip(plain, taken, strict=True):
+        if not used and _HAS_UNSPACED.match(term):
+            names += _unspaced_names(term, is_name)
+    return list(dict.fromkeys(names))
+
+
+def _unspaced_names(text: str, is_name: Callable[[str], bool]) -> Iterator[str]:
+    """Yield the names in a text without spaces, the longest name at each position."""
+    start = 0
+    while start < len(text) - 1:
+        ends = range(min(len(text), start + _MAX_UNSPACED_LENGTH), start + 1, -1)
+        end = next((end for end in ends if is_name(text[start:end])), None)
+        if end is None:
+            start += 1
+        else:
+            yield text[start:end]
+            start = end
+
+
+class Run(NamedTuple):
+    """Adjacent capitalized words, with the lowercase words between them.
+
+    Attributes:
+        words: The words.
+        plain: The normalized words.
+        breaks: Positions of words before which a name ends, unless the name is a title.
+        begins: Whether the first word begins a sentence.
     """
 
-    trans_node = True
-    rules = 4  # nodes that were made by other rules are made again
+    words: list[str]
+    plain: list[str]
+    breaks: frozenset[int]
+    begins: bool
 
-    def __init__(self, find: Finder | None = None) -> None:
-        if find is not None and not callable(find):
-            raise TypeError(f"find must be a function from a text to names, got {find!r:.80}")
-        self.find = find
+    @classmethod
+    def from_str(cls, compact: str) -> Run:
+        """Return the run of a compact form, as ``parse`` writes it.
 
-    def __repr__(self) -> str:
-        return f"EntityExtractor({self.find!r})"
-
-    @overload
-    def __call__(self, passages: Node) -> Node: ...
-
-    @overload
-    def __call__(self, passages: Sequence[Node]) -> list[LinkedText]: ...
-
-    def __call__(self, passages: Node | Sequence[Node]) -> Node | list[LinkedText]:
-        """Return the possible names of a passage, or the entities of many passages.
-
-        Entities are in the order of the first passages that have them. Their metadata has
-        ``about``, the ids of the passages with that title.
+        The form has a dot before the first word if the word begins a sentence, and a comma before
+        each break.
         """
-        if isinstance(passages, Node):
-            mentions = self.mentions(passages)
-            text = mentions.title.strip() or passages.text.strip()
-            return Node(text[:_TITLE], content=[*mentions])
-        by_id = {passage.id: passage for passage in passages}
-        index = NameIndex(self)
-        keys = index.update((), [(node.id, node.order, self.mentions(node)) for node in passages])
-        entities = sorted(filter(None, map(index.entity, keys)), key=lambda entity: entity.rank)
-        return [
-            LinkedText(Node(e.name, {"about": e.about}), [by_id[i] for i in e.passages])
-            for e in entities
-        ]
+        begins = compact.startswith(".")
+        words = compact[begins:].split(" ")
+        breaks: frozenset[int] = frozenset()
+        if "," in compact:
+            breaks = frozenset(at for at, word in enumerate(words, 1) if word[-1] == ",")
+            words = [word.rstrip(",") for word in words]
+        return cls(words, [*map(_plain, words)], breaks, begins)
 
-    def mentions(self, passage: Node) -> Mentions:
-        """Return the possible names of a passage."""
-        title, body = split_title(passage)
-        return parse(title, body) if self.find is None else Mentions(title, self._found(body))
+    @property
+    def limits(self) -> Iterator[int]:
+        """The positions of words in which a name may begin or end."""
+        return (at for at, word in enumerate(self.words) if not word[0].islower())
 
-    def _found(self, body: str) -> dict[str, str]:
-        """Return the names that ``find`` returns, by key."""
-        assert self.find is not None
-        names = self.find(body)
-        if isinstance(names, str):
-            raise TypeError(f"find must return several names, got one text: {names!r:.80}")
-        by_key: dict[str, str] = {}
-        for name in names:
-            if key := name_key(name):
-                by_key.setdefault(key, name)
-        return by_key
+    def names(self, small: Callable[[str], bool]) -> Iterator[tuple[str, str]]:
+        """Yield the keys and spellings of the longest names.
+
+        Args:
+            small: A function from a word to whether other texts write it in lowercase. Such a
+                word at the beginning of a sentence is not part of a name.
+        """
+        start = end = first = self._first(small)
+        for at, word in enumerate(self.words[first:], first):
+            if at in self.breaks or word in _LOOSE_WORDS:
+                yield from self._name(start, end)
+                start = end = at
+            if word in _LOOSE_WORDS or (start == end and not word[0].isupper()):
+                start = end = at + 1
+            else:
+                end = at + 1
+        yield from self._name(start, end)
+
+    def _name(self, start: int, end: int) -> Iterator[tuple[str, str]]:
+        while end > start and self.words[end - 1] in _JOINING_WORDS:
+            end -= 1
+        spelling = " ".join(self.words[start:end])
+        while end - start > 1 and self.plain[start] in ARTICLES:
+            start += 1
+        key = " ".join(self.plain[start:end])
+        if _is_long(key):
+            yield key, _POSSESSIVE.sub("", spelling)
+
+    def known(self, is_name: Callable[[str], bool], small: Callable[[str], bool]) -> Iterator[str]:
+        """Yield the keys of existing names, including names inside longer names."""
+        first, words = self._first(small), self.plain
+        ends = [at for at in self.limits if at >= first]
+        for number, start in enumerate(ends):
+            if words[start] in ARTICLES:
+                continue
+            for end in ends[number : number + _MAX_LENGTH]:
+                if is_name(key := " ".join(words[start : end + 1])):
+                    yield key
+
+    def _first(self, small: Callable[[str], bool]) -> int:
+        """Return the position of the first possible name."""
+        return int(self.begins and small(self.plain[0]))
+
+
+class Mentions(NamedTuple):
+    """The possible names of a passage, as JSON values. Other passages decide which are names.
+
+    Attributes:
+        title: The title. It may be empty.
+        names: The spellings of certain names by key, such as names in quotation marks.
+        title_runs: The runs of capitalized words in the title, one per line.
+        runs: The runs in the text.
+        lower: The words of the text without a capital letter, separated by spaces.
+        unspaced: The normalized title and text if they have a script without spaces.
+    """
+
+    title: str
+    names: Mapping[str, str]
+    title_runs: str = ""
+    runs: str = ""
+    lower: str = ""
+    unspaced: str = ""
+
+
+def parse(title: str, body: str) -> Mentions:
+    """Return the possible names of a passage, and its lowercase words.
+
+    Args:
+        title: The title. It may be empty.
+        body: The text without the title.
+    """
+    texts = [_folded(title), _folded(body)]
+    title_runs, runs = ("\n".join(map(_compact, _RUN.finditer(text))) for text in texts)
+    names: dict[str, str] = {}
+    for parts in _QUOTED.findall(texts[1]):
+        name = "".join(parts)
+        if _is_long(key := name_key(name)):
+            names.setdefault(key, _POSSESSIVE.sub("", name))
+    lower = " ".join(_LOWER.findall(texts[1]))
+    unspaced = (" ".join(_TERM.findall(text.casefold())) for text in texts if is_unspaced(text))
+    return Mentions(title, names, title_runs, runs, lower, " ".join(unspaced))
+
+
+def runs_of(compact: str) -> list[Run]:
+    """Return the runs of ``Mentions.runs`` or ``Mentions.title_runs``."""
+    return [*map(Run.from_str, compact.split("\n"))] if compact else []
+
+
+def _is_long(key: str) -> bool:
+    return len(key) > 1 and not key.isdigit()
+
+
+def is_unspaced(text: str) -> bool:
+    """Return whether a text contains a script without spaces."""
+    return not text.isascii() and _HAS_UNSPACED.search(text) is not None
+
+
+def _compact(match: re.Match[str]) -> str:
+    words = " ".join(match.group().translate(_SEPARATORS).split())
+    before = match.string[max(0, match.start() - 3) : match.start()]
+    begins = not match.start() or _BEFORE_A_SENTENCE.search(before) is not None
+    return f".{words}" if begins else words
+
+
+def _folded(text: str) -> str:
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", text)))
+
+
+def _plain(word: str) -> str:
+    word = word.casefold()
+    if "'" not in word and "’" not in word:
+        return word
+    return _POSSESSIVE.sub("", word).replace("'", "").replace("’", "")
 
 
 def split_title(passage: Node) -> tuple[str, str]:
@@ -132,335 +338,64 @@ def split_title(passage: Node) -> tuple[str, str]:
     return (head, remaining) if head else ("", body)
 
 
-class Entity(NamedTuple):
-    """A name that passages have in common.
+class EntityExtractor:
+    """Find the names in each passage, for links between passages that have a name in common.
 
-    Attributes:
-        key: The normalized name (``name_key``).
-        name: The name as the first title spells it, or else the first passage.
-        passages: The ids of the passages that have the name, in document order.
-        about: The ids of the passages with that title.
-        in_titles: The ids of the passages whose title has the name among other words.
-        rank: Entities are sorted by rank.
-    """
+    Use as a node group's transform. Each passage gets one node with its possible names, and
+    ``LinkRetriever(..., via=group)`` links the passages.
 
-    key: str
-    name: str
-    passages: list[str]
-    about: list[str]
-    in_titles: list[str]
-    rank: tuple[int, bool, str]
+    Without ``find``, names are titles of passages (from the metadata, else a short first line),
+    and phrases of capitalized words, also inside longer phrases. In scripts without spaces, names
+    are texts in 《》 and other quotation marks, and their other occurrences. The first word of a
+    sentence counts as the other passages write it (Lita et al., "tRuEcasIng", 2003). Names are
+    compared without case, accents, possessives, articles, punctuation and remarks in brackets at
+    their end. The cost is linear in the corpus.
 
-
-@dataclass(slots=True)
-class _KnownPassage:
-    """An indexed passage.
-
-    Attributes:
-        id: The id.
-        order: The position in document order.
-        mentions: The possible names.
-        title_key: The key of the title. Empty without a title.
-        names: The names that the passage itself writes, by key.
-        keys: The keys of all names in the passage.
-    """
-
-    id: str
-    order: int
-    mentions: Mentions
-    title_key: str
-    names: dict[str, str] = field(default_factory=dict)
-    keys: list[str] = field(default_factory=list)
-
-    @property
-    def runs(self) -> list[Run]:
-        """The runs of capitalized words in the text."""
-        return runs_of(self.mentions.runs)
-
-    @property
-    def own_keys(self) -> set[str]:
-        """The keys of the names that the passage writes, and of its title."""
-        return {*self.names, *filter(None, [self.title_key])}
-
-
-Postings = dict[str, list[str]]
-"""Ids of passages by the key of a name, or by a word."""
-
-
-class NameIndex:
-    """An index of the names in passages, which follows changes.
-
-    Names depend on all passages. A name that one passage writes, or has as its title, is
-    recognized in all passages, including longer names and titles: "Prague astronomical clock"
-    contains Prague. The first word of a sentence counts as the passages write it elsewhere. A
-    change of one passage can therefore add names to other passages.
+    Names of more than 100 passages link nothing, and neither do names of one passage, unless they
+    are its title.
 
     Args:
-        extractor: The settings.
+        find: A function from the text of a passage to the names in it, such as a model or a
+            dictionary. None: names are found as above.
+
+    Raises:
+        TypeError: If ``find`` cannot be called.
+
+    Example:
+        >>> node = EntityExtractor()(Node("Brand (play)\\nA play by Henrik Ibsen."))
+        >>> node.text, Mentions(*node.content).runs
+        ('Brand (play)', '.A\\nHenrik Ibsen')
     """
 
-    def __init__(self, extractor: EntityExtractor) -> None:
-        self._extractor = extractor
-        self._passages: dict[str, _KnownPassage] = {}
-        self._lower: Counter[str] = Counter()  # words by the number of their occurrences
-        self._upper: Counter[str] = Counter()
-        self._about: Postings = {}  # by the key of the title
-        self._writers: Postings = {}  # by names that the passages themselves write
-        self._having: Postings = {}  # by all names
-        self._by_word: Postings = {}  # by words that a name may begin or end with
-        self._has_words = True  # False after ``from_state``, until the first change
-        self._lengths: defaultdict[str, Counter[int]] = defaultdict(Counter)  # by two characters
+    trans_node = True
+    rules = 4  # a new number rebuilds the nodes
 
-    def count(self, key: str) -> int:
-        """Return the number of passages that have a name."""
-        return len(self._having.get(key, ()))
+    def __init__(self, find: Finder | None = None) -> None:
+        if find is not None and not callable(find):
+            raise TypeError(f"find must be a function from a text to names, got {find!r:.80}")
+        self.find = find
 
-    def keys_of(self, passage: str) -> Sequence[str]:
-        """Return the keys of the names in a passage."""
-        return self._passages[passage].keys if passage in self._passages else ()
+    def __repr__(self) -> str:
+        return f"EntityExtractor({self.find!r})"
 
-    def title_of(self, passage: str) -> str:
-        """Return the key of a passage's title. Empty without a title."""
-        return self._passages[passage].title_key if passage in self._passages else ""
+    def __call__(self, passage: Node) -> Node:
+        """Return a node with the possible names of a passage."""
+        if not isinstance(passage, Node):
+            raise TypeError("EntityExtractor takes one passage: declare it without scope='group'")
+        mentions = self.mentions(passage)
+        text = mentions.title.strip() or passage.text.strip()
+        return Node(text[:_TITLE], content=[*mentions])
 
-    def is_title(self, key: str) -> bool:
-        """Return whether passages have that title."""
-        return key in self._about
-
-    def entity(self, key: str) -> Entity | None:
-        """Return an entity. None if the name is in too few or too many passages."""
-        count = self.count(key)
-        if not count or count > _MAX_PASSAGES:
-            return None
-        titled = self._sorted(self._about.get(key, ()))
-        about = [] if self._is_generic(key) else [passage.id for passage in titled]
-        if count < _MIN_PASSAGES and not about:
-            return None
-        having = self._sorted(self._having[key])
-        sought, ends = (key, "") if is_unspaced(key) else (f" {key} ", " ")
-        in_titles = [
-            passage.id
-            for passage in having
-            if passage.title_key != key and sought in f"{ends}{passage.title_key}{ends}"
-        ]
-        if titled:
-            name = titled[0].mentions.title
-        else:
-            name = self._sorted(self._writers[key])[0].names[key]
-            name = name if name_key(name) == key else key
-        rank = (having[0].order, having[0].id not in about, key)
-        return Entity(key, name, [passage.id for passage in having], about, in_titles, rank)
-
-    def _is_generic(self, key: str) -> bool:
-        """Return whether a title is a heading, such as "Overview" or "Getting started".
-
-        Several passages have the title, and other passages write its words in lowercase.
-        """
-        if len(self._about.get(key, ())) <= _FEW_TITLED:
-            return False
-        return all(self._written(word)[1] for word in key.split(" "))
-
-    def state(self) -> dict[str, Any]:
-        """Return the index as JSON."""
-        passages = [
-            [p.id, p.order, p.mentions, p.title_key, p.names, p.keys]
-            for p in self._passages.values()
-        ]
-        return {"lower": self._lower, "upper": self._upper, "passages": passages}
-
-    @classmethod
-    def from_state(cls, extractor: EntityExtractor, state: Mapping[str, Any]) -> NameIndex:
-        """Return the index of a state."""
-        index = cls(extractor)
-        index._lower.update(state["lower"])
-        index._upper.update(state["upper"])
-        index._has_words = False
-        for passage_id, order, mentions, title, names, keys in state["passages"]:
-            keys = [*map(intern, keys)]
-            passage = _KnownPassage(
-                passage_id, order, Mentions(*mentions), intern(title), names, keys
-            )
-            index._passages[passage_id] = passage
-            _add(index._writers, names, passage)
-            _add(index._having, keys, passage)
-            _add(index._about, filter(None, [title]), passage)
-        for key in index._writers.keys() | index._about.keys():
-            index._note_length(key, 1)
-        return index
-
-    def update(
-        self, removed: Collection[str], added: Iterable[tuple[str, int, Mentions]]
-    ) -> set[str]:
-        """Remove and add passages. Return the keys of the names that may have changed.
-
-        Args:
-            removed: Ids of passages.
-            added: Ids, positions in document order, and possible names of new passages.
-        """
-        was: dict[str, bool] = {}  # by key, whether the key was a name before
-        touched: set[str] = set()
-        if not self._has_words:
-            self._has_words = True
-            for passage in self._passages.values():
-                _add(self._by_word, _ends(passage, passage.runs), passage)
-        old = [self._passages[i] for i in removed if i in self._passages]
-        new = [_KnownPassage(i, n, found, intern(name_key(found.title))) for i, n, found in added]
-        old_runs = [passage.runs for passage in old]
-        changed = {passage.id: passage.runs for passage in new}
-        old_words = [*map(_words, old, old_runs)]
-        new_words = [*map(_words, new, changed.values())]
-        words = {w for parts in (*old_words, *new_words) for part in parts for w in part}
-        before = {word: self._written(word) for word in words} if self._passages else {}
-        for passage, runs, (lower, upper) in zip(old, old_runs, old_words, strict=True):
-            self._withdraw(passage, was, touched)
-            del self._passages[passage.id]
-            _remove(self._by_word, _ends(passage, runs), passage)
-            self._lower.subtract(lower)
-            self._upper.subtract(upper)
-        for passage, (lower, upper) in zip(new, new_words, strict=True):
-            self._passages[passage.id] = passage
-            _add(self._by_word, _ends(passage, changed[passage.id]), passage)
-            self._lower.update(lower)
-            self._upper.update(upper)
-        for word, was_written in before.items():
-            if (written := self._written(word)) == was_written:
-                continue
-            for passage_id in self._by_word.get(word, ()):
-                passage = self._passages[passage_id]
-                touched.add(passage.title_key)
-                if written[0] != was_written[0] and passage_id not in changed:
-                    changed[passage_id] = passage.runs
-                    self._withdraw(passage, was, touched)
-        for passage_id, runs in changed.items():
-            self._write(self._passages[passage_id], runs, was)
-        touched.update(was)
-        self._recognize(changed, was, touched)
-        return touched
-
-    def _small(self, word: str) -> bool:
-        return self._lower.get(word, 0) >= self._upper.get(word, 0)
-
-    def _written(self, word: str) -> tuple[bool, bool]:
-        """Return whether a word is mostly lowercase, and whether it occurs at all in lowercase."""
-        small = self._small(word)
-        return small, small and self._lower.get(word, 0) > 0
-
-    def _is_name(self, key: str) -> bool:
-        return key in self._writers or key in self._about
-
-    def _withdraw(self, passage: _KnownPassage, was: dict[str, bool], touched: set[str]) -> None:
-        """Remove the names of a passage."""
-        was.update((key, True) for key in passage.own_keys if key not in was)
-        touched.update(passage.keys)
-        _remove(self._writers, passage.names, passage)
-        _remove(self._about, filter(None, [passage.title_key]), passage)
-        _remove(self._having, passage.keys, passage)
-        passage.names, passage.keys = {}, []
-
-    def _write(self, passage: _KnownPassage, runs: Iterable[Run], was: dict[str, bool]) -> None:
-        """Add the names that a passage itself writes, and its title."""
-        passage.names = {intern(key): name for key, name in passage.mentions.names.items()}
-        for run in runs:
-            for key, name in run.names(self._small):
-                passage.names.setdefault(intern(key), name)
-        for key in passage.own_keys:
-            was.setdefault(key, self._is_name(key))
-        _add(self._writers, passage.names, passage)
-        _add(self._about, filter(None, [passage.title_key]), passage)
-
-    def _recognize(
-        self, changed: dict[str, list[Run]], was: dict[str, bool], touched: set[str]
-    ) -> None:
-        """Find known names in changed passages, and new names in the other passages."""
-        new = [key for key, before in was.items() if not before and self._is_name(key)]
-        for key in [key for key, before in was.items() if before and not self._is_name(key)]:
-            for passage_id in self._having.pop(key, ()):
-                self._passages[passage_id].keys.remove(key)
-            self._note_length(key, -1)
-        for key in new:
-            self._note_length(key, 1)
-        others = self._with_names(new) if len(changed) < len(self._passages) else set()
-        for passage in (self._passages[i] for i in others.difference(changed)):
-            self._have(passage, passage.runs)
-        for passage_id, runs in changed.items():
-            self._have(self._passages[passage_id], runs)
-            touched.update(self._passages[passage_id].keys)
-
-    def _have(self, passage: _KnownPassage, runs: Iterable[Run]) -> None:
-        """Add all known names in a passage."""
-        keys = set(passage.names) if self._extractor.find is not None else set()
-        keys.update(filter(None, [passage.title_key]))
-        for run in runs:
-            keys.update(run.known(self._is_name, self._small))
-        for run in runs_of(passage.mentions.title_runs):  # every capital letter may begin a name
-            keys.update(run.known(self._is_name, lambda word: False))
-        keys.update(self._substrings(passage.mentions.unspaced))
-        new = [intern(key) for key in keys.difference(passage.keys)]
-        passage.keys += new
-        _add(self._having, new, passage)
-
-    def _with_names(self, keys: Iterable[str]) -> set[str]:
-        """Return the passages that may have one of some names."""
-        found: set[str] = set()
-        unspaced: list[str] = []
-        for key in keys:
-            words = key.split(" ")
-            if is_unspaced(key):
-                unspaced.append(key)
-            elif words[0] not in ARTICLES:
-                first, last = (self._by_word.get(words[at], ()) for at in (0, -1))
-                found |= set(first).intersection(last)
-        if unspaced:
-            for passage in self._passages.values():
-                text = passage.mentions.unspaced
-                if text and (len(unspaced) > _FEW_NAMES or any(key in text for key in unspaced)):
-                    found.add(passage.id)
-        return found
-
-    def _note_length(self, key: str, sign: int) -> None:
-        if is_unspaced(key) and len(key) > 1:
-            lengths = self._lengths[key[:2]]
-            lengths[len(key)] += sign
-            if not lengths[len(key)]:
-                del lengths[len(key)]
-
-    def _substrings(self, text: str) -> Iterator[str]:
-        """Yield the keys of known names in a text without spaces."""
-        for at in range(len(text) - 1):
-            for length in self._lengths.get(text[at : at + 2], ()):
-                if self._is_name(key := text[at : at + length]):
-                    yield key
-
-    def _sorted(self, passages: Iterable[str]) -> list[_KnownPassage]:
-        return sorted(map(self._passages.__getitem__, passages), key=lambda p: p.order)
-
-
-def _words(passage: _KnownPassage, runs: Iterable[Run]) -> tuple[list[str], list[str]]:
-    """Return the words of a passage in lowercase, and its capitalized words inside sentences."""
-    upper = [
-        plain
-        for run in runs
-        for word, plain in zip(run.words[run.begins :], run.plain[run.begins :], strict=True)
-        if word[0].isupper()
-    ]
-    return passage.mentions.lower.split(), upper
-
-
-def _ends(passage: _KnownPassage, runs: Iterable[Run]) -> set[str]:
-    """Return the words of a passage with which a name may begin or end."""
-    words = set(passage.title_key.split(" "))
-    for run in (*runs, *runs_of(passage.mentions.title_runs)):
-        words.update(run.plain[at] for at in run.limits)
-    return words
-
-
-def _add(postings: Postings, keys: Iterable[str], passage: _KnownPassage) -> None:
-    for key in keys:
-        postings.setdefault(key, []).append(passage.id)
-
-
-def _remove(postings: Postings, keys: Iterable[str], passage: _KnownPassage) -> None:
-    for key in keys:
-        postings[key].remove(passage.id)
-        if not postings[key]:
-            del postings[key]
+    def mentions(self, passage: Node) -> Mentions:
+        """Return the possible names of a passage."""
+        title, body = split_title(passage)
+        if self.find is None:
+            return parse(title, body)
+        names = self.find(body)
+        if isinstance(names, str):
+            raise TypeError(f"find must return several names, got one text: {names!r:.80}")
+        by_key: dict[str, str] = {}
+        for name in names:
+            if key := name_key(name):
+                by_key.setdefault(key, name)
+        return Mentions(title, by_key)

@@ -12,8 +12,12 @@ from typing import TypeVar
 
 import numpy as np
 
-from ...nodegraph.extractors.entity_extractor import split_title
-from ...nodegraph.extractors.entity_names import is_written_as_name, name_key, names_in
+from ...nodegraph.extractors.entity_extractor import (
+    is_written_as_name,
+    name_key,
+    names_in,
+    split_title,
+)
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
 from ...nodegraph.splitters.passage_splitter import PassageSplitter

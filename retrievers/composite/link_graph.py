@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...nodegraph.derivation import CORPUS
-from ...nodegraph.extractors.entity_extractor import Entity, EntityExtractor, NameIndex
-from ...nodegraph.extractors.entity_names import Mentions, names_in
+from ...nodegraph.extractors.entity_extractor import EntityExtractor, Mentions, names_in
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import digest
 from ...nodegraph.node import MEMBER, Link, Node
@@ -23,6 +22,7 @@ from ..indexes.bm25_scores import Floats
 from ..indexes.synced_index import SyncedIndex
 from ..indexes.text_index import Meets, TextIndex
 from ..validation import number, whole
+from .name_index import Entity, NameIndex
 
 UNTITLED = 2 / 3
 """The factor of an entity's rarity if the entity is the title of neither passage."""
@@ -169,7 +169,7 @@ class LinkIndex(SyncedIndex):
     """
 
     def __init__(self, graph: NodeGraph, group: str, extractor: EntityExtractor) -> None:
-        self._extractor = extractor
+        self._has_finder = extractor.find is not None
         self._rules = graph.reader.lineage(group)[-1].version
         super().__init__(graph, group)
 
@@ -179,18 +179,11 @@ class LinkIndex(SyncedIndex):
 
         Raises:
             UnknownGroupError: If the graph has no such group.
-            ValueError: If the group has entities instead of mentions.
         """
         declared = graph.reader.lineage(group)[-1]
         extractor = getattr(declared.rule, "call", None)
         if not isinstance(extractor, EntityExtractor):
             return None
-        if declared.scope == "group":
-            raise ValueError(
-                f'links cannot be followed via a group of EntityExtractor with scope="group"; '
-                f"declare it for each passage: create_node_group({group!r}, EntityExtractor(), "
-                f"{declared.parent!r})"
-            )
         key = ("link index", group, declared.version)
         return graph.reader.shared(key, lambda: cls(graph, group, extractor))
 
@@ -216,11 +209,11 @@ class LinkIndex(SyncedIndex):
         """Set the empty index to the result of ``arrays``."""
         passages, state = json.loads(arrays["state"].tobytes())
         self._passages.update(passages)
-        self._names = NameIndex.from_state(self._extractor, state)
+        self._names = NameIndex.from_state(self._has_finder, state)
 
     def clear(self) -> None:
         """Remove everything."""
-        self._names = NameIndex(self._extractor)
+        self._names = NameIndex(self._has_finder)
         self._passages: dict[str, str] = {}  # ids of passages by the ids of mentions
         self._entities: dict[str, Entity | None] = {}
         self._links: dict[str, LinkedEntity] = {}

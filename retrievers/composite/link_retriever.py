@@ -105,8 +105,8 @@ class LinkRetriever(PlannedRetriever):
     Raises:
         UnknownGroupError: If the graph has no group ``via``.
         TypeError: If an argument has the wrong type.
-        ValueError: If a number is out of range, or ``via`` is a group of ``EntityExtractor`` with
-            ``scope="group"``. In a retrieval, if the hits are not of the group that ``via`` links.
+        ValueError: If a number is out of range. In a retrieval, if the hits are not of the group
+            that ``via`` links.
 
     Example:
         >>> from nodekin.nodegraph import EntityExtractor

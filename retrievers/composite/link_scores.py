@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...nodegraph.extractors.entity_names import has_name
+from ...nodegraph.extractors.entity_extractor import has_name
 from ...nodegraph.graph import NodeGraph
 from ..indexes.bm25_scores import Floats
 from ..indexes.text_index import TextIndex

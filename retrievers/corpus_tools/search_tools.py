@@ -8,13 +8,14 @@ from functools import partial
 from math import ceil
 from typing import Any, Literal, get_args
 
-from ...nodegraph.extractors.entity_extractor import Entity, EntityExtractor
+from ...nodegraph.extractors.entity_extractor import EntityExtractor
 from ...nodegraph.node import Node
 from ...nodegraph.splitters.chunking import count_tokens, shorten
 from ..answers.quote_matching import ELISION, QuoteIndex
 from ..answers.quotes import draft_quotes
 from ..composite.default_retriever import DefaultRetriever
 from ..composite.link_graph import LinkIndex
+from ..composite.name_index import Entity
 from ..filters import Filters, parse_filters
 from ..protocols import RetrieverProtocol
 from ..restricted_retriever import restrict

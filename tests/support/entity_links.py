@@ -1,20 +1,25 @@
 """Links of a group that two graphs build alternately."""
 
-from nodekin.nodegraph import Document, EntityExtractor, NodeGraph
+from nodekin.nodegraph import Document, Node, NodeGraph
+from nodekin.nodegraph.node import LinkedText
 
 WITH_ANNA, WITHOUT = "The water of Anna is wet.", "Water is wet."
+
+
+def names(passages: list[Node]) -> list[LinkedText]:
+    return [LinkedText("Anna", [node for node in passages if "Anna" in node.text])]
 
 
 def opened(store: str) -> NodeGraph:
     """Return a graph like that of another process: only the store is shared."""
     graph = NodeGraph(store=store, progress=False)
-    graph.create_node_group("entity", EntityExtractor(), scope="group")
+    graph.create_node_group("entity", names, scope="group")
     return graph
 
 
 def of_anna(graph: NodeGraph) -> list[str]:
     """Return the ids of the documents that mention Anna."""
-    (anna,) = (node for node in graph.nodes("entity") if node.text == "Anna")
+    (anna,) = graph.nodes("entity")
     return [link.target for link in graph.links(anna)]
 
 

@@ -81,14 +81,15 @@ def splitters(data: Path) -> dict[str, Any]:
             graph.add(document)
             for splitter, transform in SPLITTERS.items():
                 graph.create_node_group(splitter, transform)
-            graph.create_node_group("entity", EntityExtractor(), scope="group")
+            graph.create_node_group("entity", EntityExtractor())
             groups = {group: graph.nodes(group) for group in (*SPLITTERS, *PREDEFINED)}
             made[name] = {
                 group: [f"{node.id} {node.start}-{node.end}" for node in nodes]
                 for group, nodes in groups.items()
                 if nodes
             }
-            made[name]["entity"] = [f"{node.id} {node.text}" for node in graph.nodes("entity")]
+            entities = graph.nodes("entity")
+            made[name]["entity"] = [f"{n.id} {n.text} {hashed(str(n.content))}" for n in entities]
     return made
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from fixed_retriever import FixedRetriever, ids, scored
 
-from nodekin.nodegraph import Document, Node, NodeGraph
+from nodekin.nodegraph import Document, Node, NodeGraph, TransformError
 from nodekin.nodegraph.extractors.entity_extractor import EntityExtractor
 from nodekin.nodegraph.node import LinkedText
 from nodekin.retrievers import Evidence, Retriever, trace
@@ -274,10 +274,10 @@ def test_hits_of_other_group_than_via_raise(graph: NodeGraph) -> None:
         LinkRetriever(Retriever(graph, "ROOT"), graph, via="who").retrieve("a play by")
 
 
-def test_link_retriever_via_entity_nodes_of_extractor_raises(graph: NodeGraph) -> None:
+def test_entity_extractor_of_whole_group_raises(graph: NodeGraph) -> None:
     graph.create_node_group("whole", EntityExtractor(), scope="group")
-    with pytest.raises(ValueError, match="declare it for each passage: create_node_group"):
-        LinkRetriever(Retriever(graph, "ROOT"), graph, via="whole")
+    with pytest.raises(TransformError, match="takes one passage: declare it without scope"):
+        LinkRetriever(Retriever(graph, "ROOT"), graph, via="whole").retrieve("a play")
 
 
 def test_custom_entity_group_links_passages(graph: NodeGraph) -> None:
