@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import gc
 import importlib
@@ -18,31 +17,30 @@ from ...nodegraph.plugins import COMMANDS, load_plugin, plugins
 from .exit_status import CommandError, ExitStatus, as_command_error, printable
 from .options import debug_option, is_debugging
 
-_OWN = {  # module and help of each command, so that --help imports no command
-    "index": ("index_command", "Make an index of folders, or update it."),
-    "search": ("search_command", "Find passages."),
-    "ask": ("ask_command", "Answer a question, with sources."),
-    "list": ("documents_command", "List the documents of an index."),
-    "show": ("documents_command", "Show a document, or some of its lines."),
-    "remove": ("documents_command", "Remove documents or folders from an index."),
-    "status": ("state_command", "Show the size and the failures of an index."),
+_OWN = {  # the object of each command, so that --help imports no command
+    "index": "index_command:index",
+    "search": "search_command:search",
+    "ask": "ask_command:ask",
+    "list": "documents_command:list_documents",
+    "show": "documents_command:show",
+    "remove": "documents_command:remove",
+    "status": "status_command:status",
 }
 
-_PLUGINS = {
+_HELP = {
+    "index": "Make an index of folders, or update it.",
+    "search": "Find passages.",
+    "ask": "Answer a question, with sources.",
+    "list": "List the documents of an index.",
+    "show": "Show a document, or some of its lines.",
+    "remove": "Remove documents or folders from an index.",
+    "status": "Show the size and the failures of an index.",
     "serve": "Open the documents in a browser, to search and ask.",
     "mcp": "Serve the documents to agents (Model Context Protocol).",
     "eval": "Measure retrievers on questions, and compare them.",
 }
 
-_SECTIONS = {
-    "Documents": tuple(_OWN),
-    "Servers": ("serve", "mcp"),
-    "Quality": ("eval",),
-}
-
-
-class _PipeClosed(Exception):
-    """The reader of the output ended, such as ``head``."""
+_SECTIONS = {"Documents": list(_OWN), "Servers": ["serve", "mcp"], "Quality": ["eval"]}
 
 
 class App(click.Group):
@@ -55,9 +53,8 @@ class App(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command. Its options get environment variables: NODEKIN_SEARCH_TOP_K."""
         if cmd_name in _OWN:
-            module = importlib.import_module(f".{_OWN[cmd_name][0]}", __package__)
-            commands = (c for c in vars(module).values() if isinstance(c, click.Command))
-            command = next(c for c in commands if c.name == cmd_name)
+            module, _, name = _OWN[cmd_name].partition(":")
+            command = getattr(importlib.import_module(f".{module}", __package__), name)
         elif cmd_name in plugins(COMMANDS):
             command = load_plugin(COMMANDS, cmd_name)
         else:
@@ -66,7 +63,7 @@ class App(click.Group):
             if isinstance(option, click.Option) and option.envvar is None and option.expose_value:
                 flag = max(option.opts, key=len).lstrip("-")
                 option.envvar = f"NODEKIN_{command.name}_{flag}".upper().replace("-", "_")
-        return command
+        return command  # type: ignore[no-any-return]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -80,18 +77,18 @@ class App(click.Group):
             raise click.UsageError(f"{error.message}{hint}", ctx) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands in sections."""
-        texts = {**{name: text for name, (_, text) in _OWN.items()}, **_PLUGINS}
+        """Write the commands in sections. Others come from packages."""
         names = self.list_commands(ctx)
-        others = [name for name in names if name not in texts]
+        others = [name for name in names if name not in _HELP]
         for title, section in {**_SECTIONS, "Others": others}.items():
             found = [name for name in section if name in names]
-            rows = [(name, texts.get(name) or self._help(ctx, name)) for name in found]
-            if rows:
+            if found:
                 with formatter.section(title):
-                    formatter.write_dl(rows)
+                    formatter.write_dl([(name, self._help(ctx, name)) for name in found])
 
     def _help(self, ctx: click.Context, name: str) -> str:
+        if name in _HELP:
+            return _HELP[name]
         command = self.get_command(ctx, name)
         return command.get_short_help_str(80) if command else ""
 
@@ -100,8 +97,9 @@ class App(click.Group):
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
-        except BrokenPipeError as error:
-            raise _PipeClosed from error
+        except BrokenPipeError:  # the reader of the output ended, such as head
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return ExitStatus.PIPE_CLOSED
         except (click.ClickException, click.Abort, click.exceptions.Exit):
             raise
         except Exception as error:
@@ -116,9 +114,9 @@ class App(click.Group):
         """Run with these arguments, or with the arguments of the process, and exit."""
         for stream in (sys.stdin, sys.stdout, sys.stderr):
             _accept_any_text(stream)
+        sys.stdin = sys.stdin or io.StringIO()
         status: Any = 0
         try:
-            sys.stdin = sys.stdin or io.StringIO()
             if sys.stdout is None:
                 raise CommandError(
                     "standard output is closed; send it to a file, or to /dev/null",
@@ -132,10 +130,6 @@ class App(click.Group):
         except (click.Abort, KeyboardInterrupt):
             click.echo("nodekin: interrupted", err=True)
             status = ExitStatus.INTERRUPTED
-        except _PipeClosed:
-            with contextlib.suppress(OSError, ValueError):  # Python would complain at its end
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            status = ExitStatus.PIPE_CLOSED
         sys.exit(status if isinstance(status, int) else 0)
 
 
@@ -186,13 +180,11 @@ def _print_error(error: click.ClickException) -> None:
     name, hint = "nodekin", ""
     if isinstance(error, click.UsageError) and error.ctx is not None:
         name = error.ctx.command_path
-        hint = f" (see {name} --help)"
+        hint = f"see {name} --help"
         if isinstance(error, click.NoSuchOption):
-            hint = f' (see {name} --help; a text that starts with a dash: {name} -- "{_dashed()}")'
+            dashed = (arg for arg in sys.argv[2:] if arg.startswith("-") and " " in arg)
+            text = next(dashed, "-...")
+            hint += f'; a text that starts with a dash: {name} -- "{text}"'
+        hint = f" ({hint})"
     text = error.message if isinstance(error, CommandError) else error.format_message()
     click.echo(f"{name}: {printable(' '.join(text.split()))}{hint}", err=True)
-
-
-def _dashed() -> str:
-    """Return the first argument that starts with a dash and has a space."""
-    return next((arg for arg in sys.argv[2:] if arg.startswith("-") and " " in arg), "-...")

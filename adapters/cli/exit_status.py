@@ -36,25 +36,18 @@ def as_command_error(error: Exception) -> CommandError:
         >>> as_command_error(ValueError("top_k must be 1 or more, got 0")).exit_code
         2
     """
-    from ...nodegraph.errors import (
-        EmbeddingError,
-        ModelError,
-        ReadError,
-        StoreError,
-        TransformError,
-        UnknownGroupError,
-    )
+    from ...nodegraph import errors
 
     if isinstance(error, CommandError):
         return error
     if problem := server_problem(error):
         return CommandError(problem, ExitStatus.MODEL_ERROR)
     message = str(error) or type(error).__name__
-    if isinstance(error, EmbeddingError | ModelError | ImportError):  # an extra is missing
+    if isinstance(error, errors.EmbeddingError | errors.ModelError | ImportError):
         return CommandError(message, ExitStatus.MODEL_ERROR)
-    if isinstance(error, ReadError | StoreError | TransformError | OSError):
+    if isinstance(error, errors.ReadError | errors.StoreError | errors.TransformError | OSError):
         return CommandError(message, ExitStatus.INDEX_ERROR)
-    if isinstance(error, UnknownGroupError) or type(error) in (ValueError, LookupError):
+    if type(error) in (ValueError, LookupError, errors.UnknownGroupError):
         return CommandError(message)
     return CommandError(
         f"{type(error).__name__}: {error}; this is a bug: run it again with --debug, and report it",
@@ -68,10 +61,9 @@ def server_problem(error: BaseException | None) -> str:
         error = error.__cause__ or error.__context__
     if error is None:
         return ""
-    request = getattr(error, "request", None)
-    address = str(getattr(request, "url", "")).partition("/chat/")[0].partition("/embeddings")[0]
+    url = str(getattr(getattr(error, "request", None), "url", ""))
+    server = f"the model server {url.partition('/chat/')[0].partition('/embeddings')[0]}"
     status = getattr(error, "status_code", None)
-    server = f"the model server {address}"
     if status in (401, 403):
         return f"{server} rejects the key (status {status}): set OPENAI_API_KEY"
     if status == 404:
@@ -79,11 +71,9 @@ def server_problem(error: BaseException | None) -> str:
             f"{server} has no such model or path (status 404): check the name of the model, and "
             "OPENAI_BASE_URL, which usually ends with /v1"
         )
-    if status is not None:
-        return f"{server} failed: {error}"
-    if address:
+    if status is None and url:
         return f"{server} does not answer ({error}): is it running? OPENAI_BASE_URL is its address"
-    return str(error)
+    return f"{server} failed: {error}" if url else str(error)
 
 
 _CONTROLS = {c: "\ufffd" for c in (*range(32), *range(127, 160)) if chr(c) not in "\n\t"}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -14,7 +15,7 @@ from ...nodegraph.builder import Failure
 from ...nodegraph.corpus import Refresh
 from ...nodegraph.errors import UnsupportedFilesError
 from ...nodegraph.graph import NodeGraph
-from ...nodegraph.readers.source_files import INDEX_FOLDER, check_encoding
+from ...nodegraph.readers.source_files import INDEX_FOLDER, ReadReport, check_encoding
 from ...retrievers.composite.default_retriever import DefaultRetriever
 from ..extras import extra
 from ..named_models import EMBEDDING_MODELS
@@ -111,12 +112,23 @@ def index(
         ) from error
     named = [folder.expanduser().absolute() for folder in folders]
     status = ExitStatus.SUCCESS
-    update = _Update(home, old, settings, named)
     for _ in chain([None], changes(settings.sources) if watch else ()):
         with open_graph(home, settings, quiet=quiet, model=model, strict=strict) as graph:
-            update.run(graph, quiet)
-            status = update.report(graph, as_json=as_json, quiet=quiet)
-        update = _Update(home, settings, settings, ())
+            home.check_sources(graph.sources, named)
+            known = {str(failure.error) for failure in graph.failures}
+            refresh, read = update(graph, home, old, settings, named, quiet=quiet)
+            record = index_record(graph, home, settings, refresh, read)
+            new = [failure for failure in graph.failures if str(failure.error) not in known]
+        if as_json:
+            echo_json("index", record)
+        elif not quiet:
+            click.echo(printable(summary(record, home.folder)))
+            click.echo(", ".join(f"{size:,} {name}" for name, size in record["groups"].items()))
+            print_failures(new)
+            for note in record["notes"]:
+                warn(note)
+        status = status_of(record, new)
+        old, named = settings, []
     return status
 
 
@@ -139,104 +151,98 @@ def with_sources(settings: IndexSettings, folders: Iterable[Path]) -> IndexSetti
     return settings
 
 
-@dataclass
-class _Update:
-    """One update of an index.
+def update(
+    graph: NodeGraph,
+    home: Workspace,
+    old: IndexSettings | None,
+    settings: IndexSettings,
+    named: Sequence[Path],
+    *,
+    quiet: bool,
+) -> tuple[Refresh, ReadReport]:
+    """Read changed files, build groups and search indexes, and embed sentences.
 
-    Attributes:
+    Args:
+        graph: The graph of the index.
         home: The index.
         old: The settings of the last update. None: a new index.
         settings: The new settings.
         named: The files and folders that the user has named.
+        quiet: Whether to print no estimate.
     """
+    settings = replace(settings, updated=time.time(), is_embedding=True)
+    refresh = Refresh([], [], [], 0) if old is None else graph.refresh()
+    read = graph.read_report
+    for source in settings.sources:
+        if old is None or source not in old.sources:
+            refresh.added.extend(graph.add(source))
+            read.include(graph.read_report)
+    existing = set(graph.reader.document_ids())
+    for part in named:
+        if part not in settings.sources:  # part of a source: adds removed files again
+            refresh.added.extend(i for i in graph.add(part) if i not in existing)
+    home.save(settings)  # the next run continues an interrupted one
+    graph.build("passage", "sentence", on_error="skip")
+    if settings.embed and not quiet:
+        estimate(graph)
+    DefaultRetriever(graph).build()
+    home.save(replace(settings, is_embedding=False))
+    return refresh, read
 
-    home: Workspace
-    old: IndexSettings | None
-    settings: IndexSettings
-    named: Sequence[Path]
 
-    def run(self, graph: NodeGraph, quiet: bool) -> None:
-        """Read changed files, build groups and search indexes, and embed sentences."""
-        self.home.check_sources(graph.sources, self.named)
-        self.known = {str(failure.error) for failure in graph.failures}
-        self.settings = replace(self.settings, updated=time.time(), is_embedding=True)
-        indexed = () if self.old is None else self.old.sources
-        self.refresh = Refresh([], [], [], 0) if self.old is None else graph.refresh()
-        self.read = graph.read_report
-        for source in self.settings.sources:
-            if source not in indexed:
-                self.refresh.added.extend(graph.add(source))
-                self.read.include(graph.read_report)
-        parts = [path for path in self.named if path not in self.settings.sources]
-        existing = set(graph.reader.document_ids()) if parts else set[str]()
-        for part in parts:  # of a source: adds removed files again
-            self.refresh.added.extend(i for i in graph.add(part) if i not in existing)
-        self.home.save(self.settings)  # the next run continues an interrupted one
-        graph.build("passage", "sentence", on_error="skip")
-        if self.settings.embed and not quiet:
-            estimate(graph)
-        DefaultRetriever(graph).build()
-        self.home.save(replace(self.settings, is_embedding=False))
+def index_record(
+    graph: NodeGraph, home: Workspace, settings: IndexSettings, refresh: Refresh, read: ReadReport
+) -> dict[str, Any]:
+    """Return the outcome of an update as JSON values."""
+    sizes = {group.name: group.size for group in graph.groups.values() if group.built}
+    return {
+        "store": str(home.folder.absolute()),
+        "documents": sizes.pop("ROOT"),
+        "added": refresh.added,
+        "changed": refresh.updated,
+        "removed": refresh.removed,
+        "renamed": refresh.renamed,
+        "unchanged": refresh.unchanged,
+        "groups": sizes,
+        "embeddings": settings.embed or None,
+        "failures": [
+            {"document": f.document, "group": f.group, "error": str(f.error)}
+            for f in failures_of(graph)
+        ],
+        "notes": list(read.notes.values()),
+        "skipped": {
+            **{path: error.kind for path, error in read.skipped.items()},
+            **dict.fromkeys(read.unsupported, "without a reader"),
+        },
+    }
 
-    def report(self, graph: NodeGraph, *, as_json: bool, quiet: bool) -> ExitStatus:
-        """Print the changes and the new failures. Return the status."""
-        failures = failures_of(graph)
-        sizes = {g.name: g.size for g in graph.groups.values() if g.built}
-        count = sizes.pop("ROOT")
-        if as_json:
-            echo_json("index", self._record(count, sizes, failures))
-        elif not quiet:
-            click.echo(printable(self._summary(count, failures)))
-            click.echo(", ".join(f"{size:,} {name}" for name, size in sizes.items()))
-        new = [failure for failure in graph.failures if str(failure.error) not in self.known]
-        if not as_json and not quiet:
-            print_failures(new)
-            for note in self.read.notes.values():
-                warn(note)
-        if not count:
-            return ExitStatus.NO_RESULTS
-        failed = any(
-            not isinstance(failure.error, UnsupportedFilesError)
-            and not getattr(failure.error, "needs_extra", False)
-            for failure in new
-        )
-        return ExitStatus.PARTIAL_SUCCESS if failed else ExitStatus.SUCCESS
 
-    def _record(
-        self, count: int, sizes: dict[str, int], failures: Sequence[Failure]
-    ) -> dict[str, object]:
-        return {
-            "store": str(self.home.folder.absolute()),
-            "documents": count,
-            "added": self.refresh.added,
-            "changed": self.refresh.updated,
-            "removed": self.refresh.removed,
-            "renamed": self.refresh.renamed,
-            "unchanged": self.refresh.unchanged,
-            "groups": sizes,
-            "embeddings": self.settings.embed or None,
-            "failures": [
-                {"document": f.document, "group": f.group, "error": str(f.error)} for f in failures
-            ],
-            "notes": list(self.read.notes.values()),
-            "skipped": {
-                **{path: error.kind for path, error in self.read.skipped.items()},
-                **dict.fromkeys(self.read.unsupported, "without a reader"),
-            },
-        }
+def summary(record: Mapping[str, Any], folder: Path) -> str:
+    """Return the number of documents and changes in one line."""
+    unread = [kind for kind in record["skipped"].values() if kind == "without a reader"]
+    numbers = {
+        "added": len(record["added"]),
+        "changed": len(record["changed"]),
+        "gone": len(record["removed"]),
+        "renamed": len(record["renamed"]),
+        "kept": record["unchanged"],
+        "unread": len(record["failures"]) + len(unread),
+    }
+    parts = [f"{number:,} {message(name)}" for name, number in numbers.items() if number]
+    changes = ", ".join(parts) or message("unchanged")
+    return message("indexed", count=record["documents"], folder=folder, changes=changes)
 
-    def _summary(self, count: int, failures: Sequence[Failure]) -> str:
-        numbers = {
-            "added": len(self.refresh.added),
-            "changed": len(self.refresh.updated),
-            "gone": len(self.refresh.removed),
-            "renamed": len(self.refresh.renamed),
-            "kept": self.refresh.unchanged,
-            "unread": len(failures) + len(self.read.unsupported),
-        }
-        parts = [f"{number:,} {message(name)}" for name, number in numbers.items() if number]
-        changes = ", ".join(parts) or message("unchanged")
-        return message("indexed", count=count, folder=self.home.folder, changes=changes)
+
+def status_of(record: Mapping[str, Any], new: Sequence[Failure]) -> ExitStatus:
+    """Return the exit status: files without a reader or an extra are not failures."""
+    if not record["documents"]:
+        return ExitStatus.NO_RESULTS
+    failed = any(
+        not isinstance(failure.error, UnsupportedFilesError)
+        and not getattr(failure.error, "needs_extra", False)
+        for failure in new
+    )
+    return ExitStatus.PARTIAL_SUCCESS if failed else ExitStatus.SUCCESS
 
 
 def estimate(graph: NodeGraph) -> None:

@@ -46,6 +46,7 @@ _MESSAGES = {
         "an interrupted run continues",
         "为 {count:,} 个句子计算向量大约需要 {time}；其间可以按词搜索，中断后会接着做",
     ),
+    "model problem": ("embedding model: {reason}", "向量模型：{reason}"),
     "more sources": ("+ {count} more read, not cited", "另外读了 {count} 个来源，未引用"),
     "no model": (
         "a language model is needed: set {missing}; nodekin search needs none",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -56,10 +55,6 @@ def chat_model(name: str | None, base_url: str | None) -> Any:
         )
     if missing:
         raise CommandError(message("no model", missing=", ".join(missing)), ExitStatus.MODEL_ERROR)
-    if not find_spec("openai"):
-        raise CommandError(
-            'a language model needs: pip install "nodekin[openai]"', ExitStatus.MODEL_ERROR
-        )
     from ..openai_chat import OpenAIChat
 
     return OpenAIChat(str(name), base_url=url, api_key=key or "none")

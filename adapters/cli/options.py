@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import reduce
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -74,46 +73,42 @@ folders_option = click.option(
     help="Read this folder or file into memory, without an index. Repeatable.",
 )
 
-_SEARCHING = (
-    click.option(
-        "-k",
-        "--top-k",
-        type=click.IntRange(min=1),
-        default=6,
-        show_default=True,
-        help="The number of results.",
-    ),
-    folders_option,
-    click.option(
-        "-f",
-        "--filter",
-        "filters",
-        multiple=True,
-        metavar="FIELD=VALUE",
-        help="Only documents with this metadata; also !=, >=, <=, > and <, or a filter as JSON. "
-        "FIELD=VALUE again allows another value.",
-    ),
-    store_option,
-    click.option("--embed", metavar="MODEL", help="With --in: the embedding model."),
-    embed_url_option,
-    click.option("--encoding", metavar="NAME", help="With --in: the encoding of non-UTF-8 files."),
+_TOP_K = click.option(
+    *("-k", "--top-k"),
+    type=click.IntRange(min=1),
+    default=6,
+    show_default=True,
+    help="The number of results.",
 )
 
-_COMMON = (
-    click.option("--json", "as_json", is_flag=True, help="Print JSON."),
-    click.option("-q", "--quiet", is_flag=True, help="Print no progress and no warnings."),
-    debug_option,
+_FILTER = click.option(
+    *("-f", "--filter", "filters"),
+    multiple=True,
+    metavar="FIELD=VALUE",
+    help="Only documents with this metadata; also !=, >=, <=, > and <, or a filter as JSON. "
+    "FIELD=VALUE again allows another value.",
 )
+
+_EMBED = click.option("--embed", metavar="MODEL", help="With --in: the embedding model.")
+
+_ENCODING = click.option(
+    "--encoding", metavar="NAME", help="With --in: the encoding of non-UTF-8 files."
+)
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+_QUIET = click.option("-q", "--quiet", is_flag=True, help="Print no progress and no warnings.")
 
 
 def search_options(command: CommandT) -> CommandT:
     """Add the options of searches to a command."""
-    return reduce(lambda decorated, option: option(decorated), reversed(_SEARCHING), command)
+    command = _EMBED(embed_url_option(_ENCODING(command)))
+    return _TOP_K(folders_option(_FILTER(store_option(command))))
 
 
 def common_options(command: CommandT) -> CommandT:
     """Add ``--json``, ``--quiet`` and ``--debug`` to a command."""
-    return reduce(lambda decorated, option: option(decorated), reversed(_COMMON), command)
+    return _JSON(_QUIET(debug_option(command)))
 
 
 def as_text(query: str) -> str:

@@ -9,7 +9,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -70,13 +70,13 @@ class Workspace:
         """
         if store is None and (named := os.environ.get("NODEKIN_STORE")):
             store = Path(named)
-        if store is not None:
-            if cls(store).exists:
-                return cls(store)
+        if store is not None and not cls(store).exists:
             raise CommandError(
                 f"there is no index in {store}; make one: nodekin index FOLDER --store {store}",
                 ExitStatus.INDEX_ERROR,
             )
+        if store is not None:
+            return cls(store)
         for folder in searched_folders():
             if cls(folder / INDEX_FOLDER).exists:
                 check_owner(folder / INDEX_FOLDER)
@@ -142,14 +142,8 @@ class Workspace:
             if not isinstance(record["sources"], list):
                 raise TypeError("sources must be a list")
             os.fsencode(json.dumps(record, ensure_ascii=False))  # rejects surrogates
-            return IndexSettings(
-                str(record["embed"]),
-                str(record.get("encoding", "")),
-                tuple(Path(source) for source in record["sources"]),
-                bool(record.get("ocr")),
-                float(record.get("updated", 0)),
-                bool(record.get("is_embedding")),
-            )
+            values = {f.name: record[f.name] for f in fields(IndexSettings) if f.name in record}
+            return IndexSettings(**{**values, "sources": tuple(map(Path, record["sources"]))})
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise CommandError(
                 f"can't use {file} ({type(error).__name__}: {error}); make the index again: "

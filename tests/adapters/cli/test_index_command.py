@@ -192,7 +192,6 @@ def test_search_compares_words_while_vectors_are_missing(nodekin, here, monkeypa
     assert ran.documents == ["docs/river.txt"]
     assert {match["similarity"] for match in ran.json["results"][0]["matches"]} == {"bm25"}
     assert "sentences have no embedding yet, so only words are compared" in ran.err
-    monkeypatch.setattr("nodekin.adapters.cli.state_command.embedding_model", slow_letters)
     assert nodekin("status", "--json").json["missing_embeddings"] > 300
     monkeypatch.setattr(target, slow_letters)
     assert nodekin("index").status == 0

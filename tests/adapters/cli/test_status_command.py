@@ -1,5 +1,12 @@
+import json
 import sqlite3
 from contextlib import closing
+
+import pytest
+
+from nodekin.nodegraph import Embedder
+
+MODEL = "nodekin.adapters.cli.workspace.embedding_model"
 
 
 def test_status(indexed, here):
@@ -15,6 +22,7 @@ def test_status(indexed, here):
         "kinds": {".md": 2, ".txt": 1},
         "groups": {"ROOT": 3, "passage": 3, "sentence": 11},
         "embeddings": None,
+        "embeddings_error": None,
         "missing_embeddings": 0,
         "newer_files": 0,
         "failures": 0,
@@ -68,3 +76,38 @@ def test_status_lists_files_that_were_left_out(nodekin, here):
     (here / "docs" / "bad.jsonl").write_text('{"body": "A walrus."}')
     assert nodekin("index").status == 0
     assert "bad.jsonl" not in nodekin("status").out
+
+
+def letters(name, numbers=2):
+    return lambda *_: Embedder(lambda texts: [[len(t)] * numbers for t in texts], name)
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "error"),
+    [
+        (letters("letters"), ["--check"], None),
+        (letters("words"), [], "the vectors are of letters, and the model is words"),
+        (letters("letters", 3), [], None),
+        (
+            letters("letters", 3),
+            ["--check"],
+            "gives vectors of 3 numbers, and vectors stored under its name have 2",
+        ),
+    ],
+)
+def test_status_checks_embedding_model(nodekin, monkeypatch, model, options, error):
+    monkeypatch.setattr(MODEL, letters("letters"))
+    assert nodekin("index", "docs", "--embed", "letters").status == 0
+    monkeypatch.setattr(MODEL, model)
+    found = nodekin("status", "--json", *options).json["embeddings_error"]
+    assert found == error if error is None else error in found
+    assert ("embedding model: " in nodekin("status", *options).out) is (error is not None)
+
+
+def test_status_names_model_that_is_not_available(indexed, here, monkeypatch):
+    file = here / ".nodekin" / "index.json"
+    file.write_text(json.dumps({**json.loads(file.read_text("utf-8")), "embed": "bge-m3"}))
+    ran = indexed("status", "--json")
+    assert ran.status == 0
+    assert ran.json["embeddings"] == "bge-m3"
+    assert "'bge-m3' needs a server: set OPENAI_BASE_URL" in ran.json["embeddings_error"]
