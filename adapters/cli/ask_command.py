@@ -25,15 +25,7 @@ from .options import (
     model_option,
     search_options,
 )
-from .output import (
-    LineNumbers,
-    best_sentence,
-    console,
-    echo_json,
-    excerpt,
-    place,
-    result_record,
-)
+from .output import best_sentence, console, echo_json, excerpt, line_of, place, result_record
 from .search_command import SearchSession, open_search
 from .workspace import warn
 
@@ -146,25 +138,21 @@ def _answer(
     quiet: bool,
 ) -> Answer:
     """Ask the engine, and print the answer while it arrives."""
+    from rich.console import Console
+
     name = str(getattr(engine.llm.model, "model", engine.llm.name))
-    is_waiting = sys.stderr.isatty() and not quiet
-    if is_waiting:
-        click.echo(f"waiting for {name} ...", nl=False, err=True)
+    waiting = Console(stderr=True, quiet=quiet, markup=False).status(f"waiting for {name}")
     streaming = engine.stream(
         question, history=history or None, top_k=search.top_k, filters=search.filters or None
     )
-    with streaming as stream:  # ends the model's work if the reader ends
-        is_empty = True
+    is_empty = True
+    with waiting, streaming as stream:  # ends the model's work if the reader ends
         for piece in stream:
-            if is_waiting:
-                click.echo("\r\x1b[K", nl=False, err=True)
-                is_waiting = False
+            waiting.stop()
             if not as_json:
                 click.echo(printable(piece), nl=False)
                 sys.stdout.flush()
             is_empty = is_empty and not piece
-    if is_waiting:
-        click.echo("\r\x1b[K", nl=False, err=True)
     answer = check_quotes(stream.answer)
     if as_json:
         echo_json("ask", answer_record(answer, name))
@@ -182,7 +170,6 @@ def _answer(
 
 def answer_record(answer: Answer, model: str) -> dict[str, Any]:
     """Return an answer as JSON values."""
-    line_numbers = LineNumbers()
     return {
         "question": answer.question,
         "searched": answer.searched,
@@ -195,14 +182,14 @@ def answer_record(answer: Answer, model: str) -> dict[str, Any]:
                 "number": source.number,
                 "cited": source.cited,
                 "shown": source.text,
-                **result_record(source.number, source.result, line_numbers),
+                **result_record(source.number, source.result),
             }
             for source in answer.sources
         ],
         "left_out": [
             {
                 "document": omission.result.node.document_id or None,
-                "line": line_numbers.line(omission.result.node),
+                "line": line_of(omission.result.node),
                 "reason": omission.reason,
             }
             for omission in answer.omitted
@@ -219,7 +206,7 @@ def print_sources(answer: Answer) -> None:
     """
     from rich.text import Text
 
-    out, line_numbers = console(), LineNumbers()
+    out = console()
     width = min(out.width, 120) - 4
     shown = answer.cited or answer.sources
     query = answer.searched or answer.question
@@ -227,8 +214,8 @@ def print_sources(answer: Answer) -> None:
         out.print()
     for source in shown:
         match = source.result.best_match
-        where = place(match, line_numbers, query)
-        out.print(Text.assemble((f"[{source.number}] ", "bold"), (where, "green")), soft_wrap=True)
+        number = (f"[{source.number}] ", "bold")
+        out.print(Text.assemble(number, (place(match, query), "green")), soft_wrap=True)
         text = printable(" ".join(match.text.split()))
         start, _ = best_sentence(text, query)
         for row in excerpt(text, start, len(text), query, width).wrap(out, width):
@@ -237,13 +224,8 @@ def print_sources(answer: Answer) -> None:
         out.print(message("more sources", count=others))
     for quote in answer.quotes:
         if quote.quoted:
-            where = place(quote.spans[0], line_numbers) if quote.spans else ""
-            text = printable(" ".join(quote.text.split()))
-            parts = (
-                f"“{text}”  ",
-                (quote.status.replace("_", " "), "bold"),
-                (f"  {where}", "green"),
-            )
-            line = Text.assemble(*parts)
-            line.rstrip()
+            line = Text(f"“{printable(' '.join(quote.text.split()))}”  ")
+            line.append(quote.status.replace("_", " "), "bold")
+            if quote.spans:
+                line.append(f"  {place(quote.spans[0])}", "green")
             out.print(line, soft_wrap=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -18,7 +17,7 @@ from ...nodegraph.node import Node
 from .exit_status import CommandError, ExitStatus, printable
 from .messages import message
 from .options import common_options, folders_option, store_option
-from .output import LineNumbers, document_name, echo_json
+from .output import document_name, echo_json, line_of
 from .workspace import find_index, open_graph, warn
 
 _BATCH = 200  # documents in memory
@@ -47,8 +46,7 @@ def list_documents(
     """
     home, settings = find_index(store, folders)
     records = []
-    lines: Counter[str] = Counter()
-    counts: Counter[str] = Counter()
+    files: dict[str, list[int]] = {}  # the lengths of the documents of a file
     with open_graph(home, settings, folders, quiet=quiet) as graph:
         for document in documents_of(graph):
             name = document_name(document)
@@ -57,16 +55,15 @@ def list_documents(
             path, length = document.metadata.get("file_path"), len(document.text)
             record = {"id": document.id, "path": path, "characters": length}
             records.append({**record, "metadata": document.metadata})
-            lines[name.partition("#")[0]] += length
-            counts[name.partition("#")[0]] += 1
+            files.setdefault(name.partition("#")[0], []).append(length)
     if as_json:
         echo_json("list", {"count": len(records), "documents": records})
-    for name, length in () if as_json else lines.items():
-        number = f" ({counts[name]:,} records)" if counts[name] > 1 else ""
-        click.echo(f"{length:>11,}  {name}{number}")
+    for name, lengths in () if as_json else files.items():
+        number = f" ({len(lengths):,} records)" if len(lengths) > 1 else ""
+        click.echo(f"{sum(lengths):>11,}  {name}{number}")
     if not records and not quiet:
-        names = f" matches {', '.join(map(repr, patterns))}" if patterns else ""
-        warn(f"no document{names}" if names else "the index is empty")
+        names = ", ".join(map(repr, patterns))
+        warn(f"no document matches {names}" if names else "the index is empty")
     return ExitStatus.SUCCESS if records else ExitStatus.NO_RESULTS
 
 
@@ -101,16 +98,9 @@ def show(
     with open_graph(home, settings, folders, quiet=quiet) as graph:
         node, line = find_document(graph, document)
         if as_json:
-            line_numbers = LineNumbers()
             nodes = [
-                {
-                    "id": part.id,
-                    "line": line_numbers.line(part),
-                    "start": part.start,
-                    "end": part.end,
-                    "text": part.text,
-                }
-                for part in graph.find("passage")(node)
+                {"id": n.id, "line": line_of(n), "start": n.start, "end": n.end, "text": n.text}
+                for n in graph.find("passage")(node)
             ]
             path = node.metadata.get("file_path")
             record = {"id": node.id, "path": path, "text": node.text, "metadata": node.metadata}
@@ -179,12 +169,8 @@ def remove(names: tuple[str, ...], store: Path | None, as_json: bool, quiet: boo
         items = [_removable(graph, settings.sources, name) for name in names]
         graph.remove(items)
         gone = [item for item in items if isinstance(item, Path)]
-        sources = tuple(
-            source
-            for source in settings.sources
-            if not any(source.is_relative_to(path) for path in gone)
-        )
-        home.save(replace(settings, sources=sources))
+        kept = [s for s in settings.sources if not any(s.is_relative_to(path) for path in gone)]
+        home.save(replace(settings, sources=tuple(kept)))
         rest = len(graph.reader.document_ids())
     if as_json:
         echo_json("remove", {"removed": before - rest, "documents": rest})

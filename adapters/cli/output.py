@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from ...nodegraph.search_text import file_name_of
 from ...nodegraph.splitters.chunking import UNSPACED
 from ...nodegraph.splitters.sentences import sentence_spans
 from ...retrievers.analysis.text_analyzer import TextAnalyzer
-from ...retrievers.results import Evidence, ScoredNode
+from ...retrievers.results import ScoredNode
 from .exit_status import escaped, printable
 
 if TYPE_CHECKING:
@@ -79,13 +79,11 @@ def best_line(text: str, query: str) -> int:
 
 
 def _best(parts: Sequence[Span], text: str, spans: Sequence[Span]) -> Span:
-    words: dict[int, set[str]] = {}
-    starts = [start for start, _ in parts]
-    for start, end in spans:
-        at = max(0, bisect_right(starts, start) - 1)
-        if start < parts[at][1]:
-            words.setdefault(at, set()).add(text[start:end].casefold())
-    return parts[max(words, key=lambda at: (sum(map(len, words[at])), -at), default=0)]
+    def letters(part: Span) -> int:
+        words = {text[slice(*span)].casefold() for span in spans if part[0] <= span[0] < part[1]}
+        return sum(map(len, words))
+
+    return max(parts, key=letters)
 
 
 def console() -> Console:
@@ -110,27 +108,25 @@ def listing(results: Sequence[ScoredNode], query: str, *, full: bool, explain: b
     """
     from rich.text import Text
 
-    out, line_numbers = console(), LineNumbers()
+    out = console()
     width = min(out.width, 120) - 3
     for rank, result in enumerate(results, 1):
         head = Text("\n" if rank > 1 else "")
         head.append(f"{rank}. ", "bold")
-        head.append(place(result.best_match, line_numbers, query), "green")
+        head.append(place(result.best_match, query), "green")
         head.append(f"  {result.score:.3f}  {result.node.group}", "dim")
         out.print(head, soft_wrap=True)
-        if full:
-            text = printable(str(result.node.content))
-            shown = [*_highlighted(text, 0, len(text), query).split("\n", allow_blank=True)]
-        else:
-            shown = snippet(result, query, width, line_numbers)
-        for line in shown:
+        text = printable(str(result.node.content))
+        complete = _highlighted(text, 0, len(text), query).split("\n", allow_blank=True)
+        for line in complete if full else snippet(result, query, width):
             for row in line.wrap(out, width) or [line]:
                 out.print(Text("   ") + row if row.plain.strip() else row, soft_wrap=True)
-        for reason in explanation(result) if explain else ():
-            out.print(Text(f"   {printable(reason)}", "dim"), soft_wrap=True)
+        notes = result.explain() if explain else str(result)  # of copies: "also in b.md"
+        for note in notes.splitlines()[1:]:
+            out.print(Text(f" {printable(note)}", "dim"), soft_wrap=True)
 
 
-def snippet(result: ScoredNode, query: str, width: int, line_numbers: LineNumbers) -> list[Text]:
+def snippet(result: ScoredNode, query: str, width: int) -> list[Text]:
     """Return up to five rows around the best match: with numbers for code, headers for tables.
 
     A long line is truncated to three rows.
@@ -167,8 +163,8 @@ def snippet(result: ScoredNode, query: str, width: int, line_numbers: LineNumber
     file_format = format_by_name(file_name_of(node.metadata) or "")
     if file_format is None or file_format.name != PROGRAM.name:
         return texts
-    numbers = [line_numbers.line(node, line.start()) or "" for line in shown]
-    return [Text(f"{number:>5}  ") + row for number, row in zip(numbers, texts, strict=True)]
+    numbers = (f"{line_of(node, line.start()) or '':>5}  " for line in shown)
+    return [Text(number) + row for number, row in zip(numbers, texts, strict=True)]
 
 
 def excerpt(text: str, start: int, end: int, query: str, width: int) -> Text:
@@ -197,23 +193,7 @@ def _highlighted(text: str, start: int, end: int, query: str) -> Text:
     return row
 
 
-_SIMILARITIES = {"bm25": "words (BM25)", "cosine": "meaning (cosine)", "exact": "whole text"}
-
-
-def explanation(result: ScoredNode) -> Iterator[str]:
-    """Yield the evidence of a result, a line for each match."""
-    for match in result.evidence:
-        similarity = _SIMILARITIES.get(match.similarity, match.similarity)
-        text = " ".join(match.node.text.split())
-        is_part = match.node.id != result.node.id
-        where = f'{match.group} "{text:.80}"' if is_part else f"the {match.group} as a whole"
-        yield f"found by {similarity}, score {match.score:.3f}: {where}"
-        for variant in match.variants:
-            note = f" ({variant.note})" if variant.note else ""
-            yield f'  searched by {variant.strategy}: "{variant.query}"{note}'
-
-
-def place(node: Node, line_numbers: LineNumbers, query: str = "") -> str:
+def place(node: Node, query: str = "") -> str:
     """Return the document and the line of the query's words in a node: ``docs/tea.md:12``.
 
     For files with pages, the page and the heading.
@@ -221,8 +201,15 @@ def place(node: Node, line_numbers: LineNumbers, query: str = "") -> str:
     file = file_name_of(node.metadata) or ""
     if node.start is not None and not has_lines(file):
         return document_name(node) + printable(node.place.removeprefix(file))
-    line = line_numbers.line(node, best_line(node.text, query))
+    line = line_of(node, best_line(node.text, query))
     return document_name(node) if line is None else f"{document_name(node)}:{line}"
+
+
+def line_of(node: Node, offset: int = 0) -> int | None:
+    """Return the line of a position in a node, from 1. None: the node has no position."""
+    if node.start is None or not node.document_id or node.graph is None:
+        return None
+    return node.root.text.count("\n", 0, node.start + offset) + 1
 
 
 def document_name(node: Node) -> str:
@@ -243,54 +230,40 @@ def echo_json(command: str, record: Mapping[str, Any]) -> None:
     click.echo(escaped(text))
 
 
-class LineNumbers:
-    """The line numbers of nodes in their documents. Each document is read once."""
-
-    def __init__(self) -> None:
-        self._breaks: dict[str, list[int]] = {}
-
-    def line(self, node: Node, offset: int = 0) -> int | None:
-        """Return the line of a node, from 1. None: the node has no position."""
-        if node.start is None or not node.document_id or node.graph is None:
-            return None
-        if node.document_id not in self._breaks:
-            text = node.root.text
-            self._breaks[node.document_id] = [at for at, c in enumerate(text) if c == "\n"]
-        return bisect_right(self._breaks[node.document_id], node.start + offset - 1) + 1
-
-
-def result_record(rank: int, result: ScoredNode, line_numbers: LineNumbers) -> dict[str, Any]:
+def result_record(rank: int, result: ScoredNode) -> dict[str, Any]:
     """Return a result as JSON values."""
     node = result.node
     return {
         "rank": rank,
         "score": result.score,
-        **node_record(node, line_numbers),
+        **node_record(node),
         "path": node.metadata.get("file_path"),
         "place": result.place,
         "text": node.content if isinstance(node.content, str) else node.text,
         "metadata": node.metadata,
-        "matches": [_match_record(match, line_numbers) for match in result.evidence],
+        "matches": [
+            {
+                **node_record(match.node),
+                "score": match.score,
+                "similarity": match.similarity,
+                "query": match.query,
+                "embed_key": match.embed_key,
+                "share": match.share,
+                "variants": [asdict(variant) for variant in match.variants],
+                "text": match.node.text,
+            }
+            for match in result.evidence
+        ],
     }
 
 
-def node_record(node: Node, line_numbers: LineNumbers) -> dict[str, Any]:
+def node_record(node: Node) -> dict[str, Any]:
     """Return the id and the position of a node as JSON values."""
     return {
         "id": node.id,
         "group": node.group,
         "document": node.document_id or None,
-        "line": line_numbers.line(node),
+        "line": line_of(node),
         "start": node.start,
         "end": node.end,
-    }
-
-
-def _match_record(match: Evidence, line_numbers: LineNumbers) -> dict[str, Any]:
-    names = ("score", "similarity", "query", "embed_key", "share")
-    return {
-        **node_record(match.node, line_numbers),
-        **{name: getattr(match, name) for name in names},
-        "variants": [asdict(variant) for variant in match.variants],
-        "text": match.node.text,
     }

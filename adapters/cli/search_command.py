@@ -22,7 +22,7 @@ from ...retrievers.results import ScoredNode
 from .exit_status import ExitStatus
 from .messages import message
 from .options import as_text, common_options, search_options
-from .output import LineNumbers, echo_json, listing, result_record
+from .output import echo_json, listing, result_record
 from .workspace import (
     MAX_MISSING_VECTORS,
     IndexSettings,
@@ -56,8 +56,7 @@ def search(
     with open_search(quiet=quiet, **options) as session:
         results = session.results(text)
         if as_json:
-            line_numbers = LineNumbers()
-            records = [result_record(rank, r, line_numbers) for rank, r in enumerate(results, 1)]
+            records = [result_record(rank, result) for rank, result in enumerate(results, 1)]
             echo_json("search", {"query": text, "count": len(records), "results": records})
         else:
             listing(results, text, full=full, explain=explain)
@@ -152,7 +151,7 @@ def _changed(path: Path) -> float:
     return max(stat.st_mtime, stat.st_ctime)
 
 
-_SIGN = re.compile(r"[!><]=|[=<>]")
+_SIGN = re.compile(r"\s*([!><]=|[=<>])\s*")
 
 _OPERATORS = {">=": "gte", "<=": "lte", ">": "gt", "<": "lt", "!=": "nin"}
 
@@ -174,14 +173,12 @@ def parse_conditions(conditions: Iterable[str]) -> dict[str, Any]:
     """
     equal: dict[str, list[Any]] = {}
     others: list[Mapping[str, Any]] = []
-    for condition in conditions:
-        if condition.lstrip().startswith("{"):
+    for condition in map(str.strip, conditions):
+        if condition.startswith("{"):
             others.append(json.loads(condition))
             continue
-        sign = _SIGN.search(condition)
-        field = condition[: sign.start()].strip() if sign else ""
-        text = condition[sign.end() :].strip() if sign else ""
-        if sign is None or not field or not text:
+        field, sign, text = (*_SIGN.split(condition, 1), "", "")[:3]
+        if not field or not text:
             raise ValueError(
                 f"a filter must be FIELD=VALUE, with =, !=, >=, <=, > or <, or JSON, got "
                 f"{condition!r:.80}"
@@ -189,10 +186,10 @@ def parse_conditions(conditions: Iterable[str]) -> dict[str, Any]:
         if not field.startswith(("document.id", "metadata.")):
             field = metadata_key(field)
         values = _values(text)
-        if sign[0] == "=":
+        if sign == "=":
             equal.setdefault(field, []).extend(values)
         else:
-            others.append({field: {_OPERATORS[sign[0]]: values if sign[0] == "!=" else values[0]}})
+            others.append({field: {_OPERATORS[sign]: values if sign == "!=" else values[0]}})
     filters = all_of(*({field: values} for field, values in equal.items()), *others)
     parse_filters(filters)
     return dict(filters or {})
@@ -200,13 +197,8 @@ def parse_conditions(conditions: Iterable[str]) -> dict[str, Any]:
 
 def _values(text: str) -> list[Any]:
     """Return the possible values of a text, the most likely first."""
-    if text.lower() in ("true", "false"):
-        return [text.lower() == "true", text]
-    for number in (int, float):
-        try:
-            value = number(text)
-        except ValueError:
-            continue
-        if value == value:  # NaN equals nothing
-            return [value, text]
-    return [text]
+    try:
+        value = json.loads(text.lower())
+    except ValueError:
+        return [text]
+    return [value, text] if isinstance(value, int | float) else [text]

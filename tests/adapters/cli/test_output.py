@@ -92,8 +92,14 @@ def test_place_is_page_of_the_match(nodekin, here):
 
 def test_explain_shows_evidence(indexed):
     out = indexed("search", "fermented", "--explain").out
-    assert "found by words (BM25), score " in out
-    assert ': sentence "It is fermented."' in out
+    assert '  sentence  bm25 for "fermented": "It is fermented."' in out
+
+
+def test_equal_text_of_another_document_is_named(nodekin, here):
+    (here / "docs" / "copy.md").write_bytes((here / "docs" / "tea.md").read_bytes())
+    ran = nodekin("search", "fermented", "--in", "docs")
+    assert ran.out.count("It is fermented.") == 1
+    assert "   also in tea.md, " in ran.out
 
 
 def test_colors_are_for_terminals_only(indexed, monkeypatch):
