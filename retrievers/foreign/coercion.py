@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ...nodegraph.graph import NodeGraph
+from ...nodegraph.models.model_objects import has
 from .. import default_search
 from ..protocols import RetrieverProtocol
+from ..validation import takes_any_keyword
 from .foreign_retriever import (
     ConfiguredRetriever,
     ForeignRetriever,
-    PushFilters,
-    adapt_retriever,
-    is_native,
+    FunctionRetriever,
+    LangChainRetriever,
+    LlamaIndexRetriever,
+    bound_retriever,
+    parameters_of,
 )
 
 FACE = "native_retriever"
@@ -29,7 +34,6 @@ def as_retriever(
     *,
     name: str | None = None,
     score_key: str | None = "relevance_score",
-    push_filters: PushFilters | None = None,
 ) -> RetrieverProtocol:
     """Convert a retriever of any framework to a retriever of this package.
 
@@ -39,7 +43,8 @@ def as_retriever(
     - a LangChain retriever;
     - a LlamaIndex retriever;
     - a function from a query to texts, mappings with a ``text``, documents, pairs of a document
-      and a score, or an answer; a parameter ``k`` or ``top_k`` receives the number of results;
+      and a score, or an answer; a parameter ``k`` or ``top_k`` receives the number of results, and
+      a parameter ``filters`` receives the conditions, which the function has to apply;
     - a ``NodeGraph``: a ``DefaultRetriever``;
     - a ``QueryEngine``: the answer is the only result, with the evidence of its sources.
 
@@ -52,17 +57,9 @@ def as_retriever(
         name: The name of a foreign retriever in evidence and traces. Defaults to its own name or
             the name of its class.
         score_key: The metadata field of documents with a score. None: no field.
-        push_filters: A function from conditions to search options of the store:
-            ``{"filter": ...}`` for a LangChain retriever over a vector store, ``{"filters":
-            MetadataFilters(...)}`` for a LlamaIndex retriever; ``{}`` if the store can't express
-            the conditions. The function receives all conditions, including the conditions of a
-            restriction, as one mapping of fields. Further conditions on a field are under
-            ``"and"``. Results are checked again, so the options may be weaker than the conditions.
 
     Raises:
-        TypeError: If the source has none of these types, or does not accept pushed conditions. A
-            retriever with its own conditions is rejected, because pushed conditions would replace
-            them.
+        TypeError: If the source has none of these types.
 
     Example:
         >>> texts = {"Tea": 0.5, "Tee": 0.25}
@@ -72,26 +69,49 @@ def as_retriever(
         0.5000    "Tea"
           0.5000    search for "tea?": itself
     """
-    ours = _ours(source)
-    calls = adapt_retriever(source) if ours is None else None
-    if push_filters is not None and (calls is None or calls.with_options is None):
-        raise TypeError(
-            "push_filters requires a LangChain retriever over a vector store or a LlamaIndex "
-            f"retriever, without conditions of its own, got {source!r:.80}"
-        )
-    if ours is not None:
-        return ours
-    if calls is None:
-        remedy = "wrap anything else in a function: lambda query: ..."
-        if isinstance(source, Mapping | list | tuple):
-            remedy = "several with names go into SubQuestionRetriever, RouterRetriever or a fusion"
-        raise TypeError(
-            f"{what} must be an object with retrieve() and aretrieve() that take a query, top_k "
-            "and filters, a retriever of LangChain or LlamaIndex, a function of a query, or a "
-            f"NodeGraph, got {source!r:.80}; {remedy}"
-        )
-    calls = calls if name is None else replace(calls, name=name)
-    return ForeignRetriever(source, calls, score_key=score_key, push_filters=push_filters)
+    retriever = _ours(source)
+    if retriever is not None:
+        return retriever
+    if (foreign := _foreign_type(source)) is not None:
+        return foreign(source, name or _name_of(source), score_key)
+    remedy = "wrap anything else in a function: lambda query: ..."
+    if isinstance(source, Mapping | list | tuple):
+        remedy = "several with names go into SubQuestionRetriever, RouterRetriever or a fusion"
+    raise TypeError(
+        f"{what} must be an object with retrieve() and aretrieve() that take a query, top_k "
+        "and filters, a retriever of LangChain or LlamaIndex, a function of a query, or a "
+        f"NodeGraph, got {source!r:.80}; {remedy}"
+    )
+
+
+def _foreign_type(source: Any) -> type[ForeignRetriever] | None:
+    """Return the class for a function or a supported retriever. None: unsupported."""
+    if inspect.isclass(source):
+        return None
+    if inspect.isroutine(source) or isinstance(source, partial):
+        return FunctionRetriever
+    if has(source, "invoke", "ainvoke") and bound_retriever(source) is not None:
+        return LangChainRetriever
+    if has(source, "query", "aquery") and "filters" in parameters_of(source.query):
+        return FunctionRetriever  # a query engine of this package
+    return LlamaIndexRetriever if has(source, "retrieve", "aretrieve", "_retrieve") else None
+
+
+def _name_of(source: Any) -> str:
+    if has(source, "get_name"):  # LangChain
+        return str(source.get_name())
+    return getattr(source, "__name__", type(source).__name__)
+
+
+def _is_native(source: Any) -> bool:
+    """Return whether an object's retriever methods take ``top_k`` and ``filters``."""
+    if inspect.isclass(source) or not has(source, "retrieve", "aretrieve"):
+        return False
+    methods = (source.retrieve, source.aretrieve)
+    return all(
+        {"top_k", "filters"} <= parameters_of(method).keys() or takes_any_keyword(method)
+        for method in methods
+    )
 
 
 def _ours(source: Any) -> RetrieverProtocol | None:
@@ -108,7 +128,7 @@ def _ours(source: Any) -> RetrieverProtocol | None:
         )
     if isinstance(source, NodeGraph):
         return default_search.make_default(source)
-    return source if is_native(source) else None
+    return source if _is_native(source) else None
 
 
 def _only_searches(source: Any) -> bool:

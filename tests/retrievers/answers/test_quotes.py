@@ -259,11 +259,11 @@ def test_chains_and_responses_are_read() -> None:
 
 
 def test_invalid_answer_or_evidence_raises() -> None:
-    with pytest.raises(TypeError, match="an answer is a text, a message"):
+    with pytest.raises(TypeError, match="an answer must be a text, a message"):
         check_quotes(3, SOURCES)
-    with pytest.raises(TypeError, match="evidence is a list of documents"):
+    with pytest.raises(TypeError, match="evidence must be a list of documents"):
         check_quotes("“tea”", GREEN)
-    with pytest.raises(TypeError, match="no document of LangChain"):
+    with pytest.raises(TypeError, match="each item must be a document"):
         check_quotes("“tea”", [3])
     with pytest.raises(ValueError, match="check is None or 'quotes', not 'facts'"):
         QueryEngine(FixedRetriever([]), str, check="facts")  # type: ignore[arg-type]

@@ -1,10 +1,17 @@
 """Conversion of objects into retrievers by their methods."""
 
 import asyncio
+from typing import Any
 
 import pytest
+from foreign_retrievers import ways
+from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_peers import DOCUMENTS, theirs
+from langchain_peers import face as plain
+from langchain_runs import FinishedRuns, tree
 
-from nodekin.nodegraph import NodeGraph
+from nodekin.adapters.langchain import NodeGraphRetriever, NodeGraphVectorStore
+from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import (
     DefaultRetriever,
     FusionRetriever,
@@ -14,62 +21,114 @@ from nodekin.retrievers import (
 )
 
 
-def test_as_retriever_returns_own_retriever_unchanged():
-    retriever = Retriever(NodeGraph(progress=False), "ROOT")
-    assert as_retriever(retriever) is retriever
+@pytest.fixture
+def graph() -> NodeGraph:
+    made = NodeGraph(progress=False)
+    made.add(
+        [
+            Document("Tea is a drink.", {"topic": "tea"}, id="tea"),
+            Document("The Nile is a river.", {"topic": "rivers"}, id="nile"),
+        ]
+    )
+    return made
 
 
-def test_as_retriever_returns_custom_class_unchanged():
+def test_native_retrievers_and_graphs_are_accepted(graph: NodeGraph) -> None:
     class Own:
-        def retrieve(self, query, *, top_k=None, filters=None):
+        def retrieve(self, query: str, *, top_k: Any = None, filters: Any = None) -> list[Any]:
             return []
 
-        async def aretrieve(self, query, **options):
+        async def aretrieve(self, query: str, **options: Any) -> list[Any]:
             return []
 
-    own = Own()
-    assert as_retriever(own) is own
+    for retriever in (Retriever(graph, "ROOT"), Own()):
+        assert as_retriever(retriever) is retriever
+    assert isinstance(as_retriever(graph), DefaultRetriever)
 
 
-def test_retrieve_without_top_k_and_filters_raises():
+def test_error_for_invalid_source_names_allowed_types() -> None:
     class Bare:
-        def retrieve(self, query): ...
+        def retrieve(self, query: str) -> None: ...
 
-        async def aretrieve(self, query): ...
+        async def aretrieve(self, query: str) -> None: ...
 
+    for source in ("store", None, 3, InMemoryVectorStore, theirs(), Bare(), Retriever):
+        with pytest.raises(TypeError, match=r"inner must be an object with .* LangChain or Llama"):
+            as_retriever(source, "inner")
     with pytest.raises(TypeError, match="that take a query, top_k and filters"):
         FusionRetriever([Bare()])
-
-
-def test_as_retriever_wraps_graph_and_rejects_class():
-    assert isinstance(as_retriever(NodeGraph(progress=False)), DefaultRetriever)
     with pytest.raises(TypeError, match="go into SubQuestionRetriever"):
         QueryEngine({"teas": 3}, str)
-    with pytest.raises(TypeError, match="inner must be an object"):
-        as_retriever(Retriever, "inner")
 
 
-def test_query_engine_as_retriever_returns_answer_and_filters():
-    graph = NodeGraph(progress=False)
-    graph.add(["Tea is a drink.", "The Nile is a river."])
+def test_query_engine_as_retriever_returns_answer_and_applies_filters(graph: NodeGraph) -> None:
     engine = QueryEngine(Retriever(graph, "ROOT"), lambda prompt: "A drink [1].")
-    (result,) = as_retriever(engine).retrieve("What is tea?")
-    assert result.node.text == "A drink [1]."
-    assert [m.similarity for m in result.evidence] == ["answer of QueryEngine", "bm25"]
-    assert result.evidence[1].node.graph is graph
-    assert as_retriever(engine).retrieve("What is tea?", filters={"topic": "rivers"}) == []
-    assert as_retriever(engine, name="drinks").retrieve("tea")[0].node.metadata == {
-        "title": "drinks: tea"
-    }
+    for results in ways(as_retriever(engine), "What is tea?", top_k=1):
+        (result,) = results
+        assert result.node.text == "A drink [1]."
+        assert [m.similarity for m in result.evidence] == ["answer of QueryEngine", "bm25"]
+        assert result.evidence[1].node.graph is graph
+    assert as_retriever(engine).retrieve("What is tea?", filters={"topic": "coffee"}) == []
+    named = as_retriever(engine, name="drinks").retrieve("tea")[0]
+    assert named.node.metadata == {"title": "drinks: tea"}
+    (result,) = as_retriever(engine.restricted({"topic": "rivers"})).retrieve("tea or river?")
+    assert [match.node.id for match in result.evidence][1:] == ["nile"]
 
 
-def test_async_function_searches_inside_and_outside_event_loop():
-    async def search(query, top_k=5):
+def test_async_function_searches_inside_and_outside_event_loop() -> None:
+    async def search(query: str, top_k: int = 5) -> list[str]:
         await asyncio.sleep(0)
         return [f"{query} is a drink.", "Milk."][:top_k]
 
-    async def in_notebook():
+    async def in_notebook() -> list[Any]:
         return as_retriever(search).retrieve("Tea", top_k=1)
 
-    for results in (asyncio.run(in_notebook()), as_retriever(search).retrieve("Tea", top_k=1)):
+    every = [asyncio.run(in_notebook()), *ways(as_retriever(search), "Tea", top_k=1)]
+    for results in every:
         assert [result.node.text for result in results] == ["Tea is a drink."]
+
+
+def test_error_of_function_is_raised_unchanged() -> None:
+    def fail(query: str) -> list[str]:
+        raise ConnectionError("no route to the store")
+
+    with pytest.raises(ConnectionError, match="no route"):
+        as_retriever(fail).retrieve("tea")
+
+
+def test_own_langchain_adapters_are_unwrapped(graph: NodeGraph) -> None:
+    native = Retriever(graph, "ROOT")
+    assert as_retriever(plain(native)) is native
+    limited = NodeGraphRetriever(native, score_key=None, k=1, filter={"topic": ["tea", "rivers"]})
+    for results in ways(as_retriever(limited), "tea river"):
+        assert len(results) == 1
+        assert results[0].node.graph is graph
+    both = FusionRetriever([limited]).retrieve("tea river", filters={"topic": "rivers"}, top_k=3)
+    assert [r.node.id for r in both] == ["nile"]
+    store = NodeGraphVectorStore(graph)
+    assert as_retriever(store) is store.retriever
+    bound = store.as_retriever(search_kwargs={"k": 1, "filter": {"topic": "tea"}})
+    (result,) = as_retriever(bound).retrieve("tea river")
+    assert (result.node.id, result.node.graph) == ("tea", graph)
+    face = plain(native)
+    assert len(as_retriever(face.bind(k=1)).retrieve("tea river")) == 1
+    assert len(as_retriever(face.with_config(tags=["x"])).retrieve("tea river", top_k=2)) == 2
+
+
+def test_adapter_invokes_langchain_retriever() -> None:
+    store, queries = theirs(), ["green tea", "rivers"]
+    expected = [store.similarity_search(query, k=2) for query in queries]
+    face = NodeGraphRetriever(store.as_retriever(), score_key=None, k=2)
+    assert face.batch(queries) == expected
+    assert asyncio.run(face.ainvoke("green tea")) == face.invoke("green tea") == expected[0]
+    finished = FinishedRuns()
+    plain(FusionRetriever([store.as_retriever()])).invoke("tea", {"callbacks": [finished]})
+    own = ("search", [("VectorStoreRetriever", [])])
+    assert list(map(tree, finished.roots)) == [("NodeGraphRetriever", [("fuse", [own])])]
+
+
+def test_fusion_merges_same_document_of_foreign_and_own_retriever() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add(DOCUMENTS)
+    both = FusionRetriever([theirs().as_retriever(), Retriever(graph, "ROOT")])
+    assert len(both("black fermented tea")[0].evidence) == 2

@@ -4,7 +4,7 @@ import uuid
 
 import langchain_peers
 import pytest
-from langchain_classic.retrievers import EnsembleRetriever
+from langchain_classic.retrievers import ContextualCompressionRetriever, EnsembleRetriever
 from langchain_core.documents import Document
 from langchain_peers import (
     DOCUMENTS,
@@ -18,7 +18,11 @@ from langchain_peers import (
     theirs,
 )
 
-from nodekin.adapters.langchain import NodeGraphRetriever, NodeGraphVectorStore
+from nodekin.adapters.langchain import (
+    NodeGraphReranker,
+    NodeGraphRetriever,
+    NodeGraphVectorStore,
+)
 from nodekin.retrievers import (
     FusionRetriever,
     NearDuplicateFilter,
@@ -147,3 +151,12 @@ def test_fusion_merges_equal_texts_unless_ids_are_given(names, merged):
     assert {*ids(face(FusionRetriever(parts)).invoke("?"))} == {*merged}
     by_id = face(FusionRetriever(parts, merge_by="document.id"))
     assert {*ids(by_id.invoke("?"))} == {*names}
+
+
+def test_rerank_retriever_matches_langchain_compression():
+    inner, reranker = theirs().as_retriever(), Reranker("ModuleReranker", model=SharedLetters())
+    expected = ContextualCompressionRetriever(
+        base_compressor=NodeGraphReranker(reranker=reranker, top_n=2), base_retriever=inner
+    )
+    ours = face(RerankRetriever(inner, reranker, top_k=2, fetch_k=4))
+    assert ids(ours.invoke("tea")) == ids(expected.invoke("tea"))

@@ -1,71 +1,82 @@
 """Conversion of external retrievers' outputs into results."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from nodekin.nodegraph import Node
-from nodekin.retrievers import Evidence, ScoredNode
+from nodekin.nodegraph import Document, Node
+from nodekin.retrievers import Evidence, ScoredNode, as_retriever
 from nodekin.retrievers.foreign.outputs import read_output
 
 
-def document(text, score=None, id=None):
+def document(text: str, score: Any = None, id: Any = None) -> Any:
     metadata = {} if score is None else {"relevance_score": score}
     return SimpleNamespace(page_content=text, metadata=metadata, id=id)
 
 
-def scores(output, **options):
+def scores(output: Any, **options: Any) -> list[Any]:
     results = read_output(output, "it", "q", **options)
     return [(r.node.text, r.score, r.evidence[0].similarity) for r in results]
 
 
-def test_scores_are_kept_if_complete_and_descending():
-    assert scores([document("a", 2), document("b", 1)]) == [("a", 2.0, "it"), ("b", 1.0, "it")]
-    ranks = [("a", 1.0, "it, by rank"), ("b", 0.5, "it, by rank")]
-    assert scores([document("a", 1), document("b", 2)]) == ranks
-    assert scores([document("a", 1), document("b")]) == ranks
-    assert scores([document("a", float("nan")), document("b", 0)]) == ranks
-    assert scores([document("a", 2), document("b", 1)], score_key=None) == ranks
+RANKS = [("a", 1.0, "it, by rank"), ("b", 0.5, "it, by rank")]
 
 
-def test_distances_in_pairs_become_negative_scores():
-    pairs = [(document("a"), 0.1), (document("b"), 0.4)]
-    assert scores(pairs) == [("a", -0.1, "it"), ("b", -0.4, "it")]
-    assert scores([(document("a"), 0.4), (document("b"), 0.1)])[0] == ("a", 0.4, "it")
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ([document("a", 2), document("b", 1)], [("a", 2.0, "it"), ("b", 1.0, "it")]),
+        ([document("a", 1), document("b", 2)], RANKS),
+        ([document("a", 1), document("b")], RANKS),
+        ([document("a", float("nan")), document("b", 0)], RANKS),
+        ([(document("a"), 0.4), (document("b"), 0.0)], [("a", 0.4, "it"), ("b", 0.0, "it")]),
+        ([("a", 0.1), ("b", 0.4)], [("a", -0.1, "it"), ("b", -0.4, "it")]),  # distances
+        ([("a", 0.2), ("b", 0.2)], RANKS),  # scores or distances
+        ([("a", 0.2)], RANKS[:1]),
+        (["a", "b", "a"], RANKS),
+        ([{"text": "a", "score": 3}, {"content": "b", "score": 1}],
+         [("a", 3.0, "it"), ("b", 1.0, "it")]),
+        ([Document("a", {"relevance_score": 7})], [("a", 7.0, "it")]),
+        (SimpleNamespace(content="Tea."), [("Tea.", 1.0, "answer of it")]),
+        ("Tea.", [("Tea.", 1.0, "answer of it")]),
+        ({"answer": "Tea.", "context": [document("a")]}, [("Tea.", 1.0, "answer of it")]),
+        (None, []), ("", []), ("  ", []), ([], []), ({"answer": ""}, []),
+    ],
+)  # fmt: skip
+def test_output_becomes_results_with_scores_or_ranks(output: Any, expected: Any) -> None:
+    assert scores(output) == expected
 
 
-def test_zero_score_is_kept():
-    pairs = [(document("a"), 0.4), (document("b"), 0.0)]
-    assert scores(pairs) == [("a", 0.4, "it"), ("b", 0.0, "it")]
+def test_score_key_sets_score_but_not_id() -> None:
+    one, other = (read_output([document("a", n)], "it", "q") for n in (1, 2))
+    assert [result.score for result in (*one, *other)] == [1, 2]
+    assert one[0].node.id == other[0].node.id
+    assert scores([document("a", 2), document("b", 1)], score_key=None) == RANKS
+    assert len(scores([document("a", id="1"), document("a", id="2")])) == 2
 
 
-def test_equal_scores_in_pairs_become_ranks():
-    assert scores([(document("a"), 0.2)]) == [("a", 1.0, "it, by rank")]
-    pairs = [(document("a"), 0.2), (document("b"), 0.2)]
-    assert scores(pairs) == [("a", 1.0, "it, by rank"), ("b", 0.5, "it, by rank")]
+def test_fields_of_mappings_and_evidence_of_results_are_kept() -> None:
+    given = {"text": "Tea", "id": "t", "document_id": "d", "start": 4, "metadata": {"page": 3}}
+    (result,) = read_output([given], "it", "q")
+    node = result.node
+    assert (node.id, node.document_id, node.start, node.metadata) == ("t", "d", 4, {"page": 3})
+    match = Evidence(Node("tea", id="t"), 0.7, "bm25", "q")
+    (result,) = read_output([ScoredNode(match.node, 0.7, (match,))], "it", "q")
+    assert result.evidence == (match,)
 
 
-def test_repeated_document_is_one_result_at_first_position():
-    output = [document("a"), document("b"), document("a")]
-    assert [text for text, _, _ in scores(output)] == ["a", "b"]
-    other_ids = [document("a", id="1"), document("a", id="2")]
-    assert len(scores(other_ids)) == 2
+def test_answer_has_evidence_of_its_sources() -> None:
+    chain = {"answer": "Green tea.", "context": [document("Green tea is steamed.", id="green")]}
+    source = as_retriever(lambda query: chain, name="ask tea")
+    (result,) = source.retrieve("Which tea is steamed?")
+    assert [m.similarity for m in result.evidence] == ["answer of ask tea", "ask tea, by rank"]
+    assert [match.node.id for match in result.evidence][1:] == ["green"]
+    answer, sources = source.retrieve_sources("Which tea?")  # as evaluation reads it
+    assert (answer, [s.node.id for s in sources]) == ("Green tea.", ["green"])
 
 
-def test_results_keep_their_evidence():
-    node = Node("tea", id="t")
-    match = Evidence(node, 0.7, "bm25", "q")
-    assert read_output([ScoredNode(node, 0.7, (match,))], "it", "q")[0].evidence == (match,)
-
-
-@pytest.mark.parametrize("empty", [None, "", "  ", [], {"answer": ""}, {"context": []}])
-def test_empty_output_returns_no_results(empty):
-    assert read_output(empty, "it", "q") == []
-
-
-def test_message_becomes_one_answer():
-    assert scores(SimpleNamespace(content="Tea.")) == [("Tea.", 1.0, "answer of it")]
-
-
-def test_mapping_without_answer_returns_its_documents():
-    assert scores({"context": [document("a")]}) == [("a", 1.0, "it, by rank")]
+@pytest.mark.parametrize("output", [3, [3], object(), {"a": 1}, [("a", "b", "c")]])
+def test_output_without_documents_raises(output: Any) -> None:
+    with pytest.raises(TypeError, match=r"must return a list|each item must"):
+        as_retriever(lambda query: output).retrieve("tea")
