@@ -20,12 +20,12 @@ from ..plans.prompting import neutralize, quote_passage
 from ..results import ScoredNode
 from ..strategies.outcome import SubResults, answer_texts
 from .answer import Answer, OmissionReason, OmittedResult, Source, only_cites
-from .settings import PASSAGE_PROMPTS, EngineArguments
+from .settings import EngineArguments
 
 T = TypeVar("T")
 
 _SUB_ANSWER_FIELDS = {"answer": "passages", "reduce": "partials"}
-"""The placeholder that gets the answers to parts of the question, by prompt."""
+"""The placeholder that is filled with the answers to sub-questions, by prompt."""
 
 _SUB_ANSWER_HEADING: Mapping[Language, str] = {
     "zh": "下面是事先根据资料对问题各部分作出的简短回答，供参考（引用时仍标资料编号）：",
@@ -81,7 +81,7 @@ class AnswerContext:
     callbacks: list[Callable[[Answer], None]] = field(default_factory=list)
 
     def prompt(self, name: str, **values: object) -> str:
-        """Return a prompt with the question and other values."""
+        """Return a prompt with the searched query and other values."""
         prompt = self.engine.prompts[name]
         field = _SUB_ANSWER_FIELDS.get(name)
         if field and self.sub_answers:
@@ -89,47 +89,39 @@ class AnswerContext:
         return prompt.fill(self.language, question=self.searched, **values)
 
     def use_sub_answers(self, parts: Sequence[SubResults]) -> None:
-        """Put answers to parts of the question before the passages, in a quarter of the space.
+        """Put the answers to sub-questions before the passages, in a quarter of the space.
 
         The answers have no numbers, since only passages are cited.
         """
         answers = answer_texts(parts, self.language)
         heading = _SUB_ANSWER_HEADING[self.language]
-        for count in range(len(answers), 0, -1):
-            lines = neutralize("\n".join(answers[:count]))
+        omitted = 0
+        while omitted < len(answers):
+            lines = neutralize("\n".join(answers[: len(answers) - omitted]))
             text = f"{heading}\n<partial>\n{lines}\n</partial>\n"
             if self.engine.length(text) <= self.engine.prompt_limit // 4:
                 self.sub_answers = text
                 break
-        else:
-            count = 0
-        if count < len(answers):
-            number = len(answers) - count
-            self.notes.append(f"no space for {number} of {len(answers)} answers to sub-questions")
+            omitted += 1
+        if omitted:
+            self.notes.append(f"no space for {omitted} of {len(answers)} answers to sub-questions")
 
-    def packing(self, name: str, **values: object) -> Packing:
-        """Return an empty packing for passages in a prompt."""
-        engine = self.engine
-        return Packing(
-            engine.length,
-            engine.prompt_limit,
-            lambda sources: self.prompt(name, passages=format_sources(sources), **values),
-        )
+    def passages_prompt(self, name: str, sources: Iterable[Source], **values: object) -> str:
+        """Return a prompt with passages."""
+        return self.prompt(name, passages=format_sources(sources), **values)
 
-    def has_space(self, name: str, sources: Sequence[Source] = (), **values: object) -> bool:
+    def has_space(self, name: str, sources: Iterable[Source], **values: object) -> bool:
         """Return whether a prompt with these passages is short enough."""
-        return self.is_short(self.prompt(name, passages=format_sources(sources), **values))
+        return self.is_short(self.passages_prompt(name, sources, **values))
 
-    def is_short(self, prompt: str, reserve: int = 0) -> bool:
-        """Return whether a prompt with a reserve is short enough."""
-        return self.engine.length(prompt) + reserve <= self.engine.prompt_limit
+    def is_short(self, prompt: str) -> bool:
+        """Return whether a prompt is short enough."""
+        return self.engine.length(prompt) <= self.engine.prompt_limit
 
-    def passage_limit(self) -> int:
-        """Return the maximum length of the passages of a prompt, at least 1."""
-        prompts = (
-            self.prompt(n, passages="", answer="") for n in PASSAGE_PROMPTS[self.engine.mode]
-        )
-        return max(1, self.engine.prompt_limit - max(map(self.engine.length, prompts)))
+    def space(self, name: str) -> int:
+        """Return the maximum length of the passages in a prompt. Negative: no space."""
+        empty = self.passages_prompt(name, (), answer="")
+        return self.engine.prompt_limit - self.engine.length(empty)
 
     def check_space(self, name: str) -> None:
         """Check that a prompt has space for a passage.
@@ -138,10 +130,10 @@ class AnswerContext:
             ValueError: If the prompt and the question leave no space for a passage.
         """
         if self.candidates and not self.sources:
-            length = self.engine.length(self.prompt(name, passages="", answer=""))
+            limit = self.engine.prompt_limit
             raise ValueError(
                 f"no space for a passage: the prompt {name!r} and the question measure "
-                f"{length} of {self.engine.prompt_limit}; raise context_window, or shorten the "
+                f"{limit - self.space(name)} of {limit}; raise context_window, or shorten the "
                 f"question {self.searched!r:.60}"
             )
 
@@ -161,8 +153,7 @@ class AnswerContext:
     def emit(self, text: str) -> str:
         """Return the part of a streamed text that certainly belongs to the answer."""
         emitted = self.parser.feed(text)
-        if emitted:
-            self.streamed.append(emitted)
+        self.streamed.append(emitted)
         return emitted
 
     async def gather(self, parts: Sequence[Part[T]], names: Sequence[str]) -> list[T | None]:
@@ -171,20 +162,16 @@ class AnswerContext:
         Raises:
             ModelError: If all parts fail.
         """
-        results: list[T | None] = []
-        failure: ModelError | None = None
-        for name, outcome in zip(names, await All(parts), strict=True):
+        outcomes = await All(parts)
+        failures = [outcome for outcome in outcomes if isinstance(outcome, ModelError)]
+        for name, outcome in zip(names, outcomes, strict=True):
             if isinstance(outcome, ModelError):
-                failure = outcome
                 self.notes.append(f"{name} failed: {outcome}")
-                results.append(None)
             elif isinstance(outcome, Exception):
                 raise outcome
-            else:
-                results.append(outcome)
-        if failure is not None and all(result is None for result in results):
-            raise failure
-        return results
+        if failures and len(failures) == len(outcomes):
+            raise failures[-1]
+        return [None if isinstance(outcome, Exception) else outcome for outcome in outcomes]
 
     def number(self, source: Source) -> Source:
         """Return a source with the next number."""
@@ -196,14 +183,14 @@ class AnswerContext:
             self.omitted.append(OmittedResult(result, reason))
 
     def number_parts(self, has_space: Callable[[Source], bool]) -> list[Source]:
-        """Number all candidates, and return them in parts that fit.
+        """Number all candidates, and return their texts in parts that fit.
 
-        The parts of a source have its number. A source without a fitting part is omitted.
+        Parts have the number of their source. A source without a fitting part is omitted.
         """
         parts: list[Source] = []
         for candidate in self.candidates:
             source = self.number(candidate)
-            texts = split(source.text, lambda text, s=source: has_space(replace(s, text=text)))  # type: ignore[misc]
+            texts = split(source.text, partial(_part_fits, has_space, source))
             if not texts:
                 self.omit(candidate, "context_window")
                 continue
@@ -303,60 +290,59 @@ def format_sources(sources: Iterable[Source]) -> QuotedText:
 
 def shorten(source: Source, has_space: Callable[[Source], bool]) -> Source | None:
     """Return a source truncated around its best match so that it fits. None: nothing fits."""
-    text = cut(
-        source.text, lambda text: has_space(replace(source, text=text)), _match_offset(source)
-    )
+    text = cut(source.text, partial(_part_fits, has_space, source), _match_offset(source))
     return replace(source, text=text, complete=False) if text else None
 
 
+def _part_fits(has_space: Callable[[Source], bool], source: Source, text: str) -> bool:
+    return has_space(replace(source, text=text))
+
+
 def _match_offset(source: Source) -> int:
-    """Return the offset of the best match in a source's text; 0 if it is unknown."""
-    node = source.result.node
-    for match in source.result.evidence:
-        if match.node.document_id != node.document_id or match.node.start is None:
-            continue
-        starts = []
-        for result in (source.result, *source.merged):
-            if result.node.start is None:
-                return max(0, source.text.find(match.node.text))
-            starts.append(result.node.start)
-        return max(0, match.node.start - min(starts))
-    return 0
+    """Return the offset of the best match in a source's text. 0: unknown."""
+    results = (source.result, *source.merged)
+    starts = [result.node.start for result in results if result.node.start is not None]
+    match = source.result.best_match
+    if len(starts) < len(results) or match.start is None:
+        return max(0, source.text.find(match.text))
+    return match.start - min(starts)
 
 
 class Packing:
-    """A prompt that is filled with passages, up to a limit.
+    """A prompt that is filled with passages, up to the limit of a prompt.
 
-    The lengths of single passages are added up, so that the work is linear in their number.
+    The lengths of single passages are added, so that measuring takes linear time.
 
     Args:
-        length: Measures a text.
-        limit: The maximum length of the prompt.
-        prompt_of: Returns the prompt with some passages.
+        context: The state of the question.
+        name: The name of the prompt.
+        **values: Other values of the prompt.
     """
 
-    def __init__(
-        self, length: Callable[[str], int], limit: int, prompt_of: Callable[[Sequence[Source]], str]
-    ) -> None:
+    def __init__(self, context: AnswerContext, name: str, **values: object) -> None:
         self.items: list[Source] = []
-        self._length, self._limit, self._prompt_of = length, limit, prompt_of
-        self._empty = self._total = length(prompt_of([]))
+        self._context, self._name, self._values = context, name, values
+        self._empty = self._total = self._length([])
+
+    def _length(self, sources: Sequence[Source]) -> int:
+        prompt = self._context.passages_prompt(self._name, sources, **self._values)
+        return self._context.engine.length(prompt)
 
     def add(self, item: Source) -> bool:
-        """Add a passage if there is space for it. Return whether it was added."""
-        total = self._total + self._length(self._prompt_of([item])) - self._empty
+        """Add a passage if it fits. Return whether it was added."""
+        total = self._total + self._length([item]) - self._empty
         if self.items:
             total += 1  # a line break
-        if total > self._limit:
+        if total > self._context.engine.prompt_limit:
             return False
         self.items.append(item)
         self._total = total
         return True
 
     def fitting(self) -> list[Source]:
-        """Return the passages that fit when they are measured together, at least one."""
+        """Return the first passages whose joint prompt is short enough, at least one."""
         items = self.items
-        while len(items) > 1 and self._length(self._prompt_of(items)) > self._limit:
+        while len(items) > 1 and self._length(items) > self._context.engine.prompt_limit:
             items = items[:-1]
         return items
 
@@ -366,94 +352,83 @@ def merge_results(
     title: Callable[[Node], str],
     has_space: Callable[[Source], bool],
 ) -> tuple[list[Source], list[OmittedResult]]:
-    """Return the sources for results, best first, and the results that add nothing.
+    """Return the sources of results, best first, and the results without new text.
 
-    Overlapping spans of a document become one source at the rank of the best result, if the
-    source fits into a prompt. Results without text, and results whose text equals a better result
-    or is contained in it, are omitted.
+    Overlapping spans of a document become one source at the rank of the best result, if a prompt
+    has space for the source. Results without text, and results whose text equals a better result
+    or is contained in a better result, are omitted.
 
     Args:
         results: Best first.
-        title: Returns the line above a passage.
+        title: Returns the line above a passage from the best matching node.
         has_space: Whether a prompt has space for a source.
     """
     omitted: list[OmittedResult] = []
-    merging = _Merging(has_space, omitted)
+    sources: dict[int, Source] = {}  # by rank
+    documents: dict[tuple[int, str], dict[int, Interval]] = {}  # the spans by rank
     first_with: dict[str, ScoredNode] = {}
     for rank, result in enumerate(results):
-        text = str(result.node.content)
+        node = result.node
+        text = str(node.content)
         owner = first_with.setdefault(text.strip(), result)
         if not text.strip():
             omitted.append(OmittedResult(result, "empty"))
         elif owner is not result:
             omitted.append(OmittedResult(result, "duplicate", owner))
         else:
-            merging.add(rank, Source(0, result, text, title=title(result.node)))
-    return [merging.sources[rank] for rank in sorted(merging.sources)], omitted
+            sources[rank] = Source(0, result, text, title=title(result.best_match))
+            if (span := _span_of(node)) is not None:
+                spans = documents.setdefault((id(node.graph), node.document_id), {})
+                spans[rank] = span
+                omitted += _merge_overlapping(rank, sources, spans, has_space)
+    return [sources[rank] for rank in sorted(sources)], omitted
 
 
-_Span = tuple[int, int]
-
-_Document = tuple[int, str]
+Interval = tuple[int, int]
 
 
-class _Merging:
-    """Sources by rank; sources whose spans overlap become one source.
-
-    Args:
-        has_space: Whether a prompt has space for a source.
-        omitted: Gets the results that add nothing.
-    """
-
-    def __init__(self, has_space: Callable[[Source], bool], omitted: list[OmittedResult]) -> None:
-        self.sources: dict[int, Source] = {}
-        self._spans: dict[_Document, dict[int, _Span]] = {}
-        self._has_space = has_space
-        self._omitted = omitted
-
-    def add(self, rank: int, source: Source) -> None:
-        """Add a source, and merge it with overlapping sources at the rank of the better one."""
-        self.sources[rank] = source
-        node = source.result.node
-        if (span := _node_span(node)) is None:
-            return
-        spans = self._spans.setdefault((id(node.graph), node.document_id), {})
-        spans[rank] = span
-        while (pair := self._overlapping(rank, spans)) is not None:
-            other, joint = pair
-            rank, later = min(rank, other), max(rank, other)
-            better, absorbed = self.sources[rank], self.sources.pop(later)
-            later_span = spans.pop(later)
-            if joint.text == better.text and not absorbed.merged:
-                omitted = OmittedResult(absorbed.result, "contained", better.result)
-                self._omitted.append(omitted)
-            else:
-                start, stop = spans[rank]
-                spans[rank] = min(start, later_span[0]), max(stop, later_span[1])
-                self.sources[rank] = joint
-
-    def _overlapping(self, rank: int, spans: dict[int, _Span]) -> tuple[int, Source] | None:
-        """Return the best source that can be merged with a source, and the merged source."""
-        start, stop = spans[rank]
-        for other in sorted(spans):
-            if other == rank or max(start, spans[other][0]) >= min(stop, spans[other][1]):
-                continue
-            joint = self._join(min(rank, other), max(rank, other), spans)
-            if self._has_space(joint):
-                return other, joint
-        return None
-
-    def _join(self, first: int, second: int, spans: dict[int, _Span]) -> Source:
-        """Return one source for two overlapping sources, with the result of the first."""
-        early, late = sorted((first, second), key=spans.__getitem__)
-        overlap = spans[early][1] - spans[late][0]
-        text = self.sources[early].text + self.sources[late].text[overlap:]
-        better, absorbed = self.sources[first], self.sources[second]
-        merged = (*better.merged, absorbed.result, *absorbed.merged)
-        return replace(better, text=text, merged=merged, title=self.sources[early].title)
+def _merge_overlapping(
+    rank: int,
+    sources: dict[int, Source],
+    spans: dict[int, Interval],
+    has_space: Callable[[Source], bool],
+) -> Iterator[OmittedResult]:
+    """Merge a source with overlapping sources of its document. Yield results without new text."""
+    others = sorted(spans)
+    while others:
+        other = others.pop(0)
+        if other == rank or not _overlap(spans[rank], spans[other]):
+            continue
+        better, worse = sorted((rank, other))
+        merged = _merged(better, worse, sources, spans)
+        if not has_space(merged):
+            continue
+        absorbed, span = sources.pop(worse), spans.pop(worse)
+        if merged.text == sources[better].text and not absorbed.merged:
+            yield OmittedResult(absorbed.result, "contained", sources[better].result)
+        else:
+            start, stop = spans[better]
+            spans[better] = min(start, span[0]), max(stop, span[1])
+            sources[better] = merged
+        rank, others = better, sorted(spans)
 
 
-def _node_span(node: Node) -> _Span | None:
+def _merged(
+    better: int, worse: int, sources: Mapping[int, Source], spans: Mapping[int, Interval]
+) -> Source:
+    """Return the union of two overlapping sources, with the result of the better source."""
+    early, late = sorted((better, worse), key=spans.__getitem__)
+    text = sources[early].text + sources[late].text[spans[early][1] - spans[late][0] :]
+    absorbed = sources[worse]
+    merged = (*sources[better].merged, absorbed.result, *absorbed.merged)
+    return replace(sources[better], text=text, merged=merged)
+
+
+def _overlap(span: Interval, other: Interval) -> bool:
+    return max(span[0], other[0]) < min(span[1], other[1])
+
+
+def _span_of(node: Node) -> Interval | None:
     """Return the span of a node in its document. None: the text is not a part of the document."""
     if node.start is None or node.end is None or not node.document_id:
         return None
@@ -512,27 +487,20 @@ def split(text: str, is_short: LengthCheck) -> list[str]:
         return [text]
     parts: list[str] = []
     spans = sentence_spans(text)
-    at = 0
-    while at < len(spans):
-        start = spans[at][0]
-        ends = [end for _, end in spans[at:]]
-        count = _sentence_count(text, start, ends, is_short)
+    while spans:
+        start, end = spans[0]
+        count = _largest(lambda n: is_short(text[start : spans[n - 1][1]]), len(spans))  # noqa: B023
         if count:
-            parts.append(text[start : ends[count - 1]])
-            at += count
+            parts.append(text[start : spans[count - 1][1]])
+            spans = spans[count:]
             continue
-        part = _beginning(text[start : ends[0]], is_short)
+        part = _beginning(text[start:end], is_short)
         if not part:
             break
         parts.append(part)
-        remaining = text[start + len(part) : ends[0]]
-        spans[at] = (ends[0] - len(remaining.lstrip()), ends[0])
+        remaining = text[start + len(part) : end]
+        spans[0] = (end - len(remaining.lstrip()), end)
     return parts
-
-
-def _sentence_count(text: str, start: int, ends: list[int], is_short: LengthCheck) -> int:
-    """Return the number of consecutive sentences that are short enough together."""
-    return _largest(lambda n: is_short(text[start : ends[n - 1]]), len(ends))
 
 
 def _beginning(text: str, is_short: LengthCheck) -> str:

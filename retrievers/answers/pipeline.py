@@ -27,7 +27,7 @@ from ..token_budget import TokenBudget
 from ..tracing import observe, start_span
 from .answer import UNCITED, Answer, AnswerError, Source, flag_cited
 from .chat_history import Pair, condense
-from .context import AnswerContext, cut, format_sources, merge_results, shorten
+from .context import AnswerContext, Packing, cut, merge_results, shorten
 from .quotes import check_quotes
 from .settings import PASSAGE_PROMPTS, AnswerMode
 
@@ -43,7 +43,7 @@ async def answer_question(context: AnswerContext, pairs: Sequence[Pair]) -> Answ
     """Return the answer to a question.
 
     Args:
-        context: The state of the question. Its fields are filled step by step, for a stream.
+        context: The state of the question. A stream reads its fields while they are filled.
         pairs: The earlier conversation.
 
     Raises:
@@ -81,18 +81,16 @@ async def _steps(context: AnswerContext, pairs: Sequence[Pair]) -> Answer:
         if preset is not None:
             return preset
         results = await answer_results(context, context.engine.retriever)
-    if (
-        results and context.engine.language is None
-    ):  # a question without words: the language of the corpus
+    if results and context.engine.language is None:
+        # For a question without words, the corpus decides.
         context.language = language_of(question, language_of(results[0].node.text))
     context.notes += _variant_notes(results)
     names = PASSAGE_PROMPTS[context.engine.mode]
-    merge = partial(
-        merge_results,
-        results,
-        context.engine.title,
-        lambda source: all(context.has_space(name, [source], answer="") for name in names),
-    )
+
+    def has_space(source: Source) -> bool:
+        return all(context.has_space(name, [source], answer="") for name in names)
+
+    merge = partial(merge_results, results, context.engine.title, has_space)
     context.candidates, context.omitted = await Do(merge, kind="work")
     if not context.candidates:
         return _cited_answer(context, FinalAnswer("", False))
@@ -111,14 +109,11 @@ async def answer_results(
 ) -> Sequence[ScoredNode]:
     """Return the results for an answer."""
     with start_span("retrieve", queries=[context.searched]) as span:
-        if getattr(retriever, "is_free", False):  # no nested strategy calls a model
+        observer = OutcomeObserver()
+        with observe(observer):
             found = await _retrieved(context, retriever)
-        else:
-            observer = OutcomeObserver()
-            with observe(observer):
-                found = await _retrieved(context, retriever)
-            if observer.outcome is not None:
-                context.use_sub_answers(observer.outcome.parts)
+        if observer.outcome is not None:
+            context.use_sub_answers(observer.outcome.parts)
         results = cut_scores(found, context.min_score)
         span.set_results([results])
     return results
@@ -128,9 +123,9 @@ async def _retrieved(context: AnswerContext, retriever: RetrieverProtocol) -> Re
     """Return the results within the token budget."""
     budget = TokenBudget(context.engine.max_tokens, top_k=context.top_k)
     if not budget and budget.top_k is None and getattr(retriever, "has_windows", False):
-        budget = TokenBudget(min(ANSWER_TOKENS, (await Do(context.passage_limit, kind="work"))))
+        budget = TokenBudget(min(ANSWER_TOKENS, await Do(partial(_space, context), kind="work")))
     elif budget.max_tokens is not None:
-        limit = await Do(context.passage_limit, kind="work")
+        limit = await Do(partial(_space, context), kind="work")
         if budget.max_tokens > limit:
             context.notes.append(
                 f"max_tokens={budget.max_tokens} exceeds the space in a prompt ({limit}); "
@@ -144,6 +139,11 @@ async def _retrieved(context: AnswerContext, retriever: RetrieverProtocol) -> Re
     fitting = await Do(partial(budget.fit, results), kind="work")
     context.notes += fitting.notes
     return fitting
+
+
+def _space(context: AnswerContext) -> int:
+    """Return the maximum length of the passages in each prompt of the mode, at least 1."""
+    return max(1, min(map(context.space, PASSAGE_PROMPTS[context.engine.mode])))
 
 
 async def preset_answer(context: AnswerContext) -> Answer | None:
@@ -199,8 +199,8 @@ def _variant_notes(results: Sequence[ScoredNode]) -> list[str]:
 async def stuff(context: AnswerContext) -> FinalAnswer:
     """Answer from the best passages that fit, in one model call.
 
-    A passage without space is omitted, and a shorter later passage may still be used. A passage
-    that is too long for any prompt is truncated around its best match.
+    A passage without space is omitted, but shorter passages after it may fit. A passage that is
+    too long for any prompt is truncated around its best match.
     """
     prompt = await Do(partial(_pack_sources, context), kind="work")
     return await context.ask(prompt, last=True)
@@ -208,7 +208,7 @@ async def stuff(context: AnswerContext) -> FinalAnswer:
 
 def _pack_sources(context: AnswerContext) -> str:
     """Return the prompt with the passages that fit, and set the sources."""
-    packing = context.packing("answer")
+    packing = Packing(context, "answer")
     for candidate in context.candidates:
         source = context.number(candidate)
         if packing.add(source):
@@ -227,7 +227,7 @@ def _pack_sources(context: AnswerContext) -> str:
     for source in packing.items[len(context.sources) :]:
         context.omit(source, "context_window")
     context.check_space("answer")
-    return context.prompt("answer", passages=format_sources(context.sources))
+    return context.passages_prompt("answer", context.sources)
 
 
 def _has_space(context: AnswerContext, source: Source) -> bool:
@@ -237,7 +237,7 @@ def _has_space(context: AnswerContext, source: Source) -> bool:
 async def refine(context: AnswerContext) -> FinalAnswer:
     """Answer from the first passages that fit, then improve the answer with the next passages.
 
-    A failed call is noted, and the next passages follow.
+    After a failed call, a note is added and the next passages follow.
 
     Raises:
         ModelError: If all calls fail, or if the last call fails after a part of its answer was
@@ -273,15 +273,12 @@ async def refine(context: AnswerContext) -> FinalAnswer:
 
 def _parts_to_refine(context: AnswerContext) -> list[Source]:
     """Return all passages in parts that fit, with a third of the space for an earlier answer."""
-    settings = context.engine
-    space = settings.prompt_limit - settings.length(
-        context.prompt("refine", passages="", answer="")
-    )
-    reserve = max(0, space) // 3
+    engine = context.engine
+    limit = engine.prompt_limit - max(0, context.space("refine")) // 3
 
     def has_space(source: Source) -> bool:
-        prompt = context.prompt("refine", passages=format_sources([source]), answer="")
-        return context.has_space("answer", [source]) and context.is_short(prompt, reserve)
+        prompt = context.passages_prompt("refine", [source], answer="")
+        return context.has_space("answer", [source]) and engine.length(prompt) <= limit
 
     parts = context.number_parts(has_space)
     context.check_space("refine")
@@ -295,12 +292,12 @@ def _pack_parts(
     name, values = "answer", {}
     if earlier is not None:
         name, values = "refine", {"answer": _shorten_answer(context, earlier, parts[0])}
-    packing = context.packing(name, **values)
+    packing = Packing(context, name, **values)
     for part in parts:
         if not packing.add(part):
             break
     batch = packing.fitting() or list(parts[:1])
-    return context.prompt(name, passages=format_sources(batch), **values), batch
+    return context.passages_prompt(name, batch, **values), batch
 
 
 def _shorten_answer(context: AnswerContext, answer: str, part: Source) -> str:
@@ -346,7 +343,7 @@ def _single_prompts(
     parts = context.number_parts(lambda source: context.has_space(name, [source]))
     parts = context.limit_parts(parts, max_parts)
     context.check_space(name)
-    return parts, [context.prompt(name, passages=format_sources([part])) for part in parts]
+    return parts, [context.passages_prompt(name, [part]) for part in parts]
 
 
 async def _ask_all(
@@ -419,41 +416,39 @@ class RankedAnswer:
 async def map_rerank(context: AnswerContext) -> FinalAnswer:
     """Answer from each passage separately, and choose the answer with the highest confidence.
 
-    Among equals, the better passage wins. Answers without a confidence are last.
+    Of equal answers, the answer from the better passage wins. Answers without a confidence rank
+    last.
 
     Raises:
         ModelError: If all calls fail.
     """
     max_parts = context.engine.max_calls
     parts, prompts = await Do(partial(_single_prompts, context, "rank", max_parts), kind="work")
-    schema = schema_of(_RANK_FORM)
-    ranked = await context.gather(
-        [
-            partial(
-                ask_and_parse,
-                context.engine.llm,
-                prompt,
-                parse_ranked_answer,
-                context.language,
-                schema=schema,
-                timeout=context.engine.timeout,
-            )
-            for prompt in prompts
-        ],
-        [f"[{part.number}]" for part in parts],
-    )
-    best = FinalAnswer("", False)
-    best_confidence = -2.0
+    engine, schema = context.engine, schema_of(_RANK_FORM)
+
+    async def rank(prompt: str) -> RankedAnswer:
+        return await ask_and_parse(
+            *(engine.llm, prompt, parse_ranked_answer, context.language),
+            schema=schema,
+            timeout=engine.timeout,
+        )
+
+    calls = [partial(rank, prompt) for prompt in prompts]
+    ranked = await context.gather(calls, [f"[{part.number}]" for part in parts])
+    best = RankedAnswer(FinalAnswer("", False), None)
     for part, candidate in zip(parts, ranked, strict=True):
         if candidate is None or not candidate.answer.answered:
             continue
         if candidate.confidence is None:
             context.notes.append(f"the answer from [{part.number}] came without a confidence")
-        confidence = -1.0 if candidate.confidence is None else candidate.confidence
-        if confidence > best_confidence:
-            best, best_confidence = candidate.answer, confidence
-            context.certain, context.confidence = (part.number,), candidate.confidence
-    return best
+        if not best.answer.answered or _rank(candidate) > _rank(best):
+            best, context.certain = candidate, (part.number,)
+    context.confidence = best.confidence
+    return best.answer
+
+
+def _rank(answer: RankedAnswer) -> float:
+    return -1.0 if answer.confidence is None else answer.confidence
 
 
 def parse_ranked_answer(answer: str) -> RankedAnswer:
@@ -469,8 +464,8 @@ def parse_ranked_answer(answer: str) -> RankedAnswer:
         90.0
     """
     text, confidence = answer, None
-    text_of_answer = clean(answer)
-    value = find_json(text_of_answer) if text_of_answer.startswith("{") else None
+    cleaned = clean(answer)
+    value = find_json(cleaned) if cleaned.startswith("{") else None
     if isinstance(value, Mapping):
         text = str(value.get("answer", ""))
         confidence = parse_confidence(str(value.get("confidence", "")))
