@@ -1,4 +1,4 @@
-"""Find quotations in texts, literally or with equal letters, without a model."""
+"""Find quotations in texts: literally, or with equal letters."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import math
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from ...nodegraph.splitters.chunking import UNSPACED, Span
@@ -43,7 +44,7 @@ _SPACED = (
 
 
 class _Characters(dict[int, int]):
-    """A mapping of characters to their normal form, for forms of one character."""
+    """A mapping of characters to normal forms of one character, filled on first use."""
 
     def __missing__(self, code: int) -> int:
         character = chr(code)
@@ -67,19 +68,14 @@ class _Characters(dict[int, int]):
 _CHARACTERS = _Characters()
 
 
-class _Replacements(dict[str, str]):
-    """A mapping of ligatures, units and invisible characters to their normal form."""
-
-    def __missing__(self, part: str) -> str:
-        normal = unicodedata.normalize("NFKC", _REMOVED.sub("", part)).casefold()
-        if len(self) < 10_000:
-            self[part] = normal
-        return normal
+@lru_cache(10_000)
+def _compatible(part: str) -> str:
+    """Return the normal form of ligatures, units, composed and invisible characters."""
+    return unicodedata.normalize("NFKC", _REMOVED.sub("", part)).casefold()
 
 
-_REPLACEMENTS = _Replacements()
-
-_LONG = r"\x80-\xbf\xdf\u0100-\u02ff\u1e00-\u3040\u3190-\u33ff\ud800-\U0010ffff"  # perhaps
+# Characters whose normal form may have several characters.
+_LONG = r"\x80-\xbf\xdf\u0100-\u02ff\u1e00-\u3040\u3190-\u33ff\ud800-\U0010ffff"
 
 # Parts that may change, except single spaces between words.
 _SPECIAL = re.compile(
@@ -95,11 +91,11 @@ _IS_LETTER = re.compile(_LETTER).match
 
 
 class NormalText:
-    """A text with its normal form, and the mapping of positions between both.
+    """A text with its normal form, and the mapping from positions in the form to the text.
 
     The normal form ignores case, width, and the kinds of quotation marks and dashes. Superscript
-    digits are plain digits, except after a digit ("10⁶"). White space between words is one space;
-    other white space, hyphens in words and invisible characters are removed.
+    digits become plain digits, except after a digit ("10⁶"). White space between words becomes one
+    space. Other white space, hyphens in words and invisible characters are removed.
 
     Attributes:
         text: The text.
@@ -111,13 +107,11 @@ class NormalText:
         ("he said:'retrieval,ok?'", (11, 22))
     """
 
-    __slots__ = ("_edits", "_normal_stops", "normalized", "text")
-
     def __init__(self, text: str) -> None:
         self.text = text
         self._edits: list[tuple[int, int, int]] = []  # start in the form; start, stop in the text
         self._normal_stops: list[int] = []
-        translated = _translated(text)
+        translated = text.translate(_CHARACTERS)
         parts: list[str] = []
         at = size = 0
         for match in _SPECIAL.finditer(translated):
@@ -134,6 +128,14 @@ class NormalText:
             self._normal_stops.append(size)
             at = stop
         self.normalized = "".join([*parts, translated[at:]]) if parts else translated
+
+    @cached_property
+    def terms(self) -> frozenset[str]:
+        """The words, and the pairs of Chinese characters."""
+        tokens = _TOKEN.findall(self.normalized)
+        pairs = map(str.__add__, tokens, tokens[1:])
+        unspaced = [pair for pair in pairs if len(pair) == 2 and _IS_UNSPACED(pair)]
+        return frozenset([*(token for token in tokens if len(token) > 1), *unspaced])
 
     def span(self, start: int, stop: int) -> tuple[int, int]:
         """Return the span in the text of a non-empty part of the normal form."""
@@ -162,15 +164,7 @@ def _replacement(text: str, start: int, stop: int) -> str:
         return " " if start and _IS_SPACED(text[start - 1]) and _IS_SPACED(text, stop) else ""
     if _IS_RAISED(first) and start and text[start - 1].isdecimal():
         return part
-    return _REPLACEMENTS[part]
-
-
-_ASCII = re.compile(r"([\x00-\x7f]{16,})")
-
-
-def _translated(text: str) -> str:
-    """Translate the characters of a text. Parts in ASCII are ten times as fast separately."""
-    return "".join([part.translate(_CHARACTERS) for part in _ASCII.split(text)])
+    return _compatible(part)
 
 
 ELISION = re.compile(r"[\[(（［【]?\s?(?:\.{3,}|\.(?:\s\.){2,}|…+|⋯+)\s?[\])）］】]?")
@@ -220,13 +214,13 @@ _SIGN = re.compile(r"(?<![\w.])[-–.]\Z")
 
 @dataclass(frozen=True, slots=True)
 class QuoteMatch:
-    """The place of a quotation.
+    """The text and the spans of a quotation.
 
     Attributes:
-        text: The index of the text that contains it.
-        exact: Whether the text contains it literally. Otherwise case, width, spaces, quotation
-            marks, hyphens or the punctuation at its edges differ, or it has an ellipsis.
-        spans: The positions: one span, or one span per part around an ellipsis.
+        text: The index of the text with the quotation.
+        exact: Whether the text contains the quotation literally. Otherwise case, width, spaces,
+            quotation marks, hyphens or outer punctuation differ, or the quotation has an ellipsis.
+        spans: One span, or one span per part of a quotation with ellipses.
     """
 
     text: int
@@ -235,7 +229,7 @@ class QuoteMatch:
 
 
 class QuoteIndex:
-    """An index of texts that finds quotations. Texts are normalized on first use.
+    """An index of texts for finding quotations. Texts are normalized on first use.
 
     Args:
         texts: The texts, such as those of sources.
@@ -251,13 +245,12 @@ class QuoteIndex:
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = texts
         self._normal: dict[int, NormalText] = {}
-        self._terms: dict[int, frozenset[str]] = {}
 
     def find(self, quote: str, first: Iterable[int] = ()) -> QuoteMatch | None:
-        """Return the place of a quotation. None: no text contains it, or it has no word.
+        """Return the text and the spans of a quotation. None: not found, or no words.
 
         Args:
-            quote: The quotation, without its marks.
+            quote: The quotation without quotation marks.
             first: The indexes of the cited texts, which are searched first.
         """
         stripped = quote.strip()
@@ -269,25 +262,31 @@ class QuoteIndex:
         others = [at for at in range(len(self.texts)) if at not in set(cited)]
         for indexes in (cited, others):
             for at in indexes:
-                if (span := _find(stripped, self.texts[at])) is not None:
-                    return QuoteMatch(at, True, (span,))
+                text = self.texts[at]
+                for span in _occurrences(stripped, text):
+                    if not _cuts(text, *span):
+                        return QuoteMatch(at, True, (span,))
             for at in indexes:
                 source = self._normal_text(at)
-                if spans := _find_letters(normal, source) or _find_in_order(parts, source):
+                whole = _find(normal.normalized, source) or _find(normal.inner, source)
+                if spans := [whole] if whole else _find_in_order(parts, source):
                     return QuoteMatch(at, False, tuple(source.span(*span) for span in spans))
         return None
 
     def nearest(self, quote: str) -> tuple[int, Span] | None:
-        """Return the index of a text and its sentence with most words of a quotation.
+        """Return the index of a text and the span of its sentence that is most similar.
 
-        The text with most common words is chosen first. Among equals, the shortest sentence wins.
+        The text with most words of the quotation is chosen first, then the sentence. Of equal
+        sentences, the shortest is returned. None: no sentence has enough words of the quotation.
         """
-        terms = _terms(NormalText(quote).normalized)
-        shared = [len(terms & self._terms_of(at)) for at in range(len(self.texts))]
-        at = max(range(len(shared)), key=shared.__getitem__, default=0)
+        terms = NormalText(quote).terms
+        shared = [len(terms & self._normal_text(at).terms) for at in range(len(self.texts))]
+        if not any(shared):
+            return None
+        at = shared.index(max(shared))
         best, nearest = (max(1, _MIN_SHARE * len(terms)), -math.inf), None
-        for start, stop in sentence_spans(self.texts[at]) if any(shared) else ():
-            others = _terms(NormalText(self.texts[at][start:stop]).normalized)
+        for start, stop in sentence_spans(self.texts[at]):
+            others = NormalText(self.texts[at][start:stop]).terms
             alike = len(terms & others), -len(others)
             if alike > best:
                 best, nearest = alike, (at, (start, stop))
@@ -297,11 +296,6 @@ class QuoteIndex:
         if at not in self._normal:
             self._normal[at] = NormalText(self.texts[at])
         return self._normal[at]
-
-    def _terms_of(self, at: int) -> frozenset[str]:
-        if at not in self._terms:
-            self._terms[at] = _terms(self._normal_text(at).normalized)
-        return self._terms[at]
 
 
 class _NormalPart:
@@ -322,37 +316,24 @@ def _inner(text: str) -> str:
     return text[start:].rstrip(_EDGES)
 
 
-def _find(quote: str, text: str) -> Span | None:
-    """Return the first literal occurrence at the borders of words and numbers."""
-    at = text.find(quote)
+def _occurrences(part: str, text: str, start: int = 0) -> Iterator[Span]:
+    """Yield the spans of a part in a text, from an offset on."""
+    at = text.find(part, start) if part else -1
     while at >= 0:
-        stop = at + len(quote)
-        if not _cuts(text, at, stop):
-            return at, stop
-        at = text.find(quote, at + 1)
+        yield at, at + len(part)
+        at = text.find(part, at + 1)
+
+
+def _find(part: str, source: NormalText, start: int = 0) -> Span | None:
+    """Return the first span of a part in a normal form that cuts no word and no number."""
+    for span in _occurrences(part, source.normalized, start):
+        if not _cuts(source.text, *source.span(*span)):
+            return span
     return None
-
-
-def _find_normalized(quote: str, source: NormalText, start: int = 0) -> Span | None:
-    """Return the first occurrence of a normal form after an offset, as a span of the form."""
-    at = source.normalized.find(quote, start) if quote else -1
-    while at >= 0:
-        stop = at + len(quote)
-        if not _cuts(source.text, *source.span(at, stop)):
-            return at, stop
-        at = source.normalized.find(quote, at + 1)
-    return None
-
-
-def _find_letters(quote: _NormalPart, source: NormalText) -> list[Span]:
-    for normalized in dict.fromkeys([quote.normalized, quote.inner]):
-        if (span := _find_normalized(normalized, source)) is not None:
-            return [span]
-    return []
 
 
 def _cuts(text: str, start: int, stop: int) -> bool:
-    """Return whether a word or a number continues beyond a span, on either side."""
+    """Return whether a span starts or ends inside a word or a number."""
     if start and _IS_WORD(text, start) and _IS_WORD(text, start - 1):
         return True
     if stop < len(text) and _IS_WORD(text, stop) and _IS_WORD(text, stop - 1):
@@ -369,17 +350,17 @@ def _cuts_number(text: str, at: int) -> bool:
 
 
 def _find_in_order(parts: Sequence[_NormalPart], source: NormalText) -> list[Span]:
-    """Return the spans of the parts around elisions, in order. Empty if the elisions are unfair."""
+    """Return the spans of the parts around ellipses, in order. Empty: not found, or unfair."""
     if len(parts) < 2 or not all(part.inner in source.normalized for part in parts):
         return []
-    first = _find_normalized(parts[0].inner, source)
+    first = _find(parts[0].inner, source)
     for _ in range(20):  # further occurrences of the first part
         if first is None:
             break
         spans = [first]
         for before, part in pairwise(parts):
             stop = spans[-1][1]
-            span = _find_normalized(part.inner, source, stop)
+            span = _find(part.inner, source, stop)
             if span is None:
                 return []
             elided = source.text[source.span(*spans[-1])[1] : source.span(*span)[0]]
@@ -388,25 +369,17 @@ def _find_in_order(parts: Sequence[_NormalPart], source: NormalText) -> list[Spa
             spans.append(span)
         if len(spans) == len(parts):
             return spans
-        first = _find_normalized(parts[0].inner, source, first[0] + 1)
+        first = _find(parts[0].inner, source, first[0] + 1)
     return []
 
 
 def _is_fair(before: _NormalPart, elided: str, behind: _NormalPart) -> bool:
-    """Return whether an elision between two parts can't change the meaning.
+    """Return whether the text left out between two parts cannot change the meaning.
 
-    Short parts could come from anywhere, so they must share a sentence. The elided ends of the
-    sentences of both parts must have no negation.
+    Short parts occur anywhere, so they must be in one sentence. The omitted ends of both sentences
+    must not contain a negation.
     """
     sentences = [elided[start:stop] for start, stop in sentence_spans(elided)]
     if len(sentences) > 1 and min(before.units, behind.units) < _MIN_PART:
         return False
     return not any(NEGATION.search(sentence) for sentence in (*sentences[:1], *sentences[-1:]))
-
-
-def _terms(normalized: str) -> frozenset[str]:
-    """Return the words of a normal form, and the pairs of Chinese characters."""
-    tokens = _TOKEN.findall(normalized)
-    pairs = map(str.__add__, tokens, tokens[1:])
-    unspaced = [pair for pair in pairs if len(pair) == 2 and _IS_UNSPACED(pair)]
-    return frozenset([*(token for token in tokens if len(token) > 1), *unspaced])

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ...nodegraph.models.templates import Language, language_of
-from ...nodegraph.node import Node
+from ...nodegraph.node import ROOT, Node
 from ...nodegraph.splitters.chunking import UNSPACED, Span
 from ...nodegraph.splitters.sentences import sentence_spans
 from ..foreign.outputs import read_answer
@@ -27,6 +27,8 @@ from .answer import (
 from .quote_matching import QuoteIndex
 
 _LISTED = 8  # maximum number of sentences in a note
+
+_MAX_GAP = 3  # maximum number of characters between adjacent sources
 
 _LATIN = rf"[^\W{UNSPACED}]"
 
@@ -67,18 +69,18 @@ _NO_CLAIM = re.compile(r"\s*(?:#|\||>)|.*[:：?？][*_\"”」]{0,4}\Z", re.S)
 def check_quotes(answer: Any, evidence: Iterable[Any] | None = None) -> Answer:
     """Find the quotations and cited sentences of an answer in its sources, without a model.
 
-    A quotation with changed numbers, or without a negation of the source, is not found. Wrong
-    quotations, sentences without a citation and citations without a source become notes.
+    A quotation with another number, or without a negation of the source, is not found. Wrong
+    quotations, sentences without a citation, and citations of missing sources become notes.
 
-    The function accepts the output of any chain: as a step (``chain | check_quotes``) of
-    LangChain, for a response of LlamaIndex, or for a text. ``QueryEngine(check="quotes")`` calls
-    it for each answer.
+    ``QueryEngine(check="quotes")`` calls this function for each answer. It is also a step of a
+    LangChain chain (``chain | check_quotes``).
 
     Args:
-        answer: An ``Answer``, a mapping that a chain returned (with ``answer`` and ``context``),
-            a response, a message or a text. ``[1]`` in it cites the first source.
-        evidence: Replaces the sources of the answer: nodes, results, texts or documents, including
-            LangChain's and LlamaIndex's.
+        answer: An ``Answer``, the output of a LangChain chain (a mapping with ``answer`` and
+            ``context``), a LlamaIndex response, a message or a text. ``[1]`` cites the first
+            source.
+        evidence: Sources that replace the answer's sources: nodes, results, texts or documents,
+            including documents of LangChain and LlamaIndex.
 
     Returns:
         A copy of the answer with ``quotes`` and ``notes``.
@@ -105,7 +107,7 @@ def check_quotes(answer: Any, evidence: Iterable[Any] | None = None) -> Answer:
         checked = replace(checked, question=answer.question)
     if not checked.sources or not checked.answered or checked.preset is not None:
         return checked
-    texts = [_Text(source.text, (source,)) for source in checked.sources]
+    texts = [_Text(source.text, (source,), _start_of(source)) for source in checked.sources]
     texts += _adjoining(checked.sources)
     index = QuoteIndex([text.text for text in texts])
     layout = AnswerLayout(checked.text)
@@ -127,10 +129,27 @@ def _as_answer(text: str, results: Iterable[Any]) -> Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """A text to search: the text of a source, or of adjacent sources of a document."""
+    """The text of a source, or of adjacent sources, and its start in the document if known."""
 
     text: str
     sources: tuple[Source, ...]
+    start: int | None
+
+    def span_node(self, span: Span) -> Node:
+        """Return a part of the text as a node with its position in the document."""
+        node, text = self.sources[0].result.node, self.text[slice(*span)]
+        start = None if self.start is None else self.start + span[0]
+        end = None if start is None else start + len(text)
+        return replace(
+            node,
+            text=text,
+            content=text,
+            start=start,
+            end=end,
+            id="",
+            parent_id=node.parent_id or node.id,
+            offset=None,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,19 +172,19 @@ def _checked(statement: _Statement, index: QuoteIndex, texts: Sequence[_Text]) -
     quote = CheckedQuote(text, *statement.span, "not_found", statement.quoted, cited)
     if match is None:
         nearest = index.nearest(text)
-        return replace(quote, nearest=nearest and _span_node(texts[nearest[0]], nearest[1]))
+        return replace(quote, nearest=nearest and texts[nearest[0]].span_node(nearest[1]))
     searched = texts[match.text]
     numbers = [source.number for source in searched.sources]
     number = next((number for number in numbers if number in cited), numbers[0])
     status: QuoteStatus = "exact" if match.exact else "same_letters"
     if cited and number not in cited:
         status = "other_source"
-    spans = tuple(_span_node(searched, span) for span in match.spans)
+    spans = tuple(map(searched.span_node, match.spans))
     return replace(quote, status=status, source=number, spans=spans)
 
 
 def _note(quote: CheckedQuote, language: Language) -> str:
-    """Return the note on a quotation. Empty: no problem."""
+    """Return the note on a wrong quotation. Empty: the quotation is right."""
     nearest = "" if quote.nearest is None else _excerpt(quote.nearest.text)
     cited = [f"[{number}]" for number in quote.cited]
     if language == "zh":
@@ -191,7 +210,7 @@ def _uncited_note(sentences: Sequence[str], language: Language) -> str:
 
 
 class AnswerLayout:
-    """The quotations, cited sentences and claims of a text.
+    """The quotations and sentences of a text.
 
     Args:
         text: An answer or a draft. Code contains no quotations.
@@ -214,19 +233,17 @@ class AnswerLayout:
             for match in _QUOTATION.finditer(masked)
             if re.search(r"\w", CITATION.sub("", match[match.lastindex or 0]))
         ]
-        self._sentences = self._find_sentences()
+        self._starts = [outer[0] for outer, _ in self._quotations]
+        self.sentences = self._find_sentences()
 
     def _find_sentences(self) -> list[Span]:
         """Return the sentences with the citations after them. Quotations are not split."""
         sentences: list[Span] = []
-        outer = iter([span for span, _ in self._quotations])
-        quotation = next(outer, None)
         for start, stop in sentence_spans(self._masked):
-            while quotation is not None and quotation[1] <= start:
-                quotation = next(outer, None)
-            is_cut = quotation is not None and quotation[0] < start < quotation[1]
+            before = bisect_left(self._starts, start) - 1
+            is_quoted = before >= 0 and start < self._quotations[before][0][1]
             leading = _LEADING.match(self._masked, start)
-            if sentences and is_cut:
+            if sentences and is_quoted:
                 sentences[-1] = sentences[-1][0], stop
             elif sentences and leading and "\n" not in self._masked[sentences[-1][1] : start]:
                 sentences[-1] = sentences[-1][0], leading.end()
@@ -236,23 +253,21 @@ class AnswerLayout:
                 sentences.append((start, stop))
         return sentences
 
-    def statements(self) -> Iterator[_Statement]:
+    def plain(self, span: Span) -> str:
+        """Return a sentence without its list marker and citations."""
+        return _ITEM.sub("", _CITED.sub("", self._text[slice(*span)])).strip()
+
+    def statements(self) -> list[_Statement]:
         """Return the quotations and cited sentences, in the order of the text."""
-        return iter(sorted(self._statements(), key=lambda statement: statement.span))
+        return sorted(self._statements(), key=lambda statement: statement.span)
 
     def _statements(self) -> Iterator[_Statement]:
-        quotations = iter(self._quotations)
-        quotation = next(quotations, None)
-        for start, stop in self._sentences:
-            inside: list[tuple[Span, Span]] = []
-            while quotation is not None and quotation[0][0] < stop:
-                inside.append(quotation)
-                quotation = next(quotations, None)
-            if inside:
+        for start, stop in self.sentences:
+            first, last = bisect_left(self._starts, start), bisect_left(self._starts, stop)
+            if inside := self._quotations[first:last]:
                 yield from self._of_sentence((start, stop), inside)
             elif cited := cited_numbers(self._masked[start:stop]):
-                text = _ITEM.sub("", _CITED.sub("", self._text[start:stop])).strip()
-                yield _Statement(text, (start, stop), tuple(cited), False)
+                yield _Statement(self.plain((start, stop)), (start, stop), tuple(cited), False)
         for start, stop in self._blocks:
             text = _ATTRIBUTION.sub("", _BLOCK_MARK.sub("", self._text[start:stop])).strip()
             if plain := _CITED.sub("", text).strip():
@@ -270,21 +285,16 @@ class AnswerLayout:
             cited = cited_numbers(citation[0]) if citation else of_sentence
             yield _Statement(self._text[slice(*inner)], inner, tuple(cited), True)
 
-    def _cited_before(self, start: int) -> list[int]:
-        before = [span for span in self._sentences if span[1] <= start]
+    def _cited_before(self, at: int) -> list[int]:
+        """Return the citations of the last sentence before a position."""
+        before = [span for span in self.sentences if span[1] <= at]
         return cited_numbers(self._masked[slice(*before[-1])]) if before else []
 
-    def claims(self) -> list[str]:
-        """Return the sentences without citations and quotations."""
-        masked = _QUOTATION.sub(_blank, self._masked)
-        texts = (masked[start:stop] for start, stop in self._sentences)
-        return [_ITEM.sub("", CITATION.sub(" ", text)).strip() for text in texts]
-
     def uncited(self) -> list[str]:
-        """Return the claims without a citation."""
+        """Return the sentences without a citation, except headings, tables and questions."""
         uncited = []
-        for start, stop in self._sentences:
-            text = self._masked[start:stop]  # code is masked here, but part of the note
+        for start, stop in self.sentences:
+            text = self._masked[start:stop]  # code is blank here, but not in the note
             is_claim = not _NO_CLAIM.match(text) and not CITATION.search(text)
             if is_claim and len(re.findall(rf"[{UNSPACED}]|\w+", text)) > 1:
                 uncited.append(_ITEM.sub("", self._text[start:stop]).strip())
@@ -292,7 +302,7 @@ class AnswerLayout:
 
 
 def draft_quotes(text: str) -> list[str]:
-    """Return the quotations of a draft, otherwise its sentences, without citations.
+    """Return the quotations of a draft. Without quotations: the sentences without citations.
 
     Example:
         >>> draft_quotes("He says “no” [1]."), draft_quotes("It rains. [1]")
@@ -300,7 +310,7 @@ def draft_quotes(text: str) -> list[str]:
     """
     layout = AnswerLayout(text)
     quotes = [statement.text for statement in layout.statements() if statement.quoted]
-    return quotes or [claim for claim in layout.claims() if re.search(r"\w", claim)]
+    return quotes or [t for t in map(layout.plain, layout.sentences) if re.search(r"\w", t)]
 
 
 _LEADING_WORDS = re.compile(rf"[^\[【［]*?(?:(?i:{CITATION.pattern})\s*)+")
@@ -315,71 +325,50 @@ def _blank_lines(match: re.Match[str]) -> str:
 
 
 def _adjoining(sources: Sequence[Source]) -> Iterator[_Text]:
-    """Yield the joint text of adjacent sources, in which a quotation may continue."""
+    """Yield the joint texts of adjacent sources, across which a quotation may continue."""
     placed = [
         (source.result.node, source)
         for source in sources
         if source.result.node.start is not None and source.text == source.result.node.text
     ]
     placed.sort(key=lambda item: (item[0].document_id, item[0].start))
-    run: list[tuple[Node, Source]] = []
+    run: list[Source] = []
+    text, stop = "", 0
     for node, source in placed:
-        if run and not _adjoins(run[-1][0], node):
-            yield from _joint(run)
+        start = node.start or 0
+        if run and not (_same_document(run[-1], source) and 0 <= start - stop <= _MAX_GAP):
+            yield from _joint(text, run)
             run = []
-        run.append((node, source))
-    yield from _joint(run)
+        text = text + "\n" * (start - stop) + source.text if run else source.text
+        stop = start + len(source.text)
+        run.append(source)
+    yield from _joint(text, run)
 
 
-def _adjoins(node: Node, other: Node) -> bool:
-    if node.document_id != other.document_id or node.graph is not other.graph:
-        return False
-    return node.end is not None and other.start is not None and 0 <= other.start - node.end <= 3
+def _same_document(source: Source, other: Source) -> bool:
+    node, other_node = source.result.node, other.result.node
+    return node.document_id == other_node.document_id and node.graph is other_node.graph
 
 
-def _joint(run: Sequence[tuple[Node, Source]]) -> Iterator[_Text]:
+def _joint(text: str, run: Sequence[Source]) -> Iterator[_Text]:
     if len(run) > 1:
-        text, stop = "", run[0][0].start or 0
-        for node, source in run:
-            start = node.start or 0
-            text += "\n" * (start - stop) + source.text
-            stop = start + len(source.text)
-        yield _Text(text, tuple(source for _, source in run))
+        yield _Text(text, tuple(run), run[0].result.node.start)
 
 
-def _span_node(searched: _Text, span: Span) -> Node:
-    """Return a part of a text as a node with its position in the document."""
-    node = searched.sources[0].result.node
-    text = searched.text[slice(*span)]
-    start = _start_of(searched)
-    at = None if start is None else start + span[0]
-    return replace(
-        node,
-        text=text,
-        content=text,
-        start=at,
-        end=None if at is None else at + len(text),
-        id="",
-        parent_id=node.parent_id or node.id,
-        offset=None,
-    )
-
-
-def _start_of(searched: _Text) -> int | None:
-    """Return the start of a text in its document. None if it is unknown."""
-    source = searched.sources[0]
-    nodes = [source.result.node, *(result.node for result in source.merged)]
-    starts = [0 if node.group == "ROOT" else node.start for node in nodes]
-    existing = [start for start in starts if start is not None]
-    if len(existing) < len(starts):
+def _start_of(source: Source) -> int | None:
+    """Return the start of a source's text in its document. None: unknown."""
+    nodes = [result.node for result in (source.result, *source.merged)]
+    starts = [0 if node.group == ROOT else node.start for node in nodes]
+    known = [start for start in starts if start is not None]
+    if len(known) < len(starts):
         return None
-    node, first = nodes[0], min(existing)
-    if len(searched.sources) > 1 or (len(nodes) == 1 and node.text.startswith(searched.text)):
-        return first
-    with suppress(LookupError, ValueError):  # removed document, or no graph
-        at = node.root.text.find(searched.text, first)
-        return at if at >= 0 else None
-    at = node.text.find(searched.text)
+    first, text = min(known), nodes[0].text
+    if len(nodes) > 1:
+        try:
+            text = nodes[0].root.text[first:]
+        except (LookupError, ValueError):  # a removed document, or no graph
+            return None
+    at = text.find(source.text)
     return first + at if at >= 0 else None
 
 
