@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args
 from ..nodegraph.concurrency import in_thread, run_in_tasks
 from ..nodegraph.graph import NodeGraph
 from ..nodegraph.models.embedder import Vectors
-from ..nodegraph.models.passage_vectors import embed_ahead
+from ..nodegraph.models.embedding_cache import embed_ahead
 from .base_retriever import CHILD_K, RESTRICTION, BaseRetriever, check_queries, check_texts
 from .filters import Filters, all_of
 from .protocols import Similarity

@@ -5,21 +5,28 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence, Set
-from concurrent.futures import Executor
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Set
+from concurrent.futures import (
+    CancelledError,
+    Executor,
+    Future,
+    ThreadPoolExecutor,
+    as_completed,
+)
 from contextlib import closing
+from contextvars import ContextVar, copy_context
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
-from ..concurrency import ProgressBar, in_thread
+from ..concurrency import ProgressBar, context_value, in_thread
 from ..errors import VectorLengthError, nearest_names
 from ..hashing import digest
 from ..locking import DeferredWork, Lock, is_reading_graph
+from ..pickled_calls import call_pickled, pickled
 from ..storage.graph_store import GraphStore
 from .embedder import Embedder, Vectors, check_vectors, count_of, split_batches
 from .model_objects import has_event_loop
-from .passage_vectors import embedded
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,15 +34,17 @@ if TYPE_CHECKING:
 
     Vector = npt.NDArray[np.float32]
 
+T = TypeVar("T")
+
+Batch = tuple[Sequence[str], Vectors]
+"""Digests of texts, and their vectors."""
+
 logger = logging.getLogger(__name__)
 
 MAX_QUERIES = 512
 """Number of cached query vectors."""
 
 _KIND = "embedding "
-
-_DIMENSION = ""
-"""The key of the dimension, next to the digests of the texts."""
 
 _PAGE = 4_096  # vectors per read of the store
 
@@ -62,7 +71,6 @@ class EmbeddingCache:
         self._progress = progress
         # By model name, since two keys may have one model.
         self._embedding = {embedder.name: Lock() for embedder in embedders.values()}
-        self._dimensions: dict[str, int] = {}
         self._lock = threading.Lock()
         self._query_vectors: OrderedDict[tuple[str, str], Vector] = OrderedDict()
         self._asking: WeakValueDictionary[tuple[str, ...], Lock] = WeakValueDictionary()
@@ -105,7 +113,7 @@ class EmbeddingCache:
             used: The digests of existing texts.
         """
         for kind in self.stored():
-            unused = self._store.get_values(kind).keys() - used - {_DIMENSION}
+            unused = self._store.get_values(kind).keys() - used
             self._store.delete_values(kind, unused)
 
     def vectors(self, texts: Sequence[str], key: str, what: str = "texts") -> Vectors:
@@ -205,22 +213,30 @@ class EmbeddingCache:
 
     def _put(self, embedder: Embedder, texts: Mapping[str, str], vectors: Vectors) -> list[str]:
         """Store vectors of texts by digest. Return the texts without a usable vector."""
-        expected, dimension = self._dimension(embedder), vectors.shape[1]
-        check_dimension(embedder, dimension if expected is None else expected, dimension)
+        self._check_dimension(embedder, vectors)
         new = {n: v.astype("<f4").tobytes() for n, v in zip(texts, vectors, strict=True)}
-        self._store.put_values(_kind(embedder), {**new, _DIMENSION: str(dimension).encode()})
-        self._dimensions[embedder.name] = dimension
+        self._store.put_values(_kind(embedder), new)
         rows = zip(texts.values(), vectors, strict=True)
         return [text for text, row in rows if not row.any()]
 
     def _dimension(self, embedder: Embedder) -> int | None:
         """Return the dimension of the vectors that are stored under the model's name."""
-        if embedder.name not in self._dimensions:
-            stored = self._store.get_values(_kind(embedder), {_DIMENSION})
-            if not stored:
-                return None
-            self._dimensions[embedder.name] = int(stored[_DIMENSION])
-        return self._dimensions[embedder.name]
+        stored = self._store.get_values(_kind(embedder), limit=1)
+        return next((len(vector) // 4 for vector in stored.values()), None)
+
+    def _check_dimension(self, embedder: Embedder, vectors: Vectors) -> None:
+        """Check the dimension of new vectors.
+
+        Raises:
+            VectorLengthError: If vectors stored under the model's name have another dimension.
+        """
+        expected, dimension = self._dimension(embedder), vectors.shape[1]
+        if expected not in (None, dimension):
+            raise VectorLengthError(
+                f"the embedding model {embedder.name!r} gives vectors of {dimension} numbers, and "
+                f"vectors stored under its name have {expected}; if it is another model, give it "
+                "another name: Embedder(embed, name=...)"
+            )
 
     def query_vectors(self, queries: Sequence[str], key: str) -> Vectors:
         """Return the vectors of queries, (queries, dimension) float32.
@@ -270,9 +286,7 @@ class EmbeddingCache:
 
     def _checked(self, queries: Sequence[str], key: str, vectors: Vectors) -> dict[str, Vector]:
         """Check the dimension of new vectors, and cache them."""
-        embedder = self.embedder(key)
-        dimension = vectors.shape[1]
-        check_dimension(embedder, self._dimension(embedder) or dimension, dimension)
+        self._check_dimension(self.embedder(key), vectors)
         new = {query: vector.copy() for query, vector in zip(queries, vectors, strict=True)}
         with self._lock:
             self._query_vectors.update(((key, query), vector) for query, vector in new.items())
@@ -286,9 +300,7 @@ class EmbeddingCache:
         import numpy as np
 
         vectors = [by_query[query] for query in queries]
-        for vector in vectors:
-            check_dimension(embedder, len(vectors[0]), len(vector))
-        return np.array(vectors) if vectors else self._empty(embedder)
+        return np.stack(vectors) if vectors else self._empty(embedder)
 
     def _empty(self, embedder: Embedder) -> Vectors:
         import numpy as np
@@ -316,19 +328,92 @@ def _warn(embedder: Embedder, unusable: Sequence[str]) -> None:
         )
 
 
-def check_dimension(embedder: Embedder, expected: int, dimension: int) -> None:
-    """Check the dimension of a vector against the vectors stored under the model's name.
-
-    Raises:
-        VectorLengthError: If they differ.
-    """
-    if dimension != expected:
-        raise VectorLengthError(
-            f"the embedding model {embedder.name!r} gives vectors of {dimension} numbers, and "
-            f"vectors stored under its name have {expected}; if it is another model, give it "
-            "another name: Embedder(embed, name=...)"
-        )
-
-
 def _kind(embedder: Embedder) -> str:
     return f"{_KIND}{embedder.name}"
+
+
+_async_embed: ContextVar[Callable[[Embedder, Sequence[str]], Vectors] | None] = ContextVar(
+    "embeds passages in an event loop", default=None
+)
+
+
+def embedded(
+    embedder: Embedder, texts: Mapping[str, str], executor: Executor | None = None
+) -> Generator[Batch, None, None]:
+    """Embed texts, and yield batches. An error cancels the waiting batches.
+
+    Args:
+        embedder: The model. With several ``num_workers`` it embeds batches concurrently.
+        texts: The texts by digest.
+        executor: Runs the model. None: this process.
+
+    Raises:
+        EmbeddingError: If the model fails or returns invalid vectors.
+        TypeError: If the model cannot be pickled for the executor.
+    """
+    embed: Callable[[Sequence[str]], Vectors] = embedder.passages
+    in_event_loop = _async_embed.get()
+    if executor is None and embedder.aembed is not None and in_event_loop is not None:
+        embed = partial(in_event_loop, embedder)
+    elif executor is None and (computed := embedder.computed(texts)) is not None:
+        yield from computed
+        return
+    batches = embedder.batches(texts)
+    if executor is None and (embedder.num_workers < 2 or len(batches) < 2):
+        yield from ((batch, embed([texts[name] for name in batch])) for batch in batches)
+        return
+    if executor is None:
+        pool = executor = ThreadPoolExecutor(embedder.num_workers, f"embed-{embedder.name}")
+        submit = partial(_submit_with_context, pool, embed)
+    else:
+        call = pickled(embed, f"the embedding model {embedder.name!r}")
+        pool, submit = None, partial(executor.submit, call_pickled, call)
+    calls = {submit([texts[name] for name in batch]): batch for batch in batches}
+    try:
+        yield from _completed(calls)
+    finally:
+        for future in calls:
+            future.cancel()
+        if pool is not None:
+            pool.shutdown()
+
+
+def _submit_with_context(
+    pool: ThreadPoolExecutor, embed: Callable[[Sequence[str]], Vectors], texts: Sequence[str]
+) -> Future[Vectors]:
+    return pool.submit(copy_context().run, embed, texts)
+
+
+def _completed(calls: Mapping[Future[Vectors], Sequence[str]]) -> Iterator[Batch]:
+    """Yield the successful batches. An error cancels waiting batches and is raised at the end."""
+    error: BaseException | None = None
+    for call in as_completed(calls):
+        if call.cancelled():
+            continue
+        if (failure := call.exception()) is None:
+            yield calls[call], call.result()
+        else:
+            error = error or failure
+            for other in calls:
+                other.cancel()
+    if error is not None:
+        raise error
+
+
+async def embed_ahead(call: Callable[[], T]) -> T:
+    """Call a function in a thread. Async models embed passages for it in this event loop."""
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    ended = threading.Event()
+
+    def embed(embedder: Embedder, texts: Sequence[str]) -> Vectors:
+        if ended.is_set():
+            raise CancelledError
+        return asyncio.run_coroutine_threadsafe(embedder.apassages(texts), loop).result()
+
+    try:
+        with context_value(_async_embed, embed):
+            return await in_thread(call)
+    finally:
+        ended.set()

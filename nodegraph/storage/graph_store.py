@@ -547,10 +547,12 @@ class GraphStore:
 
     # Values
 
-    def get_values(self, kind: str, keys: Collection[str] | None = None) -> dict[str, bytes]:
-        """Return existing values of a kind by key: some of them, or all."""
+    def get_values(
+        self, kind: str, keys: Collection[str] | None = None, *, limit: int | None = None
+    ) -> dict[str, bytes]:
+        """Return existing values of a kind by key: some of them, all, or any up to a limit."""
         with self.database.lock:
-            return self._values.get(kind, keys)
+            return self._values.get(kind, keys, limit)
 
     def put_values(self, kind: str, values: Mapping[str, bytes]) -> None:
         """Insert or replace values of a kind, by key."""

@@ -20,15 +20,15 @@ class ValueTable:
         self._db = database
         self._next_key = next_key
 
-    def get(self, kind: str, keys: Collection[str] | None) -> dict[str, bytes]:
-        """Return existing values of a kind by key: some of them, or all."""
+    def get(self, kind: str, keys: Collection[str] | None, limit: int | None) -> dict[str, bytes]:
+        """Return existing values of a kind by key: some of them, all, or any up to a limit."""
         query = (
             "SELECT kept.key, kept.value FROM kept JOIN kinds ON kinds.key = kept.kind "
             "WHERE kinds.name = ?"
         )
         name = to_text(kind)
         if keys is None:
-            rows = self._db.rows(query, [name])
+            rows = self._db.rows(query if limit is None else f"{query} LIMIT {limit}", [name])
         else:
             rows = [
                 row

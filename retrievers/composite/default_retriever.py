@@ -19,8 +19,7 @@ from ...nodegraph.errors import EmbeddingError, VectorLengthError
 from ...nodegraph.extractors.entity_extractor import EntityExtractor
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.models.embedder import split_batches
-from ...nodegraph.models.embedding_cache import MAX_QUERIES
-from ...nodegraph.models.passage_vectors import embed_ahead
+from ...nodegraph.models.embedding_cache import MAX_QUERIES, embed_ahead
 from ...nodegraph.node import ROOT, Node
 from ..filters import Filters, parse_filters
 from ..indexes.bm25_scores import Floats

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from ...nodegraph.models.embedder import Vectors
-from ...nodegraph.models.passage_vectors import embed_ahead
+from ...nodegraph.models.embedding_cache import embed_ahead
 from ..base_retriever import inner_retrievers
 from ..filters import Filters
 from ..foreign.coercion import as_retriever

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from stores import memory_store
 
 from nodekin.nodegraph import Embedder, EmbeddingError, NodeGraph
+from nodekin.nodegraph.errors import VectorLengthError
+from nodekin.nodegraph.hashing import digest
 from nodekin.nodegraph.models import embedding_cache
 from nodekin.nodegraph.models.embedder import as_embedders
 from nodekin.nodegraph.models.embedding_cache import EmbeddingCache
@@ -125,6 +127,22 @@ def test_other_dimension_under_one_name_raises():
         asyncio.run(make(AsyncModel(dimension=3), store).aquery_vectors(["tea"], "default"))
 
 
+@pytest.mark.parametrize("deleted", [None, {"tea"}])
+def test_dimension_is_read_from_stored_vectors(deleted):
+    store = memory_store()
+    cache = make(Model(), store)
+    cache.vectors(["tea"], "default")
+    (kind,) = cache.stored()
+    store.delete_values(kind, deleted and [*map(digest, deleted)])  # by another process
+    longer = make(Model(dimension=3), store)
+    assert longer.vectors(["tea"], "default").shape == (1, 3)
+    assert cache.vectors([], "default").shape == (0, 3)
+    with pytest.raises(VectorLengthError, match=r"vectors of 2 numbers, and .* have 3"):
+        cache.query_vectors(["water"], "default")
+    longer.delete_unused(set())
+    assert cache.query_vectors(["water"], "default").shape == (1, 2)
+
+
 def test_threads_embed_a_text_once():
     model = Model(seconds=0.01)
     cache = make({"a": model, "b": model})
@@ -220,9 +238,9 @@ async def test_aquery_vectors_reads_store_in_threads():
     store = memory_store()
     get_values = store.get_values
 
-    def watched(kind, keys):
+    def watched(*args, **settings):
         assert threading.get_ident() != main
-        return get_values(kind, keys)
+        return get_values(*args, **settings)
 
     store.get_values = watched
     cache = make(AsyncModel(), store)
