@@ -14,7 +14,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
+from queue import LifoQueue
 from typing import IO, Any, cast
+from weakref import WeakSet
 
 from ..errors import check_integer
 
@@ -62,11 +64,11 @@ class ProcessWorkers:
         answer: Callable[[Any], Any] | None = None,
     ) -> None:
         check_integer(count, "count", 1)
-        self._start = partial(_Process, pickle.dumps(function), limits)
-        self._answer = answer
-        self._free = threading.BoundedSemaphore(count)
-        self._idle: list[_Process] = []
-        self._started: set[_Process] = set()
+        self._start = partial(_Process, pickle.dumps(function), limits, answer)
+        self._running: WeakSet[_Process] = WeakSet()
+        self._free: LifoQueue[_Process | None] = LifoQueue()
+        for _ in range(count):
+            self._free.put(None)
 
     def call(self, argument: object) -> Any:
         """Return the function's result.
@@ -77,50 +79,32 @@ class ProcessWorkers:
             RuntimeError: If the function raises.
             UnpicklingError: If the result is not plain data.
         """
-        with self._free:
-            try:
-                return self._attempt(argument)
-            except _CrashError:
-                return self._attempt(argument)
-
-    def _attempt(self, argument: object) -> Any:
+        process = self._free.get()
         try:
-            worker = self._idle.pop()
-        except IndexError:
-            worker = self._start()
-            self._started.add(worker)
-        try:
-            kind, value = worker.exchange(pickle.dumps(argument))
-            while kind == "question":
-                kind, value = worker.exchange(_outcome(self._answer, value))
-            return _result(kind, value)
-        except _CrashError as error:
-            if worker not in self._started:  # ended by ``close``
-                raise ChildProcessError(str(error)) from error
-            raise
+            for is_last in (False, True):
+                if process is None or process.ended:
+                    process = self._start()
+                    self._running.add(process)
+                try:
+                    return process.call(argument)
+                except ChildProcessError:
+                    if is_last or process not in self._running:  # ended by ``close``
+                        raise
         finally:
-            if worker.ended:
-                self._started.discard(worker)
-            elif worker in self._started:
-                self._idle.append(worker)
+            self._free.put(process)
 
     def close(self) -> None:
         """End the processes, also during calls. The next call starts new processes."""
-        workers = list(self._started)
-        self._started.clear()
-        self._idle.clear()
-        for worker in workers:
-            worker.close()
+        running = list(self._running)
+        self._running.clear()
+        for process in running:
+            process.close()
 
     def __enter__(self) -> ProcessWorkers:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-class _CrashError(ChildProcessError):
-    """A process ended before it replied."""
 
 
 class _PlainUnpickler(pickle.Unpickler):
@@ -162,10 +146,11 @@ _WAITING = 12  # real time per processor time, on a busy machine
 class _Process:
     """A process, connected by pipes."""
 
-    def __init__(self, function: bytes, limits: Limits) -> None:
+    def __init__(self, function: bytes, limits: Limits, answer: Any) -> None:
         paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
         self.ended = False
         self._limits = limits
+        self._answer = answer
         self._seconds = max(_START_SECONDS, _WAITING * limits.seconds)
         self._process = subprocess.Popen(
             [sys.executable, "-c", _PROGRAM, str(limits.seconds), str(limits.memory_bytes)],
@@ -180,34 +165,39 @@ class _Process:
         with contextlib.suppress(OSError):  # the process has ended: the first call fails
             _write(self._requests, function)
 
-    def exchange(self, message: bytes) -> tuple[str, Any]:
-        """Send a message and return the reply.
+    def call(self, argument: object) -> Any:
+        """Return the function's result, after answers to its questions.
 
         Raises:
             TimeoutError: If the process was ended because it took too long.
-            _CrashError: If the process has ended.
+            ChildProcessError: If the process has ended.
+            RuntimeError: If the function raises.
         """
+        kind, value = self._exchange(pickle.dumps(argument))
+        while kind == "question":
+            kind, value = self._exchange(_outcome(self._answer, value))
+        return _result(kind, value)
+
+    def _exchange(self, message: bytes) -> tuple[str, Any]:
+        """Send a message and return the reply."""
         reply = None
-        timeout = time.monotonic() + self._seconds
+        end = time.monotonic() + self._seconds
         timer = threading.Timer(self._seconds, self._process.kill)
         timer.daemon = True
         timer.start()
-        try:
+        with contextlib.suppress(OSError, ValueError):  # the process has ended, or was closed
             _write(self._requests, message)
             reply = _read(self._replies)
-        except (OSError, ValueError):  # the process has ended, or was closed
-            pass
-        finally:
-            timer.cancel()
+        timer.cancel()
         if reply is None:
             status = self._process.wait()
             self.close()
             if status == -getattr(signal, "SIGPROF", 0):
                 raise TimeoutError(f"it took more than {self._limits.seconds:g} seconds")
-            if time.monotonic() >= timeout:
+            if time.monotonic() >= end:
                 raise TimeoutError(f"it took more than {self._seconds:g} seconds")
             ended = f"with status {status}" if status >= 0 else f"by {signal.Signals(-status).name}"
-            raise _CrashError(f"the process that worked on it ended {ended}")
+            raise ChildProcessError(f"the process that worked on it ended {ended}")
         self._seconds = _WAITING * self._limits.seconds
         kind, value = _PlainUnpickler(io.BytesIO(reply)).load()
         return kind, value
