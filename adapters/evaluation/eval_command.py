@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 
-from ...nodegraph.document import Document
 from ...nodegraph.graph import NodeGraph
 from ...retrievers.evaluation.dataset import Dataset
 from ...retrievers.evaluation.dataset_forms import load_dataset
@@ -21,7 +20,6 @@ from ...retrievers.evaluation.matching import Matching
 from ...retrievers.evaluation.metrics import JUDGED_METRICS, Metric, get_metric
 from ...retrievers.evaluation.report import Evaluation
 from ...retrievers.evaluation.runner import default_metrics, evaluate
-from ...retrievers.protocols import RetrieverLike
 from ..cli.exit_status import CommandError, ExitStatus, printable
 from ..cli.options import common_options
 from ..cli.output import echo_json
@@ -60,7 +58,6 @@ _TRIAD = ("judged_context_relevance@5", "groundedness@5", "answer_relevance")
 @click.option("--baseline", type=_FILE, help="Compare with the results in this file.")
 @click.option(
     "--max-loss",
-    "losses",
     multiple=True,
     metavar="NAME@K=NUMBER",
     help="With --baseline: the allowed loss of a metric, recall@5=.02.",
@@ -80,28 +77,7 @@ _TRIAD = ("judged_context_relevance@5", "groundedness@5", "answer_relevance")
     "--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Parallel searches."
 )
 @common_options
-def eval_command(
-    retrievers: tuple[str, ...],
-    data: Path,
-    docs: tuple[Path, ...],
-    store: Path | None,
-    fields: tuple[str, ...],
-    match: Any,
-    document_key: str | None,
-    metrics: tuple[str, ...],
-    judge: str | None,
-    results: Path | None,
-    baseline: Path | None,
-    losses: tuple[str, ...],
-    max_failures: int,
-    save_baseline: Path | None,
-    markdown: Path | None,
-    csv: Path | None,
-    figure: Path | None,
-    workers: int,
-    as_json: bool,
-    quiet: bool,
-) -> int:
+def eval_command(retrievers: tuple[str, ...], quiet: bool, as_json: bool, **options: Any) -> int:
     """Measure RETRIEVERs on questions with gold, and compare each with the first.
 
     RETRIEVER is MODULE:NAME from the current directory: a retriever of nodekin, LangChain or
@@ -114,7 +90,63 @@ def eval_command(
 
     The exit status is 1 if a retriever has no figure, or the gate failed.
     """
-    limits = {name: float(number) for name, number in _pairs(losses, "--max-loss").items()}
+    limits = _checked_limits(options)
+    names = _short_names(retrievers or (_DEFAULT,))
+    dataset = load_dataset(options["data"], _pairs(options["fields"], "--field"))
+    with _documents(names, dataset, options["docs"], options["store"], quiet) as graph:
+        opened = {
+            name: graph if source == _DEFAULT else load_retriever(source, graph)
+            for name, source in names.items()
+        }
+        metrics = _metrics(options, limits, dataset, opened)
+        searched = [graph] if graph else [g for r in opened.values() for g in graphs_of(r)]
+        result = evaluate(
+            opened,
+            dataset,
+            metrics,
+            matching=Matching(options["match"], document_key=options["document_key"]),
+            documents=searched[0] if searched else None,
+            path=options["results"],
+            descriptions={_DEFAULT: _DEFAULT},
+            num_workers=options["workers"],
+            progress=False if quiet else None,
+        )
+    gate, baseline = None, options["baseline"]
+    if baseline is not None:
+        failures = options["max_failures"]
+        gate = compare_with_baseline(result, baseline, limits, max_failures=failures)
+    table = gate.evaluation if gate else result
+    for path, text in (
+        (options["markdown"], (gate or result).to_markdown),
+        (options["csv"], table.to_csv),
+    ):
+        if path == Path("-"):
+            click.echo(text(), nl=False)
+        elif path is not None:
+            path.write_text(text(), encoding="utf-8", newline="\n")
+    if options["figure"] is not None:
+        table.save_figure(options["figure"])
+    if as_json:
+        echo_json("eval", {**result.as_dict(), **({"gate": gate.as_dict()} if gate else {})})
+    elif Path("-") not in (options["markdown"], options["csv"]):
+        click.echo(printable(f"{table.table()}\n{gate}" if gate else str(result)))
+    if not quiet and len(result.missing_gold) > 1:
+        for gold in result.missing_gold[:_MAX_LISTED]:
+            warn(gold)
+    if options["save_baseline"] is not None and (gate is None or gate.passed):
+        result.save(options["save_baseline"])
+    return _status(result) if gate is None else ExitStatus(0 if gate.passed else 1)
+
+
+def _checked_limits(options: Mapping[str, Any]) -> dict[str, float]:
+    """Return the allowed losses, and check files and metrics before anything is read.
+
+    Raises:
+        CommandError: If a file or folder is missing, or ``--baseline`` is.
+        ValueError: If a metric is unknown.
+    """
+    limits = {name: float(n) for name, n in _pairs(options["max_loss"], "--max-loss").items()}
+    baseline = options["baseline"]
     if limits and baseline is None:
         raise CommandError("--max-loss needs --baseline FILE, written by --save-baseline")
     if baseline is not None and not baseline.exists():
@@ -122,64 +154,15 @@ def eval_command(
             f"there is no baseline {str(baseline)!r}; write one with --save-baseline",
             ExitStatus.INDEX_ERROR,
         )
-    for path in filter(None, (results, save_baseline, markdown, csv, figure)):
-        if not path.parent.is_dir():
+    for name in ("results", "save_baseline", "markdown", "csv", "figure"):
+        if (path := options[name]) is not None and not path.parent.is_dir():
             raise CommandError(f"{path}: there is no folder {str(path.parent)!r}")
-    if figure is not None:
-        check_path(figure)
-    names = _short_names(retrievers or (_DEFAULT,))
-    for name in (*metrics, *limits):  # before anything is read
+    if options["figure"] is not None:
+        check_path(options["figure"])
+    for name in (*options["metrics"], *limits):
         if name.partition("@")[0] not in JUDGED_METRICS:
             get_metric(name)
-    dataset = load_dataset(data, _pairs(fields, "--field"))
-    with _documents(names, dataset, docs, store, quiet) as graph:
-
-        def documents() -> list[Document]:
-            if graph is None:
-                raise CommandError("there are no documents: name a folder with --docs")
-            return [Document(n.text, n.metadata, id=n.id) for n in graph.nodes("ROOT")]
-
-        opened: dict[str, RetrieverLike] = {
-            name: graph if source == _DEFAULT else load_retriever(source, documents)
-            for name, source in names.items()
-        }
-        searched = [graph] if graph else [g for r in opened.values() for g in graphs_of(r)]
-        if judge is not None and not metrics:
-            has_answers = any(hasattr(getattr(r, "source", r), "query") for r in opened.values())
-            metrics = (*default_metrics(dataset), *(_TRIAD if has_answers else _TRIAD[:1]))
-        if limits:
-            metrics = tuple(dict.fromkeys((*(metrics or default_metrics(dataset)), *limits)))
-        result = evaluate(
-            opened,
-            dataset,
-            _measures(metrics, judge, results) or None,
-            matching=Matching(match, document_key=document_key),
-            documents=searched[0] if searched else None,
-            path=results,
-            descriptions={_DEFAULT: _DEFAULT},
-            num_workers=workers,
-            progress=False if quiet else None,
-        )
-    gate = None
-    if baseline is not None:
-        gate = compare_with_baseline(result, baseline, limits, max_failures=max_failures)
-    table = gate.evaluation if gate else result
-    if markdown is not None:
-        _write(markdown, (gate or result).to_markdown())
-    if csv is not None:
-        _write(csv, table.to_csv())
-    if figure is not None:
-        table.save_figure(figure)
-    if as_json:
-        echo_json("eval", {**result.as_dict(), **({"gate": gate.as_dict()} if gate else {})})
-    elif Path("-") not in (markdown, csv):
-        click.echo(printable(f"{table.table()}\n{gate}" if gate else str(result)))
-    if not quiet and len(result.missing_gold) > 1:
-        for gold in result.missing_gold[:_MAX_LISTED]:
-            warn(gold)
-    if save_baseline is not None and (gate is None or gate.passed):
-        result.save(save_baseline)
-    return _status(result) if gate is None else ExitStatus(0 if gate.passed else 1)
+    return limits
 
 
 def _short_names(sources: Sequence[str]) -> dict[str, str]:
@@ -219,17 +202,30 @@ def _documents(
         yield graph
 
 
-def _measures(names: Sequence[str], judge: str | None, results: Path | None) -> list[Metric]:
-    """Return the metrics of names. A judge caches its answers next to the results.
+def _metrics(
+    options: Mapping[str, Any],
+    limits: Mapping[str, float],
+    dataset: Dataset,
+    opened: Mapping[str, Any],
+) -> list[Metric]:
+    """Return the metrics. A judge caches its answers next to the results.
+
+    With a judge and without metrics, the judge measures the results, and the answers of query
+    engines.
 
     Raises:
         CommandError: If a metric needs a judge, and ``--judge`` is missing.
     """
+    names, judge, results = options["metrics"], options["judge"], options["results"]
+    if judge is not None and not names:
+        has_answers = any(hasattr(getattr(r, "source", r), "query") for r in opened.values())
+        names = (*default_metrics(dataset), *(_TRIAD if has_answers else _TRIAD[:1]))
+    names = dict.fromkeys((*(names or default_metrics(dataset)), *limits))
     judged = [name for name in names if name.partition("@")[0] in JUDGED_METRICS]
+    if judged and judge is None:
+        raise CommandError(f"{judged[0]} needs a language model; name it with --judge MODEL")
     if not judged:
         return [get_metric(name) for name in names]
-    if judge is None:
-        raise CommandError(f"{judged[0]} needs a language model; name it with --judge MODEL")
     saved = None if results is None else results.with_suffix(".judge.db")
     measure = Judge(chat_model(judge), store=saved).metric
     return [measure(name) if name in judged else get_metric(name) for name in names]
@@ -250,14 +246,6 @@ def _pairs(texts: Sequence[str], option: str) -> dict[str, str]:
             raise CommandError(f"{option} must have the form {form}, got {text!r}")
         pairs[name] = value
     return pairs
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a text to a file. A dash is standard output."""
-    if path == Path("-"):
-        click.echo(text, nl=False)
-    else:
-        path.write_text(text, encoding="utf-8", newline="\n")
 
 
 def _status(result: Evaluation) -> ExitStatus:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from ...nodegraph.document import Document
 from ...nodegraph.errors import nearest_names
+from ...nodegraph.graph import NodeGraph
 from ...retrievers.foreign.coercion import as_retriever
 from ...retrievers.protocols import RetrieverProtocol
 from ..cli.exit_status import CommandError
 
 
-def load_retriever(name: str, documents: Callable[[], Sequence[Document]]) -> RetrieverProtocol:
+def load_retriever(name: str, graph: NodeGraph | None) -> RetrieverProtocol:
     """Return the retriever that ``module:name`` names.
 
     The object is a retriever of nodekin, LangChain or LlamaIndex, a function from a question to
@@ -25,7 +25,7 @@ def load_retriever(name: str, documents: Callable[[], Sequence[Document]]) -> Re
 
     Args:
         name: The name of the object.
-        documents: Returns the documents that are searched.
+        graph: The documents that are searched. None: no documents.
 
     Raises:
         CommandError: If the object is missing, is not a retriever, or raises.
@@ -36,7 +36,9 @@ def load_retriever(name: str, documents: Callable[[], Sequence[Document]]) -> Re
         if required == []:
             source = source()
         elif required == ["documents"]:
-            source = source(documents())
+            if graph is None:
+                raise CommandError("there are no documents: name a folder with --docs")
+            source = source([Document(n.text, n.metadata, id=n.id) for n in graph.nodes("ROOT")])
         try:
             return as_retriever(source, name)
         except TypeError:
