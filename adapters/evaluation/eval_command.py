@@ -12,14 +12,12 @@ import click
 from ...nodegraph.graph import NodeGraph
 from ...retrievers.evaluation.dataset import Dataset
 from ...retrievers.evaluation.dataset_forms import load_dataset
-from ...retrievers.evaluation.figure import check_path
 from ...retrievers.evaluation.gate import compare_with_baseline
-from ...retrievers.evaluation.hidden_failures import graphs_of
 from ...retrievers.evaluation.judges import Judge
 from ...retrievers.evaluation.matching import Matching
 from ...retrievers.evaluation.metrics import JUDGED_METRICS, Metric, get_metric
-from ...retrievers.evaluation.report import Evaluation
-from ...retrievers.evaluation.runner import default_metrics, evaluate
+from ...retrievers.evaluation.report import Evaluation, check_figure_path
+from ...retrievers.evaluation.runner import default_metrics, evaluate, graphs_of
 from ..cli.exit_status import CommandError, ExitStatus, printable
 from ..cli.options import common_options
 from ..cli.output import echo_json
@@ -158,7 +156,7 @@ def _checked_limits(options: Mapping[str, Any]) -> dict[str, float]:
         if (path := options[name]) is not None and not path.parent.is_dir():
             raise CommandError(f"{path}: there is no folder {str(path.parent)!r}")
     if options["figure"] is not None:
-        check_path(options["figure"])
+        check_figure_path(options["figure"])
     for name in (*options["metrics"], *limits):
         if name.partition("@")[0] not in JUDGED_METRICS:
             get_metric(name)

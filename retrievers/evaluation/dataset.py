@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -124,19 +124,14 @@ class Dataset:
         1
     """
 
-    questions: tuple[Question, ...]
-    documents: tuple[Document, ...] = ()
+    questions: Sequence[Question]
+    documents: Sequence[Document] = ()
     name: str = "questions"
 
-    def __init__(
-        self,
-        questions: Iterable[Question],
-        documents: Iterable[Document] = (),
-        name: str = "questions",
-    ) -> None:
-        object.__setattr__(self, "questions", tuple(questions))
-        object.__setattr__(self, "documents", tuple(documents))
-        object.__setattr__(self, "name", name)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "questions", tuple(self.questions))
+        object.__setattr__(self, "documents", tuple(self.documents))
+        name = self.name
         if not self.questions:
             raise ValueError(f"{name} has no questions; a data set needs at least one")
         counts = Counter(question.id for question in self.questions)

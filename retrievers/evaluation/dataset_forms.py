@@ -89,7 +89,7 @@ def load_squad(path: str | Path, gold: SquadGold = "passages") -> Dataset:
     missing = sum(bool(question.answers) and not question.gold for question in questions)
     if missing:
         _logger.warning("%d answers of %s are not in their paragraph: no gold span", missing, path)
-    return Dataset(questions, documents.values(), path.name)
+    return Dataset(questions, list(documents.values()), path.name)
 
 
 def _squad_gold(

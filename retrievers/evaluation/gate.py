@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -15,7 +15,7 @@ from .gold_places import DocumentTexts, LocatedGold
 from .intervals import Difference
 from .matching import RetrievedItem
 from .metrics import Metric
-from .records import Record, RecordFile, document_changes
+from .records import Record, RecordFile, document_changes, first_names
 from .report import Evaluation, escaped
 
 Verdict: TypeAlias = Literal["lost", "ok", "can't tell", "not judged", "no limit"]
@@ -104,13 +104,12 @@ class MetricCheck:
         if self.verdict != "can't tell" or self.max_loss is None:
             return None
         value, low, high = self._gain
-        distance, questions = abs(value + self.max_loss), self.difference.questions
-        half = high - value if value < -self.max_loss else value - low
+        is_loss, questions = value < -self.max_loss, self.difference.questions
+        distance, half = abs(value + self.max_loss), high - value if is_loss else value - low
         if half and distance < 1e-9:
             return None
-        factor = (half / distance) ** 2 if half else 0.0
-        least = self.difference.different if value < -self.max_loss else questions
-        factor = max(factor, FEWEST_DIFFERENT / max(1, least))
+        least = self.difference.different if is_loss else questions
+        factor = max((half / distance) ** 2 if half else 0.0, FEWEST_DIFFERENT / max(1, least))
         if factor > _MAX_FACTOR:
             return None
         needed = questions * factor
@@ -168,12 +167,20 @@ class Gate:
         return all(count <= self.max_failures for count in self.failures.values())
 
     def __str__(self) -> str:
+        return "\n".join([*self._lines("", "  ", str), self._result()])
+
+    def to_markdown(self) -> str:
+        """Return a summary for a pull request. The texts of questions are escaped."""
+        head = [f"### Retrieval: {self._result()}", "", self.evaluation.markdown_table(), ""]
+        return "\n".join([*head, *self._lines("- ", "  - ", escaped)]) + "\n"
+
+    def _lines(self, bullet: str, nested: str, clean: Callable[[object], str]) -> list[str]:
         lines = []
         for check in self.checks:
-            lines.append(str(check))
+            lines.append(f"{bullet}{clean(check)}")
             for kind, changes in (("lost", check.lost), ("won", check.won)):
-                lines += _listed([f"  {kind} {change}" for change in changes], "  ")
-        return "\n".join([*lines, *self._reasons(), self._result()])
+                lines += _listed([f"{nested}{kind} {clean(c)}" for c in changes], nested)
+        return lines + [f"{bullet}{clean(reason)}" for reason in self._reasons()]
 
     def _result(self) -> str:
         if all(check.max_loss is None for check in self.checks) and self.passed:
@@ -190,20 +197,10 @@ class Gate:
             if ids:
                 have = "has" if len(ids) == 1 else "have"
                 yield (
-                    f"{_questions(len(ids))} {have} {change}: {', '.join(map(repr, ids[:5]))}"
-                    f"{', ...' * (len(ids) > 5)}; if that is right, save a new baseline"
+                    f"{_questions(len(ids))} {have} {change}: {first_names(ids, 5)}; if that is "
+                    "right, save a new baseline"
                 )
         yield from self.notes
-
-    def to_markdown(self) -> str:
-        """Return a summary for a pull request. The texts of questions are escaped."""
-        lines = [f"### Retrieval: {self._result()}", "", self.evaluation.markdown_table(), ""]
-        for check in self.checks:
-            lines.append(f"- {escaped(check)}")
-            for kind, changes in (("lost", check.lost), ("won", check.won)):
-                lines += _listed([f"  - {kind} {escaped(change)}" for change in changes], "  - ")
-        lines += [f"- {escaped(reason)}" for reason in self._reasons()]
-        return "\n".join(lines) + "\n"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the checks as plain values."""
@@ -285,19 +282,11 @@ def compare_with_baseline(
 
 def _joined(evaluation: Evaluation, file: RecordFile, setups: Sequence[str]) -> Evaluation:
     """Return both evaluations as one, on their common questions."""
-    before = file.records
-    common = [
-        question
-        for question in evaluation.dataset.questions
-        if all(
-            (setup, question.id) in before and before[setup, question.id].question == question.text
-            for setup in setups
-        )
-    ]
+    before, data = file.records, evaluation.dataset
+    texts = {(name, key): record.question for (name, key), record in before.items()}
+    common = [q for q in data.questions if all(texts.get((s, q.id)) == q.text for s in setups)]
     if not common:
-        raise ValueError(
-            f"{file.path} has none of the {len(evaluation.dataset)} questions; save a new baseline"
-        )
+        raise ValueError(f"{file.path} has none of the {len(data)} questions; save a new baseline")
     records = {}
     for setup in setups:
         now = evaluation.records[setup]
@@ -316,7 +305,7 @@ def _joined(evaluation: Evaluation, file: RecordFile, setups: Sequence[str]) -> 
         records[setup] = {question.id: now[question.id] for question in common}
     ids = {question.id for question in common}
     gold = LocatedGold(
-        Dataset(common, evaluation.dataset.documents, evaluation.dataset.name),
+        Dataset(common, data.documents, data.name),
         [item for item in evaluation.moved_gold if item.question_id in ids],
         [item for item in evaluation.missing_gold if item.question_id in ids],
     )
@@ -366,9 +355,7 @@ def _check(both: Evaluation, setup: str, metric: Metric, limit: float | None) ->
 def _notes(evaluation: Evaluation, file: RecordFile, both: Evaluation) -> Iterator[str]:
     """Describe other differences from the baseline: questions, systems, documents and gold."""
     known = {key for _, key in file.records}
-    if new := [
-        question.id for question in evaluation.dataset.questions if question.id not in known
-    ]:
+    if new := [q for q in evaluation.dataset.questions if q.id not in known]:
         yield f"{_questions(len(new))} not in the baseline, and not compared"
     for name in dict.fromkeys([*file.described, *evaluation.records]):
         if name not in both.records:

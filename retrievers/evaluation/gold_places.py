@@ -9,13 +9,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
+from rapidfuzz.distance import Levenshtein
+from rapidfuzz.fuzz import partial_ratio_alignment
+
 from ...nodegraph.document import Document
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.splitters.chunking import count_tokens
 from ...nodegraph.splitters.sentences import split_paragraphs
 from ..retriever import Retriever
 from .dataset import Dataset, Gold, GoldDocument, GoldPassage, GoldSpan, MissingGold
-from .edit_distance import similar_part
 from .matching import RetrievedItem
 from .records import document_hashes
 
@@ -194,6 +196,31 @@ class DocumentTexts:
         graph.add(self.documents.values())
         graph.create_node_group("paragraph", split_paragraphs)
         return Retriever(graph, "paragraph", "bm25", top_k=3)
+
+
+def similar_part(text: str, content: str) -> tuple[float, int, int]:
+    """Return the similarity, start and end of the part of a content that is most similar to a text.
+
+    The similarity is 1 - edit distance / length of the text.
+
+    Example:
+        >>> similar_part("black tea", "We drink a blak tea.")
+        (0.8888888888888888, 11, 19)
+    """
+    found = partial_ratio_alignment(text, content)
+    if found is None:  # only with a cutoff
+        return 0.0, 0, 0
+    margin = len(text) // 4
+    first = max(0, found.dest_start - margin)
+    region = content[first : found.dest_end + margin]
+    blocks = Levenshtein.editops(text, region).as_matching_blocks()[:-1]
+    if not blocks:
+        return 0.0, 0, 0
+    start, end = blocks[0].b - blocks[0].a, blocks[-1].b + blocks[-1].size
+    start = max(0, start)
+    end = min(len(region), end + len(text) - blocks[-1].a - blocks[-1].size)
+    distance = Levenshtein.distance(text, region[start:end])
+    return 1 - distance / len(text), first + start, first + end
 
 
 def locate_gold(dataset: Dataset, texts: DocumentTexts, *, as_spans: bool = False) -> LocatedGold:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias, TypeVar
 
-from ...nodegraph.concurrency import run_in_threads
+from ...nodegraph.concurrency import ProgressBar, run_in_threads
 from ...nodegraph.splitters.chunking import count_tokens
-from ..tracing import Span, observe
+from ..tracing import Span
 from .dataset import Dataset, Question
 from .matching import Matching, RetrievalCase
 from .metrics import Judgement, Metric
@@ -87,39 +86,27 @@ def run_all(
         progress: Whether to draw the bar. None: only in a terminal.
         keep: Called with each result immediately, one at a time.
     """
-    from tqdm import tqdm
-
-    hidden = None if progress is None else not progress
     lock = threading.Lock()
-    with tqdm(desc=name, total=len(work), unit="question", disable=hidden) as bar:
+    with ProgressBar(" questions", progress) as bar:
+        bar.start(len(work), name)
 
         def run_one(task: Callable[[], T]) -> T:
             result = task()
             with lock:
                 keep(result)
-                bar.update()
+                bar.advance(1)
             return result
 
         return run_in_threads([partial(run_one, task) for task in work], num_workers)
 
 
-@contextmanager
-def recorded_model_calls() -> Iterator[list[Span]]:
-    """Record the spans of the model calls in a block."""
-    observer = _ModelCalls()
-    with observe(observer):
-        yield observer.spans
-
-
-class _ModelCalls:
+class ModelCalls(list[Span]):
     """An observer that collects the spans of model calls."""
 
-    def __init__(self) -> None:
-        self.spans: list[Span] = []
-
     def begin(self, span: Span, parent: Span | None) -> None:
+        """Keep the span of a model call."""
         if span.name == "ask":
-            self.spans.append(span)
+            self.append(span)
 
     def end(self, span: Span) -> None:
         """Do nothing: the span contains the prompt and the answer."""

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, get_args
 
+from rapidfuzz.distance import Levenshtein
+
 from ...nodegraph.models.output.lines import normalize
 from ...nodegraph.splitters.chunking import UNSPACED, count_tokens
 from ..results import ScoredNode
 from ..validation import choice
 from .dataset import Gold, GoldDocument, GoldPassage, GoldSpan, Question
-from .edit_distance import is_similar
 
 PassageMatch = Literal["edit", "contains", "place"]
 """How a result is compared with a gold passage."""
@@ -100,7 +101,8 @@ class Matching:
 
     def __post_init__(self) -> None:
         choice(self.passages, "passages", get_args(PassageMatch))
-        check_threshold(self.threshold)
+        if isinstance(self.threshold, bool) or not 0 <= self.threshold < 1:
+            raise ValueError(f"threshold must be from 0 to below 1, got {self.threshold!r}")
 
     def matches(self, gold: Gold, item: RetrievedItem) -> bool:
         """Return whether a result is this gold.
@@ -120,11 +122,17 @@ class Matching:
         return isinstance(gold, GoldDocument) or _overlaps(gold, item)
 
 
-def check_threshold(threshold: float) -> float:
-    """Return a valid threshold of similarity, or raise a ValueError."""
-    if isinstance(threshold, bool) or not 0 <= threshold < 1:
-        raise ValueError(f"threshold must be from 0 to below 1, got {threshold!r}")
-    return threshold
+@functools.lru_cache(maxsize=100_000)  # systems retrieve the same passages
+def is_similar(entry: str, other: str, threshold: float) -> bool:
+    """Return whether the edit similarity of two texts is above a threshold.
+
+    The edit similarity is 1 - edit distance (Levenshtein, 1966) / length of the longer text.
+
+    Example:
+        >>> is_similar("kitten", "sitting", 0.5), is_similar("kitten", "sitting", 0.6)
+        (True, False)
+    """
+    return Levenshtein.normalized_similarity(entry, other, score_cutoff=threshold) > threshold
 
 
 def _overlaps(gold: GoldSpan, item: RetrievedItem) -> bool:

@@ -19,8 +19,7 @@ from ...nodegraph.errors import nearest_names
 from ...nodegraph.models.output.free_text import is_unknown
 from ...nodegraph.splitters.sentences import split_sentences
 from .dataset import GoldPassage, GoldSpan
-from .edit_distance import is_similar
-from .matching import NotJudgedError, RetrievalCase
+from .matching import NotJudgedError, RetrievalCase, is_similar
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -70,10 +70,13 @@ def document_changes(before: Mapping[str, str], now: Mapping[str, str]) -> str:
         "removed": [name for name in before if name not in now],
     }
     return ", ".join(
-        f"{len(names)} {change} ({', '.join(map(repr, names[:3]))}{', ...' * (len(names) > 3)})"
-        for change, names in changes.items()
-        if names
+        f"{len(n)} {change} ({first_names(n, 3)})" for change, n in changes.items() if n
     )
+
+
+def first_names(names: Sequence[str], count: int) -> str:
+    """Return the first names, with an ellipsis if there are more."""
+    return ", ".join(map(repr, names[:count])) + ", ..." * (len(names) > count)
 
 
 class RecordFile:

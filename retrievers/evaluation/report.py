@@ -7,7 +7,6 @@ import io
 import json
 import re
 import statistics
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -17,13 +16,14 @@ from typing import Any
 
 from ...nodegraph.errors import nearest_names
 from .dataset import Dataset
-from .figure import save_figure
 from .gold_places import DocumentTexts, LocatedGold
 from .intervals import Difference, Figure, make_difference, make_figure
 from .judging import judge_records
 from .matching import Matching
 from .metrics import Metric
-from .records import Record, RecordFile
+from .records import Record, RecordFile, first_names
+
+_FONTS = ("DejaVu Sans", "Noto Sans CJK SC", "PingFang SC", "Hiragino Sans GB", "Microsoft YaHei")
 
 
 class Evaluation:
@@ -147,22 +147,18 @@ class Evaluation:
                     for key, judgement in self.judgements[name][setup].items()
                     if judgement.value is None and not records[key].error
                 }
-                ids = ", ".join(map(repr, [*reasons][:3])) + ", ..." * (len(reasons) > 3)
                 yield (
                     f"{setup}, {name}: {figure.not_judged} of {len(records)} questions are not "
-                    f"judged ({ids}); {next(iter(reasons.values())):.200}"
+                    f"judged ({first_names([*reasons], 3)}); {next(iter(reasons.values())):.200}"
                 )
 
     def table(self) -> str:
         """Return the figures as a table for a terminal."""
+        from rich.cells import cell_len, set_cell_size
+
         rows = self._rows()
-        widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
-        return "\n".join(
-            "  ".join(
-                cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)
-            ).rstrip()
-            for row in rows
-        )
+        widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+        return "\n".join("  ".join(map(set_cell_size, row, widths)).rstrip() for row in rows)
 
     def markdown_table(self) -> str:
         """Return the figures as a Markdown table."""
@@ -239,11 +235,38 @@ class Evaluation:
     def save_figure(self, path: str | Path) -> None:
         """Draw the figures with their intervals to a file ``.png`` or ``.svg``.
 
+        Each metric has a panel, with a point and an interval for each system.
+
         Raises:
             ImportError: If matplotlib is not installed.
             ValueError: If the file has another suffix.
         """
-        save_figure(path, self.figures)
+        path = check_figure_path(path)
+        try:
+            from matplotlib import rc_context
+            from matplotlib.figure import Figure as Canvas
+            from matplotlib.font_manager import fontManager
+        except ImportError as error:
+            raise ImportError('figures need matplotlib: pip install "nodekin[eval]"') from error
+        fonts = {font.name for font in fontManager.ttflist}.intersection(_FONTS)
+        style = {"font.family": sorted(fonts, key=_FONTS.index), "text.parse_math": False}
+        height = (0.3 * len(self.figures) + 0.8) * len(self.metrics)  # inches
+        with rc_context(style):
+            canvas = Canvas(figsize=(7.5, height), layout="constrained")
+            panels = canvas.subplots(len(self.metrics), squeeze=False)[:, 0]
+            for metric, panel in zip(self.metrics, panels, strict=True):
+                labels = []
+                for row, (setup, figures) in enumerate(self.figures.items()):
+                    figure = figures[metric]
+                    labels.append(setup if figure.judged else f"{setup} (not judged)")
+                    if figure.value is not None:
+                        panel.hlines(row, figure.low, figure.high, linewidth=2)
+                        panel.plot(figure.value, row, "o", color="C0")
+                panel.set_yticks(range(len(labels)), labels)
+                panel.set_ylim(len(labels) - 0.5, -0.5)
+                panel.set_title(metric, loc="left", fontsize=10)
+                panel.grid(axis="x", alpha=0.3)
+            canvas.savefig(path, dpi=150)
 
     def costs(self, setup: str) -> dict[str, float]:
         """Return the costs of a system.
@@ -293,6 +316,13 @@ def escaped(text: object) -> str:
     return line.replace("|", "\\|").replace("`", "&#96;").replace("[", "&#91;")
 
 
+def check_figure_path(path: str | Path) -> Path:
+    """Return the path of a figure, or raise a ValueError if the suffix is unsupported."""
+    if Path(path).suffix not in (".png", ".svg"):
+        raise ValueError(f"a figure must be a file .png or .svg, got {str(path)!r}")
+    return Path(path)
+
+
 def _check(name: str, existing: Mapping[str, object], kind: str) -> None:
     if name not in existing:
         raise ValueError(f"a {kind} must be {nearest_names(name, existing)}, got {name!r}")
@@ -307,8 +337,3 @@ def _cell(figure: Figure) -> str:
         return "not judged"
     digits = 4 if abs(figure.value) < 10 else 1
     return f"{figure.value:.{digits}f} ({figure.low:.3f} to {figure.high:.3f})"
-
-
-def _width(text: str) -> int:
-    """Return the number of columns of a text in a terminal. Wide characters have two."""
-    return sum(1 + (unicodedata.east_asian_width(letter) in "WF") for letter in text)

@@ -5,20 +5,24 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from ...nodegraph.builder import Failure
 from ...nodegraph.document import Document
 from ...nodegraph.errors import check_integer
 from ...nodegraph.graph import NodeGraph
+from ..base_retriever import with_all_inner
 from ..foreign.coercion import as_retriever
 from ..foreign.foreign_retriever import ForeignRetriever
+from ..group_failures import describe_failures, group_failures
 from ..protocols import RetrieverLike, RetrieverProtocol
+from ..results import ScoredNode
+from ..tracing import observe
 from .dataset import Dataset, Question
 from .gold_places import DocumentTexts, LocatedGold, locate_gold
-from .hidden_failures import hidden_failure
-from .judging import model_tokens, recorded_model_calls, run_all
+from .judging import ModelCalls, model_tokens, run_all
 from .matching import Matching, RetrievedItem
 from .metrics import Metric, MetricLike, get_metric
 from .records import Record, RecordFile
@@ -35,6 +39,11 @@ ANSWER_METRICS = ("answer_in_context@1", "answer_in_context@5")
 _RESULT_TOKENS = 20  # the assumed size of a result for metrics with a token budget
 
 _MAX_RESULTS = 200  # for metrics with a token budget
+
+
+_GROUP_ATTRIBUTES = ("group_name", "target", "groups", "via")
+
+_WORDS_ALONE = "words alone were compared"  # the note of a DefaultRetriever
 
 
 def default_metrics(dataset: Dataset) -> tuple[str, ...]:
@@ -180,7 +189,8 @@ def search(
     answer: str | None = None
     items: tuple[RetrievedItem, ...] = ()
     error = ""
-    with recorded_model_calls() as calls:
+    calls = ModelCalls()
+    with observe(calls):
         start = time.perf_counter()
         try:
             if isinstance(retriever, ForeignRetriever):
@@ -199,3 +209,49 @@ def search(
         *(name, question.id, question.text, top_k, items, answer, seconds, len(calls), error),
         model_tokens=model_tokens(calls),
     )
+
+
+def hidden_failure(retriever: object, results: Sequence[ScoredNode]) -> str:
+    """Return the hidden failures of a retriever as a sentence. Empty if nothing failed.
+
+    Args:
+        retriever: The retriever that was used.
+        results: The results of a query.
+    """
+    failures = [f for graph in graphs_of(retriever) for f in _failures(graph, retriever)]
+    if failures:
+        return describe_failures(failures)
+    notes = (v.note for r in results for match in r.evidence for v in match.variants)
+    return next((note for note in notes if note and note.startswith(_WORDS_ALONE)), "")
+
+
+def graphs_of(retriever: object) -> Iterator[NodeGraph]:
+    """Yield the graphs of a retriever and of its inner retrievers."""
+    graphs: dict[int, NodeGraph] = {}
+    for item in _parts(retriever):
+        for graph in (*getattr(item, "graphs", ()), getattr(item, "graph", None), item):
+            if isinstance(graph, NodeGraph):
+                graphs[id(graph)] = graph
+    yield from graphs.values()
+
+
+def _parts(retriever: object) -> Iterator[object]:
+    """Yield a retriever and its inner retrievers, or the retrievers of a query engine."""
+    if isinstance(retriever, ForeignRetriever):
+        retriever = getattr(retriever.source, "retriever", retriever.source)
+    return with_all_inner(retriever)
+
+
+def _failures(graph: NodeGraph, retriever: object) -> list[Failure]:
+    """Return the failures of the groups that a retriever searches, and of their ancestors."""
+    failures = group_failures(graph)
+    if not failures:
+        return []
+    summaries = graph.groups
+    searched: set[str] = set()
+    for item in _parts(retriever):
+        values = [getattr(item, name, None) or () for name in _GROUP_ATTRIBUTES]
+        names = [n for value in values for n in ([value] if isinstance(value, str) else value)]
+        for name in filter(summaries.__contains__, names):
+            searched.update(group.name for group in graph.reader.lineage(name))
+    return [failure for failure in failures if failure.group in searched]

@@ -2,7 +2,7 @@
 
 import random
 
-from nodekin.retrievers.evaluation.edit_distance import is_similar
+from nodekin.retrievers.evaluation.matching import is_similar
 
 
 def similarity(one: str, other: str) -> float:

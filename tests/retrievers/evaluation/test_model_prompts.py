@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from nodekin.retrievers.evaluation.model_prompts import JUDGE_PROMPTS
+from nodekin.retrievers.evaluation.judges import JUDGE_PROMPTS
 
 
 @pytest.mark.parametrize("name", JUDGE_PROMPTS)
