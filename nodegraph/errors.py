@@ -7,7 +7,7 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Iterable
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 
 class UnknownGroupError(LookupError):
@@ -180,12 +180,16 @@ ReturnT = TypeVar("ReturnT")
 OURS = {
     "top_k": ("topk", "k", "top_n", "similarity_top_k", "limit", "n_results"),
     "graph": ("doc", "docs", "index", "vectorstore", "node_graph"),
-    "group_name": ("group", "name", "node_group"),
     "filters": ("filter", "where", "metadata_filter", "metadata_filters"),
-    "similarity_cut_off": ("score_threshold", "similarity_cutoff", "similarity_threshold"),
-    "fetch_k": ("fetch",),
+    "fetch_k": ("fetch", "child_k", "depth"),
     "max_fetch_k": ("max_fetch",),
-    "min_score": ("score_threshold", "similarity_cutoff", "similarity_cut_off", "cut_off"),
+    "min_score": (
+        "similarity_cut_off",
+        "similarity_cutoff",
+        "score_threshold",
+        "similarity_threshold",
+        "cut_off",
+    ),
     "max_queries": ("num_queries", "count", "limit"),
     "total_timeout": ("max_seconds",),
     "embed": ("embed_model", "embedding", "embeddings", "embedding_function"),
@@ -197,19 +201,27 @@ OURS = {
     "reranker": ("base_compressor", "compressor", "rerank", "name"),
     "llm": ("model", "chat_model"),
     "query": ("question", "query_str", "input"),
-    "group": ("group_name", "node_group"),
+    "group": ("group_name", "node_group", "name"),
     "output_format": ("output_type",),
     "task": ("task_type",),
+    "higher_is_better": ("descend",),
+    "embed_keys": ("embed_key", "vector_name"),
     "required": ("required_keys", "required_keywords"),
     "excluded": ("exclude_keys", "exclude_keywords"),
 }
 """Argument names, with the names in LangChain, LlamaIndex, Chroma, haystack and LazyLLM."""
 
 
-def explain_names(function: Callable[ParamT, ReturnT]) -> Callable[ParamT, ReturnT]:
-    """Return a function that explains argument names of other libraries in its ``TypeError``.
+_REMEDIES = {
+    "doc_fields": "leave out 'doc_fields': filters accept every metadata field",
+    **dict.fromkeys(("k1", "b"), "settings of a similarity go to the similarity: Bm25(k1=1.2)"),
+}
 
-    The call and its type are unchanged.
+
+def explain_names(function: Callable[ParamT, ReturnT]) -> Callable[ParamT, ReturnT]:
+    """Return a function whose ``TypeError`` for an unknown argument contains the valid name.
+
+    The names of other libraries are explained. The call and its type are unchanged.
     """
 
     @functools.wraps(function)
@@ -217,7 +229,7 @@ def explain_names(function: Callable[ParamT, ReturnT]) -> Callable[ParamT, Retur
         try:
             return function(*args, **kwargs)
         except TypeError as error:
-            hint = _hint(inspect.signature(function).parameters, kwargs, str(error), *args[:1])
+            hint = _hint(inspect.signature(function).parameters, kwargs, str(error))
             if not hint:
                 raise
             raise TypeError(f"{error}; {hint}") from error
@@ -225,21 +237,21 @@ def explain_names(function: Callable[ParamT, ReturnT]) -> Callable[ParamT, Retur
     return call
 
 
-def _hint(
-    parameters: Iterable[str], given: Iterable[str], message: str, owner: object = None
-) -> str:
-    seen = set(parameters)
-    settings: Any = getattr(owner, "settings_type", None)
-    fields = getattr(settings, "__dataclass_fields__", {})
-    if misplaced := [name for name in given if name in fields and name not in seen]:
-        values = ", ".join(f"{name}=..." for name in misplaced)
-        return f"write settings={settings.__name__}({values})"
+def _hint(parameters: Iterable[str], given: Iterable[str], message: str) -> str:
+    names = [name for name in parameters if name not in ("self", "unknown")]
+    if " is called " in message or "; valid names are " in message:
+        return ""
     pairs = [
         f"{name!r} is called {native!r} here"
         for name in given
         for native, others in OURS.items()
         if name in others
-        and (name not in seen or f"missing 1 required positional argument: '{native}'" in message)
-        and (native in seen or f"'{native}'" in message)
+        and (name not in names or f"missing 1 required positional argument: '{native}'" in message)
+        and (native in names or f"'{native}'" in message)
     ]
-    return ", ".join(pairs) if " is called " not in message else ""
+    if pairs:
+        return ", ".join(pairs)
+    unknown = message.rpartition("unexpected keyword argument '")[2].rstrip("'")
+    if not message.endswith(f"unexpected keyword argument '{unknown}'"):
+        return ""
+    return _REMEDIES.get(unknown, f"valid names are {nearest_names(unknown, names, limit=20)}")

@@ -47,7 +47,6 @@ from .results import Evidence as Evidence
 from .results import Hits as Hits
 from .results import ScoredNode as ScoredNode
 from .retriever import Retriever as Retriever
-from .retriever import RetrieverSettings as RetrieverSettings
 from .similarities.bm25 import Bm25 as Bm25
 from .similarities.registry import Cosine as Cosine
 from .similarities.registry import register_index as register_index

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, overload
@@ -15,7 +15,7 @@ from .filters import Filters, all_of
 from .protocols import RetrieverProtocol
 from .results import OutputFormat, ScoredNode, formatted
 from .token_budget import Order, TokenBudget
-from .validation import check_output, whole
+from .validation import check_output
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -104,6 +104,15 @@ class BaseRetriever:
         other = copy.copy(self)
         other._replace_inner_retrievers(retrievers)
         return other
+
+    def with_fetch_k(self, fetch_k: int) -> Self:
+        """Return a copy in which each ``Retriever`` lifts ``fetch_k`` hits, also nested ones."""
+        changed = {
+            name: inner.with_fetch_k(fetch_k)
+            for name, inner in self.inner_retrievers
+            if isinstance(inner, BaseRetriever)
+        }
+        return self.with_inner_retrievers(changed)
 
     def _replace_inner_retrievers(self, retrievers: Mapping[str, RetrieverProtocol]) -> None:
         """Set inner retrievers of a copy. By default the names are attributes."""
@@ -326,44 +335,3 @@ def restricting(filters: Filters) -> AbstractContextManager[Filters | None]:
 def current_restriction() -> Filters | None:
     """Return the current restriction. None: no restriction."""
     return RESTRICTION.get()
-
-
-CHILD_K: ContextVar[int | None] = ContextVar("child_k", default=None)
-"""The current override of ``child_k``. None: each retriever uses its own ``child_k``."""
-
-
-def child_k_override(child_k: int | None) -> AbstractContextManager[int | None]:
-    """Override the ``child_k`` of every retriever in a block.
-
-    The override applies to inner retrievers (of a fusion, reranker or strategy) as well, and to
-    the threads and tasks that they start. See ``RetrieverSettings`` for ``child_k``.
-
-    Args:
-        child_k: The number of hits before lifting. None: no override.
-
-    Raises:
-        TypeError: If ``child_k`` is not an integer.
-        ValueError: If ``child_k`` is below 1.
-
-    Example:
-        >>> from nodekin.nodegraph import NodeGraph
-        >>> from nodekin.retrievers import Retriever
-        >>> graph = NodeGraph()
-        >>> ids = graph.add(["Tea, tea. Green tea. Black tea.", "Rice. Some like tea with rice."])
-        >>> graph.create_node_group("sentence", lambda text: text.split(". "))
-        >>> retriever = Retriever(graph, "sentence", target="ROOT")
-        >>> with child_k_override(3):
-        ...     [len(result.evidence) for result in retriever("tea")]
-        [3]
-        >>> len(retriever("tea"))
-        2
-    """
-    if child_k is None:
-        return nullcontext()
-    return context_value(CHILD_K, whole(child_k, "child_k", 1))
-
-
-def effective_child_k(own: int | None) -> int | None:
-    """Return the override of ``child_k``, or the retriever's own ``child_k`` without one."""
-    override = CHILD_K.get()
-    return own if override is None else override

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from ..nodegraph.concurrency import in_thread, run_in_tasks
 from ..nodegraph.graph import NodeGraph
 from ..nodegraph.models.embedder import Vectors
 from ..nodegraph.models.embedding_cache import embed_ahead
-from .base_retriever import CHILD_K, RESTRICTION, BaseRetriever, check_queries, check_texts
+from .base_retriever import RESTRICTION, BaseRetriever, check_queries, check_texts
 from .filters import Filters, all_of
 from .protocols import Similarity
 from .ranking import Lift
-from .results import OutputOptions, ScoredNode
+from .results import OutputFormat, ScoredNode
 from .retrieval_conditions import Conditions, check_restriction
 from .search import (
     Search,
     all_results,
-    check_cut_off,
+    check_hit_score,
     has_embedding,
     one_ranking,
     search,
@@ -31,54 +30,20 @@ from .search import (
 )
 from .similarities.registry import DEFAULT, MakeIndex, Unranked, get_similarity, with_index
 from .token_budget import Order, TokenBudget
-from .validation import UNBOUNDED, check_options, check_top_k, choice, whole
+from .validation import UNBOUNDED, check_top_k, choice, whole
 
 if TYPE_CHECKING:
-    from typing_extensions import Self, Unpack
+    from typing_extensions import Self
 
 logger = logging.getLogger(__name__)
 
 VectorsOf = Callable[[NodeGraph, str], Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetrieverSettings:
-    """The settings of a ``Retriever`` for selecting and lifting hits.
-
-    Attributes:
-        similarity_cut_off: The minimum score of a hit: a number, or a dict by embedding key.
-        embed_keys: The keys of the searched embeddings, if the similarity compares embeddings.
-            None: all embeddings of the graph. Each embedding finds up to ``top_k`` nodes. A node
-            found by several embeddings is returned once, with its highest score and all evidence.
-        lift: The score of a target: ``"max"`` (its best hit), ``"sum"`` (the best hit plus half of
-            the second best) or ``"mean"`` (the mean of its hits).
-        child_k: The number of hits before lifting, per embedding. The evidence, sum and mean of a
-            target use only these hits, and fewer than ``top_k`` targets may result. None: as many
-            hits as ``top_k`` targets require. Ignored without a target. ``child_k_override`` sets
-            the number for single calls.
-
-    Raises:
-        TypeError: If ``child_k`` is not an integer.
-        ValueError: If ``child_k`` is below 1, or ``lift`` is unknown.
-    """
-
-    similarity_cut_off: float | Mapping[str, float] | None = None
-    embed_keys: Sequence[str] | None = None
-    lift: Lift = "max"
-    child_k: int | None = None
-
-    def __post_init__(self) -> None:
-        choice(self.lift, "lift", get_args(Lift))
-        if self.child_k is not None:
-            whole(self.child_k, "child_k", 1)
-
-
 FUSED = 50
 """The minimum number of fused results per ranking, with ``similarity="auto"``."""
 
 _RANGES = {"cosine": (-1.0, 1.0), "auto": (0.0, 1.0)}
-
-_REMEDY = "; settings of a similarity go to the similarity: Bm25(k1=1.2)"
 
 
 class Retriever(BaseRetriever):
@@ -89,26 +54,34 @@ class Retriever(BaseRetriever):
 
     Args:
         graph: A node graph, or several graphs, searched together.
-        group_name: The group to search.
+        group: The group to search.
         similarity: A name or an object, such as ``Bm25(k1=1.2)``. ``"bm25"`` and
             ``"bm25_chinese"`` compare words of Chinese, English and mixed text, ``"cosine"``
-            compares embeddings, ``"auto"`` fuses both. None: ``"cosine"`` if the settings have
-            ``embed_keys``, ``"auto"`` if all graphs share an embedding, otherwise ``"bm25"``. With
-            ``index``, the default is ``"bm25"``. The choice is logged.
-        index: The index of the similarity: ``"default"`` for its standard index, ``"map"`` for a
-            lookup of exact texts, a name from ``register_index``, or a function that makes an
-            index.
+            compares embeddings, ``"auto"`` fuses both. None: ``"cosine"`` with ``embed_keys``,
+            ``"auto"`` if all graphs share an embedding, otherwise ``"bm25"``. With ``index``, the
+            default is ``"bm25"``. The choice is logged.
         top_k: The maximum number of nodes, counted in the target group.
         target: The group of the returned nodes. Hits are lifted to their relatives in this group:
             ancestors, descendants or nodes that share an ancestor. None: the searched group.
         filters: Conditions on metadata, checked before ranking; see ``parse_filters``.
-        settings: The minimum score, the searched embeddings and the scores of targets. See
-            ``RetrieverSettings``.
-        **options: ``output_format`` and ``join``, see ``OutputOptions``.
+        min_score: The minimum score of a hit: a number, or a dict by embedding key.
+        embed_keys: The keys of the searched embeddings, if the similarity compares embeddings.
+            None: all embeddings of the graph. Each embedding finds up to ``top_k`` nodes. A node
+            found by several embeddings is returned once, with its highest score and all evidence.
+        lift: The score of a target: ``"max"`` (its best hit), ``"sum"`` (the best hit plus half of
+            the second best) or ``"mean"`` (the mean of its hits).
+        fetch_k: The number of hits before lifting, per embedding. The evidence, sum and mean of a
+            target use only these hits, and fewer than ``top_k`` targets may result. None: as many
+            hits as ``top_k`` targets require. Ignored without a target.
+        index: The index of the similarity: ``"default"`` for its standard index, ``"map"`` for a
+            lookup of exact texts, a name from ``register_index``, or a function that makes an
+            index.
+        output_format: The results of a call: None (scored nodes), ``"content"`` or ``"dict"``.
+        join: Join contents to one text: True with line breaks, or the separator.
 
     Raises:
-        UnknownGroupError: If a graph has no group with the name ``group_name`` or ``target``.
-        TypeError: If ``graph`` or ``settings`` has a wrong type, or an option is unknown.
+        UnknownGroupError: If a graph has no group with the name ``group`` or ``target``.
+        TypeError: If an argument has the wrong type.
         ValueError: If a name is unknown or a number is out of range.
 
     Example:
@@ -120,67 +93,62 @@ class Retriever(BaseRetriever):
         ['Green tea is not fermented. Black tea is.']
     """
 
-    settings_type: ClassVar[type] = RetrieverSettings
-
     def __init__(
         self,
         graph: NodeGraph | Sequence[NodeGraph],
-        group_name: str,
+        group: str,
         similarity: str | Similarity | None = None,
         *,
-        index: str | MakeIndex = DEFAULT,
         top_k: int = 6,
         target: str | None = None,
         filters: Filters | None = None,
-        settings: RetrieverSettings | None = None,
-        **options: Unpack[OutputOptions],
+        min_score: float | Mapping[str, float] | None = None,
+        embed_keys: Sequence[str] | None = None,
+        lift: Lift = "max",
+        fetch_k: int | None = None,
+        index: str | MakeIndex = DEFAULT,
+        output_format: OutputFormat | None = None,
+        join: bool | str = False,
     ) -> None:
-        own = inspect.unwrap(Retriever.__init__).__kwdefaults__ or {}
-        check_options(options, {**own, **OutputOptions.__annotations__}, "Retriever", _REMEDY)
-        super().__init__(**options)
-        if not isinstance(settings, RetrieverSettings | None):
-            raise TypeError(f"settings are RetrieverSettings(...), not {settings!r:.80}")
-        self.settings = settings or RetrieverSettings()
+        super().__init__(output_format=output_format, join=join)
         graphs = graph if isinstance(graph, Sequence) else [graph]
         if not graphs or not all(isinstance(item, NodeGraph) for item in graphs):
             raise TypeError(f"graph is a NodeGraph or a list of them, not {graph!r:.80}")
         self.graphs = list(dict.fromkeys(graphs))
-        self.group_name = group_name
-        self.target = group_name if target is None else target
+        self.group = group
+        self.target = group if target is None else target
         for item in self.graphs:
-            item.reader.lineage(self.group_name)
+            item.reader.lineage(self.group)
             item.reader.lineage(self.target)
         if similarity is None:
-            similarity = self._by_what_there_is(index)
+            similarity = self._default_similarity(index, embed_keys)
         self.similarity = with_index(get_similarity(similarity), index)
-        self._keys = search_keys(self.similarity, self.graphs, self.settings.embed_keys)
+        self._keys = search_keys(self.similarity, self.graphs, embed_keys)
         self.embed_keys = [key for key in self._keys if key is not None]
         self._embedded: list[tuple[str, Sequence[NodeGraph]]] = [
             (key, [item for item in self.graphs if has_embedding(item, key)])
             for key in self.embed_keys
         ]
         self.top_k = check_top_k(top_k)
-        cut_off = check_cut_off(
-            self.settings.similarity_cut_off, self.embed_keys, self.similarity.name
-        )
-        if self.similarity.mode == "both" and isinstance(cut_off, float):
+        self.min_score = check_hit_score(min_score, self.embed_keys, self.similarity.name)
+        if self.similarity.mode == "both" and isinstance(self.min_score, float):
             raise ValueError(
-                f"similarity_cut_off={cut_off!r} is for scores of one kind, and words and vectors "
+                f"min_score={min_score!r} is for scores of one kind, and words and vectors "
                 "are searched; name one: similarity='bm25' or similarity='cosine'"
             )
-        self.similarity_cut_off = cut_off
+        self.lift = choice(lift, "lift", get_args(Lift))
+        self.fetch_k = None if fetch_k is None else whole(fetch_k, "fetch_k", 1)
         self._restriction: Filters | None = None
         self.filters = filters
 
     @property
     def score_range(self) -> tuple[float, float]:
         """The lowest and the highest possible score."""
-        is_summed = self.settings.lift == "sum"
-        return UNBOUNDED if is_summed else _RANGES.get(self.similarity.name, UNBOUNDED)
+        return UNBOUNDED if self.lift == "sum" else _RANGES.get(self.similarity.name, UNBOUNDED)
 
-    def _by_what_there_is(self, index: str | MakeIndex) -> str:
+    def _default_similarity(self, index: str | MakeIndex, embed_keys: Sequence[str] | None) -> str:
         """Return the similarity if none is given."""
-        if self.settings.embed_keys is not None:
+        if embed_keys is not None:
             return "cosine"
         of_graphs = [[*item.embeddings.embedders] for item in self.graphs]
         keys = [key for key in of_graphs[0] if all(key in keys for keys in of_graphs)]
@@ -190,18 +158,18 @@ class Retriever(BaseRetriever):
             logger.info(
                 "%r is searched by its words alone, since no similarity is given and the graphs "
                 "have no embedding in common; theirs are %s",
-                *(self.group_name, of_graphs),
+                *(self.group, of_graphs),
             )
             return "bm25"
         logger.info(
             "%r is searched by its words and by its vectors (%s), since no similarity is given",
-            *(self.group_name, ", ".join(keys)),
+            *(self.group, ", ".join(keys)),
         )
         return "auto"
 
     def __repr__(self) -> str:
         return (
-            f"Retriever({self.group_name!r} -> {self.target!r}, {self.similarity.name}, "
+            f"Retriever({self.group!r} -> {self.target!r}, {self.similarity.name}, "
             f"top_k={self.top_k})"
         )
 
@@ -397,6 +365,12 @@ class Retriever(BaseRetriever):
         other._conditions = Conditions.of(self.filters, restriction=other._restriction)
         return other
 
+    def with_fetch_k(self, fetch_k: int) -> Self:
+        """Return a copy with another number of hits before lifting."""
+        other = copy.copy(self)
+        other.fetch_k = whole(fetch_k, "fetch_k", 1)
+        return other
+
     def embed(self, queries: Sequence[str]) -> None:
         """Embed queries in one call and cache the vectors for the next retrievals.
 
@@ -453,20 +427,19 @@ class Retriever(BaseRetriever):
     ) -> Search:
         """Check the arguments of a call and return its search, without vectors."""
         check_texts(queries)
-        child_k = CHILD_K.get()
         limit = self.top_k if top_k is None else check_top_k(top_k)
         is_fused = self.similarity.mode == "both"
         return Search(
             self.graphs,
-            [self.group_name],
+            [self.group],
             self.target,
             self.similarity,
             self._keys,
             max(limit, FUSED) if is_fused else limit,
             self.conditions(filters),
-            self.similarity_cut_off,
-            self.settings.lift,
-            self.settings.child_k if child_k is None else child_k,
+            self.min_score,
+            self.lift,
+            self.fetch_k,
             limit,
         )
 

@@ -786,13 +786,13 @@ def search_keys(
     return [None, *selected] if has_words else [*selected]
 
 
-def check_cut_off(
-    cut_off: float | Mapping[str, float] | None, keys: Sequence[str], name: str
+def check_hit_score(
+    min_score: float | Mapping[str, float] | None, keys: Sequence[str], name: str
 ) -> float | dict[str, float] | None:
-    """Check a minimum score and convert it to floats.
+    """Check the minimum score of hits and convert it to floats.
 
     Args:
-        cut_off: A number, or a mapping by embedding key.
+        min_score: A number, or a mapping by embedding key.
         keys: The searched embedding keys. Empty if the similarity compares texts.
         name: The name of the similarity.
 
@@ -800,27 +800,27 @@ def check_cut_off(
         TypeError: If the minimum is not a number, or a mapping without searched embeddings.
         ValueError: If the minimum is NaN or not a cosine, or the embedding is not searched.
     """
-    if cut_off is None:
+    if min_score is None:
         return None
-    if not isinstance(cut_off, Mapping) or not keys:
-        return _check_number(cut_off, keys, name)
-    for key in cut_off:
+    if not isinstance(min_score, Mapping) or not keys:
+        return _check_number(min_score, keys, name)
+    for key in min_score:
         if key not in keys:
             raise ValueError(
-                f"similarity_cut_off has the key {key!r}; the embeddings that are searched are "
+                f"min_score has the key {key!r}; the embeddings that are searched are "
                 f"{nearest_names(str(key), keys)}"
             )
-    return {key: _check_number(number, keys, name) for key, number in cut_off.items()}
+    return {key: _check_number(number, keys, name) for key, number in min_score.items()}
 
 
-def _check_number(cut_off: Any, keys: Sequence[str], name: str) -> float:
+def _check_number(min_score: Any, keys: Sequence[str], name: str) -> float:
     allowed = ", or a dict with one for each key" if keys else " for a similarity of texts"
-    check_number(cut_off, "similarity_cut_off", f"a number{allowed}")
-    if math.isnan(cut_off):
-        raise ValueError("similarity_cut_off is NaN, which no score reaches; give a number")
-    if name in ("cosine", "auto") and not -1 <= cut_off <= 1:
+    check_number(min_score, "min_score", f"a number{allowed}")
+    if math.isnan(min_score):
+        raise ValueError("min_score is NaN, which no score reaches; give a number")
+    if name in ("cosine", "auto") and not -1 <= min_score <= 1:
         raise ValueError(
-            f"similarity_cut_off is from -1 to 1 for cosines, not {cut_off!r}; BM25's scores have "
+            f"min_score is from -1 to 1 for cosines, not {min_score!r}; BM25's scores have "
             "no upper end: similarity='bm25'"
         )
-    return float(cut_off)
+    return float(min_score)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from ..nodegraph.errors import check_integer, nearest_names
@@ -128,30 +127,6 @@ def check_settings(
     if not takes_any_keyword(function):
         allowed = [n for n in inspect.signature(function).parameters if n not in not_settings]
         check_options(settings, allowed, owner, noun="setting")
-
-
-def with_settings(owner: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Move the options of a class that belong to its ``settings`` into this argument.
-
-    Use it for options by name, from a file or a framework, which do not separate settings.
-
-    Args:
-        owner: A class with the dataclass ``settings_type``. Without it, options are unchanged.
-        options: The options.
-
-    Raises:
-        TypeError: If both ``settings`` and its fields are given.
-        ValueError: If an option is out of range.
-    """
-    kind = getattr(owner, "settings_type", None)
-    names = () if kind is None else [field.name for field in fields(kind)]
-    own = {name: value for name, value in options.items() if name in names}
-    if kind is None or not own:
-        return dict(options)
-    if "settings" in options:
-        raise TypeError(f"{sorted(own)} go into settings={kind.__name__}(...)")
-    remaining = {name: value for name, value in options.items() if name not in own}
-    return {**remaining, "settings": kind(**own)}
 
 
 def refuse_settings(settings: Iterable[str], owner: object, kind: str) -> None:

@@ -37,7 +37,6 @@ from nodekin.retrievers import (
     RecursiveRetriever,
     RerankRetriever,
     Retriever,
-    RetrieverSettings,
     RouterRetriever,
     ScoredNode,
     SubQuestionRetriever,
@@ -135,9 +134,7 @@ LEAVES: dict[str, Make] = {
     "vectors": lambda g, own, seen: Retriever(g, "line", "cosine", filters=own),
     "documents": lambda g, own, seen: Retriever(g, "ROOT", filters=own),
     "lifted": lambda g, own, seen: Retriever(g, "line", target="ROOT", filters=own),
-    "summed": lambda g, own, seen: Retriever(
-        g, "line", target="ROOT", settings=RetrieverSettings(lift="sum"), filters=own
-    ),
+    "summed": lambda g, own, seen: Retriever(g, "line", target="ROOT", lift="sum", filters=own),
     "down": lambda g, own, seen: Retriever(g, "ROOT", target="line", filters=own),
     "pool": lambda g, own, seen: RecursiveRetriever(g, ["line", "ROOT"], filters=own),
     "pairs": lambda g, own, seen: QaRetriever(g, "question", filters=own),

@@ -30,7 +30,7 @@ from ...retrievers.results import ScoredNode
 from ...retrievers.retriever import Retriever
 from ...retrievers.similarities.registry import get_similarity
 from ...retrievers.strategies.strategy_registry import make_strategy
-from ...retrievers.validation import check_min_score, whole, with_settings
+from ...retrievers.validation import check_min_score, whole
 from ..frameworks import check_names, in_thread
 from .callbacks import retriever_runs
 from .documents import SCORE_KEY, default_similarity, put_documents, text_documents, to_document
@@ -225,7 +225,6 @@ class NodeGraphRetriever(BaseRetriever):
             if group is None:
                 by_meaning = similarity.mode == "embedding"
                 group = DefaultRetriever(graph, target).sentences if by_meaning else target
-            options = with_settings(Retriever, options)
             retriever = Retriever(graph, group, similarity, target=target, **options)
         if strategy is not None:
             retriever = make_strategy(strategy, retriever, llm)
@@ -264,8 +263,8 @@ class NodeGraphRetriever(BaseRetriever):
             self.retriever,
             top_k=self.k if k is None else whole(k, "k", 1),
             filters=as_filters(self.filter, filter),
-            child_k=self.fetch_k if fetch_k is None else whole(fetch_k, "fetch_k", 1),
-            cut_off=check_min_score(threshold, self.retriever, "score_threshold"),
+            fetch_k=self.fetch_k if fetch_k is None else whole(fetch_k, "fetch_k", 1),
+            min_score=check_min_score(threshold, self.retriever, "score_threshold"),
         )
 
     def invoke(

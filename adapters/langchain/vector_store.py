@@ -130,7 +130,7 @@ class NodeGraphVectorStore(VectorStore):
     def save_local(self, folder_path: str | Path, index_name: str = "index") -> None:
         """Write the graph with all vectors to a file in a folder, as ``FAISS.save_local`` does."""
         if keys := self.retriever.embed_keys:
-            self.graph.build(self.retriever.group_name, embed=keys)
+            self.graph.build(self.retriever.group, embed=keys)
         Path(folder_path).mkdir(parents=True, exist_ok=True)
         self.graph.reader.copy_to(Path(folder_path, f"{index_name}.nodekin"))
 

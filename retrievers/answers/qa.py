@@ -19,7 +19,7 @@ from ..plans.effects import find_all
 from ..plans.plan import Do, arun, run
 from ..protocols import RetrieverProtocol, Similarity
 from ..results import Evidence, OutputOptions, Results, ScoredNode
-from ..retriever import Retriever, RetrieverSettings
+from ..retriever import Retriever
 from ..tracing import start_span
 from ..validation import check_top_k
 
@@ -113,9 +113,8 @@ class QaRetriever(PlannedRetriever):
         super().__init__(top_k=top_k, **output)
         if similarity is None:
             similarity = "bm25" if embed_keys is None else "cosine"
-        settings = RetrieverSettings(embed_keys=embed_keys)
         self.retriever = Retriever(
-            graph, group, similarity, top_k=top_k, filters=filters, settings=settings
+            graph, group, similarity, top_k=top_k, filters=filters, embed_keys=embed_keys
         )
         if isinstance(min_score, bool) or not isinstance(min_score, int | float):
             raise TypeError(f"min_score must be a number, got {min_score!r:.80}")

@@ -31,7 +31,7 @@ from ..plans.plan import Do
 from ..plans.timeouts import run_with_timeout
 from ..protocols import RetrieverProtocol, Similarity
 from ..results import Hits, OutputOptions, QueryVariant, Results
-from ..retriever import Retriever, RetrieverSettings
+from ..retriever import Retriever
 from ..search import Key, Ranking, Reader, Select, fused
 from ..similarities.bm25 import Bm25
 from ..similarities.registry import DEFAULT, MakeIndex, get_similarity
@@ -212,10 +212,7 @@ class DefaultRetriever(PlannedRetriever):
         branch = partial(Retriever, graph, target=target, top_k=DEPTH, filters=filters)
         self._words = [branch(group, similarity) for group in (self.sentences, target)]
         self._vectors = [
-            branch(
-                self.sentences, "cosine", index=index, settings=RetrieverSettings(embed_keys=[key])
-            )
-            for key in keys
+            branch(self.sentences, "cosine", index=index, embed_keys=[key]) for key in keys
         ]
 
     def with_weights(self, weights: Sequence[float] | None) -> DefaultRetriever:
@@ -232,6 +229,14 @@ class DefaultRetriever(PlannedRetriever):
         other = copy.copy(self)
         count = len(self.inner_retrievers)
         other.weights = None if weights is None else check_weights(weights, count)
+        return other
+
+    def with_fetch_k(self, fetch_k: int) -> DefaultRetriever:
+        """Return a copy with another number of hits before lifting."""
+        other = copy.copy(self)
+        other._words = [branch.with_fetch_k(fetch_k) for branch in self._words]
+        other._vectors = [branch.with_fetch_k(fetch_k) for branch in self._vectors]
+        other._retrievers = {}
         return other
 
     def build(self) -> None:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from ...nodegraph.node import Node
-from ..base_retriever import effective_child_k
 from ..filters import Filters
 from ..foreign.coercion import as_retriever
 from ..foreign.foreign_retriever import check_in_graph
@@ -79,8 +78,7 @@ class PostprocessRetriever(PlannedRetriever):
     ) -> list[Results]:
         """Return the results of each query."""
         fetch = None if limit is None else self.over_fetch * limit
-        hit_count = effective_child_k(fetch)
-        fetches_on = self.fetches_on and hit_count == fetch and self.is_free
+        fetches_on = self.fetches_on and self.is_free
         conditions = HitConditions(filters)
         hit_counts: dict[str, int] = {}
 
@@ -97,14 +95,14 @@ class PostprocessRetriever(PlannedRetriever):
             return [(created, limit is not None and len(created) < limit) for created in results]
 
         with start_span(self.name, queries=queries) as span, without_budget():
-            if hit_count is None:
+            if fetch is None:
                 hits = await find_all(self.inner, queries, None, filters)
                 results = [created for created, _ in (await select(queries, hits))]
             else:
-                maximum = sys.maxsize if fetches_on else hit_count
+                maximum = sys.maxsize if fetches_on else fetch
                 results = await fetch_until_full(
                     *(self.inner, queries, select),
-                    fetch_k=hit_count,
+                    fetch_k=fetch,
                     max_fetch_k=maximum,
                     filters=filters,
                 )

@@ -24,7 +24,7 @@ from ..protocols import RetrieverLike, RetrieverProtocol, Similarity
 from ..ranking import Lift, by_node, merge
 from ..results import Evidence, OutputFormat, Results, ScoredNode
 from ..retrieval_conditions import Conditions
-from ..retriever import Retriever, RetrieverSettings
+from ..retriever import Retriever
 from ..search import Search
 from ..similarities.registry import DEFAULT, MakeIndex
 from ..tracing import Span, start_span
@@ -146,9 +146,10 @@ class RecursiveRetriever(PlannedRetriever):
             "target": target,
             "similarity": similarity,
             "index": index,
-            "settings": RetrieverSettings(
-                similarity_cut_off=min_score, embed_keys=embed_keys, lift=lift, child_k=fetch_k
-            ),
+            "min_score": min_score,
+            "embed_keys": embed_keys,
+            "lift": lift,
+            "fetch_k": fetch_k,
         }
         self._pool = _GroupPool(self, graph, top_k, filters)
         self.target = self._pool.target
@@ -195,6 +196,12 @@ class RecursiveRetriever(PlannedRetriever):
         other = copy.copy(self)
         other._pool = self._pool.with_filters(filters)
         other.filters = filters
+        return other
+
+    def with_fetch_k(self, fetch_k: int) -> Self:
+        """Return a copy with another number of hits before lifting."""
+        other = copy.copy(self)
+        other._pool = self._pool.with_fetch_k(fetch_k)
         return other
 
     def embed(self, queries: Sequence[str]) -> None:

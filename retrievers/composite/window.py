@@ -41,7 +41,7 @@ class WindowRetriever(PostprocessRetriever):
         boundary: The limit of a window: the ``"document"``, or the ``"parent"`` of the hit.
         top_k: The maximum number of results. Four times as many hits are retrieved, and read in
             order of score until enough windows exist. If the hits do not suffice, more are
-            retrieved, unless an inner retriever calls a model or ``child_k`` is set. None: the
+            retrieved, unless an inner retriever calls a model. None: the
             windows of all hits of the inner retriever.
         **output: ``output_format`` and ``join``, see ``OutputOptions``.
 

@@ -41,7 +41,7 @@ _RESULT_TOKENS = 20  # the assumed size of a result for metrics with a token bud
 _MAX_RESULTS = 200  # for metrics with a token budget
 
 
-_GROUP_ATTRIBUTES = ("group_name", "target", "groups", "via")
+_GROUP_ATTRIBUTES = ("group", "target", "groups", "via")
 
 _WORDS_ALONE = "words alone were compared"  # the note of a DefaultRetriever
 

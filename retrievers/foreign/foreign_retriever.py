@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...nodegraph.models.model_objects import finish, owner_of
-from ..base_retriever import child_k_override, current_restriction, with_all_inner
+from ..base_retriever import BaseRetriever, current_restriction, with_all_inner
 from ..filters import Filters, all_of, parse_filters
 from ..planned_retriever import PlannedRetriever
 from ..plans.effects import find_all
@@ -286,8 +286,8 @@ class ConfiguredRetriever(PlannedRetriever):
         inner: The retriever.
         top_k: Maximum number of results. Defaults to the retriever's number.
         filters: Conditions that are added to the conditions of a call.
-        child_k: Number of hits in every inner retriever. Defaults to their number.
-        cut_off: Minimum score.
+        fetch_k: Number of hits before lifting in every inner retriever. None: their own numbers.
+        min_score: Minimum score.
     """
 
     name = "configured"
@@ -298,15 +298,14 @@ class ConfiguredRetriever(PlannedRetriever):
         *,
         top_k: int | None = None,
         filters: Filters | None = None,
-        child_k: int | None = None,
-        cut_off: float | None = None,
+        fetch_k: int | None = None,
+        min_score: float | None = None,
     ) -> None:
         super().__init__(top_k=top_k)
-        self.inner = inner
+        self.inner = _with_fetch_k(inner, fetch_k)
         parse_filters(filters)
         self.filters = filters
-        self.child_k = child_k
-        self.cut_off = cut_off
+        self.min_score = min_score
 
     def __repr__(self) -> str:
         return f"ConfiguredRetriever({self.inner!r}, top_k={self.top_k})"
@@ -315,10 +314,15 @@ class ConfiguredRetriever(PlannedRetriever):
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> list[Results]:
         """Return the results of each query."""
-        with child_k_override(self.child_k):
-            rankings = await find_all(self.inner, queries, limit, all_of(self.filters, filters))
-        least = self.cut_off
+        rankings = await find_all(self.inner, queries, limit, all_of(self.filters, filters))
+        least = self.min_score
         return [[r for r in ranking if least is None or r.score >= least] for ranking in rankings]
+
+
+def _with_fetch_k(retriever: RetrieverProtocol, fetch_k: int | None) -> RetrieverProtocol:
+    if fetch_k is None or not isinstance(retriever, BaseRetriever):
+        return retriever
+    return retriever.with_fetch_k(fetch_k)
 
 
 def configured(inner: RetrieverProtocol, **settings: Any) -> RetrieverProtocol:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
-from ...nodegraph.errors import nearest_names
+from ...nodegraph.errors import explain_names, nearest_names
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Node
 from ..protocols import Index, Similarity
@@ -36,7 +36,7 @@ class Cosine:
     ``FusionRetriever`` combines both. The graph requires an embedding model: ``NodeGraph(...,
     embed=model)``.
 
-    Every node has a cosine, so a search always returns ``top_k`` nodes. A ``similarity_cut_off``
+    Every node has a cosine, so a search always returns ``top_k`` nodes. A ``min_score``
     drops distant nodes. Scores are rounded to six decimals.
 
     Example:
@@ -137,6 +137,7 @@ def register_similarity(
 ) -> Callable[[FunctionT], FunctionT]: ...
 
 
+@explain_names
 def register_similarity(
     function: FunctionT | None = None,
     *,

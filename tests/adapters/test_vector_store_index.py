@@ -31,7 +31,6 @@ from nodekin.retrievers import (
     FusionRetriever,
     RecursiveRetriever,
     Retriever,
-    RetrieverSettings,
     register_index,
 )
 from nodekin.retrievers.indexes.nearest_vectors import unit
@@ -126,7 +125,7 @@ def test_store_index_results_equal_built_in_index(index, stores, query, target, 
         for top_k in (1, 3, 100):
             settings = {
                 "target": target,
-                "settings": RetrieverSettings(lift=lift),
+                "lift": lift,
                 "top_k": top_k,
                 "filters": filters,
             }
@@ -312,9 +311,7 @@ def test_store_with_two_embeddings_raises():
     graph = NodeGraph(embed={"a": Letters(), "b": Few()}, progress=False)
     graph.add(TEXTS)
     index = as_index(CountingStore(GraphEmbeddings(graph, "a")))
-    assert Retriever(
-        graph, "ROOT", "cosine", index=index, settings=RetrieverSettings(embed_keys=["a"])
-    ).retrieve("tea")
+    assert Retriever(graph, "ROOT", "cosine", index=index, embed_keys=["a"]).retrieve("tea")
     with pytest.raises(ValueError, match=r"embedding 'a' and can't also hold those of 'b'"):
         Retriever(graph, "ROOT", "cosine", index=index).retrieve("tea")
 
@@ -372,7 +369,7 @@ def test_search_after_failed_write_repairs_the_store(index, stores):
     with pytest.raises(ConnectionError):
         retriever.retrieve("tea")
     for lift in ("max", "sum"):
-        settings = {"target": "ROOT", "settings": RetrieverSettings(lift=lift), "top_k": 5}
+        settings = {"target": "ROOT", "lift": lift, "top_k": 5}
         theirs = Retriever(graph, "sentence", "cosine", index=index, **settings)
         ours = Retriever(graph, "sentence", "cosine", **settings)
         for query in QUERIES:

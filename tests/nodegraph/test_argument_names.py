@@ -6,7 +6,14 @@ import pytest
 
 from nodekin.nodegraph import NodeGraph
 from nodekin.nodegraph.errors import explain_names
-from nodekin.retrievers import FusionRetriever, QueryEngine, Reranker, RerankRetriever, Retriever
+from nodekin.retrievers import (
+    FusionRetriever,
+    QueryEngine,
+    Reranker,
+    RerankRetriever,
+    Retriever,
+    register_similarity,
+)
 
 
 @pytest.fixture
@@ -21,7 +28,15 @@ def retriever() -> Retriever:
     [
         (lambda r: Retriever(r.graphs[0], "ROOT", topk=3), "topk", "top_k"),
         (lambda r: Retriever(r.graphs[0], "ROOT", k=3), "k", "top_k"),
-        (lambda r: Retriever(doc=r.graphs[0], group_name="ROOT"), "doc", "graph"),
+        (lambda r: Retriever(doc=r.graphs[0], group="ROOT"), "doc", "graph"),
+        (lambda r: Retriever(r.graphs[0], group_name="ROOT"), "group_name", "group"),
+        (
+            lambda r: Retriever(r.graphs[0], "ROOT", similarity_cut_off=0.5),
+            "similarity_cut_off",
+            "min_score",
+        ),
+        (lambda r: Retriever(r.graphs[0], "ROOT", child_k=9), "child_k", "fetch_k"),
+        (lambda r: register_similarity(descend=False), "descend", "higher_is_better"),
         (lambda r: r("tea", topk=3), "topk", "top_k"),
         (lambda r: r("tea", filter={}), "filter", "filters"),
         (lambda r: FusionRetriever([r], similarity_top_k=3), "similarity_top_k", "top_k"),
@@ -40,9 +55,18 @@ def test_foreign_argument_name_raises_with_ours(retriever, call, theirs, ours) -
         call(retriever)
 
 
-def test_other_type_errors_are_unchanged(retriever) -> None:
-    with pytest.raises(TypeError, match=r"got an unexpected keyword argument 'colour'$"):
+def test_unknown_argument_names_valid_ones(retriever) -> None:
+    with pytest.raises(TypeError, match=r"keyword argument 'colour'; valid names are 'query', "):
         retriever("tea", colour="green")
+    with pytest.raises(TypeError, match=r"'embed_ky'.*'embed_keys'"):
+        Retriever(retriever.graphs[0], "ROOT", embed_ky=["e5"])
+    with pytest.raises(TypeError, match=r"'k1'; settings of a similarity go to the similarity"):
+        Retriever(retriever.graphs[0], "ROOT", k1=1.2)
+    with pytest.raises(TypeError, match="leave out 'doc_fields'"):
+        NodeGraph(doc_fields={})
+
+
+def test_other_type_errors_are_unchanged() -> None:
 
     def fails(top_k: int) -> None:
         raise TypeError(f"{top_k} is too many")
@@ -54,7 +78,7 @@ def test_other_type_errors_are_unchanged(retriever) -> None:
 def test_signatures_are_unchanged() -> None:
     assert list(inspect.signature(Retriever).parameters)[:3] == [
         "graph",
-        "group_name",
+        "group",
         "similarity",
     ]
     assert "top_k" in inspect.signature(FusionRetriever.retrieve).parameters

@@ -15,11 +15,9 @@ from nodekin.retrievers import (
     RecursiveRetriever,
     RerankRetriever,
     Retriever,
-    RetrieverSettings,
     WindowRetriever,
     as_retriever,
 )
-from nodekin.retrievers.base_retriever import child_k_override
 
 LINES = {
     "many": "tea\ntea\ntea\ntea cup",
@@ -40,14 +38,14 @@ def found(results):
     return [(each.node.id, len(each.evidence)) for each in results]
 
 
-def test_retrieve_without_child_k_reads_enough_hits(graph):
+def test_retrieve_without_fetch_k_reads_enough_hits(graph):
     retriever = Retriever(graph, "line", target="ROOT")
     assert found(retriever.retrieve("tea", top_k=1)) == [("many", 1)]
     assert [name for name, _ in found(retriever.retrieve("tea"))] == ["many", "茶", "one"]
 
 
 @pytest.mark.parametrize(
-    ("child_k", "expected"),
+    ("fetch_k", "expected"),
     [
         (1, [("many", 1)]),
         (3, [("many", 3)]),
@@ -55,47 +53,43 @@ def test_retrieve_without_child_k_reads_enough_hits(graph):
         (99, [("many", 4), ("茶", 1), ("one", 1)]),
     ],
 )
-def test_child_k_limits_hits_before_lifting(graph, child_k, expected):
-    retriever = Retriever(graph, "line", target="ROOT", settings=RetrieverSettings(child_k=child_k))
+def test_fetch_k_limits_hits_before_lifting(graph, fetch_k, expected):
+    retriever = Retriever(graph, "line", target="ROOT", fetch_k=fetch_k)
     assert found(retriever.retrieve("tea")) == expected
     assert found(retriever.retrieve("tea", top_k=1)) == expected[:1]
 
 
-def test_child_k_limits_hits_of_sum_and_mean(graph):
+def test_fetch_k_limits_hits_of_sum_and_mean(graph):
     single = Retriever(graph, "line", "bm25").retrieve("tea")[0].score
     for lift, expected in (("sum", 1.5 * single), ("mean", single)):
-        retriever = Retriever(
-            graph, "line", target="ROOT", settings=RetrieverSettings(lift=lift, child_k=3)
-        )
+        retriever = Retriever(graph, "line", target="ROOT", lift=lift, fetch_k=3)
         (result,) = retriever.retrieve("tea")
         assert result.score == pytest.approx(expected)
 
 
-def test_child_k_without_target_is_ignored(graph):
-    retriever = Retriever(graph, "line", settings=RetrieverSettings(child_k=1))
+def test_fetch_k_without_target_is_ignored(graph):
+    retriever = Retriever(graph, "line", fetch_k=1)
     assert len(retriever.retrieve("tea", top_k=4)) == 4
 
 
-def test_child_k_hit_can_have_several_targets(graph):
-    retriever = Retriever(graph, "ROOT", target="line", settings=RetrieverSettings(child_k=1))
+def test_fetch_k_hit_can_have_several_targets(graph):
+    retriever = Retriever(graph, "ROOT", target="line", fetch_k=1)
     assert len(retriever.retrieve("cup", top_k=9)) == 4
     assert len(retriever.retrieve("cup", top_k=3)) == 3
 
 
-def test_child_k_counts_hits_of_all_graphs(graph):
+def test_fetch_k_counts_hits_of_all_graphs(graph):
     other = NodeGraph(progress=False)
     other.add([Document("tea\ntea", id="other")])
     other.create_node_group("line", str.splitlines)
-    retriever = Retriever(
-        [graph, other], "line", target="ROOT", settings=RetrieverSettings(child_k=4)
-    )
+    retriever = Retriever([graph, other], "line", target="ROOT", fetch_k=4)
     results = retriever.retrieve("tea")
     assert sum(len(each.evidence) for each in results) == 4
     one_by_one = [each.score for each in Retriever([graph, other], "line").retrieve("tea", top_k=4)]
     assert sorted((e.score for r in results for e in r.evidence), reverse=True) == one_by_one
 
 
-def test_child_k_applies_to_each_embedding():
+def test_fetch_k_applies_to_each_embedding():
     graph = NodeGraph(
         embed={
             "a": lambda texts: [[1.0, len(text)] for text in texts],
@@ -105,9 +99,7 @@ def test_child_k_applies_to_each_embedding():
     )
     graph.add([Document(text, id=name) for name, text in LINES.items()])
     graph.create_node_group("line", str.splitlines)
-    retriever = Retriever(
-        graph, "line", "cosine", target="ROOT", settings=RetrieverSettings(lift="mean", child_k=2)
-    )
+    retriever = Retriever(graph, "line", "cosine", target="ROOT", lift="mean", fetch_k=2)
     assert sum(len(each.evidence) for each in retriever.retrieve("tea")) == 4
 
 
@@ -129,35 +121,23 @@ def test_recursive_fetch_k_limits_hits(graph):
     ],
     ids=["alone", "fused", "reranked"],
 )
-def test_child_k_override_applies_to_inner_retrievers(graph, make):
-    retriever = make(
-        Retriever(graph, "line", target="ROOT", settings=RetrieverSettings(child_k=99))
-    )
-    with child_k_override(3):
-        assert [each.node.id for each in retriever.retrieve("tea")] == ["many"]
-        assert [each.node.id for each in asyncio.run(retriever.aretrieve("tea"))] == ["many"]
-        with child_k_override(None):
-            assert len(retriever.retrieve("tea")) == 1
+def test_with_fetch_k_applies_to_inner_retrievers(graph, make):
+    retriever = make(Retriever(graph, "line", target="ROOT", fetch_k=99))
+    fewer = retriever.with_fetch_k(3)
+    assert [each.node.id for each in fewer.retrieve("tea")] == ["many"]
+    assert [each.node.id for each in asyncio.run(fewer.aretrieve("tea"))] == ["many"]
     assert len(retriever.retrieve("tea")) == 3
 
 
-def test_child_k_override_applies_to_auto_merge(graph):
-    retriever = AutoMergeRetriever(Retriever(graph, "line"), ratio=0.9)
-    with child_k_override(3):
-        assert [each.node.group for each in retriever.retrieve("tea")] == ["line"] * 3
-    with child_k_override(4):
-        assert [each.node.id for each in retriever.retrieve("tea")] == ["many"]
-
-
 @pytest.mark.parametrize(
-    ("child_k", "error", "told"),
+    ("fetch_k", "error", "told"),
     [(0, ValueError, "1 or more, not 0"), ("3", TypeError, "'3'"), (True, TypeError, "True")],
 )
-def test_invalid_child_k_raises(graph, child_k, error, told):
+def test_invalid_fetch_k_raises(graph, fetch_k, error, told):
     with pytest.raises(error, match=told):
-        Retriever(graph, "line", settings=RetrieverSettings(child_k=child_k))
-    with pytest.raises(error, match=told), child_k_override(child_k):
-        pass
+        Retriever(graph, "line", fetch_k=fetch_k)
+    with pytest.raises(error, match=told):
+        Retriever(graph, "line").with_fetch_k(fetch_k)
 
 
 @pytest.fixture

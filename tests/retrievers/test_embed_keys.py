@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers import Retriever, RetrieverSettings
+from nodekin.retrievers import Retriever
 
 
 def vowels(texts: list[str]) -> np.ndarray:
@@ -33,13 +33,11 @@ def test_embed_keys_select_one_embedding() -> None:
     assert [
         i
         for i, _ in found(
-            Retriever(graph, "ROOT", "cosine", settings=RetrieverSettings(embed_keys=["length"])),
+            Retriever(graph, "ROOT", "cosine", embed_keys=["length"]),
             "ee",
         )
     ][:2] == ["aa", "ae"]
-    by_vowels = Retriever(
-        graph, "ROOT", "cosine", settings=RetrieverSettings(embed_keys="vowels"), top_k=2
-    )
+    by_vowels = Retriever(graph, "ROOT", "cosine", embed_keys="vowels", top_k=2)
     assert by_vowels.embed_keys == ["vowels"]
     assert [i for i, _ in found(by_vowels, "ee")] == ["eeee", "ae"]
 
@@ -47,15 +45,11 @@ def test_embed_keys_select_one_embedding() -> None:
 @pytest.mark.parametrize("keys", [None, ["vowels", "length"], ("length", "vowels", "length")])
 def test_several_embeddings_return_union_with_all_evidence(keys) -> None:
     graph = new_graph()
-    retriever = Retriever(
-        graph, "ROOT", "cosine", settings=RetrieverSettings(embed_keys=keys), top_k=2
-    )
+    retriever = Retriever(graph, "ROOT", "cosine", embed_keys=keys, top_k=2)
     single = {
         key: dict(
             found(
-                Retriever(
-                    graph, "ROOT", "cosine", settings=RetrieverSettings(embed_keys=[key]), top_k=2
-                ),
+                Retriever(graph, "ROOT", "cosine", embed_keys=[key], top_k=2),
                 "ee",
             )
         )
@@ -84,9 +78,7 @@ def test_lifted_results_of_several_embeddings_are_merged() -> None:
     graph = new_graph()
     graph.create_node_group("letter", lambda text: [*text])
     for how in ("max", "sum", "mean"):
-        retriever = Retriever(
-            graph, "letter", "cosine", target="ROOT", settings=RetrieverSettings(lift=how), top_k=2
-        )
+        retriever = Retriever(graph, "letter", "cosine", target="ROOT", lift=how, top_k=2)
         results = retriever.retrieve("e")
         assert len({r.node.id for r in results}) == len(results)
         keys = {e.embed_key for r in results for e in r.evidence}
@@ -94,31 +86,28 @@ def test_lifted_results_of_several_embeddings_are_merged() -> None:
         assert [r.score for r in results] == sorted((r.score for r in results), reverse=True)
 
 
-def test_cut_off_by_key_limits_each_embedding() -> None:
+def test_min_score_by_key_limits_each_embedding() -> None:
     graph = new_graph()
     every = found(
-        Retriever(
-            graph, "ROOT", "cosine", settings=RetrieverSettings(embed_keys=["length"]), top_k=9
-        ),
+        Retriever(graph, "ROOT", "cosine", embed_keys=["length"], top_k=9),
         "u",
     )
-    for cut_off in ({"vowels": 1}, {"vowels": 1, "length": -1}):
-        retriever = Retriever(
-            graph, "ROOT", "cosine", settings=RetrieverSettings(similarity_cut_off=cut_off), top_k=9
-        )
+    for min_score in ({"vowels": 1}, {"vowels": 1, "length": -1}):
+        retriever = Retriever(graph, "ROOT", "cosine", min_score=min_score, top_k=9)
         assert found(retriever, "u") == every
     retriever = Retriever(
         graph,
         "ROOT",
         "cosine",
-        settings=RetrieverSettings(similarity_cut_off={"vowels": 1, "length": 1}),
+        min_score={"vowels": 1, "length": 1},
     )
     assert [i for i, _ in found(retriever, "ee")] == ["eeee", "aa", "ae"]
     vowels_alone = Retriever(
         graph,
         "ROOT",
         "cosine",
-        settings=RetrieverSettings(embed_keys=["vowels"], similarity_cut_off=1),
+        embed_keys=["vowels"],
+        min_score=1,
     )
     assert found(vowels_alone, "u") == []
 
@@ -142,14 +131,11 @@ def test_default_similarity_searches_words_and_vectors(
     words = NodeGraph(progress=False)
     words.add(DOCUMENTS)
     assert Retriever(words, "ROOT").similarity.name == "bm25"
-    assert (
-        Retriever(graph, "ROOT", settings=RetrieverSettings(embed_keys=["vowels"])).similarity.name
-        == "cosine"
-    )
-    one = Retriever(graph, "ROOT", "auto", settings=RetrieverSettings(embed_keys=["vowels"]))
+    assert Retriever(graph, "ROOT", embed_keys=["vowels"]).similarity.name == "cosine"
+    one = Retriever(graph, "ROOT", "auto", embed_keys=["vowels"])
     assert {match.embed_key for match in one.retrieve("ae")[0].evidence} == {None, "vowels"}
     with pytest.raises(ValueError, match="words and vectors are searched; name one"):
-        Retriever(graph, "ROOT", settings=RetrieverSettings(similarity_cut_off=0.5))
+        Retriever(graph, "ROOT", min_score=0.5)
 
 
 def test_graphs_without_common_embedding_are_searched_by_words(
@@ -167,44 +153,41 @@ def test_graphs_without_common_embedding_are_searched_by_words(
     assert "no embedding in common" in caplog.text
 
 
-def test_invalid_cut_off_of_embeddings_raises() -> None:
+def test_invalid_min_score_of_embeddings_raises() -> None:
     graph = new_graph()
     with pytest.raises(ValueError, match="from -1 to 1 for cosines, not 80"):
-        Retriever(graph, "ROOT", "cosine", settings=RetrieverSettings(similarity_cut_off=80))
+        Retriever(graph, "ROOT", "cosine", min_score=80)
     with pytest.raises(ValueError, match=r"key 'vowel'; the embeddings .* are 'vowels', 'length'"):
-        Retriever(
-            graph, "ROOT", "cosine", settings=RetrieverSettings(similarity_cut_off={"vowel": 0.5})
-        )
+        Retriever(graph, "ROOT", "cosine", min_score={"vowel": 0.5})
     with pytest.raises(ValueError, match=r"key 'length'; the embeddings .* are 'vowels'"):
         Retriever(
             graph,
             "ROOT",
             "cosine",
-            settings=RetrieverSettings(embed_keys=["vowels"], similarity_cut_off={"length": 0.5}),
+            embed_keys=["vowels"],
+            min_score={"length": 0.5},
         )
     with pytest.raises(TypeError, match="is a number, or a dict with one for each key, not 'x'"):
-        Retriever(
-            graph, "ROOT", "cosine", settings=RetrieverSettings(similarity_cut_off={"vowels": "x"})
-        )
+        Retriever(graph, "ROOT", "cosine", min_score={"vowels": "x"})
     with pytest.raises(TypeError, match=r"a number, or a dict .*, not True"):
-        Retriever(graph, "ROOT", "cosine", settings=RetrieverSettings(similarity_cut_off=True))
+        Retriever(graph, "ROOT", "cosine", min_score=True)
     with pytest.raises(ValueError, match="NaN"):
         Retriever(
             graph,
             "ROOT",
             "cosine",
-            settings=RetrieverSettings(similarity_cut_off={"vowels": float("nan")}),
+            min_score={"vowels": float("nan")},
         )
 
 
 def test_invalid_embed_keys_raise() -> None:
     graph = new_graph()
     with pytest.raises(ValueError, match="no embedding 'vowel'; the graph has 'vowels', 'length'"):
-        Retriever(graph, "ROOT", "cosine", settings=RetrieverSettings(embed_keys=["vowel"]))
+        Retriever(graph, "ROOT", "cosine", embed_keys=["vowel"])
     with pytest.raises(ValueError, match="names no embedding"):
-        Retriever(graph, "ROOT", "cosine", settings=RetrieverSettings(embed_keys=[]))
+        Retriever(graph, "ROOT", "cosine", embed_keys=[])
     with pytest.raises(ValueError, match=r"embed_keys=\['vowels'\] .* 'bm25' compares texts"):
-        Retriever(graph, "ROOT", "bm25", settings=RetrieverSettings(embed_keys=["vowels"]))
+        Retriever(graph, "ROOT", "bm25", embed_keys=["vowels"])
     with pytest.raises(ValueError, match=r"'cosine' compares embeddings, .*embed=\.\.\.\)"):
         Retriever(NodeGraph(), "ROOT", "cosine")
 
@@ -215,9 +198,7 @@ def test_graphs_with_different_embeddings_are_searched_together() -> None:
     retriever = Retriever([first, second], "ROOT", "cosine", top_k=1)
     assert found(retriever, "ee") == [("eeee", 1.0), ("uu", 1.0)]
     with pytest.raises(ValueError, match="no embedding 'vowels'; the graph has 'length'"):
-        Retriever(
-            [first, second], "ROOT", "cosine", settings=RetrieverSettings(embed_keys=["vowels"])
-        )
+        Retriever([first, second], "ROOT", "cosine", embed_keys=["vowels"])
     with pytest.raises(ValueError, match="has none"):
         Retriever([first, NodeGraph()], "ROOT", "cosine")
 
@@ -225,5 +206,5 @@ def test_graphs_with_different_embeddings_are_searched_together() -> None:
 def test_embed_keys_without_similarity_use_cosine() -> None:
     graph = NodeGraph(embed={"one": lambda texts: [[len(text), 1.0] for text in texts]})
     graph.add(["Tea.", "A longer text."])
-    retriever = Retriever(graph, "ROOT", settings=RetrieverSettings(embed_keys=["one"]))
+    retriever = Retriever(graph, "ROOT", embed_keys=["one"])
     assert {match.similarity for r in retriever("Tea!") for match in r.evidence} == {"cosine"}

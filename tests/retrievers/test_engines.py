@@ -13,7 +13,6 @@ from nodekin.nodegraph import Document, Embedder, NodeGraph, count_tokens
 from nodekin.retrievers import (
     FusionRetriever,
     Retriever,
-    RetrieverSettings,
     as_retriever,
 )
 
@@ -127,10 +126,10 @@ def test_results_on_engine_equal_memory(engine: Engine, similarity: str) -> None
         {},
         {"target": "ROOT"},
         {"target": "word"},
-        {"target": "ROOT", "settings": RetrieverSettings(lift="sum"), "top_k": 2},
-        {"target": "ROOT", "settings": RetrieverSettings(lift="mean")},
-        {"target": "ROOT", "settings": RetrieverSettings(child_k=3)},
-        {"settings": RetrieverSettings(similarity_cut_off=0.7), "top_k": 3},
+        {"target": "ROOT", "lift": "sum", "top_k": 2},
+        {"target": "ROOT", "lift": "mean"},
+        {"target": "ROOT", "fetch_k": 3},
+        {"min_score": 0.7, "top_k": 3},
         {"top_k": 1},
     ):
         on_engine = Retriever(graph, "line", similarity, **settings)

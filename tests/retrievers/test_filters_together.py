@@ -21,7 +21,6 @@ from nodekin.retrievers import (
     RecursiveRetriever,
     RerankRetriever,
     Retriever,
-    RetrieverSettings,
     RouterRetriever,
     SubQuestionRetriever,
     WindowRetriever,
@@ -77,7 +76,7 @@ def says(text: str) -> Callable[[str], str]:
 MAKE: dict[str, Callable[[NodeGraph], Any]] = {
     "bm25": own,
     "lifted": lambda g: own(g, target="ROOT"),
-    "summed": lambda g: own(g, target="ROOT", settings=RetrieverSettings(lift="sum")),
+    "summed": lambda g: own(g, target="ROOT", lift="sum"),
     "cosine": lambda g: Retriever(g, "line", "cosine", filters=OURS, top_k=20),
     "window": lambda g: WindowRetriever(own(g), 1, 1),
     "auto-merge": lambda g: AutoMergeRetriever(own(g)),

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from stress import amount
 
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers import Retriever, RetrieverSettings
+from nodekin.retrievers import Retriever
 from nodekin.retrievers.ranking import (
     lifted_score,
     merge_hits,
@@ -101,15 +101,11 @@ def test_lift_sum_and_mean_equal_manual_scores() -> None:
         ("sum", lambda s: s[0] + 0.5 * sum(s[1:2])),
         ("mean", lambda s: sum(s) / len(s)),
     ):
-        results = Retriever(
-            graph, "line", WORDS, target="ROOT", settings=RetrieverSettings(lift=how)
-        ).retrieve("tea")
+        results = Retriever(graph, "line", WORDS, target="ROOT", lift=how).retrieve("tea")
         expected = {i: value(scores) for i, scores in by_document.items()}
         assert {r.node.id: r.score for r in results} == expected
         assert [r.node.id for r in results] == sorted(expected, key=lambda i: -expected[i])
-    summed = Retriever(graph, "line", WORDS, target="ROOT", settings=RetrieverSettings(lift="sum"))(
-        "tea"
-    )
+    summed = Retriever(graph, "line", WORDS, target="ROOT", lift="sum")("tea")
     assert {r.node.id: len(r.evidence) for r in summed} == {"a": 2, "b": 1, "c": 9}
 
 
@@ -123,9 +119,7 @@ def test_lift_sum_does_not_favor_long_documents() -> None:
         ]
     )
     for query in ("green tea", "is tea green"):
-        results = Retriever(graph, "line", target="ROOT", settings=RetrieverSettings(lift="sum"))(
-            query
-        )
+        results = Retriever(graph, "line", target="ROOT", lift="sum")(query)
         assert [result.node.id for result in results] == ["short", "long"]
 
 
@@ -138,10 +132,10 @@ def test_lifted_sum_is_at_most_half_above_best(scores: list[float]) -> None:
 
 def test_unknown_lift_raises(library) -> None:
     with pytest.raises(ValueError, match="lift is 'max', 'sum' or 'mean', not 'best'"):
-        Retriever(library, "line", settings=RetrieverSettings(lift="best"))
+        Retriever(library, "line", lift="best")
 
 
-def test_cut_off_applies_before_lifting() -> None:
+def test_min_score_applies_before_lifting() -> None:
     graph = NodeGraph(progress=False)
     graph.create_node_group("line", str.splitlines)
     graph.add(
@@ -157,7 +151,7 @@ def test_cut_off_applies_before_lifting() -> None:
         "line",
         WORDS,
         target="ROOT",
-        settings=RetrieverSettings(similarity_cut_off=scores[0]),
+        min_score=scores[0],
     )
     assert [(r.node.id, len(r.evidence)) for r in strict("tea")] == [("a", 1)]
     loose = Retriever(
@@ -165,7 +159,8 @@ def test_cut_off_applies_before_lifting() -> None:
         "line",
         WORDS,
         target="ROOT",
-        settings=RetrieverSettings(similarity_cut_off=scores[1], lift="sum"),
+        min_score=scores[1],
+        lift="sum",
     )
     assert [(r.node.id, r.score) for r in loose("tea")] == [
         ("a", scores[0] + scores[1] / 2),
@@ -202,9 +197,7 @@ def test_target_results_equal_lifting_all_hits(
     expected = sorted(
         ((i, lifted_score(s, how)) for i, s in scores.items()), key=lambda item: -item[1]
     )
-    results = Retriever(
-        graph, "line", WORDS, target=target, settings=RetrieverSettings(lift=how), top_k=top_k
-    ).retrieve("a b")
+    results = Retriever(graph, "line", WORDS, target=target, lift=how, top_k=top_k).retrieve("a b")
     assert [(r.node.id, r.score) for r in results] == expected[:top_k]
     for result in results:
         assert [e.score for e in result.evidence] == scores[result.node.id][: len(result.evidence)]
@@ -238,11 +231,11 @@ def test_merge_hits_below_min_score_has_no_more() -> None:
 
 
 @given(INDEXES, st.integers(1, 9), st.sampled_from([-math.inf, 1.0, 2.5]))
-def test_merge_hits_with_limit_returns_prefix(indexes, wanted: int, cut_off: float) -> None:
+def test_merge_hits_with_limit_returns_prefix(indexes, wanted: int, min_score: float) -> None:
     full = [hits(n, sorted(scores, reverse=True)) for n, scores in enumerate(indexes)]
     part = [Hits(each.ids[:wanted], each.scores[:wanted]) for each in full]
-    whole, _ = merge_hits(full, None, cut_off)
-    rows, more = merge_hits(part, wanted, cut_off)
+    whole, _ = merge_hits(full, None, min_score)
+    rows, more = merge_hits(part, wanted, min_score)
     assert rows == whole[: len(rows)]
     assert more or rows == whole
     assert len(rows) >= min(wanted, len(whole))

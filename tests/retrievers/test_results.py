@@ -15,7 +15,6 @@ from nodekin.retrievers import (
     DefaultRetriever,
     Evidence,
     Retriever,
-    RetrieverSettings,
     ScoredNode,
 )
 from nodekin.retrievers.results import COPY
@@ -254,8 +253,7 @@ COPIES = ["Green tea!", "green tea", "**Green** tea.", "Black tea."]
 
 
 def test_min_score_without_results_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    settings = RetrieverSettings(similarity_cut_off=70.5)
-    retriever = Retriever(paged(), "sentence", "bm25", settings=settings)
+    retriever = Retriever(paged(), "sentence", "bm25", min_score=70.5)
     for _ in range(2):
         assert retriever("black tea") == []
     assert [record.getMessage() for record in caplog.records] == [

@@ -15,7 +15,6 @@ from nodekin.retrievers import (
     QaRetriever,
     RecursiveRetriever,
     Retriever,
-    RetrieverSettings,
     WindowRetriever,
 )
 from nodekin.retrievers.base_retriever import current_restriction, restricting
@@ -80,7 +79,7 @@ def test_top_k_is_filled_despite_excluded_targets(lift: Any) -> None:
         graph,
         "line",
         target="ROOT",
-        settings=RetrieverSettings(lift=lift),
+        lift=lift,
         top_k=3,
         filters=filters,
     )

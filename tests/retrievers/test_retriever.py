@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from stress import amount
 
 from nodekin.nodegraph import Document, NodeGraph, TransformError, UnknownGroupError
-from nodekin.retrievers import Bm25, Retriever, RetrieverSettings, TextAnalyzer
+from nodekin.retrievers import Bm25, Retriever, TextAnalyzer
 
 
 def ids(results) -> list[str]:
@@ -94,37 +94,32 @@ def test_top_k_of_call_overrides_retriever(library) -> None:
     assert [len(retriever("river", top_k=k)) for k in (None, 2, 3, 10**12)] == [1, 2, 3, 3]
 
 
-def test_cut_off_keeps_scores_at_or_above(library) -> None:
+def test_min_score_keeps_scores_at_or_above(library) -> None:
     scores = [r.score for r in Retriever(library, "sentence").retrieve("river bank")]
-    for cut_off in (*scores, -1, 0, 10**6, math.inf):
-        retriever = Retriever(
-            library, "sentence", settings=RetrieverSettings(similarity_cut_off=cut_off)
-        )
-        assert [r.score for r in retriever("river bank")] == [s for s in scores if s >= cut_off]
+    for min_score in (*scores, -1, 0, 10**6, math.inf):
+        retriever = Retriever(library, "sentence", min_score=min_score)
+        assert [r.score for r in retriever("river bank")] == [s for s in scores if s >= min_score]
 
 
-def test_integer_cut_off_is_accepted(library) -> None:
-    assert Retriever(library, "line", settings=RetrieverSettings(similarity_cut_off=0))("milk")
-    assert (
-        Retriever(library, "line", settings=RetrieverSettings(similarity_cut_off=50))("milk") == []
-    )
+def test_integer_min_score_is_accepted(library) -> None:
+    assert Retriever(library, "line", min_score=0)("milk")
+    assert Retriever(library, "line", min_score=50)("milk") == []
 
 
-def test_invalid_cut_off_raises(library) -> None:
+def test_invalid_min_score_raises(library) -> None:
     with pytest.raises(ValueError, match="NaN, which no score reaches"):
-        Retriever(library, "line", settings=RetrieverSettings(similarity_cut_off=math.nan))
-    for cut_off in (True, "0.5", {"key": 0.5}):
-        with pytest.raises(TypeError, match="similarity_cut_off is a number"):
-            Retriever(library, "line", settings=RetrieverSettings(similarity_cut_off=cut_off))
+        Retriever(library, "line", min_score=math.nan)
+    for min_score in (True, "0.5", {"key": 0.5}):
+        with pytest.raises(TypeError, match="min_score is a number"):
+            Retriever(library, "line", min_score=min_score)
 
 
-@pytest.mark.parametrize("cut_off", [-1.01, -1, 1, 1.01])
-def test_cosine_cut_off_out_of_range_raises(cut_off) -> None:
+@pytest.mark.parametrize("min_score", [-1.01, -1, 1, 1.01])
+def test_cosine_min_score_out_of_range_raises(min_score) -> None:
     graph = NodeGraph(embed=lambda texts: [[1.0]] * len(texts), progress=False)
-    settings = RetrieverSettings(similarity_cut_off=cut_off)
-    is_one = abs(cut_off) <= 1
+    is_one = abs(min_score) <= 1
     with nullcontext() if is_one else pytest.raises(ValueError, match=r"is from -1 to 1 for"):
-        Retriever(graph, "ROOT", "cosine", settings=settings)
+        Retriever(graph, "ROOT", "cosine", min_score=min_score)
 
 
 def test_unknown_group_raises_with_nearest_name(library) -> None:
@@ -148,9 +143,7 @@ def test_graph_of_wrong_type_raises(graph: object) -> None:
 
 def test_embed_keys_with_bm25_raise(library) -> None:
     with pytest.raises(ValueError, match=r"embed_keys=\['key'\] .* 'bm25' compares texts"):
-        Retriever(
-            library, "line", similarity="bm25", settings=RetrieverSettings(embed_keys=["key"])
-        )
+        Retriever(library, "line", similarity="bm25", embed_keys=["key"])
 
 
 def test_unknown_index_raises(library) -> None:
@@ -158,9 +151,7 @@ def test_unknown_index_raises(library) -> None:
         Retriever(library, "line", index="hnsw")
 
 
-def test_invalid_option_or_filter_raises_immediately(library) -> None:
-    with pytest.raises(TypeError, match="Retriever has no option 'topk'; it has 'top_k'"):
-        Retriever(library, "line", topk=3)
+def test_invalid_filter_raises_immediately(library) -> None:
     with pytest.raises(ValueError, match="allows no value"):
         Retriever(library, "line", filters={"topic": []})
     with pytest.raises(TypeError, match="filters map"):

@@ -11,7 +11,7 @@ from stress import amount
 
 from nodekin.nodegraph import Document, NodeGraph, UnknownGroupError
 from nodekin.nodegraph.locking import is_reading_graph
-from nodekin.retrievers import Retriever, RetrieverSettings
+from nodekin.retrievers import Retriever
 from nodekin.retrievers.similarities.bm25 import Bm25
 
 WORDS = Bm25(analyzer=str.split)
@@ -43,7 +43,7 @@ def seen(results) -> list[tuple[str, float]]:
     st.sampled_from(["max", "sum", "mean"]),
     st.sampled_from([None, 0.3]),
 )
-def test_several_graphs_equal_one_graph(parts, query, top_k, target, lift, cut_off) -> None:
+def test_several_graphs_equal_one_graph(parts, query, top_k, target, lift, min_score) -> None:
     documents = [
         [
             Document("\n".join(lines), {"even": number % 2 == 0}, id=f"{part}-{number}")
@@ -51,8 +51,7 @@ def test_several_graphs_equal_one_graph(parts, query, top_k, target, lift, cut_o
         ]
         for part, each in enumerate(parts)
     ]
-    settings = RetrieverSettings(lift=lift, similarity_cut_off=cut_off)
-    options = {"target": target, "top_k": top_k, "settings": settings}
+    options = {"target": target, "top_k": top_k, "lift": lift, "min_score": min_score}
     several = Retriever([graph_of(each) for each in documents], "line", WORDS, **options)
     one = Retriever(
         graph_of([document for each in documents for document in each]), "line", WORDS, **options
@@ -138,9 +137,7 @@ def test_lifted_ties_follow_graph_then_document() -> None:
     second.add(Document("a", id="2"))
     for graphs, order in (([first, second], ["0", "1", "2"]), ([second, first], ["2", "0", "1"])):
         for how in ("max", "sum", "mean"):
-            retriever = Retriever(
-                graphs, "line", "bm25", target="ROOT", settings=RetrieverSettings(lift=how)
-            )
+            retriever = Retriever(graphs, "line", "bm25", target="ROOT", lift=how)
             assert [result.node.id for result in retriever.retrieve("a")] == order
 
 

@@ -22,7 +22,6 @@ from nodekin.retrievers import Retriever, ScoredNode
 from nodekin.retrievers.filters import Filters, parse_filters
 from nodekin.retrievers.protocols import RetrieverProtocol
 from nodekin.retrievers.similarities.registry import DEFAULT
-from nodekin.retrievers.validation import with_settings
 
 TEXTS = (
     "green tea\nblack tea with milk\nriver water",
@@ -160,8 +159,7 @@ class _IndexCheck:
 
     def retriever(self, graph: NodeGraph, **options: Any) -> Retriever:
         options = {"top_k": 10_000, **options}
-        arguments = with_settings(Retriever, options)
-        return Retriever(graph, "line", self.similarity, index=self.index, **arguments)
+        return Retriever(graph, "line", self.similarity, index=self.index, **options)
 
     def rankings(self, graph: NodeGraph, **options: Any) -> list[list[Row]]:
         retriever = self.retriever(graph, **options)

@@ -33,7 +33,6 @@ from nodekin.retrievers import (
     FusionRetriever,
     RerankRetriever,
     Retriever,
-    RetrieverSettings,
     ScoredNode,
 )
 
@@ -95,7 +94,7 @@ async def test_call_arguments_reach_inner_retrievers(native, graph, mode):
     fusion = FusionRetriever(
         [
             native,
-            Retriever(graph, "sentence", target="ROOT", settings=RetrieverSettings(lift="sum")),
+            Retriever(graph, "sentence", target="ROOT", lift="sum"),
         ]
     )
     retriever = face(RerankRetriever(fusion, "ModuleReranker", model=equal_scores))
@@ -442,7 +441,7 @@ def test_from_documents_options_select_the_search(options, expected):
 )
 def test_similarity_or_group_selects_a_single_search(options, group, similarity):
     search = NodeGraphRetriever.from_documents(TEA, Letters(), **options).retriever
-    assert (search.group_name, search.target, search.similarity.name) == (group, "ROOT", similarity)
+    assert (search.group, search.target, search.similarity.name) == (group, "ROOT", similarity)
     with pytest.raises(UnknownGroupError):
         NodeGraphRetriever.from_documents(TEA, **{**options, "group": "Fine"})
 

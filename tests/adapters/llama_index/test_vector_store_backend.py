@@ -12,7 +12,7 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore, Vector
 
 from nodekin.adapters.llama_index import as_index
 from nodekin.nodegraph import Document, Embedder, NodeGraph, split_sentences
-from nodekin.retrievers import Retriever, RetrieverSettings
+from nodekin.retrievers import Retriever
 
 LETTERS = "aeioust茶红绿水"
 
@@ -96,12 +96,12 @@ def pairs(results: Any) -> list[tuple[str, float]]:
         {"top_k": 1},
         {"top_k": 200},
         {"target": "ROOT", "top_k": 3},
-        {"target": "ROOT", "top_k": 5, "settings": RetrieverSettings(lift="sum")},
+        {"target": "ROOT", "top_k": 5, "lift": "sum"},
         {"filters": {"even": 1}, "top_k": 4},
         {"filters": {"at": [3, 17]}, "top_k": 4},
         {"filters": {"at": {"gte": 35}}, "target": "ROOT", "top_k": 3},
         {"filters": {"at": 99}},
-        {"settings": RetrieverSettings(similarity_cut_off=0.8), "top_k": 30},
+        {"min_score": 0.8, "top_k": 30},
     ],
 )
 def test_results_equal_those_of_the_built_in_index(

@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 
 from nodekin.nodegraph import Document, NodeGraph, split_sentences
-from nodekin.retrievers import FusionRetriever, Retriever, RetrieverSettings, ScoredNode, restrict
-from nodekin.retrievers.base_retriever import child_k_override
+from nodekin.retrievers import FusionRetriever, Retriever, ScoredNode, restrict
 from nodekin.retrievers.composite.fusion import local_retrievers
 from nodekin.retrievers.ranking import fuse
 from nodekin.retrievers.tracing import trace
-from nodekin.retrievers.validation import with_settings
 
 WORDS = "tea river music chess bread star horse glass stone bird lamp salt".split()
 QUERIES = ["tea by the river", "salt", "chess horse", "nothing of it"]
@@ -49,8 +47,7 @@ def shown(results: list[ScoredNode]) -> list[Any]:
 
 
 def branches(graph: NodeGraph, **options: Any) -> dict[str, Retriever]:
-    vectors = with_settings(Retriever, {"embed_keys": ["one"], **options})
-    options = with_settings(Retriever, options)
+    vectors = {"embed_keys": ["one"], **options}
     return {
         "whole": Retriever(graph, "ROOT", "bm25", top_k=20, **options),
         "sentences": Retriever(graph, "sentence", "bm25", target="ROOT", top_k=20, **options),
@@ -61,7 +58,7 @@ def branches(graph: NodeGraph, **options: Any) -> dict[str, Retriever]:
 @pytest.mark.parametrize("mode", ["rrf", "relative", "distribution", "concat"])
 @pytest.mark.parametrize(
     "options",
-    [{}, {"filters": {"of": "a"}}, {"similarity_cut_off": 0.9}, {"child_k": 7}, {"lift": "sum"}],
+    [{}, {"filters": {"of": "a"}}, {"min_score": 0.9}, {"fetch_k": 7}, {"lift": "sum"}],
     ids=str,
 )
 def test_fusion_of_local_retrievers_equals_fuse(
@@ -110,8 +107,6 @@ def test_fusion_obeys_filters_of_call_and_restriction(graph: NodeGraph) -> None:
         fusion.retrieve(" ", filters={"of": "b"}, top_k=3),
     ):
         assert {result.node.metadata["of"] for result in results} == {"b"}
-    with child_k_override(3):
-        assert fusion.retrieve("tea") != fusion.with_weights(None).retrieve("salt")
 
 
 def test_fusion_finds_changes(graph: NodeGraph) -> None:
@@ -126,12 +121,11 @@ def test_fusion_finds_changes(graph: NodeGraph) -> None:
 def test_local_retrievers_have_one_graph_and_target(graph: NodeGraph) -> None:
     of_all = branches(graph)
     whole = of_all["whole"]
-    summed = RetrieverSettings(lift="sum")
     for other in (
         of_all["sentences"],
         of_all["vectors"],
         Retriever(graph, "ROOT", "auto"),
-        Retriever(graph, "sentence", "bm25", target="ROOT", settings=summed),
+        Retriever(graph, "sentence", "bm25", target="ROOT", lift="sum"),
     ):
         assert local_retrievers([whole, other]) == [whole, other]
     for other in (

@@ -8,7 +8,6 @@ from fixed_retriever import FixedRetriever, fixed, scored, texts
 
 from nodekin.nodegraph import Node
 from nodekin.retrievers import ScoredNode, trace
-from nodekin.retrievers.base_retriever import child_k_override
 from nodekin.retrievers.composite.postprocessing import (
     PostprocessRetriever,
     joined_node,
@@ -51,9 +50,8 @@ async def test_postprocess_results_are_equal_for_all_calls() -> None:
     assert retriever.batch(["q", ""]) == await retriever.abatch(["q", ""]) == [expected, []]
     assert retriever.batch([]) == await retriever.abatch([]) == []
     assert set(inner.top_ks) == {8}
-    with child_k_override(3):
-        retriever.retrieve("q", filters={"number": 0})
-    assert inner.calls[-1] == ("q", 3, {"number": 0})
+    retriever.retrieve("q", filters={"number": 0})
+    assert inner.calls[-1] == ("q", 8, {"number": 0})
 
 
 async def test_batch_queries_inner_retriever_once() -> None:

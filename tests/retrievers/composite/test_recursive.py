@@ -22,7 +22,6 @@ from nodekin.retrievers import (
 from nodekin.retrievers.composite.recursive import RecursiveRetriever
 from nodekin.retrievers.ranking import lifted_score
 from nodekin.retrievers.similarities.bm25 import Bm25
-from nodekin.retrievers.validation import with_settings
 
 WORDS = Bm25(analyzer=str.split)
 
@@ -419,9 +418,7 @@ def test_any_network_of_references_ends(web, top_k, depth) -> None:
 )
 def test_recursive_with_invalid_argument_raises(library, arguments, error, message) -> None:
     with pytest.raises(error, match=message):
-        RecursiveRetriever(
-            library, **with_settings(RecursiveRetriever, {"groups": ["line"], **arguments})
-        )
+        RecursiveRetriever(library, **{"groups": ["line"], **arguments})
 
 
 def test_result_of_pool_and_reference_is_merged() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from nodekin.adapters.openai_chat import OpenAIChat
 from nodekin.nodegraph import Document, NodeGraph, split_sentences
-from nodekin.retrievers import QueryEngine, Retriever, RetrieverSettings
+from nodekin.retrievers import QueryEngine, Retriever
 from nodekin.retrievers.evaluation import Dataset, GoldDocument, Judge, Question, evaluate
 from nodekin.retrievers.evaluation.metrics import JUDGED_METRICS
 from tests.support.scripted_server import ChatServer
@@ -228,7 +228,7 @@ def test_too_long_results_are_not_judged(words):
 
 def test_judge_without_results_returns_zero(graph):
     reader = Reader()
-    nothing = Retriever(graph, "ROOT", settings=RetrieverSettings(similarity_cut_off=1e9))
+    nothing = Retriever(graph, "ROOT", min_score=1e9)
     for name in ("judged_context_recall", "judged_context_relevance"):
         assert judgement(nothing, Judge(reader), name).value == 0.0
     assert reader.prompts == []

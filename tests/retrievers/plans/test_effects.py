@@ -17,7 +17,6 @@ from nodekin.retrievers import (
     WindowRetriever,
     trace,
 )
-from nodekin.retrievers.base_retriever import child_k_override
 from nodekin.retrievers.results import Results
 from nodekin.retrievers.strategies.rewrite import MultiQueryRetriever
 
@@ -147,5 +146,3 @@ def test_windows_that_merge_leave_room_for_others() -> None:
     assert len(results) == 6
     assert len({result.node.document_id for result in results}) == 6
     assert len(everywhere(windows, top_k=20)) == 12  # exhausted
-    with child_k_override(8):
-        assert len(windows.retrieve("tea")) < 6

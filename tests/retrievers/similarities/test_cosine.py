@@ -10,7 +10,7 @@ import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.nodegraph.models.embedder import Embedder
-from nodekin.retrievers import Retriever, RetrieverSettings
+from nodekin.retrievers import Retriever
 from nodekin.retrievers.ranking import lifted_score
 from nodekin.retrievers.similarities.registry import Cosine
 
@@ -86,9 +86,7 @@ def test_cosine_with_filters_fills_top_k() -> None:
 @pytest.mark.parametrize("how", ["max", "sum", "mean"])
 def test_lifted_cosine_equals_manual_scores(how: str) -> None:
     graph = new_graph()
-    retriever = Retriever(
-        graph, "part", "cosine", target="ROOT", top_k=2, settings=RetrieverSettings(lift=how)
-    )
+    retriever = Retriever(graph, "part", "cosine", target="ROOT", top_k=2, lift=how)
     results = retriever.retrieve("bank")
     combine = partial(lifted_score, how=how)
     expected = {
@@ -113,14 +111,12 @@ def test_lifting_fetches_hits_until_top_k_targets() -> None:
     ]
 
 
-def test_cosine_cut_off_limits_results() -> None:
+def test_cosine_min_score_limits_results() -> None:
     graph = new_graph()
     scores = [r.score for r in Retriever(graph, "part", "cosine", top_k=9)("tea")]
-    for cut_off in (scores[2], 1, 0, -1):
-        retriever = Retriever(
-            graph, "part", "cosine", settings=RetrieverSettings(similarity_cut_off=cut_off), top_k=9
-        )
-        assert [r.score for r in retriever("tea")] == [s for s in scores if s >= cut_off]
+    for min_score in (scores[2], 1, 0, -1):
+        retriever = Retriever(graph, "part", "cosine", min_score=min_score, top_k=9)
+        assert [r.score for r in retriever("tea")] == [s for s in scores if s >= min_score]
     text = Retriever(graph, "line", "cosine", top_k=2, output_format="content", join="|")("sea")
     assert text == "sea|" + text.split("|")[1]
 
@@ -198,7 +194,7 @@ def test_pickled_cosine_retriever_returns_equal_results() -> None:
         "part",
         "cosine",
         target="line",
-        settings=RetrieverSettings(similarity_cut_off=0.5),
+        min_score=0.5,
     )
     before = retriever("river")
     copy = pickle.loads(pickle.dumps(retriever))

@@ -12,7 +12,6 @@ from nodekin.retrievers import (
     Filter,
     FusionRetriever,
     Retriever,
-    RetrieverSettings,
     register_index,
     register_similarity,
 )
@@ -113,18 +112,10 @@ def test_custom_similarity_supports_all_retriever_options(graph: NodeGraph) -> N
     lifted = Retriever(graph, "line", "common", target="ROOT")
     assert [result.node.id for result in lifted("bread")] == ["food", "drinks"]
     assert [result.node.id for result in lifted("bread", filters={"shop": 1})] == ["drinks"]
-    assert found(
-        Retriever(graph, "line", "common", settings=RetrieverSettings(similarity_cut_off=4))(
-            "bread"
-        )
-    ) == [("bread", 5.0)]
+    assert found(Retriever(graph, "line", "common", min_score=4)("bread")) == [("bread", 5.0)]
     graph.add(Document("beard", id="new"))
     graph.remove("food")
-    assert found(
-        Retriever(graph, "line", "common", settings=RetrieverSettings(similarity_cut_off=4))(
-            "bread"
-        )
-    ) == [("beard", 5.0)]
+    assert found(Retriever(graph, "line", "common", min_score=4)("bread")) == [("beard", 5.0)]
     both = FusionRetriever([Retriever(graph, "line", "common"), Retriever(graph, "line", "bm25")])
     assert both("milk")[0].node.text == "milk"
     assert {match.similarity for match in both("milk")[0].evidence} == {"common", "bm25"}

@@ -12,8 +12,6 @@ def test_get_similarity_accepts_names_and_objects(library) -> None:
     similarity = Bm25(b=0.5)
     assert get_similarity(similarity) is similarity
     assert Retriever(library, "line", Bm25(k1=0.9)).similarity == Bm25(k1=0.9)
-    with pytest.raises(TypeError, match="Retriever has no option 'k1'; it has"):
-        Retriever(library, "line", "bm25", k1=0.9)
 
 
 def test_bm25_names_return_equal_scores(library) -> None:
