@@ -12,8 +12,8 @@ from types import MappingProxyType
 from typing import Any
 
 from ...nodegraph.errors import EmbeddingError, ModelError
+from ...nodegraph.models.output.answer_text import clean, find_json
 from ...nodegraph.models.output.free_text import FinalAnswer, parse_final_answer
-from ...nodegraph.models.output.json_values import clean, find_json
 from ...nodegraph.models.templates import QuotedText, language_of, schema_of
 from ..plans.effects import find_all
 from ..plans.limits import CallLimits, LimitExceededError

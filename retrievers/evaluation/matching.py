@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 from rapidfuzz.distance import Levenshtein
 
-from ...nodegraph.models.output.lines import normalize
+from ...nodegraph.models.output.answer_text import normalize
 from ...nodegraph.splitters.chunking import UNSPACED, count_tokens
 from ..results import ScoredNode
 from ..validation import choice

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, ClassVar, Literal, TypedDict, TypeVar, get_args
 
 from ...nodegraph.models.llm import LLM, as_llm
-from ...nodegraph.models.output.lines import unique
+from ...nodegraph.models.output.answer_text import unique
 from ...nodegraph.models.templates import Language, json_instruction, language_of, schema_of
 from ..base_retriever import check_texts
 from ..plans.plan import arun, run

@@ -9,15 +9,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ...nodegraph.models.output.free_text import is_unknown
-from ...nodegraph.models.output.json_values import (
+from ...nodegraph.models.output.answer_text import (
     clean,
     find_json,
     is_no_answer,
+    label_pattern,
+    normalize,
+    strip_markup,
     usable_text,
     value_of,
 )
-from ...nodegraph.models.output.lines import label_pattern, normalize, strip_markup
+from ...nodegraph.models.output.free_text import is_unknown
 from ...nodegraph.models.output.queries import MAX_QUERY_LENGTH, parse_sub_questions
 from ...nodegraph.models.output.verdicts import is_yes
 from ...nodegraph.models.templates import Language

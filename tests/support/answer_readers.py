@@ -3,6 +3,15 @@
 from collections.abc import Callable
 from typing import Any
 
+from nodekin.nodegraph.models.output.answer_text import (
+    clean,
+    find_json,
+    is_no_answer,
+    normalize,
+    parse_lines,
+    split_bullet,
+    strip_markup,
+)
 from nodekin.nodegraph.models.output.extractions import PARSERS
 from nodekin.nodegraph.models.output.free_text import (
     FinalAnswerParser,
@@ -11,12 +20,6 @@ from nodekin.nodegraph.models.output.free_text import (
     parse_partial_answer,
     parse_passage,
 )
-from nodekin.nodegraph.models.output.json_values import (
-    clean,
-    find_json,
-    is_no_answer,
-)
-from nodekin.nodegraph.models.output.lines import normalize, parse_lines, split_bullet, strip_markup
 from nodekin.nodegraph.models.output.queries import (
     parse_phrasings,
     parse_query,

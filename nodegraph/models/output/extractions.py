@@ -10,8 +10,21 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from . import lines
-from .json_values import find_json, objects_in, read_texts, texts_in, value_of
+from .answer_text import (
+    ANSWER_LABEL,
+    QUESTION_LABEL,
+    find_json,
+    normalize,
+    objects_in,
+    parse_lines,
+    read_texts,
+    strip_markup,
+    texts_in,
+    unique,
+    unwrap,
+    value_of,
+    without_label,
+)
 from .queries import is_question, split_questions
 
 Pair = tuple[str, str]
@@ -36,9 +49,7 @@ def parse_summary(answer: str) -> list[str]:
         ['Tea is a drink.']
     """
     text, texts = read_texts(answer, ("summary", "text", "摘要"))
-    label = lines.LABEL.match(text)
-    summary = lines.unwrap(text[label.end() if label else 0 :])
-    summary = summary if texts is None else "\n".join(texts)
+    summary = unwrap(without_label(text)) if texts is None else "\n".join(texts)
     if text and not _WORD.search(summary):
         raise ValueError("the answer is empty")
     return [summary] if text else []
@@ -55,12 +66,12 @@ def parse_keywords(answer: str) -> list[str]:
         ['长江', '黄河', 'Yangtze']
     """
     text, items = _items(answer, ("keywords", "keyword", "name", "关键词"))
-    words = [lines.strip_markup(word) for item in items for word in _COMMAS.split(item)]
+    words = [strip_markup(word) for item in items for word in _COMMAS.split(item)]
     words = [word for word in words if _WORD.search(word)]
     short = [w for w in words if len(w) <= _MAX_KEYWORD and len(w.split()) <= _MAX_KEYWORD_WORDS]
     if text and (not short or 2 * len(short) < len(words)):
         raise ValueError("the answer must be a list of keywords")
-    return lines.unique(short)
+    return unique(short)
 
 
 def parse_questions(answer: str) -> list[str]:
@@ -75,10 +86,10 @@ def parse_questions(answer: str) -> list[str]:
     """
     text, items = _items(answer, ("questions", "question", "问题"))
     questions = [question for item in items for question in split_questions(item)]
-    questions = questions or [item for item in map(lines.strip_markup, items) if is_question(item)]
+    questions = questions or [item for item in map(strip_markup, items) if is_question(item)]
     if text and not questions:
         raise ValueError("the answer has no question")
-    return lines.unique(questions)
+    return unique(questions)
 
 
 def parse_pairs(answer: str) -> list[Pair]:
@@ -98,7 +109,7 @@ def parse_pairs(answer: str) -> list[Pair]:
     first: dict[str, Pair] = {}
     for question, reply in pairs:
         if _WORD.search(question) and _WORD.search(reply):
-            first.setdefault(lines.normalize(question), (question, reply))
+            first.setdefault(normalize(question), (question, reply))
     if text and not first:
         raise ValueError("the answer has no question with an answer")
     return list(first.values())
@@ -113,16 +124,16 @@ PARSERS: Mapping[str, Callable[[str], list[Any]]] = {
 
 
 def _items(answer: str, keys: Sequence[str]) -> tuple[str, list[str]]:
-    """Return a cleaned answer, and the texts in its JSON or lines."""
+    """Return a cleaned answer, and the texts in its JSON or"""
     text, texts = read_texts(answer, keys)
-    return text, [line.text for line in lines.parse_lines(text)] if texts is None else texts
+    return text, [line.text for line in parse_lines(text)] if texts is None else texts
 
 
 def _labelled_pairs(text: str) -> Iterator[Pair]:
-    for part in lines.QUESTION_LABEL.split(text)[1:]:
-        question, *reply = lines.ANSWER_LABEL.split(part, 1)
+    for part in QUESTION_LABEL.split(text)[1:]:
+        question, *reply = ANSWER_LABEL.split(part, 1)
         rows = [row.strip() for row in "".join(reply).split("\n") if _WORD.search(row)]
-        yield lines.strip_markup(question), lines.unwrap("\n".join(rows))
+        yield strip_markup(question), unwrap("\n".join(rows))
 
 
 def _pairs_in(value: Any) -> Iterator[Pair]:

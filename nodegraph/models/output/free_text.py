@@ -8,8 +8,16 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from ..templates import Language
-from .json_values import THOUGHT_TAG, clean, is_no_answer, read_texts
-from .lines import LABEL, TEXT_KEYS, normalize, unwrap
+from .answer_text import (
+    TEXT_KEYS,
+    THOUGHT_TAG,
+    clean,
+    is_no_answer,
+    normalize,
+    read_texts,
+    unwrap,
+    without_label,
+)
 
 MAX_PASSAGE_LENGTH = 2000
 """The length in characters after which a passage from a model is cut."""
@@ -99,8 +107,7 @@ def _content(answer: str) -> str:
     """
     text, texts = read_texts(answer, TEXT_KEYS)
     text = text if texts is None else "\n".join(texts)
-    label = LABEL.match(text)
-    return unwrap(text[label.end() if label else 0 :].strip().strip("*`"))
+    return unwrap(without_label(text).strip().strip("*`"))
 
 
 NO_ANSWER_SIGNALS: Mapping[Language, str] = MappingProxyType({"zh": "无答案", "en": "NO_ANSWER"})
@@ -182,19 +189,26 @@ def parse_final_answer(answer: str) -> FinalAnswer:
         >>> parse_final_answer("这道题无答案。")
         FinalAnswer(text='这道题无答案。', answered=True)
     """
-    if thoughts := _THOUGHTS_START.match(answer):
-        end = _THOUGHTS_END.search(answer, thoughts.end())
-        answer = answer[end.end() :] if end else ""
-    elif end := _LINE_ENDS_THOUGHTS.search(f"\n{answer}"):
-        answer = answer[end.end() - 1 :]
-    label = _LABEL.match(answer)
-    text = answer[label.end() if label else 0 :].lstrip()
+    text, has_signal = _without_head(_without_thoughts(answer))
     if _ONLY_SIGNAL.match(text):
         return FinalAnswer("", False)
-    first = _LEADING_SIGNAL.match(text)
-    text = text[first.end() :] if first else text
     body = _without_trailing_signal(text)
-    return FinalAnswer(body.strip(), not first and body == text)
+    return FinalAnswer(body.strip(), not has_signal and body == text)
+
+
+def _without_thoughts(text: str) -> str:
+    if thoughts := _THOUGHTS_START.match(text):
+        end = _THOUGHTS_END.search(text, thoughts.end())
+        return text[end.end() :] if end else ""
+    end = _LINE_ENDS_THOUGHTS.search(f"\n{text}")
+    return text[end.end() - 1 :] if end else text
+
+
+def _without_head(text: str) -> tuple[str, bool]:
+    """Return a text without a label and a leading signal, and whether it had a signal."""
+    text = without_label(text, _LABEL).lstrip()
+    signal = _LEADING_SIGNAL.match(text)
+    return text[signal.end() if signal else 0 :], signal is not None
 
 
 class FinalAnswerParser:
@@ -218,7 +232,6 @@ class FinalAnswerParser:
         self._pending = ""  # not returned yet
         self._returned = 0  # characters
         self._in_body = False  # after thoughts, label and signal
-        self._in_thoughts = False
         self._has_thoughts = False
 
     def feed(self, chunk: str) -> str:
@@ -229,12 +242,15 @@ class FinalAnswerParser:
             return ""
         self._pending += "".join(self._new)
         self._new = []
-        self._find_end_of_unopened_thoughts()
+        is_open = self._in_body and not self._has_thoughts
+        if is_open and (end := _LINE_ENDS_THOUGHTS.search(self._pending)):
+            self._pending = self._pending[end.end() :]
+            self._has_thoughts, self._in_body, self._returned = True, False, 0
         self._in_body = self._in_body or self._skip_head()
         if not self._in_body:
             return ""
-        end = _certain(self._pending)
-        text, self._pending = self._pending[:end], self._pending[end:]
+        end_of_text = _certain(self._pending)
+        text, self._pending = self._pending[:end_of_text], self._pending[end_of_text:]
         self._returned += len(text)
         return text
 
@@ -242,30 +258,19 @@ class FinalAnswerParser:
         """Return the rest of the text."""
         return parse_final_answer("".join(self._chunks)).text[self._returned :]
 
-    def _find_end_of_unopened_thoughts(self) -> None:
-        if self._has_thoughts or (not self._in_body and _THOUGHTS_START.match(self._pending)):
-            return
-        text = self._pending if self._in_body else f"\n{self._pending}"
-        if end := _LINE_ENDS_THOUGHTS.search(text):
-            self._has_thoughts, self._in_body, self._returned = True, False, 0
-            self._pending = text[end.end() :]
-
     def _skip_head(self) -> bool:
         """Drop thoughts, label and signal from the pending text. Return whether that is done."""
         text = self._pending = self._pending.lstrip()
         if not self._has_thoughts:
+            thoughts = _THOUGHTS_START.match(text)
+            if thoughts and not _THOUGHTS_END.search(text, thoughts.end()):
+                self._pending = thoughts[0] + text[thoughts.end() :][-_MAX_TAG:]
+                return False
             if _MAYBE_THOUGHTS.match(text):
                 return False
-            self._has_thoughts = self._in_thoughts = _THOUGHTS_START.match(text) is not None
-        if self._in_thoughts:
-            end = _THOUGHTS_END.search(text)
-            self._pending = text[end.end() if end else -_MAX_TAG :]
-            self._in_thoughts = end is None
-            return not self._in_thoughts and self._skip_head()
-        label = _LABEL.match(text)
-        body = text[label.end() if label else 0 :]
-        first = _LEADING_SIGNAL.match(body)
-        body = body[first.end() if first else 0 :]
+            self._pending = _without_thoughts(text).lstrip()
+            self._has_thoughts = len(self._pending) < len(text)
+        body, _ = _without_head(self._pending)
         words = re.sub(r"[\s*_:：]+", " ", body.lstrip(_MARKUP)).strip().casefold()
         is_uncertain = _ONLY_SIGNAL.match(body) or any(head.startswith(words) for head in _HEADS)
         if not body or (len(body) <= _MAX_HEAD and is_uncertain):

@@ -6,9 +6,20 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from ...splitters.chunking import UNSPACED
+from .answer_text import (
+    TEXT_KEYS,
+    Line,
+    find_json,
+    normalize,
+    objects_in,
+    parse_lines,
+    read_texts,
+    split_bullet,
+    strip_markup,
+    usable_text,
+    value_of,
+)
 from .free_text import is_unknown
-from .json_values import find_json, objects_in, read_texts, usable_text, value_of
-from .lines import TEXT_KEYS, Line, normalize, parse_lines, split_bullet, strip_markup
 
 MAX_QUERY_LENGTH = 400
 """The maximum length of a query from a model, in characters. A longer text is not used."""

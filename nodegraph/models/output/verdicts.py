@@ -7,8 +7,15 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from .json_values import clean, find_json, objects_in, usable_text, value_of
-from .lines import label_pattern
+from .answer_text import (
+    clean,
+    find_json,
+    label_pattern,
+    objects_in,
+    usable_text,
+    value_of,
+    without_label,
+)
 
 _VERDICT_KEYS = ("verdict", "answered", "supported", "relevant", "answer", "已回答", "判断")
 
@@ -145,8 +152,7 @@ def _of_line(line: str, hedge: Any = _HEDGE.match) -> Verdict | None:
         line: The line.
         hedge: Whether a hedge counts only next to a yes (``match``), or anywhere (``search``).
     """
-    label = _LABEL.match(line)
-    text = (line[label.end() :] if label else line).lstrip(_EDGE)
+    text = without_label(line, _LABEL).lstrip(_EDGE)
     yes = _YES.match(text)
     match = yes or _NO.match(text)
     reason = text[match.end() :].lstrip(_EDGE) if match else ""

@@ -2,6 +2,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from nodekin.nodegraph.models.output.answer_text import clean, is_no_answer
 from nodekin.nodegraph.models.output.extractions import (
     PARSERS,
     parse_keywords,
@@ -9,7 +10,6 @@ from nodekin.nodegraph.models.output.extractions import (
     parse_questions,
     parse_summary,
 )
-from nodekin.nodegraph.models.output.json_values import clean, is_no_answer
 
 
 @pytest.mark.parametrize(

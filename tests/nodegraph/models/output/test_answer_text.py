@@ -2,7 +2,14 @@ import contextlib
 
 import pytest
 
-from nodekin.nodegraph.models.output.json_values import clean, find_json, is_no_answer, read_texts
+from nodekin.nodegraph.models.output.answer_text import (
+    clean,
+    find_json,
+    is_no_answer,
+    parse_lines,
+    read_texts,
+    strip_markup,
+)
 from nodekin.nodegraph.models.output.queries import (
     parse_phrasings,
     parse_query,
@@ -128,3 +135,36 @@ def test_truncated_text_is_not_repaired() -> None:
     for answer in ('{"query": "How long is', '["cut', '{"summary": "cut', "{question: 'Wh"):
         with pytest.raises(ValueError, match="JSON"):
             read_texts(answer, ("query", "summary", "question"))
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("1. Green tea.", "Green tea"),
+        ('- **"Green tea"**', "Green tea"),
+        ("2) `红茶`；", "红茶"),
+        ("to be continued...", "to be continued..."),
+        ("1.5 litres", "1.5 litres"),
+        ("", ""),
+    ],
+)
+def test_strip_markup(line: str, text: str) -> None:
+    assert strip_markup(line) == text
+
+
+@pytest.mark.parametrize(
+    ("line", "read"),
+    [
+        ("- tea", ("tea", True, False)),
+        ("**Rewritten question:** tea?", ("tea?", False, True)),
+        ("子问题一：茶？", ("茶？", True, True)),
+        ("> tea", ("tea", False, False)),
+        ("# Questions", None),
+        ("Here they are:", None),
+        ("Explanation: it is so", None),
+        ("NONE", None),
+        ("---", None),
+    ],
+)
+def test_parse_lines(line: str, read: tuple[str, bool, bool] | None) -> None:
+    assert [tuple(found) for found in parse_lines(line)] == ([] if read is None else [read])
