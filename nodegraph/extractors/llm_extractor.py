@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 from ..errors import ModelError, ModelTimeoutError, check_integer, explain_names, nearest_names
 from ..models.answer_cache import cached_answer
 from ..models.llm import LLM, as_llm
-from ..models.output.extractions import PARSERS
+from ..models.output.queries import PARSERS
 from ..models.templates import (
     Language,
     PromptTemplate,

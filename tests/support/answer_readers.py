@@ -12,7 +12,6 @@ from nodekin.nodegraph.models.output.answer_text import (
     split_bullet,
     strip_markup,
 )
-from nodekin.nodegraph.models.output.extractions import PARSERS
 from nodekin.nodegraph.models.output.free_text import (
     FinalAnswerParser,
     is_unknown,
@@ -21,6 +20,7 @@ from nodekin.nodegraph.models.output.free_text import (
     parse_passage,
 )
 from nodekin.nodegraph.models.output.queries import (
+    PARSERS,
     parse_phrasings,
     parse_query,
     parse_routes,
@@ -67,5 +67,5 @@ READERS: dict[str, Callable[[str], Any]] = {
     "streamed": streamed,
     "strip_markup": strip_markup,
     "parse_step": parse_step,
-    **{f"PARSERS[{task}]": parser for task, parser in PARSERS.items()},
+    **{parser.__name__: parser for parser in PARSERS.values()},
 }

@@ -14,7 +14,7 @@ from nodekin.nodegraph import Document, ModelError, NodeGraph, TransformError, s
 from nodekin.nodegraph.extractors.llm_extractor import PROMPTS, LLMExtractor
 from nodekin.nodegraph.hashing import fingerprint
 from nodekin.nodegraph.models.llm import LLM
-from nodekin.nodegraph.models.output.extractions import PARSERS
+from nodekin.nodegraph.models.output.queries import PARSERS
 from nodekin.nodegraph.models.templates import fill_template
 
 

@@ -3,7 +3,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nodekin.nodegraph.models.output.answer_text import clean, is_no_answer
-from nodekin.nodegraph.models.output.extractions import (
+from nodekin.nodegraph.models.output.queries import (
     PARSERS,
     parse_keywords,
     parse_pairs,

@@ -63,7 +63,7 @@ def test_parsers_are_linear(name: str, units: tuple[str, ...]) -> None:
 
 
 def test_every_parser_is_measured() -> None:
-    modules = {module.name for module in pkgutil.iter_modules(output.__path__)} - {"extractions"}
+    modules = {module.name for module in pkgutil.iter_modules(output.__path__)}
     names = {
         name
         for module in modules
