@@ -1,4 +1,4 @@
-"""The page and its JSON API as an ASGI application; ``serve(engine)`` serves a pipeline."""
+"""The page as an ASGI application; ``serve(engine)`` serves a pipeline."""
 
 from __future__ import annotations
 
@@ -7,30 +7,19 @@ import json
 import logging
 import secrets
 import sys
-from collections import Counter
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Iterable,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from functools import cache, partial
-from importlib.resources import files
-from typing import Any, TypeVar
+from html import escape
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
 
 from ...nodegraph.errors import ModelError, ReadError
 from ...nodegraph.graph import NodeGraph
-from ...nodegraph.models.templates import language_of
 from ...retrievers.answers.answer import Answer
 from ...retrievers.answers.engine import QueryEngine
 from ...retrievers.base_retriever import with_all_inner
 from ...retrievers.foreign.coercion import as_retriever
 from ...retrievers.foreign.outputs import is_answer
-from ...retrievers.protocols import RetrieverProtocol
 from ...retrievers.ranking import cut_scores
 from ...retrievers.restricted_retriever import restriction_of
 from ...retrievers.results import ScoredNode
@@ -47,16 +36,16 @@ from ..server_access import (
     TokenCheck,
     check_binding,
 )
-from .corpus_pages import (
-    MAX_RESULTS,
-    CorpusPages,
-    explained_search,
-    file_name,
-    hit_in,
-    node_record,
-    plain_number,
-)
-from .markdown import GrowingMarkdown, elements, passage_elements
+from .document_pages import DocumentPages
+from .html_pages import Templates, Turns, asset, joined
+from .markdown import Html
+
+with extra("serve", "starlette"):
+    from starlette.applications import Starlette
+    from starlette.concurrency import run_in_threadpool
+    from starlette.requests import ClientDisconnect, Request
+    from starlette.responses import Response, StreamingResponse
+    from starlette.routing import Route
 
 _logger = logging.getLogger("nodekin")
 
@@ -66,18 +55,14 @@ _MAX_LOGGED = 300  # characters of a logged error message
 
 _QUESTION = 20_000  # characters
 
-_HISTORY = 20  # maximum number of earlier questions passed to the engine
+_HISTORY = 20  # maximum number of earlier questions
 
 _PASSAGES = 6  # results of a page without a model
 
-_MAX_SOURCE = 1_200  # characters of a source text
-
-Event = Mapping[str, Any]
-
 _SECURITY = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
-    "connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+    "img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'",
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cross-origin-resource-policy": "same-origin",
@@ -85,19 +70,11 @@ _SECURITY = {
     "cache-control": "no-store",
 }
 
-_FILES = {
-    "": ("index.html", "text/html; charset=utf-8"),
-    "page.js": ("page.js", "text/javascript; charset=utf-8"),
-    "page.css": ("page.css", "text/css; charset=utf-8"),
-    "words.json": ("words.json", "application/json"),
-    "icon.svg": ("icon.svg", "image/svg+xml"),
-}
+_FILES = {"page.js": "text/javascript", "page.css": "text/css", "icon.svg": "image/svg+xml"}
 
-_Answer = Callable[[Mapping[str, Any]], Any]
+_VIEWS = ("ask", "search", "documents")
 
-_Given = TypeVar("_Given")
-
-_Made = TypeVar("_Made")
+_Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def no_model(prompt: str) -> str:
@@ -115,11 +92,11 @@ class PageApp:
     The corpus is only read. Run the application with uvicorn or any other ASGI server.
 
     Args:
-        retriever: The retriever of all searches.
-        llm: The language model, in any form that ``QueryEngine`` accepts, or a ``QueryEngine``.
-            None: show passages without an answer.
-        graph: The displayed graph. Defaults to the graph of the retriever.
-        model_name: The displayed name of the model.
+        source: A query engine, a graph, or a retriever, of this package or another framework.
+        llm: The language model, in any form that ``QueryEngine`` accepts. Ignored if ``source`` is
+            a query engine. None: show passages.
+        graph: The displayed graph. Defaults to the graph of the retriever, and to an empty graph
+            for a retriever of another framework.
         title: The displayed name of the corpus.
         host: The address of the server. Requests must name it in their ``Host`` header.
         token: The required access token of requests. None: no token, for loopback only.
@@ -129,17 +106,17 @@ class PageApp:
             ``SourceRefresh()`` rereads changed files of folders.
 
     Raises:
+        TypeError: If the source is not a retriever or a query engine, or the model is invalid.
         ValueError: If ``host`` is not a loopback address and ``token`` is missing. If the filters
             of the retriever are a function.
     """
 
     def __init__(
         self,
-        retriever: RetrieverProtocol,
-        llm: object = None,
+        source: object,
+        llm: Any = None,
         *,
         graph: NodeGraph | None = None,
-        model_name: str = "",
         title: str = "",
         host: str = "127.0.0.1",
         token: str | None = None,
@@ -148,22 +125,29 @@ class PageApp:
     ) -> None:
         check_binding(host, token)
         self._refresh = refresh
-        self.retriever = retriever
+        if isinstance(source, QueryEngine):
+            self.engine, retriever = source, source.retriever
+        else:
+            retriever = as_retriever(source)
+            has_range = getattr(retriever, "score_range", None) == (0.0, 1.0)
+            minimum = min_score if has_range else None
+            model = no_model if llm is None else llm
+            self.engine = QueryEngine(retriever, model, min_score=minimum, check="quotes")
         self.graph = graph or _graph_of(retriever)
-        self.pages = CorpusPages(self.graph, restriction_of(retriever))
-        self.engine = llm if isinstance(llm, QueryEngine) else _engine(retriever, llm, min_score)
-        self._model_name = model_name
-        self._title = title
-        routes = [Route(f"/{name}", _file(name)) for name in _FILES]
-        for method, path, answer in (
-            ("GET", "corpus", self._corpus),
-            ("GET", "documents", self._documents),
-            ("GET", "passage", self._passage),
-            ("GET", "picture", self._picture),
-            ("POST", "search", self._search),
-        ):
-            routes.append(Route(f"/api/{path}", self._endpoint(answer), methods=[method]))
-        routes.append(Route("/api/ask", self._ask, methods=["POST"]))
+        self.pages = DocumentPages(self.graph, restriction_of(retriever))
+        llm = self.engine.llm
+        self._model = "" if llm.model is no_model else str(getattr(llm.model, "model", llm.name))
+        if not self._model and callable(getattr(source, "query", None)):  # a foreign engine
+            self._model = type(source).__name__
+        self._title = title or "nodekin"
+        views = {"": self._start, "search": self._search}
+        views |= {"documents": self._documents, "document": self._document}
+        routes = [
+            *(Route(f"/{name}", self._page(name or "ask", view)) for name, view in views.items()),
+            *(Route(f"/{name}", _file(name)) for name in _FILES),
+            Route("/picture", self._answered(self._picture)),
+            Route("/ask", self._answered(self._ask), methods=["POST"]),
+        ]
         app: Application = Starlette(routes=routes)
         if token:
             app = TokenCheck(app, token, cookie=True)
@@ -173,287 +157,246 @@ class PageApp:
         """Handle an ASGI request."""
         await self._app(scope, receive, send)
 
-    def _endpoint(self, answer: _Answer) -> Callable[[Request], Awaitable[Response]]:
-        """Return an endpoint that runs ``answer`` in a thread and converts errors to JSON."""
+    def _answered(self, answer: _Endpoint) -> _Endpoint:
+        """Return an endpoint that refreshes the graph, and shows errors as a page."""
 
         async def endpoint(request: Request) -> Response:
             try:
-                values = await _values(request)
-                made = await run_in_threadpool(self._up_to_date, answer, values)
-                if isinstance(made, bytes):
-                    return Response(made, headers=_SECURITY, media_type="image/png")
-                return _json(made)
+                if self._refresh is not None:
+                    await run_in_threadpool(self._refresh, self.graph)
+                response = await answer(request)
             except Exception as error:
-                return _failure(error, request)
+                what = f"{request.method} {request.url.path!a:.80}"
+                message, kind, status = _failed(what, error)
+                page = _templates(request)
+                content = page.html("error", message=page.say(kind, error=message))
+                response = self._response(request, page, "error", content, status)
+            if (language := request.query_params.get("lang")) in ("en", "zh"):
+                response.set_cookie("nodekin_language", language, httponly=True, samesite="strict")
+            return response
 
         return endpoint
 
-    def _up_to_date(self, work: Callable[[_Given], _Made], value: _Given) -> _Made:
-        if self._refresh is not None:
-            self._refresh(self.graph)
-        return work(value)
+    def _page(self, name: str, view: Callable[[Request, Templates], Html]) -> _Endpoint:
+        async def answer(request: Request) -> Response:
+            page = _templates(request)
+            content = await run_in_threadpool(view, request, page)
+            return self._response(request, page, name, content)
 
-    def _corpus(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        return {
-            "title": self._title,
-            "model": self._model_name,
-            "min_score": self.engine.min_score,
-            "failures": self.pages.failures(),
-        }
+        return self._answered(answer)
 
-    def _documents(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        return self.pages.documents(_count(values, "skip", 0), _text(values, "like", ""))
+    def _response(
+        self, request: Request, page: Templates, view: str, content: Html, status: int = 200
+    ) -> Response:
+        html = _encoded(self._opened(request, page, view), content, page.html("end_of_page"))
+        return Response(html, status, _SECURITY, "text/html")
 
-    def _passage(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        node, reach = _text(values, "node"), _count(values, "reach", 3_000)
-        return self.pages.passage(node, reach, _span(values))
+    def _opened(self, request: Request, page: Templates, view: str) -> Html:
+        """Return the start of a page, with a link to its other language."""
+        other = {**request.query_params, "lang": "en" if page.language == "zh" else "zh"}
+        address = request.url.path if request.method == "GET" else "/"
+        current = {n: Html(' aria-current="page"' * (n == view)) for n in _VIEWS}
+        return page.html(
+            "start_of_page",
+            language=page.say("code"),
+            title=self._title,
+            view=page.say(view) if view in _VIEWS else self._title,
+            view_class=view,
+            other=f"{address}?{urlencode(other, errors='replace')}",
+            **current,
+        )
 
-    def _picture(self, values: Mapping[str, Any]) -> bytes:
-        page = _count(values, "page", 0) or None
-        return self.pages.picture(_text(values, "node"), page, _span(values))
+    def _form(self, page: Templates, turns: Turns) -> Html:
+        return page.ask_form(turns, self._model, self.engine.min_score)
 
-    def _search(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        query, top_k = _question(values, "query"), _top_k(values)
-        return explained_search(self.graph, self.retriever, query, top_k)
+    def _start(self, request: Request, page: Templates) -> Html:
+        questions = [page.say("example", topic=topic) for topic in self.pages.topics()]
+        examples = joined(page.html("example", question=question) for question in questions)
+        start = page.html(
+            "start",
+            title=self._title,
+            size=page.say("size", count=len(self.pages.ids())),
+            help=page.say("ask_empty" if self._model else "ask_empty_passages"),
+            examples=examples,
+        )
+        return joined([start, self._form(page, ())])
+
+    def _search(self, request: Request, page: Templates) -> Html:
+        query = request.query_params.get("query")
+        form = page.html("search_form", query=query or "")
+        if query is None:
+            return form
+        results = self.engine.retriever.retrieve(_question(query, "query"))
+        with self.graph.reader.reading():  # one snapshot for all places
+            return joined([form, page.results(results)])
+
+    def _documents(self, request: Request, page: Templates) -> Html:
+        like = request.query_params.get("like", "")
+        return self.pages.list_html(page, _number(request, "skip") or 0, like)
+
+    def _document(self, request: Request, page: Templates) -> Html:
+        node, reach = request.query_params.get("node", ""), _number(request, "reach") or 0
+        number = _number(request, "page")
+        return self.pages.passage_html(page, node, _span(request), reach, number)
+
+    async def _picture(self, request: Request) -> Response:
+        node, number = request.query_params.get("node", ""), _number(request, "page")
+        picture = await run_in_threadpool(self.pages.picture, node, number, _span(request))
+        return Response(picture, headers=_SECURITY, media_type="image/png")
 
     async def _ask(self, request: Request) -> Response:
-        """Stream an answer as lines of JSON. The model stops if the client disconnects."""
-        try:
-            values = await _values(request)
-            question, history = _question(values, "question"), _history(values)
-            engine = await run_in_threadpool(self._up_to_date, lambda _: self.engine, values)
-        except Exception as error:
-            return _failure(error, request)
+        """Stream an answer as HTML. The model stops if the client disconnects."""
+        values, page = await _posted(request), _templates(request)
+        question = _question(values.get("question", ""), "question")
+        turns = _history(values.get("history", "[]"))
 
-        async def lines() -> AsyncIterator[bytes]:
-            async with aclosing(answer_events(engine, question, history)) as events:
-                async for event in events:
-                    yield _encoded(event) + b"\n"
+        async def parts() -> AsyncIterator[bytes]:
+            earlier = await run_in_threadpool(page.turns, turns)
+            start = page.html("start_of_turn", question=question)
+            opened = self._opened(request, page, "ask")
+            yield _encoded(opened, earlier, self._form(page, turns), start)
+            async with aclosing(answer_html(self.engine, question, turns, page)) as pieces:
+                async for piece in pieces:
+                    yield _encoded(piece)
+            yield _encoded(self._form(page, turns), page.html("end_of_page"))
 
-        return StreamingResponse(lines(), headers=_SECURITY, media_type="application/x-ndjson")
+        return StreamingResponse(parts(), headers=_SECURITY, media_type="text/html")
 
 
-async def answer_events(
-    engine: QueryEngine, question: str, history: Iterable[tuple[str, str]]
-) -> AsyncGenerator[Event, None]:
-    """Yield the events of an answer: sources, pieces of text and the end, or an error.
+async def answer_html(
+    engine: QueryEngine, question: str, turns: list[tuple[str, str]], page: Templates
+) -> AsyncGenerator[str, None]:
+    """Yield the HTML of an answer: the text of the model, then the formatted answer with sources.
 
-    Closing the generator stops the model. ``blocks`` events contain the completed blocks of the
-    text as elements. Their ``pending`` is the text after these blocks.
+    Closing the generator stops the model.
 
     Args:
         engine: The query engine. With the model ``no_model``, only passages are returned.
         question: The question.
-        history: Earlier pairs of question and answer.
+        turns: Earlier pairs of question and answer. A complete answer is appended.
+        page: The templates.
     """
     try:
         if engine.llm.model is no_model:
-            retrieve = partial(engine.retriever.retrieve, question, top_k=_PASSAGES)
-            results = cut_scores(await asyncio.to_thread(retrieve), engine.min_score)
-            passages: Sequence[ScoredNode] = results
-            if results and is_answer(results[0]):  # from a query engine of another framework
-                passages, text = getattr(results[0].node, "sources", ()), results[0].text
-                yield {"type": "text", "text": text}
-                yield {"type": "blocks", "blocks": elements(text), "pending": ""}
-            numbered = [(n, r, r.text, None) for n, r in enumerate(passages, 1)]
-            yield await asyncio.to_thread(_sources, numbered)
-            yield {"type": "end", "answered": bool(results), "notes": []}
+            yield await asyncio.to_thread(_passages, engine, question, page)
             return
-        stream = engine.astream(question, history=list(history) or None)
-        displayed = False
-        markdown = GrowingMarkdown()
-        async with aclosing(stream):
+        async with aclosing(engine.astream(question, history=turns or None)) as stream:
             async for piece in stream:
-                if not displayed:
-                    displayed = True
-                    yield await asyncio.to_thread(_sources_of, stream.answer)
-                yield {"type": "text", "text": piece}
-                if blocks := markdown.add(piece):
-                    yield {"type": "blocks", "blocks": blocks, "pending": markdown.pending}
-        yield {"type": "blocks", "blocks": markdown.finish(), "pending": ""}
+                yield escape(piece)
         answer = stream.answer
-        yield await asyncio.to_thread(_sources_of, answer)
-        yield await asyncio.to_thread(_end_of, answer)
+        turns.append((question, answer.text))
+        yield await asyncio.to_thread(_answer, answer, page)
     except Exception as error:
+        message, kind, _ = _failed("an answer", error)
+        failed = page.html("error", message=f"{page.say('failed')} {page.say(kind, error=message)}")
         existing = getattr(error, "answer", None)
-        if isinstance(existing, Answer) and existing.sources:
-            yield await asyncio.to_thread(_sources_of, existing)
-        yield {"type": "error", **_failed("an answer", error)[0]}
+        answer = existing if isinstance(existing, Answer) else Answer("", "", ())
+        yield await asyncio.to_thread(_answer, answer, page, failed)
 
 
-def _end_of(answer: Answer) -> Event:
-    return {
-        "type": "end",
-        "answered": answer.answered,
-        "searched": answer.searched,
-        "confidence": plain_number(answer.confidence),
-        "notes": [*answer.notes, *_omissions(answer)],
-        "quotes": [quote.to_dict() for quote in answer.quotes if quote.quoted],
-    }
+def _answer(answer: Answer, page: Templates, failed: Html | None = None) -> Html:
+    sources = [(s.number, s.result, s.text, s.cited) for s in answer.sources]
+    return page.end_of_turn(answer.text, sources, failed or page.notes(answer))
 
 
-def _sources_of(answer: Answer) -> Event:
-    return _sources((s.number, s.result, s.text, s.cited) for s in answer.sources)
+def _passages(engine: QueryEngine, question: str, page: Templates) -> Html:
+    """Return the results of a page without a model, or the answer of a foreign engine."""
+    results = cut_scores(engine.retriever.retrieve(question, top_k=_PASSAGES), engine.min_score)
+    passages: Sequence[ScoredNode] = results
+    text = ""
+    if results and is_answer(results[0]):
+        passages, text = getattr(results[0].node, "sources", ()), results[0].text
+    note = Html() if results else page.html("note", text=page.say("not_found"))
+    return page.end_of_turn(text, [(n, r, r.text, True) for n, r in enumerate(passages, 1)], note)
 
 
-def _sources(sources: Iterable[tuple[int, ScoredNode, str, bool | None]]) -> Event:
-    return {
-        "type": "sources",
-        "sources": [
-            {
-                "number": number,
-                "cited": cited,
-                "text": text[:_MAX_SOURCE],
-                "blocks": passage_elements("", "", text[:_MAX_SOURCE], file_name(result.node)),
-                "cut": len(text) > _MAX_SOURCE,
-                "hit": hit_in(result),
-                **node_record(result.node),
-            }
-            for number, result, text, cited in sources
-        ],
-    }
+def _file(name: str) -> _Endpoint:
+    content = asset(name)
 
-
-def _omissions(answer: Answer) -> Iterable[str]:
-    is_chinese = language_of(answer.text) == "zh"
-    for reason, number in Counter(item.reason for item in answer.omitted).items():
-        if is_chinese:
-            yield f"有 {number} 个结果没有交给模型"
-            continue
-        results = "1 result" if number == 1 else f"{number} results"
-        yield f"{results} not shown to the model ({reason.replace('_', ' ')})"
-
-
-with extra("serve", "starlette"):
-    from starlette.applications import Starlette
-    from starlette.concurrency import run_in_threadpool
-    from starlette.requests import ClientDisconnect, Request
-    from starlette.responses import Response, StreamingResponse
-    from starlette.routing import Route
-
-
-def _file(name: str) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
-        return Response(_asset(name), headers=_SECURITY, media_type=_FILES[name][1])
+        return Response(content, headers=_SECURITY, media_type=_FILES[name])
 
     return endpoint
 
 
-@cache
-def _asset(name: str) -> bytes:
-    """Return the bytes of a static file of the page."""
-    return files(__package__).joinpath(_FILES[name][0]).read_bytes()
+def _encoded(*html: str) -> bytes:
+    return "".join(html).encode("utf-8", "replace")
 
 
-def _encoded(record: Any) -> bytes:
-    return json.dumps(record, ensure_ascii=False, default=str).encode("utf-8", "replace")
-
-
-def _json(record: Any, status: int = 200) -> Response:
-    return Response(_encoded(record), status, _SECURITY, "application/json")
+def _templates(request: Request) -> Templates:
+    """Return the words in the language that the visitor chose, or that the browser prefers."""
+    chosen = request.query_params.get("lang") or request.cookies.get("nodekin_language")
+    preferred = request.headers.get("accept-language", "")
+    if chosen not in ("en", "zh"):
+        chosen = "zh" if preferred.lower().startswith("zh") else "en"
+    return Templates(chosen)
 
 
 _WRONG = (ValueError, TypeError, ImportError, OSError, RecursionError, ClientDisconnect)
 """Errors caused by a request. Other errors are internal."""
 
 
-def _failed(what: str, error: Exception) -> tuple[Event, int]:
-    """Log a failure. Return its message and kind, and the HTTP status. The page translates the
-    kind."""
+def _failed(what: str, error: Exception) -> tuple[str, str, int]:
+    """Log a failure. Return its message, its kind for the page, and the HTTP status."""
     message = str(error.args[0]) if type(error) is KeyError and error.args else str(error)
     message = message or type(error).__name__
-    kind, status = "request", 400
-    if isinstance(error, RecursionError):
-        message = "the request is nested too deeply"
-    elif isinstance(error, ModelError):
-        kind, status = "model", 502
+    kind, status = "error_request", 400
+    if isinstance(error, ModelError):
+        kind, status = "error_model", 502
     elif isinstance(error, LookupError):
-        kind, status = "lookup", 404
+        kind, status = "error_lookup", 404
     elif isinstance(error, ReadError):
-        kind = "file"
+        kind = "error_file"
     elif not isinstance(error, _WRONG):
-        kind, status, message = "internal", 500, f"{type(error).__name__}: {message}"
+        kind, status, message = "error_internal", 500, f"{type(error).__name__}: {message}"
     trace = error if status == 500 else None
     _logger.warning("%s failed: %s", what, printable(message[:_MAX_LOGGED]), exc_info=trace)
-    return {"error": message, "kind": kind}, status
+    return message, kind, status
 
 
-def _failure(error: Exception, request: Request) -> Response:
-    """Log the error of a request and return the error response."""
-    return _json(*_failed(f"{request.method} {request.url.path!a:.80}", error))
-
-
-async def _values(request: Request) -> Mapping[str, Any]:
-    """Return the values of a request: the query parameters, or the JSON object of its body.
+async def _posted(request: Request) -> dict[str, str]:
+    """Return the values of a form.
 
     Raises:
-        ValueError: If the body is not a JSON object or is too large.
+        ValueError: If the body is not a form or is too large.
     """
-    if request.method in ("GET", "HEAD"):
-        return request.query_params
-    if request.headers.get("content-type", "").split(";")[0].strip() != "application/json":
-        raise ValueError("send the request as application/json")
+    kind = request.headers.get("content-type", "").split(";")[0].strip()
+    if kind != "application/x-www-form-urlencoded":
+        raise ValueError(f"the request must be a form, got {kind!r:.80}")
     body = bytearray()
     async for part in request.stream():
         body += part
         if len(body) > _MAX_BODY:
-            raise ValueError(f"a request has {_MAX_BODY:,} bytes at most")
+            raise ValueError(f"a request must have at most {_MAX_BODY:,} bytes")
+    return dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
+
+
+def _question(text: str, name: str) -> str:
+    if not 0 < len(text.strip()) <= _QUESTION:
+        raise ValueError(f"{name} must have 1 to {_QUESTION:,} characters, got {len(text):,}")
+    return text.strip()
+
+
+def _history(text: str) -> list[tuple[str, str]]:
     try:
-        values = json.loads(bytes(body))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"the request is no JSON: {error}") from error
-    if not isinstance(values, dict):
-        raise ValueError(f"the request is a JSON object, not {values!r:.80}")
-    return values
+        turns = [(str(question), str(answer)) for question, answer in json.loads(text)]
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ValueError(f"history must be pairs of question and answer, got {error}") from error
+    return turns[-_HISTORY:]
 
 
-def _text(values: Mapping[str, Any], name: str, default: str | None = None) -> str:
-    value = values.get(name, default)
-    if not isinstance(value, str):
-        raise ValueError(f"{name} is a text, not {value!r:.80}")
-    return value
+def _number(request: Request, name: str) -> int | None:
+    """Return a number of the query. None if it is missing."""
+    value = request.query_params.get(name)
+    if value is not None and not (value.isascii() and value.isdigit() and len(value) < 16):
+        raise ValueError(f"{name} must be a number from 0, got {value!r:.80}")
+    return None if value is None else int(value)
 
 
-def _question(values: Mapping[str, Any], name: str) -> str:
-    question = _text(values, name).strip()
-    if not 0 < len(question) <= _QUESTION:
-        raise ValueError(f"{name} has 1 to {_QUESTION:,} characters, not {len(question):,}")
-    return question
-
-
-def _count(values: Mapping[str, Any], name: str, default: int) -> int:
-    value = values.get(name, default)
-    try:
-        number = int(value) if isinstance(value, (str, int)) else -1
-    except ValueError:
-        number = -1
-    if not 0 <= number < 2**53:
-        raise ValueError(f"{name} is a number from 0, not {value!r:.80}")
-    return number
-
-
-def _span(values: Mapping[str, Any]) -> tuple[int, int] | None:
+def _span(request: Request) -> tuple[int, int] | None:
     """Return the requested span of a document. None: the span of the node."""
-    if values.get("end") is None:
-        return None
-    return _count(values, "start", 0), _count(values, "end", 0)
-
-
-def _top_k(values: Mapping[str, Any]) -> int | None:
-    """Return the requested number of results. None: the default of the retriever."""
-    if values.get("top_k") is None:
-        return None
-    top_k = _count(values, "top_k", 1)
-    if not 1 <= top_k <= MAX_RESULTS:
-        raise ValueError(f"top_k is from 1 to {MAX_RESULTS}, not {top_k}")
-    return top_k
-
-
-def _history(values: Mapping[str, Any]) -> list[tuple[str, str]]:
-    history = values.get("history") or []
-    if not isinstance(history, list) or not all(isinstance(item, dict) for item in history):
-        raise ValueError(f"history is a list of questions with answers, not {history!r:.80}")
-    return [(_text(item, "question"), _text(item, "answer")) for item in history[-_HISTORY:]]
+    end = _number(request, "end")
+    return None if end is None else (_number(request, "start") or 0, end)
 
 
 def serve(
@@ -486,47 +429,11 @@ def serve(
     """
     if token is None and host in LOOPBACK:
         token = secrets.token_urlsafe(16)
-    app = page_of(source, llm, graph=graph, title=title, host=host, token=token)
+    app = PageApp(source, llm, graph=graph, title=title, host=host, token=token)
     with bind(host, port) as listener:
         url = f"{url_of(host, listener)}/?token={token}"
         print(f"nodekin: serving {url} (Ctrl-C ends it)", file=sys.stderr)  # noqa: T201
         serve_http(app, listener, timeout_graceful_shutdown=3)
-
-
-def page_of(
-    source: object,
-    llm: object = None,
-    *,
-    graph: NodeGraph | None = None,
-    title: str = "",
-    host: str = "127.0.0.1",
-    token: str | None = None,
-) -> PageApp:
-    """Return the application of ``serve``, to run in any ASGI server."""
-    engine = source if isinstance(source, QueryEngine) else None
-    retriever = as_retriever(source) if engine is None else engine.retriever
-    if engine is None and llm is not None:
-        engine = QueryEngine(retriever, llm, check="quotes")
-    name = engine.llm.name if engine else ""
-    if engine is None and callable(getattr(source, "query", None)):  # a foreign engine
-        name = type(source).__name__
-    return PageApp(
-        retriever,
-        engine,
-        graph=graph,
-        model_name=name,
-        title=title,
-        host=host,
-        token=token,
-    )
-
-
-def _engine(retriever: RetrieverProtocol, llm: Any, min_score: float | None) -> QueryEngine:
-    """Return the engine of a page. ``min_score`` applies to scores from 0 to 1 only."""
-    if getattr(retriever, "score_range", None) != (0.0, 1.0):
-        min_score = None
-    model = no_model if llm is None else llm
-    return QueryEngine(retriever, model, min_score=min_score, check="quotes")
 
 
 def _graph_of(retriever: object) -> NodeGraph:

@@ -89,7 +89,6 @@ def serve(
             app = PageApp(
                 default,
                 llm,
-                model_name="" if llm is None else str(llm.model),
                 title=_title(folders, store),
                 host=host,
                 token=token,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -110,13 +111,11 @@ def sessions() -> Iterator[tuple[str, list[Found]]]:
     model = model_of(home, settings)
     with open_graph(home, settings, quiet=True, model=model) as graph:
         client = Client(PageApp(DefaultRetriever(graph)))
-        pages = [client.post("/api/search", query=question).json() for question in QUESTIONS]
+        pages = [client.get("/search", query=question).text for question in QUESTIONS]
+        shown = [re.findall(r'data-document="(.+?)" data-score="(.+?)"', page) for page in pages]
         yield (
             "serve",
-            [
-                listed((r["document"], r["score"]) for r in page["results"][:TOP_K])
-                for page in pages
-            ],
+            [listed((document, float(score)) for document, score in p[:TOP_K]) for p in shown],
         )
         yield "mcp", of_tools(CorpusTools(graph, max_tokens=2_000))
 

@@ -7,10 +7,10 @@ fusion of two times 400 calls 30,000, which is why it works in a thread.
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 from collections.abc import Awaitable, Callable
 from typing import Any, get_args
+from urllib.parse import urlencode
 
 import pytest
 from fixed_retriever import FixedRetriever, scored
@@ -118,14 +118,6 @@ async def test_answer_stream_has_short_turns(longest_turn: Any) -> None:
     assert await longest_turn(lambda: read(answering.astream(QUESTION))) < MOST_CALLS
 
 
-async def test_answer_events_of_long_answer_have_short_turns(longest_turn: Any) -> None:
-    pytest.importorskip("nodekin.adapters.serve.page_app")
-    from nodekin.adapters.serve.page_app import answer_events
-
-    answering = engine("stuff", Model("Tea **grows** in hills [1].\n\n" * 3_000))
-    assert await longest_turn(lambda: read(answer_events(answering, QUESTION, ()))) < MOST_CALLS
-
-
 async def test_retrievers_and_tools_have_short_turns(longest_turn: Any) -> None:
     reverse, searched = fixed(), graph()
     reverse.results.reverse()
@@ -171,22 +163,25 @@ async def test_llama_index_adapters_have_short_turns(longest_turn: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "body"),
-    [("/api/ask", {"question": QUESTION}), ("/api/search", {"query": QUESTION, "top_k": 50})],
+    ("method", "path", "values"),
+    [("POST", "/ask", {"question": QUESTION}), ("GET", "/search", {"query": QUESTION})],
 )
 async def test_page_requests_have_short_turns(
-    path: str, body: dict[str, object], longest_turn: Any
+    method: str, path: str, values: dict[str, str], longest_turn: Any
 ) -> None:
     pytest.importorskip("nodekin.adapters.serve.page_app")
     from nodekin.adapters.serve.page_app import PageApp
 
-    app = PageApp(Retriever(graph(), "line"), Model("Tea grows in hills. " * 1_000))
-    headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
-    scope = {"type": "http", "method": "POST", "scheme": "http", "path": path, "headers": headers}
-    scope |= {"query_string": b"", "root_path": "", "asgi": {"version": "3.0"}}
+    model = Model("Tea **grows** in hills [1].\n\n" * 1_000)
+    app = PageApp(Retriever(graph(), "line", top_k=COUNT), model)
+    kind = (b"content-type", b"application/x-www-form-urlencoded")
+    headers = [(b"host", b"127.0.0.1"), kind]
+    encoded = urlencode(values).encode()
+    scope = {"type": "http", "method": method, "scheme": "http", "path": path, "headers": headers}
+    scope |= {"query_string": encoded, "root_path": "", "asgi": {"version": "3.0"}}
 
     async def request() -> None:
-        messages = [{"type": "http.request", "body": json.dumps(body).encode()}]
+        messages = [{"type": "http.request", "body": encoded}]
         sent: list[Any] = []
 
         async def receive() -> Any:

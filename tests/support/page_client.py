@@ -1,7 +1,9 @@
 """A client of the page, without a browser and without a socket."""
 
 import asyncio
+import html
 import json
+import re
 
 import httpx
 
@@ -19,13 +21,19 @@ class Client:
             return await client.request(method, path, **options)
 
     def get(self, path: str, **params):
-        return asyncio.run(self.request("GET", path, params=params))
+        return asyncio.run(self.request("GET", path, params=params or None))
 
-    def post(self, path: str, **body):
-        return asyncio.run(self.request("POST", path, json=body))
+    def ask(self, question: str, turns=()):
+        form = {"question": question, "history": json.dumps(turns)}
+        return asyncio.run(self.request("POST", "/ask", data=form))
 
 
-def events_of(answer: httpx.Response) -> list[dict]:
-    """Return the events of an answer."""
+def found(answer: httpx.Response) -> list[str]:
+    """Return the ids of the listed documents."""
     assert answer.status_code == 200, answer.text
-    return [json.loads(line) for line in answer.text.splitlines()]
+    return [html.unescape(i) for i in re.findall(r'data-document="([^"]*)"', answer.text)]
+
+
+def text_of(answer: httpx.Response) -> str:
+    """Return the displayed text."""
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", "", answer.text)).split())
