@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...nodegraph.node import Node
-from ...nodegraph.readers.formats import PROGRAM, format_by_name, has_lines
+from ...nodegraph.readers.formats import PROGRAM, has_lines
 from ...nodegraph.search_text import file_name_of
 from ...nodegraph.splitters.chunking import UNSPACED
 from ...nodegraph.splitters.sentences import sentence_spans
@@ -160,8 +160,7 @@ def snippet(result: ScoredNode, query: str, width: int) -> list[Text]:
             break
         shown.append(line)
     texts = [_highlighted(text, *line.span(), query) for line in shown]
-    file_format = format_by_name(file_name_of(node.metadata) or "")
-    if file_format is None or file_format.name != PROGRAM.name:
+    if Path(file_name_of(node.metadata) or "").suffix.lower() not in PROGRAM.suffixes:
         return texts
     numbers = (f"{line_of(node, line.start()) or '':>5}  " for line in shown)
     return [Text(number) + row for number, row in zip(numbers, texts, strict=True)]

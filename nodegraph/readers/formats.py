@@ -298,7 +298,9 @@ def has_lines(file_name: str) -> bool:
         >>> has_lines("tea.md"), has_lines("tea.csv")
         (True, False)
     """
-    file_format = format_by_name(file_name)
+    suffix = os.path.splitext(file_name)[1].lower()
+    built_in = (entry for entry in _FORMATS if suffix in entry.suffixes)  # loads no packages
+    file_format = next(built_in, None) or format_by_name(file_name)
     return file_format is None or file_format.has_lines
 
 

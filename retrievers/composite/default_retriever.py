@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import logging
 from collections.abc import Mapping, Sequence
@@ -373,6 +372,8 @@ class DefaultRetriever(PlannedRetriever):
         late = f"the embedding model {embeddings.embedder(key).name!r} took over {PATIENCE:g} s"
         if monotonic() < paused.get(key, 0.0):
             return EmbeddingError(f"{late} a short time ago, and is not asked again yet")
+        import asyncio  # takes longer to import than a search by words
+
         try:
             await Do(
                 partial(run_with_timeout, partial(branch.embed, queries), PATIENCE),

@@ -7,7 +7,6 @@ in an event loop. All of them take a function that returns the coroutine.
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
 import itertools
 from collections.abc import (
@@ -85,6 +84,8 @@ class Do(Generic[T]):
 
     async def arun(self) -> T:
         """Async version of ``run``."""
+        import asyncio  # takes longer to import than a search
+
         acall = partial(in_thread, self.call) if self.acall is None else self.acall
         if self.timeout is None:
             return await acall()
@@ -121,8 +122,11 @@ class Do(Generic[T]):
         """Convert the errors of timers; an error of the call itself has no ``timeout``."""
         try:
             yield
-        except (FutureTimeout, asyncio.TimeoutError) as error:
-            if self.timeout is None:
+        except Exception as error:
+            import asyncio
+
+            is_timer = isinstance(error, FutureTimeout | asyncio.TimeoutError)
+            if not is_timer or self.timeout is None:
                 raise
             raise TimeoutError(f"no result within {self.timeout:g} s") from error
 
@@ -275,6 +279,8 @@ async def stream_from_task(
     Args:
         produce: Called with the function that emits an item.
     """
+    import asyncio
+
     items: asyncio.Queue[Any] = asyncio.Queue()
     end = object()
     task = asyncio.ensure_future(produce(items.put_nowait))

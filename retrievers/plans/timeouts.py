@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import contextvars
 import itertools
@@ -112,6 +111,8 @@ async def astream_with_timeout(
     Raises:
         asyncio.TimeoutError: If it takes longer.
     """
+    import asyncio
+
     end = math.inf if seconds is None else time.monotonic() + seconds
     iterator = aiter(function())
     allowed = math.inf  # for the next item
