@@ -1,9 +1,9 @@
-"""Embedding models and cross-encoders of sentence-transformers."""
+"""Embedding models of sentence-transformers."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,12 +14,14 @@ from ..nodegraph.errors import check_integer
 from ..nodegraph.locking import Lock
 from ..nodegraph.models.encoder import Batch, Encoder, padded_batches
 from ..nodegraph.models.model_objects import model_name
-from ..retrievers.rerankers.cross_encoder import Tokens
 from .extras import extra
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
+
+Tokens = Mapping[str, "np.ndarray[Any, Any]"]
+"""The output of a tokenizer for a text, by the model's input names."""
 
 _DTYPES = ("auto", "float32", "float16", "bfloat16")
 
@@ -150,8 +152,10 @@ def _attention_without_plans(device: Any) -> Iterator[None]:
         yield  # the setting applies to all threads
 
 
-class _DirectTransformer:
-    """A sentence-transformers model that is computed from tokens, in batches of similar lengths.
+class TransformerVectors:
+    """A ``SentenceTransformer`` that is computed from tokens, in batches with a limit of tokens.
+
+    Texts are tokenized once. Vectors differ from ``encode`` by rounding only.
 
     Args:
         model: The model.
@@ -159,20 +163,21 @@ class _DirectTransformer:
 
     def __init__(self, model: Any) -> None:
         self._model = model
+        self._lock = Lock()
 
     @property
     def _batch_tokens(self) -> int:
         on_cpu = str(getattr(self._model, "device", "cpu")) == "cpu"
         return CPU_BATCH_TOKENS if on_cpu else GPU_BATCH_TOKENS
 
-    def _is_text_model(self, task: str) -> bool:
-        """Return whether the first module is a text transformer for a task."""
+    def _is_text_model(self) -> bool:
+        """Return whether the first module is a text transformer for embeddings."""
         model = self._model
         first = next(iter(model.children()), None)
         tokenizer: Any = getattr(model, "tokenizer", None)
         return (
             type(first).__module__.startswith("sentence_transformers.")
-            and getattr(first, "transformer_task", None) == task
+            and getattr(first, "transformer_task", None) == "feature-extraction"
             and getattr(first, "backend", None) == "torch"
             and list(getattr(first, "modality_config", ())) == ["text"]
             and not getattr(first, "processing_kwargs", True)
@@ -184,24 +189,12 @@ class _DirectTransformer:
             and tokenizer.padding_side == tokenizer.truncation_side == "right"
         )
 
-    def _tokenized(self, *texts: Sequence[str], truncation: bool = True) -> list[Tokens]:
-        """Tokenize texts, or pairs of two lists, with special tokens."""
-        settings: dict[str, Any] = {"truncation": "longest_first" if truncation else False}
-        settings |= {"return_attention_mask": False, "verbose": False}
-        tokens: list[Tokens] = []
-        for at in range(0, len(texts[0]), _TOKENIZED_AT_ONCE):
-            parts = [column[at : at + _TOKENIZED_AT_ONCE] for column in texts]
-            encoded = self._model.tokenizer(*parts, **settings)
-            columns = [[np.array(row, np.int32) for row in rows] for rows in encoded.values()]
-            tokens += [dict(zip(encoded, rows, strict=True)) for rows in zip(*columns, strict=True)]
-        return tokens
-
     def _batches(self, tokens: Sequence[Tokens]) -> list[list[int]]:
         """Return the positions of texts in batches, the longest first."""
         return padded_batches([len(row["input_ids"]) for row in tokens], self._batch_tokens)
 
-    def _output(self, batch: Sequence[Tokens], output: str) -> Any:
-        """Return the output of the model for a batch. A GPU may still be computing."""
+    def _output(self, batch: Sequence[Tokens]) -> Any:
+        """Return the vectors of a batch. A GPU may still be computing."""
         import torch  # loaded with the model
 
         device = self._model.device
@@ -212,7 +205,7 @@ class _DirectTransformer:
             features[name] = tensor.to(device, non_blocking=True)
         self._model.eval()
         with _attention_without_plans(device):
-            return self._model(features)[output]
+            return self._model(features)["sentence_embedding"]
 
     def _padded(self, batch: Sequence[Tokens]) -> dict[str, np.ndarray[Any, Any]]:
         """Pad rows to the length of the longest row."""
@@ -225,60 +218,6 @@ class _DirectTransformer:
             arrays[name] = np.full(mask.shape, fill.get(name, 0), np.int64)
             arrays[name][mask] = np.concatenate([row[name] for row in batch])
         return arrays
-
-
-class TransformerPairs(_DirectTransformer):
-    """A ``CrossEncoder`` that is computed from tokens, in batches with a limit of tokens.
-
-    Pairs are tokenized once. Scores differ from ``predict`` by rounding only.
-
-    Args:
-        model: The model.
-    """
-
-    @property
-    def is_usable(self) -> bool:
-        """Whether the model is a single transformer of sentence-transformers 6 without prompts."""
-        return (
-            len(list(self._model.children())) == 1
-            and self._is_text_model("sequence-classification")
-            and not self._model.default_prompt_name
-        )
-
-    def tokenized(
-        self, queries: Sequence[str], texts: Sequence[str], truncation: bool
-    ) -> list[Tokens]:
-        """Tokenize pairs, with special tokens."""
-        return self._tokenized(queries, texts, truncation=truncation)
-
-    def computed(self, tokens: Sequence[Tokens]) -> Any:
-        """Return the scores of pairs."""
-        import torch  # loaded with the model
-
-        batches = self._batches(tokens)
-        outputs = []
-        with torch.inference_mode():
-            for batch in batches:
-                output = self._output([tokens[at] for at in batch], "scores")
-                outputs.append(self._model.activation_fn(output.float()))
-            sorted_scores = torch.cat(outputs).cpu().numpy()
-        scores = np.empty_like(sorted_scores)
-        scores[[at for batch in batches for at in batch]] = sorted_scores
-        return scores
-
-
-class TransformerVectors(_DirectTransformer):
-    """A ``SentenceTransformer`` that is computed from tokens, in batches with a limit of tokens.
-
-    Texts are tokenized once. Vectors differ from ``encode`` by rounding only.
-
-    Args:
-        model: The model.
-    """
-
-    def __init__(self, model: Any) -> None:
-        super().__init__(model)
-        self._lock = Lock()
 
     def is_usable(self, prompt: str) -> bool:
         """Return whether the model is a standard model of sentence-transformers 6.
@@ -295,7 +234,7 @@ class TransformerVectors(_DirectTransformer):
         return (
             names[:1] == ["Pooling"]
             and {*names[1:]} <= {"Normalize"}
-            and self._is_text_model("feature-extraction")
+            and self._is_text_model()
             and (others[0].include_prompt or not prompt)
             and not any(getattr(first, name, None) for name in given)
             and not (flattens and flattens())  # with flash attention ``encode`` pads nothing
@@ -351,15 +290,26 @@ class TransformerVectors(_DirectTransformer):
 
     def tokenized(self, texts: Sequence[str]) -> list[Tokens]:
         """Tokenize texts, with special tokens."""
+        tokens: list[Tokens] = []
         with self._lock.held():
-            return self._tokenized(texts)
+            for at in range(0, len(texts), _TOKENIZED_AT_ONCE):
+                encoded = self._model.tokenizer(
+                    list(texts[at : at + _TOKENIZED_AT_ONCE]),
+                    truncation=True,
+                    return_attention_mask=False,
+                    verbose=False,
+                )
+                arrays = [[np.array(row, np.int32) for row in rows] for rows in encoded.values()]
+                columns = zip(*arrays, strict=True)
+                tokens += [dict(zip(encoded, rows, strict=True)) for rows in columns]
+        return tokens
 
     def begun(self, tokens: Sequence[Tokens], normalize: bool) -> Any:
         """Return the vectors of texts on the model's device. A GPU may still be computing them."""
         import torch  # loaded with the model
 
         with torch.inference_mode():
-            vectors = self._output(tokens, "sentence_embedding")[:, : self._model.truncate_dim]
+            vectors = self._output(tokens)[:, : self._model.truncate_dim]
             return torch.nn.functional.normalize(vectors, dim=1) if normalize else vectors
 
     def ended(self, vectors: Any) -> Any:

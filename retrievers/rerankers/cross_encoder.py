@@ -5,22 +5,16 @@ from __future__ import annotations
 import inspect
 import math
 import threading
-from bisect import bisect_left, bisect_right
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 from weakref import WeakValueDictionary
 
 from ...nodegraph.locking import Lock
 from ...nodegraph.models.model_objects import check_is_model, is_async
-from ...nodegraph.plugins import MODELS, load_plugin, plugins
-from ...nodegraph.splitters.chunking import Length, Measure
-from ..plans.plan import Do, run
+from ..plans.plan import Do
 from ..protocols import RerankError
-
-if TYPE_CHECKING:
-    import numpy as np
 
 ScoreFunction = Callable[[str, list[str]], Any]
 """Returns one number per passage for a query, higher is better."""
@@ -39,42 +33,33 @@ class CrossEncoder:
         score: Scores passages for a query.
         ascore: Async version of ``score``. None: ``score`` runs in a thread.
         max_tokens: Maximum number of tokens of a pair. None: unknown.
-        length: Counts tokens with the model's tokenizer. None: unknown.
+        lengths: Counts the tokens of texts with the model's tokenizer. None: no tokenizer.
         special_tokens: Number of tokens that the model adds to a pair.
-        pairs: Scores tokenized pairs. None: ``score`` is used.
     """
 
     score: ScoreFunction
     ascore: AsyncScoreFunction | None = None
     max_tokens: int | None = None
-    length: Length | None = None
+    lengths: Callable[[Sequence[str]], list[int]] | None = None
     special_tokens: int = 4
-    pairs: PairScorer | None = None
 
-    def scores(self, query: str, texts: Sequence[str]) -> list[float]:
+    async def scores(self, query: str, texts: Sequence[str]) -> list[float]:
         """Return the score of each passage. Without passages, the model is not called.
 
         Raises:
             RerankError: If the model fails or does not return one finite number per passage.
         """
-        return run(partial(self.plan, query, [QueryPassage(query, text) for text in texts]))
-
-    async def plan(self, query: str, pairs: Sequence[QueryPassage]) -> list[float]:
-        """Return the scores of a query's pairs. A model without async function runs in a thread."""
-        if not pairs:
+        if not texts:
             return []
-        texts = [pair.text for pair in pairs]
-        score = partial(self.score, query, texts)
-        if self.pairs is not None:
-            score = partial(self.pairs.scores, pairs)
-        ascore = None if self.ascore is None else partial(self.ascore, query, texts)
+        score = partial(self.score, query, list(texts))
+        ascore = None if self.ascore is None else partial(self.ascore, query, list(texts))
         try:
-            return _checked_scores((await Do(score, ascore)), len(pairs))
+            return _checked_scores(await Do(score, ascore), len(texts))
         except RerankError:
             raise
         except Exception as error:
             raise RerankError(
-                f"the model failed on {len(pairs)} passage{'' if len(pairs) == 1 else 's'}: "
+                f"the model failed on {len(texts)} passage{'' if len(texts) == 1 else 's'}: "
                 f"{type(error).__name__}: {error}"
             ) from error
 
@@ -96,8 +81,8 @@ def as_cross_encoder(model: Any) -> CrossEncoder:
 
     Example:
         >>> model = as_cross_encoder(lambda query, texts: [text.count(query) for text in texts])
-        >>> model.scores("tea", ["tea or tea", "water"])
-        [2.0, 0.0]
+        >>> model.score("tea", ["tea or tea", "water"])
+        [2, 0]
     """
     if isinstance(model, CrossEncoder):
         return model
@@ -110,7 +95,7 @@ def as_cross_encoder(model: Any) -> CrossEncoder:
         return CrossEncoder(model.rerank, getattr(model, "arerank", None))
     for method in PAIR_METHODS:
         if callable(getattr(model, method, None)):
-            return _scorer_of(model, method).cross_encoder()
+            return _pair_model(model, method).cross_encoder()
     if not callable(model):
         raise TypeError(
             f"{model!r:.80} is no reranking model; give a function from a query and a list of "
@@ -124,46 +109,10 @@ def as_cross_encoder(model: Any) -> CrossEncoder:
     return CrossEncoder(model)
 
 
-Tokens = Mapping[str, "np.ndarray[Any, Any]"]
-"""The output of a tokenizer for a text, by the model's input names."""
-
-
-class DirectModel(Protocol):
-    """A cross-encoder that is computed from tokens.
-
-    The plugin ``pairs`` of ``nodekin.models`` creates it.
-    """
-
-    @property
-    def is_usable(self) -> bool:
-        """Whether the model accepts unmodified pairs."""
-
-    def tokenized(
-        self, queries: Sequence[str], texts: Sequence[str], truncation: bool
-    ) -> list[Tokens]:
-        """Tokenize pairs, including the model's special tokens."""
-
-    def computed(self, tokens: Sequence[Tokens]) -> Any:
-        """Return the scores of pairs."""
-
-
-@dataclass(frozen=True, slots=True)
-class QueryPassage:
-    """A query and a passage. Their tokens are set if the pair is tokenized and within the limit."""
-
-    query: str
-    text: str
-    tokens: Tokens | None = None
-
-
-class PairScorer:
+class PairModel:
     """A thread-safe caller of a model that scores pairs of a query and a passage.
 
     Calls are sequential, because these models are not thread-safe.
-
-    A ``CrossEncoder`` of sentence-transformers that consists of one transformer is computed without
-    its ``predict`` method. Pairs are tokenized only once and batched by length. The scores equal
-    the scores of ``predict``, except for rounding.
 
     Args:
         model: The model.
@@ -174,77 +123,26 @@ class PairScorer:
         self._model = model
         self._method = method
         self._lock = Lock()
-        self._tokenizing = Lock()
-        self._direct: DirectModel | None = None
-        if type(model).__module__.startswith("sentence_transformers.cross_encoder"):
-            self._direct = (
-                load_plugin(MODELS, "pairs")(model) if "pairs" in plugins(MODELS) else None
-            )
 
-    def __reduce__(self) -> tuple[Callable[..., PairScorer], tuple[Any, ...]]:
-        return _scorer_of, (self._model, self._method)
+    def __reduce__(self) -> tuple[Callable[..., PairModel], tuple[Any, ...]]:
+        return _pair_model, (self._model, self._method)
 
-    def __call__(self, query: str, texts: Sequence[str]) -> Any:
-        """Return the model's scores of passages for a query."""
-        return self.scores([QueryPassage(query, text) for text in texts])
-
-    def scores(self, pairs: Sequence[QueryPassage]) -> Any:
-        """Return the model's scores of pairs, in the form of the model."""
-        with self._lock.held():
-            return self._scores(pairs)
-
-    def _scores(self, pairs: Sequence[QueryPassage]) -> Any:
-        if self.is_direct and self._direct is not None:
-            missing = [pair for pair in pairs if pair.tokens is None]
-            truncated = iter(self.tokenized(missing, truncation=True))
-            return self._direct.computed([pair.tokens or next(truncated) for pair in pairs])
+    def score(self, query: str, texts: Sequence[str]) -> Any:
+        """Return the model's scores of passages for a query, in the form of the model."""
         method = getattr(self._model, self._method)
         options = {"show_progress_bar": False} if _accepts(method, "show_progress_bar") else {}
-        with self._tokenizing.held():
-            return method([(pair.query, pair.text) for pair in pairs], **options)
-
-    @property
-    def is_direct(self) -> bool:
-        """Whether this class tokenizes the pairs."""
-        return self._direct is not None and self._direct.is_usable
-
-    def tokenized(self, pairs: Sequence[QueryPassage], truncation: bool = False) -> list[Tokens]:
-        """Tokenize pairs, for a model that ``is_direct``."""
-        assert self._direct is not None
-        queries, texts = [pair.query for pair in pairs], [pair.text for pair in pairs]
-        with self._tokenizing.held():
-            return self._direct.tokenized(queries, texts, truncation)
+        with self._lock.held():
+            return method([(query, text) for text in texts], **options)
 
     def lengths(self, texts: Sequence[str]) -> list[int]:
         """Count the tokens of texts with the model's tokenizer."""
         if not texts:
             return []
-        with self._tokenizing.held():
+        with self._lock.held():
             encoded = self._model.tokenizer(
                 list(texts), add_special_tokens=False, truncation=False, verbose=False
             )
         return [len(row) for row in encoded["input_ids"]]
-
-    def measures(self, texts: Sequence[str]) -> list[Measure]:
-        """Return a token counter for the spans of each text, for a model that ``is_direct``.
-
-        The text of a span may have one more token, if the tokenizer marks the beginning of a text.
-        """
-        if not texts:
-            return []
-        with self._tokenizing.held():
-            encoded = self._model.tokenizer(
-                list(texts),
-                add_special_tokens=False,
-                truncation=False,
-                verbose=False,
-                return_offsets_mapping=True,
-            )
-        return [*map(_span_measure, encoded["offset_mapping"])]
-
-    def length(self, text: str) -> int:
-        """Count the tokens of a text."""
-        return self.lengths([text])[0]
 
     def cross_encoder(self) -> CrossEncoder:
         """Return the model as a cross-encoder, with its limit and tokenizer if available."""
@@ -256,27 +154,21 @@ class PairScorer:
         tokenizer = getattr(self._model, "tokenizer", None)
         special_tokens = getattr(tokenizer, "num_special_tokens_to_add", None)
         if not callable(tokenizer) or not callable(special_tokens):
-            return CrossEncoder(self, None, limit, pairs=self)
-        return CrossEncoder(self, None, limit, self.length, int(special_tokens(pair=True)), self)
+            return CrossEncoder(self.score, None, limit)
+        return CrossEncoder(self.score, None, limit, self.lengths, int(special_tokens(pair=True)))
 
 
-def _span_measure(offsets: Sequence[tuple[int, int]]) -> Measure:
-    starts, ends = sorted(start for start, _ in offsets), sorted(end for _, end in offsets)
+_MODELS: WeakValueDictionary[tuple[int, str], PairModel] = WeakValueDictionary()
+"""The caller of each model, by ``id``. A caller references its model, so the ``id`` is unique."""
 
-    return lambda start, end: bisect_left(starts, end) - bisect_right(ends, start)
-
-
-_SCORERS: WeakValueDictionary[tuple[int, str], PairScorer] = WeakValueDictionary()
-"""The scorer of each model, by ``id``. A scorer references its model, so the ``id`` is unique."""
-
-_SCORERS_LOCK = threading.Lock()
+_MODELS_LOCK = threading.Lock()
 
 
-def _scorer_of(model: Any, method: str) -> PairScorer:
-    """Return the scorer of a model, shared by all rerankers with this model."""
-    scorer = PairScorer(model, method)
-    with _SCORERS_LOCK:
-        return _SCORERS.setdefault((id(model), method), scorer)
+def _pair_model(model: Any, method: str) -> PairModel:
+    """Return the caller of a model, shared by all rerankers with this model."""
+    pair_model = PairModel(model, method)
+    with _MODELS_LOCK:
+        return _MODELS.setdefault((id(model), method), pair_model)
 
 
 def _checked_scores(output: Any, count: int) -> list[float]:

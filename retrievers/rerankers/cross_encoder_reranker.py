@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from ...nodegraph.errors import check_integer
@@ -27,7 +28,7 @@ from ..plans.plan import Do, arun, run
 from ..protocols import by_score
 from ..results import Evidence, Results, ScoredNode
 from ..tracing import start_span
-from .cross_encoder import PairScorer, QueryPassage, as_cross_encoder
+from .cross_encoder import as_cross_encoder
 
 
 def passage_windows(text: str, limit: int, overlap: int, measure: Measure) -> list[Span]:
@@ -122,8 +123,8 @@ class CrossEncoderReranker:
             self.max_tokens = check_integer(max_tokens, "max_tokens", 1)
         self.overlap = None if overlap is None else check_integer(overlap, "overlap", 0)
         if not (length is None or callable(length)):
-            raise TypeError(f"length is a function, not {length!r:.80}; leave it out for None")
-        self.length = length or self._model.length or count_tokens
+            raise TypeError(f"length must be a function or None, got {length!r:.80}")
+        self.length = length
         self.search_text = as_search_text(search_text)
 
     def __repr__(self) -> str:
@@ -144,82 +145,61 @@ class CrossEncoderReranker:
 
     async def _plan(self, results: Sequence[ScoredNode], query: str) -> Results:
         passages = await Do(partial(self._passages, results, query))
-        pairs = [pair for passage in passages for pair in passage.pairs]
-        with start_span("model", passages=len(passages), windows=len(pairs)):
-            scores = iter(await self._model.plan(query, pairs))
-        return by_score([self._ranked(p, [next(scores) for _ in p.pairs]) for p in passages])
+        texts = [text for passage in passages for text in passage.texts]
+        with start_span("model", passages=len(passages), windows=len(texts)):
+            scores = iter(await self._model.scores(query, texts))
+        return by_score(
+            [p.ranked(self.name, query, [*islice(scores, len(p.texts))]) for p in passages]
+        )
 
     def _passages(self, results: Sequence[ScoredNode], query: str) -> list[_WindowedPassage]:
         """Split results into windows within the token limit."""
         parts = [self._parts(result.node) for result in results]
-        length, model = self.length, self._model.pairs
-        readable = _CHARACTERS * self.max_tokens
-        if model is not None and length == self._model.length:
-            texts = {query, *(prefix + suffix for prefix, _, suffix in parts)}
-            if not model.is_direct:
-                texts.update(text for _, text, _ in parts)
-            length = _counter(length, texts, model.lengths, readable)
-        parts = [_shortened(part, self.max_tokens // 4, length) for part in parts]
-        passages = [
-            _Candidate(result, part, query) for result, part in zip(results, parts, strict=True)
+        texts = [text for prefix, text, suffix in parts for text in (prefix + suffix, text)]
+        length = self._counter([query, *texts])
+        # A long query may fill the token limit. The model truncates it, so reserve a quarter.
+        used = length(query) + self._model.special_tokens
+        limit = max(self.max_tokens - used, self.max_tokens // 4, 1)
+        return [
+            self._windowed(result, _shortened(part, self.max_tokens // 4, length), limit, length)
+            for result, part in zip(results, parts, strict=True)
         ]
-        if length is not self.length and model is not None and model.is_direct:
-            return self._tokenized(passages, length, model, readable)
-        return [self._windowed(passage, length) for passage in passages]
 
-    def _tokenized(
-        self, passages: Sequence[_Candidate], length: Length, model: PairScorer, readable: int
-    ) -> list[_WindowedPassage]:
-        """Split passages into tokenized windows, for a model that ``is_direct``."""
-        limit = min(self.max_tokens, self._model.max_tokens or self.max_tokens)
-        pairs = [passage.pair for passage in passages]
-        at_once = [at for at, pair in enumerate(pairs) if len(pair.text) <= readable]
-        rows = model.tokenized([pairs[at] for at in at_once])
-        tokens = dict(zip(at_once, rows, strict=True))
-        long = [at for at, row in tokens.items() if len(row["input_ids"]) > limit]
-        measures = dict(
-            zip(long, model.measures([passages[at].parts[1] for at in long]), strict=True)
-        )
-        windowed = [
-            self._windowed(passage, length, measures.get(at))
-            if at in measures or at not in tokens
-            else passage.whole([replace(pairs[at], tokens=tokens[at])])
-            for at, passage in enumerate(passages)
-        ]
-        windows = iter(model.tokenized([pair for at in long for pair in windowed[at].pairs]))
-        for at in long:
-            given = [replace(pair, tokens=next(windows)) for pair in windowed[at].pairs]
-            fit = all(len(pair.tokens["input_ids"]) <= limit for pair in given if pair.tokens)
-            windowed[at] = (
-                replace(windowed[at], pairs=given) if fit else self._windowed(passages[at], length)
-            )
-        return windowed
+    def _counter(self, texts: Sequence[str]) -> Length:
+        """Return a token counter. The model's tokenizer counts the given texts in one call.
+
+        The tokenizer does not read a text that is far above the limit.
+        """
+        if self.length is not None:
+            return self.length
+        if self._model.lengths is None:
+            return count_tokens
+        lengths, readable = self._model.lengths, _CHARACTERS * self.max_tokens
+        known = [text for text in {*texts} if len(text) <= readable]
+        counts = dict(zip(known, lengths(known), strict=True))
+
+        def count(text: str) -> int:
+            if len(text) > readable:
+                return readable
+            return counts[text] if text in counts else lengths([text])[0]
+
+        return count
 
     def _windowed(
-        self, passage: _Candidate, length: Length, measure: Measure | None = None
+        self, result: ScoredNode, parts: _Parts, limit: int, length: Length
     ) -> _WindowedPassage:
-        """Split a passage into windows.
-
-        Args:
-            passage: The passage.
-            length: Counts the tokens of a text.
-            measure: Counts the tokens of a span of the passage. Faster than ``length``.
-        """
-        prefix, text, suffix = passage.parts
-        used = length(passage.query) + self._model.special_tokens
-        # A long query may fill the token limit. The model truncates it, so reserve a quarter.
-        limit = max(self.max_tokens - used, self.max_tokens // 4, 1)
-        added = length(prefix + suffix) if prefix or suffix else 0
-        budget = max(1, limit - added)
+        """Split a result into windows within the limit."""
+        prefix, text, suffix = parts
+        budget = max(1, limit - (length(prefix + suffix) if prefix or suffix else 0))
         overlap = (
             default_overlap(budget) if self.overlap is None else min(self.overlap, budget // 2)
         )
-        measure = measure or measured(text, length)
+        measure = measured(text, length)
         spans = [(0, len(text))]
         if measure(*spans[0]) > budget:
             spans = passage_windows(text, budget, overlap, measure)
-        pairs = [QueryPassage(passage.query, f"{prefix}{text[a:b]}{suffix}") for a, b in spans]
-        return _WindowedPassage(passage.result, text, spans, pairs)
+        windows = [f"{prefix}{text[start:end]}{suffix}" for start, end in spans]
+        return _WindowedPassage(result, text, spans, windows)
 
     def _parts(self, node: Node) -> _Parts:
         rule, text = self.search_text, node.text
@@ -229,15 +209,6 @@ class CrossEncoderReranker:
             return "", text, ""
         prefix, match, suffix = searched.rpartition(core)
         return (prefix, text, suffix) if match else ("", searched, "")
-
-    def _ranked(self, passage: _WindowedPassage, scores: Sequence[float]) -> ScoredNode:
-        """Score a passage by its best window. On ties, the first window is the evidence."""
-        best = max(range(len(scores)), key=scores.__getitem__)
-        node = passage.result.node
-        is_window = len(scores) > 1 and passage.text == node.text
-        match = _window(node, passage.spans[best]) if is_window else node
-        evidence = Evidence(match, scores[best], self.name, passage.pairs[best].query)
-        return ScoredNode(node, scores[best], (evidence, *passage.result.evidence))
 
 
 _Parts = tuple[str, str, str]
@@ -255,52 +226,23 @@ def _shortened(parts: _Parts, limit: int, length: Length) -> _Parts:
     return prefix, text, suffix
 
 
-def _counter(
-    length: Length,
-    texts: set[str],
-    lengths: Callable[[Sequence[str]], Sequence[int]],
-    readable: int,
-) -> Length:
-    """Return a token counter. The tokens of ``texts`` are counted in one call.
-
-    A text with more than ``readable`` characters counts as ``readable`` tokens.
-    """
-    counted = [text for text in texts if len(text) <= readable]
-    counts = dict(zip(counted, lengths(counted), strict=True))
-
-    def count(text: str) -> int:
-        if len(text) > readable:
-            return readable
-        return counts[text] if text in counts else length(text)
-
-    return count
-
-
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    """A result, the parts of its text for the model, and the query."""
-
-    result: ScoredNode
-    parts: _Parts
-    query: str
-
-    @property
-    def pair(self) -> QueryPassage:
-        return QueryPassage(self.query, "".join(self.parts))
-
-    def whole(self, pairs: list[QueryPassage]) -> _WindowedPassage:
-        text = self.parts[1]
-        return _WindowedPassage(self.result, text, [(0, len(text))], pairs)
-
-
 @dataclass(frozen=True, slots=True)
 class _WindowedPassage:
-    """A result, its text, the spans of the windows in this text, and the pairs for the model."""
+    """A result, its text, the spans of the windows in this text, and the texts for the model."""
 
     result: ScoredNode
     text: str
     spans: list[Span]
-    pairs: list[QueryPassage]
+    texts: list[str]
+
+    def ranked(self, name: str, query: str, scores: Sequence[float]) -> ScoredNode:
+        """Score the passage by its best window. On ties, the first window is the evidence."""
+        best = max(range(len(scores)), key=scores.__getitem__)
+        node = self.result.node
+        is_window = len(scores) > 1 and self.text == node.text
+        match = _window(node, self.spans[best]) if is_window else node
+        evidence = Evidence(match, scores[best], name, query)
+        return ScoredNode(node, scores[best], (evidence, *self.result.evidence))
 
 
 def _window(node: Node, span: Span) -> Node:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar, overload
 
 from ...nodegraph.errors import explain_names, nearest_names
 from ...nodegraph.models.model_objects import is_async
 from ...nodegraph.node import Node
+from ..base_retriever import check_texts
 from ..plans.plan import Do, arun, run
 from ..protocols import RerankerProtocol, RerankError, by_score
 from ..ranking import check_cuts, cut_scores
@@ -81,15 +82,14 @@ class FunctionReranker:
         pairs = list(zip(results, outputs, strict=True))
         if any(map(_is_score, outputs)):
             return self._scored([pair for pair in pairs if pair[1] is not None], query)
-        selected = []
-        for result, output in pairs:
+        for output in outputs:
             if not (output is None or isinstance(output, bool | Node)):
                 raise self._error(output, "a score, the node, True or False, or None")
-            if isinstance(output, Node):
-                selected.append(ScoredNode(output, result.score, result.evidence))
-            elif output:
-                selected.append(result)
-        return selected
+        return [
+            replace(result, node=output) if isinstance(output, Node) else result
+            for result, output in pairs
+            if output is not None and output is not False
+        ]
 
     def _rerank_together(
         self, results: Sequence[ScoredNode], query: str, settings: Mapping[str, object]
@@ -281,7 +281,12 @@ class Reranker:
         **settings: object,
     ) -> Results:
         """Async version of ``rerank`` for strategies."""
-        _check_call(query, results)
+        check_texts([query])
+        if not _are_results(results):
+            raise TypeError(
+                "a reranker takes the results of a retriever, a list of ScoredNode, not "
+                f"{results!r:.80}; of nodes write [ScoredNode(node, 0.0) for node in nodes]"
+            )
         limit = self.top_k if top_k is None else check_top_k(top_k)
         arerank = getattr(self.reranker, "arerank", None)
         with start_span("rerank", reranker=self.name, query=query, candidates=len(results)) as span:
@@ -303,17 +308,6 @@ class Reranker:
 
 def _are_results(results: object) -> bool:
     return isinstance(results, Sequence) and all(isinstance(r, ScoredNode) for r in results)
-
-
-def _check_call(query: object, results: object) -> None:
-    if not isinstance(query, str):
-        raise TypeError(f"a query is a str, not {type(query).__name__} {query!r:.80}")
-    if not _are_results(results):
-        wrong = next(iter(results), "") if isinstance(results, list | tuple) else results
-        raise TypeError(
-            f"a reranker takes the results of a retriever, a list of ScoredNode, not "
-            f"{wrong!r:.80}; of nodes write [ScoredNode(node, 0.0) for node in nodes]"
-        )
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])

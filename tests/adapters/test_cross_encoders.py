@@ -9,15 +9,9 @@ import numpy as np
 import pytest
 from fixed_retriever import passage
 
-from nodekin.adapters import sentence_transformers
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Retriever, ScoredNode
 from nodekin.retrievers.protocols import RerankError
-from nodekin.retrievers.rerankers.cross_encoder import (
-    PairScorer,
-    QueryPassage,
-    as_cross_encoder,
-)
 from nodekin.retrievers.rerankers.cross_encoder_reranker import CrossEncoderReranker
 from nodekin.retrievers.rerankers.rerank_retriever import RerankRetriever
 from nodekin.retrievers.similarities.bm25 import Bm25
@@ -165,21 +159,6 @@ def test_cross_encoder_is_thread_safe(model, cmrc) -> None:
     assert made == alone
 
 
-class CountingTokenizer:
-    """Count how often texts are tokenized. Passes on everything else."""
-
-    def __init__(self, tokenizer):
-        self.tokenizer = tokenizer
-        self.calls = []
-
-    def __call__(self, *args, **settings):
-        self.calls.append(args)
-        return self.tokenizer(*args, **settings)
-
-    def __getattr__(self, name):
-        return getattr(self.tokenizer, name)
-
-
 @pytest.fixture(params=["Bert", "DistilBert", "XLMRoberta", "Electra", "Bert with two labels"])
 def tiny(request, tmp_path: Path):
     """Return a cross-encoder with made-up weights whose tokens are characters."""
@@ -224,54 +203,13 @@ def tiny(request, tmp_path: Path):
     return package.CrossEncoder(str(tmp_path), device="cpu", max_length=64)
 
 
-def test_pair_scorer_scores_match_predict(tiny, monkeypatch) -> None:
-    """Short, empty and too long pairs, too long queries, small batches."""
-    scorer = PairScorer(tiny, "predict")
-    assert scorer.is_direct
-    monkeypatch.setattr(sentence_transformers, "CPU_BATCH_TOKENS", 200)
-    texts = ["茶。", "", "abc", "长江 " * 40, *("abcdefgh"[:n] * n for n in range(9))]
-    pairs = [QueryPassage(query, text) for query in ("长江?", "a" * 99, "") for text in texts]
-    tokens = [t if len(t["input_ids"]) <= 64 else None for t in scorer.tokenized(pairs)]
-    assert None in tokens
-    given = [QueryPassage(pair.query, pair.text, t) for pair, t in zip(pairs, tokens, strict=True)]
-    bare = tiny.predict([(pair.query, pair.text) for pair in pairs])
-    assert bare.std() > 0.01
-    for direct in (scorer._scores(given), scorer._scores(pairs)):
-        assert direct.reshape(bare.shape) == pytest.approx(bare, abs=1e-5)
-    tiny.default_prompt_name = "query"
-    assert not scorer.is_direct
-
-
-def test_pair_scorer_tokenizes_each_pair_once(tiny, monkeypatch) -> None:
+def test_long_passage_gets_the_score_of_its_best_window(tiny) -> None:
+    results = [passage(text) for text in ("茶。", "abc", "长江。" * 30, "长江。" * 5_000)]
     if tiny.num_labels > 1:
         with pytest.raises(RerankError, match="num_labels=1"):
-            as_cross_encoder(tiny).scores("a", ["b", "c"])
+            CrossEncoderReranker(tiny).rerank(results, "茶?")
         return
-    results = [passage(text) for text in ("茶。", "abc", "长江。" * 30)]
-    bare = CrossEncoderReranker(tiny).rerank(results, "茶?")
-    monkeypatch.setattr(PairScorer, "is_direct", False)
-    plain = CrossEncoderReranker(tiny).rerank(results, "茶?")
-    monkeypatch.undo()
-    counting = CountingTokenizer(tiny.tokenizer)
-    monkeypatch.setattr(type(tiny), "tokenizer", property(lambda self: counting))
-    monkeypatch.setattr(type(tiny), "predict", lambda self, pairs: pytest.fail("called"))
-    ranked = CrossEncoderReranker(tiny).rerank(results, "茶?")
-    for other in (bare, plain):
-        assert [r.node.text for r in ranked] == [r.node.text for r in other]
-        assert [r.score for r in ranked] == pytest.approx([r.score for r in other], abs=1e-5)
-        assert [r.evidence[0].node.text for r in ranked] == [r.evidence[0].node.text for r in other]
-    tokenized = [args for args in counting.calls if len(args) == 2]
-    assert tokenized[0] == (["茶?", "茶?", "茶?"], ["茶。", "abc", "长江。" * 30])
-    assert [len(args[0]) for args in tokenized[1:]] == [len(tokenized[1][0])]  # the windows
-    assert len([args for args in counting.calls if "茶。" in args[0] or "abc" in args[0]]) == 0
-    counting.calls.clear()
-    texts = [letter.join(["长江。", "abc", " ", "茶茶?"] * 20) for letter in "abcdefgh"]
-    CrossEncoderReranker(tiny).rerank([passage(text) for text in texts], "茶?")
-    assert len(counting.calls) <= 5  # in whatever number of windows
-    windows = [text for args in counting.calls[-1:] for text in args[-1]]
-    assert len(windows) > 3 * len(texts)
-    assert max(map(len, windows)) <= 64 - 5
-    counting.calls.clear()
-    (long,) = CrossEncoderReranker(tiny).rerank([passage("长江。" * 5_000)], "茶?")
-    assert len(long.evidence[0].node.text) < 64
-    assert max(len(text) for args in counting.calls for text in args[-1]) <= 32 * 64
+    for result in CrossEncoderReranker(tiny).rerank(results, "茶?"):
+        window = result.evidence[0].node.text
+        assert len(window) < 64
+        assert result.score == pytest.approx(tiny.predict([("茶?", window)])[0], abs=1e-5)

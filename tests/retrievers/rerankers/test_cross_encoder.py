@@ -22,18 +22,11 @@ def _name(model) -> str:
 @pytest.mark.parametrize("model", [Predicts(), Scores(), ComputesScores(), Reranks()], ids=_name)
 def test_models_are_recognized_by_interface(model) -> None:
     reranker = Reranker("ModuleReranker", model=model)
-    assert text_scores(reranker(candidates("a", "ccc", "bb"), "q")) == [
-        ("ccc", 3.0),
-        ("bb", 2.0),
-        ("a", 1.0),
-    ]
-    assert text_scores(reranker(candidates("bb"), "q")) == [("bb", 2.0)]
-    assert text_scores(asyncio.run(reranker.arerank(candidates("a", "bb"), "q"))) == [
-        ("bb", 2.0),
-        ("a", 1.0),
-    ]
-    again = pickle.loads(pickle.dumps(reranker))
-    assert text_scores(again(candidates("a", "bb"), "q")) == [("bb", 2.0), ("a", 1.0)]
+    for ranked in (reranker, pickle.loads(pickle.dumps(reranker))):
+        results = ranked(candidates("a", "ccc", "bb"), "q")
+        assert text_scores(results) == [("ccc", 3.0), ("bb", 2.0), ("a", 1.0)]
+        assert asyncio.run(ranked.arerank(candidates("a", "ccc", "bb"), "q")) == results
+        assert text_scores(ranked(candidates("bb"), "q")) == [("bb", 2.0)]
 
 
 def test_langchain_cross_encoder_is_accepted() -> None:
@@ -83,6 +76,7 @@ async def test_async_method_of_model_is_used() -> None:
 
 
 async def test_sync_models_run_one_at_a_time() -> None:
+    """All rerankers of one model share its lock, since its tokenizer is not thread-safe."""
     inside, most = [0], [0]
 
     class Slow:
@@ -94,8 +88,9 @@ async def test_sync_models_run_one_at_a_time() -> None:
             inside[0] -= 1
             return [1.0] * len(pairs)
 
-    reranker = Reranker("ModuleReranker", model=Slow())
-    await asyncio.gather(*(reranker.arerank(candidates("a"), "q") for _ in range(4)))
+    model = Slow()
+    rerankers = [Reranker("ModuleReranker", model=model) for _ in range(4)]
+    await asyncio.gather(*(reranker.arerank(candidates("a"), "q") for reranker in rerankers))
     assert most == [1]
 
 
@@ -163,13 +158,3 @@ def test_batch_scores_pairs_of_each_query(way, queries, calls) -> None:
     expected = {"bad": [("a", 10.0), ("ccc", 9.0)], "": []}
     assert [text_scores(a) for a in answers] == [expected.get(q, ranked) for q in queries]
     assert [a[0].evidence[0].query for a in answers if a] == list(filter(None, queries))
-
-
-def test_rerankers_of_one_model_share_scorer() -> None:
-    """Concurrent calls would change the shared tokenizer."""
-    model = Predicts()
-    scorer = as_cross_encoder(model).pairs
-    assert as_cross_encoder(model).pairs is scorer
-    assert as_cross_encoder(Predicts()).pairs is not scorer
-    again = pickle.loads(pickle.dumps([as_cross_encoder(model), as_cross_encoder(model)]))
-    assert again[0].pairs is again[1].pairs is not scorer

@@ -103,3 +103,21 @@ def test_failing_function_raises_rerank_error() -> None:
 
     with pytest.raises(RerankError, match="'broken' failed: KeyError: 'q'"):
         Reranker(broken)(candidates("a"), "q")
+
+
+@pytest.mark.usefixtures("clean_registry")
+def test_invalid_registration_or_setting_raises() -> None:
+    async def waits(node):
+        return 1
+
+    with pytest.raises(ValueError, match="'KeywordFilter' is nodekin's own"):
+        register_reranker(lambda node: 1, name="KeywordFilter")
+    with pytest.raises(TypeError, match="a reranker is a function"):
+        register_reranker(Node)
+    with pytest.raises(TypeError, match="is async; write an object"):
+        register_reranker(waits)
+    register_reranker(lambda node, weight=1: weight, name="mine")
+    with pytest.raises(TypeError, match="'mine' has no setting 'wight'; it has 'weight'"):
+        Reranker("mine", wight=2)
+    with pytest.raises(TypeError, match="'mine' has no setting 'wight'"):
+        Reranker("mine")(candidates("a"), "q", wight=2)
