@@ -11,7 +11,6 @@ from .base_retriever import BaseRetriever as BaseRetriever
 from .composite.auto_merge import AutoMergeRetriever as AutoMergeRetriever
 from .composite.default_retriever import DefaultRetriever as DefaultRetriever
 from .composite.fusion import FusionRetriever as FusionRetriever
-from .composite.fusion import with_weights as with_weights
 from .composite.link_graph import LinkOptions as LinkOptions
 from .composite.link_retriever import LinkRetriever as LinkRetriever
 from .composite.recursive import RecursiveRetriever as RecursiveRetriever

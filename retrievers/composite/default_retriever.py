@@ -6,11 +6,10 @@ import copy
 import logging
 from collections.abc import Mapping, Sequence
 from concurrent.futures import TimeoutError as FutureTimeout
-from dataclasses import replace
 from functools import partial
 from itertools import islice
 from time import monotonic
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -19,7 +18,6 @@ from ...nodegraph.extractors.entity_extractor import EntityExtractor
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.models.embedder import split_batches
 from ...nodegraph.models.embedding_cache import MAX_QUERIES, embed_ahead
-from ...nodegraph.node import ROOT, Node
 from ..filters import Filters, parse_filters
 from ..indexes.bm25_scores import Floats
 from ..indexes.nearest_vectors import unit
@@ -28,8 +26,9 @@ from ..planned_retriever import PlannedRetriever
 from ..plans.effects import find_all
 from ..plans.plan import Do
 from ..plans.timeouts import run_with_timeout
-from ..protocols import RetrieverProtocol, Similarity
-from ..results import Hits, OutputOptions, QueryVariant, Results
+from ..protocols import RetrieverProtocol
+from ..ranking import with_variant
+from ..results import OutputOptions, QueryVariant, Results
 from ..retriever import Retriever
 from ..search import Key, Ranking, Reader, Select, fused
 from ..similarities.bm25 import Bm25
@@ -41,9 +40,8 @@ from .budget_windows import passages_within, search_windows
 from .default_settings import (
     MeasuredSettings,
     default_target,
-    measure_links,
+    measure,
     read_settings,
-    sample,
     save_settings,
     sentence_group,
 )
@@ -87,19 +85,26 @@ _DEEPEST = 16  # times the limit: a search for distinct texts stops at this dept
 PATIENCE = 60.0
 """The timeout in seconds of an optional embedding model for queries.
 
-After a failure to embed passages, only words are compared for the duration of the failed attempt,
-up to this limit.
+After a failure, only words are compared for the duration of the failed attempt, up to this limit.
 """
-
-_MAX_FAILURES = 12  # per batch: isolating a rejected query among 512 takes 10
-
-_PROBES = 64  # sentences of the vector measurement
 
 _PROBED = 200  # characters of the query of ``build``
 
-_FEWEST_PROBES = 12  # fewer give no reliable measurement
 
-_CHANCE = 0.2  # minimum hit rate of words in the comparison with vectors
+class _Options(NamedTuple):
+    """The options of one search.
+
+    Attributes:
+        filters: Conditions, in addition to the retriever's own.
+        measured: The settings that were measured on the graph.
+        weights: The weight of each branch.
+        links: Whether links are followed.
+    """
+
+    filters: Filters | None
+    measured: MeasuredSettings
+    weights: Sequence[float]
+    links: bool
 
 
 class DefaultRetriever(PlannedRetriever):
@@ -132,8 +137,7 @@ class DefaultRetriever(PlannedRetriever):
         top_k: The maximum number of results.
         filters: Conditions on metadata, checked before ranking.
         follow_links: Whether links are followed, or ``LinkOptions``. None: this is measured.
-        words: The similarity of words. With another similarity than BM25, results have their
-            fused scores, which cannot be compared between questions.
+        words: The similarity of words, a ``Bm25``.
         embed_keys: The embeddings that join; ``[]`` for words alone. None: all embeddings. Then
             words alone answer if a model fails (the log and the evidence contain the error), or
             if more than 200 vectors are missing, which ``build()`` computes. Missing vectors of
@@ -146,7 +150,7 @@ class DefaultRetriever(PlannedRetriever):
     Raises:
         UnknownGroupError: If the graph has no such target.
         LookupError: If the graph has no such embedding.
-        TypeError: If ``graph`` is not a NodeGraph, or ``words`` compares embeddings.
+        TypeError: If ``graph`` is not a NodeGraph, or ``words`` is not a ``Bm25``.
         ValueError: If a number is out of range, a group of that name has another rule, or there
             is an index of embeddings and the graph has no embeddings.
         EmbeddingError: In a retrieval, if a named embedding fails.
@@ -161,6 +165,8 @@ class DefaultRetriever(PlannedRetriever):
 
     name = "default"
 
+    has_windows = True
+
     score_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     """The lowest and the highest score: see docs/scores.md."""
 
@@ -172,7 +178,7 @@ class DefaultRetriever(PlannedRetriever):
         top_k: int = 6,
         filters: Filters | None = None,
         follow_links: bool | LinkOptions | None = None,
-        words: str | Similarity = "bm25",
+        words: str | Bm25 = "bm25",
         embed_keys: Sequence[str] | None = None,
         index: str | MakeIndex = DEFAULT,
         collapse: bool = True,
@@ -180,7 +186,7 @@ class DefaultRetriever(PlannedRetriever):
     ) -> None:
         super().__init__(top_k=check_top_k(top_k), **output)
         if not isinstance(graph, NodeGraph):
-            raise TypeError(f"graph is a NodeGraph, not {graph!r:.80}")
+            raise TypeError(f"graph must be a NodeGraph, got {graph!r:.80}")
         if target is None:
             target = default_target(graph)
         graph.reader.lineage(target)
@@ -192,22 +198,20 @@ class DefaultRetriever(PlannedRetriever):
         self.collapse = collapse
         self.sentences, self.entities = sentence_group(graph, target), f"{target} entity"
         self.weights: list[float] | None = None
-        self._retrievers: dict[tuple[float, ...], RetrieverProtocol] = {}  # of all branches
         self._needs_vectors = embed_keys is not None
         keys = list(graph.embeddings.embedders) if embed_keys is None else list(embed_keys)
         if index != DEFAULT and not keys:
             raise ValueError(
-                f"index={index!r:.80} is for embeddings, of which none are searched; give the "
+                f"index={index!r:.80} is an index of embeddings, and none are searched; give the "
                 "graph an embedding model"
             )
         similarity = get_similarity(words)
-        if similarity.mode != "text":
+        if not isinstance(similarity, Bm25):
             raise TypeError(
-                f"words are compared by a similarity of texts, not by {similarity.name!r}; for "
-                "embeddings alone there is Retriever(graph, group, similarity, target=...)"
+                f"words must be 'bm25' or a Bm25, got {words!r:.80}; for other similarities, use "
+                "Retriever(graph, group, similarity, target=...)"
             )
-        self.bm25 = similarity if isinstance(similarity, Bm25) else None
-        self.has_windows = self.bm25 is not None
+        self.bm25 = similarity
         branch = partial(Retriever, graph, target=target, top_k=DEPTH, filters=filters)
         self._words = [branch(group, similarity) for group in (self.sentences, target)]
         self._vectors = [
@@ -235,7 +239,6 @@ class DefaultRetriever(PlannedRetriever):
         other = copy.copy(self)
         other._words = [branch.with_fetch_k(fetch_k) for branch in self._words]
         other._vectors = [branch.with_fetch_k(fetch_k) for branch in self._vectors]
-        other._retrievers = {}
         return other
 
     def build(self) -> None:
@@ -265,14 +268,21 @@ class DefaultRetriever(PlannedRetriever):
             return self.follow_links
         return measured is not None and measured.links.follow
 
+    def _declare_entities(self) -> None:
+        self.graph.create_node_group(self.entities, EntityExtractor(), parent=self.target)
+
     def __repr__(self) -> str:
         return f"DefaultRetriever({self.graph!r}, {self.target!r}, top_k={self.top_k})"
 
     @property
     def inner_retrievers(self) -> Sequence[tuple[str, RetrieverProtocol]]:
         """The retrievers that may be fused."""
-        names = ["sentences", "words", *(item.embed_keys[0] for item in self._vectors)]
+        names = ["sentences", "words", *self._embed_keys]
         return list(zip(names, [*self._words, *self._vectors], strict=True))
+
+    @property
+    def _embed_keys(self) -> list[str]:
+        return [branch.embed_keys[0] for branch in self._vectors]
 
     async def search_all(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
@@ -294,31 +304,27 @@ class DefaultRetriever(PlannedRetriever):
             )
             return await by_words._search(queries, limit, filters)
         name, keys = "failures of embedding models", tuple(self._embed_keys)
-        failed: dict[tuple[str, ...], tuple[float, str]] = self.graph.reader.shared(name, dict)
-        until, failure = failed.get(keys, (0.0, ""))
+        failed: dict[tuple[str, ...], tuple[float, EmbeddingError]]
+        failed = self.graph.reader.shared(name, dict)
         started = monotonic()
-        if started < until:
-            errors = dict.fromkeys(queries, EmbeddingError(failure))
-        else:
-            errors = await self._embed(queries)
-        embedded = [query for query in queries if query not in errors]
-        try:
-            found = iter((await self._search(embedded, limit, filters)) if embedded else ())
-        except VectorLengthError:  # a changed model under an old name, not a server failure
-            raise
-        except EmbeddingError as error:  # of passages: retries pause for the time it took
-            errors = dict.fromkeys(queries, error)
-            until = monotonic() + min(PATIENCE, monotonic() - started)
-            failed[keys] = until, f"{error} (a short time ago, it is not tried again yet)"
-        if not errors:
-            return list(found)
-        without = [query for query in queries if query in errors]
-        what = summarize_queries(without)
-        logger.warning("words alone answer %s: %s", what, errors[without[0]])
-        others = iter(await by_words._search(without, limit, filters))
+        until, error = failed.get(keys, (started, EmbeddingError()))
+        if started >= until:
+            try:
+                await self._embed(queries)
+                return await self._search(queries, limit, filters)
+            except VectorLengthError:  # a changed model under an old name, not a server failure
+                raise
+            except EmbeddingError as raised:
+                error = raised
+            pause = min(PATIENCE, monotonic() - started)
+            again = EmbeddingError(f"{error} (a short time ago, it is not tried again yet)")
+            failed[keys] = monotonic() + pause, again
+        logger.warning("words alone answer %s: %s", summarize_queries(queries), error)
+        found = await by_words._search(queries, limit, filters)
+        note = f"words alone were compared: {type(error).__name__}: {error}"
         return [
-            _noted(query, next(others), errors[query]) if query in errors else next(found)
-            for query in queries
+            with_variant(results, QueryVariant(query, self.name, note))
+            for query, results in zip(queries, found, strict=True)
         ]
 
     def _count_missing_vectors(self) -> int:
@@ -330,48 +336,21 @@ class DefaultRetriever(PlannedRetriever):
         counts = [index.count_missing() for index in indexes if isinstance(index, VectorIndex)]
         return max(counts) if counts and max(counts) > MISSING else 0
 
-    async def _embed(self, queries: Sequence[str]) -> dict[str, EmbeddingError]:
-        """Embed queries ahead. Return the errors of queries without vectors.
+    async def _embed(self, queries: Sequence[str]) -> None:
+        """Embed queries ahead, with each model within ``PATIENCE`` seconds.
 
-        A model that fails gets halves of the queries, since it may refuse one of them, until it
-        has failed ``_MAX_FAILURES`` times. A model that takes longer than ``PATIENCE`` seconds is
-        not called again for the same time.
+        Raises:
+            EmbeddingError: If a model fails or takes too long.
         """
         measured = await self._read_settings()
         measured_weights = (1.0,) * len(self._vectors) if measured is None else measured.weights
         weights = self.weights[len(self._words) :] if self.weights else measured_weights
-        errors: dict[str, EmbeddingError] = {}
+        queries = [query for query in dict.fromkeys(queries) if query.strip()]
         for branch, weight in zip(self._vectors, weights, strict=True):
-            batches = [[query for query in dict.fromkeys(queries) if query.strip()]]
-            failures = 0
-            while weight and batches:
-                batch = batches.pop()
-                error = await self._embed_batch(branch, batch)
-                failures += error is not None
-                if error is not None and len(batch) > 1 and failures < _MAX_FAILURES:
-                    half = len(batch) // 2
-                    batches += [batch[half:], batch[:half]]
-                elif error is not None:
-                    errors.update(dict.fromkeys(batch, error))
-        return errors
+            if weight and not self.graph.embeddings.has_queries(queries, *branch.embed_keys):
+                await self._embed_within_time(branch, queries)
 
-    async def _read_settings(self) -> MeasuredSettings | None:
-        """Return the measured settings. The graph is read outside the event loop."""
-        read = partial(read_settings, self.graph, self.target, self._embed_keys)
-        return await Do(read, kind="work")
-
-    async def _embed_batch(
-        self, branch: Retriever, queries: Sequence[str]
-    ) -> EmbeddingError | None:
-        """Embed queries within ``PATIENCE`` seconds. Return the error, or None."""
-        (key,) = branch.embed_keys
-        embeddings = self.graph.embeddings
-        if embeddings.has_queries(queries, key):
-            return None
-        paused: dict[str, float] = self.graph.reader.shared("paused embedding models", dict)
-        late = f"the embedding model {embeddings.embedder(key).name!r} took over {PATIENCE:g} s"
-        if monotonic() < paused.get(key, 0.0):
-            return EmbeddingError(f"{late} a short time ago, and is not asked again yet")
+    async def _embed_within_time(self, branch: Retriever, queries: Sequence[str]) -> None:
         import asyncio  # takes longer to import than a search by words
 
         try:
@@ -380,13 +359,13 @@ class DefaultRetriever(PlannedRetriever):
                 lambda: asyncio.wait_for(branch.aembed(queries), PATIENCE),
             )
         except (FutureTimeout, asyncio.TimeoutError):
-            paused[key] = monotonic() + PATIENCE
-            return EmbeddingError(late)
-        except VectorLengthError:
-            raise
-        except EmbeddingError as error:
-            return error
-        return None
+            name = self.graph.embeddings.embedder(*branch.embed_keys).name
+            raise EmbeddingError(f"the embedding model {name!r} took over {PATIENCE:g} s") from None
+
+    async def _read_settings(self) -> MeasuredSettings | None:
+        """Return the measured settings. The graph is read outside the event loop."""
+        read = partial(read_settings, self.graph, self.target, self._embed_keys)
+        return await Do(read, kind="work")
 
     def _without_vectors(self) -> DefaultRetriever | None:
         """Return a copy that compares words alone; None if vectors are required."""
@@ -400,6 +379,7 @@ class DefaultRetriever(PlannedRetriever):
     async def _search(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> list[Results]:
+        assert limit is not None
         with start_span(self.name, query=summarize_queries(queries)) as span:
             measured = await self._read_settings()
             if measured is None:
@@ -408,45 +388,46 @@ class DefaultRetriever(PlannedRetriever):
                     await Do(index.ready, partial(embed_ahead, index.ready))
                 measured = await Do(self._measure)
             weights = self.weights or [SENTENCES, WHOLE, *measured.weights]
-            links = self._follows_links(measured)
+            options = _Options(filters, measured, weights, self._follows_links(measured))
             if not isinstance(self.follow_links, bool):
                 span.attributes.update(measured.links.attributes)
-            span.attributes.update(weights=weights, links=links)
-            assert limit is not None
-            budget = None if self.bm25 is None else BUDGET.get()
+            span.attributes.update(weights=weights, links=options.links)
+            budget = BUDGET.get()
             if budget is not None:  # windows never repeat sentences, so copies are not collapsed
-                passages = await self._ranked(
-                    queries, passages_within(budget), filters, measured, weights, links
-                )
+                passages = await self._ranked(queries, passages_within(budget), options)
                 search = partial(self._windows, queries, passages, budget, weights[2:])
                 return await Do(search, kind="work")
-            options = queries, limit, filters, measured, weights, links
-            return await (self._distinct if self.collapse else self._ranked)(*options)
+            if self.collapse:
+                return await self._distinct(queries, limit, options)
+            return await self._ranked(queries, limit, options)
+
+    def _measure(self) -> MeasuredSettings:
+        vectors = {
+            key: branch.similarity.open(self.graph, self.sentences, key)
+            for key, branch in zip(self._embed_keys, self._vectors, strict=True)
+        }
+        measured = measure(self.graph, self.target, self.sentences, vectors)
+        save_settings(self.graph, self.target, self._embed_keys, measured)
+        return measured
 
     async def _distinct(
-        self,
-        queries: Sequence[str],
-        limit: int,
-        filters: Filters | None,
-        measured: MeasuredSettings,
-        weights: Sequence[float],
-        links: bool,
+        self, queries: Sequence[str], limit: int, options: _Options
     ) -> list[Results]:
         """Return results with distinct texts, from as deep in the rankings as needed."""
-        is_local = self._is_local(queries, weights, links)
+        is_local = self._is_local(queries, options)
         results: list[Results | None] = [None] * len(queries)
         depth = limit + _SPARE
         while short := [at for at, of_query in enumerate(results) if of_query is None]:
             deepest = max(depth, DEPTH) if is_local else depth
-            options = [queries[at] for at in short], deepest, filters, measured, weights
+            remaining = [queries[at] for at in short]
             if is_local:
                 select = partial(_select_distinct, limit, depth, deepest)
-                found = await self._search_together(*options, select)
+                found = await self._search_together(remaining, deepest, options, select)
             else:
-                rankings = await self._ranked(*options, links)
+                rankings = await self._ranked(remaining, depth, options)
                 found = [
                     _distinct_results(limit, depth, query, ranking)
-                    for query, ranking in zip(options[0], rankings, strict=True)
+                    for query, ranking in zip(remaining, rankings, strict=True)
                 ]
             for at, of_query in zip(short, found, strict=True):
                 results[at] = of_query
@@ -454,86 +435,86 @@ class DefaultRetriever(PlannedRetriever):
                 depth *= 2
         return [of_query or [] for of_query in results]
 
-    def _is_local(self, queries: Sequence[str], weights: Sequence[float], links: bool) -> bool:
+    def _is_local(self, queries: Sequence[str], options: _Options) -> bool:
         """Return whether one search of all branches also has the scores of the results."""
-        own_words = self.bm25 is self._words[1].similarity and weights[1]
-        return bool(not links and own_words and all(map(str.strip, queries)))
+        return bool(not options.links and options.weights[1] and all(map(str.strip, queries)))
 
-    async def _ranked(
-        self,
-        queries: Sequence[str],
-        limit: int,
-        filters: Filters | None,
-        measured: MeasuredSettings,
-        weights: Sequence[float],
-        links: bool,
-    ) -> list[Results]:
+    async def _ranked(self, queries: Sequence[str], limit: int, options: _Options) -> list[Results]:
         """Return up to ``limit`` scored results of each query, including copies."""
-        if self._is_local(queries, weights, links):
-            options = queries, limit, filters, measured, weights
-            return await self._search_together(*options, partial(_select_first, limit))
-        retriever = self._retriever(weights, links)
-        rankings = await find_all(retriever, queries, max(limit, COMPARED), filters)
-        score = partial(self._scored, queries, rankings, measured)
+        if self._is_local(queries, options):
+            select = partial(_select_first, limit)
+            return await self._search_together(queries, limit, options, select)
+        retriever: RetrieverProtocol = FusionRetriever(
+            [*self._words, *self._vectors], "relative", options.weights, top_k=DEPTH
+        )
+        if options.links:
+            self._declare_entities()
+            given = self.follow_links
+            how = given if isinstance(given, LinkOptions) else LinkOptions(repetition=0)
+            retriever = LinkRetriever(
+                retriever, self.graph, via=self.entities, options=how, filters=self.filters
+            )
+        rankings = await find_all(retriever, queries, max(limit, COMPARED), options.filters)
+        score = partial(self._scored, queries, rankings, options.measured.backgrounds)
         scored = await Do(score, kind="work")
         return [results[:limit] for results in scored]
 
     async def _search_together(
-        self,
-        queries: Sequence[str],
-        limit: int,
-        filters: Filters | None,
-        measured: MeasuredSettings,
-        weights: Sequence[float],
-        select: Select[T],
+        self, queries: Sequence[str], limit: int, options: _Options, select: Select[T]
     ) -> list[T]:
         """Fuse all branches in one search, and score the targets.
 
         Args:
             queries: The queries, none of them blank.
             limit: The maximum number of targets per branch.
-            filters: Conditions, in addition to the retriever's own.
-            measured: The settings that were measured on the graph.
-            weights: The weight of each branch.
+            options: The options.
             select: Reads the result of a query from its ranking.
         """
         every = [*self._words, *self._vectors]
-        used = [(item, weight) for item, weight in zip(every, weights, strict=True) if weight]
-        branches = [branch for branch, _ in used]
+        used = [
+            (item, weight) for item, weight in zip(every, options.weights, strict=True) if weight
+        ]
+        branches, weights = [branch for branch, _ in used], [weight for _, weight in used]
         of_words = branches.index(self._words[1])
+        backgrounds = options.measured.backgrounds
 
         def rank(query: str, rankings: Sequence[Ranking]) -> Ranking:
-            ranking = fused(rankings, "relative", [weight for _, weight in used])
+            ranking = fused(rankings, "relative", weights)
             ids: list[Any] = [*ranking.scores]
             founds = [found for part in ranking.parts for found in part.founds]
             words = founds[of_words]
             scores = word_scores(words.query, words.branch.term_scores(words.number, ids))
-            nearest = np.zeros(len(ids))
-            for found in founds:
-                if (key := found.branch.key) is not None and measured.backgrounds:
-                    cosines = np.array([found.scores.get(node_id, 0.0) for node_id in ids])
-                    near = vector_scores(cosines, unit(found.query), measured.backgrounds[key])
-                    nearest = np.maximum(nearest, near)
-            scores = joined(scores, nearest)
+            near = [
+                vector_scores(
+                    np.array([found.scores.get(node_id, 0.0) for node_id in ids]),
+                    unit(found.query),
+                    backgrounds[found.branch.key],
+                )
+                for found in founds
+                if found.branch.key is not None and backgrounds
+            ]
+            if near:
+                scores = joined(scores, np.maximum.reduce(near))
             return ranking._replace(scores=dict(zip(ids, scores.tolist(), strict=True)))
 
         limits = [limit if limit > DEPTH else None] * len(branches)
-        return await search_together(branches, queries, limits, filters, rank, select)
+        return await search_together(branches, queries, limits, options.filters, rank, select)
 
     def _scored(
-        self, queries: Sequence[str], rankings: Sequence[Results], measured: MeasuredSettings
+        self,
+        queries: Sequence[str],
+        rankings: Sequence[Results],
+        backgrounds: Mapping[str, Vectors],
     ) -> list[Results]:
         """Return rankings with scores that can be compared between questions."""
-        if self.bm25 is None:  # results of another similarity may share no word
-            return list(rankings)
         index = self.bm25.open(self.graph, self.target)
         nearest = [
-            self._vector_scores(query, results, measured.backgrounds)
+            self._vector_scores(query, results, backgrounds)
             for query, results in zip(queries, rankings, strict=True)
         ]
+        scored = []
         with self.graph.reader.reading(self.target):
             index.sync()
-            scored = []
             for query, results, first in zip(queries, rankings, nearest, strict=True):
                 if not query.strip():  # all nodes that meet the filters
                     scored.append([rescored(result, 0.0) for result in results])
@@ -554,12 +535,8 @@ class DefaultRetriever(PlannedRetriever):
         """Return how near results are to a query by the vectors that found them."""
         nearest = np.zeros(len(results))
         for key, background in backgrounds.items():
-            cosines = np.array(
-                [
-                    max((e.score for e in r.evidence if e.embed_key == key), default=0.0)
-                    for r in results
-                ]
-            )
+            scores = [[e.score for e in r.evidence if e.embed_key == key] for r in results]
+            cosines = np.array([max(of_result, default=0.0) for of_result in scores])
             if cosines.any():
                 vector = unit(self.graph.embeddings.query_vectors([query], key)[0])
                 nearest = np.maximum(nearest, vector_scores(cosines, vector, background))
@@ -573,7 +550,6 @@ class DefaultRetriever(PlannedRetriever):
         weights: Sequence[float],
     ) -> list[Results]:
         """Return windows of the passages that were found for each query."""
-        assert self.bm25 is not None
         words, full = (self.bm25.open(self.graph, group) for group in (self.sentences, self.target))
         vectors = dict(zip(self._embed_keys, weights, strict=True))
         with self.graph.reader.reading(self.sentences, self.target):
@@ -582,103 +558,9 @@ class DefaultRetriever(PlannedRetriever):
             windows = []
             for query, results in zip(queries, found, strict=True):
                 terms = self.bm25.prepare(query, [full])
-                of_query = search_windows(
-                    self.graph, self.sentences, results, terms, words, budget, vectors
-                )
-                windows.append(of_query)
+                options = terms, words, budget, vectors
+                windows.append(search_windows(self.graph, self.sentences, results, *options))
             return windows
-
-    def _retriever(self, weights: Sequence[float], links: bool) -> RetrieverProtocol:
-        key = links, *weights
-        if key not in self._retrievers:
-            self._retrievers[key] = self._made_of_branches(weights, links)
-        return self._retrievers[key]
-
-    def _made_of_branches(self, weights: Sequence[float], links: bool) -> RetrieverProtocol:
-        branches = [*self._words, *self._vectors]
-        fusion = FusionRetriever(branches, "relative", weights, top_k=DEPTH)
-        if not links:
-            return fusion
-        self._declare_entities()
-        given = self.follow_links
-        options = given if isinstance(given, LinkOptions) else LinkOptions(repetition=0)
-        return LinkRetriever(
-            fusion, self.graph, via=self.entities, options=options, filters=self.filters
-        )
-
-    def _declare_entities(self) -> None:
-        self.graph.create_node_group(self.entities, EntityExtractor(), parent=self.target)
-
-    @property
-    def _embed_keys(self) -> list[str]:
-        return [branch.embed_keys[0] for branch in self._vectors]
-
-    def _measure(self) -> MeasuredSettings:
-        """Measure a sample of the graph and store the settings."""
-        words = Bm25().open(self.graph, self.sentences)
-        words.ready()
-        with self.graph.reader.reading(self.sentences, self.target):
-            words.sync()
-            ids = self.graph.reader.ids(self.target)
-            targets = self.graph.reader.nodes_by_id(sample(ids, 4 * _PROBES))
-            links = measure_links(self.graph, self.target)
-            probes = [] if not self._vectors else self._probes(targets)
-            texts = [probe.searched_text for probe in probes]
-            by_words = self._share(
-                probes, [words.search(Bm25().prepare(text, [words]), 3, _ALL) for text in texts]
-            )
-            count = self.graph.reader.count(ROOT)
-        weights = [self._weight(branch, probes, by_words) for branch in self._vectors]
-        backgrounds = self._backgrounds(targets)
-        measured = MeasuredSettings(count, tuple(weights), links, backgrounds)
-        save_settings(self.graph, self.target, self._embed_keys, measured)
-        return measured
-
-    def _backgrounds(self, targets: Sequence[Node]) -> dict[str, Vectors]:
-        """Return vectors of a sentence of each of some targets, by embedding."""
-        sentences = [
-            children[len(children) // 2]
-            for target in (targets[:: 1 + len(targets) // (_PROBES + 1)] if self._vectors else ())
-            if (children := self.graph.reader.children_in(self.sentences, target))
-        ]
-        keys = [branch.embed_keys[0] for branch in self._vectors] if sentences else []
-        vectors = {
-            key: unit(np.array([node.embedding(key) for node in sentences], np.float32))
-            for key in keys
-        }
-        return {key: rows[rows.any(axis=1)] for key, rows in vectors.items()}
-
-    def _probes(self, targets: Sequence[Node]) -> list[Node]:
-        """Return a sentence of each of some targets that have three or more."""
-        probes: list[Node] = []
-        for target in targets:
-            sentences = self.graph.reader.children_in(self.sentences, target)
-            if len(sentences) >= 3 and len(probes) < _PROBES:
-                probes.append(sentences[len(sentences) // 2])
-        return probes
-
-    def _share(self, probes: Sequence[Node], found: Sequence[Hits]) -> float:
-        """Return for how many sentences the nearest other one is of the same target."""
-        right = 0
-        for probe, hits in zip(probes, found, strict=True):
-            nodes = self.graph.reader.nodes_by_id(hits.ids)
-            others = [node for node in nodes if node.text != probe.text]
-            right += bool(others) and others[0].parent == probe.parent
-        return right / max(1, len(probes))
-
-    def _weight(self, branch: Retriever, probes: Sequence[Node], by_words: float) -> float:
-        """Return the weight of an embedding's vectors. Words have the weights 3 and 1."""
-        if len(probes) < _FEWEST_PROBES:
-            return 1.0
-        (key,) = branch.embed_keys
-        index = branch.similarity.open(self.graph, self.sentences, key)
-        index.sync()
-        vectors = [unit(np.asarray(probe.embedding(key), np.float32)) for probe in probes]
-        by_vectors = self._share(probes, [index.search(vector, 3, _ALL) for vector in vectors])
-        return min(3.0, max(0.0, 4 * (by_vectors / max(by_words, _CHANCE) - 0.5)))
-
-
-_ALL = parse_filters(None)
 
 
 def _first(ranking: Ranking, count: int) -> tuple[list[Key], list[float]]:
@@ -736,13 +618,3 @@ def _distinct_results(limit: int, depth: int, query: str, ranking: Results) -> R
 
 def _is_enough(limit: int, depth: int, texts: int, found: int) -> bool:
     return texts >= limit or found < depth or depth >= _DEEPEST * limit
-
-
-def _noted(query: str, results: Results, error: Exception) -> Results:
-    """Return results whose evidence notes that no vectors were compared."""
-    note = f"words alone were compared: {type(error).__name__}: {error}"
-    variant = QueryVariant(query, DefaultRetriever.name, note)
-    return [
-        replace(r, evidence=(*(replace(m, variants=(*m.variants, variant)) for m in r.evidence),))
-        for r in results
-    ]

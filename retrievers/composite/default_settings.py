@@ -8,7 +8,7 @@ import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,11 @@ from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
 from ...nodegraph.splitters.passage_splitter import PassageSplitter
 from ...nodegraph.splitters.sentences import split_sentences
+from ..filters import parse_filters
+from ..indexes.nearest_vectors import unit
+from ..protocols import Index
+from ..results import Hits
+from ..similarities.bm25 import Bm25
 from .relevance import Vectors
 
 _logger = logging.getLogger(__name__)
@@ -182,7 +187,77 @@ def _is_like(measured: int, count: int) -> bool:
     return measured / 2 <= count <= measured * 2
 
 
-_PROBES = 256  # passages checked for titles
+_SAMPLE = 256
+"""The number of targets that are read for the measurement of vectors."""
+
+_PROBES = 64  # sentences of the measurement of vectors
+
+_MIN_PROBES = 12  # fewer give no reliable measurement
+
+_CHANCE = 0.2  # minimum hit rate of words in the comparison with vectors
+
+_ALL = parse_filters(None)
+
+
+def measure(
+    graph: NodeGraph, target: str, sentences: str, vectors: Mapping[str, Index[Any]]
+) -> MeasuredSettings:
+    """Measure a sample of a graph.
+
+    Args:
+        graph: The graph.
+        target: The target group.
+        sentences: The group of the sentences of the targets.
+        vectors: The indexes of the sentences' vectors, by embedding, with all vectors.
+    """
+    words = Bm25().open(graph, sentences)
+    words.ready()
+    reader = graph.reader
+    with reader.reading(sentences, target):
+        words.sync()
+        targets = reader.nodes_by_id(sample(reader.ids(target), _SAMPLE))
+        links = measure_links(graph, target)
+        children = [reader.children_in(sentences, node) for node in targets if vectors]
+        middles = [of_target[len(of_target) // 2] for of_target in children if len(of_target) > 2]
+        probes = middles[:_PROBES]
+        prepared = [Bm25().prepare(probe.searched_text, [words]) for probe in probes]
+        by_words = _share(graph, probes, [words.search(query, 3, _ALL) for query in prepared])
+        count = reader.count(ROOT)
+    weights = tuple(_weight(graph, *item, probes, by_words) for item in vectors.items())
+    few = children[:: 1 + len(children) // (_PROBES + 1)]
+    rows = [of_target[len(of_target) // 2] for of_target in few if of_target]
+    backgrounds = {key: _unit_vectors(rows, key) for key in vectors if rows}
+    return MeasuredSettings(count, weights, links, backgrounds)
+
+
+def _unit_vectors(nodes: Sequence[Node], key: str) -> Vectors:
+    """Return the vectors of nodes, without zero vectors."""
+    vectors = unit(np.array([node.embedding(key) for node in nodes], np.float32))
+    return vectors[vectors.any(axis=1)]
+
+
+def _share(graph: NodeGraph, probes: Sequence[Node], found: Sequence[Hits]) -> float:
+    """Return the share of sentences whose nearest other sentence is in the same target."""
+    right = 0
+    for probe, hits in zip(probes, found, strict=True):
+        others = [n for n in graph.reader.nodes_by_id(hits.ids) if n.text != probe.text]
+        right += bool(others) and others[0].parent == probe.parent
+    return right / max(1, len(probes))
+
+
+def _weight(
+    graph: NodeGraph, key: str, index: Index[Any], probes: Sequence[Node], by_words: float
+) -> float:
+    """Return the weight of an embedding's vectors. Words have the weights 3 and 1."""
+    if len(probes) < _MIN_PROBES:
+        return 1.0
+    index.sync()
+    vectors = [unit(np.asarray(probe.embedding(key), np.float32)) for probe in probes]
+    by_vectors = _share(graph, probes, [index.search(vector, 3, _ALL) for vector in vectors])
+    return min(3.0, max(0.0, 4 * (by_vectors / max(by_words, _CHANCE) - 0.5)))
+
+
+_CHECKED = 256  # passages checked for titles
 
 _MIN_TITLED = 0.05  # with a smaller share of titles, the measurement ends
 
@@ -216,7 +291,7 @@ def measure_links(graph: NodeGraph, group: str) -> LinkMeasure:
 
 def _measure(graph: NodeGraph, group: str) -> LinkMeasure:
     ids = graph.reader.ids(group)
-    probes = graph.reader.nodes_by_id(sample(ids, _PROBES))
+    probes = graph.reader.nodes_by_id(sample(ids, _CHECKED))
     share = sum(bool(split_title(node)[0]) for node in probes) / max(1, len(probes))
     if share < _MIN_TITLED:
         return LinkMeasure(share)

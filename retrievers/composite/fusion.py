@@ -6,11 +6,10 @@ import copy
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from ...nodegraph.models.embedder import Vectors
 from ...nodegraph.models.embedding_cache import embed_ahead
-from ..base_retriever import inner_retrievers
 from ..filters import Filters
 from ..foreign.coercion import as_retriever
 from ..planned_retriever import PlannedRetriever
@@ -96,17 +95,17 @@ class FusionRetriever(PlannedRetriever):
         self.on_error = choice(on_error, "on_error", ("raise", "skip"))
         if not isinstance(retrievers, Iterable) or isinstance(retrievers, str):
             raise TypeError(
-                "retrievers is a list of retrievers, FusionRetriever([first, second]), not "
+                "retrievers must be a list, FusionRetriever([first, second]), got "
                 f"{retrievers!r:.80}"
             )
         self.retrievers = [as_retriever(retriever) for retriever in retrievers]
         if not self.retrievers:
-            raise ValueError("retrievers=[] leaves nothing to fuse; give one or more")
+            raise ValueError("retrievers must not be empty, got []")
         self.mode: Mode = check_mode(mode)
         self.weights = check_weights(weights, len(self.retrievers))
         self.rank_constant = number(rank_constant, "rank_constant")
         if merge_by is not None and not isinstance(merge_by, str):
-            raise TypeError(f"merge_by names a metadata field, not {merge_by!r:.80}")
+            raise TypeError(f"merge_by must be a metadata field, got {merge_by!r:.80}")
         self.merge_by = merge_by
 
     def with_weights(self, weights: Sequence[float] | None) -> FusionRetriever:
@@ -148,42 +147,40 @@ class FusionRetriever(PlannedRetriever):
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> list[Results]:
         """Return the results of each query; ``limit`` is the ``top_k`` of the call."""
-        branches = [
-            (retriever, weight)
-            for retriever, weight in zip(self.retrievers, self.weights, strict=True)
-            if weight
-        ]
+        pairs = zip(self.retrievers, self.weights, strict=True)
+        branches = [(retriever, weight) for retriever, weight in pairs if weight]
+        limits = [_limit_of(retriever, limit) for retriever, _ in branches]
         top_k = self.top_k if limit is None else limit
         local = local_retrievers([retriever for retriever, _ in branches])
+        is_plain = self.merge_by is None and self.on_error == "raise"
         with start_span(self.name, mode=self.mode, queries=queries) as span:
-            if (
-                local
-                and (self.merge_by, self.on_error) == (None, "raise")
-                and all(map(str.strip, queries))
-            ):
-                rank = partial(self._rank, [weight for _, weight in branches], top_k)
-                limits = [_limit_of(retriever, limit) for retriever in local]
+            if local and is_plain and all(map(str.strip, queries)):
+                weights = [weight for _, weight in branches]
+
+                def rank(query: str, rankings: Sequence[Ranking]) -> Ranking:
+                    return fused(rankings, self.mode, weights, self.rank_constant).first(top_k)
+
                 found = await search_together(local, queries, limits, filters, rank, all_results)
                 span.set_results(found)
                 return found
             outcomes = await All(
                 [
-                    partial(find_all, item, queries, _limit_of(item, limit), filters)
-                    for item, _ in branches
+                    partial(find_all, retriever, queries, limit_of_it, filters)
+                    for (retriever, _), limit_of_it in zip(branches, limits, strict=True)
                 ],
                 max_parallel=len(branches),
                 fail_fast=self.on_error == "raise",
             )
-            errors = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
-            if errors and (self.on_error == "raise" or len(errors) == len(branches)):
-                raise errors[0]
-            rankings, weights = [], []
+            rankings, weights, errors = [], [], []
             for (retriever, weight), outcome in zip(branches, outcomes, strict=True):
                 if isinstance(outcome, Exception):
                     logger.warning("left out of a fusion: %r failed: %s", retriever, outcome)
+                    errors.append(outcome)
                 else:
                     rankings.append(outcome)
                     weights.append(weight)
+            if errors and (self.on_error == "raise" or not rankings):
+                raise errors[0]
             options = self.mode, weights, top_k, self.rank_constant, self.merge_by
             per_query = zip(*rankings, strict=True)
             results = await Do(
@@ -191,15 +188,6 @@ class FusionRetriever(PlannedRetriever):
             )
             span.set_results(results)
         return results
-
-    def _rank(
-        self,
-        weights: Sequence[float],
-        top_k: int | None,
-        query: str,
-        rankings: Sequence[Ranking],
-    ) -> Ranking:
-        return fused(rankings, self.mode, weights, self.rank_constant).first(top_k)
 
     def check_limit(self, top_k: int | None, filters: Filters | None) -> int | None:
         """Return the ``top_k`` of a call: without one every retriever returns its own."""
@@ -237,15 +225,11 @@ async def search_together(
         retriever.search_for(queries, limit, filters)
         for retriever, limit in zip(retrievers, limits, strict=True)
     ]
-    vectors = []
+    vectors: list[Sequence[Sequence[Vectors]]] = []
     for retriever in retrievers:
-        of_retriever: Sequence[Sequence[Vectors]] = ()
-        if retriever.embed_keys:
-            of_retriever = await Do(
-                partial(retriever.query_vectors, queries),
-                partial(retriever.aquery_vectors, queries),
-            )
-        vectors.append(of_retriever)
+        embed = partial(retriever.query_vectors, queries)
+        aembed = partial(retriever.aquery_vectors, queries)
+        vectors.append(await Do(embed, aembed) if retriever.embed_keys else ())
     work = partial(search, searches, queries, vectors, rank, select)
     is_async = any(retriever.embeds_by_async_model for retriever in retrievers)
     return await Do(work, partial(embed_ahead, work) if is_async else None, kind="work")
@@ -269,75 +253,7 @@ def check_weights(weights: Sequence[float] | None, count: int) -> list[float]:
         return [1.0] * count
     checked = [number(weight, "a weight") for weight in weights]
     if len(checked) != count:
-        raise ValueError(f"weights={weights!r} are {len(checked)}, for {count} retrievers")
+        raise ValueError(f"weights must have {count} numbers, got {weights!r}")
     if not any(checked):
-        raise ValueError(f"weights={weights!r} leave no retriever to query; give one above 0")
+        raise ValueError(f"weights must have a number above 0, got {weights!r}")
     return checked
-
-
-def with_weights(retriever: RetrieverProtocol, weights: Sequence[float]) -> RetrieverProtocol:
-    """Return a copy of a retriever with other weights in its fusion.
-
-    The fusion is the retriever or its outermost inner fusion, such as in a reranker, a strategy or
-    a restriction. A ``DefaultRetriever`` is a fusion of the words of sentences, the words of
-    targets, and each embedding.
-
-    Args:
-        retriever: Any retriever. It is not changed.
-        weights: The weight of each fused retriever.
-
-    Raises:
-        TypeError: If the retriever has no fusion, or a weight is not a number.
-        ValueError: If the fusion is ambiguous, the number of weights is wrong, a weight is below
-            0, or all are 0.
-
-    Example:
-        >>> from nodekin.nodegraph import NodeGraph
-        >>> from nodekin.retrievers import FusionRetriever, RerankRetriever, Retriever
-        >>> graph = NodeGraph()
-        >>> ids = graph.add(["Green tea.", "Green, green leaves."])
-        >>> words, exact = Retriever(graph, "ROOT"), Retriever(graph, "ROOT", index="map")
-        >>> fusion = FusionRetriever([words, exact])
-        >>> reranked = RerankRetriever(fusion, "ModuleReranker", model=lambda q, t: [1.0] * len(t))
-        >>> with_weights(reranked, [1, 0]).retrieve("tea")[0].node.text
-        'Green tea.'
-    """
-    paths = _paths(retriever, (), ())
-    if not paths:
-        raise TypeError(
-            f"weights are for a FusionRetriever or a DefaultRetriever, and there is none in "
-            f"{retriever!r:.120}; leave them out"
-        )
-    if len(paths) > 1:
-        names = [".".join(path) for path in paths]
-        raise ValueError(
-            f"weights are for one fusion, and {retriever!r:.120} has {len(paths)}, {names}; set "
-            "those of each where it is made"
-        )
-    return _replaced(retriever, paths[0], weights)
-
-
-def _paths(
-    retriever: Any, path: tuple[str, ...], holders: tuple[object, ...]
-) -> list[tuple[str, ...]]:
-    """Return the paths of names to the outermost fusions."""
-    if hasattr(type(retriever), "with_weights"):
-        return [path]
-    if any(retriever is holder for holder in holders) or not hasattr(
-        type(retriever), "with_inner_retrievers"
-    ):  # a node may refer back to a retriever that holds it
-        return []
-    inner = inner_retrievers(retriever)
-    return [p for name, item in inner for p in _paths(item, (*path, name), (*holders, retriever))]
-
-
-def _replaced(retriever: Any, path: Sequence[str], weights: Sequence[float]) -> RetrieverProtocol:
-    if not path:
-        changed: RetrieverProtocol = retriever.with_weights(weights)
-        return changed
-    name, *remaining = path
-    inner = dict(inner_retrievers(retriever))[name]
-    copied: RetrieverProtocol = retriever.with_inner_retrievers(
-        {name: _replaced(inner, remaining, weights)}
-    )
-    return copied

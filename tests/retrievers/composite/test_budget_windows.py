@@ -16,7 +16,6 @@ from nodekin.retrievers import (
     restrict,
 )
 from nodekin.retrievers.composite.budget_windows import passages_within, token_counts
-from nodekin.retrievers.similarities.registry import CustomSimilarity
 from nodekin.retrievers.token_budget import TokenBudget
 
 FILLER = "The harbour was busy in those years, and ships came from far away. "
@@ -145,16 +144,6 @@ def test_repeated_sentence_is_returned_once() -> None:
     default = as_retriever(graph_of(repeated + FILLER * 40 + repeated))
     found = default.retrieve("Who built the stone bridge?", max_tokens=24)
     assert sum(repeated.strip() in text for text in texts(found)) == 1
-
-
-def test_custom_word_similarity_with_budget_returns_passages(graph) -> None:
-    def shared(query, node):
-        return float(len(set(query.split()) & set(node.text.split())))
-
-    default = DefaultRetriever(graph, words=CustomSimilarity(shared, "shared", "text"))
-    found = default.retrieve("stone bridge", max_tokens=2_000)
-    assert {item.node.group for item in found} == {"passage"}
-    assert 0 < found.tokens <= 2_000
 
 
 def test_document_of_one_heading_is_found() -> None:

@@ -205,8 +205,10 @@ def test_default_retriever_with_filters_and_without_documents() -> None:
     assert {r.node.group for r in DefaultRetriever(graph, "line").retrieve("tea")} == {"line"}
     with pytest.raises(LookupError, match="unknown group 'lines'"):
         DefaultRetriever(graph, "lines")
-    with pytest.raises(TypeError, match="graph is a NodeGraph"):
+    with pytest.raises(TypeError, match="graph must be a NodeGraph"):
         DefaultRetriever("docs")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="words must be 'bm25' or a Bm25, got 'cosine'"):
+        DefaultRetriever(graph, words="cosine")
 
 
 @pytest.mark.slow
@@ -250,33 +252,6 @@ def test_existing_sentence_group_is_reused() -> None:
     assert DefaultRetriever(graph).sentences == "passage sentence"
     DefaultRetriever(graph, "ROOT").retrieve("tea")
     assert "ROOT sentence" not in graph.groups
-
-
-def test_rejected_query_keeps_vectors_of_other_queries() -> None:
-    calls: list[list[str]] = []
-    refused = "tea"
-
-    def queries(texts: list[str]) -> np.ndarray:
-        calls.append(texts)
-        if any(refused in text for text in texts):
-            raise ValueError("refused")
-        return by_topic(texts)
-
-    graph = NodeGraph(embed=Embedder(by_topic, "m", embed_queries=queries), progress=False)
-    graph.add(documents())
-    retriever = as_retriever(graph)
-    batch = [f"river of kind {n}" for n in range(7)]
-    results = retriever.batch([*batch[:3], "tea of kind 2", " ", *batch[3:]])
-    alone = [retriever.retrieve(query) for query in batch]
-    for together, one in zip([*results[:3], *results[5:]], alone, strict=True):
-        assert [(r.node, r.score) for r in together] == [(r.node, r.score) for r in one]
-    (variant,) = results[3][0].evidence[0].variants
-    assert "refused" in str(variant.note)
-    assert all(not match.variants for found in alone for r in found for match in r.evidence)
-    refused = ""  # all: the model is down
-    calls.clear()
-    retriever.batch([f"violin {n}" for n in range(200)])
-    assert len(calls) < 20
 
 
 def test_hanging_model_is_not_called_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -431,6 +406,19 @@ def test_many_missing_vectors_fall_back_to_words(caplog: pytest.LogCaptureFixtur
     assert len(embedded) == MISSING + 2  # including the question
     found = retriever.retrieve("coffee number 7")
     assert {match.embed_key for result in found for match in result.evidence} >= {"default"}
+
+
+def test_with_weights_changes_searched_groups() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add(documents())
+    default = DefaultRetriever(graph, "ROOT")
+    assert [name for name, _ in default.inner_retrievers] == ["sentences", "words"]
+    for weights, group in (([0, 1], "ROOT"), ([1, 0], "ROOT sentence")):
+        results = default.with_weights(weights).retrieve("tea")
+        assert {match.group for result in results for match in result.evidence} == {group}
+    assert default.with_weights([1, 0]).with_weights(None).weights is None
+    with pytest.raises(ValueError, match="weights must have 2 numbers"):
+        default.with_weights([1, 1, 1])
 
 
 def test_build_computes_missing_vectors() -> None:

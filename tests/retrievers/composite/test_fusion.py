@@ -189,18 +189,18 @@ def test_nested_fusion_of_graph_can_be_pickled() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        (([],), ValueError, "leaves nothing to fuse"),
+        (([],), ValueError, "retrievers must not be empty"),
         ((["bm25"],), TypeError, "object with retrieve.* 'bm25'"),
         (([FixedRetriever(ONE)], "rff"), ValueError, "no mode 'rff'; there is 'rrf'"),
         (
             ([FixedRetriever(ONE)], "rrf", [1, 2]),
             ValueError,
-            r"weights=\[1, 2\] are 2, for 1 retriever",
+            r"weights must have 1 numbers, got \[1, 2\]",
         ),
         (([FixedRetriever(ONE)], "rrf", [-1]), ValueError, "a weight must be 0 or more"),
         (([FixedRetriever(ONE)], "rrf", [float("nan")]), ValueError, "a weight must be 0 or more"),
         (([FixedRetriever(ONE)], "rrf", ["1"]), TypeError, "a weight is a number, not '1'"),
-        (([FixedRetriever(ONE)], "rrf", [0]), ValueError, "leave no retriever to query"),
+        (([FixedRetriever(ONE)], "rrf", [0]), ValueError, "weights must have a number above 0"),
         (([FixedRetriever(ONE)], "rrf", None, 0), ValueError, "top_k must be 1 or more"),
         (
             ([FixedRetriever(ONE)], "rrf", None, 5, -1),
@@ -317,7 +317,7 @@ def test_fusion_merge_by_joins_equal_metadata() -> None:
     assert [r.node.id for r in FusionRetriever([words, vectors])("q")] == list("adbecf")
     same = FixedRetriever([page("1", 2.0, n=1), page("2", 1.0, n=1), page("3", 0.5, n="1")])
     assert [r.node.id for r in FusionRetriever([same], merge_by="n")("q")] == ["1", "3"]
-    with pytest.raises(TypeError, match="merge_by names a metadata field"):
+    with pytest.raises(TypeError, match="merge_by must be a metadata field"):
         FusionRetriever([same], merge_by=["n"])  # type: ignore[arg-type]
 
 
@@ -328,5 +328,5 @@ async def test_fusion_with_weights_returns_changed_copy() -> None:
     assert second.batch(["q"]) == await second.abatch(["q"]) == [fuse([TWO])]
     assert fusion.retrieve("q") == fuse([ONE, TWO], weights=[3, 1])  # unchanged
     assert fusion.with_weights(None).weights == [1, 1]
-    with pytest.raises(ValueError, match="are 3, for 2 retrievers"):
+    with pytest.raises(ValueError, match="weights must have 2 numbers"):
         fusion.with_weights([1, 2, 3])

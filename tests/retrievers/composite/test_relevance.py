@@ -6,8 +6,8 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-from nodekin.nodegraph import Document, Embedder, Node, NodeGraph
-from nodekin.retrievers import DefaultRetriever, Retriever, as_retriever, register_similarity
+from nodekin.nodegraph import Document, Embedder, NodeGraph
+from nodekin.retrievers import DefaultRetriever, Retriever, as_retriever
 from nodekin.retrievers.composite.relevance import COMPARED, descending, word_scores
 from nodekin.retrievers.indexes.bm25_scores import Saturation, TermWeights
 
@@ -129,17 +129,6 @@ def test_linking_hit_keeps_vector_score() -> None:
     ]
     assert scores[0] > 0.2
     assert scores[1] == pytest.approx(scores[0])
-
-
-def test_hit_of_custom_similarity_only_is_kept() -> None:
-    @register_similarity(name="same letters")
-    def letters(query: str, node: Node) -> float:
-        return len(set(query) & set(node.text.lower())) / len(set(query))
-
-    graph = NodeGraph(progress=False)
-    graph.add(["Fermentation of tea.", "42"])
-    results = DefaultRetriever(graph, words="same letters").retrieve("fermenttaton")
-    assert [result.node.text for result in results][:1] == ["Fermentation of tea."]
 
 
 def test_large_batch_embeds_each_query_once() -> None:
