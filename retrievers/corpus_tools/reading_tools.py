@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
+from operator import itemgetter
 from typing import Any
 
 from ...nodegraph.errors import nearest_names
@@ -18,14 +19,16 @@ from ...nodegraph.splitters.chunking import count_tokens, shorten
 from ...nodegraph.splitters.headings import markdown_headings
 from ..filters import Filters, parse_filters
 from .tool_output import (
+    Entry,
     Interval,
-    OutputBuilder,
+    Row,
     ToolError,
     ToolOutput,
     ToolSession,
     heading_line,
     in_line,
     location_of,
+    page_of,
     quoted,
     reference_line,
     span_of,
@@ -53,42 +56,29 @@ class CorpusView:
         self.target = target
         self._allowed = parse_filters(filters)
 
-    def documents(self, folder: str = "", *, after: str | None = None) -> Iterator[Node]:
-        """Yield the documents, or the documents in a folder. Texts are loaded in batches.
+    def documents(self, folder: str = "") -> Iterator[Node]:
+        """Yield the documents, loaded in batches.
 
         Args:
-            folder: A folder, or a document's id.
-            after: The id of the document before the first result.
-
-        Raises:
-            ToolError: If the document ``after`` does not exist.
+            folder: Only the documents in this folder, or the document with this id.
         """
-        existing = self.graph.reader.document_ids()
-        if after is not None:
-            if after not in existing or not self.allows(self.graph.node(after)):
-                raise ToolError(f"there is no page {after!r:.80}; list from the beginning")
-            existing = existing[existing.index(after) + 1 :]
-        ids = (i for i in existing if is_below(i, folder))
+        folder = folder.strip().rstrip("/")
+        ids = iter(self.graph.reader.document_ids())
+        if folder:
+            ids = (i for i in ids if i == folder or i.startswith(f"{folder}/"))
         while subset := list(islice(ids, _AT_ONCE)):
             yield from (node for node in self.graph.reader.nodes_by_id(subset) if self.allows(node))
 
     def document(self, name: str) -> Node:
-        """Return the document with an id, or the only document with this path suffix or name.
-
-        A name is a title or a file name.
+        """Return the document with an id, or the only one with a path suffix, title or file name.
 
         Raises:
             ToolError: If no document or several documents match. The message lists similar names.
         """
         ids = self.graph.reader.document_ids()
-        results = [name] if name in set(ids) else [i for i in ids if i.endswith(f"/{name}")]
-        if not results:
-            nodes = self.documents()
-            results = [
-                n.id for n in nodes if name in (n.metadata.get("title"), file_name_of(n.metadata))
-            ]
-        named = (self.graph.node(i) for i in results)
-        matching = list(islice(filter(self.allows, named), 9))
+        names = [name] if name in set(ids) else [i for i in ids if i.endswith(f"/{name}")]
+        nodes = map(self.graph.node, names) if names else self._named(name)
+        matching = list(islice(filter(self.allows, nodes), 9))
         if len(matching) == 1:
             return matching[0]
         if matching:
@@ -100,6 +90,11 @@ class CorpusView:
             "outline lists all"
         )
 
+    def _named(self, name: str) -> Iterator[Node]:
+        for node in self.documents():
+            if name in (node.metadata.get("title"), file_name_of(node.metadata)):
+                yield node
+
     def values(self) -> str:
         """Return the metadata fields with their most frequent values, as a hint for filters."""
         counts: dict[str, Counter[str]] = {}
@@ -108,17 +103,12 @@ class CorpusView:
                 if isinstance(value, str | int | float) and len(str(value)) <= _LONGEST_VALUE:
                     counts.setdefault(name, Counter())[repr(value)] += 1
 
-        def usefulness(name: str) -> tuple[bool, int, str]:
-            """Sort fields with several values, each in several documents, first."""
-            count = len(counts[name])
-            return not 1 < count <= counts[name].total() / 2, count, name
-
-        fields = sorted(counts, key=usefulness)[:_FIELDS]
-        return "; ".join(
-            f"{name}: {', '.join(value for value, _ in counts[name].most_common(_VALUES))}"
-            f"{', ...' if len(counts[name]) > _VALUES else ''}"
-            for name in fields
-        )
+        parts = []
+        for name in sorted(counts, key=lambda name: (len(counts[name]), name))[:_FIELDS]:
+            values = [value for value, _ in counts[name].most_common(_VALUES)]
+            more = ["..."] if len(counts[name]) > _VALUES else []
+            parts.append(f"{name}: {', '.join([*values, *more])}")
+        return "; ".join(parts)
 
     def passages(self, document: Node) -> Sequence[Node]:
         """Return the passages of a document, in order."""
@@ -127,21 +117,14 @@ class CorpusView:
 
     def passage_at(self, document: Node, at: int) -> Node:
         """Return the passage that contains a position, or the passage before it."""
-        passages = [node for node in self.passages(document) if span_of(node)]
-        starts = [(span_of(node) or (0, 0))[0] for node in passages]
+        passages = [(span[0], node) for node in self.passages(document) if (span := span_of(node))]
         if not passages:
             return document
-        return passages[max(0, bisect_right(starts, at) - 1)]
+        return passages[max(0, bisect_right(passages, at, key=itemgetter(0)) - 1)][1]
 
     def allows(self, node: Node) -> bool:
         """Return whether a node meets the conditions."""
         return self._allowed.matches(node)
-
-
-def is_below(document_id: str, folder: str) -> bool:
-    """Return whether a document is in a folder or has this id."""
-    folder = folder.strip().rstrip("/")
-    return not folder or document_id == folder or document_id.startswith(f"{folder}/")
 
 
 _CONTEXT_TOKENS = 30  # tokens of a line before and after a match in grep
@@ -163,55 +146,35 @@ class ReadingTools:
 
     def outline(self, document: str, skip: int, max_tokens: int) -> ToolOutput:
         """Return the documents of the corpus or of a folder, or the headings of a document."""
-        builder = OutputBuilder(max_tokens)
-        if document and not document.endswith("/"):
-            node = self._document_or_none(document)
-            if node is not None:
-                return self._headings(node, skip, builder)
+        first = next(self.view.documents(document), None)
+        is_folder = not document or document.endswith("/") or (first and first.id != document)
+        if not is_folder:
+            return self._headings(self.view.document(document), skip, max_tokens)
         rows = (partial(_document_row, node) for node in self.view.documents(document))
-        index, omitted = builder.add_page(rows, skip)
-        if not builder.size:
-            if skip:
-                raise ToolError(f"there are only {index} documents; give a smaller skip")
+        options = {"tool": "outline", "items": "documents", "separator": "\n"}
+        output = page_of(rows, max_tokens, skip, **options)
+        if output is None:
             raise ToolError(
                 f"no document is below {document!r:.200}; outline without a document lists all"
                 if document
                 else "the corpus has no documents"
             )
-        more = (
-            f"{omitted:,} more documents: outline with skip={skip + builder.size}, or with a "
-            "folder as document."
-            if omitted
-            else ""
-        )
-        return builder.output(omitted, more, separator="\n")
+        return output
 
-    def _document_or_none(self, name: str) -> Node | None:
-        try:
-            return self.view.document(name)
-        except ToolError:
-            if any(True for _ in self.view.documents(name)):
-                return None
-            raise
-
-    def _headings(self, node: Node, skip: int, builder: OutputBuilder) -> ToolOutput:
+    def _headings(self, node: Node, skip: int, max_tokens: int) -> ToolOutput:
         headings = list(markdown_headings(node.text)) or list(self._first_words(node))
-        ends = [start_at for start_at, _, _ in headings[1:]] + [len(node.text)]
-        rows = [
-            partial(_heading_row, node, heading, end)
+        ends = [start for start, _, _ in headings[1:]] + [len(node.text)]
+        rows = (
+            partial(_heading_row, node, *heading, end)
             for heading, end in zip(headings, ends, strict=True)
-        ]
-        _, omitted = builder.add_page(rows, skip)
-        if skip and not builder.size:
-            raise ToolError(f"{node.id!r} has only {len(headings)} headings; give a smaller skip")
-        more = f"{omitted:,} more: outline with skip={skip + builder.size}." if omitted else ""
-        return builder.output(omitted, more, separator="\n")
+        )
+        options = {"tool": "outline", "items": "headings", "separator": "\n"}
+        return page_of(rows, max_tokens, skip, **options) or ToolOutput("")
 
     def _first_words(self, node: Node) -> Iterator[tuple[int, int, str]]:
         """Yield the start and the first words of each passage, for a document without headings."""
         for passage in self.view.passages(node):
-            span = span_of(passage)
-            if span:
+            if span := span_of(passage):
                 yield span[0], 1, " ".join(shorten(passage.text, 12).split())
 
     def read(
@@ -247,9 +210,9 @@ class ReadingTools:
 
     def _parts(
         self, node: Node, start_at: int, stop: int, remaining: int, session: ToolSession
-    ) -> tuple[list[dict[str, Any]], list[str], int]:
+    ) -> tuple[list[Entry], list[str], int]:
         """Return the new parts, references to parts read before, and the end."""
-        entries, lines, at = list[dict[str, Any]](), list[str](), start_at
+        entries, lines, at = list[Entry](), list[str](), start_at
 
         def refer(end: int) -> None:
             lines.append(f"([{at}:{end}] shown before)")
@@ -276,19 +239,12 @@ class ReadingTools:
         """Return the lines that match a pattern. Very long matches are truncated."""
         if not pattern:
             raise ToolError("the pattern is empty; give the text to look for")
-        builder = OutputBuilder(max_tokens)
-        documents = self.view.documents(document)
-        index, omitted = builder.add_page(_match_rows(documents, _finder(pattern, regex)), skip)
-        if index and not builder.size:
-            raise ToolError(f"there are only {index:,} matches; give a smaller skip")
-        if not builder.size:
-            where = f" below {document!r}" if document else ""
-            return ToolOutput(
-                f"{pattern!r:.200} stands nowhere{where}; grep looks for exact text: try a part of "
-                "it, or search for what it means."
-            )
-        more = f"{omitted:,} more: grep with skip={skip + builder.size}." if omitted else ""
-        return builder.output(omitted, more)
+        rows = _match_rows(self.view.documents(document), _compiled(pattern, regex))
+        where = f" below {document!r}" if document else ""
+        return page_of(rows, max_tokens, skip, tool="grep", items="matches") or ToolOutput(
+            f"{pattern!r:.200} does not occur{where}; grep finds exact text only: try a part of "
+            "the text, or search for the meaning."
+        )
 
 
 def _shorten_quoted(text: str, tokens: int) -> str:
@@ -302,15 +258,14 @@ def _shorten_quoted(text: str, tokens: int) -> str:
     return text
 
 
-def _document_row(node: Node) -> tuple[str, dict[str, Any]]:
+def _document_row(node: Node) -> tuple[str, Entry]:
     title, tokens = source_title(node.metadata), count_tokens(node.text)
     name = f" {title}" if title and title not in node.id else ""
     entry = {"document": node.id, "title": title, "tokens": tokens}
     return in_line(f"{node.id} ({tokens:,} tokens){name}"), entry
 
 
-def _heading_row(node: Node, heading: tuple[int, int, str], end: int) -> tuple[str, dict[str, Any]]:
-    start, level, text = heading
+def _heading_row(node: Node, start: int, level: int, text: str, end: int) -> tuple[str, Entry]:
     tokens = count_tokens(node.text[start:end])
     entry = {"document": node.id, "heading": text, "level": level}
     entry |= {"start": start, "end": end, "tokens": tokens}
@@ -318,64 +273,53 @@ def _heading_row(node: Node, heading: tuple[int, int, str], end: int) -> tuple[s
     return f"{'  ' * max(0, level - 1)}{line}", entry
 
 
-def _match_rows(
-    documents: Iterable[Node], find: Callable[[str], Iterator[Interval]]
-) -> Iterator[Callable[[], tuple[str, dict[str, Any]]]]:
-    """Yield a row function for each match. A match in the previous row's lines refers to them."""
+def _match_rows(documents: Iterable[Node], pattern: Any) -> Iterator[Row]:
+    """Yield a row for each match. A match in the lines of the row above refers to these lines."""
     for node in documents:
-        visible: list[Interval] = []  # the last lines of this document in the output
-
-        def row(node: Node, start: int, end: int, visible: list[Interval]) -> tuple[str, Any]:
-            entry, window = _match_entry(node, start, end)
-            if visible and visible[0][0] <= start and end <= visible[0][1]:
-                return reference_line(entry, "in the line above"), entry
-            lines = _format_lines(entry, node.text, window)
-            text = f"{heading_line(entry, titled=not visible)} (line {entry['line']})\n{lines}"
-            visible[:] = [window]
-            return text, entry
-
-        for start, end in find(node.text):
-            yield partial(row, node, start, end, visible)
+        visible: list[Interval] = []  # the lines in the last row of the document
+        for match in pattern.finditer(node.text):
+            if match.end() > match.start():
+                yield partial(_match_row, node, match.span(), visible)
 
 
-def _finder(pattern: str, regex: bool) -> Callable[[str], Iterator[Interval]]:
-    """Return a function that yields the spans of matches, in time linear in the text.
+def _match_row(node: Node, match: Interval, visible: list[Interval]) -> tuple[str, Entry]:
+    entry, window = _match_entry(node, *match)
+    if visible and visible[0][0] <= match[0] and match[1] <= visible[0][1]:
+        return reference_line(entry, "in the line above"), entry
+    lines = _format_lines(entry, node.text, window)
+    text = f"{heading_line(entry, titled=not visible)} (line {entry['line']})\n{lines}"
+    visible[:] = [window]
+    return text, entry
+
+
+def _compiled(pattern: str, regex: bool) -> Any:
+    """Return a compiled pattern, which ignores case and takes linear time.
 
     Raises:
         ToolError: If the regular expression is invalid, or google-re2 is not installed.
     """
-    compiled: Any
     if not regex:
-        compiled = re.compile(re.escape(pattern), re.IGNORECASE)
-    else:
-        try:
-            import re2
-        except ImportError as error:
-            raise ToolError(
-                "regular expressions are not available here (they need google-re2: pip install "
-                '"nodekin[mcp]"); grep for a plain text'
-            ) from error
-        options = re2.Options()
-        options.case_sensitive, options.log_errors = False, False
-        options.never_nl = False
-        try:
-            compiled = re2.compile(f"(?m){pattern}", options)
-        except re2.error as error:
-            reason = error.args[0].decode() if isinstance(error.args[0], bytes) else str(error)
-            raise ToolError(
-                f"{pattern!r:.200} is no regular expression: {reason}; without backreferences and "
-                "lookarounds, in RE2's syntax"
-            ) from error
-
-    def find(text: str) -> Iterator[Interval]:
-        for match in compiled.finditer(text):
-            if match.end() > match.start():
-                yield match.start(), match.end()
-
-    return find
+        return re.compile(re.escape(pattern), re.IGNORECASE)
+    try:
+        import re2
+    except ImportError as error:
+        raise ToolError(
+            "regular expressions are not available here (they need google-re2: pip install "
+            '"nodekin[mcp]"); grep for a plain text'
+        ) from error
+    options = re2.Options()
+    options.case_sensitive, options.log_errors, options.never_nl = False, False, False
+    try:
+        return re2.compile(f"(?m){pattern}", options)
+    except re2.error as error:
+        reason = error.args[0].decode() if isinstance(error.args[0], bytes) else str(error)
+        raise ToolError(
+            f"{pattern!r:.200} is no regular expression: {reason}; without backreferences and "
+            "lookarounds, in RE2's syntax"
+        ) from error
 
 
-def _match_entry(node: Node, start_at: int, end: int) -> tuple[dict[str, Any], Interval]:
+def _match_entry(node: Node, start_at: int, end: int) -> tuple[Entry, Interval]:
     """Return the location of a match, and the span of its context."""
     text = node.text
     first, last = text.rfind("\n", 0, start_at) + 1, text.find("\n", end)
@@ -393,7 +337,7 @@ def _match_entry(node: Node, start_at: int, end: int) -> tuple[dict[str, Any], I
     return entry, (from_, to)
 
 
-def _format_lines(entry: dict[str, Any], text: str, window: Interval) -> str:
+def _format_lines(entry: Entry, text: str, window: Interval) -> str:
     """Return the lines of a match, with ellipses at truncated ends."""
     start_at, end = window
     before = "… " if start_at and text[start_at - 1] != "\n" else ""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import partial
 from math import ceil
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from ...nodegraph.extractors.entity_extractor import EntityExtractor
 from ...nodegraph.node import Node
@@ -24,6 +24,7 @@ from ..retriever import Retriever
 from ..token_budget import TokenBudget
 from .reading_tools import CorpusView
 from .tool_output import (
+    Entry,
     Interval,
     OutputBuilder,
     ToolError,
@@ -33,6 +34,7 @@ from .tool_output import (
     in_line,
     joined,
     location_of,
+    page_of,
     quoted,
     reference_line,
     span_of,
@@ -40,15 +42,15 @@ from .tool_output import (
 
 Mode = Literal["all", "words", "meaning"]
 
-_MAX_PASSAGE_TOKENS = 400  # maximum for the best passage, divided by the rank for later passages
+_MAX_PASSAGE_TOKENS = 400  # for the best passage; later passages get this number by their rank
 
-_LEAST = 40  # lower bound of this maximum
+_MIN_PASSAGE_TOKENS = 40  # for later passages
 
 _WINDOWS_FROM = 200  # tokens: smaller budgets show parts of several passages instead of windows
 
 _STEP = 50  # results are retrieved in multiples of this number, so that pages are consistent
 
-_GAP = 3  # characters between two sentences that are joined
+_GAP = 3  # characters between two joined sentences
 
 
 class SearchTools:
@@ -91,7 +93,6 @@ class SearchTools:
         """
         if not query.strip():
             raise ToolError("the query is empty; say what to look for, in words or as a question")
-        builder = OutputBuilder(max_tokens)
         try:
             parse_filters(filters)
         except (ValueError, TypeError) as error:
@@ -102,25 +103,21 @@ class SearchTools:
         budget = TokenBudget(most if most >= _WINDOWS_FROM else None, pages=depth)
         with budget.holding():
             results = retriever.retrieve(query, top_k=depth, filters=filters)
+        if len(results) <= skip:
+            words = " with these filters" if filters else ""
+            fields = f" Fields of documents, and values: {self.view.values() or 'none'}."
+            return ToolOutput(
+                f"Nothing{' more' if skip else ''} was found{words}; try other words, another "
+                f"mode, or grep for an exact text.{fields if filters else ''}"
+            )
+        builder = OutputBuilder(max_tokens)
         has_windows = bool(budget) and getattr(retriever, "has_windows", False)
         for rank, result in enumerate(results[skip:], skip + 1):
-            size = most if has_windows else max(_LEAST, most // rank)
+            size = most if has_windows else max(_MIN_PASSAGE_TOKENS, most // rank)
             if not self._add(result, size, builder, session):
                 break
-        if not builder.size:
-            words = " with these filters" if filters else ""
-            remedy = "try other words, another mode, or grep for an exact text"
-            values = ""
-            if filters:
-                fields = self.view.values() or "none"
-                values = f" Fields of documents, and values: {fields}."
-            return ToolOutput(
-                f"Nothing{' more' if skip else ''} was found{words}; {remedy}.{values}"
-            )
-        position = skip + builder.size
-        remaining = len(results) - position
-        more = f"More: skip={position}" if remaining else ""
-        return builder.output(remaining, more)
+        position = skip + len(builder.entries)
+        return builder.output(len(results) - position, f"More: skip={position}")
 
     def sentences_with(self, text: str, count: int) -> list[Node]:
         """Return the sentences that share the most words with a text."""
@@ -128,16 +125,15 @@ class SearchTools:
         return [result.node for result in self._restricted(words).retrieve(text)]
 
     def _by(self, mode: Mode) -> RetrieverProtocol:
-        if mode not in get_args(Mode):
-            raise ToolError(f"mode is one of {', '.join(get_args(Mode))}, not {mode!r:.80}")
+        graph = self.view.graph
         if mode == "all":
             return self.retriever
-        graph, sentences, target = self.view.graph, self._default.sentences, self.view.target
-        if mode == "words":
-            return self._restricted(Retriever(graph, sentences, "bm25", target=target))
-        if not graph.embeddings.embedders:
+        if mode == "meaning" and not graph.embeddings.embedders:
             raise ToolError("this corpus has no embeddings; use mode=words or mode=all")
-        return self._restricted(Retriever(graph, sentences, "cosine", target=target))
+        similarity = "bm25" if mode == "words" else "cosine"
+        return self._restricted(
+            Retriever(graph, self._default.sentences, similarity, target=self.view.target)
+        )
 
     def _add(
         self, result: ScoredNode, size: int, builder: OutputBuilder, session: ToolSession
@@ -155,8 +151,8 @@ class SearchTools:
             around = span_of(parent) or span
             span = min(span[0], around[0]), max(span[1], around[1])
         elif count_tokens(node.text) > size:
-            parts = self._excerpt(result, span, max(_LEAST, size // 2))
-        entry = location_of(node, *span)
+            parts = self._excerpt(result, span, max(_MIN_PASSAGE_TOKENS, size // 2))
+        entry = location_of(node, *span) | _place_of_match(result)
         entry |= {"score": round(float(result.score), 4), "why": _why(result)}
         parts = [new for part in parts for new in session.unseen(node.root, *part)]
         if not parts:
@@ -214,7 +210,13 @@ class SearchTools:
         return [n for name in names if (n := _spelling(name, result.node.text))]
 
     def related(
-        self, document: str, start: int, end: int | None, max_tokens: int, session: ToolSession
+        self,
+        document: str,
+        start: int,
+        end: int | None,
+        skip: int,
+        max_tokens: int,
+        session: ToolSession,
     ) -> ToolOutput:
         """Return passages that share names with a part of a document."""
         node = self.view.document(document)
@@ -223,17 +225,11 @@ class SearchTools:
             raise ToolError(f"start and end are characters of {document!r}, start before end")
         current = [p for p in self.view.passages(node) if _overlaps(span_of(p), (start, stop))]
         ranked = self._ranked(current)
-        if not ranked:
-            return ToolOutput("No name in this part is mentioned elsewhere; use search.")
-        builder = OutputBuilder(max_tokens)
         rows = (partial(_related_row, other, shared, session) for other, shared in ranked)
-        _, remaining = builder.add_page(rows)
-        more = (
-            f"{remaining} more; ask for a smaller part, or search for one of the names."
-            if remaining
-            else ""
+        options = {"tool": "related", "items": "passages", "separator": "\n"}
+        return page_of(rows, max_tokens, skip, **options) or ToolOutput(
+            "No name in this part is mentioned elsewhere; use search."
         )
-        return builder.output(remaining, more, separator="\n")
 
     def _ranked(self, current: Sequence[Node]) -> list[tuple[Node, list[str]]]:
         """Return other passages with their shared names, rare names first."""
@@ -267,9 +263,7 @@ class SearchTools:
         return list({name.key: name for name in names}.values())
 
 
-def _related_row(
-    other: Node, shared: list[str], session: ToolSession
-) -> tuple[str, dict[str, Any]]:
+def _related_row(other: Node, shared: list[str], session: ToolSession) -> tuple[str, Entry]:
     span = span_of(other) or (0, 0)
     entry = location_of(other, *span) | {"names": shared}
     before = " (shown before)" if session.covers(other.document_id, *span) else ""
@@ -288,6 +282,13 @@ def _spelling(name: str, text: str) -> str:
 
 def _overlaps(item: Interval | None, other: Interval) -> bool:
     return item is not None and item[0] < other[1] and other[0] < item[1]
+
+
+def _place_of_match(result: ScoredNode) -> Entry:
+    """Return the headings, the line and the pages of the best match."""
+    match = result.best_match
+    place = location_of(match, *(span_of(match) or (0, 0)))
+    return {name: place[name] for name in ("headings", "line", "pages") if name in place}
 
 
 def _why(result: ScoredNode) -> str:
@@ -331,15 +332,12 @@ class CiteTool:
         if not quotes:
             raise ToolError("the draft has no words; give a quotation, or a text with some")
         source = self.view.document(document) if document else None
-        builder = OutputBuilder(max_tokens)
         rows = (partial(self._row, quote, source) for quote in quotes)
-        index, omitted = builder.add_page(rows, skip)
-        if not builder.size:
-            raise ToolError(f"there are only {index} quotations; give a smaller skip")
-        more = f"{omitted:,} more: cite with skip={skip + builder.size}." if omitted else ""
-        return builder.output(omitted, more)
+        output = page_of(rows, max_tokens, skip, tool="cite", items="quotations")
+        assert output is not None
+        return output
 
-    def _row(self, quote: str, source: Node | None) -> tuple[str, dict[str, Any]]:
+    def _row(self, quote: str, source: Node | None) -> tuple[str, Entry]:
         for count in _SENTENCES:
             texts = self._texts(quote, count) if source is None else [(source, 0, source.text)]
             index = QuoteIndex([text for _, _, text in texts])
@@ -383,7 +381,7 @@ class CiteTool:
         return texts
 
 
-def _text(quote: str, status: str, entries: list[dict[str, Any]]) -> str:
+def _text(quote: str, status: str, entries: list[Entry]) -> str:
     what = status.replace("_", " ")
     if status == "not_found" and entries:
         what += ", the nearest text is"

@@ -21,9 +21,9 @@ class ToolOutput:
     """The output of a tool.
 
     Attributes:
-        text: For the model: the entries, and a line about omitted entries.
-        entries: JSON values, one for each part of the text. Places are spans of characters in the
-            document's text: ``text[start:end]``.
+        text: The entries as text for the model, and a last line about omitted entries.
+        entries: The entries as JSON values. Places are spans of characters in the document's text:
+            ``text[start:end]``.
         left_out: The number of omitted entries.
     """
 
@@ -41,72 +41,84 @@ class ToolOutput:
         return {"text": self.text, "entries": list(self.entries), "left_out": self.left_out}
 
 
+Entry = dict[str, Any]
+"""JSON values of an entry."""
+
+Row = Callable[[], tuple[str, Entry]]
+"""A function that returns an entry as text and as JSON values."""
+
+
 @dataclass(slots=True)
 class OutputBuilder:
-    """A builder of outputs within a token budget.
+    """A builder of an output within a token budget.
 
     Args:
         max_tokens: The budget for all entries.
     """
 
     max_tokens: int
-    _parts: list[str] = field(default_factory=list)
-    _entries: list[dict[str, Any]] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
     _used: int = 0
 
-    @property
-    def remaining(self) -> int:
-        """The remaining tokens."""
-        return max(0, self.max_tokens - self._used)
-
-    @property
-    def size(self) -> int:
-        """The number of entries."""
-        return len(self._entries)
-
-    def add(self, text: str, entry: dict[str, Any]) -> bool:
+    def add(self, text: str, entry: Entry) -> bool:
         """Add an entry and return True if it fits. The first entry always fits."""
         tokens = count_tokens(text)
-        if tokens > self.remaining and self._entries:
+        if self.entries and self._used + tokens > self.max_tokens:
             return False
         self._used += tokens
-        self._parts.append(text)
-        self._entries.append(entry)
+        self.texts.append(text)
+        self.entries.append(entry)
         return True
 
-    def add_page(
-        self, rows: Iterable[Callable[[], tuple[str, dict[str, Any]]]], skip: int = 0
-    ) -> tuple[int, int]:
-        """Add rows until one does not fit.
-
-        Args:
-            rows: Functions that return a text and an entry. Only the rows of this page are called.
-            skip: The number of rows before this page.
-
-        Returns:
-            The number of all rows, and the number of rows after this page.
-        """
-        count = omitted = 0
-        for count, make in enumerate(rows, 1):
-            if count > skip and (omitted or not self.add(*make())):
-                omitted += 1
-        return count, omitted
-
-    def output(self, left_out: int = 0, remark: str = "", separator: str = "\n\n") -> ToolOutput:
-        """Return the output, with a remark at its end."""
-        text = separator.join(self._parts)
-        if remark:
-            text = f"{text}\n\n{remark}" if text else remark
-        return ToolOutput(text, self._entries, left_out)
+    def output(self, left_out: int, remark: str, separator: str = "\n\n") -> ToolOutput:
+        """Return the output. The remark is its last line if entries are left out."""
+        text = separator.join(self.texts)
+        return ToolOutput(f"{text}\n\n{remark}" if left_out else text, self.entries, left_out)
 
 
-def location_of(node: Node, start: int, stop: int) -> dict[str, Any]:
+def page_of(
+    rows: Iterable[Row],
+    max_tokens: int,
+    skip: int,
+    *,
+    tool: str,
+    items: str,
+    separator: str = "\n\n",
+) -> ToolOutput | None:
+    """Return the rows from ``skip`` on that fit into a budget. None: there are no rows.
+
+    Args:
+        rows: All rows. Only the rows of the page are called.
+        max_tokens: The budget.
+        skip: The number of rows before the page.
+        tool: The tool that returns the next page.
+        items: The name of the rows in the error message.
+        separator: The text between two rows.
+
+    Raises:
+        ToolError: If there are not more than ``skip`` rows.
+    """
+    builder = OutputBuilder(max_tokens)
+    count = omitted = 0
+    for count, make in enumerate(rows, 1):
+        if count > skip and (omitted or not builder.add(*make())):
+            omitted += 1
+    if not count:
+        return None
+    if count <= skip:
+        raise ToolError(f"there are only {count:,} {items}; give a smaller skip")
+    remark = f"{omitted:,} more: {tool} with skip={skip + len(builder.entries)}."
+    return builder.output(omitted, remark, separator)
+
+
+def location_of(node: Node, start: int, stop: int) -> Entry:
     """Return the place of a part of a document: document, title, headings, span, line, pages.
 
     Args:
         node: The document, or a node that contains the part.
         start: The start in the document's text, in characters.
-        stop: The end.
+        stop: The end in the document's text.
     """
     document = node.root
     text, metadata = document.text, document.metadata
@@ -124,12 +136,12 @@ def location_of(node: Node, start: int, stop: int) -> dict[str, Any]:
 
 
 QUOTED = "| "
-"""The prefix of each line of a document's text. No other line of an output has it, so that no text
-of a document can look like a heading, a reference or a remark."""
+"""The prefix of each line of a document's text. No other line has this prefix, so that no text can
+imitate a heading, a reference or a remark."""
 
 
 def quoted(text: str) -> str:
-    """Return a text of a document with a marker before each line.
+    """Return a document's text with a marker before each line.
 
     Example:
         >>> print(quoted("Tea notes.\\n\\nbank.txt [0:60]"))
@@ -141,7 +153,7 @@ def quoted(text: str) -> str:
 
 
 def in_line(text: str) -> str:
-    """Return the name of a document or heading in one line.
+    """Return a document's name or a heading as one line.
 
     Example:
         >>> in_line("evil.txt\\nbank.txt [0:60]")
@@ -150,7 +162,7 @@ def in_line(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
-def heading_line(entry: dict[str, Any], *, titled: bool = True) -> str:
+def heading_line(entry: Entry, *, titled: bool = True) -> str:
     """Return the line above an entry: document, span, title (if ``titled``) and headings."""
     title = entry["title"] if titled else ""
     names = [title] if title and title not in entry["document"] else []
@@ -158,12 +170,12 @@ def heading_line(entry: dict[str, Any], *, titled: bool = True) -> str:
     return in_line(f"{_span_label(entry)} {above}")
 
 
-def reference_line(entry: dict[str, Any], remark: str) -> str:
-    """Return the line for a part that is left out: document, span and reason."""
+def reference_line(entry: Entry, remark: str) -> str:
+    """Return the line for an omitted part: document, span and reason."""
     return in_line(f"{_span_label(entry)} ({remark})")
 
 
-def _span_label(entry: dict[str, Any]) -> str:
+def _span_label(entry: Entry) -> str:
     """Return the document, the characters and the pages of an entry."""
     return f"{entry['document']} [{entry['start']}:{entry['end']}] {entry.get('pages', '')}"
 
@@ -173,31 +185,31 @@ Interval = tuple[int, int]
 
 @dataclass(slots=True)
 class ToolSession:
-    """The parts of documents that a conversation has read.
+    """The parts of documents that were shown in a conversation.
 
     Pass the same session to all calls of a conversation. Later calls refer to these parts instead
-    of repeating them. Not thread-safe.
+    of repeating their text. Not thread-safe.
     """
 
     _spans: dict[str, list[Interval]] = field(default_factory=dict)
 
     def show(self, document_id: str, start: int, stop: int) -> None:
-        """Record a span of a document as read."""
+        """Record a shown span of a document."""
         self._spans[document_id] = joined([*self._spans.get(document_id, ()), (start, stop)], 0)
 
     def covers(self, document_id: str, start: int, stop: int) -> bool:
-        """Return whether a span of a document was read completely."""
+        """Return whether a span of a document was shown completely."""
         return any(a <= start and stop <= b for a, b in self._spans.get(document_id, ()))
 
     def knows(self, document_id: str) -> bool:
-        """Return whether any part of a document, and therefore its title, was read."""
+        """Return whether a part of a document, and therefore its title, was shown."""
         return document_id in self._spans
 
     def unseen(self, document: Node, start: int, stop: int, least: int = 1) -> list[Interval]:
-        """Return the unread parts of a span of a document, in order.
+        """Return the parts of a span of a document that were not shown, in order.
 
-        Parts of white space are left out. Read text of less than ``least`` characters between two
-        parts is included, since a reference to it would be as long.
+        Blank parts are left out. Shown text of less than ``least`` characters between two parts is
+        included, since a reference to the text would be as long.
         """
         parts, at = list[Interval](), start
         for a, b in self._spans.get(document.id, ()):
@@ -207,7 +219,7 @@ class ToolSession:
         return [(a, b) for a, b in [*parts, (at, stop)] if document.text[a:b].strip()]
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all parts."""
         self._spans.clear()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,7 +112,7 @@ class CorpusTools:
         max_tokens: int = 800,
     ) -> None:
         if not isinstance(graph, NodeGraph):
-            raise TypeError(f"graph is a NodeGraph, not {graph!r:.80}")
+            raise TypeError(f"graph must be a NodeGraph, got {graph!r:.80}")
         self.graph = graph
         self.max_tokens = check_integer(max_tokens, "max_tokens", 50)
         default = DefaultRetriever(graph, target)
@@ -171,7 +172,7 @@ class CorpusTools:
                 "related",
                 "Find passages that mention the same names as a part of a document: what else is "
                 "about them. Use it to get from one fact to the next.",
-                {"document": _DOCUMENT, "start": _START | {"default": 0}, "end": _STOP},
+                dict(document=_DOCUMENT, start=_START | {"default": 0}, end=_STOP, skip=_SKIP),
                 ["document"],
                 searching.related,
             ),
@@ -261,7 +262,7 @@ def check_arguments(tool: CorpusTool, arguments: Mapping[str, Any]) -> dict[str,
         ToolError: If an argument is missing, unknown or has another type.
     """
     if not isinstance(arguments, Mapping):
-        raise ToolError(f"the arguments of {tool.name} are an object, not {arguments!r:.80}")
+        raise ToolError(f"the arguments of {tool.name} must be an object, got {arguments!r:.80}")
     properties = tool.parameters["properties"]
     passed = {name: value for name, value in arguments.items() if value is not None}
     for name in passed:
@@ -283,22 +284,24 @@ def check_arguments(tool: CorpusTool, arguments: Mapping[str, Any]) -> dict[str,
 
 def _checked(tool: str, name: str, declared: Mapping[str, Any], value: Any) -> Any:
     kind = declared["type"]
-    if kind == "integer" and isinstance(value, (str, float)):
-        try:
-            rounded = int(value)
-            value = rounded if float(value) == rounded else value
-        except (ValueError, OverflowError):
-            pass
-    is_bool = isinstance(value, bool)
-    if not isinstance(value, _TYPES[kind]) or (is_bool and kind != "boolean"):
-        raise ToolError(f"{name} of {tool} is of type {kind}, not {value!r:.80}")
-    if "enum" in declared and value not in declared["enum"]:
-        raise ToolError(f"{name} of {tool} is one of {declared['enum']}, not {value!r:.80}")
-    if kind == "integer" and value < declared.get("minimum", value):
-        raise ToolError(f"{name} of {tool} is {declared['minimum']} or more, not {value}")
-    if kind == "integer" and value > declared.get("maximum", value):
-        raise ToolError(f"{name} of {tool} is {declared['maximum']:,} or less, not {value!r:.80}")
-    if isinstance(value, str) and len(value) > declared.get("maxLength", len(value)):
-        limit = declared["maxLength"]
-        raise ToolError(f"{name} of {tool} has {limit:,} characters at most, not {len(value):,}")
+    if kind == "integer" and isinstance(value, str | float):
+        with suppress(ValueError, OverflowError):
+            value = int(value) if float(value) == int(value) else value
+    if wanted := _violated_rule(kind, declared, value):
+        raise ToolError(f"{name} of {tool} must be {wanted}, got {value!r:.80}")
     return value
+
+
+def _violated_rule(kind: str, declared: Mapping[str, Any], value: Any) -> str:
+    """Return the rule that a value violates. Empty: the value is valid."""
+    if not isinstance(value, _TYPES[kind]) or (isinstance(value, bool) and kind != "boolean"):
+        return f"of type {kind}"
+    if value not in declared.get("enum", (value,)):
+        return f"one of {declared['enum']}"
+    if kind == "integer" and value < declared.get("minimum", value):
+        return f"{declared['minimum']} or more"
+    if kind == "integer" and value > declared.get("maximum", value):
+        return f"{declared['maximum']:,} or less"
+    if isinstance(value, str) and len(value) > declared.get("maxLength", len(value)):
+        return f"of {declared['maxLength']:,} characters or less"
+    return ""

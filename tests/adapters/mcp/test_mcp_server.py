@@ -75,9 +75,13 @@ async def test_call_tool_returns_text_and_data(server, tools) -> None:
 async def test_invalid_call_is_an_error_for_the_model(server) -> None:
     async with Client(server.server) as client:
         for name, arguments, message in (
-            ("search", {"query": 3}, "query of search is of type string"),
+            ("search", {"query": 3}, "query of search must be of type string"),
             ("read", {"document": "../../etc/passwd"}, "there is no document"),
-            ("read", {"document": "tea/green.md", "start": "x" * 100_000}, "is of type integer"),
+            (
+                "read",
+                {"document": "tea/green.md", "start": "x" * 100_000},
+                "must be of type integer",
+            ),
             (
                 "search",
                 {"query": "tea", "conversation": 3},
