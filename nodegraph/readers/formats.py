@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache, partial
-from html import unescape
 from pathlib import Path
 from typing import Any, overload
 
@@ -24,7 +23,7 @@ from ..document import Document, as_document
 from ..errors import ReadError
 from ..plugins import READERS, load_plugin, plugins
 from .source_files import Records, SourceFile, records_of
-from .text import is_text, markdown_table, read_csv, read_json, read_json_lines, read_text
+from .text import is_text, read_csv, read_json, read_json_lines, read_text
 
 logger = logging.getLogger(__name__)
 
@@ -45,72 +44,32 @@ def as_reader(reader: object) -> Reader:
     Raises:
         TypeError: If the reader is not supported.
     """
-    if isinstance(reader, type) and hasattr(reader, "load") and not hasattr(reader, "load_data"):
-        return partial(_read_by_loader, reader)
-    if isinstance(reader, type) and (hasattr(reader, "load_data") or hasattr(reader, "convert")):
-        return partial(_read_by_instance, reader)
-    if hasattr(reader, "load_data"):
-        return partial(_read_by_llama_index, reader)
-    if hasattr(reader, "convert"):
-        return partial(_convert, reader)
-    if hasattr(reader, "load") and not isinstance(reader, type):
+    if hasattr(reader, "load") and not hasattr(reader, "load_data") and not inspect.isclass(reader):
         raise TypeError(
             f"{type(reader).__name__} loads one file: register its class, or a function that "
             "returns a loader: "
             f'register_reader("*.msg", lambda path: {type(reader).__name__}(str(path)))'
         )
-    if callable(reader):
-        return partial(_call, reader)
-    raise TypeError(
-        "reader must be a function from a path to a text or documents, a LangChain loader class "
-        f"or a LlamaIndex reader, got {reader!r:.80}"
-    )
+    if not callable(reader) and not hasattr(reader, "load_data"):
+        raise TypeError(
+            "reader must be a function from a path to a text or documents, a LangChain loader "
+            f"class or a LlamaIndex reader, got {reader!r:.80}"
+        )
+    return partial(_read, reader)
 
 
-def _read_by_loader(loader: Any, path: Path) -> Document | list[Document]:
-    return _documents(loader(str(path)).load())
+_instance: Callable[[Any], Any] = cache(lambda reader: reader())
 
 
-@cache
-def _instance(reader: Any) -> Reader:
-    return as_reader(reader())
-
-
-def _read_by_instance(reader: Any, path: Path) -> Any:
-    return _instance(reader)(path)
-
-
-def _read_by_llama_index(reader: Any, path: Path) -> Document | list[Document]:
-    return _documents(reader.load_data(path))
-
-
-def _convert(converter: Any, path: Path) -> str:
-    """Return the Markdown of a Docling or MarkItDown converter."""
-    result = converter.convert(path)
-    document = getattr(result, "document", result)
-    if callable(export := getattr(document, "export_to_markdown", None)):  # Docling
-        return str(export())
-    for name in ("markdown", "text_content"):  # MarkItDown
-        if isinstance(text := getattr(document, name, None), str):
-            return text
-    raise TypeError(f"converter must return Markdown, got {type(result).__name__}")
-
-
-def _call(function: Callable[..., Any], path: Path) -> Any:
-    """Return the result of a function. ``unstructured`` requires the keyword ``filename``."""
-    try:
-        parameters = [*inspect.signature(function).parameters]
-    except (TypeError, ValueError):
-        parameters = []
-    has_keyword = parameters[:1] == ["filename"]
-    read = function(filename=str(path)) if has_keyword else function(path)
+def _read(reader: Any, path: Path) -> Any:
+    if hasattr(reader, "load_data"):  # LlamaIndex
+        return _documents(
+            (_instance(reader) if inspect.isclass(reader) else reader).load_data(path)
+        )
+    read = reader(str(path)) if hasattr(reader, "load") else reader(path)
     if hasattr(read, "load"):  # a LangChain loader
         return _documents(read.load())
-    if not isinstance(read, Sequence) or isinstance(read, str) or not read:
-        return read
-    if all(hasattr(item, "category") and hasattr(item, "text") for item in read):
-        return _elements(read)
-    return _documents(read)
+    return _documents(read) if read and isinstance(read, list | tuple) else read
 
 
 def _documents(read: Iterable[Any]) -> Document | list[Document]:
@@ -126,31 +85,6 @@ def _documents(read: Iterable[Any]) -> Document | list[Document]:
         for number, document in enumerate(documents, start=1)
     ]
     return numbered[0] if len(numbered) == 1 else numbered
-
-
-_TAG = re.compile(r"<[^>]*>")
-
-_CELL = re.compile(r"<t[dh]\b[^>]*>(.*?)(?=</?t[dhr]\b|</table|$)", re.S)
-
-_MARKS = {"Title": "# ", "Header": "## ", "ListItem": "- "}
-
-
-def _elements(elements: Sequence[Any]) -> str:
-    """Convert elements of ``unstructured`` to Markdown: titles, list items, tables."""
-    blocks, page = [], None
-    for element in elements:
-        metadata = getattr(element, "metadata", None)
-        number = getattr(metadata, "page_number", None)
-        if page is not None and number is not None and number != page:
-            blocks.append("\f")
-        page = number if number is not None else page
-        html = getattr(metadata, "text_as_html", None)
-        if element.category == "Table" and html:
-            rows = [_CELL.findall(row) for row in html.split("<tr")[1:]]
-            blocks.append(markdown_table([[unescape(_TAG.sub("", c)) for c in r] for r in rows]))
-        else:
-            blocks.append(f"{_MARKS.get(str(element.category), '')}{element.text}")
-    return "\n\n".join(blocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -456,9 +390,9 @@ def register_reader(
     """Register a reader by file name. It replaces other readers for these files.
 
     Use it as a decorator of a function, with suffixes: ``@register_reader(".upper")``. Or pass a
-    pattern (``"*.msg"``, a suffix, a file name) and a reader: a function, a LangChain loader (the
-    class, or a function that returns a loader), a LlamaIndex reader (the class or an instance), a
-    Docling or MarkItDown converter, or ``unstructured``'s ``partition``.
+    pattern (``"*.msg"``, a suffix, a file name) and a reader: a function from a path to a text or
+    documents, a LangChain loader (the class, or a function that returns a loader), or a LlamaIndex
+    reader (the class or an instance).
 
     The last registered reader comes first. Its errors become ``ReadError`` with the path. A
     reader that can be pickled, such as a function of a module, runs in another process with the

@@ -1,10 +1,9 @@
-"""Registered readers of other libraries: LangChain, LlamaIndex, Docling, unstructured."""
+"""Registered readers: loaders of LangChain, readers of LlamaIndex, functions."""
 
 import os
 import re
 from datetime import date
 from pathlib import Path
-from types import SimpleNamespace
 
 import outside_readers
 import pytest
@@ -70,14 +69,6 @@ def read(folder: Path) -> dict[str, str]:
     return {node.id: node.text for node in graph.nodes("ROOT")}
 
 
-class Converter:
-    """A converter like Docling's ``DocumentConverter``."""
-
-    def convert(self, source: Path):
-        document = SimpleNamespace(export_to_markdown=lambda: f"# {source.name}\n\nText.")
-        return SimpleNamespace(document=document)
-
-
 def load_directory(path: Path):
     return SimpleDirectoryReader(input_files=[path]).load_data()
 
@@ -93,12 +84,9 @@ def isolated(pattern: str, reader: object, *texts: str):
         isolated("a.*", MessageLoader, "Tea is a drink."),
         isolated("*.msg", TwoPages, "Subject: Tea", "Tea is a drink."),
         isolated("*.msg", TwoPages(), "Subject: Tea", "Tea is a drink."),
-        isolated("*.msg", Converter, "# a.msg\n\nText."),
-        isolated("*.msg", Converter(), "# a.msg\n\nText."),
         isolated("*.msg", load_directory, "Subject: Tea\nTea is a drink."),
         (".MSG", TextLoader, ["Subject: Tea\nTea is a drink."]),
         ("A.msg", lambda path: MessageLoader(str(path)), ["Tea is a drink."]),
-        ("*.msg", SimpleNamespace(convert=lambda _: SimpleNamespace(markdown="x")), ["x"]),
     ],
 )
 def test_foreign_reader_gives_documents(folder: Path, pattern: str, reader, expected) -> None:
@@ -114,31 +102,6 @@ def test_loader_metadata_is_kept_with_file_facts(folder: Path) -> None:
     register_reader("*.msg", lambda path: MessageLoader(str(path)))
     metadata = NodeGraph(folder, progress=False).node("docs/a.msg").metadata
     assert (metadata["subject"], metadata["file_name"]) == ("Subject: Tea", "a.msg")
-
-
-def element(category: str, text: str, page: int, html: str | None = None) -> SimpleNamespace:
-    metadata = SimpleNamespace(page_number=page, text_as_html=html)
-    return SimpleNamespace(category=category, text=text, metadata=metadata)
-
-
-def test_unstructured_elements_become_markdown(folder: Path) -> None:
-    def partition(filename: str | None = None, url: str | None = None):
-        assert filename is not None
-        table = "<table><tr><th>Tea</th></tr><tr><td>Keemun</td></tr></table>"
-        return [
-            element("Title", "Tea", 1),
-            element("NarrativeText", "A drink.", 1),
-            element("ListItem", "Green", 2),
-            element("Table", "Tea Keemun", 2, table),
-        ]
-
-    register_reader("*.msg", partition)
-    assert read(folder)["docs/a.msg"] == (
-        "# Tea\n\nA drink.\n\n\f\n\n- Green\n\n| Tea |\n| --- |\n| Keemun |"
-    )
-    graph = NodeGraph(folder, progress=False)
-    assert [n.place for n in graph.nodes("table")] == ["a.msg, Tea"]
-    assert [n.own_metadata.get("page") for n in graph.nodes("page")] == [1, 2, None]
 
 
 def test_last_registered_reader_comes_first(folder: Path) -> None:
