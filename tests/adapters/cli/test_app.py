@@ -66,7 +66,8 @@ def test_shell_completion_of_quickstart(nodekin, monkeypatch):
 def test_unknown_command_or_option_is_one_line(nodekin):
     ran = nodekin("serch", "tea")
     assert (ran.status, len(ran.err.splitlines())) == (2, 1)
-    assert "serch" in ran.err
+    assert "No such command 'serch'. Did you mean 'search'?" in ran.err
+    assert "Did you mean" not in nodekin("qqqqq").err
     ran = nodekin("search", "--topk", "3", "tea")
     assert ran.status == 2
     assert "--top-k" in ran.err
@@ -212,10 +213,3 @@ def test_pipe_gets_utf_8(here):
     assert "《茶经》" in done.stdout
     piped = _run("search", "-", "--in", "docs", cwd=here, env=environment, input="茶经")
     assert "《茶经》" in piped.stdout
-
-
-def test_unknown_command_suggests_nearest(nodekin):
-    ran = nodekin("serch", "tea")
-    assert ran.status == 2
-    assert "No such command 'serch'. Did you mean 'search'?" in ran.err
-    assert "Did you mean" not in nodekin("qqqqq").err

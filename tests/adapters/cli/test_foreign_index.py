@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 
 import pytest
@@ -83,16 +82,3 @@ def test_options_have_environment_variables(nodekin, monkeypatch):
     monkeypatch.setenv("NODEKIN_SEARCH_TOP_K", "some")
     ran = nodekin("search", "tea")
     assert (ran.status, "'some' is not a valid integer" in ran.err) == (2, True)
-
-
-def test_settings_file_in_folder_is_ignored(nodekin, here, monkeypatch):
-    (here / "nodekin.toml").write_text("top-k = 1\n", encoding="utf-8")
-    assert nodekin("search", "steamed 陆羽", "--in", "docs", "--json").json["count"] > 1
-
-
-@pytest.mark.slow
-def test_variables_reach_the_program(here):
-    environment = {**os.environ, "NODEKIN_SEARCH_IN": "docs", "NODEKIN_SEARCH_JSON": "1"}
-    command = [sys.executable, "-m", "nodekin", "search", "tea"]
-    ran = subprocess.run(command, capture_output=True, env=environment, timeout=100, check=True)
-    assert json.loads(ran.stdout)["command"] == "search"

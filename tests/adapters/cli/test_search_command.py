@@ -126,14 +126,6 @@ def test_words_of_query_need_no_quotes(indexed):
     assert indexed("search").status == 2
 
 
-def test_json_escapes_terminal_control_characters(nodekin, here):
-    text = "Tea \u009b2J \u202e oolong \u2066 here."
-    (here / "docs" / "evil.txt").write_text(text, encoding="utf-8")
-    ran = nodekin("search", "oolong", "--in", "docs", "--json")
-    assert not set(text) & set(ran.out) - set("".join(map(chr, range(32, 127))))
-    assert ran.json["results"][0]["text"] == text
-
-
 def test_search_reports_failures_of_groups(nodekin, monkeypatch):
     split = PassageSplitter.__call__
 

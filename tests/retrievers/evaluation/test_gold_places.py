@@ -104,6 +104,24 @@ def test_locate_gold_finds_edited_chinese_text():
     assert "1: '红茶要在" in str(found.moved[0])
 
 
+def test_missing_gold_has_nearest_text():
+    tea = Document("Green tea is not fermented.\n\nBlack  tea\nis.", id="tea-1")
+    gold = (
+        GoldPassage("Black tea is."),
+        GoldPassage("Green tea is withered for days."),
+        GoldDocument("tea-2"),
+        GoldDocument("tea-1"),
+        GoldSpan("tea-1", 0, 500),
+    )
+    missing = locate_gold(Dataset([Question("1", "a?", gold)]), DocumentTexts([tea])).missing
+    assert [(one.gold, one.nearest) for one in missing] == [
+        (gold[1], "Green tea is not fermented."),
+        (gold[2], "tea-1"),
+        (gold[4], "tea-1"),
+    ]
+    assert str(missing[1]) == "1: 'tea-2' is in no document; nearest: 'tea-1'"
+
+
 def test_missing_gold_is_listed_and_not_counted():
     data = Dataset(
         [

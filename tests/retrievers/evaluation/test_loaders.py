@@ -17,6 +17,7 @@ from nodekin.retrievers.evaluation import (
     load_squad,
     save_jsonl,
 )
+from nodekin.retrievers.evaluation.dataset_forms import load_dataset
 
 
 def write(path, text):
@@ -168,3 +169,45 @@ def test_saved_questions_load_again(tmp_path):
 def test_load_csv_parses_answerable(tmp_path):
     path = write(tmp_path / "q.csv", "question,answerable\na?,false\nb?,\nc?,TRUE\n")
     assert [q.answerable for q in load_csv(path).questions] == [False, True, True]
+
+
+def test_load_dataset_selects_form_by_name(tmp_path):
+    rows = lines({"question": "Tea?", "document_ids": ["green"]})
+    assert load_dataset(write(tmp_path / "q.jsonl", rows)).questions[0].gold == (
+        GoldDocument("green"),
+    )
+    path = write(tmp_path / "q.CSV", "Frage,passages\nTee?,Grüner Tee.\n")
+    question = load_dataset(path, {"question": "Frage"}).questions[0]
+    assert (question.text, question.gold) == ("Tee?", (GoldPassage("Grüner Tee."),))
+    assert len(load_dataset(write(tmp_path / "dev.json", squad(ANSWERED))).documents) == 1
+    beir = tmp_path / "beir"
+    write(beir / "corpus.jsonl", lines({"_id": "green", "text": "Green tea"}))
+    write(beir / "queries.jsonl", lines({"_id": "1", "text": "Tea?"}))
+    write(beir / "qrels" / "test.tsv", "query-id\tcorpus-id\tscore\n1\tgreen\t1\n")
+    assert load_dataset(beir).questions[0].gold == (GoldDocument("green"),)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "fields", "error"),
+    [
+        ("q.txt", "Tea?", None, "questions must be a BEIR folder"),
+        ("q.json", "{", None, "must have the form of SQuAD"),
+        ("q.json", "{}", {"question": "Frage"}, "only .jsonl and .csv files"),
+    ],
+)
+def test_load_dataset_with_invalid_file_raises(tmp_path, name, text, fields, error):
+    with pytest.raises(ValueError, match=error):
+        load_dataset(write(tmp_path / name, text), fields)
+    with pytest.raises(FileNotFoundError, match=r"questions\.jsonl"):
+        load_dataset(tmp_path / "questions.jsonl")
+
+
+def test_invalid_dataset_raises():
+    with pytest.raises(ValueError, match="questions has no questions"):
+        Dataset([])
+    with pytest.raises(ValueError, match="must be unique, got 'a'"):
+        Dataset([Question("a", "?"), Question("a", "!")])
+    with pytest.raises(ValueError, match="grades must be above 0"):
+        Dataset([Question("a", "?", (GoldDocument("d", float("nan")),))])
+    with pytest.raises(ValueError, match="got 5 to 5 in document 'd'"):
+        GoldSpan("d", 5, 5)
