@@ -1,9 +1,7 @@
 import os
 import re
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -131,21 +129,6 @@ def test_closed_pipe_is_quiet(here):
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are another matter there")
 @pytest.mark.usefixtures("interrupts")
-def test_interrupt_is_quiet(here):
-    with subprocess.Popen(
-        [*MODULE, "search", "-", "--in", "docs"],
-        stdin=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=here,
-    ) as process:
-        _wait_until_it_reads(process)
-        process.send_signal(signal.SIGINT)
-        assert process.stderr.read().decode().split() == ["nodekin:", "interrupted"]
-        assert process.wait(600) == 130
-
-
-@pytest.mark.skipif(os.name == "nt", reason="signals are another matter there")
-@pytest.mark.usefixtures("interrupts")
 @pytest.mark.parametrize(
     "module", ["nodekin.adapters.cli.app", "nodekin.adapters.cli.search_command"]
 )
@@ -173,19 +156,6 @@ def test_closed_streams_are_one_line(indexed, here):
             f"{command} {arguments}", shell=True, cwd=here, capture_output=True, text=True
         )
         assert (ran.returncode, len(ran.stderr.splitlines())) == (status, lines), ran.stderr
-
-
-def _wait_until_it_reads(process):
-    """Wait until the process sleeps in reading its standard input."""
-    for _ in range(6000):
-        time.sleep(0.05)
-        status = f"/proc/{process.pid}/syscall"
-        if not os.path.exists(status):
-            time.sleep(3)
-            return
-        with open(status) as file:
-            if file.read().startswith("0 0x0"):
-                return
 
 
 @pytest.mark.slow

@@ -141,22 +141,6 @@ def test_index_without_folder_or_index_raises(nodekin):
     assert "there is no index" in ran.err
 
 
-def test_index_of_earlier_version_is_rebuilt(nodekin, here, monkeypatch):
-    (here / "docs" / "steps.md").write_text("Do it so:\n\n    boil(water)\n", encoding="utf-8")
-    with monkeypatch.context() as earlier:
-        splitter = "nodekin.adapters.cli.workspace.PassageSplitter"
-        earlier.setattr(splitter, lambda text: text.split(":"))
-        nodekin("index", "docs")
-        (result,) = nodekin("search", "boil", "--json").json["results"]
-        assert result["text"].strip() == "boil(water)"
-    ran = nodekin("search", "boil", "--json")
-    (result,) = ran.json["results"]
-    assert result["text"] == "Do it so:\n\n    boil(water)"
-    assert "nodekin: building passage and sentence: the index is of an" in ran.err
-    assert nodekin("search", "boil").err == ""
-    assert nodekin("index", "--json").json["groups"]["passage"] == 4
-
-
 def slow_letters(name, url=None, requests=1):
     def embed(texts):
         time.sleep(0.001 * len(texts))

@@ -14,15 +14,6 @@ def test_search_in_folder_without_index(nodekin, here):
     assert not (here / ".nodekin").exists()
 
 
-def test_search_in_two_files(nodekin):
-    ran = nodekin("search", "tea 茶", "--in", "docs/tea.md", "--in", "docs/茶.md", "--json")
-    assert set(ran.documents) == {"docs/tea.md", "docs/茶.md"}
-
-
-def test_top_k_limits_results(indexed):
-    assert indexed("search", "tea", "-k", "1", "--json").json["count"] == 1
-
-
 @pytest.mark.parametrize(
     ("conditions", "documents"),
     [
