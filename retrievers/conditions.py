@@ -6,9 +6,8 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta, timezone, tzinfo
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from numbers import Real
 from typing import Any, NamedTuple
@@ -96,7 +95,7 @@ def one_of(values: Sequence[Any]) -> Decide:
             existing.add(_hashed(value))
         except TypeError:  # unhashable: a list, a signaling NaN
             others.append(value)
-    dates = _Dates(values)
+    dates = [(when, isinstance(v, str)) for v in values if (when := read_date(v))]
 
     def equal(value: Any) -> bool:
         try:
@@ -104,7 +103,7 @@ def one_of(values: Sequence[Any]) -> Decide:
                 return True
         except Exception:  # unhashable, or its comparison raises
             pass
-        return dates.have(value) or any(_same(value, other) for other in others)
+        return _is_date(value, dates) or any(_same(value, other) for other in others)
 
     return on_items(equal)
 
@@ -121,33 +120,22 @@ def _same(value: Any, other: Any) -> bool:
         return False
 
 
-class _Dates:
-    """The dates among values, with a fast lookup.
+def _is_date(value: Any, dates: Sequence[tuple[CalendarTime, bool]]) -> bool:
+    """Return whether a value equals any of several dates.
 
     Two texts are equal dates only if both have a day, since "1999-01" may be a code.
+
+    Args:
+        value: A metadata value.
+        dates: The dates, and whether each was written as a text.
     """
-
-    def __init__(self, values: Iterable[Any]) -> None:
-        self._dates = [(when, isinstance(v, str)) for v in values if (when := read_date(v))]
-        self._wide = [when for when, _ in self._dates if when.precision < DAY]
-        self._keys: set[Hashable] = set()
-        for when, _ in self._dates:
-            if when.precision == INSTANT:
-                self._keys |= {when.instant, ("instants", when.calendar)}
-            elif when.precision == DAY:
-                self._keys.add(("day", when.calendar))
-
-    def have(self, value: Any) -> bool:
-        """Return whether a value equals any of these dates."""
-        if not self._dates or (when := read_date(value)) is None:
-            return False
-        if when.precision < DAY:
-            return any(when.compare(other) == 0 for other, is_text in self._dates if not is_text)
-        if ("day", when.calendar) in self._keys:
-            return True
-        exact = when.instant if when.precision == INSTANT else ("instants", when.calendar)
-        is_date = not isinstance(value, str)
-        return exact in self._keys or (is_date and any(not when.compare(w) for w in self._wide))
+    if not dates or (when := read_date(value)) is None:
+        return False
+    return any(
+        when.compare(other) == 0
+        and (min(when.precision, other.precision) >= DAY or not (is_text and type(value) is str))
+        for other, is_text in dates
+    )
 
 
 # Order
@@ -215,48 +203,12 @@ def _number(text: str) -> int | float | None:
 
 YEAR, MONTH, DAY, INSTANT = 1, 2, 3, 4
 
-_LONGEST = 64  # maximum characters of a date in words, with a time and a zone
-
-_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
-
-_NAME = (
-    r"(?P<name>jan|feb|mar|apr|may|jun|jul|aug|sept?|oct|nov|dec|january|february|march|april|june"
-    r"|july|august|september|october|november|december)\.?"
+_ISO_DATE = re.compile(
+    r"\s*([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2})(?:[Tt ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})"
+    r"(?:[.,]([0-9]{1,9}))?)?\s?([Zz]|[+-][0-9]{2}:?(?:[0-9]{2})?)?)?)?)?\s*$"
 )
 
-_WEEKDAY = r"(?:(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\.?,?\s+)?"
-
-_TIME = (
-    r"(?:(?:t|,?\s+)(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})"
-    r"(?::(?P<second>[0-9]{2})(?:[.,](?P<fraction>[0-9]{1,9}))?)?\s?(?P<half>[ap]m)?"
-    r"\s?(?P<zone>z|utc|gmt|[+-][0-9]{2}:?(?:[0-9]{2})?)?)?"
-)
-
-_FORMS = tuple(
-    re.compile(form + "$")
-    for form in (
-        rf"(?P<year>[0-9]{{4}})(?:-(?P<month>[0-9]{{1,2}})(?:-(?P<day>[0-9]{{1,2}}){_TIME})?)?",
-        rf"(?P<year>[0-9]{{4}})(?P<mark>[/.])(?P<month>[0-9]{{1,2}})(?P=mark)(?P<day>[0-9]{{1,2}})"
-        rf"{_TIME}",
-        r"(?:d:)?(?P<year>[0-9]{4})(?P<month>[0-9]{2})(?P<day>[0-9]{2})"
-        r"(?:t?(?P<hour>[0-9]{2})(?P<minute>[0-9]{2})(?P<second>[0-9]{2})?"
-        r"(?P<zone>z|[+-][0-9]{2}[:']?(?:[0-9]{2}'?)?)?)?",
-        rf"{_WEEKDAY}(?P<day>[0-9]{{1,2}})(?:st|nd|rd|th)?[\s.-]\s?{_NAME}[\s,-]\s?"
-        rf"(?P<year>[0-9]{{4}}){_TIME}",
-        rf"{_WEEKDAY}{_NAME}\s(?:(?P<day>[0-9]{{1,2}})(?:st|nd|rd|th)?,?\s)?(?P<year>[0-9]{{4}})"
-        rf"{_TIME}",
-        r"(?P<year>[0-9]{4})\s?年\s?(?P<month>[0-9]{1,2})\s?月(?:\s?(?P<day>[0-9]{1,2})\s?[日号號]"
-        rf"{_TIME})?",
-        rf"(?P<day>[0-9]{{1,2}})\.(?P<month>[0-9]{{1,2}})\.(?P<year>[0-9]{{4}}){_TIME}",
-        rf"(?P<first>[0-9]{{1,2}})/(?P<other>[0-9]{{1,2}})/(?P<year>[0-9]{{4}}){_TIME}",
-    )
-)
-
-_USUAL = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:$|[Tt ][0-9]{2}:[0-9]{2}(?:$|[:.Z+-]))")
-
-_YEAR = re.compile(r"[0-9]{4}")
-
-_AMBIGUOUS = re.compile(r"\s*([0-9]{1,2})/([0-9]{1,2})/[0-9]{4}(?![0-9])")
+_WRITTEN_DATE = re.compile(r"\s*(?:[0-9]{1,2}/[0-9]{1,2}/[0-9]{4}|[0-9]{4}/[0-9]{1,2}/)")
 
 
 class CalendarTime(NamedTuple):
@@ -285,50 +237,37 @@ class CalendarTime(NamedTuple):
 
 
 def read_date(value: Any) -> CalendarTime | None:
-    """Parse a date, a datetime, or a text with a date. None: other values.
+    """Parse a date, a datetime, or a text with an ISO date. None: other values.
 
-    Formats of texts: ISO 8601 (including only a month or a year), RFC 2822, dates of PDF files, and
-    ``2024/1/31``, ``31.1.2024``, ``31 January 2024``, ``Jan 31, 2024``, ``2024年1月31日``,
-    ``1/31/2024``, each with or without a time and its zone. A text with slashes is rejected if both
-    numbers could be the month. A time without a zone is UTC.
+    A text may end after the year or the month. A time may follow the day, with or without a zone. A
+    time without a zone is UTC.
 
     Example:
-        >>> read_date("Wed, 31 Jan 2024 10:00:00 GMT").compare(read_date("2024-01-31T11:00+01:00"))
+        >>> read_date("2024-01-31 10:00").compare(read_date("2024-01-31T11:00+01:00"))
         0
-        >>> read_date("1 May 2024").compare(read_date("2024-05"))
+        >>> read_date("2024-05-01").compare(read_date("2024-05"))
         0
-        >>> read_date("1/2/2024") is None
+        >>> read_date("31 January 2024") is None
         True
     """
-    if type(value) is DatedText:
-        return value.when
     try:
         if isinstance(value, datetime):
             return _instant(value, value.utcoffset())
         if isinstance(value, date):
             return CalendarTime(DAY, (value.year, value.month, value.day))
-        return _read_text(value) if isinstance(value, str) else None
+        match = _ISO_DATE.match(value) if isinstance(value, str) else None
+        if match is None:
+            return None
+        year, month, day, hour, minute, second, fraction, zone = match.groups()
+        start = date(int(year), int(month or 1), int(day or 1))
+        calendar = (start.year, start.month, start.day)
+        if hour is None:
+            return CalendarTime(DAY if day else MONTH if month else YEAR, calendar)
+        micro = int((fraction or "0").ljust(6, "0")[:6])
+        moment = datetime(*calendar, int(hour), int(minute), int(second or 0), micro)
+        return _instant(moment, _offset(zone))
     except (ValueError, TypeError, OverflowError):  # not a day of the calendar
         return None
-
-
-class DatedText(str):
-    """A text with a cached date."""
-
-    when: CalendarTime | None
-
-    @classmethod
-    def read(cls, text: str) -> DatedText:
-        """Parse a text."""
-        dated = cls(text)
-        dated.when = read_date(text)
-        return dated
-
-
-def is_ambiguous(value: Any) -> bool:
-    """Return whether either number in a text like ``1/2/2024`` may be the month."""
-    match = _AMBIGUOUS.match(value) if isinstance(value, str) else None
-    return match is not None and match[1] != match[2] and max(int(match[1]), int(match[2])) <= 12
 
 
 def _instant(value: datetime, offset: timedelta | None) -> CalendarTime:
@@ -339,63 +278,11 @@ def _instant(value: datetime, offset: timedelta | None) -> CalendarTime:
     return CalendarTime(INSTANT, calendar, since if offset is None else since - offset)
 
 
-def _read_text(text: str) -> CalendarTime | None:
-    text = text.strip()
-    if _USUAL.match(text):  # the most frequent format, parsed fastest
-        with suppress(ValueError):
-            value = datetime.fromisoformat(text)
-            if len(text) > len("2024-01-31"):
-                return _instant(value, value.utcoffset())
-            return CalendarTime(DAY, (value.year, value.month, value.day))
-    if len(text) > _LONGEST or not _YEAR.search(text):
+def _offset(zone: str | None) -> timedelta | None:
+    if zone is None or zone in "Zz":
         return None
-    text = text.lower()
-    for form in _FORMS:
-        if match := form.match(text):
-            return _read_match(match.groupdict())
-    return None
-
-
-def _read_match(parts: dict[str, str | None]) -> CalendarTime | None:
-    year, month, day = int(parts["year"] or 0), _month(parts), parts.get("day")
-    if first := parts.get("first"):  # 31/1/2024 or 1/31/2024
-        single, other = int(first), int(parts["other"] or 0)
-        if single != other and max(single, other) <= 12:
-            return None
-        month, day = min(single, other), str(max(single, other))
-    start = date(year, month or 1, int(day or 1))
-    calendar = (start.year, start.month, start.day)
-    if not day:
-        return None if parts.get("hour") else CalendarTime(MONTH if month else YEAR, calendar)
-    hour = parts.get("hour")
-    if hour is None:
-        return CalendarTime(DAY, calendar)
-    number, half = int(hour), parts.get("half")
-    if half:
-        if not 1 <= number <= 12:
-            return None
-        number = number % 12 + (12 if half == "pm" else 0)
-    micro = int((parts.get("fraction") or "0").ljust(6, "0")[:6])
-    second = int(parts.get("second") or 0)
-    moment = datetime(*calendar, number, int(parts.get("minute") or 0), second, micro)
-    zone = _zone(parts.get("zone"))
-    return _instant(moment, zone.utcoffset(None))
-
-
-def _month(parts: dict[str, str | None]) -> int | None:
-    if name := parts.get("name"):
-        return _MONTHS.index(name[:3]) + 1
-    month = parts.get("month")
-    return int(month) if month else None
-
-
-def _zone(text: str | None) -> tzinfo:
-    if text is None or text[0] not in "+-":
-        return timezone.utc
-    digits = [character for character in text[1:] if "0" <= character <= "9"]
-    hours, minutes = int("".join(digits[:2])), int("".join(digits[2:]) or 0)
-    offset = timedelta(hours=hours, minutes=minutes)
-    return timezone(offset if text[0] == "+" else -offset)
+    offset = timedelta(hours=int(zone[1:3]), minutes=int(zone[3:].lstrip(":") or 0))
+    return offset if zone[0] == "+" else -offset
 
 
 def _folded(text: str) -> str:
@@ -437,12 +324,6 @@ class Condition:
     def __call__(self, value: Any) -> bool:
         """Return whether a value, or ``MISSING``, meets the condition. Never raises."""
         return self._decide(plain(value))
-
-    @property
-    def reads_dates(self) -> bool:
-        """Whether the condition parses texts as dates."""
-        operands = self.operand.values() if self.operator == "range" else self.operand
-        return self.operator in ("range", "in") and any(map(read_date, operands))
 
     @property
     def compares(self) -> bool:
@@ -514,10 +395,10 @@ def _bound(name: str, operator: str, bound: Any) -> Any:
             f"the filter on {name!r} has the bound {operator}={bound!r:.80}; a bound is a number, "
             "a text or a date"
         )
-    if is_ambiguous(bound):
+    if isinstance(bound, str) and _WRITTEN_DATE.match(bound):
         raise ValueError(
-            f"the filter on {name!r} has the bound {operator}={bound!r}, of which both numbers may "
-            "be the month; write the year first, like 2024-01-31"
+            f"the filter on {name!r} has the bound {operator}={bound!r}; dates must be written as "
+            "in ISO 8601, like 2024-01-31"
         )
     return bound
 

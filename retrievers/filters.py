@@ -143,9 +143,9 @@ def parse_filters(filters: Filters | None) -> Filter:
     A list in a field meets a condition with any item, or as a whole. A missing field meets no
     condition, except for ``ne``, ``nin`` and ``not``, which are negations. Values compare as in
     Python, with exceptions: bools are not numbers, NaN equals nothing, and values without an order
-    are outside any range. Dates, datetimes and texts with dates (``read_date``) compare as dates,
-    with the lower of both precisions: a datetime equals its day. A range compares a number with a
-    numeric text.
+    are outside any range. Dates, datetimes and texts with ISO dates compare as dates, with the
+    lower of both precisions: a datetime equals its day. A range compares a number with a numeric
+    text.
 
     Raises:
         TypeError: If filters are not a mapping from field names.

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ...nodegraph.codec import decode, encode
 from ...nodegraph.errors import nearest_names
 from ...nodegraph.node import Node
-from ..conditions import MISSING, Condition, DatedText, identity
+from ..conditions import MISSING, Condition, identity
 from ..filters import Filter
 from ..results import Hits
 from .array_files import Arrays, Texts, grown
@@ -116,7 +116,6 @@ class FieldValues:
     def __init__(self) -> None:
         self._values: list[Any] = []
         self._numbers: dict[Hashable, int] = {}
-        self._dated = 0  # values that were parsed as dates, if they are texts
         self._decided: dict[Hashable, Mask] = {}
         self.codes: npt.NDArray[np.int32] = np.zeros(0, np.int32)
 
@@ -134,21 +133,12 @@ class FieldValues:
         """Return which values meet a condition."""
         good = self._decided.get(condition.key, np.zeros(0, np.bool_))
         if len(good) < len(self._values):
-            if condition.reads_dates:
-                self._read_dates()
             new = [condition(value) for value in self._values[len(good) :]]
             good = np.concatenate([good, np.array(new, np.bool_)])
             if len(self._decided) >= _MAX_CACHED:
                 self._decided = {}
             self._decided[condition.key] = good
         return np.take(good, self.codes)
-
-    def _read_dates(self) -> None:
-        """Parse texts as dates, once for all conditions that compare dates."""
-        for number in range(self._dated, len(self._values)):
-            if type(self._values[number]) is str:
-                self._values[number] = DatedText.read(self._values[number])
-            self._dated = number + 1
 
     def _number(self, value: Any) -> int:
         kind = type(value)

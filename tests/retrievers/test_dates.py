@@ -12,21 +12,9 @@ MORNING = datetime(2024, 1, 31, 10, 0, tzinfo=timezone.utc)
 @pytest.mark.parametrize(
     "text",
     [
-        "2024-01-31T10:00:00Z",
-        "2024-01-31 10:00",
-        "2024-01-31T11:00+01:00",
-        "2024-01-31t05:00:00.000000-0500",
-        "2024-01-31T10:00:00.000000000Z",
-        "20240131T100000Z",
-        "D:20240131110000+01'00'",
-        "Wed, 31 Jan 2024 10:00:00 GMT",
-        "Wed, 31 Jan 2024 12:00:00 +0200",
-        "January 31, 2024 10:00 AM",
-        "31 January 2024, 10:00",
-        "1/31/2024 10:00",
-        "31.01.2024 10:00",
-        "2024年1月31日 10:00",
-        " 2024/1/31 10:00:00 ",
+        *("2024-01-31T10:00:00Z", "2024-01-31 10:00", "2024-01-31T11:00+01:00"),
+        *("2024-01-31t05:00:00.000000-0500", "2024-01-31T10:00:00.000000000Z"),
+        *(" 2024-01-31 10:00:00 ", "2024-01-31T10:00z", "2024-01-31 20:00 +10"),
     ],
 )
 def test_read_date_parses_instants(text: str) -> None:
@@ -37,38 +25,25 @@ def test_read_date_parses_instants(text: str) -> None:
     assert when.compare(read_date(MORNING + timedelta(minutes=1))) == -1
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("2024-01-31", "20240131", "2024/01/31", "31.1.2024", "31 Jan 2024", "Jan. 31, 2024"),
-        *("January 31st, 2024", "Wednesday, 31 January 2024", "31-Jan-2024", "2024-1-31"),
-        *("2024年1月31日", "31/01/2024", "1/31/2024"),
-    ],
-)
-def test_read_date_parses_days(text: str) -> None:
-    when = read_date(text)
-    assert when is not None
-    assert when.compare(read_date(MORNING)) == 0
-    assert when.compare(read_date("2024-01")) == when.compare(read_date("2024")) == 0
-    assert when.compare(read_date("2024-02-01")) == when.compare(read_date("Feb 2024")) == -1
+def test_read_date_compares_at_lower_precision() -> None:
+    when = read_date("2024-01-31")
+    for equal in (MORNING, "2024-01", "2024"):
+        assert when.compare(read_date(equal)) == 0
+    assert when.compare(read_date("2024-02-01")) == when.compare(read_date("2024-02")) == -1
     assert when.compare(read_date("2023")) == 1
 
 
 @pytest.mark.parametrize(
     "value",
     [
-        *("", "tea", "1/2/2024", "2024-13-01", "2024-02-30", "31.31.2024", "12", "2024-01-31x"),
-        *("2024-01-31T25:00", "1.2.3", "10:00", "２０２４", "may", "May be 2024", "0000-01-01"),
+        *("", "tea", "1/2/2024", "2024-13-01", "2024-02-30", "31.1.2024", "12", "2024-01-31x"),
+        *("2024-01-31T25:00", "1.2.3", "10:00", "２０２４", "May 2024", "20240131", "0000-01-01"),
         *("-2024", "2024-01-31 " * 9, 2024, 2024.5, None, [date(2024, 1, 1)]),
+        *("2024-01-31" + " " * 1_000_000 + "x", "1" * 1_000_000),
     ],
 )
 def test_read_date_of_other_value_is_none(value: object) -> None:
     assert read_date(value) is None
-
-
-def test_read_date_of_long_text_is_fast() -> None:
-    assert read_date("2024-01-31" + " " * 1_000_000 + "x") is None
-    assert read_date("1" * 1_000_000) is None
 
 
 MOMENTS = st.datetimes(
@@ -78,7 +53,7 @@ MOMENTS = st.datetimes(
     )
 )
 
-FORMS = ("%Y-%m-%dT%H:%M:%S.%f%z", "%Y-%m-%d %H:%M:%S.%f%z", "%d %B %Y %H:%M:%S.%f %z")
+FORMS = ("%Y-%m-%dT%H:%M:%S.%f%z", "%Y-%m-%d %H:%M:%S.%f%z")
 
 
 @given(MOMENTS, MOMENTS, st.sampled_from(FORMS))

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Iterator
 from typing import Any, Literal, NamedTuple
 
-from ....retrievers.conditions import MISSING, Condition
+from ....retrievers.conditions import MISSING, Condition, read_date
 from ....retrievers.filters import Filter
 from .vector_table import ValueMatch
 
@@ -91,7 +91,8 @@ class ValueMatcher:
 
 def _texts(condition: Condition) -> list[str] | None:
     """Return the texts that can meet a condition. None: further values can meet it."""
-    if condition.operator != "in" or condition.reads_dates:
+    if condition.operator != "in":
         return None
     values = condition.operand
-    return list(values) if all(type(value) is str for value in values) else None
+    is_plain = all(type(value) is str and read_date(value) is None for value in values)
+    return list(values) if is_plain else None
