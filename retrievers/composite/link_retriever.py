@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from heapq import nlargest, nsmallest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Node
@@ -16,18 +15,18 @@ from ..filters import Filters, all_of, parse_filters
 from ..foreign.coercion import as_retriever
 from ..foreign.foreign_retriever import check_in_graph
 from ..indexes.bm25_scores import Floats
-from ..indexes.text_index import Meets, TextIndex
+from ..indexes.text_index import TextIndex
 from ..planned_retriever import PlannedRetriever
 from ..plans.effects import find_all
 from ..plans.plan import Do
 from ..protocols import RetrieverLike
 from ..results import Evidence, OutputOptions, Results, ScoredNode
-from ..retrieval_conditions import HitConditions
+from ..retrieval_conditions import Conditions, HitConditions
 from ..similarities.bm25 import Bm25
 from ..token_budget import without_budget
 from ..tracing import start_span
 from ..validation import check_top_k
-from .link_graph import LinkGraph, LinkIndex, LinkMatrix, LinkOptions, NamedTitle
+from .link_graph import LinkGraph, LinkIndex, LinkOptions, NamedTitle
 from .link_scores import (
     Pair,
     QueryWords,
@@ -99,7 +98,7 @@ class LinkRetriever(PlannedRetriever):
         options: How far links are followed, and how pairs score.
         bm25: The weights of the query's words. None: the inner retriever's ``Bm25`` if it has one.
         filters: Conditions on metadata, for hits and linked passages. Linked passages also meet
-            the conditions of the retriever that found the hit.
+            the conditions of the retrievers that found the hits.
         **output: ``output_format`` and ``join``, see ``OutputOptions``.
 
     Raises:
@@ -184,7 +183,14 @@ class LinkRetriever(PlannedRetriever):
     ) -> Results:
         """Rank hits and the passages that are linked to the first hits."""
         with start_span(self.name, query=query, via=self.via, hits=len(hits)) as span:
-            results = self._ranked(query, hits, limit, conditions, span.attributes)
+            results = hits[:limit]
+            own_hits = [hit for hit in hits if hit.node.graph is self.graph]
+            if own_hits:
+                group = own_hits[0].node.group
+                self._check_group(group)
+                of_hits = conditions(own_hits)
+                with self.graph.reader.reading(*filter(None, [group, self.via])):
+                    results = self._ranked(query, hits, group, limit, of_hits, span.attributes)
             span.attributes["results"] = len(results)
         return results
 
@@ -192,58 +198,76 @@ class LinkRetriever(PlannedRetriever):
         self,
         query: str,
         hits: Results,
+        group: str,
         limit: int,
-        conditions: HitConditions,
+        conditions: Conditions,
         attributes: dict[str, Any],
     ) -> Results:
-        own_hits = [hit for hit in hits if hit.node.graph is self.graph]
-        if not own_hits:
-            return hits[:limit]
-        group = own_hits[0].node.group
-        self._check_group(group)
-        passages = self.bm25.open(self.graph, group)
+        """Return the results; the graph is held.
+
+        Args:
+            query: The query.
+            hits: The hits.
+            group: The group of the hits.
+            limit: The maximum number of results.
+            conditions: The conditions of seeds and of linked passages.
+            attributes: The attributes of the span.
+        """
         options = self.options
+        passages = self.bm25.open(self.graph, group)
+        passages.sync()
+        index = None if self.via is None else LinkIndex.open(self.graph, self.via)
+        titles: list[NamedTitle] = []
+        if index is not None:
+            index.sync()
+            titles = index.named(query) if options.named else []
+        allowed = passages.meeting(conditions.filter)
+        existing = passages.known()
+
+        def is_allowed(passage: str) -> bool:
+            return passage in existing and (allowed is None or allowed(passage))
+
+        words = QueryWords(query, self.bm25, passages, self.graph, titles)
         lowest = min(0.0, min(hit.score for hit in hits))  # a reranker's scores may be negative
-        with self.graph.reader.reading(*[group] if self.via is None else [group, self.via]):
-            passages.sync()
-            index = None if self.via is None else LinkIndex.open(self.graph, self.via)
-            titles: list[NamedTitle] = []
-            if index is not None:
-                index.sync()
-                titles = index.named(query) if options.named else []
-            words = QueryWords(query, self.bm25, passages, self.graph, titles)
-            first = hits[0].score
-            hits = words.without_parts_of_names(hits, lowest)
-            hits = self._with_named(query, hits, first, titles, words, passages, conditions)
-            own_hits = [hit for hit in hits if hit.node.graph is self.graph]
-            scores = {hit.node.id: hit.score - lowest for hit in own_hits}
-            seeds = _seeds(own_hits, passages, conditions)[: options.seeds]
-            allowed = _any(seed.allowed for seed in seeds)
-            links = LinkGraph(self.graph, passages, allowed, self.via, index, self.types, options)
-            matrix = links.connections([seed.id for seed in seeds])
-            _keep_allowed(matrix, [seed.allowed for seed in seeds])
-            terms = words.scores(matrix.passages)
-            seed_scores = [scores[seed.id] for seed in seeds]
-            positions = max(limit, options.seeds)
-            pairs = best_pairs(matrix, seed_scores, terms, options, max(positions, _GO_ON))
-            scale = score_scale(seed_scores, terms[: len(seeds)].sum(axis=1)) if seeds else 0.0
-            by_id = {seed.id: seed for seed in seeds}
-            covered = dict(zip(by_id, terms, strict=False))
-            paths = self._paths(pairs, by_id, covered, links, words, scale, positions)
-            attributes.update(passages=len(matrix.passages), pairs=len(pairs), paths=len(paths))
-            filters = {i: seed.filters for i, seed in by_id.items()}
-            for path in paths.values():
-                filters[path.partner] = by_id[pairs[path.partner].partner].filters
-            better = {i: p for i, p in paths.items() if i not in pairs or p.score > pairs[i].score}
-            ranking = self._rank_pairs(hits, {**pairs, **better}, lowest, positions)[:positions]
-            if options.repetition:
-                ranking = self._without_repetition(ranking, words, passages, index, scale)
-            return self._with_evidence(query, ranking[:limit], links, filters)
+        first = hits[0].score
+        hits = words.without_parts_of_names(hits, lowest)
+        named: dict[str, Evidence] = {}
+        for title in titles:
+            about = [*filter(is_allowed, title.about)]
+            order = np.argsort(-words.scores(about).sum(axis=1), kind="stable")[: options.named]
+            for node in self.graph.reader.nodes_by_id([about[at] for at in order]):
+                named[node.id] = Evidence(node, first, NAMED, query, filters=conditions.filters)
+        hits = self._with_named(hits, named)
+        scores = {h.node.id: h.score - lowest for h in hits if h.node.graph is self.graph}
+        seeds = [*filter(is_allowed, scores)][: options.seeds]
+        links = LinkGraph(self.graph, passages, allowed, self.via, index, self.types, options)
+        matrix = links.connections(seeds)
+        terms = words.scores(matrix.passages)
+        seed_scores = [scores[seed] for seed in seeds]
+        positions = max(limit, options.seeds)
+        pairs = best_pairs(matrix, seed_scores, terms, options, max(positions, _GO_ON))
+        scale = score_scale(seed_scores, terms[: len(seeds)].sum(axis=1)) if seeds else 0.0
+        covered = dict(zip(seeds, scale * terms, strict=False))
+        paths = self._paths(pairs, covered, links, words, scale, positions)
+        attributes.update(passages=len(matrix.passages), pairs=len(pairs), paths=len(paths))
+        better = {i: p for i, p in paths.items() if i not in pairs or p.score > pairs[i].score}
+        ranking = self._rank_pairs(hits, {**pairs, **better}, lowest, positions)[:positions]
+        if options.repetition:
+            ranking = self._without_repetition(ranking, words, passages, index, scale)
+        return self._with_evidence(query, ranking[:limit], links, conditions.filters)
+
+    def _with_named(self, hits: Results, named: Mapping[str, Evidence]) -> Results:
+        """Return hits, with the passages whose title the query names before them."""
+        own = {hit.node.id: hit.evidence for hit in hits if hit.node.graph is self.graph}
+        first = [
+            ScoredNode(match.node, match.score, (match, *own.get(i, ())))
+            for i, match in named.items()
+        ]
+        return [*first, *(hit for hit in hits if hit.node.id not in named)]
 
     def _paths(
         self,
         pairs: Mapping[str, Pair],
-        seeds: Mapping[str, _Seed],
         terms_of_seeds: Mapping[str, Floats],
         links: LinkGraph,
         words: QueryWords,
@@ -251,56 +275,17 @@ class LinkRetriever(PlannedRetriever):
         limit: int,
     ) -> dict[str, Pair]:
         """Follow links once more, from the best linked passages."""
-        linked = [item for item in pairs.items() if item[0] not in seeds]
+        linked = [item for item in pairs.items() if item[0] not in terms_of_seeds]
         count = _GO_ON if self.options.path_weight else 0
         best = nlargest(count, linked, key=lambda item: item[1].score)
         if not best:
             return {}
         matrix = links.connections([i for i, _ in best])
         terms = scale * words.scores(matrix.passages)
-        partners = [pair.partner for _, pair in best]
-        of_partners = np.array([terms_of_seeds[partner] for partner in partners])
-        covered = np.maximum(terms[: len(best)], scale * of_partners)
-        _keep_allowed(matrix, [seeds[partner].allowed for partner in partners])
+        of_partners = np.array([terms_of_seeds[pair.partner] for _, pair in best])
+        covered = np.maximum(terms[: len(best)], of_partners)
         scores = [pair.score for _, pair in best]
         return best_paths(matrix, scores, terms, covered, self.options, limit)
-
-    def _with_named(
-        self,
-        query: str,
-        hits: Results,
-        score: float,
-        titles: Sequence[NamedTitle],
-        words: QueryWords,
-        passages: TextIndex,
-        conditions: HitConditions,
-    ) -> Results:
-        """Insert the passages whose title the query names before the hits.
-
-        Such a passage meets the conditions of a hit, and has the score of the first hit.
-        """
-        if not titles:
-            return hits
-        own_hits = [hit for hit in hits if hit.node.graph is self.graph]
-        by_id = {hit.node.id: hit for hit in own_hits}
-        met = {id(entry): entry for entry in (conditions([hit]) for hit in own_hits)}
-        meeting = [(passages.meeting(entry.filter), entry.filters) for entry in met.values()]
-        named: dict[str, ScoredNode] = {}
-        for title in titles:
-            existing = passages.known()
-            about = [passage for passage in title.about if passage in existing]
-            order = np.argsort(-words.scores(about).sum(axis=1), kind="stable")
-            allowed: dict[str, Filters | None] = {}  # the first conditions that each node meets
-            for position in order:
-                for meets, filters in meeting:
-                    if meets is None or meets(about[position]):
-                        allowed.setdefault(about[position], filters)
-            chosen = list(allowed)[: self.options.named]
-            for node in self.graph.reader.nodes_by_id(chosen):
-                match = Evidence(node, score, NAMED, query, filters=allowed[node.id])
-                before = by_id[node.id].evidence if node.id in by_id else ()
-                named[node.id] = ScoredNode(node, score, (match, *before))
-        return [*named.values(), *(hit for hit in hits if hit.node.id not in named)]
 
     def _without_repetition(
         self,
@@ -313,8 +298,7 @@ class LinkRetriever(PlannedRetriever):
         """Rank passages lower that repeat the query's words in passages before them."""
         existing = passages.known()
         native = [r.node.graph is self.graph and r.node.id in existing for r in ranking]
-        own_ids = [r.node.id for r, is_own in zip(ranking, native, strict=True) if is_own]
-        own = words.scores(own_ids)
+        own = words.scores([r.node.id for r, is_own in zip(ranking, native, strict=True) if is_own])
         terms = np.zeros((len(ranking), own.shape[1]))
         terms[native] = scale * own
         order = least_repeating(
@@ -362,20 +346,9 @@ class LinkRetriever(PlannedRetriever):
         return ranking
 
     def _with_evidence(
-        self,
-        query: str,
-        ranking: Sequence[_Ranked],
-        links: LinkGraph,
-        filters: Mapping[str, Filters | None],
+        self, query: str, ranking: Sequence[_Ranked], links: LinkGraph, filters: Filters | None
     ) -> Results:
-        """Return results whose evidence has the other passage of the pair and the entity.
-
-        Args:
-            query: The query.
-            ranking: The results.
-            links: The connections.
-            filters: The conditions of each seed. Every pair has a seed.
-        """
+        """Return results whose evidence has the other passage of the pair and the entity."""
         pairs = [ranked.pair for ranked in ranking if ranked.pair is not None]
         ids = list(dict.fromkeys(pair.partner for pair in pairs))
         partners = dict(zip(ids, self.graph.reader.nodes_by_id(ids), strict=True))
@@ -383,11 +356,9 @@ class LinkRetriever(PlannedRetriever):
         results = []
         for score, _, node, evidence, pair in ranking:
             if pair is not None:
-                kind, entity = pair.connection
+                link, entity = f"link {pair.connection.type!r}", pair.connection.entity
                 ends = [partners[pair.partner], *([entities[entity]] if entity else ())]
-                conditions = filters.get(pair.partner) or filters.get(node.id)
-                link = f"link {kind!r}"
-                own = (Evidence(end, score, link, query, filters=conditions) for end in ends)
+                own = (Evidence(end, score, link, query, filters=filters) for end in ends)
                 evidence = (*own, *evidence)
             results.append(ScoredNode(node, score, evidence))
         return results
@@ -405,64 +376,3 @@ class _Ranked(NamedTuple):
 
 def _is_named(evidence: Sequence[Evidence]) -> bool:
     return bool(evidence) and evidence[0].similarity == NAMED
-
-
-class _Seed(NamedTuple):
-    """A hit from which links are followed.
-
-    Attributes:
-        id: The id of the node.
-        allowed: A function from a passage to whether it meets the hit's conditions. None: all do.
-        filters: The conditions.
-    """
-
-    id: str
-    allowed: Meets | None
-    filters: Filters | None
-
-
-def _seeds(hits: Results, passages: TextIndex, conditions: HitConditions) -> list[_Seed]:
-    """Return the hits that are passages, each once, with their conditions.
-
-    A changed hit that no longer meets its conditions is left out.
-    """
-    existing = passages.known()
-    meeting: dict[int, Meets | None] = {}
-    seeds: dict[str, _Seed] = {}
-    for hit in hits:
-        if hit.node.id not in existing:
-            continue
-        own = conditions([hit])
-        if id(own) not in meeting:
-            meeting[id(own)] = passages.meeting(own.filter)
-        allowed = meeting[id(own)]
-        if allowed is None or allowed(hit.node.id):
-            seeds.setdefault(hit.node.id, _Seed(hit.node.id, allowed, own.filters))
-    return list(seeds.values())
-
-
-def _any(conditions: Iterable[Meets | None]) -> Meets | None:
-    """Return a function from a passage to whether it meets any condition. None: all do."""
-    distinct = {id(meets): meets for meets in conditions}.values()
-    existing = [meets for meets in distinct if meets is not None]
-    if not existing or len(existing) < len(distinct):
-        return None
-    if len(existing) == 1:
-        return existing[0]
-    return lambda passage: any(meets(passage) for meets in existing)
-
-
-def _keep_allowed(matrix: LinkMatrix, allowed: Sequence[Meets | None]) -> None:
-    """Remove connections to passages that do not meet the conditions of the seed.
-
-    Args:
-        matrix: The connections.
-        allowed: Functions from a passage to whether it meets the conditions, by row of the
-            matrix. None: all do.
-    """
-    left_out: dict[int, npt.NDArray[np.bool_]] = {}
-    for row, meets in enumerate(allowed):
-        if meets is not None:
-            if id(meets) not in left_out:
-                left_out[id(meets)] = np.array([not meets(i) for i in matrix.passages], np.bool_)
-            matrix.strengths[row, left_out[id(meets)]] = 0.0
