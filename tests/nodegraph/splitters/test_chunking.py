@@ -1,9 +1,13 @@
+"""Chunks of sentences and of parts at the strongest separators, and their lengths."""
+
 from collections.abc import Callable
+from typing import Any
 
 import pytest
-from chunk_checks import LONG_LINES
-from hypothesis import given
+from chunk_checks import LENGTHS, LONG_LINES, SIZES, TEXTS, check_chunks
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from stress import amount
 
 from nodekin.nodegraph import (
     MarkdownSplitter,
@@ -13,6 +17,7 @@ from nodekin.nodegraph import (
     count_tokens,
 )
 from nodekin.nodegraph.splitters.chunking import locate, measured
+from nodekin.nodegraph.splitters.sentences import sentence_spans
 
 
 @pytest.mark.parametrize(
@@ -115,3 +120,116 @@ def test_measured_spans_equal_measured_texts(text: str, start: int, end: int) ->
     start, end = sorted([min(start, len(text)), min(end, len(text))])
     assert measured(text, count_tokens)(start, end) == count_tokens(text[start:end])
     assert measured(text, len)(start, end) == end - start
+
+
+@pytest.mark.parametrize("kind", [SentenceSplitter, RecursiveSplitter])
+@given(TEXTS, SIZES, LENGTHS)
+@settings(max_examples=amount(100, 300))
+def test_chunks_cover_text(
+    kind: Any, text: str, sizes: tuple[int, int], length: Callable[[str], int]
+) -> None:
+    splitter = kind(*sizes, length=length)
+    spans = splitter.spans(text)
+    check_chunks(text, spans, *sizes, length)
+    assert splitter(text) == [text[begin:end] for begin, end in spans]
+
+
+@given(TEXTS)
+def test_fitting_sentences_stay_whole(text: str) -> None:
+    sentences = sentence_spans(text)
+    size = max([1, *(end - begin for begin, end in sentences)])
+    for begin, end in SentenceSplitter(size, size // 2, length=len).spans(text):
+        assert begin in [first for first, _ in sentences]
+        assert end in [last for _, last in sentences]
+
+
+@pytest.mark.parametrize(
+    ("size", "overlap", "text", "chunks"),
+    [
+        (6, 0, "一二。三四。五六。", ["一二。三四。", "五六。"]),
+        (6, 3, "一二。三四。五六。", ["一二。三四。", "三四。五六。"]),
+        (6, 2, "一二。三四。五六。", ["一二。三四。", "五六。"]),
+        (9, 6, "一二。三四。五六。七八。", ["一二。三四。五六。", "三四。五六。七八。"]),
+        (4, 0, "一二，三四，五六。", ["一二，", "三四，", "五六。"]),
+        (5, 0, "one two three four", ["one", "two", "three", "four"]),
+        (3, 0, "一二三四五六七", ["一二三", "四五六", "七"]),
+        (8, 4, "a! b! c! d!", ["a! b! c!", "c! d!"]),  # "b! c!" would be 5 to repeat
+        (10, 0, "He ran. It hid.", ["He ran.", "It hid."]),
+        (15, 0, "He ran. It hid.", ["He ran. It hid."]),
+        (14, 0, "He ran. It hid.", ["He ran.", "It hid."]),
+        (3, 0, "abcdefg", ["abc", "def", "g"]),
+        (5, 0, "", []),
+        (5, 0, " \n ", []),
+    ],
+)
+def test_sentence_splitter_packs_sentences(
+    size: int, overlap: int, text: str, chunks: list[str]
+) -> None:
+    made = SentenceSplitter(size, overlap, length=len)(text)
+    assert made == [chunk.strip() for chunk in chunks]
+
+
+@pytest.mark.parametrize(
+    ("size", "overlap", "text", "chunks"),
+    [
+        (9, 0, "aa bb\ncc\n\ndd ee", ["aa bb\ncc", "dd ee"]),
+        (6, 0, "aa bb\ncc\n\ndd ee", ["aa bb", "cc", "dd ee"]),
+        (20, 0, "aa bb\ncc\n\ndd ee", ["aa bb\ncc\n\ndd ee"]),
+        (5, 0, "aa\r\n\r\nbb\r\n\r\ncc", ["aa", "bb", "cc"]),
+        (5, 0, "一二三。四五六。", ["一二三。", "四五六。"]),
+        (4, 0, "一二“三。”四", ["一二“三", "。”", "四"]),
+        (7, 0, "一二“三。”四", ["一二“三。”四"]),
+        (5, 3, "a b c d e", ["a b c", "b c d", "c d e"]),
+        (2, 0, "abcde", ["ab", "cd", "e"]),
+        (2, 1, "abcde", ["ab", "cd", "e"]),
+        (4, 0, "ab\n  \u3000\ncd", ["ab", "cd"]),
+    ],
+)
+def test_recursive_splitter_uses_strongest_separators(
+    size: int, overlap: int, text: str, chunks: list[str]
+) -> None:
+    assert RecursiveSplitter(size, overlap, length=len)(text) == chunks
+
+
+def test_given_separators_are_used() -> None:
+    splitter = RecursiveSplitter(4, 0, separators=[r"\|"], length=len)
+    assert splitter("ab|cd|efghij") == ["ab|", "cd|", "efgh", "ij"]
+    assert RecursiveSplitter(3, 0, separators=[], length=len)("ab cd") == ["ab", "cd"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"separators": "\n\n"}, "a list of expressions, not one"),
+        ({"separators": ["("]}, r"must be regular expressions, got '\('"),
+        ({"separators": [r"\s*"]}, "matches the empty text"),
+    ],
+)
+def test_invalid_separators_raise(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        RecursiveSplitter(**settings)
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("", 0),
+        (" \n\u3000", 0),
+        ("长江有多长？", 6),
+        ("tea", 1),
+        ("kilometres", 2),
+        ("6300", 2),
+        ("snake_case __init__", 2 + 1 + 3),
+        ("I'm 3.14.", 3 + 4),
+        ("カタカナ한국어ไทย", 4 + 3 + 3),
+        ("Größe", 1),
+    ],
+)
+def test_count_tokens_of_texts(text: str, tokens: int) -> None:
+    assert count_tokens(text) == tokens
+
+
+@given(st.text(), st.text())
+def test_count_tokens_of_parts_bounds_whole(a: str, b: str) -> None:
+    assert max(count_tokens(a), count_tokens(b)) <= count_tokens(a + b)
+    assert count_tokens(a + b) <= count_tokens(a) + count_tokens(b)

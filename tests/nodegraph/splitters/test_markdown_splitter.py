@@ -4,12 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from chunk_checks import (
-    LENGTHS,
-    SIZES,
-    TEXTS,
-    check_chunks,
-)
+from chunk_checks import LENGTHS, SIZES, TEXTS, check_chunks
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,6 +34,7 @@ def test_markdown_sections_cover_text(
         ({"max_level": 7}, "max_level must be in 1 to 6, not 7"),
         ({"chunk_size": 0}, "chunk_size must be 1 or more"),
         ({"chunk_size": 3, "chunk_overlap": 3}, "less than chunk_size"),
+        ({"chunk_overlap": 10}, "needs a chunk_size"),
     ],
 )
 def test_invalid_markdown_settings_raise(settings: dict[str, Any], message: str) -> None:
@@ -51,35 +47,58 @@ def sections(text: str, **settings: Any) -> list[tuple[int, list[str], str]]:
     return [(n.own_metadata["level"], n.own_metadata["headings"], n.text) for n in nodes]
 
 
-def test_headings_nest() -> None:
-    text = "Before.\n# A\na\n## B\nb\n### C\n## D\nd\n# E\n### F\nf"
-    assert sections(text) == [
-        (0, [], "Before."),
-        (1, ["A"], "# A\na"),
-        (2, ["A", "B"], "## B\nb"),
-        (3, ["A", "B", "C"], "### C"),
-        (2, ["A", "D"], "## D\nd"),
-        (1, ["E"], "# E"),
-        (3, ["E", "F"], "### F\nf"),
-    ]
-
-
-def test_max_level_limits_sections() -> None:
-    text = "# A\n## B\nb\n### C\nc"
-    assert sections(text, max_level=2) == [
-        (1, ["A"], "# A"),
-        (2, ["A", "B"], "## B\nb\n### C\nc"),
-    ]
-
-
-def test_underlined_headings_start_sections() -> None:
-    assert sections("Tea\n===\na\n\nGreen\n---\nb\n\n---\nc") == [
-        (1, ["Tea"], "Tea\n===\na"),
-        (2, ["Tea", "Green"], "Green\n---\nb\n\n---\nc"),
-    ]
-    assert sections("- item\n---\n> quote\n===\n| a |\n---\n    code\n---") == [
-        (0, [], "- item\n---\n> quote\n===\n| a |\n---\n    code\n---")
-    ]
+@pytest.mark.parametrize(
+    ("text", "settings", "expected"),
+    [
+        (
+            "Before.\n# A\na\n## B\nb\n### C\n## D\nd\n# E\n### F\nf",
+            {},
+            [
+                *((0, [], "Before."), (1, ["A"], "# A\na"), (2, ["A", "B"], "## B\nb")),
+                *((3, ["A", "B", "C"], "### C"), (2, ["A", "D"], "## D\nd"), (1, ["E"], "# E")),
+                (3, ["E", "F"], "### F\nf"),
+            ],
+        ),
+        (
+            "# A\n## B\nb\n### C\nc",
+            {"max_level": 2},
+            [(1, ["A"], "# A"), (2, ["A", "B"], "## B\nb\n### C\nc")],
+        ),
+        (
+            "Tea\n===\na\n\nGreen\n---\nb\n\n---\nc",  # underlined
+            {},
+            [(1, ["Tea"], "Tea\n===\na"), (2, ["Tea", "Green"], "Green\n---\nb\n\n---\nc")],
+        ),
+        (
+            "- item\n---\n> quote\n===\n| a |\n---\n    code\n---",
+            {},
+            [(0, [], "- item\n---\n> quote\n===\n| a |\n---\n    code\n---")],
+        ),
+        (
+            "# A\r\n```\r\n# no\r\n```\r\nB\r\n---\r\nb",
+            {},
+            [(1, ["A"], "# A\r\n```\r\n# no\r\n```"), (2, ["A", "B"], "B\r\n---\r\nb")],
+        ),
+        (
+            "---\ntitle: Tea\n---\n# A\na",  # front matter
+            {},
+            [(0, [], "---\ntitle: Tea\n---"), (1, ["A"], "# A\na")],
+        ),
+        ("---\n\n# A\n\n---\na", {}, [(0, [], "---"), (1, ["A"], "# A\n\n---\na")]),
+        (
+            "# A\n一二三四五。六七八九十。\n## B\nb",
+            {"chunk_size": 8, "length": len},
+            [
+                *((1, ["A"], "# A"), (1, ["A"], "一二三四五。"), (1, ["A"], "六七八九十。")),
+                (2, ["A", "B"], "## B\nb"),
+            ],
+        ),
+    ],
+)
+def test_headings_start_sections(
+    text: str, settings: dict[str, Any], expected: list[tuple[int, list[str], str]]
+) -> None:
+    assert sections(text, **settings) == expected
 
 
 @pytest.mark.parametrize(
@@ -118,37 +137,3 @@ def test_code_has_no_headings(fenced: str) -> None:
     assert sections(text) == [(1, ["A"], f"# A\n{fenced}"), (1, ["B"], "# B")]
     unclosed = "# A\n```\n# no\n## no"
     assert sections(unclosed) == [(1, ["A"], unclosed)]
-
-
-def test_markdown_accepts_windows_line_ends() -> None:
-    assert sections("# A\r\n```\r\n# no\r\n```\r\nB\r\n---\r\nb") == [
-        (1, ["A"], "# A\r\n```\r\n# no\r\n```"),
-        (2, ["A", "B"], "B\r\n---\r\nb"),
-    ]
-
-
-def test_front_matter_is_no_heading() -> None:
-    assert sections("---\ntitle: Tea\n---\n# A\na") == [
-        (0, [], "---\ntitle: Tea\n---"),
-        (1, ["A"], "# A\na"),
-    ]
-
-
-def test_rule_at_top_is_no_front_matter() -> None:
-    assert sections("---\n\n# A\n\n---\na") == [(0, [], "---"), (1, ["A"], "# A\n\n---\na")]
-
-
-def test_chunk_size_splits_long_sections() -> None:
-    text = "# A\n一二三四五。六七八九十。\n## B\nb"
-    made = sections(text, chunk_size=8, length=len)
-    assert made == [
-        (1, ["A"], "# A"),
-        (1, ["A"], "一二三四五。"),
-        (1, ["A"], "六七八九十。"),
-        (2, ["A", "B"], "## B\nb"),
-    ]
-
-
-def test_overlap_without_chunk_size_raises() -> None:
-    with pytest.raises(ValueError, match="needs a chunk_size"):
-        MarkdownSplitter(chunk_overlap=10)
