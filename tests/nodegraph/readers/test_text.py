@@ -81,3 +81,12 @@ def test_csv_becomes_a_markdown_table(tmp_path: Path, name: str, content: str) -
     (tmp_path / name).write_text(content)
     expected = "| tea | price, cup |\n| --- | --- |\n| Keemun | 3 |"
     assert text_in(tmp_path / name) == expected
+
+
+def test_report_counts_other_encodings(tmp_path: Path) -> None:
+    for name, encoding in (("a", "gb18030"), ("b", "gb18030"), ("c", "utf-16"), ("d", "utf-8-sig")):
+        (tmp_path / f"{name}.txt").write_bytes(f"红茶是全发酵茶。{name}".encode(encoding))
+    graph = NodeGraph(tmp_path, progress=False)
+    assert str(graph.read_report) == "4 read; not in UTF-8: 2 gb18030, 1 utf-16"
+    assert [node.text[-1] for node in graph.nodes("ROOT")] == ["a", "b", "c", "d"]
+    assert not any("\ufeff" in node.text for node in graph.nodes("ROOT"))
