@@ -12,7 +12,7 @@ _IN_BOTH_FRAMEWORKS = re.compile(r"NodeGraph\w+")
 # What collects, counts or remembers; all other dataclasses with a public name are values.
 _CHANGEABLE = {
     *("AnswerContext", "FolderScan", "GraphStruct", "LinkGraph", "OutputBuilder", "ReadReport"),
-    *("RegisteredReader", "Span", "ToolConversation", "ToolSession"),
+    *("RegisteredReader", "Span", "ToolSession"),
 }
 
 

@@ -23,13 +23,7 @@ TOKEN = "NODEKIN_MCP_TOKEN"
 @click.option("--host", default="127.0.0.1", show_default=True, help="With --http: the address.")
 @click.option("--port", default=8765, show_default=True, help="With --http: the port.")
 @click.option("--search-fetch", is_flag=True, help="Only the tools search and fetch, for ChatGPT.")
-@click.option(
-    "--max-tokens",
-    type=click.IntRange(min=50),
-    default=800,
-    show_default=True,
-    help="The number of tokens of a result.",
-)
+@click.option("--max-tokens", default=800, show_default=True, help="The tokens of a result.")
 @store_option
 @embed_url_option
 @debug_option

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-import secrets
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
-from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.search_text import source_title
-from ...retrievers.corpus_tools.tool_output import ToolError, ToolOutput, ToolSession
+from ...retrievers.corpus_tools.tool_output import ToolError
 from ...retrievers.corpus_tools.toolset import CorpusTools
 from ..extras import extra
-from ..server_access import EVERYWHERE, LOOPBACK, TokenCheck, check_binding
+from ..server_access import OriginCheck, TokenCheck, check_binding
 
 with extra("mcp", "mcp", "anyio", "mcp_types", "starlette"):
     import anyio.to_thread
@@ -27,17 +23,6 @@ with extra("mcp", "mcp", "anyio", "mcp_types", "starlette"):
     from mcp.server.stdio import stdio_server
     from mcp.server.transport_security import TransportSecuritySettings
     from starlette.types import ASGIApp
-
-NEW = "new"
-"""The name that a client gives to begin a conversation."""
-
-_MAX_CONVERSATIONS = 1000
-
-_CONVERSATION = {
-    "type": "string",
-    "description": f"{NEW!r} at first, then the name that came with its result: what was read in "
-    "this conversation is not shown again.",
-}
 
 _INSTRUCTIONS = (
     "Search the user's documents. Begin with search; read shows a part of a document exactly, "
@@ -50,58 +35,13 @@ _META = {"nodekin/content": "documents"}  # the content may have other authors
 
 _READ_ONLY = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
+_ENTRIES = {"type": "array", "items": {"type": "object"}}
+
 _OUTPUT = {
     "type": "object",
-    "properties": {
-        "entries": {"type": "array", "items": {"type": "object"}},
-        "left_out": {"type": "integer"},
-        "conversation": {"type": "string"},
-    },
+    "properties": {"entries": _ENTRIES, "left_out": {"type": "integer"}},
     "required": ["entries", "left_out"],
 }
-
-
-@dataclass(slots=True)
-class ToolConversation:
-    """What a conversation has read. The lock is held during a call of a tool."""
-
-    name: str
-    session: ToolSession = field(default_factory=ToolSession)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-
-class ToolConversations:
-    """The conversations by name. The server chooses names that can't be guessed.
-
-    Otherwise a client could enter the conversation of another client. One connection may serve
-    several conversations, so that the connection does not identify them.
-    """
-
-    def __init__(self) -> None:
-        self._known: OrderedDict[str, ToolConversation] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def find(self, name: object) -> ToolConversation | None:
-        """Return a conversation, or a new one for ``NEW``. None for None.
-
-        Raises:
-            ToolError: If the conversation is unknown.
-        """
-        if name is None:
-            return None
-        with self._lock:
-            if name == NEW:
-                name = secrets.token_hex(8)
-                self._known[name] = ToolConversation(name)
-                while len(self._known) > _MAX_CONVERSATIONS:
-                    self._known.popitem(last=False)
-            if not isinstance(name, str) or name not in self._known:
-                raise ToolError(
-                    f"there is no conversation {name!r:.80}; begin one with conversation={NEW!r}, "
-                    "and give the name that comes with the result from then on"
-                )
-            self._known.move_to_end(name)
-            return self._known[name]
 
 
 class CorpusServer:
@@ -126,7 +66,6 @@ class CorpusServer:
         self._tools: CorpusTools | None = None
         self._opening = threading.Lock()
         self._refresh = refresh
-        self._conversations = ToolConversations()
         self._search_fetch = search_fetch
         self.server: Server[Any] = Server(
             name,
@@ -136,59 +75,29 @@ class CorpusServer:
         )
 
     async def _list_tools(self, ctx: ServerRequestContext, params: Any) -> types.ListToolsResult:
-        tools = await anyio.to_thread.run_sync(self._ready, abandon_on_cancel=True)
         if self._search_fetch:
-            return types.ListToolsResult(tools=_SEARCH_FETCH)
-        return types.ListToolsResult(
-            tools=[
-                types.Tool(
-                    name=tool.name,
-                    description=tool.description,
-                    input_schema=_with_conversation(tool.parameters),
-                    output_schema=_OUTPUT,
-                    annotations=_READ_ONLY,
-                )
-                for tool in tools.tools.values()
-            ]
-        )
+            return types.ListToolsResult(tools=[*_SEARCH_FETCH])
+        tools = await anyio.to_thread.run_sync(self._ready, abandon_on_cancel=True)
+        listed = [
+            _tool(tool.name, tool.description, tool.parameters, _OUTPUT)
+            for tool in tools.tools.values()
+        ]
+        return types.ListToolsResult(tools=[*listed])
 
     async def _call_tool(
         self, ctx: ServerRequestContext, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         def call() -> types.CallToolResult:
-            arguments = dict(params.arguments or {})
-            try:
-                return self._answer(self._ready(), params.name, arguments)
-            except ToolError as error:  # for the model, which can correct its call
-                text = types.TextContent(text=str(error))
-                return types.CallToolResult(content=[text], is_error=True)
+            tools, arguments = self._ready(), dict(params.arguments or {})
+            if self._search_fetch:
+                return _result(_search_or_fetch(tools, params.name, arguments))
+            output = tools.call(params.name, arguments)
+            return _result(output.text, entries=list(output.entries), left_out=output.left_out)
 
-        return await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
-
-    def _answer(
-        self, tools: CorpusTools, name: str, arguments: dict[str, Any]
-    ) -> types.CallToolResult:
-        """Return the result of a tool.
-
-        Raises:
-            ToolError: If the call is invalid.
-        """
-        if self._search_fetch:
-            text = _search_or_fetch(tools, name, arguments)
-            return types.CallToolResult(content=[types.TextContent(text=text)], _meta=_META)
-        requested = arguments.pop("conversation", None)
-        conversation = self._conversations.find(requested)
-        with conversation.lock if conversation else nullcontext():
-            session = conversation.session if conversation else None
-            output: ToolOutput = tools.call(name, arguments, session=session)
-        text = output.text
-        structured: dict[str, Any] = {"entries": list(output.entries), "left_out": output.left_out}
-        if conversation:
-            structured["conversation"] = conversation.name
-            text += f"\n\nconversation={conversation.name}" if requested == NEW else ""
-        return types.CallToolResult(
-            content=[types.TextContent(text=text)], structured_content=structured, _meta=_META
-        )
+        try:
+            return await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
+        except ToolError as error:  # for the model, which can correct its call
+            return types.CallToolResult(content=[types.TextContent(text=str(error))], is_error=True)
 
     def _ready(self) -> CorpusTools:
         """Return the tools, up to date."""
@@ -216,44 +125,39 @@ class CorpusServer:
         Raises:
             ValueError: If the address is not of this machine, and the token is missing.
         """
-        names = LOOPBACK if host in LOOPBACK else (host,)
         check_binding(host, token)
-        urls = [f"[{name}]" if ":" in name else name for name in names]
-        security = TransportSecuritySettings(
-            allowed_hosts=[host for url in urls for host in (url, f"{url}:*")],
-            allowed_origins=[
-                f"{scheme}://{url}{port}"
-                for url in urls
-                for scheme in ("http", "https")
-                for port in ("", ":*")
-            ],
-        )
-        if host in EVERYWHERE:
-            security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+        security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
         app: ASGIApp = self.server.streamable_http_app(transport_security=security, host=host)
-        return TokenCheck(app, token) if token else app
+        return OriginCheck(TokenCheck(app, token) if token else app, host)
 
 
-def _with_conversation(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    properties = {**parameters["properties"], "conversation": _CONVERSATION}
-    return {**parameters, "properties": properties}
+def _result(text: str, **values: Any) -> types.CallToolResult:
+    return types.CallToolResult(
+        content=[types.TextContent(text=text)], structured_content=values or None, _meta=_META
+    )
+
+
+def _tool(
+    name: str, description: str, parameters: Mapping[str, Any], output: dict[str, Any] | None = None
+) -> types.Tool:
+    return types.Tool(
+        name=name,
+        description=description,
+        input_schema=dict(parameters),
+        output_schema=output,
+        annotations=_READ_ONLY,
+    )
+
+
+def _with_text(name: str, description: str) -> dict[str, Any]:
+    """Return the schema of a tool with one text as its argument."""
+    argument = {"type": "string", "description": description}
+    return {"type": "object", "properties": {name: argument}, "required": [name]}
 
 
 _SEARCH_FETCH = [
-    types.Tool(
-        name=name,
-        description=description,
-        input_schema={
-            "type": "object",
-            "properties": {argument: {"type": "string", "description": what}},
-            "required": [argument],
-        },
-        annotations=_READ_ONLY,
-    )
-    for name, description, argument, what in (
-        ("search", "Find documents about something.", "query", "A question or key words."),
-        ("fetch", "Get the text of a search result.", "id", "The id of a search result."),
-    )
+    _tool("search", "Search documents.", _with_text("query", "A question or key words.")),
+    _tool("fetch", "Get the text of a result.", _with_text("id", "The id of a search result.")),
 ]
 
 

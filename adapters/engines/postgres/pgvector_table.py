@@ -8,17 +8,20 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ....nodegraph.errors import StoreError
 from ....nodegraph.storage.rows import from_id, from_text, portions, to_id, to_text
 from .graph_database import PostgresDatabase
 from .server_connection import BinaryValue, ServerConnection, ServerLostError, Values
-from .value_numbers import ValueNumbers
-from .vector_table import Nearest, TableState, ValueMatch, VectorRow
+from .value_matcher import ValueMatch
+from .value_numbers import ValueNumbers, VectorRow
 
 if TYPE_CHECKING:
-    from .vector_table import Vectors
+    import numpy as np
+    import numpy.typing as npt
+
+    Vectors = npt.NDArray[np.float32]
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +57,36 @@ _BATCH = 1_000  # rows
 _PAGE = 2_000  # vectors that are read together
 
 
+class TableState(NamedTuple):
+    """The content of a table.
+
+    Attributes:
+        revision: The revision of the group.
+        version: The search version of the group: see ``GraphReader.search_version``.
+        size: Number of rows.
+        dimension: Length of the vectors; 0 if no row has been written.
+    """
+
+    revision: int
+    version: tuple[str, ...]
+    size: int
+    dimension: int
+
+
+class Nearest(NamedTuple):
+    """Rows near a query, nearest first.
+
+    Attributes:
+        ids: The nodes.
+        orders: Their positions in document order, (rows,).
+        vectors: Their unit vectors, (rows, dimension).
+    """
+
+    ids: list[str]
+    orders: npt.NDArray[np.int64]
+    vectors: Vectors
+
+
 class _Writer(threading.local):
     token = ""  # of the update that this thread is in
 
@@ -82,7 +115,7 @@ class PostgresVectorTable:
     ) -> None:
         self._db = database
         self._transaction = transaction
-        self._value_numbers = ValueNumbers(database, transaction)
+        self.numbers = ValueNumbers(database, transaction)
         self._group = to_text(group)
         self._name = f"vectors_{name}"
         self._extension = '"' + extension.replace('"', '""') + '"'
@@ -118,7 +151,12 @@ class PostgresVectorTable:
 
     @contextmanager
     def updating(self, *, wait: bool = True) -> Iterator[bool]:
-        """Lock the table against updates by other threads and processes."""
+        """Lock the table against updates by other threads and processes until the block ends.
+
+        Args:
+            wait: Whether to wait for the lock. If False and the lock is taken, the block gets
+                False and must not write.
+        """
         with self._db.exclusive(self._name, wait=wait) as connection:
             if connection is None:
                 yield False
@@ -135,14 +173,19 @@ class PostgresVectorTable:
     def write(
         self, removed: Collection[str], rows: Sequence[VectorRow], state: TableState | None
     ) -> None:
-        """Remove rows, then insert or replace rows, all or none.
+        """Remove rows, then insert or replace rows, all or none, inside ``updating``.
+
+        Args:
+            removed: Ids. Unknown ids are ignored.
+            rows: Rows to insert or replace.
+            state: The new content, except for the size, which is counted. None: more rows follow.
 
         Raises:
             ServerLostError: If another process updates the table, because the connection with
                 the lock was lost.
             StoreError: If a vector is too long for pgvector.
         """
-        numbers = self._value_numbers.assign(rows)
+        numbers = self.numbers.assign(rows)
         with self._transaction():
             query = "SELECT writer, size FROM vector_tables WHERE name = ?"
             writer, size = self._db.rows(query, [self._name])[0]
@@ -200,7 +243,7 @@ class PostgresVectorTable:
             self._db.writing.run_script(f"DROP TABLE IF EXISTS {self._name}")
 
     def build_hnsw(self) -> None:
-        """Build the HNSW graph of a large table if it is missing."""
+        """Build the HNSW graph of a large table if it is missing. It may take minutes."""
         state = None if self._has_hnsw else self.state()
         if state is None or state.size < HNSW_FROM or not 0 < state.dimension <= _HALF:
             return
@@ -240,12 +283,6 @@ class PostgresVectorTable:
             return "vector"
         return f"vector::{self._extension}.halfvec({dimension})"
 
-    def values(
-        self, field: str | None, after: int, texts: Collection[str] | None = None
-    ) -> Iterator[tuple[int, Any]]:
-        """Yield the values of a field with their numbers."""
-        return self._value_numbers.values(field, after, texts)
-
     # Searching
 
     def count(self, match: ValueMatch, most: int) -> int:
@@ -263,7 +300,15 @@ class PostgresVectorTable:
         without: Collection[str],
         exact: bool,
     ) -> Iterator[Nearest]:
-        """Yield the rows with the highest dot product with a query, in batches."""
+        """Yield the rows with the highest dot product with a query, in batches.
+
+        Args:
+            query: A unit vector, (dimension,).
+            limit: Maximum number of rows. None: all rows, in any order.
+            match: The rows to search. None: all rows.
+            without: Ids of rows to leave out.
+            exact: Whether to compare all rows. If False, a few of the nearest may be missing.
+        """
         import numpy as np
 
         values: list[Any] = []

@@ -19,8 +19,9 @@ from ....retrievers.filters import Filter
 from ....retrievers.indexes.nearest_vectors import Floats, Vectors, unit
 from ....retrievers.indexes.vector_index import check_dimension
 from ....retrievers.results import Hits
-from .value_matcher import ValueMatcher
-from .vector_table import Nearest, TableState, ValueMatch, VectorRow, VectorTable
+from .pgvector_table import Nearest, PostgresVectorTable, TableState
+from .value_matcher import ValueMatch, ValueMatcher
+from .value_numbers import VectorRow
 
 _BATCH = 1_000  # nodes per write
 
@@ -74,18 +75,18 @@ class TableVectorIndex:
         graph: NodeGraph,
         group: str,
         key: str,
-        vector_table: Callable[..., VectorTable | None],
+        vector_table: Callable[..., PostgresVectorTable | None],
     ) -> None:
         self._graph = graph
         self._vector_table = vector_table
         self._group = group
         self._key = key
         self._model = graph.embeddings.embedder(key).name
-        self._tables: dict[str, VectorTable] = {}  # by search text
+        self._tables: dict[str, PostgresVectorTable] = {}  # by search text
         self._lock = threading.Lock()
         self._missing: tuple[object, _Missing] | None = None  # of the latest states
         self._counts: dict[Hashable, tuple[int, int]] = {}  # by filter: table size, row count
-        self._matcher = ValueMatcher(lambda *args: self._table().values(*args))
+        self._matcher = ValueMatcher(lambda *args: self._table().numbers.values(*args))
         self._table()
 
     # Following the graph
@@ -125,7 +126,7 @@ class TableVectorIndex:
     def sync(self) -> None:
         """Do nothing: a search reads the state of the table itself."""
 
-    def _table(self) -> VectorTable:
+    def _table(self) -> PostgresVectorTable:
         """Return the table of the group's current search text."""
         text = self._graph.reader.search_version(self._group)[0]
         if text not in self._tables:
@@ -135,7 +136,7 @@ class TableVectorIndex:
             self._tables[text] = table
         return self._tables[text]
 
-    def _outdated(self) -> tuple[VectorTable, TableState | None] | None:
+    def _outdated(self) -> tuple[PostgresVectorTable, TableState | None] | None:
         """Return the table and its state; None if it is up to date."""
         with self._graph.reader.reading(*self._graph.reader.searched_groups(self._group)):
             table = self._table()
@@ -164,7 +165,7 @@ class TableVectorIndex:
         else:
             table.write(changes.removed, rows, new)
 
-    def _write_all(self, table: VectorTable, ids: Sequence[str], state: TableState) -> None:
+    def _write_all(self, table: PostgresVectorTable, ids: Sequence[str], state: TableState) -> None:
         """Write all nodes in batches; an interruption costs one batch."""
         existing = set(ids)
         if others := [i for i in table.ids() if i not in existing]:
@@ -282,7 +283,7 @@ class TableVectorIndex:
         return missing
 
     def _leaves_few(
-        self, view: _View, table: VectorTable, filter: Filter, match: ValueMatch
+        self, view: _View, table: PostgresVectorTable, filter: Filter, match: ValueMatch
     ) -> bool:
         """Return whether a filter leaves so few rows that comparing all of them is fast."""
         size, count = self._counts.get(filter.key, (0, 0))
@@ -322,7 +323,7 @@ class _View(NamedTuple):
         removed: The rows to skip.
     """
 
-    table: VectorTable | None
+    table: PostgresVectorTable | None
     size: int
     dimension: int
     missing: _Missing | None
@@ -347,7 +348,7 @@ def _since(state: TableState | None, version: tuple[str, ...]) -> int:
 
 
 def _nearest(
-    table: VectorTable,
+    table: PostgresVectorTable,
     query: Floats,
     limit: int | None,
     match: ValueMatch | None,

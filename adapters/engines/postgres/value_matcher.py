@@ -6,18 +6,35 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Iterator
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from ....retrievers.conditions import MISSING, Condition, read_date
 from ....retrievers.filters import Filter
-from .vector_table import ValueMatch
 
 logger = logging.getLogger(__name__)
 
 _MAX_CONDITIONS = 256  # cached decisions
 
+
+@dataclass(frozen=True, slots=True)
+class ValueMatch:
+    """The rows that a filter selects, by the numbers of their metadata values.
+
+    Attributes:
+        join: ``"and"``, ``"or"`` and ``"not"`` combine the parts; ``"values"`` selects rows that
+            have one of the numbers.
+        parts: The parts to combine.
+        value_ids: Numbers of values of one field.
+    """
+
+    join: Literal["and", "or", "not", "values"]
+    parts: tuple[ValueMatch, ...] = ()
+    value_ids: tuple[int, ...] = ()
+
+
 Values = Callable[[str | None, int, Collection[str] | None], Iterator[tuple[int, Any]]]
-"""A function that yields the values of a field with numbers; see ``VectorTable.values``."""
+"""A function that yields the values of a field with numbers; see ``ValueNumbers.values``."""
 
 
 class _Decision(NamedTuple):

@@ -13,11 +13,30 @@ from ....nodegraph.storage.rows import from_text, marks, portions, to_text
 from .graph_database import PostgresDatabase
 
 if TYPE_CHECKING:
-    from .vector_table import VectorRow
+    import numpy as np
+    import numpy.typing as npt
 
 _PAGE = 1_000  # values that are read together
 
 _MAX_CACHED = 100_000  # numbers
+
+
+class VectorRow(NamedTuple):
+    """A row of a table: a node with its vector.
+
+    Attributes:
+        id: The node's id.
+        order: The node's position in document order.
+        document_id: The node's document.
+        metadata: The metadata that filters compare.
+        vector: The unit vector, (dimension,) float32; zeros if the embedding has no direction.
+    """
+
+    id: str
+    order: int
+    document_id: str
+    metadata: Mapping[str, Any]
+    vector: npt.NDArray[np.float32]
 
 
 class _Value(NamedTuple):
@@ -95,7 +114,13 @@ class ValueNumbers:
     def values(
         self, field: str | None, after: int, texts: Collection[str] | None
     ) -> Iterator[tuple[int, Any]]:
-        """Yield the values of a field by number; see ``VectorTable.values``."""
+        """Yield all past and present values of a field, with their numbers, ascending.
+
+        Args:
+            field: A metadata field. None: the id of the document.
+            after: Lower limit of the numbers, exclusive.
+            texts: Texts to include. Values of other types are always included. None: all values.
+        """
         others = iter(()) if field is None else self._values(_field(field, False), after)
         if texts is None:
             of_texts = self._values(_field(field, True), after)

@@ -57,9 +57,7 @@ async def test_list_tools_has_schemas(server, tools) -> None:
     assert [tool.name for tool in listed] == list(tools.tools)
     for tool in listed:
         assert tool.annotations.read_only_hint is True
-        properties = dict(tool.input_schema["properties"])
-        assert properties.pop("conversation")
-        assert properties == tools.tools[tool.name].parameters["properties"]
+        assert tool.input_schema == tools.tools[tool.name].parameters
 
 
 async def test_call_tool_returns_text_and_data(server, tools) -> None:
@@ -77,63 +75,13 @@ async def test_invalid_call_is_an_error_for_the_model(server) -> None:
         for name, arguments, message in (
             ("search", {"query": 3}, "query of search must be of type string"),
             ("read", {"document": "../../etc/passwd"}, "there is no document"),
-            (
-                "read",
-                {"document": "tea/green.md", "start": "x" * 100_000},
-                "must be of type integer",
-            ),
-            (
-                "search",
-                {"query": "tea", "conversation": 3},
-                "there is no conversation 3; begin one",
-            ),
-            ("search", {"query": "tea", "conversation": "x" * 10_000}, "there is no conversation"),
+            ("read", {"document": "tea/green.md", "start": "x" * 99_999}, "must be of type integer"),
             ("grep", {"pattern": "(", "regex": True}, "regular expression"),
         ):
             result = await client.call_tool(name, arguments)
             assert result.is_error
             assert message in result.content[0].text
             assert len(result.content[0].text) < 1000
-
-
-async def test_conversation_shows_passages_once(server) -> None:
-    async with Client(server.server) as client:
-
-        async def found(conversation):
-            arguments = {"query": "fermented", "conversation": conversation}
-            return await client.call_tool("search", arguments)
-
-        first = await found("new")
-        name = first.structured_content["conversation"]
-        assert "Black tea is fermented" in first.content[0].text
-        assert first.content[0].text.endswith(f"\n\nconversation={name}")
-        again = await found(name)
-        assert "Black tea is fermented" not in again.content[0].text
-        assert again.structured_content["conversation"] == name
-        other = await found("new")
-        assert "Black tea is fermented" in other.content[0].text
-        assert other.structured_content["conversation"] != name
-
-
-async def test_conversation_names_are_not_guessable(server) -> None:
-    async with Client(server.server) as one, Client(server.server) as other:
-        await one.call_tool("search", {"query": "fermented", "conversation": "new"})
-        for name in ("new ", "", "1", "default", "0" * 16):
-            result = await other.call_tool("search", {"query": "tea", "conversation": name})
-            assert result.is_error
-            assert "begin one with conversation='new'" in result.content[0].text
-
-
-async def test_concurrent_calls_of_conversation_show_once(server) -> None:
-    async with Client(server.server) as client:
-        begun = await client.call_tool("outline", {"conversation": "new"})
-        call = {
-            "document": "tea/black.md",
-            "conversation": begun.structured_content["conversation"],
-        }
-        results = await asyncio.gather(*(client.call_tool("read", call) for _ in range(10)))
-    shown = [result for result in results if "Its leaves" in result.content[0].text]
-    assert len(shown) == 1
 
 
 async def test_unknown_method_raises(server) -> None:
@@ -230,7 +178,7 @@ JSON = st.recursive(
     ),
     max_leaves=6,
 )
-ARGUMENTS = "query mode skip filters pattern document start end regex conversation id".split()
+ARGUMENTS = "query mode skip filters pattern document start end regex id".split()
 
 
 @settings(max_examples=amount(8, 20))
@@ -249,16 +197,6 @@ def test_any_arguments_are_answered(calls) -> None:
             assert len((await client.list_tools()).tools) == 6
 
     asyncio.run(send())
-
-
-async def test_concurrent_clients_are_answered(server, tools) -> None:
-    expected = tools.call("search", {"query": "tea"}).text
-
-    async def one() -> str:
-        async with Client(server.server) as client:
-            return (await client.call_tool("search", {"query": "tea"})).content[0].text
-
-    assert set(await asyncio.gather(*(one() for _ in range(10)))) == {expected}
 
 
 @asynccontextmanager
@@ -281,19 +219,11 @@ async def test_concurrent_http_clients_are_answered(server, tools, mode) -> None
     expected = tools.call("search", {"query": "tea"}).text
     async with serving(server.http_app()) as port:
 
-        async def one() -> tuple[str, str, str]:
+        async def one() -> str:
             async with Client(f"http://127.0.0.1:{port}/mcp", mode=mode) as client:
-                begin = {"query": "tea", "conversation": "new"}
-                first = (await client.call_tool("search", begin)).structured_content
-                again = {"query": "tea", "conversation": first["conversation"]}
-                second = (await client.call_tool("search", again)).content[0].text
-                plain = (await client.call_tool("search", {"query": "tea"})).content[0].text
-                return first["conversation"], second, plain
+                return (await client.call_tool("search", {"query": "tea"})).content[0].text
 
-        results = await asyncio.gather(*(one() for _ in range(10)))
-    assert len({name for name, _, _ in results}) == 10
-    assert all("(shown before)" in second for _, second, _ in results)
-    assert {plain for *_, plain in results} == {expected}
+        assert set(await asyncio.gather(*(one() for _ in range(10)))) == {expected}
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -307,16 +237,8 @@ async def test_http_refuses_other_hosts_and_origins(server, mode) -> None:
             for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}):
                 headers["Accept"] = "application/json, text/event-stream"
                 refused = await other.post(url, json=body, headers=headers)
-                assert refused.status_code in (403, 421)
+                assert refused.status_code == 403
     assert result.structured_content["entries"][0]["text"] == "steamed"
-
-
-async def test_empty_token_counts_as_missing(server) -> None:
-    body = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-    accept = {"Accept": "application/json, text/event-stream"}
-    async with serving(server.http_app(token="")) as port, httpx.AsyncClient() as client:
-        url = f"http://127.0.0.1:{port}/mcp"
-        assert (await client.post(url, json=body, headers=accept)).status_code != 401
 
 
 async def test_http_requires_token(server) -> None:
@@ -345,7 +267,7 @@ async def test_command_serves_standard_input(tmp_path) -> None:
     )
     async with Client(command, read_timeout_seconds=300) as client:
         result = await client.call_tool("search", {"query": "steamed"})
-        await client.call_tool("related", {"document": "tea.md", "conversation": "new"})
+        await client.call_tool("related", {"document": "tea.md"})
         (folder / "coffee.md").write_text("Coffee is roasted.", "utf-8")
     files = {file.name: file.read_text("utf-8") for file in folder.iterdir()}
     assert files == {"tea.md": "Green tea is steamed.", "coffee.md": "Coffee is roasted."}

@@ -10,8 +10,7 @@ import pytest
 
 from nodekin.adapters.engines.postgres import value_numbers
 from nodekin.adapters.engines.postgres.postgres_store import PostgresStore
-from nodekin.adapters.engines.postgres.value_numbers import ValueNumbers
-from nodekin.adapters.engines.postgres.vector_table import VectorRow
+from nodekin.adapters.engines.postgres.value_numbers import ValueNumbers, VectorRow
 
 
 def row(number: int, **metadata: Any) -> VectorRow:
