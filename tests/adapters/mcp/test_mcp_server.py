@@ -75,7 +75,11 @@ async def test_invalid_call_is_an_error_for_the_model(server) -> None:
         for name, arguments, message in (
             ("search", {"query": 3}, "query of search must be of type string"),
             ("read", {"document": "../../etc/passwd"}, "there is no document"),
-            ("read", {"document": "tea/green.md", "start": "x" * 99_999}, "must be of type integer"),
+            (
+                "read",
+                {"document": "tea/green.md", "start": "x" * 99_999},
+                "must be of type integer",
+            ),
             ("grep", {"pattern": "(", "regex": True}, "regular expression"),
         ):
             result = await client.call_tool(name, arguments)
