@@ -16,12 +16,18 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import aclosing, closing
+from functools import partial
 from typing import Any
 
 from ..nodegraph.errors import EmbeddingError
-from ..retrievers.plans.timeouts import astream_with_timeout, run_with_timeout, stream_with_timeout
+from ..retrievers.plans.timeouts import (
+    TimeLimitError,
+    arun_with_timeout,
+    astream_with_timeout,
+    run_with_timeout,
+    stream_with_timeout,
+)
 from ..retrievers.protocols import RerankError
 from .extras import extra
 
@@ -213,7 +219,7 @@ class Clients:
 
         try:
             return run_with_timeout(call, self.timeout)
-        except FutureTimeout:
+        except TimeLimitError:
             raise deadline.error() from None
 
     def stream(self, request: Callable[[Any], Any]) -> Generator[Any, None, None]:
@@ -227,7 +233,7 @@ class Clients:
         try:
             with closing(stream_with_timeout(chunks, self.timeout, self.silence)) as streamed:
                 yield from streamed
-        except FutureTimeout as error:
+        except TimeLimitError as error:
             raise deadline.error(str(error)) from None
 
     async def acall(self, request: Callable[[Any], Any]) -> Any:
@@ -241,8 +247,8 @@ class Clients:
             return await asyncio.to_thread(self.call, request)
         deadline = Deadline(self.timeout)
         try:
-            return await asyncio.wait_for(request(client), self.timeout)
-        except asyncio.TimeoutError:
+            return await arun_with_timeout(partial(request, client), self.timeout)
+        except TimeLimitError:
             raise deadline.error() from None
         except Refused as refused:
             raise refused.error from None
@@ -263,7 +269,7 @@ class Clients:
             async with aclosing(streamed):
                 async for chunk in streamed:
                     yield chunk
-        except asyncio.TimeoutError as error:
+        except TimeLimitError as error:
             raise deadline.error(str(error)) from None
         except Refused as refused:
             raise refused.error from None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Mapping, Sequence
-from concurrent.futures import TimeoutError as FutureTimeout
 from functools import partial
 from itertools import islice
 from time import monotonic
@@ -25,7 +24,7 @@ from ..indexes.vector_index import VectorIndex
 from ..planned_retriever import PlannedRetriever
 from ..plans.effects import find_all
 from ..plans.plan import Do
-from ..plans.timeouts import run_with_timeout
+from ..plans.timeouts import TimeLimitError
 from ..protocols import RetrieverProtocol
 from ..ranking import with_variant
 from ..results import OutputOptions, QueryVariant, Results
@@ -351,14 +350,10 @@ class DefaultRetriever(PlannedRetriever):
                 await self._embed_within_time(branch, queries)
 
     async def _embed_within_time(self, branch: Retriever, queries: Sequence[str]) -> None:
-        import asyncio  # takes longer to import than a search by words
-
         try:
-            await Do(
-                partial(run_with_timeout, partial(branch.embed, queries), PATIENCE),
-                lambda: asyncio.wait_for(branch.aembed(queries), PATIENCE),
-            )
-        except (FutureTimeout, asyncio.TimeoutError):
+            embed, aembed = partial(branch.embed, queries), partial(branch.aembed, queries)
+            await Do(embed, aembed, timeout=PATIENCE)
+        except TimeLimitError:
             name = self.graph.embeddings.embedder(*branch.embed_keys).name
             raise EmbeddingError(f"the embedding model {name!r} took over {PATIENCE:g} s") from None
 

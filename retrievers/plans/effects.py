@@ -14,6 +14,7 @@ from ..protocols import RetrieverProtocol
 from ..results import Results
 from ..tracing import start_span
 from .plan import MAX_PARALLEL, All, Do
+from .timeouts import TimeLimitError
 
 if TYPE_CHECKING:
     from ...nodegraph.models.llm import LLM
@@ -61,10 +62,9 @@ async def ask(
                 stream=partial(llm.stream, prompt) if streamed else None,
                 astream=partial(llm.astream, prompt) if streamed else None,
             )
-        except TimeoutError:
-            within = "" if timeout is None else f" within {timeout:g} s"
+        except TimeLimitError:
             raise ModelTimeoutError(
-                f"the language model {llm.name!r} did not answer{within}"
+                f"the language model {llm.name!r} did not answer within {timeout:g} s"
             ) from None
         span.attributes["answer"] = answer
     return answer

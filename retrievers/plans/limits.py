@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from ...nodegraph.errors import ModelError
 from .plan import All, Effect, Part, intercept
+from .timeouts import TimeLimitError
 
 T = TypeVar("T")
 
@@ -74,7 +75,7 @@ class CallLimits:
         timeout = remaining if effect.timeout is None else min(remaining, effect.timeout)
         try:
             return (yield replace(effect, timeout=timeout))
-        except TimeoutError:
+        except TimeLimitError:
             self.check_time(_SLACK)
             raise
 

@@ -19,8 +19,7 @@ from collections.abc import (
     Iterator,
     Sequence,
 )
-from concurrent.futures import TimeoutError as FutureTimeout
-from contextlib import aclosing, closing, contextmanager
+from contextlib import aclosing, closing
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from types import coroutine
@@ -28,7 +27,13 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
 
 from ...nodegraph.concurrency import in_thread, run_in_tasks, run_in_threads
 from ...nodegraph.errors import ModelError
-from .timeouts import TURN, astream_with_timeout, run_with_timeout, stream_with_timeout
+from .timeouts import (
+    TURN,
+    arun_with_timeout,
+    astream_with_timeout,
+    run_with_timeout,
+    stream_with_timeout,
+)
 
 T = TypeVar("T")
 
@@ -60,7 +65,8 @@ class Do(Generic[T]):
         astream: The async version of ``stream``.
 
     Raises:
-        TimeoutError: If the call takes longer than ``timeout``.
+        TimeLimitError: If the call takes longer than ``timeout``. A ``TimeoutError`` of the call
+            itself is raised unchanged.
     """
 
     call: Callable[[], T]
@@ -77,28 +83,19 @@ class Do(Generic[T]):
 
     def run(self) -> T:
         """Return the result of the call."""
-        if self.timeout is None:
-            return self.call()
-        with self._timeout_errors():
-            return run_with_timeout(self.call, self.timeout)
+        return run_with_timeout(self.call, self.timeout)
 
     async def arun(self) -> T:
         """Async version of ``run``."""
-        import asyncio  # takes longer to import than a search
-
         acall = partial(in_thread, self.call) if self.acall is None else self.acall
-        if self.timeout is None:
-            return await acall()
-        with self._timeout_errors():
-            return await asyncio.wait_for(acall(), self.timeout)
+        return await arun_with_timeout(acall, self.timeout)
 
     def run_stream(self, emit: Callable[[str], str]) -> Generator[str, None, T]:
         """Yield the emitted part of each text, and return the result."""
         if self.stream is None:
             return self.run()
         texts = _Texts()
-        streamed = stream_with_timeout(self.stream, self.timeout)
-        with self._timeout_errors(), closing(streamed):
+        with closing(stream_with_timeout(self.stream, self.timeout)) as streamed:
             for text in streamed:
                 texts.append(text)
                 if emitted := emit(text):
@@ -110,25 +107,11 @@ class Do(Generic[T]):
         if self.astream is None:
             return await self.arun()
         texts = _Texts()
-        with self._timeout_errors():
-            async with aclosing(astream_with_timeout(self.astream, self.timeout)) as streamed:
-                async for text in streamed:
-                    texts.append(text)
-                    on_text(text)
+        async with aclosing(astream_with_timeout(self.astream, self.timeout)) as streamed:
+            async for text in streamed:
+                texts.append(text)
+                on_text(text)
         return cast(T, "".join(texts))
-
-    @contextmanager
-    def _timeout_errors(self) -> Iterator[None]:
-        """Convert the errors of timers; an error of the call itself has no ``timeout``."""
-        try:
-            yield
-        except Exception as error:
-            import asyncio
-
-            is_timer = isinstance(error, FutureTimeout | asyncio.TimeoutError)
-            if not is_timer or self.timeout is None:
-                raise
-            raise TimeoutError(f"no result within {self.timeout:g} s") from error
 
 
 class _Texts(list[str]):

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import contextvars
 import itertools
 import math
 import queue
 import threading
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeout
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
+from concurrent.futures import Future, wait
+from contextlib import closing, nullcontext
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -22,11 +21,15 @@ TURN = 100
 """Items without a wait, after which a stream lets the event loop run other tasks."""
 
 
+class TimeLimitError(TimeoutError):
+    """A call took longer than its time limit. Timeouts of the call itself are other errors."""
+
+
 def run_with_timeout(function: Callable[[], T], seconds: float | None) -> T:
     """Call a function; with a limit, in a thread that is abandoned after the limit.
 
     Raises:
-        concurrent.futures.TimeoutError: If the call takes longer.
+        TimeLimitError: If the call takes longer.
     """
     if seconds is None:
         return function()
@@ -38,9 +41,45 @@ def run_with_timeout(function: Callable[[], T], seconds: float | None) -> T:
         except BaseException as error:
             future.set_exception(error)
 
-    context = contextvars.copy_context()
-    threading.Thread(target=context.run, args=(work,), daemon=True, name="nodekin-call").start()
-    return future.result(seconds)
+    _start_thread(work, "nodekin-call")
+    if not wait([future], seconds).done:
+        raise _late(seconds)
+    return future.result()
+
+
+async def arun_with_timeout(
+    function: Callable[[], Awaitable[T]],
+    seconds: float | None,
+    late: TimeLimitError | None = None,
+) -> T:
+    """Async version of ``run_with_timeout``. The call is canceled after the limit.
+
+    Args:
+        function: The call.
+        seconds: The limit. None: no limit.
+        late: The error after the limit. Defaults to an error with the limit.
+    """
+    if seconds is None:
+        return await function()
+    import asyncio  # takes longer to import than a search
+
+    error: Exception | None = None
+
+    async def call() -> T | None:
+        nonlocal error
+        try:
+            return await function()
+        except Exception as raised:  # a timeout of the call is not a timeout of ``wait_for``
+            error = raised
+            return None
+
+    try:
+        result: Any = await asyncio.wait_for(call(), seconds)
+    except asyncio.TimeoutError:
+        raise late or _late(seconds) from None
+    if error is not None:
+        raise error
+    return result  # type: ignore[no-any-return]
 
 
 def stream_with_timeout(
@@ -57,42 +96,40 @@ def stream_with_timeout(
         silence: Limit for each item after the first, in seconds.
 
     Raises:
-        concurrent.futures.TimeoutError: If it takes longer. The message names a silence.
+        TimeLimitError: If it takes longer. The message names a silence.
     """
     if seconds is None and silence == math.inf:
         yield from function()
         return
-    end = math.inf if seconds is None else time.monotonic() + seconds
+    total = math.inf if seconds is None else seconds
+    end = time.monotonic() + total
     items: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
     stopped = threading.Event()
 
     def work() -> None:
         try:
-            with contextlib.ExitStack() as stack:
-                iterator = function()
-                if isinstance(iterator, Generator):
-                    stack.enter_context(contextlib.closing(iterator))
+            iterator = function()
+            is_generator = isinstance(iterator, Generator)
+            with closing(iterator) if is_generator else nullcontext():  # type: ignore[type-var]
                 for item in iterator:
                     if stopped.is_set():
                         return
                     if time.monotonic() >= end:
-                        raise FutureTimeout
+                        raise _late(total)
                     items.put((item, None))
             items.put((_END, None))
         except BaseException as error:
             items.put((None, error))
 
-    context = contextvars.copy_context()
-    threading.Thread(target=context.run, args=(work,), daemon=True, name="nodekin-stream").start()
+    _start_thread(work, "nodekin-stream")
     allowed = math.inf  # for the next item
     try:
         while True:
-            remaining = max(0.0, end - time.monotonic())
+            limit, late = _next_limit(end, total, allowed)
             try:
-                wait = min(remaining, allowed)
-                item, error = items.get(timeout=None if wait == math.inf else wait)
+                item, error = items.get(timeout=limit)
             except queue.Empty:
-                raise FutureTimeout(*_silence_note(remaining, allowed)) from None
+                raise late from None
             if error is not None:
                 raise error
             if item is _END:
@@ -106,28 +143,22 @@ def stream_with_timeout(
 async def astream_with_timeout(
     function: Callable[[], AsyncIterator[T]], seconds: float | None, silence: float = math.inf
 ) -> AsyncGenerator[T, None]:
-    """Async version of ``stream_with_timeout``. The pending item is canceled after the limit.
-
-    Raises:
-        asyncio.TimeoutError: If it takes longer.
-    """
+    """Async version of ``stream_with_timeout``. The pending item is canceled after the limit."""
     import asyncio
 
-    end = math.inf if seconds is None else time.monotonic() + seconds
+    total = math.inf if seconds is None else seconds
+    end = time.monotonic() + total
     iterator = aiter(function())
     allowed = math.inf  # for the next item
     try:
         for number in itertools.count(1):
             if number % TURN == 0:  # a client with a buffer never waits
                 await asyncio.sleep(0)
-            remaining = max(0.0, end - time.monotonic())
-            wait = min(remaining, allowed)
+            limit, late = _next_limit(end, total, allowed)
             try:
-                item = await asyncio.wait_for(anext(iterator), None if wait == math.inf else wait)
+                item = await arun_with_timeout(iterator.__anext__, limit, late)
             except StopAsyncIteration:
                 return
-            except asyncio.TimeoutError:
-                raise asyncio.TimeoutError(*_silence_note(remaining, allowed)) from None
             yield item
             allowed = silence
     finally:
@@ -135,5 +166,18 @@ async def astream_with_timeout(
             await iterator.aclose()
 
 
-def _silence_note(remaining: float, silence: float) -> list[str]:
-    return [f"nothing came for {silence:g} s"] if silence < remaining else []
+def _start_thread(work: Callable[[], None], name: str) -> None:
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=(work,), daemon=True, name=name).start()
+
+
+def _next_limit(end: float, total: float, silence: float) -> tuple[float | None, TimeLimitError]:
+    """Return the seconds for the next item of a stream, and the error after them."""
+    remaining = max(0.0, end - time.monotonic())
+    if silence < remaining:
+        return silence, TimeLimitError(f"nothing came for {silence:g} s")
+    return None if remaining == math.inf else remaining, _late(total)
+
+
+def _late(seconds: float) -> TimeLimitError:
+    return TimeLimitError(f"the call did not answer within {seconds:g} s")

@@ -268,18 +268,16 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
         if self.inner is None:
             return rankings
         useless = [
-            position
-            for position, ((query, group), ranking) in enumerate(
-                zip(variants, rankings, strict=True)
-            )
+            at
+            for at, ((query, group), ranking) in enumerate(zip(variants, rankings, strict=True))
             if query not in group.queries and not any(matches.results for matches in ranking)
         ]
-        queries = [variants[position][0] for position in useless]
-        plain = [(query, QueryVariants((query,))) for query in queries]
+        plain = [(variants[at][0], QueryVariants((variants[at][0],))) for at in useless]
         found = await self.search_groups(plain, limit, filters)
         problem = f"nothing was found for the {self.variant_name}"
-        for position, (matches,) in zip(useless, found, strict=True):
-            rankings[position] = [replace(matches, problem=problem)]
+        for at, matches in zip(useless, found, strict=True):
+            self.check_failures(variants[at][0], matches)
+            rankings[at] = [replace(match, problem=problem) for match in matches]
         return rankings
 
     async def search_groups(

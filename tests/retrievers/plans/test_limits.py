@@ -110,6 +110,23 @@ def test_own_timeout_of_a_call_exceeds_no_limit(drive: Any) -> None:
         finally:
             release.set()
 
-    with pytest.raises(TimeoutError, match=r"no result within 0\.02 s"):
+    with pytest.raises(TimeoutError, match=r"did not answer within 0\.02 s"):
         drive(lambda: limits.enforce(strategy))
+    assert limits.exceeded is None
+
+
+@DRIVERS
+@pytest.mark.parametrize("timeout", [None, 300])
+def test_timeout_error_of_a_call_keeps_its_message(drive: Any, timeout: float | None) -> None:
+    limits = CallLimits(total_timeout=300)
+
+    def late() -> None:
+        raise TimeoutError("the disk is slow")
+
+    async def strategy() -> None:
+        await Do(late, timeout=timeout)
+
+    for part in (strategy, lambda: limits.enforce(strategy)):
+        with pytest.raises(TimeoutError, match="the disk is slow"):
+            drive(part)
     assert limits.exceeded is None

@@ -3,7 +3,6 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
-from concurrent.futures import TimeoutError as FutureTimeout
 from functools import partial
 from typing import Any
 
@@ -15,7 +14,11 @@ from nodekin.retrievers.answers.answer import AnswerError
 from nodekin.retrievers.answers.engine import QueryEngine
 from nodekin.retrievers.plans import plan
 from nodekin.retrievers.plans.effects import ask
-from nodekin.retrievers.plans.timeouts import astream_with_timeout, stream_with_timeout
+from nodekin.retrievers.plans.timeouts import (
+    TimeLimitError,
+    astream_with_timeout,
+    stream_with_timeout,
+)
 
 
 async def all_of(stream: Any) -> list[Any]:
@@ -35,15 +38,27 @@ def test_streams_keep_the_order(seconds: float | None) -> None:
 
 
 @pytest.mark.parametrize("seconds", [None, 60])
-def test_errors_follow_earlier_items(seconds: float | None) -> None:
+@pytest.mark.parametrize("error", [KeyError("gone"), TimeoutError("gone")])
+def test_errors_follow_earlier_items(seconds: float | None, error: Exception) -> None:
     def broken() -> Iterator[int]:
         yield 1
-        raise KeyError("gone")
+        raise error
+
+    async def abroken() -> AsyncIterator[int]:
+        yield 1
+        raise error
+
+    async def read() -> None:
+        astreamed = astream_with_timeout(abroken, seconds)
+        assert await anext(astreamed) == 1
+        with pytest.raises(type(error), match="gone"):
+            await anext(astreamed)
 
     streamed = stream_with_timeout(broken, seconds)
     assert next(streamed) == 1
-    with pytest.raises(KeyError, match="gone"):
+    with pytest.raises(type(error), match="gone"):
         next(streamed)
+    asyncio.run(read())
 
 
 def test_silent_stream_times_out() -> None:
@@ -55,7 +70,7 @@ def test_silent_stream_times_out() -> None:
 
     streamed = stream_with_timeout(stops, 0.2)
     assert next(streamed) == "tea"
-    with pytest.raises(FutureTimeout):
+    with pytest.raises(TimeLimitError):
         next(streamed)
     assert not released.is_set()
     released.set()
@@ -72,7 +87,7 @@ def test_endless_stream_is_abandoned_and_closed() -> None:
         finally:
             closed.set()
 
-    with pytest.raises(FutureTimeout):
+    with pytest.raises(TimeLimitError):
         list(stream_with_timeout(endless, 0.2))
     assert closed.wait(60)
     closed.clear()
@@ -92,7 +107,7 @@ def test_pending_item_is_canceled_after_the_timeout() -> None:
         finally:
             cancelled.append(True)
 
-    with pytest.raises(asyncio.TimeoutError):
+    with pytest.raises(TimeLimitError):
         asyncio.run(all_of(astream_with_timeout(stops, 0.2)))
     assert cancelled == [True]
 

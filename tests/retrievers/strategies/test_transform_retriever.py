@@ -119,6 +119,17 @@ def test_failed_variant_is_noted(plain: Retriever, scripted: Any) -> None:
         MultiQueryRetriever(Failing(plain, ""), model).retrieve("tea")
 
 
+def test_failed_search_of_the_query_raises_after_empty_variants(
+    plain: Retriever, scripted: Any
+) -> None:
+    retriever = QueryRewriteRetriever(Failing(plain, "tea"), scripted("zzz"))
+    with pytest.raises(RuntimeError, match="no tea"):
+        retriever.retrieve("tea")
+    with pytest.raises(RuntimeError, match="no tea"):
+        asyncio.run(retriever.abatch(["drink", "tea"]))
+    assert ids(retriever.retrieve("drink")) == ["tea"]
+
+
 def test_batch_parallelizes_models_and_searches_once(plain: Retriever) -> None:
     import threading
 
