@@ -90,7 +90,6 @@ class Search:
         fetch_k: The number of hits of each branch; None for as many as ``limit`` targets need.
         top_k: The number of targets after fusing branches; None for all.
         stays: A function from a hit to whether the hit itself is its target.
-        pooled: Whether words are weighed by the statistics of all groups together.
     """
 
     graphs: Sequence[NodeGraph]
@@ -105,7 +104,6 @@ class Search:
     fetch_k: int | None = None
     top_k: int | None = None
     stays: Callable[[Node], bool] | None = None
-    pooled: bool = False
 
     @property
     def lifting(self) -> bool:
@@ -199,11 +197,14 @@ class Branch:
         """
         search, prepare = self.search, self.search.similarity.prepare
         if self.key is None:
-            every = 1 if search.pooled else len(search.groups)  # or one group of all graphs
-            self.prepared = [
-                [prepare(query, self.indexes[position::every]) for query in queries]
-                for position in range(every)
-            ] * (len(self.indexes) // every)
+            count = len(search.groups)
+            self.prepared = (
+                [  # by the statistics of one group of all graphs
+                    [prepare(query, self.indexes[position::count]) for query in queries]
+                    for position in range(count)
+                ]
+                * len(self.graphs)
+            )
         else:
             of_indexes = [of_graph for of_graph in vectors for _ in search.groups]
             self.prepared = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from heapq import nlargest, nsmallest
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -37,7 +36,7 @@ from .link_scores import (
 )
 
 if TYPE_CHECKING:
-    from typing_extensions import Self, Unpack
+    from typing_extensions import Unpack
 
 
 NAMED = "named"
@@ -170,13 +169,6 @@ class LinkRetriever(PlannedRetriever):
             ]
 
         return await Do(follow_all)
-
-    def with_filters(self, filters: Filters | None) -> Self:
-        """Return a copy with other conditions; see ``Retriever.with_filters``."""
-        parse_filters(filters)
-        other = copy.copy(self)
-        other.filters = filters
-        return other
 
     def _follow_links(
         self, query: str, hits: Results, limit: int, conditions: HitConditions

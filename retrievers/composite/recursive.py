@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...nodegraph.concurrency import context_value
 from ...nodegraph.errors import nearest_names
@@ -27,8 +26,8 @@ from ..retrieval_conditions import Conditions
 from ..retriever import Retriever
 from ..search import Search
 from ..similarities.registry import DEFAULT, MakeIndex
-from ..tracing import Span, start_span
-from ..validation import check_top_k, choice, whole
+from ..tracing import start_span
+from ..validation import check_top_k, whole
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -78,9 +77,6 @@ class RecursiveRetriever(PlannedRetriever):
             metadata field ``"retriever"``, which its children inherit. A graph is searched with
             the same arguments. Hits with a reference are not lifted.
         max_depth: The maximum number of consecutive references. Deeper nodes are results.
-        statistics: The texts in which BM25 counts term frequencies and lengths: ``"group"``, each
-            group separately, so that nodes compete with nodes of their kind, or ``"pool"``, all
-            groups together, for groups with different contents and similar sizes.
         index: See ``Retriever``.
         min_score: Minimum score of a hit: a number, or a mapping by embedding key.
         embed_keys: The embeddings to search. See ``Retriever``.
@@ -124,7 +120,6 @@ class RecursiveRetriever(PlannedRetriever):
         filters: Filters | None = None,
         references: References | None = None,
         max_depth: int = 3,
-        statistics: Literal["group", "pool"] = "group",
         index: str | MakeIndex = DEFAULT,
         min_score: float | Mapping[str, float] | None = None,
         embed_keys: Sequence[str] | None = None,
@@ -139,9 +134,15 @@ class RecursiveRetriever(PlannedRetriever):
         if not groups:
             raise ValueError("groups must not be empty, got []")
         self.groups = list(dict.fromkeys(groups))
-        self.references = check_references(references)
+        if isinstance(references, Mapping):
+            references = {name: _checked(value, name) for name, value in references.items()}
+        elif references is not None and not callable(references):
+            raise TypeError(
+                "references must be a mapping from names to retrievers and graphs, or a function "
+                f"from a node to one of these, got {references!r:.80}"
+            )
+        self.references = references
         self.max_depth = whole(max_depth, "max_depth", 1)
-        self.statistics = choice(statistics, "statistics", ("group", "pool"))
         self._options: dict[str, Any] = {
             "target": target,
             "similarity": similarity,
@@ -155,10 +156,9 @@ class RecursiveRetriever(PlannedRetriever):
         self.target = self._pool.target
         self.similarity = self._pool.similarity
         self.filters = filters
-        if isinstance(self.references, Mapping):
-            for reference in self.references.values():
-                if isinstance(reference, NodeGraph):
-                    _GroupPool(self, reference)  # raises if the graph lacks the groups
+        for reference in references.values() if isinstance(references, Mapping) else ():
+            if isinstance(reference, NodeGraph):
+                _GroupPool(self, reference)  # raises if the graph lacks the groups
 
     @property
     def inner_retrievers(self) -> Sequence[tuple[str, RetrieverProtocol]]:
@@ -191,31 +191,19 @@ class RecursiveRetriever(PlannedRetriever):
             [partial(self._recurse, query, limit, filters) for query in queries], max_parallel=1
         )
 
-    def with_filters(self, filters: Filters | None) -> Self:
-        """Return a copy with other conditions. See ``Retriever.with_filters``."""
-        other = copy.copy(self)
-        other._pool = self._pool.with_filters(filters)
-        other.filters = filters
-        return other
-
     def with_fetch_k(self, fetch_k: int) -> Self:
         """Return a copy with another number of hits before lifting."""
         other = copy.copy(self)
         other._pool = self._pool.with_fetch_k(fetch_k)
         return other
 
-    def embed(self, queries: Sequence[str]) -> None:
-        """Embed queries in advance. See ``Retriever``."""
-        self._pool.embed(queries)
-
-    async def aembed(self, queries: Sequence[str]) -> None:
-        """Async version of ``embed``."""
-        await self._pool.aembed(queries)
-
     async def _recurse(self, query: str, limit: int, filters: Filters | None) -> Results:
         """Search the pool and follow references, with more hits if results are missing."""
-        with self._span(query) as (span, leads_back):
-            if leads_back:
+        active = _active.get()
+        span_of_query = start_span(self.name, queries=[query], target=self.target)
+        with context_value(_active, (*active, id(self))), span_of_query as span:
+            if id(self) in active:  # a reference leads back to this retriever
+                span.attributes["leads_back"] = True
                 return []
             answers: dict[int, Results] = {}
             hit_count = limit
@@ -251,16 +239,6 @@ class RecursiveRetriever(PlannedRetriever):
         ranking = sorted([*hits, *entries], key=lambda hit: (-hit.score, hit.node.order))
         return ranking, len(hits) < count and len(leading) < count
 
-    @contextmanager
-    def _span(self, query: str) -> Iterator[tuple[Span, bool]]:
-        """Start a span. Yield whether a reference leads back to this retriever."""
-        active = _active.get()
-        span_of_query = start_span(self.name, queries=[query], target=self.target)
-        with context_value(_active, (*active, id(self))), span_of_query as span:
-            if id(self) in active:
-                span.attributes["leads_back"] = True
-            yield span, id(self) in active
-
     async def _follow(
         self,
         query: str,
@@ -272,9 +250,7 @@ class RecursiveRetriever(PlannedRetriever):
         """Replace nodes with references by results, level by level."""
         level = [RankedResult((rank,), hit) for rank, hit in enumerate(hits)]
         results: list[RankedResult] = []
-        followed: dict[
-            int, Reference
-        ] = {}  # keeps the references alive, so that their ids are unique
+        followed: dict[int, Reference] = {}  # by id; the references stay alive
         for depth in range(self.max_depth + 1):
             entries: dict[int, list[RankedResult]] = {}
             new: dict[int, Reference] = {}
@@ -299,14 +275,19 @@ class RecursiveRetriever(PlannedRetriever):
             level = [
                 ranked
                 for key, key_entries in entries.items()
-                for ranked in replace_entries(query, key_entries, answers[key])
+                for ranked in _replace_entries(query, key_entries, answers[key])
             ]
-        return merge_duplicates(results)
+        ranking = sorted(results, key=lambda ranked: (-ranked.result.score, ranked.place))
+        return [
+            merge(same[0].node, same, same[0].score)
+            for same in by_node(result for _, result in ranking)
+        ]
 
     def _reference(self, node: Node) -> Reference | None:
         """Return the reference of a node."""
         if not isinstance(self.references, Mapping):
-            return None if self.references is None else check_reference(self.references(node), node)
+            reference = None if self.references is None else self.references(node)
+            return None if reference is None else _checked(reference, node)
         if node.id in self.references and node.graph in self._pool.graphs:
             return self.references[node.id]
         name = node.metadata.get(FIELD)
@@ -369,18 +350,13 @@ class _GroupPool(Retriever):
             super().search_for(queries, top_k, filters),
             groups=owner.groups,
             stays=None if owner.references is None else lambda n: owner._reference(n) is not None,
-            pooled=owner.statistics == "pool",
         )
 
 
-def rescale(scores: Sequence[float], best: float) -> list[float]:
+def _rescaled(scores: Sequence[float], best: float) -> list[float]:
     """Scale scores proportionally so that the highest becomes ``best``.
 
     If a score is not positive, the differences are kept instead of the proportions.
-
-    Example:
-        >>> rescale([10.0, 5.0], 3.0), rescale([0.5, -0.5], 3.0)
-        ([3.0, 1.5], [3.0, 2.0])
     """
     highest = max(scores, default=0.0)
     if best > 0 and highest > 0 and min(scores) >= 0:
@@ -388,7 +364,7 @@ def rescale(scores: Sequence[float], best: float) -> list[float]:
     return [best - (highest - score) for score in scores]
 
 
-def replace_entries(
+def _replace_entries(
     query: str, entries: Sequence[RankedResult], results: Results
 ) -> list[RankedResult]:
     """Return the results of a reference, with the scores and positions of its nodes."""
@@ -396,47 +372,21 @@ def replace_entries(
     path: list[Evidence] = []
     for _, entry in sorted(entries, key=lambda entry: -entry.result.score):
         path += [Evidence(entry.node, entry.score, "reference", query), *entry.evidence]
-    scores = rescale([result.score for result in results], best.score)
+    scores = _rescaled([result.score for result in results], best.score)
     return [
         RankedResult((*position, rank), ScoredNode(result.node, score, (*result.evidence, *path)))
         for rank, (result, score) in enumerate(zip(results, scores, strict=True))
     ]
 
 
-def merge_duplicates(ranking: Sequence[RankedResult]) -> Results:
-    """Return each node once, best first, with its highest score and all evidence."""
-    ranking = sorted(ranking, key=lambda ranked: (-ranked.result.score, ranked.place))
-    return [
-        merge(same[0].node, same, same[0].score)
-        for same in by_node(result for _, result in ranking)
-    ]
-
-
-def check_references(references: References | None) -> References | None:
-    """Check references and return them.
-
-    Raises:
-        TypeError: If they are neither a mapping nor a function.
-    """
-    if isinstance(references, Mapping):
-        return {name: check_reference(value, name) for name, value in references.items()}
-    if references is not None and not callable(references):
-        raise TypeError(
-            "references must be a mapping from names to retrievers and graphs, or a function "
-            f"from a node to one of these, got {references!r:.80}"
-        )
-    return references
-
-
-def check_reference(reference: Any, source: str | Node) -> Any:
-    """Return a reference: a retriever, a query engine or a graph, for a node also None.
+def _checked(reference: Any, source: str | Node) -> Any:
+    """Return a reference: a retriever, a query engine or a graph.
 
     Raises:
         TypeError: If the reference is invalid.
     """
-    if isinstance(reference, NodeGraph) or (reference is None and isinstance(source, Node)):
-        return reference
-    as_retriever(reference, f"what {source!r:.120} refers to, besides a NodeGraph,")
+    if not isinstance(reference, NodeGraph):
+        as_retriever(reference, f"what {source!r:.120} refers to, besides a NodeGraph,")
     return reference  # not the converted one: equal objects are queried once
 
 

@@ -6,7 +6,7 @@ import pickle
 import random
 
 import pytest
-from fixed_retriever import ids, texts
+from fixed_retriever import FixedRetriever, ids, scored, texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stress import amount
@@ -86,30 +86,18 @@ LINES = st.lists(
     st.lists(LINES, min_size=1, max_size=5),
     st.integers(1, 4),
     st.sampled_from(["max", "sum", "mean"]),
-    st.sampled_from(["group", "pool"]),
     st.sampled_from(["ROOT", "line", "pair"]),
 )
-def test_pool_equals_lifted_hits_of_all_groups(documents, top_k, how, statistics, target) -> None:
+def test_pool_equals_lifted_hits_of_all_groups(documents, top_k, how, target) -> None:
     graph = NodeGraph(progress=False)
     graph.create_node_group("line", str.splitlines)
     graph.create_node_group("word", str.split, parent="line")
     graph.create_node_group("pair", lambda text: text.split("\n", 1))
     graph.add([Document("\n".join(lines), id=str(i)) for i, lines in enumerate(documents)])
     groups = ["line", "word", "pair"]
-    pool = RecursiveRetriever(graph, groups, target, WORDS, lift=how, statistics=statistics)
-    if statistics == "pool":  # BM25 equals a single group of all texts
-        single = NodeGraph(progress=False)
-        single.add(
-            [Document(n.text, id=f"{g}{i}") for g in groups for i, n in enumerate(graph.nodes(g))]
-        )
-        scores = {f"{g}{i}": n for g in groups for i, n in enumerate(graph.nodes(g))}
-        found = Retriever(single, "ROOT", WORDS, top_k=10**6).retrieve("a b")
-        hits = [(scores[hit.node.id], hit.score) for hit in found]
-    else:
-        found = [
-            hit for g in groups for hit in Retriever(graph, g, WORDS, top_k=10**6).retrieve("a b")
-        ]
-        hits = [(hit.node, hit.score) for hit in sorted(found, key=lambda hit: -hit.score)]
+    pool = RecursiveRetriever(graph, groups, target, WORDS, lift=how)
+    found = [hit for g in groups for hit in Retriever(graph, g, WORDS, top_k=10**6)("a b")]
+    hits = [(hit.node, hit.score) for hit in sorted(found, key=lambda hit: -hit.score)]
     expected: dict[str, list[float]] = {}
     for node, score in hits:
         for kin in graph.find(target)(node):
@@ -189,6 +177,16 @@ def test_reference_results_replace_node() -> None:
     assert evidence[0].score == inner[0].score
     assert evidence[1].score == first.score
     assert 'reference for "tea": "all about tea tea"' in results[0].explain()
+
+
+def test_differences_of_negative_reference_scores_are_kept() -> None:
+    graph = corpus(entry="tea")
+    found = corpus(a="a", b="b", c="c").nodes("ROOT")
+    part = FixedRetriever(scored(found, [0.5, 0.0, -0.5]))
+    results = RecursiveRetriever(graph, ["ROOT"], references={"entry": part})("tea")
+    first, second, third = (result.score for result in results)
+    assert first == Retriever(graph, "ROOT")("tea")[0].score
+    assert [second, third] == pytest.approx([first - 0.5, first - 1])
 
 
 def test_recursive_results_are_equal_async_and_pickled() -> None:
@@ -411,7 +409,6 @@ def test_any_network_of_references_ends(web, top_k, depth) -> None:
         ({"max_depth": 0}, ValueError, "max_depth must be 1 or more, not 0"),
         ({"references": 3}, TypeError, "references must be a mapping"),
         ({"references": {"x": 3}}, TypeError, "'x' refers to.*must be an object with retrieve"),
-        ({"statistics": "all"}, ValueError, "statistics is 'group' or 'pool', not 'all'"),
         ({"top_k": 0}, ValueError, "top_k must be 1 or more"),
         ({"lift": "best"}, ValueError, "lift is"),
     ],
