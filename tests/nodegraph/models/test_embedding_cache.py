@@ -67,14 +67,6 @@ def test_vectors_follow_texts_each_embedded_once(asked):
     assert all(len(batch) <= 3 for batch in model.asked + model.asked_queries)
 
 
-def test_keys_of_one_model_share_vectors():
-    model = Model()
-    cache = make({"a": model, "b": model})
-    cache.vectors(["tea"], "a")
-    cache.vectors(["tea"], "b")
-    assert model.asked == [["tea"]]
-
-
 def test_no_texts_return_empty_array():
     cache = make(Model())
     assert cache.vectors([], "default").shape == (0, 0)
@@ -102,16 +94,6 @@ def test_failure_keeps_earlier_batches():
     again = Model()
     assert make(again, store).vectors(texts, "default").shape == (20, 2)
     assert again.asked == [texts[at - 2 : at][::-1] for at in range(8, 0, -2)]
-
-
-def test_wrong_vector_count_stores_nothing():
-    store = memory_store()
-    short = Embedder(lambda texts: [[1.0]], "model")
-    with pytest.raises(EmbeddingError, match=r"1 vector for 2 texts"):
-        make(short, store).vectors(["a", "b"], "default")
-    again = Model()
-    make(again, store).vectors(["a", "b"], "default")
-    assert again.asked == [["a", "b"]]
 
 
 def test_other_dimension_under_one_name_raises():
