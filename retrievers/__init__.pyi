@@ -24,10 +24,7 @@ from .filters import Filters as Filters
 from .filters import all_of as all_of
 from .filters import metadata_key as metadata_key
 from .foreign.coercion import as_retriever as as_retriever
-from .indexes.bm25_scores import Saturation as Saturation
-from .indexes.bm25_scores import TermWeights as TermWeights
 from .indexes.synced_index import SyncedIndex as SyncedIndex
-from .indexes.text_index import TextIndex as TextIndex
 from .plans.effects import ask as ask
 from .plans.effects import find_all as find_all
 from .plans.plan import All as All
