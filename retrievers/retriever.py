@@ -7,20 +7,24 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
-from ..nodegraph.concurrency import in_thread, run_in_tasks
+from ..nodegraph.concurrency import run_in_tasks
 from ..nodegraph.graph import NodeGraph
 from ..nodegraph.models.embedder import Vectors
 from ..nodegraph.models.embedding_cache import embed_ahead
-from .base_retriever import RESTRICTION, BaseRetriever, check_queries, check_texts
+from .base_retriever import RESTRICTION, check_queries, check_texts
 from .filters import Filters, all_of
+from .planned_retriever import PlannedRetriever
+from .plans.plan import Do
 from .protocols import Similarity
 from .ranking import Lift
-from .results import OutputFormat, ScoredNode
+from .results import OutputFormat, Results, ScoredNode
 from .retrieval_conditions import Conditions, check_restriction
 from .search import (
+    Rank,
     Search,
+    Select,
     all_results,
     check_hit_score,
     has_embedding,
@@ -29,13 +33,14 @@ from .search import (
     search_keys,
 )
 from .similarities.registry import DEFAULT, MakeIndex, Unranked, get_similarity, with_index
-from .token_budget import Order, TokenBudget
 from .validation import UNBOUNDED, check_top_k, choice, whole
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 VectorsOf = Callable[[NodeGraph, str], Any]
 
@@ -46,11 +51,12 @@ FUSED = 50
 _RANGES = {"cosine": (-1.0, 1.0), "auto": (0.0, 1.0)}
 
 
-class Retriever(BaseRetriever):
+class Retriever(PlannedRetriever):
     """A retriever that searches one group with one similarity and returns nodes of a target group.
 
     Groups and indexes are built on the first query. A query reads one snapshot of the graph that
-    includes all earlier changes.
+    includes all earlier changes. A batch of queries is embedded in one call. A blank query returns
+    the nodes that meet the filters in document order with score 0, or no nodes without filters.
 
     Args:
         graph: A node graph, or several graphs, searched together.
@@ -93,6 +99,9 @@ class Retriever(BaseRetriever):
         ['Green tea is not fermented. Black tea is.']
     """
 
+    name = "search"
+    top_k: int
+
     def __init__(
         self,
         graph: NodeGraph | Sequence[NodeGraph],
@@ -110,7 +119,7 @@ class Retriever(BaseRetriever):
         output_format: OutputFormat | None = None,
         join: bool | str = False,
     ) -> None:
-        super().__init__(output_format=output_format, join=join)
+        super().__init__(top_k=check_top_k(top_k), output_format=output_format, join=join)
         graphs = graph if isinstance(graph, Sequence) else [graph]
         if not graphs or not all(isinstance(item, NodeGraph) for item in graphs):
             raise TypeError(f"graph is a NodeGraph or a list of them, not {graph!r:.80}")
@@ -129,7 +138,6 @@ class Retriever(BaseRetriever):
             (key, [item for item in self.graphs if has_embedding(item, key)])
             for key in self.embed_keys
         ]
-        self.top_k = check_top_k(top_k)
         self.min_score = check_hit_score(min_score, self.embed_keys, self.similarity.name)
         if self.similarity.mode == "both" and isinstance(self.min_score, float):
             raise ValueError(
@@ -173,87 +181,28 @@ class Retriever(BaseRetriever):
             f"top_k={self.top_k})"
         )
 
-    def retrieve(
-        self,
-        query: str,
-        *,
-        top_k: int | None = None,
-        filters: Filters | None = None,
-        max_tokens: int | None = None,
-        order: Order = "score",
-    ) -> list[ScoredNode]:
-        """Return the best nodes, sorted by score; fewer than ``top_k`` if fewer match.
-
-        Args:
-            query: The query. A blank query returns the nodes that meet the filters in document
-                order, with score 0, or no nodes without filters.
-            top_k: Replaces the retriever's ``top_k``.
-            filters: Additional conditions on metadata.
-            max_tokens: The token budget of all results. The results are ``BudgetResults``:
-                without ``top_k``, as many as fit the budget.
-            order: ``"document"`` sorts the results of one document by position.
-
-        Raises:
-            TypeError: If the query is not a string.
-            ValueError: If a number is out of range or a filter is invalid.
-            TransformError: If the transform of a group to build raises.
-        """
-        if max_tokens is not None or order != "score":
-            return self.batch(
-                [query], top_k=top_k, filters=filters, max_tokens=max_tokens, order=order
-            )[0]
-        queries = [query]
-        return self._answers(self.search_for(queries, top_k, filters), queries)[0]
-
-    async def aretrieve(
-        self,
-        query: str,
-        *,
-        top_k: int | None = None,
-        filters: Filters | None = None,
-        max_tokens: int | None = None,
-        order: Order = "score",
-    ) -> list[ScoredNode]:
-        """Async version of ``retrieve``.
-
-        The query is embedded by the model's async function if available. All other work runs in a
-        worker thread.
-        """
-        queries = [query]
-        if max_tokens is not None or order != "score":
-            results = await self.abatch(
-                queries, top_k=top_k, filters=filters, max_tokens=max_tokens, order=order
-            )
-            return results[0]
-        return (await self._aanswers(self.search_for(queries, top_k, filters), queries))[0]
-
-    def batch(
-        self,
-        queries: Sequence[str],
-        *,
-        top_k: int | None = None,
-        filters: Filters | None = None,
-        max_tokens: int | None = None,
-        order: Order = "score",
-    ) -> list[list[ScoredNode]]:
-        """Return the results of each query, in the order of the queries.
-
-        All queries are embedded in one call and searched in blocks. The queries of a block read
-        one snapshot of the graph. Later blocks include later changes.
-
-        Raises:
-            TypeError: If ``queries`` is a string or contains another type.
-        """
-        check_queries(queries)
-        budget = TokenBudget(max_tokens, order, top_k)
-        top_k = budget.candidates(self)
-        results = self._answers(self.search_for(queries, top_k, filters), queries)
-        return [*map(budget.fit, results)] if budget else results
-
-    def _answers(self, search: Search, queries: Sequence[str]) -> list[list[ScoredNode]]:
+    async def search_all(
+        self, queries: Sequence[str], limit: int | None, filters: Filters | None
+    ) -> list[Results]:
+        """Return the results of each query, at most ``limit`` per query."""
         texts = [query for query in queries if query.strip()]
-        found = _found(search, texts, self.query_vectors(texts))
-        return found if len(texts) == len(queries) else _spread(queries, found, search)
+        found = await search_together([self], texts, [limit], filters, one_ranking, all_results)
+        if len(texts) == len(queries):
+            return found
+        listed = await Do(partial(self._list, self.search_for([], limit, filters)), kind="work")
+        results = iter(found)
+        return [next(results) if query.strip() else list(listed) for query in queries]
+
+    @staticmethod
+    def _list(of_query: Search) -> Results:
+        """Return the nodes that meet the filters. Empty without filters."""
+        if not of_query.conditions:
+            return []
+        limit = of_query.top_k or of_query.limit
+        unranked = replace(
+            of_query, similarity=Unranked(), keys=[None], min_score=None, limit=limit
+        )
+        return search([unranked], [""], [[]], one_ranking, all_results)[0]
 
     def batch_vectors(
         self,
@@ -289,38 +238,12 @@ class Retriever(BaseRetriever):
             'lemon tree'
         """
         check_queries(queries)
-        search = self.search_for(queries, top_k, filters)
+        of_query = self.search_for(queries, top_k, filters)
         vectors = [
             [self._checked(vectors_of(graph, key), queries) for graph in graphs]
             for key, graphs in self._comparing(queries)
         ]
-        return _found(search, queries, vectors)
-
-    async def abatch(
-        self,
-        queries: Sequence[str],
-        *,
-        top_k: int | None = None,
-        filters: Filters | None = None,
-        max_tokens: int | None = None,
-        order: Order = "score",
-    ) -> list[list[ScoredNode]]:
-        """Async version of ``batch``."""
-        check_queries(queries)
-        budget = TokenBudget(max_tokens, order, top_k)
-        search = self.search_for(queries, budget.candidates(self), filters)
-        results = await self._aanswers(search, queries)
-        return [*map(budget.fit, results)] if budget else results
-
-    async def _aanswers(self, search: Search, queries: Sequence[str]) -> list[list[ScoredNode]]:
-        """Search in a thread, after embedding new passages with the model's async function."""
-        texts = [query for query in queries if query.strip()]
-        vectors = await self.aquery_vectors(texts)
-        call = embed_ahead if self.embeds_by_async_model else in_thread
-        found = await call(partial(_found, search, texts, vectors))
-        if len(texts) == len(queries):
-            return found
-        return await in_thread(partial(_spread, queries, found, search))
+        return search([of_query], queries, [vectors], one_ranking, all_results)
 
     @property
     def embeds_by_async_model(self) -> bool:
@@ -444,20 +367,33 @@ class Retriever(BaseRetriever):
         )
 
 
-def _found(
-    single: Search, queries: Sequence[str], vectors: Sequence[Sequence[Vectors]]
-) -> list[list[ScoredNode]]:
-    return search([single], queries, [vectors], one_ranking, all_results)
+async def search_together(
+    retrievers: Sequence[Retriever],
+    queries: Sequence[str],
+    limits: Sequence[int | None],
+    filters: Filters | None,
+    rank: Rank,
+    select: Select[T],
+) -> list[T]:
+    """Return the results of one search with several retrievers of the same graphs and target.
 
-
-def _spread(
-    queries: Sequence[str], found: Sequence[list[ScoredNode]], search: Search
-) -> list[list[ScoredNode]]:
-    """Return the results of all queries. Blank queries get the nodes that meet the filters."""
-    results, listed = iter(found), []
-    if search.conditions:
-        limit = search.top_k or search.limit
-        similarity = Unranked()
-        unranked = replace(search, similarity=similarity, keys=[None], min_score=None, limit=limit)
-        listed = _found(unranked, [""], [])[0]
-    return [next(results) if query.strip() else list(listed) for query in queries]
+    Args:
+        retrievers: The retrievers.
+        queries: The queries, without blank queries.
+        limits: The maximum number of targets per retriever. None: its ``top_k``.
+        filters: Conditions, in addition to the filters of the retrievers.
+        rank: A function that merges the rankings of the retrievers.
+        select: A function that reads the result of a query from its ranking.
+    """
+    searches = [
+        retriever.search_for(queries, limit, filters)
+        for retriever, limit in zip(retrievers, limits, strict=True)
+    ]
+    vectors: list[Sequence[Sequence[Vectors]]] = []
+    for retriever in retrievers:
+        embed = partial(retriever.query_vectors, queries)
+        aembed = partial(retriever.aquery_vectors, queries)
+        vectors.append(await Do(embed, aembed) if retriever.embed_keys else ())
+    work = partial(search, searches, queries, vectors, rank, select)
+    is_async = any(retriever.embeds_by_async_model for retriever in retrievers)
+    return await Do(work, partial(embed_ahead, work) if is_async else None, kind="work")

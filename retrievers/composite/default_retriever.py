@@ -28,7 +28,7 @@ from ..plans.timeouts import TimeLimitError
 from ..protocols import RetrieverProtocol
 from ..ranking import with_variant
 from ..results import OutputOptions, QueryVariant, Results
-from ..retriever import Retriever
+from ..retriever import Retriever, search_together
 from ..search import Key, Ranking, Reader, Select, fused
 from ..similarities.bm25 import Bm25
 from ..similarities.registry import DEFAULT, MakeIndex, get_similarity
@@ -44,7 +44,7 @@ from .default_settings import (
     save_settings,
     sentence_group,
 )
-from .fusion import FusionRetriever, check_weights, search_together
+from .fusion import FusionRetriever, check_weights
 from .link_graph import LinkOptions
 from .link_retriever import LinkRetriever
 from .relevance import (

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from ...nodegraph.models.embedder import Vectors
-from ...nodegraph.models.embedding_cache import embed_ahead
 from ..filters import Filters
 from ..foreign.coercion import as_retriever
 from ..planned_retriever import PlannedRetriever
@@ -18,8 +16,8 @@ from ..plans.plan import All, Do
 from ..protocols import RetrieverLike, RetrieverProtocol
 from ..ranking import RANK_CONSTANT, Mode, check_mode, fuse
 from ..results import OutputOptions, Results
-from ..retriever import Retriever
-from ..search import Rank, Ranking, Select, all_results, fused, search
+from ..retriever import Retriever, search_together
+from ..search import Ranking, all_results, fused
 from ..tracing import start_span
 from ..validation import check_top_k, choice, number
 
@@ -201,38 +199,6 @@ def local_retrievers(retrievers: Sequence[object]) -> list[Retriever]:
     same = {(*map(id, item.graphs), item.target) for item in local}
     is_local = len(local) == len(retrievers) and len(same) == 1 and len(local[0].graphs) == 1
     return local if is_local else []
-
-
-async def search_together(
-    retrievers: Sequence[Retriever],
-    queries: Sequence[str],
-    limits: Sequence[int | None],
-    filters: Filters | None,
-    rank: Rank,
-    select: Select[T],
-) -> list[T]:
-    """Return the results of one search with several retrievers.
-
-    Args:
-        retrievers: ``local_retrievers``.
-        queries: The queries, without blank queries.
-        limits: The maximum number of targets per retriever. None: its ``top_k``.
-        filters: Conditions, in addition to the filters of the retrievers.
-        rank: A function that merges the rankings of the retrievers.
-        select: A function that reads the result of a query from its ranking.
-    """
-    searches = [
-        retriever.search_for(queries, limit, filters)
-        for retriever, limit in zip(retrievers, limits, strict=True)
-    ]
-    vectors: list[Sequence[Sequence[Vectors]]] = []
-    for retriever in retrievers:
-        embed = partial(retriever.query_vectors, queries)
-        aembed = partial(retriever.aquery_vectors, queries)
-        vectors.append(await Do(embed, aembed) if retriever.embed_keys else ())
-    work = partial(search, searches, queries, vectors, rank, select)
-    is_async = any(retriever.embeds_by_async_model for retriever in retrievers)
-    return await Do(work, partial(embed_ahead, work) if is_async else None, kind="work")
 
 
 def _limit_of(retriever: RetrieverProtocol, top_k: int | None) -> int | None:
