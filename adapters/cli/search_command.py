@@ -38,9 +38,9 @@ from .workspace import (
 
 @click.command()
 @click.argument("query", nargs=-1, required=True)
-@search_options
 @click.option("--full", is_flag=True, help="Print the complete texts.")
 @click.option("--explain", is_flag=True, help="Print how each result was found.")
+@search_options
 @common_options
 def search(
     query: tuple[str, ...], full: bool, explain: bool, as_json: bool, quiet: bool, **options: Any

@@ -154,10 +154,24 @@ class Workspace:
     def save(self, settings: IndexSettings) -> None:
         """Replace the settings."""
         record = {"version": _VERSION, **asdict(settings)}
-        self.folder.mkdir(parents=True, exist_ok=True)
         new = self.folder / f"{_SETTINGS}.{os.getpid()}.new"
         new.write_text(json.dumps(record, ensure_ascii=False, default=str), encoding="utf-8")
         new.replace(self.folder / _SETTINGS)
+
+    def make(self) -> None:
+        """Make the folder.
+
+        Raises:
+            CommandError: If that fails.
+        """
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CommandError(
+                f"can't make an index in {self.folder} ({error.strerror}); choose another folder "
+                "with --store",
+                ExitStatus.INDEX_ERROR,
+            ) from error
 
     def clear(self) -> None:
         """Remove the files of the index, and no other files of the folder."""
@@ -228,7 +242,6 @@ def model_of(
     settings: IndexSettings,
     embed: str | None = None,
     base_url: str | None = None,
-    requests: int = 1,
 ) -> Any:
     """Return the embedding model of an index or of folders, or None.
 
@@ -237,7 +250,6 @@ def model_of(
         settings: The settings with the name of the model.
         embed: The model that the user has named in this command.
         base_url: The server. Defaults to the environment's.
-        requests: Number of concurrent requests to a server.
 
     Raises:
         CommandError: If the model is not available, or is a folder next to the index.
@@ -246,7 +258,7 @@ def model_of(
         return None
     if home is not None and embed != settings.embed:
         home.check_model(settings.embed)
-    return embedding_model(settings.embed, base_url, requests)
+    return embedding_model(settings.embed, base_url)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ and readers can check them. Answers are cached, so that equal passages are judge
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -155,18 +155,18 @@ class Judge(PromptMixin):
             ValueError: If the name is unknown or the number below 1.
         """
         base, k = split_name(name)
-        if base not in _MEASURES:
+        if base not in JUDGED_METRICS:
             names = nearest_names(base, JUDGED_METRICS)
             raise ValueError(f"a metric of a judge must be {names}, got {base!r}")
-        return Metric(name, partial(self._measure, _MEASURES[base], k), k, asks_model=True)
+        return Metric(name, partial(self._measure, base, k), k, asks_model=True)
 
-    def _measure(self, measure: Measure, k: int | None, case: RetrievalCase) -> Judgement:
+    def _measure(self, name: str, k: int | None, case: RetrievalCase) -> Judgement:
         """Return a judgement with its costs, even if the judge fails."""
         case = replace(case, items=case.items[:k])
         calls = ModelCalls()
         with observe(calls):
             try:
-                judgement = measure(self, case)
+                judgement: Judgement = getattr(self, f"_{name}")(case)
             except NotJudgedError as error:
                 judgement = Judgement(None, str(error))
             except ModelError as error:
@@ -207,50 +207,36 @@ class Judge(PromptMixin):
         )
         return _share(verdicts, "statements")
 
+    def _judged_context_recall(self, case: RetrievalCase) -> Judgement:
+        answers = [answer.strip() for answer in case.question.answers if answer.strip()]
+        if not answers:
+            raise NotJudgedError("the question has no answers")
+        return self._support(case, answers[0])
 
-def _context_recall(judge: Judge, case: RetrievalCase) -> Judgement:
-    answers = [answer.strip() for answer in case.question.answers if answer.strip()]
-    if not answers:
-        raise NotJudgedError("the question has no answers")
-    return judge._support(case, answers[0])
+    def _groundedness(self, case: RetrievalCase) -> Judgement:
+        answer = answer_of(case)
+        if says_unknown(answer):
+            raise NotJudgedError("the answer is 'unknown': there are no statements")
+        return self._support(case, answer)
 
+    def _judged_context_relevance(self, case: RetrievalCase) -> Judgement:
+        case.check_sources()
+        if not case.items:
+            return Judgement(0.0, evidence="there are no results")
+        verdicts: list[Verdict] = []
+        for item in case.items:
+            query = case.question.text
+            verdicts += self._decide("relevance", 1, VERDICT, query=query, passage=item.text)
+        return _share(verdicts, "results")
 
-def _groundedness(judge: Judge, case: RetrievalCase) -> Judgement:
-    answer = answer_of(case)
-    if says_unknown(answer):
-        raise NotJudgedError("the answer is 'unknown': there are no statements")
-    return judge._support(case, answer)
-
-
-def _context_relevance(judge: Judge, case: RetrievalCase) -> Judgement:
-    case.check_sources()
-    if not case.items:
-        return Judgement(0.0, evidence="there are no results")
-    verdicts: list[Verdict] = []
-    for item in case.items:
+    def _answer_relevance(self, case: RetrievalCase) -> Judgement:
+        answer = answer_of(case)
+        if says_unknown(answer):
+            if not case.question.answerable:
+                raise NotJudgedError("the question is not answerable, and the answer says so")
+            return Judgement(0.0, evidence=f"the answer is 'unknown': {answer:.120}")
         query = case.question.text
-        verdicts += judge._decide("relevance", 1, VERDICT, query=query, passage=item.text)
-    return _share(verdicts, "results")
-
-
-def _answer_relevance(judge: Judge, case: RetrievalCase) -> Judgement:
-    answer = answer_of(case)
-    if says_unknown(answer):
-        if not case.question.answerable:
-            raise NotJudgedError("the question is not answerable, and the answer says so")
-        return Judgement(0.0, evidence=f"the answer is 'unknown': {answer:.120}")
-    query = case.question.text
-    return _share(judge._decide("answer_relevance", 1, VERDICT, query=query, answer=answer), "")
-
-
-Measure = Callable[[Judge, RetrievalCase], Judgement]
-
-_MEASURES: Mapping[str, Measure] = {
-    "judged_context_recall": _context_recall,
-    "judged_context_relevance": _context_relevance,
-    "groundedness": _groundedness,
-    "answer_relevance": _answer_relevance,
-}
+        return _share(self._decide("answer_relevance", 1, VERDICT, query=query, answer=answer), "")
 
 
 def _share(verdicts: Sequence[Verdict], unit: str) -> Judgement:

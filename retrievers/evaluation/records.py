@@ -113,7 +113,6 @@ class RecordFile:
         self.setups = {name: re.sub(r" at 0x[0-9a-f]+", "", text) for name, text in setups.items()}
         self.records: dict[tuple[str, str], Record] = {}
         self.described: dict[str, str] = {}
-        self._has_header = False
         self._size = 0  # of the complete lines
         if self.path is None or not self.path.exists():
             return
@@ -132,14 +131,11 @@ class RecordFile:
         self.records[record.setup, record.question_id] = record
         if self.path is None:
             return
-        rows: list[dict[str, Any]] = []
-        if not self._has_header:
-            self._has_header = True
-            rows.append({"documents": self.documents, "missing_gold": self.missing})
+        rows = [asdict(record)]
         if record.setup not in self.described:
             self.described[record.setup] = self.setups[record.setup]
-            rows.append({"setup": record.setup, "is": self.setups[record.setup]})
-        rows.append(asdict(record))
+            header = {"documents": self.documents, "missing_gold": self.missing}
+            rows.insert(0, {**header, "setups": self.described})
         lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
         with self.path.open("ab") as file:
             file.truncate(self._size)
@@ -159,23 +155,21 @@ class RecordFile:
         return {r.question_id: replace(r, items=r.items[:top_k]) for r in records}
 
     def _load(self, row: dict[str, Any]) -> None:
-        if "documents" in row:
-            both = row["documents"] and self.documents
-            if changes := both and document_changes(row["documents"], self.documents):
-                raise ValueError(
-                    f"{self.path} has results of other documents: {changes}; choose another file"
-                )
-            self.documents, self.missing = row["documents"], row.get("missing_gold", {})
-            self._has_header = True
+        if "setups" not in row:
+            items = tuple(RetrievedItem(**item) for item in row.pop("items"))
+            record = Record(items=items, **row)
+            self.records[record.setup, record.question_id] = record
             return
-        name = row["setup"]
-        if "is" in row:
-            if name in self.setups and row["is"] != self.setups[name]:
+        both = row["documents"] and self.documents
+        if changes := both and document_changes(row["documents"], self.documents):
+            raise ValueError(
+                f"{self.path} has results of other documents: {changes}; choose another file"
+            )
+        self.documents, self.missing = row["documents"], row["missing_gold"]
+        for name, description in row["setups"].items():
+            if description != (now := self.setups.get(name, description)):
                 raise ValueError(
-                    f"{self.path} has results of another {name!r}: {row['is']:.200}; now it is "
-                    f"{self.setups[name]:.200}; choose another name or file"
+                    f"{self.path} has results of another {name!r}: {description:.200}; now it is "
+                    f"{now:.200}; choose another name or file"
                 )
-            self.described[name] = row["is"]
-            return
-        items = tuple(RetrievedItem(**item) for item in row.pop("items"))
-        self.records[name, row["question_id"]] = Record(items=items, **row)
+        self.described = row["setups"]

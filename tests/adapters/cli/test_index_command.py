@@ -141,7 +141,7 @@ def test_index_without_folder_or_index_raises(nodekin):
     assert "there is no index" in ran.err
 
 
-def slow_letters(name, url=None, requests=1):
+def slow_letters(name, url=None):
     def embed(texts):
         time.sleep(0.001 * len(texts))
         return [[len(text), text.count("a") + 1] for text in texts]
@@ -161,7 +161,7 @@ def test_estimate_is_printed_before_embedding(nodekin, here, monkeypatch):
 
 
 def test_search_compares_words_while_vectors_are_missing(nodekin, here, monkeypatch):
-    def interrupted(name, url=None, requests=1):
+    def interrupted(name, url=None):
         def embed(texts):
             raise KeyboardInterrupt
 

@@ -13,7 +13,7 @@ def nothing_set(monkeypatch):
 def test_embedding_model_of_server(monkeypatch):
     assert embedding_model("bge-m3", "http://127.0.0.1:1/v1").name == "openai bge-m3"
     monkeypatch.setenv("OPENAI_API_KEY", "secret")
-    assert embedding_model("bge-m3", "http://127.0.0.1:1/v1", 8).num_workers == 8
+    assert embedding_model("bge-m3", "http://127.0.0.1:1/v1").num_workers == 4
     assert embedding_model("text-embedding-3-small").name == "openai text-embedding-3-small"
 
 

@@ -85,13 +85,13 @@ def test_words_answer_without_embedding_model(nodekin, monkeypatch):
     assert "no server today" in ran.err
 
 
-def _letters(name, url=None, requests=1):
+def _letters(name, url=None):
     from nodekin.nodegraph import Embedder
 
     return Embedder(lambda texts: [[len(t), t.count("a") + 1] for t in texts], "letters")
 
 
-def _failing(name, url=None, requests=1):
+def _failing(name, url=None):
     from nodekin.nodegraph import Embedder
 
     def fail(texts):

@@ -151,7 +151,7 @@ def test_interrupted_evaluation_resumes(words, questions, tmp_path):
     assert len(going.queries) == 2
     assert values(again, "f", "mrr@1") == [1, 1, 1]
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    assert [row.get("question_id") for row in rows] == [None, None, "1", "2", "3"]
+    assert [row.get("question_id") for row in rows] == [None, "1", "2", "3"]
 
 
 def test_interrupt_in_threads_starts_no_more_searches(words, tmp_path):
