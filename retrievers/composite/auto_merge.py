@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 from ...nodegraph.navigation import path_to
 from ...nodegraph.node import ROOT, Kin, Node
 from ..protocols import RetrieverLike
 from ..ranking import Lift, lifted_score
-from ..results import OutputOptions, Results, ScoredNode
+from ..results import OutputOptions, Results
 from ..retrieval_conditions import HitConditions
 from ..search import reading
 from ..validation import check_number, choice
@@ -28,10 +29,9 @@ class AutoMergeRetriever(PostprocessRetriever):
     """A retriever that replaces hits by their parent if most of its children are hits.
 
     A parent requires a share of hits above ``ratio``. Use it to return small nodes if few match,
-    and their parent if many match. ``target`` of a
-    retriever lifts every hit instead. Merging repeats on all levels up to ``target``. A result
-    represents all hits below it: no result is an ancestor of another result. A parent with
-    children that fail the filters is never returned.
+    and their parent if many match. The ``target`` of a retriever lifts every hit instead. Merging
+    repeats on all levels up to ``target``. A result represents all hits below it: no result is an
+    ancestor of another result. A parent with children that fail the filters is never returned.
 
     Children are counted per group: a parent of sentences and chunks merges if enough nodes of
     either group are hits.
@@ -72,7 +72,6 @@ class AutoMergeRetriever(PostprocessRetriever):
     """
 
     name = "merge"
-    needs_graph = True
 
     def __init__(
         self,
@@ -88,21 +87,21 @@ class AutoMergeRetriever(PostprocessRetriever):
         check_number(ratio, "ratio")
         if not 0 <= ratio < 1:
             raise ValueError(
-                f"ratio is from 0 to below 1, not {ratio!r}: a parent merges when more than this "
-                "share of its children are hits"
+                f"ratio must be from 0 to below 1, got {ratio!r}: a parent replaces its children "
+                "if more than this share of them are hits"
             )
         if target is not None and not isinstance(target, str):
-            raise TypeError(f"target is the name of a group, not {target!r:.80}")
+            raise TypeError(f"target must be the name of a group, got {target!r:.80}")
         self.ratio = ratio
         self.target = target
         self.lift = choice(lift, "lift", ("max", "sum", "mean"))
 
     def postprocess(self, hits: Results, limit: int | None, conditions: HitConditions) -> Results:
         """Merge the best hits, as many as ``limit`` results require."""
-        groups: dict[Kin, list[str]] = defaultdict(list)
+        groups: dict[Kin, dict[str, None]] = defaultdict(dict)
         for hit in hits:
-            if hit.node.graph is not None and hit.node.group not in groups[hit.node.graph]:
-                groups[hit.node.graph].append(hit.node.group)
+            if hit.node.graph is not None:
+                groups[hit.node.graph][hit.node.group] = None
         target = self.target
         if target is not None:
             for graph in groups:
@@ -110,10 +109,10 @@ class AutoMergeRetriever(PostprocessRetriever):
         elif all(len(path_to(graph, name)) < 3 for graph in groups for name in groups[graph]):
             target = ROOT
         hierarchy = _Hierarchy(target, hits, conditions)
+        results: Results = []
         with reading(groups):
             enough = len(hits) if limit is None else limit
             read = 0
-            results: Results = []
             while len(results) < enough and read < len(hits):
                 # Each further hit adds at most one result, so no hit is read unnecessarily.
                 read += enough - len(results)
@@ -121,27 +120,25 @@ class AutoMergeRetriever(PostprocessRetriever):
         return results
 
     def _merged(self, hits: Results, hierarchy: _Hierarchy) -> Results:
+        """Return the merged nodes of hits, best first."""
         nodes = hierarchy.merge([hit.node for hit in hits], self.ratio)
         by_top: dict[Key, Results] = defaultdict(list)
         for hit in hits:
             top = next(key for key in hierarchy.path_up(hit.node)[::-1] if key in nodes)
             by_top[top].append(hit)
-        results = [self._result(nodes[key], node_hits) for key, node_hits in by_top.items()]
+        results = [merge_hits(nodes[key], node_hits) for key, node_hits in by_top.items()]
         if self.lift == "max":
             return results  # in the order of their best hits
+        for at, node_hits in enumerate(by_top.values()):
+            # If a node is a hit twice, its best score counts.
+            scores = {_key(hit.node): hit.score for hit in reversed(node_hits)}
+            score = lifted_score([*scores.values()], self.lift)
+            results[at] = replace(results[at], score=score)
         return sorted(results, key=lambda result: -result.score)
-
-    def _result(self, node: Node, hits: Sequence[ScoredNode]) -> ScoredNode:
-        result = merge_hits(node, hits)
-        if self.lift == "max":
-            return result
-        # If a node is a hit twice, its best score counts.
-        scores = list({_key(hit.node): hit.score for hit in reversed(hits)}.values())
-        return replace(result, score=lifted_score(scores, self.lift))
 
 
 class _Hierarchy:
-    """A cache of the ancestors of hits and their numbers of children.
+    """The ancestors of hits, cached.
 
     Args:
         target: The highest group to merge into. None: the highest group below the documents.
@@ -152,20 +149,21 @@ class _Hierarchy:
     def __init__(self, target: str | None, hits: Results, conditions: HitConditions) -> None:
         self._target = target
         self._hits = hits
-        self._hit_groups = {hit.node.group for hit in hits}
         self._conditions = conditions
-        self._allowed: dict[Key, bool] = {}
         self._paths: dict[Key, list[Key]] = {}
         self._nodes: dict[Key, Node] = {}
-        self._child_counts: dict[tuple[Key, str], int] = {}
-        self._groups_above: dict[tuple[int, str], list[str]] = {}
+        self._child_count = cache(self._count_children)
+        self._may_replace = cache(self._is_allowed)
 
     def path_up(self, node: Node) -> list[Key]:
-        """Return a node and its relevant ancestors, from the node upwards."""
+        """Return a node and its ancestors, from the node upwards."""
         key = _key(node)
         if key not in self._paths:
             self._nodes[key] = node
-            parent = self._parent(node)
+            try:
+                parent = node.parent
+            except LookupError:  # removed after the retrieval
+                parent = None
             self._paths[key] = [key, *(self.path_up(parent) if parent is not None else ())]
         return self._paths[key]
 
@@ -174,60 +172,36 @@ class _Hierarchy:
         keys = {self.path_up(node)[0] for node in nodes}
         while True:
             keys = {key for key in keys if keys.isdisjoint(self._paths[key][1:])}
-            counts: dict[tuple[Key, str], int] = defaultdict(int)
-            for key in keys:
-                node, ancestors = self._nodes[key], self._paths[key][1:]
-                if ancestors and self._is_below_target(node):
-                    counts[ancestors[0], node.group] += 1
+            parents = ((self._paths[key][1:2], self._nodes[key]) for key in keys)
+            counts = Counter(
+                (parent, node.group)
+                for above, node in parents
+                for parent in above
+                if self._is_below_target(node)
+            )
             merged = [
                 parent
                 for (parent, group), count in counts.items()
-                if count > ratio * self._child_count(parent, group) and self._is_allowed(parent)
+                if count > ratio * self._child_count(parent, group) and self._may_replace(parent)
             ]
             if not merged:
                 return {key: self._nodes[key] for key in keys}
             keys.update(merged)
 
-    def _parent(self, node: Node) -> Node | None:
-        """Return the parent. None: no higher group is the target or contains hits."""
-        above = self._above(node)
-        if node.graph is None or node.parent_id is None:
-            return None
-        if not self._is_below_target(node) and self._hit_groups.isdisjoint(above):
-            return None
-        try:
-            return node.graph.node(node.parent_id)
-        except LookupError:  # removed after the retrieval
-            return None
-
     def _is_below_target(self, node: Node) -> bool:
-        above = self._above(node)
+        above = [] if node.graph is None else path_to(node.graph, node.group)[:-1]
         return len(above) > 1 if self._target is None else self._target in above
-
-    def _above(self, node: Node) -> list[str]:
-        """Return the groups above a node's own."""
-        key = (id(node.graph), node.group)
-        if key not in self._groups_above:
-            path = [] if node.graph is None else path_to(node.graph, node.group)
-            self._groups_above[key] = [name for name in path if name != node.group]
-        return self._groups_above[key]
 
     def _is_allowed(self, parent: Key) -> bool:
         """Return whether a parent may replace the hits below it."""
-        if parent not in self._allowed:
-            hits = [hit for hit in self._hits if parent in self.path_up(hit.node)[1:]]
-            node = self._nodes[parent]
-            self._allowed[parent] = all(
-                self._conditions([hit]).allow_whole(node, [hit.node]) for hit in hits
-            )
-        return self._allowed[parent]
+        node = self._nodes[parent]
+        below = [hit for hit in self._hits if parent in self.path_up(hit.node)[1:]]
+        return all(self._conditions([hit]).allow_whole(node, [hit.node]) for hit in below)
 
-    def _child_count(self, parent: Key, group: str) -> int:
-        if (parent, group) not in self._child_counts:
-            node = self._nodes[parent]
-            assert node.graph is not None
-            self._child_counts[parent, group] = len(node.graph.reader.children_in(group, node))
-        return self._child_counts[parent, group]
+    def _count_children(self, parent: Key, group: str) -> int:
+        node = self._nodes[parent]
+        assert node.graph is not None
+        return len(node.graph.reader.children_in(group, node))
 
 
 def _key(node: Node) -> Key:

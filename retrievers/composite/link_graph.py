@@ -145,20 +145,6 @@ class LinkedEntity(NamedTuple):
     shares: Floats
 
 
-class NamedTitle(NamedTuple):
-    """A title that a query names.
-
-    Attributes:
-        name: The key of the title (``name_key``).
-        passages: The ids of the passages that mention the title.
-        about: The ids of the passages with that title.
-    """
-
-    name: str
-    passages: list[str]
-    about: list[str]
-
-
 class LinkIndex(SyncedIndex):
     """An index of the names that passages have in common, made from a group of mentions.
 
@@ -253,11 +239,8 @@ class LinkIndex(SyncedIndex):
         found = (self.entity(k) for k, n in counts if n > 1 and (limit is None or n <= limit))
         return [entity for entity in found if entity is not None]
 
-    def links(self, passages: Iterable[str], limit: int) -> list[LinkedEntity]:
-        """Return the entities of passages that have two passages or more, up to a limit."""
-        return [self._link(entity) for entity in self.entities(passages, limit)]
-
-    def _link(self, entity: Entity) -> LinkedEntity:
+    def link(self, entity: Entity) -> LinkedEntity:
+        """Return an entity as a connection of its passages."""
         if entity.key not in self._links:
             shares = dict.fromkeys(entity.in_titles, IN_TITLE) | dict.fromkeys(entity.about, 1.0)
             self._links[entity.key] = LinkedEntity(
@@ -280,15 +263,13 @@ class LinkIndex(SyncedIndex):
         title = self._names.title_of(passage)
         return title if title and self._is_title(title) else None
 
-    def named(self, text: str) -> list[NamedTitle]:
-        """Return the titles that a text names, the longest first."""
+    def named(self, text: str) -> list[Entity]:
+        """Return the entities whose titles a text names, the longest first."""
         entities = map(self.entity, names_in(text, self._is_title))
-        return [NamedTitle(e.key, e.passages, e.about) for e in entities if e is not None]
+        return [entity for entity in entities if entity is not None]
 
     def _is_title(self, key: str) -> bool:
-        if not self._names.is_title(key):
-            return False
-        entity = self.entity(key)
+        entity = self.entity(key) if self._names.is_title(key) else None
         return entity is not None and bool(entity.about)
 
 
@@ -395,7 +376,8 @@ class LinkGraph:
         limit = self.options.max_passages_per_entity
         if self.index is not None:
             follows = self.types is None or MEMBER in self.types
-            entities = self.index.links(seeds, limit) if follows else []
+            found = self.index.entities(seeds, limit) if follows else []
+            entities = [self.index.link(entity) for entity in found]
         elif self.via is not None:
             entities = [*self._linked_entities(others, limit)]
         else:

@@ -25,7 +25,7 @@ from ..similarities.bm25 import Bm25
 from ..token_budget import without_budget
 from ..tracing import start_span
 from ..validation import check_top_k
-from .link_graph import LinkGraph, LinkIndex, LinkOptions, NamedTitle
+from .link_graph import LinkGraph, LinkIndex, LinkOptions
 from .link_scores import (
     Pair,
     QueryWords,
@@ -34,6 +34,7 @@ from .link_scores import (
     least_repeating,
     score_scale,
 )
+from .name_index import Entity
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -209,7 +210,7 @@ class LinkRetriever(PlannedRetriever):
         passages = self.bm25.open(self.graph, group)
         passages.sync()
         index = None if self.via is None else LinkIndex.open(self.graph, self.via)
-        titles: list[NamedTitle] = []
+        titles: list[Entity] = []
         if index is not None:
             index.sync()
             titles = index.named(query) if options.named else []

@@ -15,7 +15,8 @@ from ..indexes.bm25_scores import Floats
 from ..indexes.text_index import TextIndex
 from ..results import Results, ScoredNode
 from ..similarities.bm25 import Bm25
-from .link_graph import LinkMatrix, LinkOptions, NamedTitle, PassageLink
+from .link_graph import LinkMatrix, LinkOptions, PassageLink
+from .name_index import Entity
 
 SAME_TITLE = 2
 """The number of passages with the same title whose scores are not lowered."""
@@ -222,7 +223,7 @@ class QueryWords:
         bm25: Bm25,
         passages: TextIndex,
         graph: NodeGraph,
-        titles: Sequence[NamedTitle] = (),
+        titles: Sequence[Entity] = (),
     ) -> None:
         self._passages = passages
         self._graph = graph
@@ -230,13 +231,10 @@ class QueryWords:
         self._names: list[_NameInQuery] = []
         terms = list(self._weights.weights)
         for title in titles:
-            if " " not in title.name:
-                continue
-            of_name = bm25.prepare(title.name, [passages]).weights
+            of_name = bm25.prepare(title.key, [passages]).weights if " " in title.key else {}
             columns = np.array([i for i, term in enumerate(terms) if term in of_name], np.int64)
             if len(columns):
-                mentions = {*title.passages}
-                self._names.append(_NameInQuery(title.name, columns, mentions, set()))
+                self._names.append(_NameInQuery(title.key, columns, {*title.passages}, set()))
 
     def scores(self, ids: Sequence[str]) -> Floats:
         """Return an array (passages, terms): the scores of each term."""
@@ -247,8 +245,8 @@ class QueryWords:
         for name in self._names:
             have_all = np.flatnonzero((scores[:, name.columns] > 0).all(axis=1))
             self._look_up(name, [ids[position] for position in have_all.tolist()])
-            without = [passage not in name.mentions for passage in ids]
-            scores[np.ix_(np.array(without, np.bool_), name.columns)] = 0.0
+            without = [at for at, passage in enumerate(ids) if passage not in name.mentions]
+            scores[np.ix_(np.array(without, np.int64), name.columns)] = 0.0
         return scores
 
     def _look_up(self, name: _NameInQuery, ids: Sequence[str]) -> None:

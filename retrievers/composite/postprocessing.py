@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from ...nodegraph.node import Node
 from ..filters import Filters
@@ -31,7 +31,8 @@ OVER_FETCH = 4
 class PostprocessRetriever(PlannedRetriever):
     """A base class for retrievers that convert the hits of another retriever to results.
 
-    A subclass implements ``postprocess``.
+    A subclass implements ``postprocess``. The hits must be nodes of a graph, unlike documents of
+    other frameworks.
 
     Args:
         inner: Any retriever.
@@ -45,9 +46,6 @@ class PostprocessRetriever(PlannedRetriever):
     fetches_on = False
     """Whether more hits are retrieved if the hits yield fewer than ``top_k`` results."""
 
-    needs_graph: ClassVar[bool] = False
-    """Whether the hits must be nodes of a graph, unlike documents of other frameworks."""
-
     def __init__(
         self,
         inner: RetrieverLike,
@@ -57,8 +55,7 @@ class PostprocessRetriever(PlannedRetriever):
     ) -> None:
         super().__init__(top_k=top_k, **output)
         self.inner = as_retriever(inner, "inner")
-        if self.needs_graph:
-            check_in_graph(self.inner, type(self).__name__)
+        check_in_graph(self.inner, type(self).__name__)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.inner!r}, top_k={self.top_k})"
@@ -77,8 +74,6 @@ class PostprocessRetriever(PlannedRetriever):
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> list[Results]:
         """Return the results of each query."""
-        fetch = None if limit is None else self.over_fetch * limit
-        fetches_on = self.fetches_on and self.is_free
         conditions = HitConditions(filters)
         hit_counts: dict[str, int] = {}
 
@@ -87,23 +82,21 @@ class PostprocessRetriever(PlannedRetriever):
         ) -> list[tuple[Results, bool]]:
             hit_counts.update(zip(queries, map(len, hits), strict=True))
             results = await Do(
-                lambda: [
-                    self.postprocess(without_removed(query_hits), limit, conditions)
-                    for query_hits in hits
-                ]
+                lambda: [self.postprocess(without_removed(h), limit, conditions) for h in hits]
             )
             return [(created, limit is not None and len(created) < limit) for created in results]
 
         with start_span(self.name, queries=queries) as span, without_budget():
-            if fetch is None:
+            if limit is None:
                 hits = await find_all(self.inner, queries, None, filters)
-                results = [created for created, _ in (await select(queries, hits))]
+                results = [created for created, _ in await select(queries, hits)]
             else:
-                maximum = sys.maxsize if fetches_on else fetch
+                fetch_k = self.over_fetch * limit
+                max_fetch_k = sys.maxsize if self.fetches_on and self.is_free else fetch_k
                 results = await fetch_until_full(
                     *(self.inner, queries, select),
-                    fetch_k=fetch,
-                    max_fetch_k=maximum,
+                    fetch_k=fetch_k,
+                    max_fetch_k=max_fetch_k,
                     filters=filters,
                 )
             span.attributes["hits"] = sum(hit_counts[query] for query in queries)

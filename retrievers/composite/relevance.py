@@ -57,13 +57,7 @@ _SIGNIFICANT = lazy_pattern(
     rf"|[{UNSPACED}]|(?:(?![{UNSPACED}])[^\W_])+|[^\w\s{_MARKS}]"
 )
 
-# The number of letters first compared at both ends of a text, and the length of these ends.
-_LETTERS, _PART = 12, 48
-
-_ENDS = (
-    (slice(_PART), slice(_LETTERS)),
-    (slice(-_PART, None), slice(-_LETTERS, None)),
-)
+_LETTERS, _PART = 12, 48  # letters that are compared first, and characters with these letters
 
 _BETWEEN = lazy_pattern(r"[\W_]+")
 
@@ -179,25 +173,14 @@ def same_texts(texts: Sequence[str]) -> list[list[int]]:
     Texts are equal if they have the same words, numbers and signs. Case, punctuation, white
     space, width and markup may differ.
     """
-    ends = [""] * len(texts)
-    with_ends = Counter(ends)
-    for part, letters in _ENDS:
-        ends = [
-            end if with_ends[end] == 1 else end + _letters(text, part, letters)
-            for end, text in zip(ends, texts, strict=True)
-        ]
-        with_ends = Counter(ends)
-        if len(with_ends) == len(ends):
-            return [[at] for at in range(len(texts))]
+    keys = [""] * len(texts)
+    for key_of in (_first_letters, _letters, _words):  # most texts differ in the first letters
+        counts = Counter(keys)
+        pairs = zip(keys, texts, strict=True)
+        keys = [key if counts[key] == 1 else f"{key}\n{key_of(text)}" for key, text in pairs]
     positions: dict[str, list[int]] = {}
-    words: dict[str, str] = {}  # by text, since many texts are exactly equal
-    for at, (text, end) in enumerate(zip(texts, ends, strict=True)):
-        if with_ends[end] == 1:
-            positions[end] = [at]
-            continue
-        if text not in words:
-            words[text] = "\n".join(_without_marks(text))
-        positions.setdefault(f"{end}\n{words[text]}", []).append(at)
+    for at, key in enumerate(keys):
+        positions.setdefault(key, []).append(at)
     return [*positions.values()]
 
 
@@ -221,23 +204,23 @@ def with_copies(result: ScoredNode, copies: Sequence[tuple[Node, float]], query:
     return replace(result, evidence=(*result.evidence, *also))
 
 
-def _without_marks(text: str) -> list[str]:
-    """Return the words, numbers and signs of a text, or the text if the list is empty."""
-    return _SIGNIFICANT.findall(_plain(text)) or [text]
+def _first_letters(text: str) -> str:
+    letters = _letters(text[:_PART])
+    if len(letters) < 2 * _LETTERS:  # near the cut, letters may differ from the full text
+        letters = _letters(text)
+    return letters[:_LETTERS]
 
 
-def _letters(text: str, part: slice, letters: slice) -> str:
-    """Return letters at one end of a text, which distinguish most texts."""
-    of_part = _alphanumeric(text[part])
-    if len(of_part) < 2 * _LETTERS:  # near the cut, letters may differ from the full text
-        of_part = _alphanumeric(text)
-    return of_part[letters]
-
-
-def _alphanumeric(text: str) -> str:
+def _letters(text: str) -> str:
+    """Return the letters and digits of a text."""
     if text.isascii():
         return text.encode().translate(_LOWER, _SEPARATORS).decode()
     return _BETWEEN.sub("", _plain(text))
+
+
+def _words(text: str) -> str:
+    """Return the words, numbers and signs of a text, or the text if there are none."""
+    return "\n".join(_SIGNIFICANT.findall(_plain(text))) or text
 
 
 def _plain(text: str) -> str:

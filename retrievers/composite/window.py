@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice, takewhile
 from typing import TYPE_CHECKING, Literal
@@ -65,7 +65,6 @@ class WindowRetriever(PostprocessRetriever):
 
     name = "window"
     fetches_on = True
-    needs_graph = True
 
     def __init__(
         self,
@@ -95,7 +94,9 @@ class WindowRetriever(PostprocessRetriever):
             joined = [window for window in windows if window.joins(new, self.merge)]
             position = windows.index(joined[0]) if joined else len(windows)
             windows = [window for window in windows if window not in joined]
-            windows.insert(position, _Window.merged([*joined, new]))
+            for window in joined:
+                new.add(window)
+            windows.insert(position, new)
         return [window.result() for window in windows]
 
     def _scope(self, node: Node) -> tuple[object, ...]:
@@ -116,7 +117,7 @@ class WindowRetriever(PostprocessRetriever):
                 node = hit.graph.node(hit.id)
                 if not conditions.met_by(node):  # changed after the retrieval
                     return [hit]
-                before, after = _neighbours(hit.graph, node, cross_parents)
+                before, after = _neighbors(hit.graph, node, cross_parents)
                 return [
                     *list(takewhile(conditions.met_by, islice(before, self.before)))[::-1],
                     node,
@@ -126,7 +127,7 @@ class WindowRetriever(PostprocessRetriever):
             return [hit]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class _Window:
     """Adjacent nodes, and the hits among them with their ranks."""
 
@@ -134,18 +135,18 @@ class _Window:
     nodes: list[Node]
     scope: tuple[object, ...]
 
-    @classmethod
-    def merged(cls, windows: Sequence[_Window]) -> _Window:
-        """Return one window of several that overlap or are adjacent."""
-        nodes = {node.id: node for window in windows for node in window.nodes}
-        hits = sorted((hit for window in windows for hit in window.hits), key=lambda hit: hit[0])
-        return cls(hits, sorted(nodes.values(), key=lambda node: node.order), windows[0].scope)
+    def add(self, other: _Window) -> None:
+        """Add the nodes and hits of an overlapping or adjacent window."""
+        nodes = {node.id: node for node in (*other.nodes, *self.nodes)}
+        self.nodes = sorted(nodes.values(), key=lambda node: node.order)
+        self.hits = sorted((*self.hits, *other.hits), key=lambda hit: hit[0])
 
     def joins(self, other: _Window, merge: bool) -> bool:
         """Return whether two windows become one result."""
         if self.scope != other.scope:
             return False
-        (first, last), (other_first, other_last) = self._ends(), other._ends()
+        first, last = self.nodes[0], self.nodes[-1]
+        other_first, other_last = other.nodes[0], other.nodes[-1]
         if not merge or "" in (first.document_id, other_first.document_id):
             return (first.id, last.id) == (other_first.id, other_last.id)
         # `order` numbers the nodes of a document and group without gaps.
@@ -163,11 +164,8 @@ class _Window:
             node = None
         return merge_hits(node or joined_node(self.nodes, best), hits)
 
-    def _ends(self) -> tuple[Node, Node]:
-        return self.nodes[0], self.nodes[-1]
 
-
-def _neighbours(
+def _neighbors(
     graph: Kin, node: Node, cross_parents: bool
 ) -> tuple[Iterator[Node], Iterator[Node]]:
     """Return the neighbors of a node before and after it, nearest first.
@@ -184,7 +182,7 @@ def _neighbours(
 
     def beyond(step: Literal[-1, 1]) -> Iterator[Node]:
         if cross_parents:
-            for next_parent in _neighbours(graph, parent, cross_parents)[step == 1]:
+            for next_parent in _neighbors(graph, parent, cross_parents)[step == 1]:
                 yield from graph.reader.children_in(node.group, next_parent)[::step]
 
     before, after = siblings[:position][::-1], siblings[position + 1 :]
@@ -231,7 +229,6 @@ class DocumentCompletionRetriever(PostprocessRetriever):
 
     name = "complete"
     over_fetch = 1
-    needs_graph = True
 
     def __init__(
         self,
@@ -245,10 +242,12 @@ class DocumentCompletionRetriever(PostprocessRetriever):
     ) -> None:
         super().__init__(inner, top_k=top_k, **output)
         if not 0 < share <= 1:
-            raise ValueError(f"share is above 0 and at most 1, not {share!r}")
+            raise ValueError(f"share must be above 0 and at most 1, got {share!r}")
         whole(limit, "limit", 1)
         if not callable(length):
-            raise TypeError(f"length is a callable from a text to a number, not {length!r:.80}")
+            raise TypeError(
+                f"length must be a function from a text to a number, got {length!r:.80}"
+            )
         self.share, self.limit, self.length = share, limit, length
 
     def postprocess(self, hits: Results, limit: int | None, conditions: HitConditions) -> Results:
@@ -256,18 +255,17 @@ class DocumentCompletionRetriever(PostprocessRetriever):
         by_document: dict[tuple[int, str], Results] = {}
         for hit in hits:
             by_document.setdefault((id(hit.node.graph), hit.node.document_id), []).append(hit)
-        completed: dict[int, ScoredNode] = {}  # by the id of the best hit
-        replaced: set[int] = set()
-        for document_hits in by_document.values():
-            if len(document_hits) < max(2, self.share * len(hits)):
+        replacements: dict[int, ScoredNode | None] = {}  # by the id of a hit
+        for of_document in by_document.values():
+            if len(of_document) < max(2, self.share * len(hits)):
                 continue
-            nodes = [hit.node for hit in document_hits]
-            node = self._completed_node(nodes, conditions(document_hits))
+            nodes = [hit.node for hit in of_document]
+            node = self._completed_node(nodes, conditions(of_document))
             if node is not None:
-                completed[id(document_hits[0])] = merge_hits(node, document_hits)
-                replaced.update(id(hit) for hit in document_hits[1:])
-        results = [completed.get(id(hit), hit) for hit in hits if id(hit) not in replaced]
-        return results[:limit]
+                replacements.update(dict.fromkeys(map(id, of_document)))
+                replacements[id(of_document[0])] = merge_hits(node, of_document)
+        results = [replacements.get(id(hit), hit) for hit in hits]
+        return [result for result in results if result is not None][:limit]
 
     def _completed_node(self, nodes: list[Node], conditions: Conditions) -> Node | None:
         """Return the document of nodes, or its span from the first to the last, if short enough.

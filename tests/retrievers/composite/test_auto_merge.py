@@ -280,9 +280,9 @@ def test_auto_merge_counts_children_per_group() -> None:
     ("arguments", "error", "message"),
     [
         ({"inner": "bm25"}, TypeError, "inner must be an object with retrieve.* got 'bm25'"),
-        ({"ratio": 1}, ValueError, "ratio is from 0 to below 1, not 1"),
+        ({"ratio": 1}, ValueError, "ratio must be from 0 to below 1, got 1"),
         ({"ratio": "x"}, TypeError, "ratio is a number, not 'x'"),
-        ({"target": 3}, TypeError, "target is the name of a group, not 3"),
+        ({"target": 3}, TypeError, "target must be the name of a group, got 3"),
         ({"lift": "best"}, ValueError, "lift is 'max', 'sum' or 'mean', not 'best'"),
         ({"top_k": 0}, ValueError, "top_k must be 1 or more"),
     ],

@@ -95,9 +95,9 @@ def test_completion_drops_hits_of_removed_document() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"share": 0}, ValueError, "share is above 0 and at most 1, not 0"),
+        ({"share": 0}, ValueError, "share must be above 0 and at most 1, got 0"),
         ({"limit": 0}, ValueError, "limit must be 1 or more, not 0"),
-        ({"length": 5}, TypeError, "length is a callable"),
+        ({"length": 5}, TypeError, "length must be a function"),
     ],
 )
 def test_completion_with_invalid_argument_raises(arguments, error, message) -> None:

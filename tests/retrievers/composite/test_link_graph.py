@@ -160,7 +160,7 @@ def shown(graph: NodeGraph) -> dict[str, object]:
             i: (
                 sorted((*e[:5], (order[e.passages[0]], *e.rank[1:])) for e in index.entities([i])),
                 index.title(i),
-                [index.named(f"x {name}?") for name in NAMES],
+                [[e[:4] for e in index.named(f"x {name}?")] for name in NAMES],
             )
             for i in ids
         }
