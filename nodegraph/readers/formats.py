@@ -22,6 +22,7 @@ from typing import Any, overload
 from ..document import Document, as_document
 from ..errors import ReadError
 from ..plugins import READERS, load_plugin, plugins
+from ..splitters.headings import PROGRAMS
 from .source_files import Records, SourceFile, records_of
 from .text import is_text, read_csv, read_json, read_json_lines, read_text
 
@@ -137,12 +138,6 @@ def _no_symbols(text: str, file_name: str) -> Sequence[Symbol]:
     )
 
 
-_CODE = (
-    ".py .pyi .js .mjs .cjs .jsx .ts .tsx .java .go .rs .c .h .cc .cpp .cxx .hpp .hh .rb .cs .php "
-    ".sh .bash .kt .kts .swift .scala .lua .r .pl .pm .sql .css .scss .vue .dart .ex .exs .hs .jl "
-    ".m .mm .zig .proto .graphql .tf"
-)
-
 _TEXT = (
     ".txt .text .md .markdown .mdx .rst .adoc .asciidoc .tex .ltx .log .yaml .yml .toml .xml .ini "
     ".cfg .conf .properties .org .srt .vtt .po"
@@ -161,7 +156,7 @@ _TEXT_NAMES = frozenset(
 TEXT = FileFormat("text", tuple(_TEXT.split()), read_text, False, False, has_lines=True)
 
 PROGRAM = FileFormat(
-    "program", tuple(_CODE.split()), read_text, False, False, has_lines=True, symbols=_no_symbols
+    "program", tuple(PROGRAMS), read_text, False, False, has_lines=True, symbols=_no_symbols
 )
 
 _FORMATS = (

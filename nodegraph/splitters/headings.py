@@ -223,11 +223,6 @@ def toml_headings(text: str) -> Iterator[Heading]:
             yield at, min(name.count(".") + 1, 6), name
 
 
-def no_headings(text: str) -> Iterator[Heading]:
-    """Yield nothing, for programs, tables and plain text."""
-    yield from ()
-
-
 _BY_SUFFIX: dict[str, Callable[[str], Iterator[Heading]]] = {
     ".rst": rst_headings,
     ".adoc": asciidoc_headings,
@@ -240,12 +235,16 @@ _BY_SUFFIX: dict[str, Callable[[str], Iterator[Heading]]] = {
     ".cfg": toml_headings,
 }
 
-_WITHOUT = frozenset(
+PROGRAMS = (
     ".py .pyi .js .mjs .cjs .jsx .ts .tsx .java .go .rs .c .h .cc .cpp .cxx .hpp .hh .rb .cs .php "
     ".sh .bash .kt .kts .swift .scala .lua .r .pl .pm .sql .css .scss .vue .dart .ex .exs .hs .jl "
-    ".m .mm .zig .proto .graphql .tf .csv .tsv .log .json .yaml .yml .xml .conf .properties .srt "
-    ".vtt .po".split()
-)
+    ".m .mm .zig .proto .graphql .tf"
+).split()
+"""Suffixes of programs."""
+
+_WITHOUT = frozenset(
+    ".csv .tsv .log .json .yaml .yml .xml .conf .properties .srt .vtt .po".split()
+).union(PROGRAMS)
 
 
 def headings_in(text: str, file_name: str = "") -> Iterator[Heading]:
@@ -257,10 +256,7 @@ def headings_in(text: str, file_name: str = "") -> Iterator[Heading]:
     """
     name = file_name.lower()
     suffix = name[name.rfind(".") :] if "." in name else ""
-    if suffix in _WITHOUT:
-        return no_headings(text)
-    find = _BY_SUFFIX.get(suffix)
-    return markdown_headings(text) if find is None else find(text)
+    return iter(()) if suffix in _WITHOUT else _BY_SUFFIX.get(suffix, markdown_headings)(text)
 
 
 @dataclass(frozen=True, slots=True)

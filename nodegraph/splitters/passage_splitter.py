@@ -120,10 +120,6 @@ class _Passage:
     end: int
     path: tuple[str, ...]
 
-    def joined(self, following: _Passage) -> _Passage:
-        """Join two passages under their common headings."""
-        return _Passage(self.start, following.end, _shared([self.path, following.path]))
-
 
 def _shared(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     shared = min(paths, key=len)
@@ -156,9 +152,6 @@ class _Cutter:
     def is_below_limit(self, start: int, end: int) -> bool:
         return self.measure(start, end) <= self.limit
 
-    def is_small(self, start: int, end: int) -> bool:
-        return self.measure(start, end) <= self.size // 2
-
     def subtree(self, sections: Sequence[Section]) -> list[_Passage]:
         """Return the passages of a section and its subsections."""
         top = sections[0]
@@ -179,10 +172,9 @@ class _Cutter:
                 or (open_end and len(branch) == 1 and self._may_join(passages[-1], first))
             ):
                 last = passages.pop()
-                joined = last.joined(first)
-                if number == 1 and has_no_body:
-                    joined = _Passage(last.start, first.end, first.path)
-                branch = [joined, *branch[1:]]
+                is_heading = number == 1 and has_no_body
+                path = first.path if is_heading else _shared([last.path, first.path])
+                branch = [_Passage(last.start, first.end, path), *branch[1:]]
             passages += branch
             open_end = len(branch) == 1
         return passages
@@ -192,11 +184,8 @@ class _Cutter:
 
     def _may_join(self, last: _Passage, following: _Passage) -> bool:
         """Return whether a section is joined to the previous sections: all are small."""
-        return (
-            self.is_small(following.start, following.end)
-            and self.is_small(last.start, last.end)
-            and self.measure(last.start, following.end) <= self.size
-        )
+        sizes = [self.measure(passage.start, passage.end) for passage in (last, following)]
+        return max(sizes) <= self.size // 2 and self.measure(last.start, following.end) <= self.size
 
     def _section_passages(self, section: Section) -> list[_Passage]:
         """Return the passages of a section without subsections, with its heading."""

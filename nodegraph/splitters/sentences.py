@@ -90,7 +90,9 @@ def sentence_spans(text: str) -> list[Span]:
     list items and headings, but not in hard-wrapped English. Thai and Lao, which have no end
     marks, are split at spaces, into pieces of 80 letters or more.
     """
-    return list(_stripped(text, _sentence_ends(text)))
+    ends = _marked_ends(text)
+    has_thai = not text.isascii() and _THAI_SPACE.search(text)
+    return list(_stripped(text, _with_thai_ends(text, ends) if has_thai else ends))
 
 
 @cuts(sentence_spans)
@@ -134,12 +136,6 @@ def _stripped(text: str, ends: Iterable[int]) -> Iterable[Span]:
             at = start + len(padded) - len(padded.lstrip())
             yield at, at + len(content)
         start = end
-
-
-def _sentence_ends(text: str) -> Iterable[int]:
-    ends = _marked_ends(text)
-    has_thai = not text.isascii() and _THAI_SPACE.search(text)
-    return _with_thai_ends(text, ends) if has_thai else ends
 
 
 def _with_thai_ends(text: str, ends: Iterable[int]) -> Iterable[int]:
