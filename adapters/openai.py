@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
 import threading
 import time
@@ -16,7 +15,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import aclosing, closing
+from contextlib import aclosing, closing, contextmanager
 from functools import partial
 from typing import Any
 
@@ -34,6 +33,7 @@ from .extras import extra
 with extra("openai", "openai"):
     from openai import (
         APIConnectionError,
+        APIStatusError,
         APITimeoutError,
         AsyncOpenAI,
         DefaultAsyncHttpxClient,
@@ -145,9 +145,9 @@ class OpenAIEmbedder:
         numbers = [item.index for item in answer.data]
         if sorted(numbers) != list(range(len(numbers))):
             raise EmbeddingError(
-                f"the server's vectors of model {self.model!r} are numbered {numbers!r:.80}, which "
-                f"has to be 0 to {len(numbers) - 1}, each once; this server does not speak "
-                "OpenAI's protocol: give a function of your own to Embedder"
+                f"the indexes of the vectors of model {self.model!r} must be 0 to "
+                f"{len(numbers) - 1}, got {numbers!r:.80}; the server does not follow OpenAI's "
+                "protocol: pass your own function to Embedder"
             )
         return [item.embedding for item in sorted(answer.data, key=lambda item: item.index)]
 
@@ -185,14 +185,14 @@ class Clients:
         self.timeout, self.silence = timeout if isinstance(timeout, tuple) else (timeout, silence)
         check_at_least(0.001, timeout=self.timeout, silence=self.silence)
         if isinstance(client, AsyncOpenAI):
-            raise TypeError("client is an async one; give it as async_client, beside an OpenAI()")
+            raise TypeError("client must be an OpenAI(), got an async client; use async_client=")
         if isinstance(async_client, OpenAI):
-            raise TypeError("async_client is not async; give it as client")
+            raise TypeError("async_client must be async, got an OpenAI(); use client=")
         settings = {name: value for name, value in settings.items() if value is not None}
         if client is not None and settings:
-            raise ValueError(f"{next(iter(settings))} is the client's; give it, or a client")
+            raise ValueError(f"{next(iter(settings))} belongs to the client: give it or a client")
         settings = {**(defaults or {}), **settings}
-        self.client = client or limited_client(**settings)
+        self.client = client or _limited_client(**settings)
         self._async_client = async_client
         self._settings = None if client else settings
         self._of_loops: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
@@ -209,32 +209,31 @@ class Clients:
 
         Raises:
             openai.OpenAIError: If the server is unreachable, rejects the request, or exceeds the
-            limit.
+                limit.
         """
-        deadline = Deadline(self.timeout)
+        end = self._end()
 
         def call() -> Any:
-            with until(deadline):  # set in the sending thread, so that this thread also stops
-                return request(self.client)
+            _current.end = end
+            return request(self.client)
 
-        try:
+        with self._explained():
             return run_with_timeout(call, self.timeout)
-        except TimeLimitError:
-            raise deadline.error() from None
 
     def stream(self, request: Callable[[Any], Any]) -> Generator[Any, None, None]:
         """Yield the chunks of a streamed answer within the time limit."""
-        deadline = Deadline(self.timeout)
+        end = self._end()
 
         def chunks() -> Iterator[Any]:
-            with until(deadline), closing(request(self.client)) as response:
+            _current.end = end
+            with closing(request(self.client)) as response:
                 yield from response
 
-        try:
-            with closing(stream_with_timeout(chunks, self.timeout, self.silence)) as streamed:
-                yield from streamed
-        except TimeLimitError as error:
-            raise deadline.error(str(error)) from None
+        with (
+            self._explained(),
+            closing(stream_with_timeout(chunks, self.timeout, self.silence)) as streamed,
+        ):
+            yield from streamed
 
     async def acall(self, request: Callable[[Any], Any]) -> Any:
         """Send a request with the async client, or with the sync client in a thread.
@@ -245,34 +244,24 @@ class Clients:
         client = self.of_loop()
         if client is None:
             return await asyncio.to_thread(self.call, request)
-        deadline = Deadline(self.timeout)
-        try:
+        with self._explained():
             return await arun_with_timeout(partial(request, client), self.timeout)
-        except TimeLimitError:
-            raise deadline.error() from None
-        except Refused as refused:
-            raise refused.error from None
 
     async def astream(
         self, client: AsyncOpenAI, request: Callable[[Any], Any]
     ) -> AsyncGenerator[Any, None]:
         """Async version of `stream`."""
-        deadline = Deadline(self.timeout)
 
         async def chunks() -> AsyncIterator[Any]:
             async with await request(client) as response:
                 async for chunk in response:
                     yield chunk
 
-        try:
+        with self._explained():
             streamed = astream_with_timeout(chunks, self.timeout, self.silence)
             async with aclosing(streamed):
                 async for chunk in streamed:
                     yield chunk
-        except TimeLimitError as error:
-            raise deadline.error(str(error)) from None
-        except Refused as refused:
-            raise refused.error from None
 
     def of_loop(self) -> AsyncOpenAI | None:
         """Return the async client of the running loop, since connections belong to one loop.
@@ -285,8 +274,35 @@ class Clients:
         with self._lock:
             if loop not in self._of_loops:
                 alive = {k: v for k, v in self._of_loops.items() if not k.is_closed()}
-                self._of_loops = {**alive, loop: limited_async_client(**self._settings)}
+                self._of_loops = {**alive, loop: _limited_async_client(**self._settings)}
             return self._of_loops[loop]
+
+    def _end(self) -> float:
+        return math.inf if self.timeout is None else time.monotonic() + self.timeout
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Convert timeouts and redirects to errors that name the cause."""
+        try:
+            yield
+        except TimeLimitError as error:
+            timeout = APITimeoutError(request=None)  # type: ignore[arg-type]
+            timeout.message = str(error) or f"the server did not answer within {self.timeout:g} s"
+            timeout.args = (timeout.message,)
+            raise timeout from None
+        except APIStatusError as error:
+            target = error.response.headers.get("location")
+            if not 300 <= error.status_code < 400 or not target:
+                raise
+            message = (
+                f"the server redirects to {target!r:.200}; prompts are not sent to another "
+                "address, unless it is given as base_url"
+            )
+            raise APIConnectionError(message=message, request=error.request) from None
+        except APIConnectionError as error:
+            if isinstance(error.__cause__, APIConnectionError):  # of ``_limit``, after retries
+                raise error.__cause__ from None
+            raise
 
 
 def check_model(model: object, field: str = "model") -> None:
@@ -296,7 +312,7 @@ def check_model(model: object, field: str = "model") -> None:
         ValueError: If the name is empty or not a str.
     """
     if not isinstance(model, str) or not model:
-        raise ValueError(f"{field} is the name of a model, not {model!r:.80}")
+        raise ValueError(f"{field} must be the name of a model, got {model!r:.80}")
 
 
 def check_at_least(least: float, **numbers: float | None) -> None:
@@ -307,179 +323,81 @@ def check_at_least(least: float, **numbers: float | None) -> None:
     """
     for name, number in numbers.items():
         if number is not None and not number >= least:
-            raise ValueError(f"{name}={number!r} has to be {least} or more")
+            raise ValueError(f"{name} must be {least} or more, got {number!r}")
 
 
 MAX_RESPONSE = 64 * 2**20
 """Maximum bytes of a response. The vectors of 64 long texts take about a tenth."""
 
 
-class Refused(BaseException):
-    """The immediate end of a call. As a BaseException, it is not caught and retried by clients.
-
-    Attributes:
-        error: The error for the caller.
-    """
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__(str(error))
-        self.error = error
-
-
-class Deadline:
-    """The end of a call's time, including retries and the complete stream.
-
-    Args:
-        seconds: Seconds from now. None: no limit.
-    """
-
-    def __init__(self, seconds: float | None) -> None:
-        self.seconds = seconds
-        self._end = None if seconds is None else time.monotonic() + seconds
-
-    def remaining(self) -> float | None:
-        """Return the remaining seconds, at least 0. None: no limit."""
-        return None if self._end is None else max(0.0, self._end - time.monotonic())
-
-    def error(self, message: str = "", request: Any = None) -> APITimeoutError:
-        """Return the timeout error."""
-        error = APITimeoutError(request=request)
-        error.message = message or f"the server did not answer within {self.seconds:g} s"
-        error.args = (error.message,)
-        return error
-
-    def check(self, request: Any) -> None:
-        """Check that the deadline has not passed.
-
-        Raises:
-            Refused: If the deadline has passed.
-        """
-        if self.remaining() == 0:
-            raise Refused(self.error(request=request))
-
-
 class _Current(threading.local):
-    """The deadline of the requests of this thread."""
+    """The end of the calls of this thread, in seconds of ``time.monotonic``."""
 
-    deadline = Deadline(None)
+    end = math.inf
 
 
 _current = _Current()
 
 
-@contextlib.contextmanager
-def until(deadline: Deadline) -> Iterator[None]:
-    """Stop the requests and responses of this thread at a deadline.
-
-    Raises:
-        openai.OpenAIError: If the deadline passes, or the server violates a limit.
-    """
-    before, _current.deadline = _current.deadline, deadline
-    try:
-        yield
-    except Refused as refused:
-        raise refused.error from None
-    finally:
-        _current.deadline = before
-
-
-def limited_client(**settings: Any) -> OpenAI:
-    """Return a client that respects ``until``, follows no redirects and limits the response size.
-
-    Args:
-        **settings: The arguments of ``OpenAI``.
-    """
+def _limited_client(**settings: Any) -> OpenAI:
+    """Return a client that follows no redirects and limits time and size."""
     hooks: dict[str, list[Any]] = {"request": [_check_time], "response": [_limit]}
     http_client = DefaultHttpxClient(follow_redirects=False, event_hooks=hooks)
     return OpenAI(**settings, http_client=http_client)
 
 
-def limited_async_client(**settings: Any) -> AsyncOpenAI:
-    """Return the async version of `limited_client`. The caller cancels its tasks at the timeout."""
-
-    async def limit(response: Any) -> None:
-        _limit(response)
-
-    http_client = DefaultAsyncHttpxClient(follow_redirects=False, event_hooks={"response": [limit]})
+def _limited_async_client(**settings: Any) -> AsyncOpenAI:
+    """Return an async client. The caller cancels its tasks at the timeout."""
+    hooks: dict[str, list[Any]] = {"response": [_alimit]}
+    http_client = DefaultAsyncHttpxClient(follow_redirects=False, event_hooks=hooks)
     return AsyncOpenAI(**settings, http_client=http_client)
 
 
 def _check_time(request: Any) -> None:
-    """Limit a request to the remaining time, so that an abandoned thread ends."""
-    _current.deadline.check(request)
-    remaining = _current.deadline.remaining()
-    if remaining is not None:
+    """Limit a request to the remaining time, so that an abandoned thread ends without retries."""
+    remaining = _current.end - time.monotonic()
+    if remaining <= 0:
+        raise TimeLimitError
+    if remaining < math.inf:
         request.extensions["timeout"] = dict.fromkeys(
             ("connect", "read", "write", "pool"), remaining
         )
 
 
 def _limit(response: Any) -> None:
-    """Limit the size of a response and the delay before a retry.
+    """Limit the time and the size of a response."""
+    end, parts = _current.end, response.iter_raw
 
-    Raises:
-        Refused: If the server redirects, since prompts must not go to another server.
-    """
-    if 300 <= response.status_code < 400 and (position := response.headers.get("location")):
-        raise _refusal(
-            f"the server redirects to {position!r:.200}, where prompts are not sent to; if it may "
-            "have them, give its address as base_url",
-            response,
-        )
-    deadline = _current.deadline
-    if _is_long(response.headers, deadline):
-        response.headers["x-should-retry"] = "false"
-    response.stream = _limited(response.stream, deadline, response)
-
-
-def _is_long(headers: Any, deadline: Deadline) -> bool:
-    """Return whether the requested delay before a retry exceeds the remaining time."""
-    milliseconds = headers.get("retry-after-ms")
-    wait = headers.get("retry-after") if milliseconds is None else milliseconds
-    remaining = deadline.remaining()
-    if wait is None or remaining is None:
-        return False
-    try:
-        seconds = float(wait) / (1 if milliseconds is None else 1000)
-    except ValueError:  # a date
-        return True
-    return not seconds < remaining
-
-
-def _limited(stream: Any, deadline: Deadline, response: Any) -> Any:
-    """Return a response stream that raises an error if it is too long or too slow.
-
-    Its class is a subclass of the stream type that the client's HTTP library expects.
-    """
-
-    def check(size: int) -> None:
-        deadline.check(response.request)
-        if size > MAX_RESPONSE:
-            raise _refusal(f"the server sends more than {MAX_RESPONSE} bytes", response)
-
-    def parts(_: Any) -> Iterator[bytes]:
+    def iter_raw(chunk_size: int | None = None) -> Iterator[bytes]:
         size = 0
-        for part in stream:
-            check(size := size + len(part))
+        for part in parts(chunk_size):
+            if time.monotonic() >= end:
+                raise TimeLimitError
+            size += len(part)
+            _check_size(size, response)
             yield part
 
-    async def aparts(_: Any) -> AsyncIterator[bytes]:
+    response.iter_raw = iter_raw
+
+
+async def _alimit(response: Any) -> None:
+    """Limit the size of a response."""
+    parts = response.aiter_raw
+
+    async def aiter_raw(chunk_size: int | None = None) -> AsyncIterator[bytes]:
         size = 0
-        async for part in stream:
-            check(size := size + len(part))
+        async for part in parts(chunk_size):
+            size += len(part)
+            _check_size(size, response)
             yield part
 
-    async def aclose(_: Any) -> None:
-        await stream.aclose()
-
-    methods = {"SyncByteStream": {"__iter__": parts, "close": lambda _: stream.close()}}
-    methods["AsyncByteStream"] = {"__aiter__": aparts, "aclose": aclose}
-    kind = next(base for base in type(stream).__mro__ if base.__name__ in methods)
-    return type("LimitedStream", (kind,), methods[kind.__name__])()
+    response.aiter_raw = aiter_raw
 
 
-def _refusal(message: str, response: Any) -> Refused:
-    return Refused(APIConnectionError(message=message, request=response.request))
+def _check_size(size: int, response: Any) -> None:
+    if size > MAX_RESPONSE:
+        message = f"the response must have at most {MAX_RESPONSE} bytes"
+        raise APIConnectionError(message=message, request=response.request)
 
 
 class RerankEndpoint:
@@ -533,8 +451,7 @@ class RerankEndpoint:
         check_at_least(1, batch_size=batch_size)
         if client is None and not base_url:
             raise ValueError(
-                "base_url says which server reranks, such as 'http://127.0.0.1:8000/v1'; OpenAI "
-                "has no reranker"
+                "base_url is required, such as 'http://127.0.0.1:8000/v1': OpenAI has no reranker"
             )
         check_at_least(0, max_retries=max_retries)
         self.model = model
@@ -596,9 +513,9 @@ class RerankEndpoint:
             complete = False
         if not complete:
             raise RerankError(
-                f"the server answered {answer!r:.120} for {len(texts)} passages; model "
-                f"{self.model!r} has to give results with an index and a relevance_score for each: "
-                "look at base_url, or give CrossEncoderReranker a function of your own"
+                f"the answer of model {self.model!r} must have an index and a relevance_score for "
+                f"each of {len(texts)} passages, got {answer!r:.120}; check base_url, or pass your "
+                "own function to CrossEncoderReranker"
             )
         usage = answer.get("usage") or {}
         with self._lock:

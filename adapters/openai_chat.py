@@ -89,7 +89,7 @@ class OpenAIChat:
         check_model(model)
         check_at_least(1, max_tokens=max_tokens)
         if temperature is not None and not temperature >= 0:
-            raise ValueError(f"temperature={temperature!r} has to be 0 or more, or None")
+            raise ValueError(f"temperature must be 0 or more, or None, got {temperature!r}")
         settings = {"temperature": temperature, "max_tokens": max_tokens, **options}
         self.model = model
         self.system = system

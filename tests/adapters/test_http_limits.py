@@ -173,7 +173,7 @@ def test_call_after_timeout_leaves_no_thread(way: str) -> None:
         before = set(threading.enumerate())
         outcomes({n: lambda c=call: c(server.url) for n, call in CALLS.items() if n not in OWN})
         for thread in set(threading.enumerate()) - before:
-            if thread.name in ("nodekin-ask", "nodekin-stream"):
+            if thread.name in ("nodekin-call", "nodekin-stream"):
                 thread.join(CEILING)
                 assert not thread.is_alive()
         assert not server.released.is_set()

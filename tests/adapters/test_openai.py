@@ -104,7 +104,7 @@ def test_wrong_number_of_vectors_raises(server, client):
 @pytest.mark.parametrize("index", [0, 7])
 def test_invalid_vector_indexes_raise(server, client, index):
     server.change = lambda data: [{**item, "index": index} for item in data]
-    with pytest.raises(EmbeddingError, match=r"numbered .*, which has to be 0 to 1, each once"):
+    with pytest.raises(EmbeddingError, match=r"indexes .* must be 0 to 1"):
         as_embedder(OpenAIEmbedder("abc", client=client)).passages(["a", "bb"])
 
 
@@ -205,14 +205,14 @@ def test_name_contains_model_and_dimensions(client):
 @pytest.mark.parametrize(
     ("settings", "error", "says"),
     [
-        ({"model": ""}, ValueError, "model is the name of a model"),
-        ({"model": None}, ValueError, "model is the name of a model"),
-        ({"query_model": ""}, ValueError, "query_model is the name of a model"),
-        ({"dimensions": 0}, ValueError, "dimensions=0 has to be 1 or more"),
-        ({"batch_size": 0}, ValueError, "batch_size=0 has to be 1 or more"),
+        ({"model": ""}, ValueError, "model must be the name of a model"),
+        ({"model": None}, ValueError, "model must be the name of a model"),
+        ({"query_model": ""}, ValueError, "query_model must be the name of a model"),
+        ({"dimensions": 0}, ValueError, "dimensions must be 1 or more"),
+        ({"batch_size": 0}, ValueError, "batch_size must be 1 or more"),
         ({"base_url": "http://127.0.0.1"}, ValueError, "or a client"),
-        ({"client": openai.AsyncOpenAI(api_key="-")}, TypeError, "give it as async_client"),
-        ({"async_client": openai.OpenAI(api_key="-")}, TypeError, "give it as client"),
+        ({"client": openai.AsyncOpenAI(api_key="-")}, TypeError, "use async_client="),
+        ({"async_client": openai.OpenAI(api_key="-")}, TypeError, "use client="),
     ],
 )
 def test_invalid_settings_raise(client, settings, error, says):

@@ -263,13 +263,13 @@ def test_name_contains_settings_that_change_answers(client):
 @pytest.mark.parametrize(
     ("settings", "error", "says"),
     [
-        ({"model": ""}, ValueError, "model is the name of a model"),
-        ({"model": None}, ValueError, "model is the name of a model"),
-        ({"max_tokens": 0}, ValueError, "max_tokens=0 has to be 1 or more"),
-        ({"temperature": -1}, ValueError, "temperature=-1 has to be 0 or more"),
+        ({"model": ""}, ValueError, "model must be the name of a model"),
+        ({"model": None}, ValueError, "model must be the name of a model"),
+        ({"max_tokens": 0}, ValueError, "max_tokens must be 1 or more"),
+        ({"temperature": -1}, ValueError, "temperature must be 0 or more"),
         ({"base_url": "http://127.0.0.1"}, ValueError, "or a client"),
-        ({"client": openai.AsyncOpenAI(api_key="-")}, TypeError, "give it as async_client"),
-        ({"async_client": openai.OpenAI(api_key="-")}, TypeError, "give it as client"),
+        ({"client": openai.AsyncOpenAI(api_key="-")}, TypeError, "use async_client="),
+        ({"async_client": openai.OpenAI(api_key="-")}, TypeError, "use client="),
     ],
 )
 def test_invalid_settings_raise(client, settings, error, says):
