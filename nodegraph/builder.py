@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
-from .concurrency import ProgressBar
+from .concurrency import ProgressBar, call_pickled, pickled
 from .derivation import CORPUS, Derivation, Stamp, corpus_key, derivation_key, derive, reusable
 from .errors import StoreError, TransformError
 from .groups import NodeGroup
@@ -19,7 +19,6 @@ from .hashing import digest
 from .locking import Lock
 from .models.answer_cache import AnswerCache, keep_answers
 from .node import ROOT, Node
-from .pickled_calls import call_pickled, pickled
 from .storage.graph_store import GraphStore
 from .storage.rows import portions
 from .transforms import Draft, PatternRule

@@ -1,4 +1,4 @@
-"""Threads and tasks within a concurrency limit, and progress bars."""
+"""Threads and tasks within a concurrency limit, calls in executors, and progress bars."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, 
 from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from .errors import check_integer
@@ -131,6 +132,41 @@ def _workers(count: int, most: int) -> tuple[int, int | None]:
         return min(count, most), None
     workers = max(1, min(count, most, limit))
     return workers, limit // workers
+
+
+def pickled(function: Callable[..., Any], owner: str) -> bytes:
+    """Pickle a function or lambda for the workers of an executor.
+
+    Args:
+        function: The function.
+        owner: The owner of the function, for the error message.
+
+    Raises:
+        TypeError: If the function cannot be pickled.
+    """
+    import cloudpickle
+
+    try:
+        value: bytes = cloudpickle.dumps(function)
+    except Exception as error:
+        raise TypeError(
+            f"{owner} cannot be pickled for the executor ({type(error).__name__}: {error}); build "
+            "without an executor"
+        ) from error
+    return value
+
+
+def call_pickled(function: bytes, *values: Any) -> Any:
+    """Call a pickled function, in a worker process."""
+    return _unpickled(function)(*values)
+
+
+@lru_cache(16)
+def _unpickled(function: bytes) -> Callable[..., Any]:
+    import cloudpickle
+
+    call: Callable[..., Any] = cloudpickle.loads(function)
+    return call
 
 
 def track(

@@ -19,11 +19,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
-from ..concurrency import ProgressBar, context_value, in_thread
+from ..concurrency import ProgressBar, call_pickled, context_value, in_thread, pickled
 from ..errors import VectorLengthError, nearest_names
 from ..hashing import digest
 from ..locking import DeferredWork, Lock, is_reading_graph
-from ..pickled_calls import call_pickled, pickled
 from ..storage.graph_store import GraphStore
 from .embedder import Embedder, Vectors, check_vectors, count_of, split_batches
 from .model_objects import has_event_loop
