@@ -29,10 +29,6 @@ from .output import best_sentence, console, echo_json, excerpt, line_of, place, 
 from .search_command import SearchSession, open_search
 from .workspace import warn
 
-MODES = ("stuff", "refine", "map_reduce", "map_rerank")
-
-NO_STRATEGY = "none"
-
 
 @click.command()
 @click.argument("words", nargs=-1, metavar="[QUESTION]")
@@ -41,18 +37,7 @@ NO_STRATEGY = "none"
 @search_options
 @base_url_option
 @click.option(
-    "--strategy",
-    type=click.Choice((NO_STRATEGY, *STRATEGIES)),
-    default=NO_STRATEGY,
-    show_default=True,
-    help="What the model does before the search.",
-)
-@click.option(
-    "--mode",
-    type=click.Choice(MODES),
-    default="stuff",
-    show_default=True,
-    help="Read the passages in one prompt, or in several.",
+    "--strategy", type=click.Choice([*STRATEGIES]), help="What the model does before the search."
 )
 @min_score_option
 @common_options
@@ -61,8 +46,7 @@ def ask(
     chat: bool,
     model: str | None,
     base_url: str | None,
-    strategy: str,
-    mode: Any,
+    strategy: str | None,
     min_score: float | None,
     as_json: bool,
     quiet: bool,
@@ -82,9 +66,9 @@ def ask(
     with open_search(quiet=quiet, **options) as search:
         llm = chat_model(model, base_url)
         retriever: Any = search.retriever
-        if strategy != NO_STRATEGY:
+        if strategy is not None:
             retriever = make_strategy(strategy, retriever, llm)
-        engine = QueryEngine(retriever, llm, mode=mode, min_score=min_score)
+        engine = QueryEngine(retriever, llm, min_score=min_score)
         history: list[tuple[str, str]] = []
         status: int = ExitStatus.NO_RESULTS
         for question in _questions(" ".join(words), history, chat=chat, as_json=as_json):

@@ -6,7 +6,6 @@ import sys
 import pytest
 from scripted_server import ChatServer, serving
 
-from nodekin.adapters.cli.ask_command import MODES, NO_STRATEGY
 from nodekin.retrievers.strategies.strategy_registry import STRATEGIES
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
@@ -89,16 +88,7 @@ def test_ask_json_has_each_field(nodekin, server):
     assert first["matches"][0]["similarity"] == "bm25"
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_ask_with_mode(nodekin, server, mode):
-    server.text = "It is fermented [1].\nScore: 90"
-    ran = nodekin("ask", "Which tea is fermented?", "--in", "docs", "--mode", mode)
-    assert ran.status == 0
-    assert "It is fermented" in ran.out
-    assert "docs/tea.md:" in ran.out
-
-
-@pytest.mark.parametrize("strategy", [NO_STRATEGY, *STRATEGIES])
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_ask_with_strategy(nodekin, server, strategy):
     server.text = "Which tea is fermented?"
     ran = nodekin("ask", "fermented", "--in", "docs", "--strategy", strategy, "--json")
