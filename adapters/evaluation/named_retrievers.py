@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -59,16 +60,15 @@ def _load(name: str) -> Any:
     if folder not in sys.path:
         sys.path.insert(0, folder)
     try:
-        value: Any = importlib.import_module(module_name)
+        module = importlib.import_module(module_name)
     except Exception as error:  # any error of the user's code
         message = f"can't import {module_name!r}: {type(error).__name__}: {error}"
         raise CommandError(message) from error
-    for part in attribute.split("."):
-        if not hasattr(value, part):
-            names = nearest_names(part, [n for n in dir(value) if not n.startswith("_")])
-            raise CommandError(f"{module_name} has no {attribute!r}; there is {names}")
-        value = getattr(value, part)
-    return value
+    try:
+        return attrgetter(attribute)(module)
+    except AttributeError as error:
+        names = nearest_names(attribute, [n for n in dir(module) if not n.startswith("_")])
+        raise CommandError(f"{module_name} has no {attribute!r}; there is {names}") from error
 
 
 def _required(source: Any) -> list[str]:
