@@ -384,7 +384,7 @@ async def test_add_documents_updates_by_id():
         (lambda: NodeGraphRetriever.from_documents(TEA, ids=["a"]), ValueError, "same length"),
         (lambda: NodeGraphRetriever.from_texts("text"), TypeError, r"write \[text\]"),
         (lambda: NodeGraphRetriever.from_texts(["a"], None, [{}] * 2), ValueError, "same length"),
-        (lambda: NodeGraphRetriever.from_graph("graph"), TypeError, "graph is a NodeGraph"),
+        (lambda: NodeGraphRetriever.from_graph("graph"), TypeError, "graph must be a NodeGraph"),
         (lambda: NodeGraphRetriever(lambda query: []).add_documents(TEA), ValueError, "a graph"),
         (lambda: NodeGraphRetriever(), TypeError, "retriever must be an object with retrieve"),
         (lambda: NodeGraphRetriever(max, filter={"n": {"$b": 1}}), ValueError, "takes one or more"),

@@ -1,8 +1,6 @@
 """Files of arrays: saved arrays are mapped, and damaged files are ignored."""
 
 import os
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -105,43 +103,3 @@ def test_mapped_arrays_survive_replaced_file(tmp_path: Path) -> None:
     }
     path.unlink()
     assert arrays["a"].tolist() == list(range(7))
-
-
-_READER = """
-import re, sys
-from pathlib import Path
-from nodekin.retrievers.indexes.array_files import load_arrays
-
-header, arrays = load_arrays(Path(sys.argv[1]))
-print(int(arrays["a"][::4096].sum()), flush=True)
-sys.stdin.readline()
-status = Path("/proc/self/smaps").read_text()
-part = status[status.index(sys.argv[1]):]
-names = ("Rss", "Pss", "Anonymous")
-print(*(re.search(name + r":\\s+(\\d+) kB", part)[1] for name in names), flush=True)
-sys.stdin.readline()
-"""
-
-
-def _says(process: subprocess.Popen[str], line: str = "") -> list[int]:
-    """Send a line to a process and return the numbers of its next line."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write(line)
-    process.stdin.flush()
-    return [int(number) for number in process.stdout.readline().split()]
-
-
-@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="Linux says what is shared")
-def test_processes_share_pages_of_mapped_file(tmp_path: Path) -> None:
-    path = tmp_path / "index"
-    save_arrays(path, {}, {"a": np.arange(4_000_000).astype(np.uint8)})
-    command = [sys.executable, "-c", _READER, str(path)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, **pipes) as one, subprocess.Popen(command, **pipes) as other:
-        assert _says(one) == _says(other)  # both have read every page, and neither has closed it
-        for process in (one, other):
-            resident, proportional, anonymous = _says(process, "\n")
-            assert resident > 3_000
-            assert proportional < 0.6 * resident
-            assert anonymous == 0

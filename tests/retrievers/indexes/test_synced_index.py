@@ -194,7 +194,7 @@ def the_file(folder: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("part", range(0, 20))
+@pytest.mark.parametrize("part", [0, 3, 9, 15, 19])
 @pytest.mark.parametrize("cut", [False, True])
 def test_damaged_index_file_is_rebuilt(tmp_path: Path, part: int, cut: bool) -> None:
     graph = new_graph(tmp_path, SOME)

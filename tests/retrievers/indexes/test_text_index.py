@@ -5,9 +5,6 @@ from collections.abc import Callable
 from random import Random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from stress import amount
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import Retriever, ScoredNode
@@ -15,25 +12,6 @@ from nodekin.retrievers.indexes import node_table, text_index
 from nodekin.retrievers.similarities.bm25 import Bm25
 
 SIMILARITY = Bm25(analyzer=str.split)
-
-LINES = st.lists(st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=5), max_size=5)
-COLORS = st.sampled_from(["red", "blue", None])
-IDS = st.sampled_from("123456")
-STEPS = st.lists(
-    st.one_of(
-        st.tuples(st.just("add"), IDS, LINES, COLORS),
-        st.tuples(st.just("add"), IDS, LINES, COLORS),
-        st.tuples(st.just("remove"), IDS),
-        st.tuples(
-            st.just("query"),
-            st.lists(st.sampled_from("abcdefgx"), min_size=1, max_size=5),
-            st.integers(1, 8),
-            COLORS,
-            st.sampled_from([None, "ROOT"]),
-        ),
-    ),
-    max_size=25,
-)
 
 
 def new_graph(documents: dict[str, Document]) -> NodeGraph:
@@ -75,36 +53,6 @@ def check(
         expected = list(best.values())
     got = [(result.node.document_id, result.node.text, result.score) for result in results]
     assert got == expected[:top_k]
-
-
-def run(brute: Callable, steps: list[tuple]) -> None:
-    documents: dict[str, Document] = {}
-    graph = new_graph(documents)
-    for what, *step in steps:
-        if what == "add":
-            documents[step[0]] = document(*step)
-            graph.add(documents[step[0]])
-        elif what == "remove" and documents.pop(step[0], None):
-            graph.remove(step[0])
-        elif what == "query":
-            check(brute, graph, documents, *step)
-    for query in ("a", "abcdefg", "gx"):
-        check(brute, graph, documents, list(query), 3, None, None)
-
-
-@pytest.mark.slow
-@settings(max_examples=amount(33, 100))
-@given(STEPS)
-def test_text_index_after_changes_equals_new_index(brute, steps) -> None:
-    run(brute, steps)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("small_limits")
-@settings(max_examples=amount(100, 300))
-@given(STEPS)
-def test_text_index_with_constant_merging_equals_new_index(brute, steps) -> None:
-    run(brute, steps)
 
 
 @pytest.mark.slow
@@ -183,14 +131,6 @@ def test_failing_analyzer_keeps_index_usable() -> None:
     assert seen(retriever.retrieve("a")) == seen(Retriever(fresh, "line", SIMILARITY).retrieve("a"))
 
 
-def test_query_after_close_returns_equal_results() -> None:
-    graph = new_graph({"1": Document("a b\nc", id="1")})
-    retriever = Retriever(graph, "line", SIMILARITY)
-    expected = seen(retriever.retrieve("a"))
-    graph.close()
-    assert seen(retriever.retrieve("a")) == expected
-
-
 def test_group_with_new_rule_is_reindexed() -> None:
     graph = new_graph({"1": Document("a b\nc", id="1")})
     retriever = Retriever(graph, "line", SIMILARITY)
@@ -198,15 +138,6 @@ def test_group_with_new_rule_is_reindexed() -> None:
     graph.create_node_group("line", lambda text: text.split(), replace=True)
     assert [result.node.text for result in retriever("b")] == ["b"]
     assert retriever.similarity.open(graph, "line").size == 3
-
-
-def test_long_indexing_shows_progress(capsys):
-    texts = [f"word {i}" for i in range(1000)]
-    for progress, shown in ((True, True), (False, False)):
-        graph = NodeGraph(progress=progress)
-        graph.add(texts)
-        Retriever(graph, "ROOT", "bm25").retrieve("word")
-        assert ("indexing ROOT" in capsys.readouterr().err) is shown
 
 
 @pytest.mark.slow

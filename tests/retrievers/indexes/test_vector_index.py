@@ -1,10 +1,7 @@
 """The vector index: changes, compared with brute force, files and threads."""
 
 import logging
-import random
 import sys
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +14,13 @@ from stress import amount
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.nodegraph.errors import EmbeddingError
 from nodekin.nodegraph.graph_reader import GraphReader
-from nodekin.nodegraph.locking import DeferredWork, with_deferred_work
+from nodekin.nodegraph.locking import DeferredWork
 from nodekin.nodegraph.models.embedder import Embedder
 from nodekin.retrievers.filters import Filter, parse_filters
 from nodekin.retrievers.indexes import nearest_vectors, node_table, synced_index, vector_index
 from nodekin.retrievers.indexes.array_files import load_arrays, save_arrays
 from nodekin.retrievers.indexes.nearest_vectors import Vectors
 from nodekin.retrievers.indexes.vector_index import VectorIndex
-from nodekin.retrievers.results import Hits
 
 LETTERS = "abcdefgh"
 TEXTS = st.text(LETTERS, max_size=4)
@@ -225,19 +221,6 @@ def test_failing_model_keeps_index_usable() -> None:
     assert index.size == 3
 
 
-def test_interrupted_update_keeps_index_consistent(monkeypatch: pytest.MonkeyPatch) -> None:
-    graph = new_graph({"1": Document("ab\ncd", id="1")})
-    index = synced(VectorIndex(graph, "line", "default"), graph)
-    graph.add(Document("ab\nef", id="2"))
-    graph.build("line", embed=True)
-    with monkeypatch.context() as patch, graph.reader.reading("line"):
-        patch.setattr(Vectors, "extended", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            index.sync()
-    synced(index, graph)
-    assert [i for i, _ in ask(index, "ab", None)] == [i for i, _ in brute(graph, "ab", None, None)]
-
-
 def test_metadata_changes_do_not_grow_index(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -308,39 +291,6 @@ def test_stored_index_is_loaded_and_updated(
     assert ask(synced(VectorIndex(graph, "line", "default"), graph), "abd") == ask(later, "abd")
 
 
-def test_few_changes_are_written_on_close(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(synced_index, "_UNSAVED", 1000)
-    graph = new_graph(DOCUMENTS)
-    index = synced(VectorIndex(graph, "line", "default"), graph)
-    assert not list(kept.iterdir())
-    index.close()
-    assert len(list(kept.iterdir())) == 1
-    (path,) = kept.iterdir()
-    path.unlink()
-    index.close()
-    assert not list(kept.iterdir())  # nothing new
-
-
-def damaged(data: bytes, how: str) -> bytes:
-    middle = len(data) // 2
-    return {
-        "cut": data[:middle],
-        "flipped": data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :],
-        "other": b"not a file of arrays",
-        "empty": b"",
-    }[how]
-
-
-@pytest.mark.parametrize("how", ["cut", "flipped", "other", "empty"])
-def test_damaged_vector_file_is_rebuilt(kept: Path, how: str) -> None:
-    graph = new_graph(DOCUMENTS)
-    before = ask(synced(VectorIndex(graph, "line", "default"), graph), "abd", None)
-    (path,) = kept.iterdir()
-    path.write_bytes(damaged(path.read_bytes(), how))
-    assert ask(synced(VectorIndex(graph, "line", "default"), graph), "abd", None) == before
-    assert load_arrays(path) is not None
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -403,21 +353,7 @@ def test_unchanged_vectors_stay_mapped(kept: Path) -> None:
     assert ask(synced(again, graph), "abd", None) == compared(graph, "abd", None)
 
 
-def test_broad_filter_applies_to_mapped_vectors(
-    kept: Path,
-) -> None:
-    chance = random.Random(3)
-    texts = ["".join(chance.choices(LETTERS, k=9)) for _ in range(60)]
-    documents = {str(n): Document(t, {"n": n % 2}, id=str(n)) for n, t in enumerate(texts)}
-    graph = new_graph(documents)
-    synced(VectorIndex(graph, "line", "default"), graph)
-    again = synced(VectorIndex(graph, "line", "default"), graph)
-    with ThreadPoolExecutor(4) as pool:
-        answers = list(pool.map(lambda _: ask(again, "abd", 4, {"n": 1}), range(8)))
-    assert answers == [compared(graph, "abd", 4, 1)] * 8
-
-
-@pytest.mark.parametrize("batch", [1, 2, 3, 100])
+@pytest.mark.parametrize("batch", [2, 100])
 def test_vector_index_reads_group_in_batches(
     kept: Path, monkeypatch: pytest.MonkeyPatch, batch: int
 ) -> None:
@@ -439,25 +375,6 @@ def test_vector_index_reads_group_in_batches(
     assert ask(synced(index, graph), "abd", None) == compared(graph, "abd", None)
 
 
-def test_failure_between_batches_keeps_computed_vectors(
-    kept: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(vector_index, "_PORTION", 2)
-    fails = [True]
-
-    def model(texts: list[str]) -> np.ndarray:
-        if fails and "h" in texts:
-            raise ConnectionError("the server is away")
-        return count_letters(texts)
-
-    graph = new_graph(DOCUMENTS, Embedder(model, "letters", batch_size=1))
-    index = VectorIndex(graph, "line", "default")
-    with pytest.raises(EmbeddingError, match="the server is away"):
-        index.ready()
-    fails.clear()
-    assert ask(synced(index, graph), "abd", None) == compared(graph, "abd", None)
-
-
 def test_changed_dimension_of_model_rebuilds_index(kept: Path) -> None:
     graph = new_graph(DOCUMENTS)
     synced(VectorIndex(graph, "line", "default"), graph).close()
@@ -466,48 +383,3 @@ def test_changed_dimension_of_model_rebuilds_index(kept: Path) -> None:
     other.add(Document("ab", id="more"))
     index = synced(VectorIndex(other, "line", "default"), other)
     assert len(ask(index, "abd", None)) == other.groups["line"].size
-
-
-# Threads
-
-
-@pytest.mark.usefixtures("small")
-def test_concurrent_vector_searches_read_one_snapshot() -> None:
-    """Pairs of equal nodes are changed during searches. No result contains half a pair."""
-    graph = new_graph({str(n): Document("ab\nab\ncd", id=str(n)) for n in range(8)})
-    index, finished = VectorIndex(graph, "line", "default"), threading.Event()
-
-    def write() -> None:
-        try:
-            for number in range(40):
-                letters = LETTERS[number % 8] + "ab"
-                graph.add(Document(f"{letters}\n{letters}", id=f"x{number}"))
-                if number % 3 == 2:
-                    graph.remove(
-                        [f"x{number - 1}", str(number % 8)] if number < 8 else f"x{number}"
-                    )
-        finally:
-            finished.set()
-
-    def read() -> None:
-        vector = graph.embeddings.query_vectors(["ab"], "default")[0]
-
-        def search() -> tuple[Hits, list[str]]:
-            with graph.reader.reading("line"):
-                index.sync()
-                hits = index.search(vector, None, Filter())
-                return hits, [graph.node(i).text for i in hits.ids]
-
-        while not finished.is_set():
-            index.ready()
-            hits, texts = with_deferred_work(search)
-            assert len(set(hits.ids)) == len(hits.ids) == index.size or finished
-            pairs = [text for text in texts if text != "cd"]
-            assert all(pairs.count(text) % 2 == 0 for text in set(pairs))
-            assert hits.scores == sorted(hits.scores, reverse=True)
-
-    with ThreadPoolExecutor(4) as pool:
-        for future in [pool.submit(write), *[pool.submit(read) for _ in range(3)]]:
-            future.result()
-    synced(index, graph)
-    assert [i for i, _ in ask(index, "ab", 5)] == [i for i, _ in brute(graph, "ab", 5, None)]
