@@ -6,9 +6,9 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import repeat
+from itertools import groupby, repeat
 from operator import itemgetter
-from typing import Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 from uuid import UUID
 
 import numpy as np
@@ -23,6 +23,8 @@ from .validation import check_number
 Mode = Literal["rrf", "relative", "distribution", "concat"]
 
 Key = TypeVar("Key", bound=Hashable)
+
+T = TypeVar("T")
 
 RANK_CONSTANT = 60
 
@@ -81,7 +83,40 @@ def fuse(
         merge(same[0].node, same, join(result.score for result in same) / total)
         for same in by_node(shares, merge_by)
     ]
-    return sorted(fused, key=lambda result: -result.score)[:top_k]
+    fused.sort(key=lambda result: -result.score)
+    return in_document_order(fused, lambda result: result.score, place_of)[:top_k]
+
+
+def in_document_order(
+    ranking: Sequence[T], score: Callable[[T], float], place: Callable[[T], tuple[Hashable, Any]]
+) -> list[T]:
+    """Order the results of one document with equal scores by their position.
+
+    Results of other documents keep their ranks.
+
+    Args:
+        ranking: The results, best first.
+        score: A function from a result to its score.
+        place: A function from a result to its document and its position there.
+    """
+    ordered: list[T] = []
+    for _, run in groupby(ranking, score):
+        tied = [*run]
+        if len(tied) > 1:
+            places = [place(result) for result in tied]
+            by_position = sorted(zip(places, tied, strict=True), key=lambda pair: pair[0][1])
+            documents: dict[Hashable, list[T]] = {}
+            for (document, _), result in by_position:
+                documents.setdefault(document, []).append(result)
+            tied = [documents[document].pop(0) for document, _ in places]
+        ordered += tied
+    return ordered
+
+
+def place_of(result: ScoredNode | Node) -> tuple[Hashable, tuple[int, int]]:
+    """Return the document of a result, and the position in the document."""
+    node = result.node if isinstance(result, ScoredNode) else result
+    return (id(node.graph), node.document_id or node.id), (node.start or 0, node.order)
 
 
 def fused_scores(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
@@ -17,7 +18,17 @@ from ..nodegraph.navigation import kin, path_to
 from ..nodegraph.node import ROOT, Kin, Node
 from .filters import Filter
 from .protocols import Index, Similarity
-from .ranking import RANK_CONSTANT, Lift, Mode, fused_scores, lifted_score, merge_hits, scaled
+from .ranking import (
+    RANK_CONSTANT,
+    Lift,
+    Mode,
+    fused_scores,
+    in_document_order,
+    lifted_score,
+    merge_hits,
+    place_of,
+    scaled,
+)
 from .results import Evidence, Hits, Results, ScoredNode
 from .retrieval_conditions import Conditions
 from .tracing import is_observed, start_span
@@ -458,6 +469,12 @@ def fused(
         for ranking, of_ranking in zip(rankings, shares, strict=True)
         for part in ranking.parts
     ]
+    counts = Counter(scores.values())
+    tied = [key for key, score in scores.items() if counts[score] > 1]
+    if tied:
+        nodes = read_nodes(parts[0].founds[0].branch.search, tied)
+        order = in_document_order([*scores], scores.__getitem__, lambda key: place_of(nodes[key]))
+        scores = {key: scores[key] for key in order}
     return Ranking(scores, parts)
 
 

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stress import amount
 
-from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers import Retriever
+from nodekin.nodegraph import Document, Node, NodeGraph
+from nodekin.retrievers import FusionRetriever, Retriever
 from nodekin.retrievers.ranking import (
     lifted_score,
     merge_hits,
@@ -43,6 +43,18 @@ def test_lift_to_child_group(library) -> None:
 def test_lift_to_sibling_group(library) -> None:
     results = Retriever(library, "sentence", WORDS, target="line")("sea")
     assert texts(results) == ["river bank; river bed", "sea"]
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip"])  # one search, and separate searches
+def test_fused_ties_of_one_document_follow_position(on_error) -> None:
+    graph = NodeGraph(progress=False)
+    graph.add([Document("tea one\ntea two", id="a"), Document("tea of another", id="b")])
+    graph.create_node_group("line", lambda t: [Node(x, {"line": x}) for x in t.splitlines()])
+    lines = ("tea two", "tea of another", "tea one")
+    retrievers = [Retriever(graph, "line", filters={"line": line}) for line in lines]
+    results = FusionRetriever(retrievers, on_error=on_error)("tea")
+    assert texts(results) == ["tea one", "tea of another", "tea two"]
+    assert len({result.score for result in results}) == 1
 
 
 def test_lifted_result_lists_hits_as_evidence(library) -> None:
