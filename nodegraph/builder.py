@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
@@ -53,6 +53,25 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class _Output:
+    """A derivation to write.
+
+    Attributes:
+        document: The id of the document, or ``CORPUS``.
+        task: The expected stamp.
+        state: The state in which the sources were read.
+        derivation: The derivation.
+        failure: The failure of the transform, or None.
+    """
+
+    document: str
+    task: Stamp
+    state: int
+    derivation: Derivation
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class _Sources:
     """The source nodes of a derivation.
 
@@ -75,15 +94,11 @@ class GroupBuilder:
 
     Args:
         store: The store of the graph.
-        attach: Connects a node from the store with its graph.
         progress: Whether to print a progress bar. None: only to a terminal.
     """
 
-    def __init__(
-        self, store: GraphStore, attach: Callable[[Node], Node], progress: bool | None
-    ) -> None:
+    def __init__(self, store: GraphStore, progress: bool | None) -> None:
         self._store = store
-        self._attach = attach
         self._progress = progress
         self._locks: dict[str, Lock] = {}  # by group
         # Builds with failed documents: rules and ROOT revision. Other processes retry them.
@@ -200,38 +215,38 @@ class GroupBuilder:
                 if self.is_fresh(lineage) or not self.is_fresh(lineage[:-1]):
                     return  # built by another thread, or outdated again: the caller checks
                 until = self._store.revision(ROOT)
-                pending = self._pending(lineage)
+                pending, old = self._pending(lineage)
                 built = self._store.built(group.name)
             if pending and built is not None and built[0] != rules:
                 self._store.mark_built(group.name, rules, 0)  # by other rules: invalid from now on
             bar.start(len(pending), f"building {group.name}")
-            with self._workers(group, executor) as submit:
-                for ids in portions(pending, _DOCUMENTS):
-                    tasks = {i: pending[i] for i in ids}
-                    self._build_batch(lineage, state, tasks, on_error, submit, bar.advance)
-            self._finish(lineage, rules, until)
+            done: list[_Output] = []
+            count, since = 0, time.monotonic()
+            with (
+                self._workers(group, executor) as submit,
+                closing(self._outputs(lineage, state, pending, old, on_error, submit)) as outputs,
+            ):
+                try:
+                    for output in outputs:
+                        done.append(output)
+                        count += len(output.derivation.nodes)
+                        if count >= _NODES or time.monotonic() - since > _SECONDS:
+                            self._write(lineage, done)
+                            bar.advance(len(done))
+                            done, count, since = [], 0, time.monotonic()
+                except BaseException:
+                    self._write(lineage, done)
+                    raise
+            self._write(lineage, done, until)
+            bar.advance(len(done))
 
-    def _finish(self, lineage: Sequence[NodeGroup], rules: str, until: int) -> None:
-        """Mark a group as built for a ``ROOT`` revision.
+    def _pending(
+        self, lineage: Sequence[NodeGroup]
+    ) -> tuple[dict[str, Stamp], Mapping[str, Stamp]]:
+        """Return the missing or outdated derivations, in document order, and the old stamps.
 
-        Documents that changed after that revision are derived by the next build.
+        See ``_tasks``.
         """
-        name = lineage[-1].name
-        above = lineage[-2].name if len(lineage) > 1 else ROOT
-        with self._store.transaction(durable=False):
-            builds = [build for build in self._builds(above) if build is not None]
-            if above != ROOT and _rules(lineage[:-1]) not in [by for by, _ in builds]:
-                return  # another process has built the parent group by other rules
-            failed = any(group == name for group, _ in list(self._failed))
-            if failed or above in self._partial:
-                self._partial[name] = rules, until
-            else:
-                self._partial.pop(name, None)
-                self._store.mark_built(name, rules, until)
-        self._fresh = -1, set()
-
-    def _pending(self, lineage: Sequence[NodeGroup]) -> dict[str, Stamp]:
-        """Return the missing or outdated derivations, in document order. See ``_tasks``."""
         group, rules = lineage[-1], _rules(lineage)
         builds = self._builds(group.name)
         since = max((build[1] for build in builds if build and build[0] == rules), default=0)
@@ -239,15 +254,15 @@ class GroupBuilder:
         ids = None if changed is None else changed[1]
         tasks = self._tasks(lineage, ids)
         old = self._store.stamps(group.name, ids and list(tasks))
-        return {i: stamp for i, stamp in tasks.items() if not self._is_done(group, i, stamp, old)}
+        return {i: task for i, task in tasks.items() if not self._is_done(group, i, task, old)}, old
 
     def _is_done(
-        self, group: NodeGroup, document_id: str, stamp: Stamp, old: Mapping[str, Stamp]
+        self, group: NodeGroup, document_id: str, task: Stamp, old: Mapping[str, Stamp]
     ) -> bool:
         if old.get(document_id) == _FAILED:  # skip it only if its sources are unchanged
             failed = self._failed.get((group.name, document_id))
-            return failed is not None and failed[0] == stamp.key
-        return old.get(document_id) == stamp
+            return failed is not None and failed[0] == task.key
+        return old.get(document_id) == task
 
     def _tasks(self, lineage: Sequence[NodeGroup], ids: Collection[str] | None) -> dict[str, Stamp]:
         """Return the expected stamps of a group for the current documents, by document id.
@@ -280,114 +295,136 @@ class GroupBuilder:
 
     # One batch
 
-    def _build_batch(
+    def _outputs(
         self,
         lineage: Sequence[NodeGroup],
         state: int,
-        tasks: Mapping[str, Stamp],
+        pending: Mapping[str, Stamp],
+        old: Mapping[str, Stamp],
         on_error: OnError,
         submit: _Submit | None,
-        advance: Callable[[int], object],
-    ) -> None:
-        """Read the sources of some documents, derive nodes, and write the derivations.
+    ) -> Generator[_Output, None, None]:
+        """Read the sources of documents in batches, and yield derivations.
 
         Args:
             lineage: The group with its ancestors.
             state: The state of the tasks. In another state, they are computed again.
-            tasks: The expected stamps by document id.
+            pending: The expected stamps by document id.
+            old: The stamps of the old derivations in this state.
             on_error: Whether a failing transform raises.
             submit: See ``_workers``.
-            advance: Advances the progress bar.
         """
         group = lineage[-1]
-        with self._store.turn() as now:
-            if now != state:
-                tasks = self._tasks(lineage, list(tasks))
-            sources = self._sources(group, tasks)
-        futures: dict[str, dict[str, Future[list[Draft]]]] = {}
-        if submit is not None:
-            for i, source in sources.items():
-                new = [parent for parent in source.parents if parent.id not in source.reused]
-                futures[i] = {parent.id: submit(parent) for parent in new}
-        done: dict[str, Derivation] = {}
-        failed: dict[str, Failure] = {}
-        count, since = 0, time.monotonic()
-        try:
-            for i, source in sources.items():
-                try:
-                    derived = self._derive(group, tasks[i], source, futures.get(i, {}))
-                    self._store.check(derived.nodes)
-                    done[i] = derived
-                except StoreError:  # not caused by the transform
-                    raise
-                except BrokenExecutor as error:
-                    raise RuntimeError(
-                        f"a worker of the executor that builds group {group.name!r} has ended "
-                        f"({error}); finished documents are stored: build again with a new executor"
-                    ) from error
-                except Exception as error:
-                    failure = TransformError(i, group.name, f"{type(error).__name__}: {error}")
-                    with self._store.turn():
-                        if self._tasks(lineage, [i]).get(i) != tasks[i]:
-                            continue  # the transform may have seen two states
-                    if on_error == "raise":
-                        raise failure from error
-                    failure.__cause__ = error
-                    failed[i] = Failure(i, group.name, failure)
-                    done[i] = Derivation(*_FAILED, ())
-                count += len(done[i].nodes)
-                if count >= _NODES or time.monotonic() - since > _SECONDS:
-                    self._write(lineage, now, tasks, done, failed)
-                    advance(len(done))
-                    done, failed, count, since = {}, {}, 0, time.monotonic()
-        finally:
-            for future in (future for of_one in futures.values() for future in of_one.values()):
-                future.cancel()
-            self._write(lineage, now, tasks, done, failed)
-            advance(len(done))
+        for ids in portions(pending, _DOCUMENTS):
+            tasks = {i: pending[i] for i in ids}
+            with self._store.turn() as now:
+                if now != state:
+                    tasks = self._tasks(lineage, ids)
+                    old = tasks
+                sources = self._sources(group, tasks, [i for i in tasks if i in old])
+            futures: dict[str, Future[list[Draft]]] = {}
+            if submit is not None:
+                for source in sources.values():
+                    new = [parent for parent in source.parents if parent.id not in source.reused]
+                    futures |= {parent.id: submit(parent) for parent in new}
+            try:
+                for i, source in sources.items():
+                    try:
+                        derivation = self._derive(group, tasks[i], source, futures)
+                        self._store.check(derivation.nodes)
+                        output = _Output(i, tasks[i], now, derivation)
+                    except StoreError:  # not caused by the transform
+                        raise
+                    except BrokenExecutor as error:
+                        raise RuntimeError(
+                            f"a worker of the executor that builds group {group.name!r} has ended "
+                            f"({error}); finished documents are stored: build again with a new "
+                            "executor"
+                        ) from error
+                    except Exception as error:
+                        with self._store.turn():
+                            if self._tasks(lineage, [i]).get(i) != tasks[i]:
+                                continue  # the transform may have seen two states
+                        reason = f"{type(error).__name__}: {error}"
+                        failure = TransformError(i, group.name, reason)
+                        if on_error == "raise":
+                            raise failure from error
+                        failure.__cause__ = error
+                        failed = Failure(i, group.name, failure)
+                        output = _Output(i, tasks[i], now, Derivation(_FAILED, ()), failed)
+                    yield output
+            finally:
+                for future in futures.values():
+                    future.cancel()
 
-    def _sources(self, group: NodeGroup, tasks: Mapping[str, Stamp]) -> dict[str, _Sources]:
-        """Read the source nodes of derivations."""
+    def _sources(
+        self, group: NodeGroup, tasks: Mapping[str, Stamp], reused: Sequence[str]
+    ) -> dict[str, _Sources]:
+        """Read the source nodes of derivations, and the old derivations of some documents."""
         store, ids = self._store, list(tasks)
         if group.scope == "group":
-            nodes = [self._attach(node) for node in store.nodes(group.parent)]
-            return {CORPUS: _Sources(None, nodes, {})} if tasks else {}
+            nodes = [*store.nodes(group.parent)] if tasks else []
+            return {i: _Sources(None, nodes, {}) for i in tasks}
         roots = {} if CORPUS in tasks else dict(zip(ids, store.get(ids), strict=True))
         if group.parent == ROOT:
             parents = {i: [root] for i, root in roots.items() if root is not None}
         else:
             parents = {i: [*d.nodes] for i, d in store.derivations(group.parent, ids).items()}
-        old = store.derivations(group.name, ids)
+        old = store.derivations(group.name, reused)
         sources = {}
         for i in ids:
-            nodes = [self._attach(node) for node in parents.get(i, ())]
-            reused = reusable(group, tasks[i].key, nodes, old.get(i))
-            sources[i] = _Sources(roots.get(i), nodes, reused)
+            nodes = parents.get(i, [])
+            drafts = reusable(group, tasks[i].key, nodes, old.get(i))
+            sources[i] = _Sources(roots.get(i), nodes, drafts)
         return sources
 
     def _write(
-        self,
-        lineage: Sequence[NodeGroup],
-        state: int,
-        tasks: Mapping[str, Stamp],
-        done: Mapping[str, Derivation],
-        failed: Mapping[str, Failure],
+        self, lineage: Sequence[NodeGroup], outputs: Sequence[_Output], until: int | None = None
     ) -> None:
-        """Write the derivations whose sources are unchanged since a state in one transaction."""
-        if not done:
-            return
+        """Write the derivations whose sources are unchanged, in one transaction.
+
+        Args:
+            lineage: The group with its ancestors.
+            outputs: The derivations.
+            until: The ``ROOT`` revision of a complete build. None: the build is incomplete.
+        """
         group = lineage[-1]
+        new = {output.document: output.derivation for output in outputs}
         with self._store.transaction(durable=group.num_workers > 1) as now:
-            if now != state:
-                tasks_now = self._tasks(lineage, list(done))
-                done = {i: derived for i, derived in done.items() if tasks_now.get(i) == tasks[i]}
-            stored = self._store.stamps(group.name, list(done)) if now != state else {}
-            new = {i: derived for i, derived in done.items() if stored.get(i) != derived.stamp}
+            if any(output.state != now for output in outputs):
+                tasks = self._tasks(lineage, list(new))
+                stored = self._store.stamps(group.name, list(new))
+                new = {
+                    output.document: output.derivation
+                    for output in outputs
+                    if tasks.get(output.document) == output.task
+                    and stored.get(output.document) != output.derivation.stamp
+                }
             self._store.put_derivations(group.name, new)
-        for i in done:
-            self._failed.pop((group.name, i), None)
-            if i in failed:
-                self._failed[group.name, i] = tasks[i].key, failed[i]
+            for output in outputs:
+                self._failed.pop((group.name, output.document), None)
+                if output.failure is not None:
+                    self._failed[group.name, output.document] = output.task.key, output.failure
+            if until is not None:
+                self._finish(lineage, until)
+        self._fresh = -1, set()
+
+    def _finish(self, lineage: Sequence[NodeGroup], until: int) -> None:
+        """Mark a group as built for a ``ROOT`` revision; inside a transaction.
+
+        Documents that changed after that revision are derived by the next build.
+        """
+        name, rules = lineage[-1].name, _rules(lineage)
+        above = lineage[-2].name if len(lineage) > 1 else ROOT
+        builds = [build for build in self._builds(above) if build is not None]
+        if above != ROOT and _rules(lineage[:-1]) not in [by for by, _ in builds]:
+            return  # another process has built the parent group by other rules
+        failed = any(group == name for group, _ in list(self._failed))
+        if failed or above in self._partial:
+            self._partial[name] = rules, until
+        else:
+            self._partial.pop(name, None)
+            self._store.mark_built(name, rules, until)
 
     # Transforms
 

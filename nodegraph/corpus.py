@@ -465,14 +465,7 @@ class Corpus:
         Raises:
             ValueError: If a derived node already has the id of a document.
         """
-        stored = self._store.stamps(ROOT, documents.keys())
-        # Stored documents are not read: a damaged document can be replaced.
-        for node in self._store.get(i for i in documents if i not in stored):
-            if node is not None:
-                raise ValueError(
-                    f"document id {node.id!r} is already used by a node of group {node.group!r}; "
-                    "choose another id"
-                )
+        stored = self._store.stamps(ROOT, reading.documents.keys())
         read = dict(chain.from_iterable(f.documents.items() for f in reading.records.values()))
         same = {i for i in reading.documents if i in stored and stored[i][:2] == read[i][:2]}
         changed = [i for i in documents if i not in same]
@@ -517,7 +510,7 @@ def _rename(store: GraphStore, old: str, new: str) -> None:
     while ready := [g for g, d in waiting.items() if {n.parent_id for n in d.nodes} <= {*names}]:
         for group in ready:
             derivation = waiting.pop(group)
-            stamp = Stamp(derivation.key, derivation.rule, metadata)
+            stamp = derivation.stamp._replace(metadata=metadata)
             families = [(names[i], d) for i, d in outputs_by_parent(derivation).items()]
             derived[group] = derive(group, stamp, root, families)
             ids = (node.id for node in derivation.nodes)

@@ -43,23 +43,14 @@ class Derivation:
     """All nodes of one group that were derived from one document, or from a whole group.
 
     Attributes:
-        key: See ``Stamp``.
-        rule: See ``Stamp``.
-        metadata: See ``Stamp``.
+        stamp: The hashes of the sources and the rules.
         nodes: The nodes, in document order. The children of one parent are adjacent.
         links: The links that the transform created from these nodes. Targets can be missing.
     """
 
-    key: str
-    rule: str
-    metadata: str
+    stamp: Stamp
     nodes: Sequence[Node]
     links: Sequence[Link] = ()
-
-    @property
-    def stamp(self) -> Stamp:
-        """The hashes of the derivation."""
-        return Stamp(self.key, self.rule, self.metadata)
 
 
 def derive_root(document: Document, place: int) -> Derivation:
@@ -84,7 +75,7 @@ def derive_root(document: Document, place: int) -> Derivation:
     own, full = metadata_digest(metadata), full_digest(metadata)
     if search_text is not None:
         own, full = digest(own, search_text.version), digest(full, search_text.version)
-    return Derivation(digest(document.text), own, full, (node,))
+    return Derivation(Stamp(digest(document.text), own, full), (node,))
 
 
 def derivation_key(group: NodeGroup, root: Stamp, above: Stamp) -> str:
@@ -123,10 +114,10 @@ def reusable(
     - Children of ``ROOT``, since a document keeps its id when its text changes.
     - Rules by file name, since the name can change.
     """
-    if old is None or old.rule != group.version or group.scope == "group":
+    if old is None or old.stamp.rule != group.version or group.scope == "group":
         return {}
     outputs = outputs_by_parent(old)
-    if old.key == key:
+    if old.stamp.key == key:
         # With an unchanged key, a parent without drafts has no children.
         return {node.id: [] for node in parents} | outputs
     if group.trans_node or group.parent == ROOT or isinstance(group.rule, PatternRule):
@@ -208,7 +199,7 @@ def derive(
                 )
             )
             links += [Link(node_id, target, kind, derived=True) for kind, target in draft.links]
-    return Derivation(*stamp, tuple(nodes), tuple(links))
+    return Derivation(stamp, tuple(nodes), tuple(links))
 
 
 def _identity(draft: Draft) -> str:

@@ -114,9 +114,8 @@ class NodeGraph:
     def _set_up(self) -> None:
         """Create the attributes that are not pickled."""
         self._outline = lru_cache(4096)(partial(read_outline, self))
-        self._builder = GroupBuilder(
-            self._store, lambda node: self.reader.attach(node), self.progress
-        )
+        self._store.attach_to(self)
+        self._builder = GroupBuilder(self._store, self.progress)
         self.reader: GraphReader = GraphReader(
             self, self._store, self._builder, self._registry, self._search_text
         )
@@ -464,7 +463,7 @@ class NodeGraph:
         """
         with self.reader.reading(group):
             pass
-        return [self.reader.attach(node) for node in self._store.nodes(group)]
+        return [*self._store.nodes(group)]
 
     def node(self, id: str) -> Node:
         """Return a node by its id. The id of a document is the id of its ``ROOT`` node.
@@ -624,11 +623,12 @@ class NodeGraph:
             for group in (ROOT, *self._store.groups()):
                 with suppress(LookupError):  # a group of its search text is not registered
                     if all(
-                        self.reader.is_fresh(name) for name in self.reader.searched(group).groups
+                        self.reader.is_fresh(name)
+                        for name in self.reader.searched_groups(group)[1:]
                     ):
-                        nodes = map(self.reader.attach, self._store.nodes(group))
                         digests.update(
-                            digest(self.reader.searched_texts([node])[0]) for node in nodes
+                            digest(self.reader.searched_texts([node])[0])
+                            for node in self._store.nodes(group)
                         )
         return digests
 

@@ -4,36 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .builder import GroupBuilder, OnError
 from .corpus import unchanged_file
 from .errors import StoreError
-from .groups import (
-    DeclaredSearchText,
-    GroupRegistry,
-    NodeGroup,
-    SearchTextRegistry,
-    make_group,
-)
+from .groups import GroupRegistry, NodeGroup, make_group
+from .hashing import digest
 from .locations import LAYOUTS, Layout, Location
 from .locking import Lock
 from .navigation import locations_of
-from .node import MEMBER, ROOT, Kin, Link, Node
-from .search_text import DEFAULT, SearchTextRule, rule_sources
+from .node import MEMBER, ROOT, Link, Node
+from .search_text import (
+    DEFAULT,
+    SearchText,
+    SearchTextRule,
+    rule_sources,
+    rule_version,
+    searched_texts,
+)
 from .storage.graph_store import Changes, GraphStore
+
+if TYPE_CHECKING:
+    from .graph import NodeGraph
 
 T = TypeVar("T")
 
 _MAX_BUILDS = 20  # attempts before an error
 
-
-class Graph(Kin, Protocol):
-    """The graph of a reader."""
-
-    on_error: OnError | None
+_BY_DOCUMENT = digest("by document", DEFAULT.version)
 
 
 class GraphReader:
@@ -52,7 +53,7 @@ class GraphReader:
 
     def __init__(
         self,
-        graph: Graph,
+        graph: NodeGraph,
         store: GraphStore,
         builder: GroupBuilder,
         registry: GroupRegistry,
@@ -62,9 +63,8 @@ class GraphReader:
         self._store = store
         self._builder = builder
         self._registry = registry
-        self._search_texts = SearchTextRegistry(search_text, self.lineage)
+        self._search_text = search_text
         self._lineages: dict[str, list[NodeGroup]] = {}  # replaced by each registration
-        self._declared_searches: dict[str, DeclaredSearchText] = {}
         self._shared: dict[object, object] = {}
         self._shared_lock = Lock()
         self._held: tuple[int, int] = (-1, 0)  # state, number of registrations
@@ -116,10 +116,10 @@ class GraphReader:
         return None
 
     def declare(self, group: NodeGroup, replace: bool) -> None:
-        """Register a group, and clear the caches of earlier registrations."""
+        """Register a group, and clear the cache of lineages."""
         with self._store.database.lock:
             self._registry.declare(group, replace)
-            self._lineages, self._declared_searches = {}, {}
+            self._lineages = {}
             self._held = (-1, self._held[1] + 1)
 
     # States
@@ -189,7 +189,7 @@ class GraphReader:
         All nodes are returned if the revision is 0, unknown or too old. They are read in pages
         during the iteration: hold the graph until the iteration ends.
         """
-        return self._store.changes(group, since, self.attach)
+        return self._store.changes(group, since)
 
     # Nodes
 
@@ -208,11 +208,12 @@ class GraphReader:
         Raises:
             LookupError: If a node does not exist or was removed.
         """
-        stored = self._store.get(ids)
-        return [
-            node if node is not None and node.graph is self._graph else self._attached(i, node)
-            for i, node in zip(ids, stored, strict=True)
-        ]
+        nodes = []
+        for i, node in zip(ids, self._store.get(ids), strict=True):
+            if node is None:
+                raise _missing(i)
+            nodes.append(node)
+        return nodes
 
     def parent_ids(self, ids: Sequence[str]) -> list[str | None]:
         """Return the id of each node's parent, without reading the nodes. None: no parent.
@@ -221,22 +222,20 @@ class GraphReader:
             LookupError: If a node does not exist or was removed.
         """
         parents = self._store.parent_ids(ids)
-        return [parents[i] if i in parents else self._attached(i, None).parent_id for i in ids]
-
-    def _attached(self, i: str, node: Node | None) -> Node:
-        if node is None:
-            raise LookupError(f"no node {i!r} in the graph; it may have been removed or changed")
-        return self.attach(node)
+        for i in ids:
+            if i not in parents:
+                raise _missing(i)
+        return [parents[i] for i in ids]
 
     def existing_nodes(self, ids: Sequence[str]) -> list[Node]:
         """Return the existing nodes. Removed and changed nodes are left out."""
-        return [self.attach(node) for node in self._store.get(ids) if node is not None]
+        return [node for node in self._store.get(ids) if node is not None]
 
     def children_in(self, group: str, node: Node) -> list[Node]:
         """Return a node's children in one child group."""
         if self._lineage(group)[-1].scope == "group":
             return [n for n in self._graph.linked(node, MEMBER, incoming=True) if n.group == group]
-        return [self.attach(child) for child in self._store.children(group, node)]
+        return self._store.children(group, node)
 
     def neighbours(self, node: Node) -> tuple[Node | None, Node | None]:
         """Return the previous and next node. The graph must be held.
@@ -246,8 +245,7 @@ class GraphReader:
         (current,) = self.nodes_by_id([node.id])
         if current.group == ROOT or not current.document_id:
             return None, None
-        before, after = self._store.neighbours(current)
-        return before and self.attach(before), after and self.attach(after)
+        return self._store.neighbours(current)
 
     def links_of(self, ids: Sequence[str], *, incoming: bool = False) -> list[list[Link]]:
         """Return the outgoing (or incoming) links of each node."""
@@ -279,12 +277,6 @@ class GraphReader:
         """
         return unchanged_file(self._store, document_id)
 
-    def attach(self, node: Node) -> Node:
-        """Connect a node from the store with its graph."""
-        if node.graph is None:
-            object.__setattr__(node, "graph", self._graph)
-        return node
-
     # Searched texts
 
     def searched_texts(self, nodes: Sequence[Node]) -> list[str]:
@@ -294,34 +286,36 @@ class GraphReader:
             ValueError: If a ``search_text`` function of a user raises.
             TypeError: If such a function does not return a text.
         """
-        return self._search_texts.texts(nodes)
+        return searched_texts(nodes, self.search_rule)
+
+    def search_rule(self, group: str) -> SearchTextRule | None:
+        """Return the search text of a group, else of the graph. None: the documents decide."""
+        declared = None
+        with suppress(LookupError):  # stored by an earlier process, not registered
+            declared = None if group == ROOT else self._lineage(group)[-1].search_text
+        return self._search_text if declared is None else declared
 
     def searched_sources(self, node: Node) -> tuple[str, ...]:
         """Return the names of the fields and groups in a node's searched text.
 
         A ``search_text`` function is named by its own name.
         """
-        rule = self.searched(node.group).rule
+        rule = self.search_rule(node.group)
         return rule_sources(rule or node.search_text or node.inherited_search_text or DEFAULT, node)
 
     def searched_groups(self, group: str) -> tuple[str, ...]:
         """Return the groups to build for a search: the group, and the groups of its search text."""
-        return (group, *self.searched(group).groups)
+        rule = self.search_rule(group)
+        return (group, *(rule.groups if isinstance(rule, SearchText) else ()))
 
     def search_version(self, group: str) -> tuple[str, ...]:
         """Return the versions that determine the searched texts of a group, without its nodes.
 
         With an equal version, the texts change only with the nodes.
         """
-        declared = self.searched(group)
-        return (declared.version, *(str(self.revision(name)) for name in declared.groups))
-
-    def searched(self, group: str) -> DeclaredSearchText:
-        """Return the search text that applies to a group."""
-        declared = self._declared_searches  # another thread may replace the attribute
-        if group not in declared:
-            declared[group] = self._search_texts.declared(group)
-        return declared[group]
+        rule = self.search_rule(group)
+        version = _BY_DOCUMENT if rule is None else rule_version(rule)
+        return (version, *(str(self.revision(name)) for name in self.searched_groups(group)[1:]))
 
     # Indexes
 
@@ -373,3 +367,7 @@ class GraphReader:
                     self._shared[key] = make()
                 value = self._shared[key]
         return value  # type: ignore[no-any-return]
+
+
+def _missing(i: str) -> LookupError:
+    return LookupError(f"no node {i!r} in the graph; it may have been removed or changed")

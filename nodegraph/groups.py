@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from .errors import UnknownGroupError, nearest_names
 from .hashing import digest, fingerprint
 from .node import ROOT, Node
 from .readers.text import PAGE_BREAK
-from .search_text import (
-    DEFAULT,
-    SearchText,
-    SearchTextRule,
-    as_search_text,
-    file_name_of,
-    rule_version,
-)
+from .search_text import SearchTextRule, as_search_text, file_name_of, rule_version
 from .splitters.chunking import strip_span
 from .splitters.headings import TABLE, columns_of, headings_in, sections_of
 from .transforms import AnyRule, PatternRule, as_rule
@@ -271,92 +264,3 @@ def _page_metadata(node: Node, offset: int) -> dict[str, int]:
     if "page_unit" not in node.metadata or node.parent_id is not None:
         return {}
     return {"page": node.text.count(PAGE_BREAK, 0, offset) + 1}
-
-
-class DeclaredSearchText(NamedTuple):
-    """The search text of a group.
-
-    Attributes:
-        rule: Returns the searched text of a node. None: the document decides.
-        version: Hash of the rule.
-        groups: The groups whose texts are part of the searched text.
-    """
-
-    rule: SearchTextRule | None
-    version: str
-    groups: tuple[str, ...]
-
-
-_BY_DOCUMENT = digest("by document", DEFAULT.version)
-
-
-class SearchTextRegistry:
-    """The search texts of a graph's groups.
-
-    The search text of the group has priority over the settings of the graph and of the document.
-
-    Args:
-        default: The graph's search text. None: the documents decide.
-        lineage: Returns a group with its ancestors.
-    """
-
-    def __init__(
-        self, default: SearchTextRule | None, lineage: Callable[[str], Sequence[NodeGroup]]
-    ) -> None:
-        self._default = default
-        self._lineage = lineage
-
-    def rule(self, group: str) -> SearchTextRule | None:
-        """Return the search text of a group or of the graph. None: the documents decide."""
-        if group == ROOT:
-            return self._default
-        try:
-            declared = self._lineage(group)[-1].search_text
-        except LookupError:  # stored by an earlier process, not registered
-            declared = None
-        return self._default if declared is None else declared
-
-    def declared(self, group: str) -> DeclaredSearchText:
-        """Return the search text of a group, with its version."""
-        rule = self.rule(group)
-        groups = rule.groups if isinstance(rule, SearchText) else ()
-        version = _BY_DOCUMENT if rule is None else rule_version(rule)
-        return DeclaredSearchText(rule, version, groups)
-
-    def texts(self, nodes: Sequence[Node]) -> list[str]:
-        """Return the searched text of each node.
-
-        Raises:
-            ValueError: If a ``search_text`` function raises.
-            TypeError: If such a function does not return a text.
-        """
-        rules = {group: self.rule(group) for group in {node.group for node in nodes}}
-        texts = []
-        added, shared = "", (0, 0)  # adjacent nodes mostly share metadata
-        for node in nodes:
-            rule = rules[node.group] or node.search_text or node.inherited_search_text or DEFAULT
-            if not isinstance(rule, SearchText):
-                texts.append(_call(rule, node))
-            elif node.own_metadata or rule.groups:
-                texts.append(rule(node))
-            else:
-                if (id(node.inherited), id(rule)) != shared:
-                    added, shared = rule.added_text(node), (id(node.inherited), id(rule))
-                texts.append(rule.compose(added, node.text))
-        return texts
-
-
-def _call(rule: SearchTextRule, node: Node) -> str:
-    try:
-        text = rule(node)
-    except Exception as error:
-        raise ValueError(
-            f"the search_text of group {node.group!r} failed on {node!r}: "
-            f"{type(error).__name__}: {error}; return node.text if there is nothing to add"
-        ) from error
-    if not isinstance(text, str):
-        raise TypeError(
-            f"the search_text of group {node.group!r} returned {text!r:.80} for {node!r}; it "
-            "must return a str"
-        )
-    return text

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from .errors import StoreError
 from .locations import Layout, Location, locations_in
-from .node import MEMBER, ROOT, Kin, Node
+from .node import MEMBER, ROOT, Node
 from .readers.text import PAGE_BREAK
 from .search_text import file_name_of, headings_of, source_title
 from .splitters.headings import headings_in
 
+if TYPE_CHECKING:
+    from .graph import NodeGraph
 
-def find(graph: Kin, group: str, items: Iterable[Any]) -> list[Node]:
+
+def find(graph: NodeGraph, group: str, items: Iterable[Any]) -> list[Node]:
     """Return the relatives of nodes in a group, each once, in document order.
 
     Raises:
@@ -46,12 +48,12 @@ def as_node(item: Any) -> Node:
     return node
 
 
-def path_to(graph: Kin, group: str) -> list[str]:
+def path_to(graph: NodeGraph, group: str) -> list[str]:
     """Return the names of the groups from ``ROOT`` down to a group."""
     return [ROOT, *(ancestor.name for ancestor in graph.reader.lineage(group))]
 
 
-def kin(graph: Kin, path: list[str], node: Node, below: tuple[str, ...] = ()) -> list[Node]:
+def kin(graph: NodeGraph, path: list[str], node: Node) -> list[Node]:
     """Return the relatives of one node.
 
     The walk goes up to the nearest common ancestor group, then down to the group. From a node
@@ -61,24 +63,14 @@ def kin(graph: Kin, path: list[str], node: Node, below: tuple[str, ...] = ()) ->
     Args:
         graph: The graph, inside ``reading`` of the group.
         path: ``path_to`` the group.
-        node: The first node of the walk.
-        below: The ids of the nodes visited before ``node``.
-
-    Raises:
-        StoreError: If a node is its own ancestor.
+        node: The node.
     """
     ancestor = node
     while ancestor.group not in path:
-        if ancestor.id in below:
-            raise StoreError(
-                f"node {ancestor.id!r} of group {ancestor.group!r} is its own ancestor, so that "
-                "the graph is damaged; restore a backup, or delete the node's document and add it"
-            )
-        below = (*below, ancestor.id)
         if ancestor.parent_id is None:
             members = graph.linked(ancestor, MEMBER)
-            of_members = (kin(graph, path, member, below) for member in members)
-            unique = {relative.id: relative for relatives in of_members for relative in relatives}
+            relatives = (relative for member in members for relative in kin(graph, path, member))
+            unique = {relative.id: relative for relative in relatives}
             return sorted(unique.values(), key=lambda relative: relative.order)
         ancestor = graph.node(ancestor.parent_id)
     nodes = [ancestor]
@@ -90,7 +82,7 @@ def kin(graph: Kin, path: list[str], node: Node, below: tuple[str, ...] = ()) ->
     return nodes
 
 
-def _at_the_place_of(graph: Kin, node: Node, kin: list[Node]) -> list[Node]:
+def _at_the_place_of(graph: NodeGraph, node: Node, kin: list[Node]) -> list[Node]:
     """Return the relatives that overlap the node; all of them if their group is not by span."""
     if node.start is None or node.end is None or not graph.reader.lineage(kin[0].group)[-1].by_span:
         return kin
@@ -178,7 +170,7 @@ def _foreign_page(metadata: Mapping[str, Any]) -> str:
     return f"page {label}" if isinstance(label, int | str) and label != "" else ""
 
 
-def read_outline(graph: Any, state: int, document_id: str, name: str) -> Outline | None:
+def read_outline(graph: NodeGraph, state: int, document_id: str, name: str) -> Outline | None:
     """Return the outline of a document. The caller caches it by the state of the graph."""
     text = _text_of(graph, document_id)
     if text is None:
@@ -191,7 +183,7 @@ def _document_text(node: Node) -> str | None:
     return None if node.graph is None else _text_of(node.graph, node.document_id)
 
 
-def _text_of(graph: Any, document_id: str) -> str | None:
+def _text_of(graph: NodeGraph, document_id: str) -> str | None:
     if not document_id:
         return None
     try:

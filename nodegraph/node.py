@@ -1,12 +1,11 @@
-"""Nodes of a graph, the links between them, and the protocols of their graph."""
+"""Nodes of a graph, and the links between them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from .search_text import DEFAULT, SearchText, as_stored_search_text, file_name_of, headings_of
 
@@ -14,69 +13,13 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from .graph import NodeGraph
     from .locations import Location
 
 ROOT = "ROOT"
 """The group of the documents. All other groups are derived from it."""
 
 NO_METADATA: Mapping[str, Any] = MappingProxyType({})
-
-
-class KinReader(Protocol):
-    """The methods of ``GraphReader`` that nodes and ``find`` require."""
-
-    def reading(self, *groups: str) -> AbstractContextManager[None]:
-        """Build the groups and hold one snapshot until the block ends."""
-
-    def lineage(self, name: str) -> Sequence[Any]:
-        """Return the groups from the first below ``ROOT`` down to this one."""
-
-    def children_in(self, group: str, node: Node) -> list[Node]:
-        """Return a node's children in one group."""
-
-    def searched_texts(self, nodes: Sequence[Node]) -> list[str]:
-        """Return the searched text of each node."""
-
-    def searched_sources(self, node: Node) -> tuple[str, ...]:
-        """Return the names of the metadata fields and groups in a node's searched text."""
-
-    def locations(self, node: Node) -> list[Location]:
-        """Return the locations of a node in its file."""
-
-    def existing_documents(self, ids: Collection[str]) -> Collection[str]:
-        """Return the ids of the documents that exist."""
-
-
-class Kin(Protocol):
-    """The methods of a graph that nodes and ``find`` require."""
-
-    @property
-    def reader(self) -> KinReader:
-        """The reader of the graph."""
-
-    def node(self, id: str) -> Node:
-        """Return a node by its id."""
-
-    def children(self, node: Node) -> dict[str, list[Node]]:
-        """Return a node's children by group."""
-
-    def links(self, node: Node) -> list[Link]:
-        """Return the links from a node."""
-
-    def find(self, group: str) -> Callable[[Any], list[Node]]:
-        """Return a function that maps nodes to their relatives in a group."""
-
-    def linked(self, node: Node, type: str | None = None, *, incoming: bool = False) -> list[Node]:
-        """Return the nodes that a node is linked to."""
-
-    def place(self, node: Node) -> str:
-        """Return the position of a node in its file as text."""
-
-    def pages(self, node: Node) -> tuple[int, int] | None:
-        """Return the first and the last page of a node."""
-
-    def embedding(self, node: Node, key: str | None = None) -> npt.NDArray[np.float32]:
-        """Return the vector of a node, shape (dimension,)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,7 +73,7 @@ class Node:
     inherited: Mapping[str, Any] = field(default_factory=lambda: NO_METADATA, repr=False)
     search_text: SearchText | None = field(default=None, repr=False)
     inherited_search_text: SearchText | None = field(default=None, repr=False)
-    graph: Kin | None = field(default=None, repr=False)
+    graph: NodeGraph | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.search_text is not None and not isinstance(self.search_text, SearchText):
@@ -274,7 +217,7 @@ class Node:
         """
         return self._graph().embedding(self, key)
 
-    def _graph(self) -> Kin:
+    def _graph(self) -> NodeGraph:
         if self.graph is None:
             raise ValueError(f"{self!r} has no graph, so it has no relatives")
         return self.graph

@@ -342,3 +342,48 @@ DEFAULT = SearchText()
 
 TEXT_ONLY = SearchText(())
 """The search text without additions."""
+
+
+def searched_texts(
+    nodes: Sequence[Any], rule_of: Callable[[str], SearchTextRule | None]
+) -> list[str]:
+    """Return the searched text of each node.
+
+    Args:
+        nodes: The nodes.
+        rule_of: Returns the search text of a group. None: the node decides.
+
+    Raises:
+        ValueError: If a function of a user raises.
+        TypeError: If such a function does not return a text.
+    """
+    rules = {group: rule_of(group) for group in {node.group for node in nodes}}
+    texts = []
+    added, shared = "", (0, 0)  # adjacent nodes mostly share metadata
+    for node in nodes:
+        rule = rules[node.group] or node.search_text or node.inherited_search_text or DEFAULT
+        if not isinstance(rule, SearchText):
+            texts.append(_call(rule, node))
+        elif node.own_metadata or rule.groups:
+            texts.append(rule(node))
+        else:
+            if (id(node.inherited), id(rule)) != shared:
+                added, shared = rule.added_text(node), (id(node.inherited), id(rule))
+            texts.append(rule.compose(added, node.text))
+    return texts
+
+
+def _call(rule: SearchTextRule, node: Any) -> str:
+    try:
+        text = rule(node)
+    except Exception as error:
+        raise ValueError(
+            f"the search_text of group {node.group!r} failed on {node!r}: "
+            f"{type(error).__name__}: {error}; return node.text if there is nothing to add"
+        ) from error
+    if not isinstance(text, str):
+        raise TypeError(
+            f"the search_text of group {node.group!r} returned {text!r:.80} for {node!r}; it "
+            "must return a str"
+        )
+    return text

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypedDict
 
-from ..nodegraph.node import Kin, Node
+from ..nodegraph.node import Node
 from .conditions import SEVERAL, plain
 from .filters import Filters
 
@@ -222,7 +222,7 @@ Results = list[ScoredNode]
 
 def without_removed(results: Results) -> Results:
     """Leave out results of documents that were removed after the search."""
-    ids: dict[Kin, set[str]] = {}
+    ids: dict[Any, set[str]] = {}
     for result in results:
         if result.node.graph is not None and result.node.document_id:
             ids.setdefault(result.node.graph, set()).add(result.node.document_id)

@@ -15,7 +15,7 @@ from ..nodegraph.errors import nearest_names
 from ..nodegraph.graph import NodeGraph
 from ..nodegraph.locking import with_deferred_work
 from ..nodegraph.navigation import kin, path_to
-from ..nodegraph.node import ROOT, Kin, Node
+from ..nodegraph.node import ROOT, Node
 from .filters import Filter
 from .protocols import Index, Similarity
 from .ranking import (
@@ -36,7 +36,7 @@ from .validation import check_number
 
 logger = logging.getLogger(__name__)
 
-GraphT = TypeVar("GraphT", bound=Kin)
+GraphT = TypeVar("GraphT", bound=NodeGraph)
 
 T = TypeVar("T")
 

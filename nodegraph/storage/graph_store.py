@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from ..derivation import DOCUMENT_STRIDE, Derivation, Stamp, derive_root, unmoved
+from ..derivation import CORPUS, DOCUMENT_STRIDE, Derivation, Stamp, derive_root, unmoved
 from ..document import Document
 from ..locations import LAYOUTS
 from ..node import ROOT, Link, Node
@@ -51,21 +51,22 @@ class Changes:
     complete: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Stored:
+class _Stored(NamedTuple):
     """A derivation in the store.
 
     Attributes:
+        document: The key of its document.
         key: Its key.
         revision: The revision of its last change.
         fields: The columns ``fields`` and ``search_text``.
-        nodes: Its nodes by id.
+        stamp: Its stamp.
     """
 
+    document: int
     key: int
     revision: int
     fields: Fields
-    nodes: dict[str, Node]
+    stamp: Stamp
 
 
 class GraphStore:
@@ -97,6 +98,11 @@ class GraphStore:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._set_up()
+
+    def attach_to(self, graph: Any) -> None:
+        """Connect all nodes that are read from now on with a graph."""
+        self._rows.graph = graph
+        self._rows.forget()
 
     def __repr__(self) -> str:
         return f"GraphStore({self.place or 'memory'!r})"
@@ -149,8 +155,8 @@ class GraphStore:
         return self._turns.is_held
 
     def turn(self) -> AbstractContextManager[int]:
-        """Hold the lock and read one state until the block ends. See ``Turns.turn``."""
-        return self._turns.turn()
+        """Hold the lock and read one state until the block ends. See ``Turns``."""
+        return self._turns
 
     def transaction(self, *, durable: bool = True) -> AbstractContextManager[int]:
         """Commit all writes of the block, or none if it raises. See ``Turns.transaction``."""
@@ -174,45 +180,44 @@ class GraphStore:
         with self.transaction():
             self._remove_documents(remove)
             unique = {document.id: document for document in put}
-            documents = self._documents(unique)
-            stamps = self.stamps(ROOT, documents) if documents else {}
-            new = [i for i in unique if i not in documents]
+            stored, _ = self._stored(ROOT, unique)
+            new = [i for i in unique if i not in stored]
+            for node in self._rows.get(new):
+                if node is not None:
+                    raise ValueError(
+                        f"document id {node.id!r} is already used by a node of group "
+                        f"{node.group!r}; choose another id"
+                    )
             last = self._turns.next_key("documents", len(new))
+            documents = {i: share.document for i, share in stored.items()}
             documents |= zip(new, range(last - len(new) + 1, last + 1), strict=True)
             rows = [(documents[i], to_id(i)) for i in new]
             self.database.run_many("INSERT INTO documents VALUES (?, ?)", rows)
             roots = {i: derive_root(unique[i], documents[i]) for i in unique}
-            changed = {i: root for i, root in roots.items() if root.stamp != stamps.get(i)}
-            self._write(ROOT, changed, documents)
+            changed = {
+                i: root
+                for i, root in roots.items()
+                if i not in stored or root.stamp != stored[i].stamp
+            }
+            self._write(ROOT, changed, documents, stored, {})
 
     def _remove_documents(self, ids: Sequence[str]) -> None:
-        removed = self._documents(ids)
-        if not removed:
-            return
-        for group in (*self._groups.others(), ROOT):
-            self._write(group, dict.fromkeys(removed), removed)
-        keys = [(key,) for key in removed.values()]
-        self.database.run_many("DELETE FROM documents WHERE key = ?", keys)
-        self.delete_values(LAYOUTS, removed)
-
-    def _documents(self, ids: Iterable[str]) -> dict[str, int]:
-        """Return the keys of existing documents."""
-        found: dict[str, int] = {}
-        for batch in portions(map(to_id, ids)):
-            query = f"SELECT id, key FROM documents WHERE id IN ({marks(batch)})"
-            found.update((from_id(i), key) for i, key in self.database.rows(query, batch))
-        return found
+        for group in (*self._groups.others(), ROOT) if ids else ():
+            removed, _ = self._stored(group, ids)
+            self._write(group, dict.fromkeys(removed), {}, removed, {})
+        self.database.run_many("DELETE FROM documents WHERE id = ?", [(to_id(i),) for i in ids])
+        self.delete_values(LAYOUTS, ids)
 
     # Derivations
 
     def groups(self) -> list[str]:
         """Return the names of the groups in the store, without ``ROOT``."""
-        with self.turn():
+        with self._turns:
             return self._groups.others()
 
     def count(self, group: str) -> int:
         """Return the number of nodes of a group; 0 if it was never built."""
-        with self.turn():
+        with self._turns:
             return self._groups.row(group).size
 
     def stamps(self, group: str, ids: Collection[str] | None = None) -> dict[str, Stamp]:
@@ -220,7 +225,7 @@ class GraphStore:
         return {from_id(i): Stamp(*stamp) for _, i, _, *stamp in self._stamp_rows(group, ids)}
 
     def _stamp_rows(self, group: str, ids: Collection[str] | None) -> list[Row]:
-        with self.turn():
+        with self._turns:
             key = self._groups.row(group).key
             if ids is None:
                 query = (
@@ -239,7 +244,7 @@ class GraphStore:
 
     def derivations(self, group: str, ids: Collection[str]) -> dict[str, Derivation]:
         """Return the derivations of a group from some documents, by document id."""
-        with self.turn():
+        with self._turns:
             rows = self._stamp_rows(group, ids)
             nodes: dict[str, list[Node]] = {from_id(row[1]): [] for row in rows}
             for node in self._rows.of_derivations(row[2] for row in rows):
@@ -247,7 +252,7 @@ class GraphStore:
             links = self._links.derived([node.id for of_one in nodes.values() for node in of_one])
             return {
                 i: Derivation(
-                    *Stamp(*row[3:]),
+                    Stamp(*row[3:]),
                     tuple(nodes[i]),
                     tuple(link for node in nodes[i] for link in links.get(node.id, ())),
                 )
@@ -262,24 +267,39 @@ class GraphStore:
             TypeError: If a node has a value that the store cannot hold.
         """
         with self.transaction():
-            documents = self._documents(derivations)
+            stored, roots = self._stored(group, derivations)
+            documents = {CORPUS: 0, **{i: root.document for i, root in roots.items()}}
             for document_id in derivations:
                 if document_id not in documents:
                     raise LookupError(f"no document {document_id!r} to derive nodes from")
-            self._write(group, derivations, documents)
+            fields = {i: root.fields for i, root in roots.items()}
+            self._write(group, derivations, documents, stored, fields)
 
     def _write(
         self,
         group: str,
         derivations: Mapping[str, Derivation | None],
         documents: Mapping[str, int],
+        stored: Mapping[str, _Stored],
+        fields: Mapping[str, Fields],
     ) -> None:
-        """Write derivations; delete those given as None. ``documents`` maps ids to keys."""
+        """Write derivations; delete those given as None.
+
+        Args:
+            group: The group.
+            derivations: The derivations by document id.
+            documents: The keys of the documents.
+            stored: The derivations in the store.
+            fields: The columns of the documents' metadata. Empty for ``ROOT``.
+        """
         if not derivations:
             return
         grp = self._groups.key(group)
-        stored, fields = self._stored(grp, {documents[i]: i for i in derivations})
-        former = [i for old in stored.values() for i in old.nodes]
+        replaced = {i: share for i, share in stored.items() if i in derivations}
+        old_nodes: dict[str, dict[str, Node]] = {i: {} for i in replaced}
+        for node in self._rows.of_derivations(share.key for share in replaced.values()):
+            old_nodes[node.document_id][node.id] = node
+        former = [i for nodes in old_nodes.values() for i in nodes]
         self._rows.drop(former)
         links = self._links.derived(former)
         changed: dict[str, list[Node]] = {}  # by document id
@@ -287,8 +307,7 @@ class GraphStore:
         deleted: list[str] = []
         links_changed = False
         for document_id, new in derivations.items():
-            share = stored.get(document_id)
-            old = {} if share is None else share.nodes
+            share, old = stored.get(document_id), old_nodes.get(document_id, {})
             same_fields = share is not None and share.fields == fields.get(document_id, NO_FIELDS)
             nodes = {} if new is None else {node.id: node for node in new.nodes}
             unchanged = {
@@ -313,7 +332,7 @@ class GraphStore:
             self._links.delete_of_nodes(former, deleted)
         db = self.database
         db.run_many("DELETE FROM nodes WHERE id = ?", [(to_id(i),) for i in removed])
-        keys = [(old.key,) for old in stored.values()]
+        keys = [(share.key,) for share in replaced.values()]
         db.run_many("DELETE FROM derivations WHERE key = ?", keys)
         new_key = self._turns.next_key("derivations", len(derivations)) - len(derivations)
         node_key = self._turns.next_key("nodes", count) - count
@@ -347,37 +366,38 @@ class GraphStore:
         self._turns.has_changed = True
 
     def _stored(
-        self, grp: int, ids: Mapping[int, str]
-    ) -> tuple[dict[str, _Stored], dict[str, Fields]]:
-        """Return the derivations of a group, and the columns of the documents' metadata."""
+        self, group: str, ids: Iterable[str]
+    ) -> tuple[dict[str, _Stored], dict[str, _Stored]]:
+        """Return the derivations of a group, and those of ``ROOT``, by document id."""
+        grp = self._groups.row(group).key
         stored: dict[str, _Stored] = {}
-        fields: dict[str, Fields] = {}
-        for batch in portions(ids):
+        roots: dict[str, _Stored] = {}
+        for batch in portions(map(to_id, ids)):
             query = (
-                "SELECT document, grp, key, revision, fields, search_text FROM derivations "
-                f"WHERE grp IN (0, ?) AND document IN ({marks(batch)})"
+                "SELECT docs.id, d.grp, docs.key, d.key, d.revision, d.fields, d.search_text, "
+                f"d.source, d.rule, d.metadata FROM {_OF_DOCUMENTS} "
+                f"WHERE d.document = docs.key AND d.grp IN (0, ?) AND docs.id IN ({marks(batch)})"
             )
-            for document, of, key, revision, *columns in self.database.rows(query, [grp, *batch]):
-                of_document = columns[0], columns[1]
+            for row in self.database.rows(query, [grp, *batch]):
+                i, of, document, key, revision, fields, declared, *stamp = row
+                share = _Stored(document, key, revision, (fields, declared), Stamp(*stamp))
                 if of == grp:
-                    stored[ids[document]] = _Stored(key, revision, of_document, {})
+                    stored[from_id(i)] = share
                 if of == 0:
-                    fields[ids[document]] = of_document
-        for node in self._rows.of_derivations(old.key for old in stored.values()):
-            stored[node.document_id].nodes[node.id] = node
-        return stored, fields
+                    roots[from_id(i)] = share
+        return stored, roots
 
     # Nodes
 
     def get(self, ids: Iterable[str]) -> list[Node | None]:
         """Return nodes by id; None for ids that do not exist."""
-        with self.turn():
+        with self._turns:
             return self._rows.get(list(ids))
 
     def parent_ids(self, ids: Iterable[str]) -> dict[str, str | None]:
         """Return the id of the parent of each existing node; None for nodes without a parent."""
         parents: dict[str, str | None] = {}
-        with self.turn():
+        with self._turns:
             for batch in portions(map(to_id, ids)):
                 rows = self.database.rows(
                     "SELECT n.id, n.parent, docs.id, d.grp FROM nodes n JOIN derivations d "
@@ -398,7 +418,7 @@ class GraphStore:
             after: The ``order`` of the last node that was read before.
         """
         document, place = divmod(after, DOCUMENT_STRIDE) if after >= 0 else (-1, 0)
-        with self.turn():
+        with self._turns:
             return self._rows.read(
                 "d.grp = ? AND d.document >= ? AND (d.document > ? OR n.place > ?) "
                 "ORDER BY d.document, n.place LIMIT ?",
@@ -414,7 +434,7 @@ class GraphStore:
 
     def ids(self, group: str) -> list[str]:
         """Return the ids of the nodes of a group (also ``ROOT``), in document order."""
-        with self.turn():
+        with self._turns:
             rows = self.database.rows(
                 "SELECT n.id FROM nodes n JOIN derivations d ON d.key = n.derivation "
                 "WHERE d.grp = ? ORDER BY d.document, n.place",
@@ -424,7 +444,7 @@ class GraphStore:
 
     def children(self, group: str, parent: Node) -> list[Node]:
         """Return the children of a node in a group, in document order."""
-        with self.turn():
+        with self._turns:
             values: list[Any] = [self._groups.row(group).key, to_id(parent.document_id)]
             of_parent = "n.parent IS NULL"
             if parent.id != parent.document_id:
@@ -436,7 +456,7 @@ class GraphStore:
     def neighbours(self, node: Node) -> tuple[Node | None, Node | None]:
         """Return the nodes before and after a node in its group and document, across parents."""
         place = node.order % DOCUMENT_STRIDE
-        with self.turn():
+        with self._turns:
             key = self._groups.row(node.group).key
             nodes = self._rows.read(
                 "d.grp = ? AND docs.id = ? AND n.place IN (?, ?)",
@@ -449,44 +469,36 @@ class GraphStore:
 
     def revision(self, group: str) -> int:
         """Return the revision of a group, which grows with every change of its nodes and links."""
-        with self.turn():
+        with self._turns:
             return self._groups.row(group).revision
 
     def changed_ids(self, group: str, since: int) -> tuple[list[str], list[str]] | None:
         """Return the ids of removed and of added nodes after a revision; None if unknown."""
-        with self.turn():
+        with self._turns:
             if since == self.revision(group):
                 return [], []
             return self._groups.changed_ids(group, since)
 
-    def changes(
-        self, group: str, since: int, attach: Callable[[Node], Node] | None = None
-    ) -> Changes:
+    def changes(self, group: str, since: int) -> Changes:
         """Return the changes of a group after a revision.
 
         All nodes, read in pages, if the revision is 0, unknown or too old.
-
-        Args:
-            group: The group.
-            since: The revision.
-            attach: Called with each node.
         """
-        with self.turn():
+        with self._turns:
             revision = self.revision(group)
             if since and since == revision:
                 return Changes(revision, [], [])
             ids = self._groups.changed_ids(group, since) if since else None
             if ids is None:
-                everything = AllNodes(self, group, attach) if self.count(group) else []
+                everything = AllNodes(self, group) if self.count(group) else []
                 return Changes(revision, [], everything, complete=True)
             removed, added = ids
             nodes = [node for node in self.get(added) if node is not None]
-            nodes.sort(key=lambda node: node.order)
-            return Changes(revision, removed, nodes if attach is None else [*map(attach, nodes)])
+            return Changes(revision, removed, sorted(nodes, key=lambda node: node.order))
 
     def built(self, group: str) -> tuple[str, int] | None:
         """Return the rules of a group's last complete build, and its ``ROOT`` revision."""
-        with self.turn():
+        with self._turns:
             row = self._groups.row(group)
             return None if row.rules is None else (row.rules, row.built_for)
 
@@ -513,7 +525,7 @@ class GraphStore:
 
         Only links whose both ends exist.
         """
-        with self.turn():
+        with self._turns:
             return self._links.of(ids, incoming=incoming)
 
     def link(self, links: Sequence[Link]) -> None:
@@ -578,22 +590,17 @@ class AllNodes(Sequence[Node]):
     Args:
         store: The store.
         group: The group.
-        attach: Called with each node.
     """
 
-    def __init__(
-        self, store: GraphStore, group: str, attach: Callable[[Node], Node] | None
-    ) -> None:
+    def __init__(self, store: GraphStore, group: str) -> None:
         self._store = store
         self._group = group
-        self._attach = attach
 
     def __len__(self) -> int:
         return self._store.count(self._group)
 
     def __iter__(self) -> Iterator[Node]:
-        nodes = self._store.nodes(self._group)
-        return nodes if self._attach is None else map(self._attach, nodes)
+        return self._store.nodes(self._group)
 
     def __getitem__(self, index: Any) -> Any:
         return list(self)[index]

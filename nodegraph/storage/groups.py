@@ -20,7 +20,7 @@ def random_step() -> int:
     The steps are random, so that a restored backup or a recreated file gets other numbers than the
     replaced store.
     """
-    return random.randrange(1, 1 << 20)
+    return 1 + random.getrandbits(20)
 
 
 class GroupRow(NamedTuple):

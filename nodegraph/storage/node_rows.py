@@ -47,12 +47,16 @@ class NodeRows:
         database: The database.
         columns: Converts metadata and contents.
         groups: The groups of the store.
+
+    Attributes:
+        graph: The graph of the nodes. None: the nodes have no graph.
     """
 
     def __init__(self, database: Database, columns: ValueColumns, groups: Groups) -> None:
         self._db = database
         self._columns = columns
         self._groups = groups
+        self.graph: Any = None
         self._metadata = lru_cache(_CACHED)(columns.from_value)
         self._search_text = lru_cache(_CACHED)(self._decoded_search_text)
         self._inherited = lru_cache(_CACHED)(self._merged_metadata)
@@ -118,7 +122,7 @@ class NodeRows:
         if group == ROOT:
             return Node(
                 words, shared, None, start, end, name, ROOT, name, None, None, order,
-                search_text=declared,
+                NO_METADATA, declared, None, self.graph,
             )  # fmt: skip
         return Node(
             words,
@@ -135,6 +139,7 @@ class NodeRows:
             shared,
             None if search_text is None else self._search_text(search_text),
             declared if search_text_above is None else self._search_text(search_text_above),
+            self.graph,
         )
 
     # Writing

@@ -13,6 +13,10 @@ from .groups import Groups, random_step
 class Turns:
     """The turns and transactions of a store, its groups, and the keys of its rows.
 
+    ``with turns as state`` holds the lock and reads one state until the block ends. The number of
+    the state changes with every change of nodes and links, by any process. Inside a transaction it
+    is -1.
+
     Args:
         database: The database.
         forget: Clears other caches of the state.
@@ -30,38 +34,46 @@ class Turns:
         self.groups = Groups(database, self.next_key)
         self.state = -1
         self.has_changed = False
-        self._is_open = False  # whether a turn or a transaction is running
+        self._depth = 0  # number of nested turns, including the transaction
         self._writes = False
         self._counters: dict[str, int] = {}
 
     @property
     def is_held(self) -> bool:
         """Whether this thread is inside a turn or a transaction."""
-        if not self._is_open or not self._db.lock.acquire(blocking=False):
+        if not self._depth or not self._db.lock.acquire(blocking=False):
             return False
         try:
-            return self._is_open
+            return self._depth > 0
         finally:
             self._db.lock.release()
 
-    @contextmanager
-    def turn(self) -> Iterator[int]:
-        """Hold the lock and read one state until the block ends. The block gets its number.
+    def __enter__(self) -> int:
+        self._db.lock.acquire()
+        if self._depth:
+            self._depth += 1
+            return self.state
+        try:
+            self._begin(self._db.begin)
+            if self._db.place or self.state < 0:  # no other process changes the memory
+                ((state,),) = self._db.rows("SELECT value FROM counters WHERE name = 'state'")
+                if state != self.state:
+                    self.forget()
+                    self.state = state
+        except BaseException:
+            self._end(commit=False)
+            self._db.lock.release()
+            raise
+        return self.state
 
-        The number changes with every change of nodes and links, by any process. Inside a
-        transaction it is -1.
-        """
-        with self._db.lock:
-            if self._is_open:
-                yield self.state
-                return
-            with self._outermost(self._db.begin):
-                if self._db.place or self.state < 0:  # no other process changes the memory
-                    ((state,),) = self._db.rows("SELECT value FROM counters WHERE name = 'state'")
-                    if state != self.state:
-                        self.forget()
-                        self.state = state
-                yield self.state
+    def __exit__(self, error: object, *_: object) -> None:
+        try:
+            if self._depth > 1:
+                self._depth -= 1
+            else:
+                self._end(error is None)
+        finally:
+            self._db.lock.release()
 
     @contextmanager
     def transaction(self, *, durable: bool = True) -> Iterator[int]:
@@ -77,7 +89,7 @@ class Turns:
             StoreError: If the store cannot be written to.
         """
         with self._db.lock:
-            if self._is_open:
+            if self._depth:
                 if not self._writes:
                     raise RuntimeError(
                         "the graph cannot be changed, and no group built, inside a retrieval of "
@@ -87,39 +99,48 @@ class Turns:
                 yield -1
                 return
             try:
-                with self._outermost(lambda: self._db.begin_writing(durable=durable)):
-                    self._writes = True
-                    before: dict[str, int] = dict(self._db.rows("SELECT name, value FROM counters"))
-                    if before["state"] != self.state:
-                        self.forget()
-                    self.state, self.has_changed, self._counters = -1, False, dict(before)
-                    yield before["state"]
-                    if self.has_changed:
-                        self._counters["state"] += random_step()
-                    self.groups.flush()
-                    changed = self._counters.items() - before.items()
-                    self._db.run_many(
-                        "UPDATE counters SET value = ? WHERE name = ?",
-                        [(value, name) for name, value in changed],
-                    )
-                self.state = self._counters["state"]
+                self._begin(lambda: self._db.begin_writing(durable=durable))
+                self._writes = True
+                if self._db.place or not self._counters:
+                    self._counters = dict(self._db.rows("SELECT name, value FROM counters"))
+                before = dict(self._counters)
+                if before["state"] != self.state:
+                    self.forget()
+                self.state, self.has_changed = -1, False
+                yield before["state"]
+                if self.has_changed:
+                    self._counters["state"] += random_step()
+                self.groups.flush()
+                changed = self._counters.items() - before.items()
+                self._db.run_many(
+                    "UPDATE counters SET value = ? WHERE name = ?",
+                    [(value, name) for name, value in changed],
+                )
+                self._end(commit=True)
             except BaseException:
+                if self._depth:
+                    self._end(commit=False)
                 self.forget()
+                self._counters = {}
                 raise
+            self.state = self._counters["state"]
 
-    @contextmanager
-    def _outermost(self, begin: Callable[[], None]) -> Iterator[None]:
-        self._is_open = True
+    def _begin(self, begin: Callable[[], None]) -> None:
+        self._depth = 1
         turns_of_thread.depth += 1
+        begin()
+
+    def _end(self, commit: bool) -> None:
         try:
-            begin()
-            yield
-            self._db.commit()
+            if commit:
+                self._db.commit()
         except BaseException:
-            self._db.roll_back()
+            commit = False
             raise
         finally:
-            self._is_open = self._writes = False
+            if not commit:
+                self._db.roll_back()
+            self._depth, self._writes = 0, False
             turns_of_thread.depth -= 1
 
     def forget(self) -> None:

@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from ...nodegraph.navigation import path_to
-from ...nodegraph.node import ROOT, Kin, Node
+from ...nodegraph.node import ROOT, Node
 from ..protocols import RetrieverLike
 from ..ranking import Lift, lifted_score
 from ..results import OutputOptions, Results
@@ -20,6 +20,8 @@ from .postprocessing import PostprocessRetriever, merge_hits
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from ...nodegraph.graph import NodeGraph
 
 Key = tuple[int, str]
 """The id of a graph object and of a node."""
@@ -98,7 +100,7 @@ class AutoMergeRetriever(PostprocessRetriever):
 
     def postprocess(self, hits: Results, limit: int | None, conditions: HitConditions) -> Results:
         """Merge the best hits, as many as ``limit`` results require."""
-        groups: dict[Kin, dict[str, None]] = defaultdict(dict)
+        groups: dict[NodeGraph, dict[str, None]] = defaultdict(dict)
         for hit in hits:
             if hit.node.graph is not None:
                 groups[hit.node.graph][hit.node.group] = None

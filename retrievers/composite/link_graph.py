@@ -255,8 +255,8 @@ class LinkIndex(SyncedIndex):
         """Return a node for a name, as the evidence of a result."""
         entity = self.entity(key)
         assert entity is not None
-        node = Node(entity.name, id=digest(CORPUS, self._group, key), group=self._group)
-        return self._graph.reader.attach(node)
+        i = digest(CORPUS, self._group, key)
+        return Node(entity.name, id=i, group=self._group, graph=self._graph)
 
     def title(self, passage: str) -> str | None:
         """Return the key of a passage's title. None without a title."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain, islice, takewhile
 from typing import TYPE_CHECKING, Literal
 
-from ...nodegraph.node import Kin, Node
+from ...nodegraph.node import Node
 from ...nodegraph.splitters.chunking import count_tokens
 from ..protocols import RetrieverLike
 from ..results import OutputOptions, Results, ScoredNode
@@ -17,6 +17,8 @@ from .postprocessing import PostprocessRetriever, joined_node, merge_hits, span_
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from ...nodegraph.graph import NodeGraph
 
 
 class WindowRetriever(PostprocessRetriever):
@@ -166,7 +168,7 @@ class _Window:
 
 
 def _neighbors(
-    graph: Kin, node: Node, cross_parents: bool
+    graph: NodeGraph, node: Node, cross_parents: bool
 ) -> tuple[Iterator[Node], Iterator[Node]]:
     """Return the neighbors of a node before and after it, nearest first.
 

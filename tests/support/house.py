@@ -39,13 +39,21 @@ def _module(base: Path, name: str) -> Path | None:
 
 
 @cache
-def imports(path: Path) -> frozenset[Path]:
-    """Return the files that a file imports from, those it needs for its types only included."""
-    return frozenset(_imports(path))
+def imports(path: Path, *, types: bool = True) -> frozenset[Path]:
+    """Return the files that a file imports from, with or without imports for type checkers."""
+    return frozenset(_imports(path, types))
 
 
-def _imports(path: Path) -> Iterator[Path]:
+def _imports(path: Path, types: bool) -> Iterator[Path]:
+    for_types = {
+        inner
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for inner in node.body
+    }
     for node in ast.walk(tree(path)):
+        if node in for_types and not types:
+            continue
         if isinstance(node, ast.ImportFrom) and node.level:
             base = path.parents[node.level - 1]
             package = base / node.module.replace(".", "/") if node.module else base
@@ -77,8 +85,11 @@ def through_a_face() -> list[tuple[str, str]]:
 
 
 def rings() -> list[list[str]]:
-    """List the files that import each other in a ring, types included (Tarjan's algorithm)."""
-    arrows = {path: imports(path) for path in files()}
+    """Return the files that import each other in a ring, by Tarjan's algorithm.
+
+    Imports for type checkers are not counted, since they are not executed.
+    """
+    arrows = {path: imports(path, types=False) for path in files()}
     index: dict[Path, int] = {}
     low: dict[Path, int] = {}
     stack: list[Path] = []

@@ -49,7 +49,7 @@ def derived(root: Node, words: Sequence[str], version: int = 0) -> Derivation:
         )
         for at, word in enumerate(words)
     )
-    return Derivation(" ".join(words), "rule", "", nodes)
+    return Derivation(Stamp(" ".join(words), "rule", ""), nodes)
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -156,7 +156,9 @@ class StoreMachine(RuleBasedStateMachine):
                 children = [node.text for node in self.store.children(GROUP, parent)]
                 assert children == words[2 * at : 2 * at + 2]
             made = self.store.derivations(GROUP, [i]).get(i)
-            assert (made.key if made else None) == (" ".join(words) if i in self.words else None)
+            assert (made.stamp.key if made else None) == (
+                " ".join(words) if i in self.words else None
+            )
             stamp = Stamp(" ".join(words), "rule", "")
             assert self.store.stamps(GROUP, [i]) == ({i: stamp} if i in self.words else {})
         assert list(self.store.stamps(GROUP)) == [i for i in self.texts if i in self.words]

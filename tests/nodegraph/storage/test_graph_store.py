@@ -12,7 +12,7 @@ from stores import file_store, memory_store
 from stress import amount
 
 from nodekin.nodegraph import Document, Node, NodeGraph
-from nodekin.nodegraph.derivation import Derivation
+from nodekin.nodegraph.derivation import Derivation, Stamp
 from nodekin.nodegraph.storage.graph_store import PAGE, GraphStore
 
 
@@ -64,7 +64,7 @@ def test_page_continues_inside_a_document() -> None:
                  parent_id=root.id, order=root.order + n)
             for n in range(PAGE - 1)
         )  # fmt: skip
-        store.put_derivations("g", {root.id: Derivation("key", "rule", "", nodes)})
+        store.put_derivations("g", {root.id: Derivation(Stamp("key", "rule", ""), nodes)})
     expected = [f"{i}{n}" for i in "ab" for n in range(PAGE - 1)]
     assert [node.id for node in store.nodes("g")] == expected == store.ids("g")
 
