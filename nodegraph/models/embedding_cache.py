@@ -5,21 +5,21 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Set
-from concurrent.futures import (
-    CancelledError,
-    Executor,
-    Future,
-    ThreadPoolExecutor,
-    as_completed,
-)
-from contextlib import closing
-from contextvars import ContextVar, copy_context
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from concurrent.futures import CancelledError, Executor
+from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
-from ..concurrency import ProgressBar, call_pickled, context_value, in_thread, pickled
+from ..concurrency import (
+    ProgressBar,
+    call_pickled,
+    context_value,
+    in_thread,
+    pickled,
+    run_in_threads,
+)
 from ..errors import VectorLengthError, nearest_names
 from ..hashing import digest
 from ..locking import DeferredWork, Lock, is_reading_graph
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     Vector = npt.NDArray[np.float32]
 
 T = TypeVar("T")
-
-Batch = tuple[Sequence[str], Vectors]
-"""Digests of texts, and their vectors."""
 
 logger = logging.getLogger(__name__)
 
@@ -157,14 +154,15 @@ class EmbeddingCache:
             missing = self._missing(embedder, missing)
             show = self._progress if len(missing) >= _LONG else False
             unusable: list[str] = []
-            with (
-                ProgressBar(" texts", show) as bar,
-                closing(embedded(embedder, missing, executor)) as batches,
-            ):
-                bar.start(len(missing), f"embedding {label}")
-                for names, vectors in batches:
-                    unusable += self._put(embedder, {n: missing[n] for n in names}, vectors)
+            with ProgressBar(" texts", show) as bar:
+
+                def put(names: Sequence[str], vectors: Vectors) -> None:
+                    texts = {name: missing[name] for name in names}
+                    unusable.extend(self._put(embedder, texts, vectors))
                     bar.advance(len(names))
+
+                bar.start(len(missing), f"embedding {label}")
+                _embed_batches(embedder, missing, executor, put)
             _warn(embedder, unusable)
 
     def count_missing(self, texts: Iterable[str], key: str) -> int:
@@ -336,67 +334,41 @@ _async_embed: ContextVar[Callable[[Embedder, Sequence[str]], Vectors] | None] = 
 )
 
 
-def embedded(
-    embedder: Embedder, texts: Mapping[str, str], executor: Executor | None = None
-) -> Generator[Batch, None, None]:
-    """Embed texts, and yield batches. An error cancels the waiting batches.
+def _embed_batches(
+    embedder: Embedder,
+    texts: Mapping[str, str],
+    executor: Executor | None,
+    put: Callable[[Sequence[str], Vectors], None],
+) -> None:
+    """Embed texts in batches, and store each batch when it is finished.
 
     Args:
         embedder: The model. With several ``num_workers`` it embeds batches concurrently.
         texts: The texts by digest.
         executor: Runs the model. None: this process.
-
-    Raises:
-        EmbeddingError: If the model fails or returns invalid vectors.
-        TypeError: If the model cannot be pickled for the executor.
+        put: Stores vectors by digest. May be called by several threads.
     """
     embed: Callable[[Sequence[str]], Vectors] = embedder.passages
     in_event_loop = _async_embed.get()
     if executor is None and embedder.aembed is not None and in_event_loop is not None:
         embed = partial(in_event_loop, embedder)
     elif executor is None and (computed := embedder.computed(texts)) is not None:
-        yield from computed
+        for names, vectors in computed:
+            put(names, vectors)
         return
     batches = embedder.batches(texts)
-    if executor is None and (embedder.num_workers < 2 or len(batches) < 2):
-        yield from ((batch, embed([texts[name] for name in batch])) for batch in batches)
-        return
-    if executor is None:
-        pool = executor = ThreadPoolExecutor(embedder.num_workers, f"embed-{embedder.name}")
-        submit = partial(_submit_with_context, pool, embed)
-    else:
+    if executor is not None:
         call = pickled(embed, f"the embedding model {embedder.name!r}")
-        pool, submit = None, partial(executor.submit, call_pickled, call)
-    calls = {submit([texts[name] for name in batch]): batch for batch in batches}
-    try:
-        yield from _completed(calls)
-    finally:
-        for future in calls:
-            future.cancel()
-        if pool is not None:
-            pool.shutdown()
+        inputs = [[texts[name] for name in batch] for batch in batches]
+        results = executor.map(partial(call_pickled, call), inputs)
+        for batch, vectors in zip(batches, results, strict=True):
+            put(batch, vectors)
+        return
 
+    def embed_batch(batch: Sequence[str]) -> None:
+        put(batch, embed([texts[name] for name in batch]))
 
-def _submit_with_context(
-    pool: ThreadPoolExecutor, embed: Callable[[Sequence[str]], Vectors], texts: Sequence[str]
-) -> Future[Vectors]:
-    return pool.submit(copy_context().run, embed, texts)
-
-
-def _completed(calls: Mapping[Future[Vectors], Sequence[str]]) -> Iterator[Batch]:
-    """Yield the successful batches. An error cancels waiting batches and is raised at the end."""
-    error: BaseException | None = None
-    for call in as_completed(calls):
-        if call.cancelled():
-            continue
-        if (failure := call.exception()) is None:
-            yield calls[call], call.result()
-        else:
-            error = error or failure
-            for other in calls:
-                other.cancel()
-    if error is not None:
-        raise error
+    run_in_threads([partial(embed_batch, batch) for batch in batches], embedder.num_workers)
 
 
 async def embed_ahead(call: Callable[[], T]) -> T:
