@@ -1,12 +1,9 @@
 import asyncio
-import threading
 
-import pytest
 from blockbuster import blockbuster_ctx
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.similarities.bm25 import Bm25
 
 
 async def test_aretrieve_equals_retrieve(library) -> None:
@@ -24,20 +21,6 @@ async def test_aretrieve_does_not_block_event_loop(library) -> None:
         again = await retriever.aretrieve("river", filters={"topic": "river"})
     assert [r.node.id for r in first] == ["tea", "river"]
     assert [r.node.id for r in again] == ["river"]
-
-
-async def test_event_loop_runs_while_texts_are_analyzed(library) -> None:
-    loop_has_run = threading.Event()
-
-    def analyzer(text: str) -> list[str]:
-        assert loop_has_run.wait(300), "the loop was blocked"
-        return text.split()
-
-    retriever = Retriever(library, "sentence", Bm25(analyzer=analyzer))
-    search = asyncio.create_task(retriever.aretrieve("milk"))
-    await asyncio.sleep(0)
-    loop_has_run.set()
-    assert [r.node.text for r in await search] == ["black tea and milk"]
 
 
 async def test_concurrent_aretrieve_equals_retrieve(library) -> None:
@@ -62,11 +45,3 @@ async def test_aretrieve_during_changes_reads_one_snapshot() -> None:
         assert [r.node.id for r in answer] == order[: len(answer)]
         assert len({r.score for r in answer}) == 1
     assert len(await retriever.aretrieve("tea")) == 30
-
-
-async def test_aretrieve_with_invalid_argument_raises(library) -> None:
-    retriever = Retriever(library, "line")
-    with pytest.raises(TypeError, match="a query is a str"):
-        await retriever.aretrieve(None)
-    with pytest.raises(ValueError, match="top_k must be 1 or more"):
-        await retriever.aretrieve("tea", top_k=0)

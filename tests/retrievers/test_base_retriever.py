@@ -1,7 +1,6 @@
 """How many hits are looked at before lifting."""
 
 import asyncio
-import threading
 
 import pytest
 from counting_model import CountingModel
@@ -252,27 +251,3 @@ async def test_abatch_skips_failed_retriever_or_raises(native):
     assert [len(each) for each in await skipping.abatch(["tea", "river"], top_k=1)] == [1, 1]
     with pytest.raises(ConnectionError):
         await FusionRetriever([native, Failing(native)]).abatch(["tea", "river"])
-
-
-async def test_abatch_with_failed_reranker_keeps_order(native):
-    def failing(query, texts):
-        raise ConnectionError("gone")
-
-    retriever = RerankRetriever(native, "ModuleReranker", model=failing, top_k=2)
-    (found,) = await retriever.abatch(["tea"])
-    assert found[0].evidence[0].similarity.startswith("rerank failed")
-
-
-async def test_abatch_does_not_block_event_loop(native):
-    release = threading.Event()
-
-    def waiting(query, texts):
-        release.wait(300)
-        return [1.0] * len(texts)
-
-    retriever = RerankRetriever(native, "ModuleReranker", model=waiting)
-    call = asyncio.create_task(retriever.abatch(["tea", "river"]))
-    await asyncio.sleep(0.01)
-    assert not call.done()
-    release.set()
-    assert len(await call) == 2

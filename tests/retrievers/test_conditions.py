@@ -44,6 +44,11 @@ def meets(requirement: object, value: object) -> bool:
 @pytest.mark.parametrize(
     ("requirement", "yes", "no"),
     [
+        ("a", ["a", ["a", "b"], ("a",), {"a"}], ["b", "A", "ab", ["b"], [], None, 0]),
+        (["a", "b"], ["a", "b", ["c", "b"]], ["c", ["c"], []]),
+        (("a", 1), ["a", 1, 1.0], ["1", True]),
+        (None, [None, [None]], [0, "", []]),
+        (math.nan, [], [math.nan, 1]),
         ({"eq": "a"}, ["a", ["b", "a"], np.str_("a")], ["b", "A", None, []]),
         ({"ne": "a"}, ["b", None, [], ["b"]], ["a", ["a", "b"]]),
         ({"in": ["a", 1]}, ["a", 1.0, ["x", 1]], ["b", True]),
@@ -106,6 +111,8 @@ def test_missing_field_meets_negated_conditions_only() -> None:
 @pytest.mark.parametrize(
     ("requirement", "message"),
     [
+        ({}, "it takes one or more of 'eq', 'ne', 'in'"),
+        ({"gt": None}, "bound gt=None"),
         ({"equals": 1}, "operators .*'equals'.*; it takes one or more of 'eq'"),
         ({"$gte": 1}, "operators .*; it takes one or more of 'gte'"),
         ({"gte": 1, "not": 2}, "operators"),

@@ -136,39 +136,6 @@ def test_filters_of_call_join_filters_of_constructor(
 
 
 @pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
-def test_langchain_call_filters_are_added(
-    graph: NodeGraph, make: Callable[[NodeGraph], Any]
-) -> None:
-    retriever = langchain.NodeGraphRetriever(retriever=make(graph))
-    held = langchain.NodeGraphRetriever(retriever=make(graph), filter=NEW)
-
-    def seen(found: Any) -> set[tuple[str, int]]:
-        return {(document.metadata["tenant"], document.metadata["year"]) for document in found}
-
-    assert seen(retriever.invoke(QUERY)) == {("ours", 1999), ("ours", 2020)}
-    for found in (
-        retriever.invoke(QUERY, filter=NEW),
-        asyncio.run(retriever.ainvoke(QUERY, filter=NEW)),
-        held.invoke(QUERY),
-        *retriever.batch([QUERY, "a cup of tea"], filter=NEW),
-    ):
-        assert seen(found) == {("ours", 2020)}
-
-
-@pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
-def test_llama_index_call_filters_are_added(
-    graph: NodeGraph, make: Callable[[NodeGraph], Any]
-) -> None:
-    def documents(found: Any) -> set[str]:
-        return {each.node.ref_doc_id or each.node.node_id for each in found}
-
-    assert documents(llama_index.NodeGraphRetriever(make(graph)).retrieve(QUERY)) > BOTH
-    retriever = llama_index.NodeGraphRetriever(make(graph), filters=NEW)
-    assert documents(retriever.retrieve(QUERY)) == BOTH
-    assert documents(asyncio.run(retriever.aretrieve(QUERY))) == BOTH
-
-
-@pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
 def test_call_cannot_replace_condition(graph: NodeGraph, make: Callable[[NodeGraph], Any]) -> None:
     retriever = make(graph)
     theirs = {"tenant": "theirs"}

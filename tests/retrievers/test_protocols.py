@@ -4,8 +4,6 @@ import inspect
 from collections.abc import Sequence
 from typing import Literal
 
-import numpy as np
-import numpy.typing as npt
 import pytest
 
 from nodekin.nodegraph import NodeGraph
@@ -18,7 +16,6 @@ from nodekin.retrievers import (
     TextAnalyzer,
 )
 from nodekin.retrievers.analysis.text_analyzer import Analyzer
-from nodekin.retrievers.indexes.bm25_scores import TermWeights
 from nodekin.retrievers.indexes.text_index import TextIndex
 from nodekin.retrievers.indexes.vector_index import VectorIndex
 from nodekin.retrievers.protocols import Index, Similarity
@@ -56,19 +53,6 @@ class Length:
 
     def prepare(self, query: str, indexes: Sequence[LengthIndex]) -> int:
         return int(query)
-
-
-def contracts(retriever: Retriever, index: TextIndex, vectors: VectorIndex) -> tuple[object, ...]:
-    """Hold for a type checker: each value is taken for its contract."""
-    a: RetrieverProtocol = retriever
-    b: Similarity = Bm25()
-    c: Index[TermWeights] = index
-    d: Analyzer = TextAnalyzer()
-    e: Similarity = Length()
-    f: Similarity = Cosine()
-    g: Index[npt.NDArray[np.float32]] = vectors
-    h: RetrieverProtocol = FusionRetriever([retriever])
-    return a, b, c, d, e, f, g, h
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ import pytest
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import (
     DefaultRetriever,
-    Evidence,
     Retriever,
     ScoredNode,
 )
@@ -83,22 +82,6 @@ def test_unknown_output_format_raises(library) -> None:
         Retriever(library, "sentence", output_format="text")
 
 
-def test_lazy_evidence_equals_created_evidence(library) -> None:
-    retriever = Retriever(library, "sentence", top_k=2)
-    filters = {"river": {"exists": False}}
-    first, again = (retriever.retrieve("river", filters=filters) for _ in range(2))
-    assert first == again == retriever.retrieve("river")
-    assert [hash(result) for result in first] == [hash(result) for result in again]
-    for result in first:
-        (match,) = result.evidence
-        assert match == Evidence(result.node, result.score, "bm25", "river", by_search_text=True)
-        assert result.evidence[0] is match
-        assert match.filters == filters
-        assert ScoredNode(result.node, result.score, (match,)) == result
-        assert ScoredNode(result.node, result.score) != result
-    assert retriever.retrieve("river")[0].evidence[0].filters is None
-
-
 def test_copies_of_result_keep_evidence(library) -> None:
     result = Retriever(library, "sentence").retrieve("milk")[0]
     other = Retriever(library, "sentence").retrieve("milk")[0]
@@ -109,11 +92,6 @@ def test_copies_of_result_keep_evidence(library) -> None:
         result.score = 1.0
     with pytest.raises(FrozenInstanceError):
         result.evidence = ()
-
-
-def test_result_has_text_and_metadata_of_node(library) -> None:
-    (result,) = Retriever(library, "sentence")("milk")
-    assert (result.text, result.metadata) == (result.node.text, result.node.metadata)
 
 
 def test_to_dict_returns_json_values(library) -> None:

@@ -1,6 +1,5 @@
 import math
 import pickle
-from contextlib import nullcontext
 
 import pytest
 from hypothesis import example, given, settings
@@ -26,11 +25,6 @@ def test_results_are_sorted_with_ties_in_order(library) -> None:
     scores = [r.score for r in results]
     assert scores[0] > scores[1] > scores[2] == scores[3] > 0
     assert all(type(score) is float for score in scores)
-
-
-def test_root_group_can_be_searched(library) -> None:
-    assert ids(Retriever(library, "ROOT")("money")) == ["bank"]
-    assert ids(Retriever(library, "ROOT", target="ROOT")("茶")) == ["zh"]
 
 
 @pytest.mark.parametrize(
@@ -67,25 +61,12 @@ def test_nodes_without_terms_are_counted_not_found() -> None:
     assert retriever.similarity.open(graph, "ROOT").size == 2
 
 
-@pytest.mark.parametrize("query", [None, 5, b"tea", ["tea"]])
-def test_query_of_wrong_type_raises(library, query: object) -> None:
-    with pytest.raises(TypeError, match="a query is a str, not"):
-        Retriever(library, "line").retrieve(query)
-
-
-@pytest.mark.parametrize("top_k", [0, -1])
-def test_top_k_below_one_raises(library, top_k: int) -> None:
-    with pytest.raises(ValueError, match=f"top_k must be 1 or more, not {top_k}"):
+@pytest.mark.parametrize("top_k", [0, -1, True, 1.5, "3", math.nan])
+def test_invalid_top_k_raises(library, top_k: object) -> None:
+    message = "top_k must be 1 or more, not|top_k is a whole number"
+    with pytest.raises((TypeError, ValueError), match=message):
         Retriever(library, "line", top_k=top_k)
-    with pytest.raises(ValueError, match=f"top_k must be 1 or more, not {top_k}"):
-        Retriever(library, "line")("tea", top_k=top_k)
-
-
-@pytest.mark.parametrize("top_k", [True, 1.5, "3", math.nan])
-def test_top_k_of_wrong_type_raises(library, top_k: object) -> None:
-    with pytest.raises(TypeError, match="top_k is a whole number"):
-        Retriever(library, "line", top_k=top_k)
-    with pytest.raises(TypeError, match="top_k is a whole number"):
+    with pytest.raises((TypeError, ValueError), match=message):
         Retriever(library, "line").retrieve("", top_k=top_k)
 
 
@@ -101,25 +82,12 @@ def test_min_score_keeps_scores_at_or_above(library) -> None:
         assert [r.score for r in retriever("river bank")] == [s for s in scores if s >= min_score]
 
 
-def test_integer_min_score_is_accepted(library) -> None:
-    assert Retriever(library, "line", min_score=0)("milk")
-    assert Retriever(library, "line", min_score=50)("milk") == []
-
-
 def test_invalid_min_score_raises(library) -> None:
     with pytest.raises(ValueError, match="NaN, which no score reaches"):
         Retriever(library, "line", min_score=math.nan)
     for min_score in (True, "0.5", {"key": 0.5}):
         with pytest.raises(TypeError, match="min_score is a number"):
             Retriever(library, "line", min_score=min_score)
-
-
-@pytest.mark.parametrize("min_score", [-1.01, -1, 1, 1.01])
-def test_cosine_min_score_out_of_range_raises(min_score) -> None:
-    graph = NodeGraph(embed=lambda texts: [[1.0]] * len(texts), progress=False)
-    is_one = abs(min_score) <= 1
-    with nullcontext() if is_one else pytest.raises(ValueError, match=r"is from -1 to 1 for"):
-        Retriever(graph, "ROOT", "cosine", min_score=min_score)
 
 
 def test_unknown_group_raises_with_nearest_name(library) -> None:
@@ -139,11 +107,6 @@ def test_unknown_group_raises_with_nearest_name(library) -> None:
 def test_graph_of_wrong_type_raises(graph: object) -> None:
     with pytest.raises(TypeError, match="graph is a NodeGraph or a list of them"):
         Retriever(graph, "ROOT")
-
-
-def test_embed_keys_with_bm25_raise(library) -> None:
-    with pytest.raises(ValueError, match=r"embed_keys=\['key'\] .* 'bm25' compares texts"):
-        Retriever(library, "line", similarity="bm25", embed_keys=["key"])
 
 
 def test_unknown_index_raises(library) -> None:

@@ -113,22 +113,6 @@ def test_analyzer_of_wrong_type_raises() -> None:
         Bm25(analyzer="jieba")
 
 
-def test_repeated_query_uses_current_statistics() -> None:
-    graph = NodeGraph(progress=False)
-    graph.add(["green tea", "black tea", "a green river"])
-    retriever = Retriever(graph, "ROOT", "bm25")
-    first, again = (retriever.retrieve("green tea") for _ in range(2))
-    assert [(r.node.id, r.score) for r in first] == [(r.node.id, r.score) for r in again]
-    other = Retriever(graph, "ROOT", Bm25(k1=0.5))
-    assert [r.score for r in other.retrieve("green tea")] != [r.score for r in first]
-    graph.add("green, green, and green again")
-    fresh = NodeGraph(progress=False)
-    fresh.add([node.text for node in graph.nodes("ROOT")])
-    expected = Retriever(fresh, "ROOT", "bm25").retrieve("green tea")
-    assert [r.score for r in retriever.retrieve("green tea")] == [r.score for r in expected]
-    assert len(expected) == 4
-
-
 def test_custom_analyzer_results_are_not_cached() -> None:
     synonyms: dict[str, str] = {}
     graph = NodeGraph(progress=False)

@@ -1,7 +1,6 @@
 """The cosine similarity through the retriever: sync, async, batch, lifted, over several graphs."""
 
 import asyncio
-import pickle
 import threading
 from functools import partial
 
@@ -12,7 +11,6 @@ from nodekin.nodegraph import Document, NodeGraph
 from nodekin.nodegraph.models.embedder import Embedder
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.ranking import lifted_score
-from nodekin.retrievers.similarities.registry import Cosine
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -66,21 +64,6 @@ def test_cosine_results_are_sorted_with_evidence() -> None:
             "default",
         )
     assert [r.score for r in results] == sorted((r.score for r in results), reverse=True)
-
-
-def test_blank_query_has_no_cosine_results() -> None:
-    retriever = Retriever(new_graph(), "part", Cosine(), top_k=99)
-    assert len(retriever("tea")) == 8
-    assert retriever(" \n") == []
-    assert retriever.batch(["", "tea", " "])[::2] == [[], []]
-
-
-def test_cosine_with_filters_fills_top_k() -> None:
-    retriever = Retriever(new_graph(), "part", "cosine", top_k=2)
-    results = retriever("tea", filters={"topic": ["river", "money"]})
-    assert len(results) == 2
-    assert {r.node.document_id for r in results} <= {"river", "bank"}
-    assert retriever("tea", filters={"topic": "none"}) == []
 
 
 @pytest.mark.parametrize("how", ["max", "sum", "mean"])
@@ -186,19 +169,3 @@ def test_long_batch_equals_single_queries() -> None:
     retriever = Retriever(new_graph(), "part", "cosine", top_k=1)
     queries = [f"{a}{b}" for a in LETTERS[:10] for b in LETTERS[:20]]
     assert retriever.batch(queries) == [retriever.retrieve(query) for query in queries]
-
-
-def test_pickled_cosine_retriever_returns_equal_results() -> None:
-    retriever = Retriever(
-        new_graph(),
-        "part",
-        "cosine",
-        target="line",
-        min_score=0.5,
-    )
-    before = retriever("river")
-    copy = pickle.loads(pickle.dumps(retriever))
-    assert seen(copy("river")) == seen(before) != []
-    copy.graphs[0].add(Document("river", id="new"))
-    assert seen(copy("river"))[0] == ("river", 1.0)
-    assert retriever("river") == before
