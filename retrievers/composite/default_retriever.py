@@ -44,7 +44,7 @@ from .default_settings import (
     save_settings,
     sentence_group,
 )
-from .fusion import FusionRetriever, check_weights
+from .fusion import FusionRetriever
 from .link_graph import LinkOptions
 from .link_retriever import LinkRetriever
 from .relevance import (
@@ -196,7 +196,6 @@ class DefaultRetriever(PlannedRetriever):
         self.follow_links = follow_links
         self.collapse = collapse
         self.sentences, self.entities = sentence_group(graph, target), f"{target} entity"
-        self.weights: list[float] | None = None
         self._needs_vectors = embed_keys is not None
         keys = list(graph.embeddings.embedders) if embed_keys is None else list(embed_keys)
         if index != DEFAULT and not keys:
@@ -216,22 +215,6 @@ class DefaultRetriever(PlannedRetriever):
         self._vectors = [
             branch(self.sentences, "cosine", index=index, embed_keys=[key]) for key in keys
         ]
-
-    def with_weights(self, weights: Sequence[float] | None) -> DefaultRetriever:
-        """Return a copy with other weights. The copy shares groups and indexes.
-
-        Args:
-            weights: The weights of the words of sentences, of the words of targets, and of each
-                embedding, in this order. None: the measured weights.
-
-        Raises:
-            TypeError: If a weight is not a number.
-            ValueError: If the number of weights is wrong, a weight is below 0, or all are 0.
-        """
-        other = copy.copy(self)
-        count = len(self.inner_retrievers)
-        other.weights = None if weights is None else check_weights(weights, count)
-        return other
 
     def with_fetch_k(self, fetch_k: int) -> DefaultRetriever:
         """Return a copy with another number of hits before lifting."""
@@ -342,8 +325,7 @@ class DefaultRetriever(PlannedRetriever):
             EmbeddingError: If a model fails or takes too long.
         """
         measured = await self._read_settings()
-        measured_weights = (1.0,) * len(self._vectors) if measured is None else measured.weights
-        weights = self.weights[len(self._words) :] if self.weights else measured_weights
+        weights = [1.0] * len(self._vectors) if measured is None else measured.weights
         queries = [query for query in dict.fromkeys(queries) if query.strip()]
         for branch, weight in zip(self._vectors, weights, strict=True):
             if weight and not self.graph.embeddings.has_queries(queries, *branch.embed_keys):
@@ -364,11 +346,10 @@ class DefaultRetriever(PlannedRetriever):
 
     def _without_vectors(self) -> DefaultRetriever | None:
         """Return a copy that compares words alone; None if vectors are required."""
-        weights = self.weights and self.weights[: len(self._words)]
-        if self._needs_vectors or not self._vectors or (weights and not any(weights)):
+        if self._needs_vectors or not self._vectors:
             return None
         other = copy.copy(self)
-        other._vectors, other.weights = [], weights
+        other._vectors = []
         return other
 
     async def _search(
@@ -382,7 +363,7 @@ class DefaultRetriever(PlannedRetriever):
                     index = branch.similarity.open(self.graph, self.sentences, *branch.embed_keys)
                     await Do(index.ready, partial(embed_ahead, index.ready))
                 measured = await Do(self._measure)
-            weights = self.weights or [SENTENCES, WHOLE, *measured.weights]
+            weights = [SENTENCES, WHOLE, *measured.weights]
             options = _Options(filters, measured, weights, self._follows_links(measured))
             if not isinstance(self.follow_links, bool):
                 span.attributes.update(measured.links.attributes)
@@ -390,7 +371,7 @@ class DefaultRetriever(PlannedRetriever):
             budget = BUDGET.get()
             if budget is not None:  # windows never repeat sentences, so copies are not collapsed
                 passages = await self._ranked(queries, passages_within(budget), options)
-                search = partial(self._windows, queries, passages, budget, weights[2:])
+                search = partial(self._windows, queries, passages, budget, measured.weights)
                 return await Do(search, kind="work")
             if self.collapse:
                 return await self._distinct(queries, limit, options)
@@ -432,7 +413,7 @@ class DefaultRetriever(PlannedRetriever):
 
     def _is_local(self, queries: Sequence[str], options: _Options) -> bool:
         """Return whether one search of all branches also has the scores of the results."""
-        return bool(not options.links and options.weights[1] and all(map(str.strip, queries)))
+        return not options.links and all(map(str.strip, queries))
 
     async def _ranked(self, queries: Sequence[str], limit: int, options: _Options) -> list[Results]:
         """Return up to ``limit`` scored results of each query, including copies."""
@@ -465,19 +446,16 @@ class DefaultRetriever(PlannedRetriever):
             options: The options.
             select: Reads the result of a query from its ranking.
         """
-        every = [*self._words, *self._vectors]
-        used = [
-            (item, weight) for item, weight in zip(every, options.weights, strict=True) if weight
-        ]
+        pairs = zip([*self._words, *self._vectors], options.weights, strict=True)
+        used = [(branch, weight) for branch, weight in pairs if weight]
         branches, weights = [branch for branch, _ in used], [weight for _, weight in used]
-        of_words = branches.index(self._words[1])
         backgrounds = options.measured.backgrounds
 
         def rank(query: str, rankings: Sequence[Ranking]) -> Ranking:
             ranking = fused(rankings, "relative", weights)
             ids: list[Any] = [*ranking.scores]
             founds = [found for part in ranking.parts for found in part.founds]
-            words = founds[of_words]
+            words = founds[1]  # of targets
             scores = word_scores(words.query, words.branch.term_scores(words.number, ids))
             near = [
                 vector_scores(

@@ -37,7 +37,7 @@ _PASSAGES = "passage"
 
 _KIND = "default search"  # kind of values in the store
 
-_VERSION = 1  # version of the measurement; another version is measured again
+_VERSION = "2"  # version of the measurement; another version is measured again
 
 
 def default_target(graph: NodeGraph) -> str:
@@ -64,17 +64,17 @@ def sentence_group(graph: NodeGraph, target: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LinkMeasure:
-    """What was measured on a group of passages.
+    """The measurement of the titles of a group of passages.
 
-    Links are followed where titles are names that other passages mention, as in an encyclopaedia:
+    Links are followed if titles are names that other passages mention, as in an encyclopedia:
     ``named`` is 0.2 or more and ``written_as_names`` 0.7 or more. Headings of documentation are
     mentioned in lower case or not at all.
 
     Attributes:
         titled: The share of passages with a title.
-        named: How many titles of other documents a titled passage mentions on average. Titles
-            that every fiftieth passage mentions don't count.
-        written_as_names: In how many of these mentions the title has capital letters.
+        named: The average number of titles of other documents that a titled passage mentions.
+            Titles that more than 2 % of the passages mention are not counted.
+        written_as_names: The share of these mentions with capital letters.
     """
 
     titled: float = 0.0
@@ -83,7 +83,7 @@ class LinkMeasure:
 
     @property
     def attributes(self) -> dict[str, float]:
-        """What a trace shows of it."""
+        """The attributes of a span."""
         shares = {"titled": self.titled, "named": self.named, "as_names": self.written_as_names}
         return {name: round(share, 3) for name, share in shares.items()}
 
@@ -144,17 +144,15 @@ def read_settings(
     Returns:
         None if settings are missing, or the number of documents has more than doubled or halved.
     """
-    cache, key = _cache(graph), _models(graph, target, embed_keys)
+    cache, key = _cache(graph), _key(graph, target, embed_keys)
     count = graph.reader.count(ROOT)
-    if key in cache and _is_like(cache[key].documents, count):
-        return cache[key]
-    stored = graph.reader.values(_KIND).get(_stored_key(*key))
-    if stored is None:
-        return None
-    settings = MeasuredSettings.from_json(stored)
-    if not _is_like(settings.documents, count):
-        return None
-    cache[key] = settings
+    settings = cache.get(key)
+    if settings is None or not _is_like(settings.documents, count):
+        stored = graph.reader.values(_KIND).get(key)
+        settings = None if stored is None else MeasuredSettings.from_json(stored)
+        if settings is None or not _is_like(settings.documents, count):
+            return None
+        cache[key] = settings
     return settings
 
 
@@ -162,25 +160,19 @@ def save_settings(
     graph: NodeGraph, target: str, embed_keys: Sequence[str], settings: MeasuredSettings
 ) -> None:
     """Store measured settings for all processes and later sessions."""
-    key = _models(graph, target, embed_keys)
-    graph.reader.save(_KIND, {_stored_key(*key): settings.to_json()})
+    key = _key(graph, target, embed_keys)
+    graph.reader.save(_KIND, {key: settings.to_json()})
     _cache(graph)[key] = settings
 
 
-_Models = tuple[str, tuple[tuple[str, str], ...]]
-"""A target and its embedding models. A changed model is measured again."""
-
-
-def _cache(graph: NodeGraph) -> dict[_Models, MeasuredSettings]:
+def _cache(graph: NodeGraph) -> dict[str, MeasuredSettings]:
     return graph.reader.shared(_KIND, dict)
 
 
-def _models(graph: NodeGraph, target: str, embed_keys: Sequence[str]) -> _Models:
-    return target, tuple((key, graph.embeddings.embedders[key].name) for key in embed_keys)
-
-
-def _stored_key(target: str, models: tuple[tuple[str, str], ...]) -> str:
-    return json.dumps([_VERSION, target, models])
+def _key(graph: NodeGraph, target: str, embed_keys: Sequence[str]) -> str:
+    """Return the key of a target and its embedding models. A changed model is measured again."""
+    models = (f"{key}\t{graph.embeddings.embedders[key].name}" for key in embed_keys)
+    return "\n".join((_VERSION, target, *models))
 
 
 def _is_like(measured: int, count: int) -> bool:
@@ -279,22 +271,22 @@ def measure_links(graph: NodeGraph, group: str) -> LinkMeasure:
         graph: The graph. Its lock must be held and the group must be built.
         group: The group.
     """
-    measure = _measure(graph, group)
+    measured = _measure_links(graph, group)
     _logger.info(
         "links between the nodes of %r are %sfollowed: %.0f %% have titles, and name %.2f titles "
         "of others on average, %.0f %% of them in capital letters",
-        *(group, "" if measure.follow else "not ", 100 * measure.titled),
-        *(measure.named, 100 * measure.written_as_names),
+        *(group, "" if measured.follow else "not ", 100 * measured.titled),
+        *(measured.named, 100 * measured.written_as_names),
     )
-    return measure
+    return measured
 
 
-def _measure(graph: NodeGraph, group: str) -> LinkMeasure:
+def _measure_links(graph: NodeGraph, group: str) -> LinkMeasure:
     ids = graph.reader.ids(group)
-    probes = graph.reader.nodes_by_id(sample(ids, _CHECKED))
-    share = sum(bool(split_title(node)[0]) for node in probes) / max(1, len(probes))
-    if share < _MIN_TITLED:
-        return LinkMeasure(share)
+    checked = graph.reader.nodes_by_id(sample(ids, _CHECKED))
+    titled = sum(bool(split_title(node)[0]) for node in checked) / max(1, len(checked))
+    if titled < _MIN_TITLED:
+        return LinkMeasure(titled)
     nodes = graph.reader.nodes_by_id(sample(ids, _MAX_TITLES))
     documents, texts = _titles_and_texts(nodes)
     mentions: Counter[str] = Counter()
@@ -308,9 +300,9 @@ def _measure(graph: NodeGraph, group: str) -> LinkMeasure:
     rare = [name for name, count in mentions.items() if count <= limit]
     count = sum(mentions[name] for name in rare)
     if count < _MIN_MENTIONS:
-        return LinkMeasure(share)
+        return LinkMeasure(titled)
     named = count / len(texts) * len(ids) / len(nodes)
-    return LinkMeasure(share, named, sum(as_names[name] for name in rare) / count)
+    return LinkMeasure(titled, named, sum(as_names[name] for name in rare) / count)
 
 
 def _titles_and_texts(
@@ -323,11 +315,8 @@ def _titles_and_texts(
         if key := name_key(split_title(node)[0]):
             documents.setdefault(key, set()).add(node.document_id)
             titled.append((key, node))
-    places = sample(range(len(titled)), _MAX_TEXTS)
-    texts = [
-        (key, node.document_id, split_title(node)[1])
-        for key, node in map(titled.__getitem__, places)
-    ]
+    some = sample(titled, _MAX_TEXTS)
+    texts = [(key, node.document_id, split_title(node)[1]) for key, node in some]
     return documents, texts
 
 

@@ -84,11 +84,13 @@ def word_scores(query: TermWeights, term_scores: Floats) -> Floats:
     """
     weights = np.array([*query.weights.values()])
     usable = weights > 0
-    impacts = term_scores[:, usable] / weights[usable]
-    shares = np.sqrt(np.minimum(impacts / _FULL_IMPACT, 1.0))
+    used = term_scores
+    if not usable.all():
+        used, weights = term_scores[:, usable], weights[usable]
+    shares = np.sqrt(np.minimum(used / weights / _FULL_IMPACT, 1.0))
     # A matrix product rounds depending on the number of rows, so scores would depend on it.
-    covered = np.multiply(shares, weights[usable], order="C").sum(axis=1)
-    total = weights[usable].sum() + query.missing + _MORE * query.highest
+    covered = np.multiply(shares, weights, order="C").sum(axis=1)
+    total = weights.sum() + query.missing + _MORE * query.highest
     scores: Floats = np.minimum(covered / (total or 1.0), 1.0) ** _EXPONENT
     if query.silent:
         others = np.array([term not in query.silent for term in query.weights], bool)

@@ -342,12 +342,8 @@ async def test_failed_model_falls_back_to_words(
         assert "words alone" in str(variant.note)
         assert "no server" in str(variant.note)
     assert "words alone answer" in caplog.text
-    for named in (
-        DefaultRetriever(graph, embed_keys=["default"]),
-        as_retriever(graph).with_weights([0, 0, 1]),
-    ):
-        with pytest.raises(EmbeddingError, match="no server"):
-            named.retrieve(query)
+    with pytest.raises(EmbeddingError, match="no server"):
+        DefaultRetriever(graph, embed_keys=["default"]).retrieve(query)
 
 
 async def test_query_vector_with_wrong_length_raises() -> None:
@@ -406,19 +402,6 @@ def test_many_missing_vectors_fall_back_to_words(caplog: pytest.LogCaptureFixtur
     assert len(embedded) == MISSING + 2  # including the question
     found = retriever.retrieve("coffee number 7")
     assert {match.embed_key for result in found for match in result.evidence} >= {"default"}
-
-
-def test_with_weights_changes_searched_groups() -> None:
-    graph = NodeGraph(progress=False)
-    graph.add(documents())
-    default = DefaultRetriever(graph, "ROOT")
-    assert [name for name, _ in default.inner_retrievers] == ["sentences", "words"]
-    for weights, group in (([0, 1], "ROOT"), ([1, 0], "ROOT sentence")):
-        results = default.with_weights(weights).retrieve("tea")
-        assert {match.group for result in results for match in result.evidence} == {group}
-    assert default.with_weights([1, 0]).with_weights(None).weights is None
-    with pytest.raises(ValueError, match="weights must have 2 numbers"):
-        default.with_weights([1, 1, 1])
 
 
 def test_build_computes_missing_vectors() -> None:
