@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from nodekin.adapters.cli.app import app
+from nodekin.nodegraph import Embedder
 
 FILES = {
     "tea.md": "# Tea\n\nGreen tea is steamed. It stays green.\n\n"
@@ -62,3 +63,22 @@ def indexed(nodekin):
     """Run the command where the folder is indexed already."""
     assert nodekin("index", "docs").status == 0
     return nodekin
+
+
+@pytest.fixture
+def embedding(monkeypatch):
+    """Return a function that sets the embedding model of commands: lengths of texts, or an error.
+
+    Each later call replaces the model.
+    """
+
+    def set_model(name="letters", numbers=2, error=None):
+        def embed(texts):
+            if error is not None:
+                raise error
+            return [[len(text), *[text.count("a") + 1] * (numbers - 1)] for text in texts]
+
+        target = "nodekin.adapters.cli.workspace.embedding_model"
+        monkeypatch.setattr(target, lambda *_: Embedder(embed, name))
+
+    return set_model

@@ -1,3 +1,3 @@
-from command_line import here, indexed, nodekin
+from command_line import embedding, here, indexed, nodekin
 
-__all__ = ["here", "indexed", "nodekin"]
+__all__ = ["embedding", "here", "indexed", "nodekin"]

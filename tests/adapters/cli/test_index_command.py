@@ -1,6 +1,4 @@
-import time
-
-from nodekin.nodegraph import Embedder
+import pytest
 
 
 def test_index_prints_counts(nodekin):
@@ -120,39 +118,33 @@ def test_missing_source_keeps_documents(nodekin, here):
     assert nodekin("search", "Yangtze").status == 0
 
 
-def test_empty_folder_has_status_1(nodekin, here):
-    (here / "empty").mkdir()
-    ran = nodekin("index", "empty")
-    assert ran.status == 1
-    assert "0 documents" in ran.out
-
-
-def test_missing_embedding_model_changes_nothing(nodekin, here):
-    ran = nodekin("index", "docs", "--embed", "bge-m3")
-    assert ran.status == 4
-    assert "OPENAI_BASE_URL" in ran.err
+@pytest.mark.parametrize(
+    ("arguments", "status", "error"),
+    [
+        (["docs", "--embed", "bge-m3"], 4, "OPENAI_BASE_URL"),
+        (["docs", "--embed", "sentence-transformers:"], 2, "names no model"),
+        ([], 3, "there is no index"),
+    ],
+)
+def test_invalid_index_changes_nothing(nodekin, here, arguments, status, error):
+    ran = nodekin("index", *arguments)
+    assert ran.status == status
+    assert error in ran.err
     assert len(ran.err.splitlines()) == 1
     assert not (here / ".nodekin").exists()
+    (here / "empty").mkdir()
+    ran = nodekin("index", "empty")
+    assert (ran.status, "0 documents" in ran.out) == (1, True)
 
 
-def test_index_without_folder_or_index_raises(nodekin):
-    ran = nodekin("index")
-    assert ran.status == 3
-    assert "there is no index" in ran.err
-
-
-def slow_letters(name, url=None):
-    def embed(texts):
-        time.sleep(0.001 * len(texts))
-        return [[len(text), text.count("a") + 1] for text in texts]
-
-    return Embedder(embed, "letters")
-
-
-def test_estimate_is_printed_before_embedding(nodekin, here, monkeypatch):
-    monkeypatch.setattr("nodekin.adapters.cli.workspace.embedding_model", slow_letters)
+def write_sentences(here):
     lines = "\n\n".join(f"Tea number {n} is green." for n in range(300))
     (here / "docs" / "long.txt").write_text(lines)
+
+
+def test_estimate_is_printed_before_embedding(nodekin, here, embedding):
+    embedding()
+    write_sentences(here)
     ran = nodekin("index", "docs", "--embed", "letters")
     (line,) = ran.err.splitlines()
     assert line.startswith("nodekin: embedding 3")
@@ -160,24 +152,16 @@ def test_estimate_is_printed_before_embedding(nodekin, here, monkeypatch):
     assert nodekin("index").err == ""
 
 
-def test_search_compares_words_while_vectors_are_missing(nodekin, here, monkeypatch):
-    def interrupted(name, url=None):
-        def embed(texts):
-            raise KeyboardInterrupt
-
-        return Embedder(embed, "letters")
-
-    target = "nodekin.adapters.cli.workspace.embedding_model"
-    monkeypatch.setattr(target, interrupted)
-    lines = "\n\n".join(f"Tea number {n} is green." for n in range(300))
-    (here / "docs" / "long.txt").write_text(lines)
+def test_search_compares_words_while_vectors_are_missing(nodekin, here, embedding):
+    embedding(error=KeyboardInterrupt())
+    write_sentences(here)
     assert nodekin("index", "docs", "--embed", "letters").status == 130
     ran = nodekin("search", "Yangtze", "--json")  # without a model call
     assert ran.documents == ["docs/river.txt"]
     assert {match["similarity"] for match in ran.json["results"][0]["matches"]} == {"bm25"}
     assert "sentences have no embedding yet, so only words are compared" in ran.err
     assert nodekin("status", "--json").json["missing_embeddings"] > 300
-    monkeypatch.setattr(target, slow_letters)
+    embedding()
     assert nodekin("index").status == 0
     result = nodekin("search", "Yangtze", "--json").json["results"][0]
     assert {match["similarity"] for match in result["matches"]} == {"bm25", "cosine"}

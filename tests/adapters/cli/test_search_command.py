@@ -68,36 +68,15 @@ def test_wrong_options_are_one_line(indexed, arguments, said):
     assert ran.out == ""
 
 
-def test_index_with_embeddings_fuses_words_and_meaning(nodekin, monkeypatch):
-    monkeypatch.setattr("nodekin.adapters.cli.workspace.embedding_model", _letters)
+def test_index_with_embeddings_fuses_words_and_meaning(nodekin, embedding):
+    embedding()
     nodekin("index", "docs", "--embed", "letters")
     result = nodekin("search", "Yangtze", "--json").json["results"][0]
     assert {match["similarity"] for match in result["matches"]} == {"bm25", "cosine"}
-
-
-def test_words_answer_without_embedding_model(nodekin, monkeypatch):
-    target = "nodekin.adapters.cli.workspace.embedding_model"
-    monkeypatch.setattr(target, _letters)
-    nodekin("index", "docs", "--embed", "letters")
-    monkeypatch.setattr(target, _failing)
+    embedding(error=OSError("no server today"))
     ran = nodekin("search", "Yangtze", "--json")
     assert ran.documents == ["docs/river.txt"]
     assert "no server today" in ran.err
-
-
-def _letters(name, url=None):
-    from nodekin.nodegraph import Embedder
-
-    return Embedder(lambda texts: [[len(t), t.count("a") + 1] for t in texts], "letters")
-
-
-def _failing(name, url=None):
-    from nodekin.nodegraph import Embedder
-
-    def fail(texts):
-        raise OSError("no server today")
-
-    return Embedder(fail, "letters")
 
 
 def test_sentence_finds_passage_with_code(nodekin, here):

@@ -4,10 +4,6 @@ from contextlib import closing
 
 import pytest
 
-from nodekin.nodegraph import Embedder
-
-MODEL = "nodekin.adapters.cli.workspace.embedding_model"
-
 
 def test_status(indexed, here):
     record = indexed("status", "--json").json
@@ -78,27 +74,20 @@ def test_status_lists_files_that_were_left_out(nodekin, here):
     assert "bad.jsonl" not in nodekin("status").out
 
 
-def letters(name, numbers=2):
-    return lambda *_: Embedder(lambda texts: [[len(t)] * numbers for t in texts], name)
-
-
 @pytest.mark.parametrize(
     ("model", "options", "error"),
     [
-        (letters("letters"), ["--check"], None),
-        (letters("words"), [], "the vectors are of letters, and the model is words"),
-        (letters("letters", 3), [], None),
-        (
-            letters("letters", 3),
-            ["--check"],
-            "gives vectors of 3 numbers, and vectors stored under its name have 2",
-        ),
+        (("letters",), ["--check"], None),
+        (("words",), [], "the vectors are of letters, and the model is words"),
+        (("letters", 3), [], None),
+        (("letters", 3), ["--check"], "gives vectors of 3 numbers, and vectors stored under its"),
+        (("letters", 2, OSError("no server today")), ["--check"], "no server today"),
     ],
 )
-def test_status_checks_embedding_model(nodekin, monkeypatch, model, options, error):
-    monkeypatch.setattr(MODEL, letters("letters"))
+def test_status_checks_embedding_model(nodekin, embedding, model, options, error):
+    embedding()
     assert nodekin("index", "docs", "--embed", "letters").status == 0
-    monkeypatch.setattr(MODEL, model)
+    embedding(*model)
     found = nodekin("status", "--json", *options).json["embeddings_error"]
     assert found == error if error is None else error in found
     assert ("embedding model: " in nodekin("status", *options).out) is (error is not None)

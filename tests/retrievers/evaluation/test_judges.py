@@ -4,13 +4,13 @@ import re
 import threading
 
 import pytest
+from scripted_server import ChatServer, serving
 
 from nodekin.adapters.openai_chat import OpenAIChat
-from nodekin.nodegraph import Document, NodeGraph, split_sentences
+from nodekin.nodegraph import LLM, Document, NodeGraph, split_sentences
 from nodekin.retrievers import QueryEngine, Retriever
 from nodekin.retrievers.evaluation import Dataset, GoldDocument, Judge, Question, evaluate
 from nodekin.retrievers.evaluation.metrics import JUDGED_METRICS
-from tests.support.scripted_server import ChatServer
 
 TEXTS = {
     "green": "Green tea is not fermented. It is from Anhui.",
@@ -116,15 +116,16 @@ def test_groundedness_of_unknown_answer_is_not_judged(words, said):
     assert reader.prompts == []
 
 
-def test_groundedness_of_retriever_is_not_judged(words):
-    judged = judgement(words, Judge(Reader()), "groundedness")
-    assert judged.reason == "the system gives no answers; give a query engine"
-
-
-def test_context_recall_without_answers_is_not_judged(words):
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("groundedness", "the system gives no answers; give a query engine"),
+        ("judged_context_recall", "the question has no answers"),
+    ],
+)
+def test_question_without_answer_is_not_judged(words, name, reason):
     question = Question("1", "Where is green tea from?", (GoldDocument("green"),))
-    judged = judgement(words, Judge(Reader()), "judged_context_recall", question)
-    assert judged.reason == "the question has no answers"
+    assert judgement(words, Judge(Reader()), name, question).reason == reason
 
 
 @pytest.mark.parametrize("answer", ["", "asdf", "perhaps", "I'm sorry, I can't help", "nan", "7"])
@@ -183,23 +184,17 @@ def test_judge_store_caches_answers_without_failures(words, tmp_path):
     reader = Reader()
     path = tmp_path / "judge.db"
     name = "judged_context_recall"
-    failing = Judge(LLMNamed("model", lambda prompt: 1 / 0), store=path)
+    failing = Judge(LLM(lambda prompt: 1 / 0, "model"), store=path)
     assert judgement(words, failing, name).value is None
     failing.cache.close()
-    first = Judge(LLMNamed("model", reader), store=path)
+    first = Judge(LLM(reader, "model"), store=path)
     before = judgement(words, first, name)
     first.cache.close()
     assert len(reader.prompts) == 1
-    again = Judge(LLMNamed("model", reader), store=path)
+    again = Judge(LLM(reader, "model"), store=path)
     assert judgement(words, again, name) == before
     assert (len(reader.prompts), again.cache.misses, again.cache.hits) == (1, 0, 1)
     again.cache.close()
-
-
-def LLMNamed(name, model):
-    from nodekin.nodegraph import LLM
-
-    return LLM(model, name)
 
 
 def test_document_text_cannot_close_its_tag(graph):
@@ -264,17 +259,11 @@ def test_with_prompts_replaces_prompt(words):
 
 @pytest.mark.enable_socket
 def test_server_model_gets_json_schema(words):
-    server = ChatServer()
-    server.text = '{"quote": "It is from Anhui.", "verdict": "yes"}'
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with serving(ChatServer()) as server:
+        server.text = '{"quote": "It is from Anhui.", "verdict": "yes"}'
         judge = Judge(OpenAIChat("judge", base_url=server.url, api_key="none"))
         assert judgement(words, judge, "judged_context_relevance@1").value == 1.0
         assert server.asked[0]["response_format"]["type"] == "json_schema"
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 def test_num_workers_judges_questions_concurrently(words):
