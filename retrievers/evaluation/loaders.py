@@ -64,14 +64,13 @@ def load_csv(
         for field in ("question", *(fields or ())):
             check_has(dict.fromkeys(reader.fieldnames or ()), names[field], str(path))
         for row in reader:
-            values: dict[str, Any] = {}
-            for field, name in names.items():
-                cell = (row.get(name) or "").strip()
-                if field in ("id", "question", "answerable"):
-                    values[field] = cell or None
-                else:
-                    values[field] = [part.strip() for part in cell.split(separator) if part.strip()]
-            values["spans"] = [_parse_span(part) for part in values["spans"]]
+            values: dict[str, Any] = {
+                field: (row.get(name) or "").strip() or None for field, name in names.items()
+            }
+            for field in ("passages", "document_ids", "spans", "answers"):
+                parts = map(str.strip, (values[field] or "").split(separator))
+                values[field] = [*filter(None, parts)]
+            values["spans"] = [*map(_parse_span, values["spans"])]
             questions.append(_question(values, f"{path}, line {reader.line_num}"))
     return Dataset(questions, name=path.name)
 

@@ -10,18 +10,17 @@ import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from ...nodegraph.errors import nearest_names
-from .dataset import Dataset
 from .gold_places import DocumentTexts, LocatedGold
 from .intervals import Difference, Figure, make_difference, make_figure
-from .judging import judge_records
-from .matching import Matching
-from .metrics import Metric
+from .matching import Matching, RetrievalCase
+from .metrics import Judgement, Metric
 from .records import Record, RecordFile, first_names
+from .running import run_all
 
 _FONTS = ("DejaVu Sans", "Noto Sans CJK SC", "PingFang SC", "Hiragino Sans GB", "Microsoft YaHei")
 
@@ -63,16 +62,22 @@ class Evaluation:
         self.moved_gold = list(gold.moved)
         self.texts = texts
         self.described = described
+        self.judgements: dict[str, dict[str, dict[str, Judgement]]] = {m: {} for m in self.metrics}
+        if not any(metric.asks_model for metric in metrics):
+            num_workers, progress = 1, False
         missing = {(item.question_id, item.gold) for item in gold.missing}
-        questions = [
-            replace(q, gold=tuple([g for g in q.gold if (q.id, g) not in missing]))
-            for q in gold.dataset.questions
-        ]
-        self.judgements = judge_records(
-            *(Dataset(questions), metrics, records, matching),
-            num_workers=num_workers,
-            progress=progress,
-        )
+        for setup, of in records.items():
+            has_items = any(record.items for record in of.values())
+            work = []
+            for q in gold.dataset.questions:
+                record = of[q.id]
+                question = replace(q, gold=tuple([g for g in q.gold if (q.id, g) not in missing]))
+                answer_only = bool(record.answer) and not has_items
+                case = RetrievalCase(question, record.items, matching, record.answer, answer_only)
+                work.append(partial(_judged, metrics, case, record.error))
+            rows = run_all(work, "judge", num_workers, progress)
+            for name, column in zip(self.metrics, zip(*rows, strict=True), strict=True):
+                self.judgements[name][setup] = dict(zip(of, column, strict=True))
 
     def __repr__(self) -> str:
         return f"Evaluation({list(self.records)}, {len(self.dataset)} questions)"
@@ -314,6 +319,12 @@ def escaped(text: object) -> str:
     line = " ".join(str(text).split()).replace("&", "&amp;").replace("<", "&lt;")
     line = re.sub(r"(?<!\w)@", "&#64;", line)
     return line.replace("|", "\\|").replace("`", "&#96;").replace("[", "&#91;")
+
+
+def _judged(metrics: Sequence[Metric], case: RetrievalCase, error: str) -> list[Judgement]:
+    if error:
+        return [Judgement(None, f"the system failed: {error}") for _ in metrics]
+    return [metric.judge(case) for metric in metrics]
 
 
 def check_figure_path(path: str | Path) -> Path:

@@ -22,11 +22,11 @@ from ..results import ScoredNode
 from ..tracing import observe
 from .dataset import Dataset, Question
 from .gold_places import DocumentTexts, LocatedGold, locate_gold
-from .judging import ModelCalls, model_tokens, run_all
 from .matching import Matching, RetrievedItem
 from .metrics import Metric, MetricLike, get_metric
 from .records import Record, RecordFile
 from .report import Evaluation
+from .running import ModelCalls, model_tokens, run_all
 
 _logger = logging.getLogger("nodekin")
 
