@@ -32,6 +32,8 @@ Rows = npt.NDArray[np.int64]
 
 Scores = npt.NDArray[np.float64]
 
+Mask = npt.NDArray[np.bool_]
+
 ItemT = TypeVar("ItemT")
 
 _BATCH = 500  # nodes per write
@@ -353,62 +355,50 @@ class StoreIndex(FilterIndex):
             limit: Maximum number of nodes; None for all.
             filter: The filter, applied before ranking.
         """
-        table = self._table
-        direction = unit(query[np.newaxis])[0]
-        matching = table.matching(filter)
-        allowed = table.alive if matching is None else matching & table.alive
-        count = int(allowed.sum())
-        if not count or not direction.any():
-            return Hits([], [])
-        candidates = self._candidates(direction, limit, allowed, count)
-        if candidates is None and self._can_refill:
+        return self.snapshot([query], filter).search([0], limit)[0]
+
+    def snapshot(self, queries: Sequence[Vectors], filter: Filter) -> StoreSnapshot:
+        """Return a search that asks the store without the lock of the graph."""
+        table, allowed = self._table, self._table.allowed(filter)
+        if allowed is None:
+            allowed = table.alive
+        directions = [unit(query[np.newaxis])[0] for query in queries]
+        unwritten = self._unwritten_ids()
+        return StoreSnapshot(self, self._revision, table, allowed, unwritten, directions)
+
+    def nearest_ids(self, query: Vectors, count: int) -> list[str]:
+        """Return the ids of the nearest nodes in the store."""
+        return self._backend.nearest_ids(query, count)
+
+    def note_candidates(self, found: bool, count: int) -> None:
+        """Refill the store if it returned too few of ``count`` nodes; log if that did not help.
+
+        Raises:
+            DeferredWork: If the store has to be refilled before the search is repeated.
+        """
+        if not found and self._can_refill:
             raise DeferredWork(self._refill_once)
         if self._refilled:
-            self._can_refill, self._refilled = candidates is not None, False
-        if candidates is None:
+            self._can_refill, self._refilled = found, False
+        if not found:
             logger.warning(
                 "the vector store %s returned too few of %s nodes of the group %r; all are "
                 "compared one by one instead",
                 *(self._backend.name, count, self._group),
             )
-            candidates = self._scored(np.flatnonzero(allowed), direction)
-        rows, scores = candidates
-        ranking = np.lexsort((table.orders[rows], -scores))[:limit]
-        return Hits([table.ids[row] for row in rows[ranking].tolist()], scores[ranking].tolist())
 
-    def _candidates(
-        self, query: Vectors, limit: int | None, allowed: npt.NDArray[np.bool_], count: int
-    ) -> tuple[Rows, Scores] | None:
-        """Search the store, or compare all allowed nodes if that is better.
+    def parent_ids(self, ids: Sequence[str]) -> Sequence[str | None]:
+        """Return the parents of nodes."""
+        return self._graph.reader.parent_ids(ids)
 
-        Returns:
-            Rows of the table and their scores; None if the store has too few.
-        """
-        unwritten = self._unwritten_ids()
-        if limit is None or limit >= count or unwritten is None:
-            return self._scored(np.flatnonzero(allowed), query)
-        unwritten_rows = self._rows(unwritten, allowed)
-        requested = (limit + limit // 4 + 4) * self._table.living // count
-        while requested <= min(_MAX_REQUESTED, count):  # else comparing all costs less
-            ids = self._backend.nearest_ids(query, requested)
-            found = self._rows(ids, allowed)
-            rows, scores = self._scored(np.union1d(found, unwritten_rows), query)
-            is_exhausted = len(ids) < requested
-            if len(rows) >= limit:
-                # The last place is certain if the worst candidate of the store scores less.
-                worst = scores[np.isin(rows, found)].min(initial=np.inf)
-                if is_exhausted or np.partition(scores, -limit)[-limit] > worst:
-                    return rows, scores
-            if is_exhausted:
-                return None
-            requested *= 4
-        return self._scored(np.flatnonzero(allowed), query)
-
-    def _rows(self, ids: Sequence[str], allowed: npt.NDArray[np.bool_]) -> Rows:
-        row_by_id = self._table.rows()
-        rows = np.array([row_by_id[i] for i in dict.fromkeys(ids) if i in row_by_id], np.int64)
-        selected: Rows = rows[allowed[rows]]
-        return selected
+    def cosines(self, ids: Sequence[str], query: Vectors) -> tuple[Mask, Scores]:
+        """Return which nodes have a usable vector, and the cosines of the built-in index."""
+        nodes = self._graph.reader.nodes_by_id(ids)
+        texts = self._graph.reader.searched_texts(nodes)
+        units = unit(self._graph.embeddings.vectors(texts, self._key, what=self._group))
+        cosines = np.round((units * query.astype(np.float64)).sum(axis=1), _DECIMALS)
+        usable: Mask = np.asarray(units.any(axis=1))
+        return usable, np.clip(cosines, -1, 1) + 0.0
 
     def _unwritten_ids(self) -> list[str] | None:
         """Return the nodes that are not in the store. None: possibly all nodes."""
@@ -420,17 +410,6 @@ class StoreIndex(FilterIndex):
             ids = None if changes.complete else _ids(changes.added)
             self._unwritten = (written, now), ids
         return self._unwritten[1]
-
-    def _scored(self, rows: Rows, query: Vectors) -> tuple[Rows, Scores]:
-        """Return the rows that have a usable vector, with the cosines of the built-in index."""
-        nodes = self._graph.reader.nodes_by_id(self._table.ids.take(rows))
-        texts = self._graph.reader.searched_texts(nodes)
-        units = unit(self._graph.embeddings.vectors(texts, self._key, what=self._group))
-        cosines = np.clip(
-            np.round((units * query.astype(np.float64)).sum(axis=1), _DECIMALS), -1, 1
-        )
-        usable = units.any(axis=1)
-        return rows[usable], cosines[usable] + 0.0
 
     # The file of the table, so that a new process reads no nodes
 
@@ -449,6 +428,86 @@ class StoreIndex(FilterIndex):
     def restore(self, arrays: Arrays) -> None:
         """Restore the table."""
         self._table = NodeTable.from_arrays(arrays)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSnapshot:
+    """A search in one revision of an index; see ``IndexSnapshot``.
+
+    Args:
+        index: The index.
+        revision: The revision of the group.
+        table: The nodes by row.
+        allowed: Which rows meet the filter.
+        unwritten: The nodes that are not in the store. None: possibly all nodes.
+        queries: The unit vectors of the queries.
+    """
+
+    index: StoreIndex
+    revision: int
+    table: NodeTable
+    allowed: Mask
+    unwritten: list[str] | None
+    queries: Sequence[Vectors]
+
+    def search(self, queries: Sequence[int], limit: int | None) -> list[Hits]:
+        """Return the best nodes for queries, by their numbers; None for all nodes."""
+        return [self._best(self.queries[number], limit) for number in queries]
+
+    def parents(self, ids: Sequence[str]) -> Sequence[str | None]:
+        """Return the parents of nodes."""
+        return self.index.parent_ids(ids)
+
+    def _best(self, query: Vectors, limit: int | None) -> Hits:
+        count = int(self.allowed.sum())
+        if not count or not query.any():
+            return Hits([], [])
+        candidates = self._candidates(query, limit, count)
+        self.index.note_candidates(candidates is not None, count)
+        if candidates is None:
+            candidates = self._scored(np.flatnonzero(self.allowed), query)
+        rows, scores = candidates
+        ranking = np.lexsort((self.table.orders[rows], -scores))[:limit]
+        return Hits(self.table.ids.take(rows[ranking]), scores[ranking].tolist())
+
+    def _candidates(
+        self, query: Vectors, limit: int | None, count: int
+    ) -> tuple[Rows, Scores] | None:
+        """Search the store, or compare all allowed nodes if that is better.
+
+        Returns:
+            Rows of the table and their scores; None if the store has too few.
+        """
+        if limit is None or limit >= count or self.unwritten is None:
+            return self._scored(np.flatnonzero(self.allowed), query)
+        unwritten_rows = self._rows(self.unwritten)
+        requested = (limit + limit // 4 + 4) * self.table.living // count
+        while requested <= min(_MAX_REQUESTED, count):  # else comparing all costs less
+            ids = self.index.nearest_ids(query, requested)
+            found = self._rows(ids)
+            rows, scores = self._scored(np.union1d(found, unwritten_rows), query)
+            is_exhausted = len(ids) < requested
+            if len(rows) >= limit:
+                # The last place is certain if the worst candidate of the store scores less.
+                worst = scores[np.isin(rows, found)].min(initial=np.inf)
+                if is_exhausted or np.partition(scores, -limit)[-limit] > worst:
+                    return rows, scores
+            if is_exhausted:
+                return None
+            requested *= 4
+        return self._scored(np.flatnonzero(self.allowed), query)
+
+    def _rows(self, ids: Sequence[str]) -> Rows:
+        row_by_id = self.table.rows()
+        rows = np.array([row_by_id.get(i, -1) for i in dict.fromkeys(ids)], np.int64)
+        rows = rows[(rows >= 0) & (rows < len(self.allowed))]  # later nodes have other rows
+        selected: Rows = rows[self.allowed[rows]]
+        return selected
+
+    def _scored(self, rows: Rows, query: Vectors) -> tuple[Rows, Scores]:
+        """Return the rows that have a usable vector, with their cosines."""
+        usable, cosines = self.index.cosines(self.table.ids.take(rows), query)
+        return rows[usable], cosines[usable]
 
 
 def _since(written: StoreState | None, new: StoreState) -> int:

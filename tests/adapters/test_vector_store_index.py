@@ -27,6 +27,7 @@ from nodekin.adapters.langchain.vector_store_backend import GraphEmbeddings
 from nodekin.adapters.vector_store_index import EmbeddedNode, StoreIndex, StoreIndexes
 from nodekin.adapters.vector_store_record import store_identity
 from nodekin.nodegraph import Embedder, NodeGraph, split_sentences
+from nodekin.nodegraph.locking import is_reading_graph
 from nodekin.retrievers import (
     FusionRetriever,
     RecursiveRetriever,
@@ -87,6 +88,26 @@ def test_store_contains_only_nodes_of_the_group() -> None:
     graph.remove(ids[0])
     retriever("x")
     assert set(backend.vectors) == {ids[1]}
+
+
+def test_store_is_asked_without_the_lock_of_the_graph() -> None:
+    removed: list[str] = []
+
+    class Changing(ListBackend):
+        def nearest_ids(self, vector: np.ndarray, count: int) -> list[str]:
+            if not removed:
+                assert not is_reading_graph()
+                removed.append("9")
+                graph.remove("9")
+            return super().nearest_ids(vector, count)
+
+    backend = Changing()
+    index = StoreIndexes(backend, lambda graph, group, key: backend, is_shared=True)
+    graph = NodeGraph(embed=lambda texts: [[int(text), 1] for text in texts], progress=False)
+    graph.add([Document(str(number), id=str(number)) for number in range(10)])
+    results = Retriever(graph, "ROOT", "cosine", index=index, top_k=3)("9")
+    assert removed
+    assert [result.node.id for result in results] == ["8", "7", "6"]
 
 
 def test_store_indexes_of_equal_stores_are_equal() -> None:
