@@ -6,10 +6,10 @@ import socket
 from typing import Any
 
 from .extras import extra
-from .server_access import Application
 
-with extra("serve", "uvicorn"):
+with extra("serve", "uvicorn", "starlette"):
     import uvicorn
+    from starlette.types import ASGIApp
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -33,7 +33,7 @@ def url_of(host: str, listener: socket.socket) -> str:
     return f"http://{name}:{listener.getsockname()[1]}"
 
 
-def serve_http(app: Application, listener: socket.socket, **options: Any) -> None:
+def serve_http(app: ASGIApp, listener: socket.socket, **options: Any) -> None:
     """Serve an application on a bound socket until the process is interrupted.
 
     Args:

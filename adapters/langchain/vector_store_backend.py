@@ -14,8 +14,7 @@ from langchain_core.vectorstores import VectorStore
 
 from ...nodegraph.graph import NodeGraph
 from ...retrievers.indexes.nearest_vectors import unit
-from ..vector_store_index import EmbeddedNode, StoreIndexes, store_indexes
-from ..vector_store_record import StoreBackend
+from ..vector_store_index import EmbeddedNode, StoreBackend, StoreIndexes, store_indexes
 
 logger = logging.getLogger(__name__)
 

@@ -9,8 +9,7 @@ import numpy.typing as npt
 from llama_index.core.schema import NodeRelationship, TextNode
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQuery
 
-from ..vector_store_index import EmbeddedNode, StoreIndexes, store_indexes
-from ..vector_store_record import StoreBackend
+from ..vector_store_index import EmbeddedNode, StoreBackend, StoreIndexes, store_indexes
 from .nodes import related
 
 MakeStore = Callable[[str], BasePydanticVectorStore]

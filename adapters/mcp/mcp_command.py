@@ -12,7 +12,7 @@ from ...retrievers.corpus_tools.toolset import CorpusTools
 from ..cli.exit_status import CommandError, ExitStatus
 from ..cli.options import debug_option, embed_url_option, store_option
 from ..cli.workspace import build_if_outdated, check_exist, find_index, model_of, open_graph
-from ..server_access import SourceRefresh
+from ..source_refresh import SourceRefresh
 
 TOKEN = "NODEKIN_MCP_TOKEN"
 

@@ -26,16 +26,7 @@ from ...retrievers.results import ScoredNode
 from ..cli.exit_status import printable
 from ..extras import extra
 from ..http_server import bind, serve_http, url_of
-from ..server_access import (
-    LOOPBACK,
-    Application,
-    OriginCheck,
-    Receive,
-    Scope,
-    Send,
-    TokenCheck,
-    check_binding,
-)
+from ..server_access import LOOPBACK, OriginCheck, TokenCheck, check_binding
 from .document_pages import DocumentPages
 from .html_pages import Templates, Turns, asset, joined
 from .markdown import Html
@@ -46,6 +37,7 @@ with extra("serve", "starlette"):
     from starlette.requests import ClientDisconnect, Request
     from starlette.responses import Response, StreamingResponse
     from starlette.routing import Route
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 _logger = logging.getLogger("nodekin")
 
@@ -148,7 +140,7 @@ class PageApp:
             Route("/picture", self._answered(self._picture)),
             Route("/ask", self._answered(self._ask), methods=["POST"]),
         ]
-        app: Application = Starlette(routes=routes)
+        app: ASGIApp = Starlette(routes=routes)
         if token:
             app = TokenCheck(app, token, cookie=True)
         self._app = OriginCheck(app, host)

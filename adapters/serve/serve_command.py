@@ -21,7 +21,7 @@ from ..cli.options import (
     store_option,
 )
 from ..cli.workspace import check_exist, find_index, model_of, open_graph
-from ..server_access import LOOPBACK, SourceRefresh
+from ..source_refresh import SourceRefresh
 
 TOKEN = "NODEKIN_SERVE_TOKEN"
 
@@ -67,6 +67,7 @@ def serve(
     check_min_score(min_score, DefaultRetriever, "--min-score")
     try:
         from ..http_server import bind, serve_http, url_of
+        from ..server_access import LOOPBACK
         from .page_app import PageApp
     except ImportError as error:
         raise CommandError(str(error), ExitStatus.MODEL_ERROR) from error

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from nodekin.adapters.server_access import SourceRefresh
+from nodekin.adapters.source_refresh import SourceRefresh
 from nodekin.nodegraph import NodeGraph
 
 

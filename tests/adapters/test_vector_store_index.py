@@ -24,8 +24,12 @@ from vector_stores import QUERIES, TEXTS, CountingStore, library, rows
 
 from nodekin.adapters.langchain import NodeGraphRetriever, as_index
 from nodekin.adapters.langchain.vector_store_backend import GraphEmbeddings
-from nodekin.adapters.vector_store_index import EmbeddedNode, StoreIndex, StoreIndexes
-from nodekin.adapters.vector_store_record import store_identity
+from nodekin.adapters.vector_store_index import (
+    EmbeddedNode,
+    StoreIndex,
+    StoreIndexes,
+    store_identity,
+)
 from nodekin.nodegraph import Embedder, NodeGraph, split_sentences
 from nodekin.nodegraph.locking import is_reading_graph
 from nodekin.retrievers import (

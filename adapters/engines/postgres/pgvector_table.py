@@ -14,8 +14,7 @@ from ....nodegraph.errors import StoreError
 from ....nodegraph.storage.rows import from_id, from_text, portions, to_id, to_text
 from .graph_database import PostgresDatabase
 from .server_connection import BinaryValue, ServerConnection, ServerLostError, Values
-from .value_matcher import ValueMatch
-from .value_numbers import ValueNumbers, VectorRow
+from .value_numbers import ValueMatch, ValueNumbers, VectorRow
 
 if TYPE_CHECKING:
     import numpy as np

@@ -20,8 +20,7 @@ from ....retrievers.indexes.nearest_vectors import Floats, Vectors, unit
 from ....retrievers.indexes.vector_index import check_dimension
 from ....retrievers.results import Hits
 from .pgvector_table import Nearest, PostgresVectorTable, TableState
-from .value_matcher import ValueMatch, ValueMatcher
-from .value_numbers import VectorRow
+from .value_numbers import ValueMatch, ValueMatcher, VectorRow
 
 _BATCH = 1_000  # nodes per write
 

@@ -21,7 +21,7 @@ from mcp_types import METHOD_NOT_FOUND
 from stress import amount
 
 from nodekin.adapters.mcp.mcp_server import CorpusServer
-from nodekin.adapters.server_access import SourceRefresh
+from nodekin.adapters.source_refresh import SourceRefresh
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import CorpusTools
 

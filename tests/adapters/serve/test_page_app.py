@@ -121,7 +121,7 @@ def test_page_at_foreign_address_requires_token(retriever) -> None:
     assert (welcome.status_code, welcome.headers["location"]) == (303, "/")
     cookie = welcome.headers["set-cookie"]
     assert "HttpOnly" in cookie
-    assert "SameSite=Strict" in cookie
+    assert "SameSite=strict" in cookie
     headers = {"cookie": cookie.split(";")[0]}
     assert asyncio.run(client.request("GET", "/", headers=headers)).status_code == 200
 

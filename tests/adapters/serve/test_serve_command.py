@@ -6,7 +6,7 @@ import uvicorn
 from page_client import Client, found, text_of
 
 from nodekin.adapters.serve import serve_command
-from nodekin.adapters.server_access import SourceRefresh
+from nodekin.adapters.source_refresh import SourceRefresh
 
 pytestmark = pytest.mark.enable_socket
 

@@ -1,0 +1,94 @@
+"""The refresh of a served graph after changes of its files."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from ..nodegraph.errors import ReadError
+from ..nodegraph.graph import NodeGraph
+
+_logger = logging.getLogger("nodekin")
+
+_SECONDS = 2.0
+
+_SHARE = 20  # at most one twentieth of the time is spent on scans
+
+File = tuple[str, int, int]
+
+
+class SourceRefresh:
+    """A refresh of a graph before an answer, if source files have changed.
+
+    It compares names, sizes and times of the files, and reads changed files. Scans are limited to
+    one per ``seconds`` and to a twentieth of the time. Other threads do not wait for a refresh and
+    use the current graph.
+
+    Args:
+        seconds: Minimum seconds between two scans.
+        clock: Returns the time in seconds.
+
+    Example:
+        >>> refresh = SourceRefresh()
+        >>> refresh(NodeGraph(progress=False))
+        False
+    """
+
+    def __init__(
+        self, seconds: float = _SECONDS, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._seconds, self._clock = seconds, clock
+        self._next = clock()
+        self._known: list[File] | None = None
+        self._looking = threading.Lock()
+
+    def __call__(self, graph: NodeGraph) -> bool:
+        """Refresh the graph if a scan is due. Returns whether its documents changed.
+
+        If files can't be read, a warning is logged, and the graph is unchanged.
+        """
+        if self._clock() < self._next or not self._looking.acquire(blocking=False):
+            return False
+        try:
+            start = self._clock()
+            changed = self._refreshed(graph)
+            end = self._clock()
+            self._next = end + max(self._seconds, _SHARE * (end - start))
+            return changed
+        finally:
+            self._looking.release()
+
+    def _refreshed(self, graph: NodeGraph) -> bool:
+        files = sorted(_files(graph.sources))
+        if files == self._known:
+            return False
+        self._known = files
+        try:
+            done = graph.refresh()
+        except (ReadError, ValueError, OSError, RuntimeError) as error:
+            _logger.warning("the documents were not read again: %s", error)
+            return False
+        return bool(done.added or done.updated or done.removed or done.renamed)
+
+
+def _files(sources: list[Path]) -> Iterator[File]:
+    """Yield the visible files below the sources."""
+    for source in sources:
+        if not source.is_dir():
+            yield from _file(str(source))
+        for folder, below, names in os.walk(source):
+            below[:] = [name for name in below if not name.startswith(".")]
+            for name in names:
+                yield from _file(os.path.join(folder, name))
+
+
+def _file(path: str) -> Iterator[File]:
+    try:
+        status = os.stat(path)
+    except OSError:  # removed, or a broken link
+        return
+    yield path, status.st_size, status.st_mtime_ns
