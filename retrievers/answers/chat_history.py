@@ -1,9 +1,10 @@
-"""The history of a conversation: parse it, and condense a question that refers to it."""
+"""Conversations: parse a history, and condense a question into one without references."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ...nodegraph.models.output.queries import parse_query
@@ -30,37 +31,36 @@ _LABELS: Mapping[Language, Pair] = {"zh": ("用户：", "助手："), "en": ("Us
 
 
 async def condense(context: AnswerContext, pairs: Sequence[Pair]) -> str:
-    """Return the question, rewritten by the model so that it needs no conversation.
+    """Return the question, rewritten by the model so that it makes sense without the conversation.
 
     If the model fails, or the prompt has no space for the conversation, the question is unchanged.
-    The notes contain failures and omitted parts of the conversation.
+    Failures and omitted parts of the conversation are added to the notes.
     """
-    question, settings = context.question, context.engine
+    question, engine = context.question, context.engine
+    instruction = json_instruction(_FORM, context.language) if engine.llm.structured else ""
+
+    def prompt_of(history: str) -> str:
+        return context.prompt("condense", history=history) + instruction
+
+    def is_short(selected: Sequence[Pair]) -> bool:
+        history = format_history(selected, context.language)
+        is_in_window = engine.length(history) <= engine.history_window
+        return is_in_window and context.is_short(prompt_of(history))
+
     with start_span("condense", question=question, pairs=len(pairs)) as span:
-        empty = settings.length(context.prompt("condense", history=""))
-        space = min(settings.history_window, settings.prompt_limit - empty)
-        selected, notes = newest_pairs(pairs, space, settings.length, context.language)
+        selected, notes = newest_pairs(pairs, is_short)
         context.notes += notes
-        structured = context.engine.llm.structured
-        instruction = json_instruction(_FORM, context.language) if structured else ""
-        prompt = ""
-        while selected:
-            history = format_history(selected, context.language)
-            prompt = context.prompt("condense", history=history) + instruction
-            if context.is_short(prompt):
-                break
-            del selected[0]
         if not selected:
             context.notes.append("the prompt has no space for the conversation")
             return question
         try:
             condensed = await ask_and_parse(
-                context.engine.llm,
-                prompt,
+                engine.llm,
+                prompt_of(format_history(selected, context.language)),
                 lambda answer: parse_query(answer, question),
                 context.language,
                 schema=schema_of(_FORM),
-                timeout=settings.timeout,
+                timeout=engine.timeout,
             )
         except Exception as error:
             note = f"condensing the question failed: {type(error).__name__}: {error}"
@@ -78,7 +78,7 @@ def parse_history(history: Iterable[Any] | None) -> tuple[list[Pair], list[str]]
     Args:
         history: Pairs of question and answer, or messages: ``{"role": ..., "content": ...}``, or
             objects with these attributes (LangChain: ``type`` instead of ``role``). Consecutive
-            messages of one role are joined. Messages of a system or tool are ignored.
+            messages of one role are joined. System and tool messages are ignored.
 
     Raises:
         TypeError: If the history is a single text, or an item is invalid.
@@ -88,7 +88,7 @@ def parse_history(history: Iterable[Any] | None) -> tuple[list[Pair], list[str]]
         >>> parse_history([("Who was Lu Xun?", "A writer.")])
         ([('Who was Lu Xun?', 'A writer.')], [])
         >>> parse_history([{"role": "user", "content": "Hi"}, {"role": "system", "content": "?"}])
-        ([('Hi', '')], ['1 messages of a system or tool in the history were ignored'])
+        ([('Hi', '')], ['1 system or tool messages in the history were ignored'])
     """
     if isinstance(history, str | Mapping):
         raise TypeError(
@@ -119,14 +119,14 @@ def parse_history(history: Iterable[Any] | None) -> tuple[list[Pair], list[str]]
             answered = False
         else:
             pairs[-1] = (f"{pairs[-1][0]}\n{text}", "")
-    notes = [f"{ignored} messages of a system or tool in the history were ignored"]
+    notes = [f"{ignored} system or tool messages in the history were ignored"]
     return pairs, notes if ignored else []
 
 
 def newest_pairs(
-    pairs: Sequence[Pair], limit: int, length: Callable[[str], int], language: Language
+    pairs: Sequence[Pair], is_short: Callable[[Sequence[Pair]], bool]
 ) -> tuple[list[Pair], list[str]]:
-    """Return the newest pairs within a limit, and notes on omitted pairs.
+    """Return the newest pairs that are short enough, and notes on omitted pairs.
 
     If the newest pair is too long, its answer is truncated. If its question is too long, no pair
     is returned.
@@ -134,18 +134,13 @@ def newest_pairs(
     selected: list[Pair] = []
     notes = []
     for pair in reversed(pairs):
-        if length(format_history([pair, *selected], language)) > limit:
+        if not is_short([pair, *selected]):
             break
         selected.insert(0, pair)
-    if pairs and not selected:
+    if pairs and not selected and is_short([(pairs[-1][0], "")]):
         question, answer = pairs[-1]
-
-        def has_space(text: str) -> bool:
-            return length(format_history([(question, text)], language)) <= limit
-
-        if has_space(""):
-            selected = [(question, cut(answer, has_space))]
-            notes.append("the last answer in the history was cut: it is too long for the prompt")
+        selected = [(question, cut(answer, lambda text: is_short([(question, text)])))]
+        notes.append("the last answer in the history was cut: it is too long for the prompt")
     if omitted := len(pairs) - len(selected):
         notes.append(
             f"the history's first {omitted} of {len(pairs)} pairs were left out: they are too long "
@@ -162,18 +157,20 @@ def format_history(pairs: Iterable[Pair], language: Language) -> str:
 
 
 def _message(item: Any) -> tuple[str, str]:
-    if isinstance(item, Mapping):
-        role, content = item.get("role", item.get("type")), item.get("content")
-    else:
-        role = getattr(item, "role", None) or getattr(item, "type", None)
-        content = getattr(item, "content", None)
+    """Return the role and the text of a message."""
+    get = item.get if isinstance(item, Mapping) else partial(_attribute, item)
+    role, content = get("role") or get("type"), get("content")
     role = getattr(role, "value", role)
     if isinstance(content, Sequence) and not isinstance(content, str):  # with non-text parts
         parts = (part.get("text") if isinstance(part, Mapping) else part for part in content)
         content = "\n".join(part for part in parts if isinstance(part, str))
     if not isinstance(role, str) or not isinstance(content, str | None):
         raise TypeError(
-            'a history has pairs (question, answer) or messages {"role": ..., "content": ...}, '
-            f"got {item!r:.80}"
+            "a history must have pairs (question, answer) or messages "
+            f'{{"role": ..., "content": ...}}, got {item!r:.80}'
         )
     return role.casefold(), content or ""
+
+
+def _attribute(item: object, name: str) -> Any:
+    return getattr(item, name, None)

@@ -94,7 +94,7 @@ def test_messages_that_do_not_alternate() -> None:
     ]
     pairs, notes = parse_history(messages)
     assert pairs == [("", "Hello!"), ("Tea?\nGreen?", "Yes."), ("And?", "")]
-    assert notes == ["2 messages of a system or tool in the history were ignored"]
+    assert notes == ["2 system or tool messages in the history were ignored"]
     assert format_history(pairs, "en").startswith("Assistant: Hello!\nUser: Tea?")
     assert parse_history(None) == parse_history([]) == ([], [])
 
@@ -117,20 +117,22 @@ words = st.text(alphabet="ab 茶。.", min_size=1, max_size=40)
 
 
 @given(st.lists(st.tuples(words, words), max_size=8), st.integers(0, 60))
-def test_the_newest_pairs_stay_complete_and_in_order(pairs, limit) -> None:
-    selected, notes = newest_pairs(pairs, limit, count_tokens, "en")
-    assert not selected or count_tokens(format_history(selected, "en")) <= limit
-    cut_pair = bool(selected) and selected[-1] != pairs[-1]
-    assert [q for q, _ in selected] == [q for q, _ in pairs[len(pairs) - len(selected) :]]
-    if cut_pair:
+def test_newest_pairs_fit_and_stay_complete(pairs, limit) -> None:
+    def is_short(selected) -> bool:
+        return count_tokens(format_history(selected, "en")) <= limit
+
+    selected, notes = newest_pairs(pairs, is_short)
+    first = len(pairs) - len(selected)
+    is_cut = bool(selected) and selected[-1] != pairs[-1]
+    assert not selected or is_short(selected)
+    assert [question for question, _ in selected] == [question for question, _ in pairs[first:]]
+    assert bool(notes) == (first > 0 or is_cut)
+    if is_cut:
         assert len(selected) == 1
         assert selected[0][1] in pairs[-1][1]
     else:
-        assert selected == pairs[len(pairs) - len(selected) :]
-    assert bool(notes) == (len(selected) < len(pairs) or cut_pair)
-    if len(selected) < len(pairs) and not cut_pair:
-        more = pairs[len(pairs) - len(selected) - 1 :]
-        assert count_tokens(format_history(more, "en")) > limit
+        assert selected == pairs[first:]
+        assert not first or not is_short(pairs[first - 1 :])
 
 
 def test_a_follow_up_is_condensed_searched_and_answered(lines, scripted, four_ways) -> None:
