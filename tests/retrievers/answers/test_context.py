@@ -1,14 +1,9 @@
-import sys
-from collections.abc import Callable
-from types import FrameType
-from typing import Any
-
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import Retriever, ScoredNode
-from nodekin.retrievers.answers import context
 from nodekin.retrievers.answers.context import merge_results
 from nodekin.retrievers.plans.prompting import passage_title
 
@@ -31,17 +26,21 @@ def joined(*results: ScoredNode, longest: int = 1000) -> tuple[list[str], list[t
     return [source.text for source in sources], reasons
 
 
-def test_overlapping_spans_merge_at_the_best_rank() -> None:
-    results = [span(10, 20), span(40, 45), span(15, 25), span(5, 12)]
-    assert joined(*results) == ([TEXT[5:25], TEXT[40:45]], [])
-
-
-def test_connecting_span_merges_two_others() -> None:
-    assert joined(span(0, 10), span(20, 30), span(8, 22)) == ([TEXT[0:30]], [])
-
-
-def test_spans_side_by_side_stay_apart() -> None:
-    assert joined(span(0, 10), span(10, 20))[0] == [TEXT[0:10], TEXT[10:20]]
+@pytest.mark.parametrize(
+    ("results", "texts"),
+    [
+        ([span(10, 20), span(40, 45), span(15, 25), span(5, 12)], [TEXT[5:25], TEXT[40:45]]),
+        ([span(0, 10), span(20, 30), span(8, 22)], [TEXT[0:30]]),
+        ([span(0, 10), span(10, 20)], [TEXT[0:10], TEXT[10:20]]),
+        ([span(0, 10), span(5, 15, document="b")], [TEXT[0:10], TEXT[5:15]]),
+        (
+            [span(0, 10), ScoredNode(Node(TEXT[5:15], {}, "Q and A", 5, 15), 1.0)],
+            [TEXT[0:10], "Q and A"],
+        ),
+    ],
+)
+def test_overlapping_spans_merge_at_the_best_rank(results, texts) -> None:
+    assert joined(*results) == (texts, [])
 
 
 def test_contained_span_is_omitted() -> None:
@@ -61,14 +60,6 @@ def test_too_long_sources_are_not_merged() -> None:
 def test_equal_and_empty_texts_are_omitted() -> None:
     results = [span(0, 5), ScoredNode(Node(f" {TEXT[0:5]}\n"), 1.0), ScoredNode(Node("  "), 1.0)]
     assert joined(*results)[1] == [(f" {TEXT[0:5]}\n", "duplicate"), ("  ", "empty")]
-
-
-def test_other_documents_and_rewritten_content_do_not_overlap() -> None:
-    other = span(5, 15, document="b")
-    rewritten = ScoredNode(
-        Node(TEXT[5:15], content="Q and A", start=5, end=15, document_id="a"), 1.0
-    )
-    assert joined(span(0, 10), other, rewritten)[0] == [TEXT[0:10], TEXT[5:15], "Q and A"]
 
 
 spans = st.tuples(st.integers(0, 50), st.integers(1, 10), st.sampled_from("ab"))
@@ -100,23 +91,3 @@ def test_merged_chunks_equal_the_documents_text() -> None:
     assert len(results) == 3
     (source,), omitted = merge_results(results, passage_title, lambda _: True)
     assert (source.text, source.title, omitted) == (text, "Tea", [])
-
-
-def lines_run(function: Callable[[], object]) -> int:
-    """Return how many lines of the module are run by a call."""
-    count = 0
-
-    def trace(frame: FrameType, event: str, argument: object) -> Any:
-        nonlocal count
-        if frame.f_code.co_filename != context.__file__:
-            return None
-        count += event == "line"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        function()
-    finally:
-        sys.settrace(before)
-    return count
