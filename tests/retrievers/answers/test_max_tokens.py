@@ -1,4 +1,4 @@
-"""How many tokens of passages an answer is made from."""
+"""The token budget of the passages of an answer."""
 
 import pytest
 
@@ -39,17 +39,12 @@ def test_default_search_returns_1600_tokens(graph) -> None:
     assert 1_500 < tokens(read(QueryEngine(restricted, model))) <= 1_600
 
 
-def test_a_number_of_results_gives_passages(graph) -> None:
+def test_top_k_returns_passages(graph) -> None:
     passages = {node.text for node in graph.nodes("passage")}
-    for texts in (
-        read(QueryEngine(graph, model, top_k=2)),
-        read(QueryEngine(graph, model), top_k=2),
-    ):
+    engine = QueryEngine(graph, model, top_k=2)
+    for texts in (read(engine), read(QueryEngine(graph, model), top_k=2)):
         assert len(texts) == 2
         assert set(texts) <= passages
-
-
-def test_both_hold_together(graph) -> None:
     texts = read(QueryEngine(graph, model, top_k=1, max_tokens=100))
     assert len(texts) == 1
     assert tokens(texts) <= 100
@@ -89,6 +84,6 @@ async def test_async_and_stream_use_equal_budgets(graph) -> None:
 
 
 @pytest.mark.parametrize(("number", "error"), [(0, ValueError), ("9", TypeError), (1.5, TypeError)])
-def test_wrong_numbers(graph, number, error) -> None:
+def test_invalid_max_tokens_raises(graph, number, error) -> None:
     with pytest.raises(error, match="max_tokens"):
         QueryEngine(graph, model, max_tokens=number)

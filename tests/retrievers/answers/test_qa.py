@@ -7,7 +7,7 @@ from nodekin.nodegraph import Document, Node, NodeGraph, UnknownGroupError
 from nodekin.nodegraph.extractors.llm_extractor import LLMExtractor
 from nodekin.nodegraph.models.llm import LLM
 from nodekin.retrievers import Retriever, trace
-from nodekin.retrievers.answers.qa import QaRetriever, answer_of, overlap
+from nodekin.retrievers.answers.qa import QaRetriever, answer_of
 
 RIVERS = {
     "长江有多长？": "约6300公里。",
@@ -51,22 +51,14 @@ def graph():
     return graph
 
 
-# Retrieving
-
-
-def test_the_question_is_searched_and_both_are_returned(graph):
-    results = QaRetriever(graph, "qa", "bm25").retrieve("黄河多长", top_k=2)
-    assert results[0].node.text == "黄河有多长？"
-    assert results[0].node.content == "黄河有多长？\n约5464公里。"
-    assert QaRetriever(graph, "qa", output_format="content")("1876") == []
-
-
-def test_results_are_those_of_a_retriever(graph):
+def test_retrieve_searches_questions(graph):
     qa, plain = QaRetriever(graph, "qa", top_k=3), Retriever(graph, "qa", "bm25", top_k=3)
-    assert qa.retrieve("长江") == plain.retrieve("长江")
-    assert asyncio.run(qa.aretrieve("长江")) == plain.retrieve("长江")
+    results = qa.retrieve("长江")
+    assert results == plain.retrieve("长江") == asyncio.run(qa.aretrieve("长江"))
+    assert results[0].node.content == "长江有多长？\n约6300公里。"
     assert [len(results) for results in qa.batch(["长江", "telephone"])] == [3, 2]
     assert qa.retrieve("长江", filters={"topic": "phone"}) == []
+    assert QaRetriever(graph, "qa", output_format="content")("1876") == []
 
 
 def test_content_contains_question_and_answer():
@@ -78,12 +70,9 @@ def test_content_contains_question_and_answer():
     assert result.node == graph.nodes("faq")[0]
 
 
-# Answering
-
-
 @pytest.mark.parametrize("similarity", ["bm25", "cosine"])
 @pytest.mark.parametrize("query", ["长江有多长？", "长江有多长", " 长江 有多长 ?!", "长江有多长。"])
-def test_the_same_question_needs_no_model(graph, similarity, query):
+def test_equal_question_needs_no_model(graph, similarity, query):
     preset = QaRetriever(graph, "qa", similarity).answer(query)
     assert (preset.question, preset.answer) == ("长江有多长？", "约6300公里。")
     assert (preset.score, preset.exact) == (1.0, True)
@@ -112,7 +101,7 @@ def test_another_question_has_no_preset_answer(graph, query):
     assert QaRetriever(graph, "qa", "bm25").answer(query) is None
 
 
-def test_words_that_ask_make_the_difference(graph):
+def test_question_words_distinguish_questions(graph):
     qa = QaRetriever(graph, "qa", "bm25")
     assert qa.answer("When was the telephone invented").answer == "In 1876."
     assert qa.answer("When did they invent the telephone?") is None
@@ -130,14 +119,14 @@ def test_answer_needs_min_score_or_more(graph):
     assert QaRetriever(graph, "qa", "cosine", min_score=best.score + 1e-5).answer(query) is None
 
 
-def test_above_one_only_the_same_question(graph):
+def test_min_score_above_one_answers_equal_questions_only(graph):
     qa = QaRetriever(graph, "qa", "cosine", min_score=1.1)
     assert qa.answer("长江有多长").exact
     assert qa.answer("长江有多长呢") is None
     assert graph.embedded == []
 
 
-def test_a_filter_holds_for_the_same_question(graph):
+def test_filters_apply_to_equal_questions(graph):
     qa = QaRetriever(graph, "qa", filters={"topic": "rivers"})
     assert qa.answer("长江有多长") is not None
     assert qa.answer("What is C++?") is None
@@ -160,7 +149,7 @@ def test_answers_follow_the_graph(graph):
     assert qa.answer("长江有多长") is None
 
 
-def test_several_graphs(graph):
+def test_several_graphs_are_searched(graph):
     other = NodeGraph(progress=False)
     other.create_node_group("qa", parse_history)
     other.add(json.dumps({"What is tea?": "A drink."}))
@@ -169,7 +158,7 @@ def test_several_graphs(graph):
     assert qa.answer("what is c++").answer == "A language."
 
 
-def test_in_a_file(tmp_path):
+def test_answers_are_read_from_a_file(tmp_path):
     for _ in range(2):
         with NodeGraph(store=tmp_path / "graph", progress=False) as graph:
             graph.create_node_group("qa", parse_history)
@@ -177,17 +166,14 @@ def test_in_a_file(tmp_path):
             assert QaRetriever(graph, "qa").answer("黄河有多长").answer == "约5464公里。"
 
 
-async def test_answering_without_blocking(graph):
+async def test_concurrent_aanswers(graph):
     qa = QaRetriever(graph, "qa", min_score=0.7)
     presets = await asyncio.gather(*(qa.aanswer(q) for q in ("长江有多长", "黄河多长？", "茶")))
-    assert [preset and preset.answer for preset in presets] == [
-        "约6300公里。",
-        "约5464公里。",
-        None,
-    ]
+    answers = [preset and preset.answer for preset in presets]
+    assert answers == ["约6300公里。", "约5464公里。", None]
 
 
-def test_it_is_traced(graph):
+def test_answer_is_traced(graph):
     qa = QaRetriever(graph, "qa")
     with trace() as traced:
         qa.answer("长江有多长")
@@ -198,7 +184,7 @@ def test_it_is_traced(graph):
     ]
 
 
-def test_of_pairs_that_a_model_made():
+def test_pairs_of_a_model():
     llm = LLM(lambda prompt: "问：茶是什么？\n答：饮品。\n问：谁喝茶？\n答：人。", "scripted")
     graph = NodeGraph(progress=False)
     graph.create_node_group("qa", LLMExtractor(llm, "qa"))
@@ -209,15 +195,11 @@ def test_of_pairs_that_a_model_made():
     assert [result.node.text for result in qa.recommend("茶是什么")] == ["谁喝茶？"]
 
 
-# Recommending
-
-
-def test_recommended_questions_are_close_and_not_the_same(graph):
+async def test_recommend_returns_similar_but_not_equal_questions(graph):
     qa = QaRetriever(graph, "qa")
-    assert [r.node.text for r in qa.recommend("长江有多长", 2)] == [
-        "黄河有多长？",
-        "长江发源于哪里？",
-    ]
+    results = qa.recommend("长江有多长", 2)
+    assert [r.node.text for r in results] == ["黄河有多长？", "长江发源于哪里？"]
+    assert await qa.arecommend("长江有多长", 2) == results
     assert len(qa.recommend("长江有多长", 50)) == 3
     assert qa.recommend("长江有多长", filters={"topic": "phone"}) == []
     assert qa.recommend("") == []
@@ -225,27 +207,13 @@ def test_recommended_questions_are_close_and_not_the_same(graph):
         qa.recommend("长江", 0)
 
 
-def test_a_question_is_recommended_once():
+def test_recommend_returns_a_question_once():
     graph = NodeGraph(progress=False)
     graph.create_node_group("qa", parse_history)
     graph.add([json.dumps({"谁喝茶？": f"{n}"}) for n in range(40)])
     graph.add(json.dumps({"茶是什么？谁知道": "x", "茶": "y"}))
     results = QaRetriever(graph, "qa").recommend("茶是什么？")
     assert sorted(r.node.text for r in results) == sorted(["谁喝茶？", "茶是什么？谁知道", "茶"])
-
-
-async def test_recommending_without_blocking(graph):
-    qa = QaRetriever(graph, "qa", "cosine", min_score=0.999)
-    assert await qa.arecommend("长江有多长", 2) == qa.recommend("长江有多长", 2)
-
-
-# The parts
-
-
-def test_overlap():
-    assert overlap(["a", "b", "b"], ["b", "b", "a"]) == 1
-    assert overlap(["a"], []) == 0
-    assert overlap([], []) == 0
 
 
 @pytest.mark.parametrize(
@@ -277,7 +245,7 @@ def test_questions_without_answers_are_no_preset(library):
         ({"k2": 1}, TypeError, "unexpected keyword argument 'k2'"),
     ],
 )
-def test_settings_that_are_refused(graph, settings, error, words):
+def test_invalid_arguments_raise(graph, settings, error, words):
     with pytest.raises(error, match=words):
         QaRetriever(**{"graph": graph, "group": "qa", **settings})
     with pytest.raises(TypeError, match="a query is a str"):

@@ -1,7 +1,9 @@
-"""All of a call has one deadline: the answer is from what was read until then."""
+"""The total timeout of a question: the answer so far is returned."""
 
 import asyncio
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -18,7 +20,7 @@ OVER = "total_timeout=60 s is over"
 
 
 class Clock:
-    """Stands until it is moved."""
+    """A clock that tests move."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -26,12 +28,8 @@ class Clock:
     def __call__(self) -> float:
         return self.now
 
-    def end(self) -> None:
-        self.now = 61.0
 
-    def near_the_end(self) -> None:
-        """A hundredth of a second is left."""
-        self.now = 59.99
+ALMOST_OVER, IS_OVER = 59.99, 61.0
 
 
 @pytest.fixture
@@ -39,6 +37,16 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(limits, "clock", clock)
     return clock
+
+
+@contextmanager
+def waiting() -> Iterator[threading.Event]:
+    """An event for which models and searches wait until the block ends."""
+    event = threading.Event()
+    try:
+        yield event
+    finally:
+        event.set()
 
 
 def engine(model: Any, mode: str = "refine", **options: Any) -> QueryEngine:
@@ -70,7 +78,7 @@ async def test_no_call_starts_after_the_total_timeout(clock, way) -> None:
     def model(prompt: str) -> str:
         asked.append(prompt)
         if len(asked) == 2:
-            clock.end()
+            clock.now = IS_OVER
         return f"Answer {len(asked)} [{len(asked)}]."
 
     answer = await ask(engine(model), way)
@@ -82,20 +90,18 @@ async def test_no_call_starts_after_the_total_timeout(clock, way) -> None:
 
 
 async def test_endless_call_is_abandoned(clock, way) -> None:
-    release, asked = threading.Event(), []
+    asked = []
 
     def model(prompt: str) -> str:
         asked.append(prompt)
         if len(asked) == 1:
-            clock.near_the_end()
+            clock.now = ALMOST_OVER
             return "Answer 1 [1]."
         release.wait()
         return "late"
 
-    try:
+    with waiting() as release:
         answer = await ask(engine(model), way)
-    finally:
-        release.set()
     assert answer.text == "Answer 1 [1]."
     assert any(OVER in note for note in answer.notes)
 
@@ -110,33 +116,27 @@ async def test_partial_answers_without_time_are_the_answer(clock, way) -> None:
     assert any(OVER in note for note in answer.notes)
 
 
-async def test_without_an_answer_so_far_on_error_decides(clock, way) -> None:
-    release = threading.Event()
-
+async def test_on_error_decides_without_an_answer_so_far(clock, way) -> None:
     def model(prompt: str) -> str:
         release.wait()
         return "late"
 
     class Slow(FixedRetriever):
         def retrieve(self, query: str, **options: Any) -> Any:
-            clock.near_the_end()
+            clock.now = ALMOST_OVER
             return super().retrieve(query, **options)
 
     slow = Slow([passage(text) for text in TEXTS])
-    try:
+    with waiting() as release:
         extracted = await ask(engine(model, "stuff", retriever=slow, on_error="extract"), way)
         clock.now = 0
         with pytest.raises(AnswerError, match=OVER) as raised:
             await ask(engine(model, "stuff", retriever=slow), way)
-    finally:
-        release.set()
     assert "T0" in extracted.text
     assert [source.number for source in raised.value.answer.sources] == [1, 2, 3]
 
 
-async def test_endless_search_raises(clock, way) -> None:
-    release = threading.Event()
-
+async def test_endless_search_raises(way) -> None:
     class Endless(FixedRetriever):
         def retrieve(self, query: str, **options: Any) -> Any:
             release.wait()
@@ -145,14 +145,8 @@ async def test_endless_search_raises(clock, way) -> None:
         async def aretrieve(self, query: str, **options: Any) -> Any:
             await asyncio.Event().wait()
 
-    def model(prompt: str) -> str:
-        raise AssertionError("not asked")
-
-    try:
-        with pytest.raises(AnswerError, match=r"total_timeout=0\.01 s is over"):
-            await ask(engine(model, retriever=Endless([]), total_timeout=0.01), way)
-    finally:
-        release.set()
+    with waiting() as release, pytest.raises(AnswerError, match=r"total_timeout=0\.01 s is over"):
+        await ask(engine(str.upper, retriever=Endless([]), total_timeout=0.01), way)
 
 
 @pytest.mark.parametrize("wrong", [0, -1])
