@@ -10,7 +10,6 @@ from nodekin.nodegraph import ModelError
 from nodekin.retrievers import trace
 from nodekin.retrievers.plans.plan import run
 from nodekin.retrievers.strategies.hyde import HyDE
-from nodekin.retrievers.strategies.model_prompt import QueryTransform
 from nodekin.retrievers.strategies.rewrite import QueryExpansion, QueryRewrite
 from nodekin.retrievers.strategies.router import QueryRouter
 from nodekin.retrievers.strategies.strategy_registry import STRATEGIES
@@ -35,29 +34,16 @@ def test_transform_returns_queries_sync_and_async(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("query", [QUERY, QUERY_ZH])
-@pytest.mark.parametrize(
-    "told",
-    [
-        "",
-        "。。。",
-        "I'm sorry, I can't.",
-        "抱歉，我无法回答。",
-        "<think>",
-        RuntimeError("down"),
-        TimeoutError(),
-    ],
-)
-def test_failed_model_keeps_the_query(kind: Any, query: str, told: Any, scripted: Any) -> None:
+@pytest.mark.parametrize("told", ["", "抱歉，我无法回答。", RuntimeError("down"), TimeoutError()])
+def test_failed_model_keeps_the_query(kind: Any, told: Any, scripted: Any) -> None:
     transform = kind(scripted(told))
-    variants = run(partial(transform.safe_variants, query))
-    assert variants.queries == (query,)
-    assert variants.note is not None
+    variants = run(partial(transform.safe_variants, QUERY_ZH))
+    assert variants.queries == (QUERY_ZH,)
     kind_of = "ModelTimeoutError" if isinstance(told, TimeoutError) else "ModelError"
-    assert variants.note.startswith(f"{transform.name} failed: {kind_of}: ")
-    assert asyncio.run(transform.acall(query)) == [query]
+    assert str(variants.note).startswith(f"{transform.name} failed: {kind_of}: ")
+    assert asyncio.run(transform.acall(QUERY)) == [QUERY]
     with pytest.raises(ModelError):
-        kind(scripted(told), on_error="raise")(query)
+        kind(scripted(told), on_error="raise")(QUERY)
 
 
 @pytest.mark.parametrize("kind", GOOD)
@@ -79,23 +65,6 @@ def test_blank_query_calls_no_model(kind: Any, scripted: Any) -> None:
     assert not model.prompts
     with pytest.raises(TypeError, match="a query is a str, not int 7"):
         kind(model)(7)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_slow_model_times_out(kind: Any) -> None:
-    async def slow(prompt: str) -> str:
-        await asyncio.sleep(30)
-        return prompt
-
-    transform = kind(slow, timeout=0.02)
-    assert asyncio.run(transform.acall(QUERY)) == [QUERY]
-    assert "did not answer within 0.02 s" in str(asyncio.run(_note(transform)))
-
-
-async def _note(transform: QueryTransform) -> str | None:
-    from nodekin.retrievers.plans.plan import arun
-
-    return (await arun(partial(transform.safe_variants, QUERY))).note
 
 
 @pytest.mark.parametrize("kind", GOOD)
@@ -137,39 +106,15 @@ def test_max_queries_limits_any_answer(scripted: Any) -> None:
 @pytest.mark.parametrize(
     ("make", "error", "says"),
     [
-        (
-            lambda m: QueryExpansion(m, max_queries=0),
-            ValueError,
-            "must be 1 or more, not 0",
-        ),
-        (
-            lambda m: QueryDecomposition(m, max_queries=True),
-            TypeError,
-            "is a whole number",
-        ),
+        (lambda m: QueryExpansion(m, max_queries=0), ValueError, "must be 1 or more, not 0"),
+        (lambda m: QueryDecomposition(m, max_queries=True), TypeError, "is a whole number"),
         (lambda m: HyDE(m, max_queries=1.5), TypeError, "max_queries is a whole number, not 1.5"),
-        (
-            lambda m: QueryRewrite(m, retries=-1),
-            ValueError,
-            "retries must be 0 or more",
-        ),
-        (
-            lambda m: QueryRewrite(m, timeout=0),
-            ValueError,
-            "timeout must be above 0",
-        ),
-        (
-            lambda m: QueryRewrite(m, on_error="skip"),
-            ValueError,
-            "'keep' or 'raise', not 'skip'",
-        ),
+        (lambda m: QueryRewrite(m, retries=-1), ValueError, "retries must be 0 or more"),
+        (lambda m: QueryRewrite(m, timeout=0), ValueError, "timeout must be above 0"),
+        (lambda m: QueryRewrite(m, on_error="skip"), ValueError, "'keep' or 'raise', not 'skip'"),
         (lambda m: QueryRewrite(7), TypeError, "7"),
         (lambda m: QueryRouter(m, {}), ValueError, "routes must not be empty"),
-        (
-            lambda m: QueryRouter(m, {"a": ""}, default="b"),
-            ValueError,
-            "default must be a route, got 'b'",
-        ),
+        (lambda m: QueryRouter(m, {"a": ""}, default="b"), ValueError, "a route, got 'b'"),
     ],
 )
 def test_invalid_arguments_raise(make: Any, error: type[Exception], says: str) -> None:

@@ -1,14 +1,15 @@
-"""Rewritten queries: the prompt, and useless answers."""
+"""Rewritten queries, and several phrasings of a query."""
 
-import asyncio
 from typing import Any
 
-import pytest
+from nodekin.retrievers import Retriever, ScoredNode
+from nodekin.retrievers.ranking import fuse
+from nodekin.retrievers.results import QueryVariant
+from nodekin.retrievers.strategies.rewrite import MultiQueryRetriever, QueryRewrite
 
-from nodekin.retrievers import QueryRewriteRetriever, Retriever
-from nodekin.retrievers.strategies.rewrite import QueryRewrite
 
-QUERY = "Is the Nile longer than the Amazon?"
+def ids(results: list[ScoredNode]) -> list[str]:
+    return [result.node.id for result in results]
 
 
 def test_braces_in_a_query_stay(scripted: Any) -> None:
@@ -17,15 +18,20 @@ def test_braces_in_a_query_stay(scripted: Any) -> None:
     assert "What does {domain} or {query} mean?" in model.prompts[0]
 
 
-@pytest.mark.parametrize("answer", ["NO_ANSWER", "无答案", "unbekannt", "zzz", "N/A", "..."])
-def test_useless_rewrite_keeps_the_plain_results(answer: str, plain: Retriever) -> None:
-    retriever = QueryRewriteRetriever(plain, lambda prompt: answer)
-    results = retriever.retrieve("Nile and Amazon")
-    assert [(r.node, r.score) for r in results] == [
-        (r.node, r.score) for r in plain.retrieve("Nile and Amazon")
-    ]
-    assert {match.query for result in results for match in result.evidence} == {"Nile and Amazon"}
-    assert all("(" in result.explain() for result in results)  # a note says why
-    assert retriever.batch(["Nile and Amazon", "tea", "qqq"])[0] == results
-    assert retriever.retrieve("qqq") == []
-    assert asyncio.run(retriever.aretrieve("Nile and Amazon")) == results
+def test_phrasings_are_fused_with_the_query(plain: Retriever, scripted: Any) -> None:
+    retriever = MultiQueryRetriever(plain, scripted("the Nile\nthe Amazon"), query_weight=3)
+    queries = ["tea drink", "the Nile", "the Amazon"]
+    assert retriever.query_transform(queries[0]) == queries
+    results = retriever.retrieve(queries[0])
+    expected = fuse([plain.retrieve(query) for query in queries], "rrf", [3, 1, 1], 1)
+    assert ids(results) == ids(expected) == ["tea"]  # as many as the longest of them
+    wider = retriever.retrieve(queries[0], top_k=3)
+    assert ids(wider) == ["tea", "nile", "amazon"]
+    variants = {result.node.id: [m.variants for m in result.evidence] for result in wider}
+    assert variants["tea"] == [()]  # found for the query as it was asked
+    assert variants["nile"] == [(QueryVariant("tea drink", "phrasing"),)]
+
+
+def test_include_query_false_leaves_out_the_query(plain: Retriever, scripted: Any) -> None:
+    retriever = MultiQueryRetriever(plain, scripted("the Nile"), include_query=False)
+    assert ids(retriever.retrieve("tea drink")) == ["nile"]

@@ -1,12 +1,11 @@
 """Retrievers around query transforms: searches, fusion, evidence and traces."""
 
 import asyncio
-import random
 from typing import Any
 
 import pytest
 
-from nodekin.nodegraph import ModelError, NodeGraph
+from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import (
     FusionRetriever,
     RerankRetriever,
@@ -49,32 +48,11 @@ class Failing:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_failed_model_searches_the_plain_query(kind: Any, plain: Retriever, scripted: Any) -> None:
-    expected = plain.retrieve("Nile long")
-    for told in ("", RuntimeError("down"), "I'm sorry, I can't."):
-        results = kind(plain, scripted(told)).retrieve("Nile long")
-        assert [(r.node, r.score) for r in results] == [(r.node, r.score) for r in expected]
-        for result in results:
-            for match in result.evidence:
-                (variant,) = match.variants
-                assert match.query == variant.query == "Nile long"
-                assert variant.note is not None
-                assert "failed" in variant.note
-                assert variant.note in result.explain()
-    with pytest.raises(ModelError):
-        kind(plain, scripted(RuntimeError("down")), on_error="raise").retrieve("Nile")
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("answer", ["Is Tea a drink?", "The Nile, the Amazon and tea"])
-def test_sync_async_and_batches_agree(kind: Any, plain: Retriever, answer: str) -> None:
-    retriever = kind(plain, lambda prompt: answer)
+def test_batches_keep_the_order_of_queries(kind: Any, plain: Retriever) -> None:
+    retriever = kind(plain, lambda prompt: "The Nile, the Amazon and tea")
     queries = ["What is the Nile?", "What is the Amazon?", " ", "尼罗河有多长？"]
     one_by_one = [retriever.retrieve(query) for query in queries]
-    assert retriever.batch(queries) == one_by_one
-    assert asyncio.run(retriever.abatch(queries)) == one_by_one
-    assert [asyncio.run(retriever.aretrieve(query)) for query in queries] == one_by_one
-    assert one_by_one[0]
+    assert retriever.batch(queries) == one_by_one == asyncio.run(retriever.abatch(queries))
     assert retriever.batch([]) == asyncio.run(retriever.abatch([])) == []
     with pytest.raises(TypeError, match="batch takes a list of queries"):
         retriever.batch("Nile")
@@ -222,23 +200,3 @@ def test_invalid_arguments_raise(plain: Retriever) -> None:
         MultiQueryRetriever(plain, model, query_weight=0)
     with pytest.raises(ValueError, match="no mode 'rff'"):
         MultiQueryRetriever(plain, model, mode="rff")  # type: ignore[arg-type]
-
-
-GARBAGE = """NO_ANSWER 无答案 N/A none 无 不知道 unbekannt zz 我 {} [] null {"query":""} ``` ...
-??? — 42 - 1. <think>hm</think> Sorry, 抱歉，我无法回答。 Query: 改写： \ufffd\x00 🙂🙂
-Yes OK unchanged 不需要改写 qwzx x"""
-
-
-@pytest.mark.parametrize(
-    ("strategy", "cases"),
-    [(QueryRewriteRetriever, 500), (MultiQueryRetriever, 50), (SubQuestionRetriever, 50)],
-)
-def test_garbage_keeps_results_of_the_question(
-    strategy: type[TransformRetriever], cases: int, plain: Retriever
-) -> None:
-    for seed in range(cases):
-        chance = random.Random(seed)
-        said = [chance.choice(GARBAGE.split()) for _ in range(chance.choice((1, 1, 2, 3)))]
-        answer = chance.choice(("", " ", ", ", "\n")).join(said)
-        query = chance.choice(("How long is the Nile?", "尼罗河有多长？"))
-        assert strategy(plain, lambda _, answer=answer: answer).retrieve(query), answer
