@@ -16,7 +16,7 @@ from nodekin.nodegraph import (
     SentenceSplitter,
     count_tokens,
 )
-from nodekin.nodegraph.splitters.chunking import locate, measured
+from nodekin.nodegraph.splitters.chunking import locate, measured, shorten
 from nodekin.nodegraph.splitters.sentences import sentence_spans
 
 
@@ -233,3 +233,17 @@ def test_count_tokens_of_texts(text: str, tokens: int) -> None:
 def test_count_tokens_of_parts_bounds_whole(a: str, b: str) -> None:
     assert max(count_tokens(a), count_tokens(b)) <= count_tokens(a + b)
     assert count_tokens(a + b) <= count_tokens(a) + count_tokens(b)
+
+
+@pytest.mark.parametrize(
+    ("text", "beginning"),
+    [
+        ("Understanding misunderstandings", "Understanding "),
+        ("1234567890 and more", "1234567890 "),
+        ("茶是一种饮料，很多人喝。", "茶是一种"),
+        ("a" * 60, "a" * 24),
+        ("ab", "ab"),
+    ],
+)
+def test_shorten_ends_at_whole_word(text: str, beginning: str) -> None:
+    assert shorten(text, 4) == beginning
