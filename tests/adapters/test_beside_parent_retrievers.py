@@ -119,15 +119,6 @@ def test_chunks_as_parents_match_langchain(graph: NodeGraph, question: str) -> N
     assert {each.node.document_id for each in mine} == set(TEXTS)
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
-def test_small_k_returns_langchain_parents_first(graph: NodeGraph, question: str) -> None:
-    """LangChain's parents are a prefix of our results."""
-    for k in (1, 2, 5):
-        few = contents(theirs(k=k).invoke(question))
-        mine = texts(Retriever(graph, "child", "cosine", target=ROOT, top_k=k)(question))
-        assert mine[: len(few)] == few
-
-
 def test_top_k_counts_parents_instead_of_children(graph: NodeGraph) -> None:
     """LangChain returns fewer than ``k`` parents if several children share a parent."""
     question = "Coffee is roasted. Coffee comes from beans."
@@ -150,39 +141,6 @@ def test_updated_parent_is_not_found_by_old_text(graph: NodeGraph) -> None:
     assert {match.node.text for each in every for match in each.evidence}.isdisjoint(
         piece.strip() for piece in small().split_text(TEXTS["river"])
     )
-
-
-def test_document_added_twice_is_found_once(graph: NodeGraph) -> None:
-    """LangChain gives a document without id a random id at each call."""
-    other, question = theirs(k=100), "Coffee comes from beans."
-    other.add_documents([Document(TEXTS["coffee"])])
-    assert contents(other.invoke(question)).count(TEXTS["coffee"]) == 2
-    graph.add(Document(TEXTS["coffee"], id="coffee"))
-    mine = texts(Retriever(graph, "child", "cosine", target=ROOT, top_k=100)(question))
-    assert mine.count(TEXTS["coffee"]) == 1
-
-
-def test_removed_parent_takes_no_place_in_top_k(graph: NodeGraph) -> None:
-    """Children of a deleted parent still fill ``k`` in LangChain."""
-    other, question = theirs(k=2), "Coffee is roasted. Coffee comes from beans."
-    other.docstore.mdelete(["coffee"])
-    assert other.invoke(question) == []
-    graph.remove(["coffee"])
-    mine = Retriever(graph, "child", "cosine", target=ROOT, top_k=2)(question)
-    assert len(mine) == 2
-    assert "coffee" not in {each.node.id for each in mine}
-
-
-def test_documents_keep_their_ids_with_larger_chunks(graph: NodeGraph) -> None:
-    """LangChain's ids are chunk ids, one per chunk."""
-    other = theirs(k=1, parents=paragraphs())
-    with pytest.raises(ValueError, match="uneven"):
-        other.add_documents([Document(TEXTS["tea"])], ["tea"])
-    (best,) = Retriever(graph, "part", "cosine", target="paragraph", top_k=1)(
-        "Tea comes from leaves."
-    )
-    assert best.node.document_id == "tea"
-    assert TEXTS["tea"][best.node.start : best.node.end] == best.node.text
 
 
 SUMMARIES = {
@@ -248,18 +206,6 @@ async def test_several_vectors_per_document_match_langchain(
     expected = contents(other.invoke(question))
     assert texts(mine.retrieve(question)) == expected
     assert texts(await mine.aretrieve(question)) == contents(await other.ainvoke(question))
-
-
-def test_evidence_names_the_matching_vector(kinds: NodeGraph) -> None:
-    """LangChain returns the document only; our evidence has the matching vector's node."""
-    mine = RecursiveRetriever(kinds, GROUPS, ROOT, "cosine", top_k=1)
-    for question, group in (("Kinds of tea", "summary"), ("人们喝什么？", "question")):
-        (expected,) = several(k=1).invoke(question)
-        (best,) = mine(question)
-        assert best.node.text == expected.page_content
-        assert expected.metadata == {}
-        assert (best.evidence[0].group, best.evidence[0].node.text) == (group, question)
-        assert best.score == pytest.approx(1.0)
 
 
 def test_document_filter_returns_full_top_k(kinds: NodeGraph) -> None:

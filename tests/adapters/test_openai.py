@@ -108,13 +108,6 @@ def test_invalid_vector_indexes_raise(server, client, index):
         as_embedder(OpenAIEmbedder("abc", client=client)).passages(["a", "bb"])
 
 
-def test_missing_token_count_leaves_usage_at_zero(server, client):
-    server.usage = False
-    embedder = OpenAIEmbedder("abc", client=client)
-    assert embedder.embed(["tea"]) == [[3, 3, 1]]
-    assert embedder.usage == 0
-
-
 def test_usage_counts_tokens_of_all_threads(server, client):
     embedder = OpenAIEmbedder("abc", client=client)
     with ThreadPoolExecutor(8) as pool:

@@ -1,7 +1,3 @@
-import asyncio
-import pickle
-from concurrent.futures import ThreadPoolExecutor
-
 import openai
 import pytest
 from scripted_server import ChatServer, serving
@@ -94,12 +90,6 @@ def test_async_client_error_names_argument(server, async_client):
 # What goes wrong
 
 
-def test_client_retries_after_server_errors(server, client):
-    server.statuses = [429, 500]
-    assert OpenAIChat("abc", client=client).complete("?") == "Tea is a drink."
-    assert len(server.asked) == 3
-
-
 def test_permanent_error_raises_without_key(server, client):
     server.statuses = [429] * 3
     with pytest.raises(ModelError, match=r"'openai abc .*' failed: .*not now") as caught:
@@ -187,48 +177,7 @@ def test_answer_without_json_raises(server, client):
         OpenAIChat("abc", client=client).complete_json("?", {})
 
 
-async def test_cancelled_request_ends(server):
-    server.silent = True
-    chat = OpenAIChat("abc", base_url=server.url, api_key="-")
-    task = asyncio.create_task(chat.acomplete("?"))
-    while not server.asked:
-        await asyncio.sleep(0.01)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    await close(chat)
-
-
 # Clients created by OpenAIChat
-
-
-async def close(chat):
-    for client in chat._clients._of_loops.values():
-        await client.close()
-    chat._client.close()
-
-
-def test_each_event_loop_has_a_client(server):
-    chat = OpenAIChat("abc", base_url=server.url, api_key="-")
-
-    async def ask(number):
-        return await asyncio.gather(*(chat.acomplete("?") for _ in range(number)))
-
-    assert len(asyncio.run(ask(3))) == 3
-    assert len(asyncio.run(ask(2))) == 2
-    with ThreadPoolExecutor(4) as pool:
-        runs = list(pool.map(lambda number: asyncio.run(ask(number)), [1, 1, 1, 1]))
-    assert len(runs) == 4
-    assert chat.usage.requests == 9
-    chat._client.close()
-
-
-def test_client_is_created_from_environment(server, monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "from outside")
-    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-    chat = OpenAIChat("abc")
-    assert chat.complete("?") == "Tea is a drink."
-    chat._client.close()
 
 
 # In a graph
@@ -275,7 +224,3 @@ def test_name_contains_settings_that_change_answers(client):
 def test_invalid_settings_raise(client, settings, error, says):
     with pytest.raises(error, match=says):
         OpenAIChat(**{"model": "abc", "client": client, **settings})
-
-
-def test_usage_is_picklable():
-    assert pickle.loads(pickle.dumps(ChatUsage(1, 2, 3))) == ChatUsage(1, 2, 3)

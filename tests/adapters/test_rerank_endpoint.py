@@ -1,8 +1,5 @@
 import asyncio
 import contextlib
-import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import openai
 import pytest
@@ -71,30 +68,6 @@ async def test_arerank_returns_scores_in_passage_order(server, endpoint):
     assert endpoint.usage == 15
 
 
-def test_each_event_loop_has_a_separate_client(server, endpoint):
-    async def ask():
-        async with closing(endpoint):
-            return await endpoint.arerank("tea", TEXTS)
-
-    assert asyncio.run(ask()) == asyncio.run(ask()) == [-1.0, 1.0, 0.0]
-    assert len(endpoint._clients._of_loops) == 1
-
-
-def test_given_client_is_called_in_a_thread(server):
-    with openai.OpenAI(base_url=server.url, api_key="sk-of-mine", max_retries=0) as client:
-        endpoint = RerankEndpoint("abc", client=client)
-        assert asyncio.run(endpoint.arerank("tea", TEXTS)) == [-1.0, 1.0, 0.0]
-        assert server.headers[0]["Authorization"] == "Bearer sk-of-mine"
-
-
-async def test_given_async_client_is_used(server, endpoint):
-    async with openai.AsyncOpenAI(base_url=server.url, api_key="sk-of-mine") as client:
-        mine = RerankEndpoint("abc", base_url=server.url, async_client=client)
-        assert await mine.arerank("tea", TEXTS) == [-1.0, 1.0, 0.0]
-        mine._client.close()
-    assert server.headers[0]["Authorization"] == "Bearer sk-of-mine"
-
-
 def test_rerank_retriever_uses_endpoint_scores(server, endpoint):
     graph = NodeGraph(progress=False)
     graph.add(["tea", "green tea and tea", "black tea"])
@@ -129,27 +102,6 @@ def test_key_is_given_or_from_environment(server, monkeypatch):
     assert [each["Authorization"] for each in server.headers] == ["Bearer none", "Bearer mine"]
     with pytest.raises(ValueError, match="base_url is required"):
         RerankEndpoint("abc")
-
-
-def test_busy_server_is_retried(server, endpoint):
-    server.statuses = [503, 429]
-    assert endpoint.rerank("tea", TEXTS) == [-1.0, 1.0, 0.0]
-    assert len(server.asked) == 3
-
-
-def test_retries_are_limited(server, endpoint):
-    server.statuses = [503] * 9
-    with pytest.raises(openai.InternalServerError):
-        endpoint.rerank("tea", TEXTS)
-    assert len(server.asked) == 3
-
-
-def test_slow_server_raises_timeout_error(server):
-    server.silent = True
-    endpoint = RerankEndpoint("abc", base_url=server.url, timeout=0.1, max_retries=0)
-    with pytest.raises(openai.APITimeoutError):
-        endpoint.rerank("tea", TEXTS)
-    endpoint._client.close()
 
 
 def test_failed_rerank_keeps_retrieval_order(server, endpoint):
@@ -190,13 +142,6 @@ def test_fields_of_other_servers_are_accepted(server, endpoint):
     assert endpoint.usage == 0
 
 
-def test_rerank_counts_usage_of_all_threads(server, endpoint):
-    with ThreadPoolExecutor(8) as pool:
-        made = list(pool.map(lambda _: endpoint.rerank("tea", TEXTS), range(24)))
-    assert made == [[-1.0, 1.0, 0.0]] * 24
-    assert endpoint.usage == 24 * 15
-
-
 @pytest.mark.parametrize(
     ("settings", "error", "says"),
     [
@@ -212,16 +157,3 @@ def test_rerank_counts_usage_of_all_threads(server, endpoint):
 def test_invalid_settings_raise(settings, error, says):
     with pytest.raises(error, match=says):
         RerankEndpoint(**{"model": "abc", "base_url": "http://127.0.0.1:1/v1", **settings})
-
-
-def test_missing_package_error_names_install_command():
-    code = """
-import sys
-sys.modules["openai"] = None
-try:
-    import nodekin.adapters.openai
-except ImportError as error:
-    print(error)
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert 'pip install "nodekin[openai]"' in done.stdout

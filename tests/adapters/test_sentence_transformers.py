@@ -1,5 +1,3 @@
-import subprocess
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -109,11 +107,6 @@ def test_empty_prompt_disables_the_model_prompt():
     assert as_embedder(embedder).queries(["tea"]).tolist() == [[3, 64]]
 
 
-def test_vectors_can_be_normalized():
-    vectors = as_embedder(SentenceTransformerEmbedder(Model(), normalize=True)).passages(["tea"])
-    assert np.linalg.norm(vectors) == pytest.approx(1)
-
-
 def test_batch_size_is_passed_to_encode():
     model = Model()
     model.encode = lambda sentences, batch_size: np.ones((len(sentences), 1)) * batch_size
@@ -181,20 +174,6 @@ def test_invalid_settings_raise(settings, says):
         SentenceTransformerEmbedder(Model(), **settings)
 
 
-def test_missing_package_error_names_install_command():
-    code = """
-import sys
-sys.modules["sentence_transformers"] = None
-from nodekin.adapters.sentence_transformers import SentenceTransformerEmbedder
-try:
-    SentenceTransformerEmbedder("some/model")
-except ImportError as error:
-    print(error)
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert 'pip install "nodekin[sentence-transformers]"' in done.stdout
-
-
 # A real model
 
 
@@ -237,17 +216,6 @@ def test_real_model_embeds_passages_and_queries(minilm, tmp_path):
     half = SentenceTransformer(minilm, device="cpu", truncate_dim=192)
     assert as_embedder(half).name != as_embedder(bare).name
     assert as_embedder(half).passages(passages).shape == (3, 192)
-
-
-@pytest.mark.models
-@pytest.mark.filterwarnings("default")
-def test_real_model_is_thread_safe(minilm):
-    embedder = as_embedder(SentenceTransformerEmbedder(minilm, device="cpu", query_prompt="q: "))
-    texts = [f"word {number} " * (number % 9 + 1) for number in range(40)]
-    alone = embedder.queries(texts)
-    with ThreadPoolExecutor(8) as pool:
-        made = np.concatenate(list(pool.map(lambda text: embedder.queries([text]), texts)))
-    np.testing.assert_allclose(made, alone, atol=1e-4)
 
 
 LETTERS = [*"abcdefghijklmnopqrstuvwxyz", *[f"##{x}" for x in "abcdefghijklmnopqrstuvwxyz"], "茶"]

@@ -12,7 +12,7 @@ from scripted_server import BREAKDOWNS, ChatServer, broken, serving
 from nodekin.adapters.openai_chat import OpenAIChat
 from nodekin.nodegraph import ModelError, NodeGraph
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.strategies.rewrite import MultiQueryRetriever, QueryRewriteRetriever
+from nodekin.retrievers.strategies.rewrite import QueryRewriteRetriever
 from nodekin.retrievers.strategies.router import RouterRetriever
 from nodekin.retrievers.strategies.strategy_registry import STRATEGIES
 from nodekin.retrievers.strategies.sub_question import SubQuestionRetriever
@@ -130,24 +130,6 @@ def test_answers_instead_of_questions_lose_no_results(server, chat, plain, make,
         assert set(texts(plain.retrieve(QUESTION))) <= set(texts(results))
 
 
-@pytest.mark.parametrize("make", STRATEGIES.values(), ids=STRATEGIES)
-def test_server_without_schemas_is_asked_for_text(server, chat, plain, make):
-    server.error = "response_format is not supported"
-
-    class NoSchemas(list):
-        def pop(self, at=0):
-            return 400 if "response_format" in server.asked[-1] else 200
-
-        def __bool__(self):
-            return True
-
-    server.statuses = NoSchemas()
-    server.text = "1. Is green tea fermented?\n2. Which tea grows in 福建?"
-    results = make(plain, chat).retrieve(QUESTION)
-    assert {"Green tea is not fermented."} <= set(texts(results))
-    assert any("response_format" not in body for body in server.asked)
-
-
 def test_schema_is_sent_to_the_server(server, chat, plain):
     questions = ["Is green tea fermented?", "Which tea grows in 福建?"]
     server.text = lambda prompt: json.dumps({"questions": questions}, ensure_ascii=False)
@@ -155,8 +137,3 @@ def test_schema_is_sent_to_the_server(server, chat, plain):
     assert any("response_format" in body for body in server.asked)
     searched = {match.query for result in results for match in result.evidence}
     assert searched >= {*questions}
-
-
-def test_usage_counts_calls_of_a_strategy(server, chat, plain):
-    MultiQueryRetriever(plain, chat).retrieve(QUESTION)
-    assert chat.usage.requests == len(server.asked)

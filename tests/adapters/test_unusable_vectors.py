@@ -4,13 +4,11 @@ from typing import Any
 
 import pytest
 from langchain_core.embeddings import Embeddings
-from langchain_core.vectorstores import InMemoryVectorStore
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from nodekin.adapters import langchain, llama_index
 from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.similarities.registry import CustomSimilarity
 
 TEXTS = ["green tea", "no vector", "black tea", "rice"]
 
@@ -72,26 +70,3 @@ async def test_llama_index_retriever(warnings: Any) -> None:
         assert [result.node.text for result in again] == [result.node.text for result in found]
     (message,) = warnings()
     assert "for 1 text, first 'no vector'" in message
-
-
-def test_external_vector_store(warnings: Any) -> None:
-    graph = NodeGraph(embed=LangChainModel(), progress=False)
-    graph.add(TEXTS)
-    index = langchain.as_index(InMemoryVectorStore(LangChainModel()))
-    for top_k in (4, 3):
-        found = Retriever(graph, "ROOT", "cosine", index=index, top_k=top_k)("tea")
-        assert {result.node.text for result in found} == {*TEXTS} - {"no vector"}
-    assert len(warnings()) == 1
-
-
-def test_own_similarity_gets_usable_vectors(warnings: Any) -> None:
-    def first_number(query: Any, node: Any, vector: Any) -> float:
-        assert vector.any()
-        return float(vector[0])
-
-    graph = NodeGraph(embed=LangChainModel(), progress=False)
-    graph.add(TEXTS)
-    own = CustomSimilarity(first_number, "first number", "embedding")
-    found = Retriever(graph, "ROOT", own, top_k=4)("tea")
-    assert {result.node.text for result in found} == {*TEXTS} - {"no vector"}
-    assert len(warnings()) == 1

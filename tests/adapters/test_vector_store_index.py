@@ -12,17 +12,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from index_checks import check_index
-from langchain_classic.retrievers import ParentDocumentRetriever
 from langchain_core.documents import Document
-from langchain_core.embeddings import Embeddings
-from langchain_core.stores import InMemoryStore
-from langchain_core.vectorstores import InMemoryVectorStore
-from langchain_text_splitters import RecursiveCharacterTextSplitter
 from letters import Letters
 from stress import amount
 from vector_stores import QUERIES, TEXTS, CountingStore, library, rows
 
-from nodekin.adapters.langchain import NodeGraphRetriever, as_index
+from nodekin.adapters.langchain import as_index
 from nodekin.adapters.langchain.vector_store_backend import GraphEmbeddings
 from nodekin.adapters.vector_store_index import (
     EmbeddedNode,
@@ -33,7 +28,6 @@ from nodekin.adapters.vector_store_index import (
 from nodekin.nodegraph import Embedder, NodeGraph, split_sentences
 from nodekin.nodegraph.locking import is_reading_graph
 from nodekin.retrievers import (
-    FusionRetriever,
     RecursiveRetriever,
     Retriever,
     register_index,
@@ -79,19 +73,6 @@ def test_store_index_meets_the_index_contract(most: int) -> None:
         "cosine",
         index=StoreIndexes("store", lambda graph, group, key: ListBackend(most), is_shared=False),
     )
-
-
-def test_store_contains_only_nodes_of_the_group() -> None:
-    backend = ListBackend()
-    index = StoreIndexes(backend, lambda graph, group, key: backend, is_shared=True)
-    graph = NodeGraph(embed=lambda texts: [[len(text), 1] for text in texts], progress=False)
-    ids = graph.add(["tea", "river"])
-    retriever = Retriever(graph, "ROOT", "cosine", index=index)
-    retriever("x")
-    assert set(backend.vectors) == set(ids)
-    graph.remove(ids[0])
-    retriever("x")
-    assert set(backend.vectors) == {ids[1]}
 
 
 def test_store_is_asked_without_the_lock_of_the_graph() -> None:
@@ -233,37 +214,12 @@ def test_changed_metadata_writes_nothing(index, stores):
     assert stores["sentence"].deleted == []
 
 
-def test_changed_document_keeps_its_id(index, stores):
-    graph = NodeGraph(embed=Letters(), progress=False)
-    graph.add([Document("tea", id="a"), Document("河", id="b")])
-    retriever = Retriever(graph, "ROOT", "cosine", index=index, top_k=1)
-    assert rows(retriever.retrieve("tea"))[0][0] == "a"
-    graph.add(Document("红红", id="a"))
-    assert rows(retriever.retrieve("红"))[0][0] == "a"
-    assert stores["ROOT"].store["a"]["text"] == "红红"
-
-
 def test_no_text_is_embedded_twice(index):
     graph = library()
     model = graph.embeddings.embedder("default").embed.__self__
     Retriever(graph, "sentence", "cosine").retrieve("tea")
     Retriever(graph, "sentence", "cosine", index=index).retrieve("tea")
     assert len(model.passages) == len(set(model.passages)) == 12
-
-
-def test_fusion_with_bm25_equals_built_in_index(index):
-    graph = library(3)
-    words = Retriever(graph, "sentence", "bm25", target="ROOT")
-    for mode in ("rrf", "relative"):
-        ours, theirs = (
-            FusionRetriever(
-                [words, Retriever(graph, "sentence", "cosine", target="ROOT", index=each)],
-                mode=mode,
-            )
-            for each in ("default", index)
-        )
-        for query in QUERIES:
-            assert rows(theirs.retrieve(query)) == rows(ours.retrieve(query))
 
 
 def test_recursive_retrieval_equals_built_in_index(index, stores):
@@ -402,20 +358,6 @@ def test_search_after_failed_write_repairs_the_store(index, stores):
     assert set(stores["sentence"].store) == {node.id for node in graph.nodes("sentence")}
 
 
-def test_partially_written_nodes_are_deleted_after_removal(index, stores):
-    graph = library()
-    retriever = Retriever(graph, "sentence", "cosine", index=index, top_k=3)
-    retriever.retrieve("tea")
-    graph.add(Document("Tea is cold. Tea is red.", id="new"))
-    stores["sentence"].fail_after = 1
-    with pytest.raises(ConnectionError):
-        retriever.retrieve("tea")
-    assert len(stores["sentence"].store) == 13
-    graph.remove("new")
-    retriever.retrieve("tea")
-    assert set(stores["sentence"].store) == {node.id for node in graph.nodes("sentence")}
-
-
 def test_older_write_does_not_undo_newer_write(index, stores, monkeypatch):
     """One thread writes older changes after another thread has written newer changes."""
     graph = library()
@@ -440,11 +382,6 @@ def test_older_write_does_not_undo_newer_write(index, stores, monkeypatch):
 def test_similarity_without_vectors_raises(index):
     with pytest.raises(TypeError, match="got 'bm25'"):
         Retriever(library(), "sentence", "bm25", index=index).retrieve("tea")
-
-
-def test_empty_graph_returns_no_results(index):
-    graph = NodeGraph(embed=Letters(), progress=False)
-    assert Retriever(graph, "ROOT", "cosine", index=index).retrieve("tea") == []
 
 
 def test_concurrent_searches_and_writes_raise_no_errors(index, stores):
@@ -547,34 +484,18 @@ TestInStep.settings = settings(max_examples=amount(10, 30), stateful_step_count=
 def test_nodes_above_batch_limit_are_written_in_parts():
     """Chroma rejects more than 5,461 nodes per call."""
 
-    class Limited(InMemoryVectorStore):
-        def add_documents(self, documents, ids=None, **kwargs):
-            if len(documents) > 5461:
-                raise ValueError(f"batch size of {len(documents)} is greater than 5461")
-            return super().add_documents(documents, ids, **kwargs)
+    class Limited(ListBackend):
+        def add(self, nodes):
+            assert len(nodes) <= 5_461
+            super().add(nodes)
 
-    class Short(Embeddings):
-        def embed_documents(self, texts):
-            return [self.embed_query(text) for text in texts]
-
-        def embed_query(self, text):
-            return [float(text[-4:-1] or 0), 1.0]
-
-    document = Document("".join(f"{n:05}." for n in range(7000)), metadata={"n": 1}, id="all")
-    splitter = RecursiveCharacterTextSplitter(
-        separators=["."], chunk_size=6, chunk_overlap=0, keep_separator="end"
-    )
-    parents = ParentDocumentRetriever(
-        vectorstore=Limited(Short()), docstore=InMemoryStore(), child_splitter=splitter
-    )
-    with pytest.raises(ValueError, match="batch size of 7000"):
-        parents.add_documents([document])
-    store = Limited(Short())
-    ours = NodeGraphRetriever.from_documents(
-        [document], Short(), child_splitter=splitter, index=as_index(store), similarity="cosine"
-    )
-    assert [found.id for found in ours.invoke("04999.")] == ["all"]
-    assert len(store.store) == 7000
+    backend = Limited(most=10_000)
+    index = StoreIndexes(backend, lambda *_: backend, is_shared=True)
+    graph = NodeGraph(embed=lambda texts: [[float(text), 1] for text in texts], progress=False)
+    graph.add([Document(str(number), id=str(number)) for number in range(7_000)])
+    (best,) = Retriever(graph, "ROOT", "cosine", index=index, top_k=1)("0")
+    assert best.node.id == "0"
+    assert len(backend.vectors) == 7_000
 
 
 class NamedBackend(ListBackend):
