@@ -49,20 +49,6 @@ def test_auto_merge_above_ratio_returns_parent() -> None:
     ]
 
 
-def test_auto_merge_repeats_up_to_target() -> None:
-    graph = tree("a b/c d|e f")
-    inner = fixed(pick(graph, "a,c,b,d,e,f"))
-    for target, expected in (
-        ("ROOT", ["a b/c d|e f"]),
-        ("section", ["a b/c d", "e f"]),
-        ("line", ["a b", "c d", "e f"]),
-        ("word", ["a", "c", "b", "d", "e", "f"]),
-    ):
-        results = AutoMergeRetriever(inner, target=target)("q")
-        assert texts(results) == expected
-        assert sum(len(r.evidence) for r in results) == 6
-
-
 def test_auto_merge_lift_sets_score() -> None:
     graph = tree("a b/c d|e")
     inner = fixed(pick(graph, "a,e,b,d"), [9, 5, 3, 1])
@@ -73,14 +59,6 @@ def test_auto_merge_lift_sets_score() -> None:
     ):
         results = AutoMergeRetriever(inner, lift=lift, target="line")("q")
         assert [(r.node.text, r.score) for r in results] == expected
-
-
-def test_auto_merge_sum_does_not_favor_long_parents() -> None:
-    graph = tree("a b c d e f g h/i j")
-    hits = pick(graph, "i,j,a,b,c,d,e,f,g,h")
-    inner = fixed(hits, [4, 3.9, 3, 3, 3, 3, 3, 3, 3, 3])
-    results = AutoMergeRetriever(inner, lift="sum", target="line")("q")
-    assert [(r.node.text, r.score) for r in results] == [("i j", 5.95), ("a b c d e f g h", 4.5)]
 
 
 def test_auto_merge_ancestor_hit_absorbs_descendant_hits() -> None:

@@ -1,7 +1,6 @@
 """A graph searched without choosing anything."""
 
 import asyncio
-import json
 import logging
 import threading
 from pathlib import Path
@@ -209,39 +208,6 @@ def test_default_retriever_with_filters_and_without_documents() -> None:
         DefaultRetriever("docs")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="words must be 'bm25' or a Bm25, got 'cosine'"):
         DefaultRetriever(graph, words="cosine")
-
-
-@pytest.mark.slow
-@pytest.mark.data
-def test_default_retriever_is_near_best_single_search(data: Path) -> None:
-    """On Russian paragraphs, no single search or fusion is better by 0.005."""
-    file = data / "xquad" / "xquad.ru.json"
-    if not file.exists():
-        pytest.skip(f"no {file}")
-    rows = [r for a in json.loads(file.read_text())["data"] for r in a["paragraphs"]][::3]
-    graph = NodeGraph(progress=False)
-    graph.add([row["context"] for row in rows])
-
-    def figure(retriever: DefaultRetriever | Retriever | FusionRetriever) -> float:
-        ranks = [
-            next(
-                (
-                    1 / rank
-                    for rank, result in enumerate(retriever.retrieve(qa["question"]), 1)
-                    if result.node.text == row["context"]
-                ),
-                0.0,
-            )
-            for row in rows
-            for qa in row["qas"]
-        ]
-        return float(np.mean(ranks))
-
-    default = DefaultRetriever(graph, "ROOT")
-    words = Retriever(graph, "ROOT")
-    small = Retriever(graph, "ROOT sentence", target="ROOT")
-    best = max(map(figure, (words, small, FusionRetriever([words, small], "relative"))))
-    assert figure(default) >= best - 0.005
 
 
 def test_existing_sentence_group_is_reused() -> None:

@@ -291,19 +291,6 @@ def test_fuse_distribution_equals_manual_scores() -> None:
     assert results["c"] == pytest.approx((0.5 - 1 / (6 * spread)) / 2)
 
 
-def test_fusion_with_smaller_top_k_returns_prefix() -> None:
-    graph = NodeGraph(progress=False)
-    graph.add([f"tea {'green ' * at}" for at in range(9)])
-    parts = [Retriever(graph, "ROOT", top_k=9), Retriever(graph, "ROOT", top_k=4)]
-    for mode in ("rrf", "relative", "distribution"):
-        fusion = FusionRetriever(parts, mode, top_k=9)
-        whole = fusion.retrieve("green tea")
-        assert len(whole) == 9
-        for top_k in (1, 3):
-            assert fusion.retrieve("green tea", top_k=top_k) == whole[:top_k]
-            assert fusion.batch(["green tea"], top_k=top_k) == [whole[:top_k]]
-
-
 def test_fusion_merge_by_joins_equal_metadata() -> None:
     def page(name: str, score: float, **metadata: object) -> ScoredNode:
         node = Node(name, metadata, id=name)

@@ -69,24 +69,6 @@ def test_links_and_entities_connect_passages(graph: NodeGraph) -> None:
     assert 0 < UNTITLED < 1
 
 
-@pytest.mark.parametrize(
-    ("options", "passages"),
-    [
-        ({"via": None}, ["b", "c"]),
-        ({"types": ("cites",)}, ["b", "c"]),
-        ({"types": ("mentions",)}, ["b", "a"]),
-        ({"max_passages_per_entity": 1}, ["b", "c"]),
-        ({"max_passages": 2}, ["b", "c"]),
-        ({"allowed": lambda passage: passage != "c"}, ["b", "a"]),
-    ],
-)
-def test_connections_obey_link_options(
-    graph: NodeGraph, options: dict[str, object], passages: list[str]
-) -> None:
-    with graph.reader.reading("ROOT", "entity"):
-        assert link_graph(graph, **options).connections(["b"]).passages == passages
-
-
 def mention_graph(store: Path | None = None) -> NodeGraph:
     graph = NodeGraph(store=store, progress=False)
     graph.create_node_group("entity", EntityExtractor())
@@ -112,33 +94,6 @@ def test_entity_in_title_connects_more_strongly() -> None:
     shares = {"b": 1.0, "c": IN_TITLE, "d": UNTITLED}
     assert from_a == {i: pytest.approx(share * rarity) for i, share in shares.items()}
     assert from_c == {i: pytest.approx(max(IN_TITLE, shares.get(i, 0)) * rarity) for i in "abd"}
-
-
-def test_entity_links_are_followed_after_changes() -> None:
-    graph = NodeGraph(progress=False)
-    graph.create_node_group("part", lambda text: [f"part of {text}"])
-    graph.add([Document(f"text {name}", id=name) for name in "abcd"])
-    graph.create_node_group(
-        "entity", lambda nodes: [LinkedText("E", nodes[:2])], scope="group", parent="part"
-    )
-    a, b, c, d = (node.id for node in graph.nodes("part"))
-    (entity,) = graph.nodes("entity")
-
-    def linked_to_a() -> set[str]:
-        with graph.reader.reading("part", "entity"):
-            index = open_postings(graph, "part", DEFAULT_ANALYZER)
-            index.sync()
-            links = LinkGraph(graph, index, None, "entity", None, None, LinkOptions())
-            (from_a,) = strengths(links.connections([a]))
-        return {*from_a}
-
-    assert linked_to_a() == {b}
-    graph.link(d, entity, "mentions")
-    assert linked_to_a() == {b, d}
-    graph.link(entity, c, "mentions")
-    assert linked_to_a() == {b, c, d}
-    graph.unlink(d, entity, "mentions")
-    assert linked_to_a() == {b, c}
 
 
 NAMES = ["Green Tea", "Tea", "Henrik Ibsen", "Ibsen", "The Bank of China", "《红楼梦》", "红楼梦"]

@@ -9,7 +9,6 @@ import pytest
 
 from nodekin.nodegraph import Document, NodeGraph, split_sentences
 from nodekin.retrievers import FusionRetriever, Retriever, ScoredNode, restrict
-from nodekin.retrievers.composite.fusion import local_retrievers
 from nodekin.retrievers.ranking import fuse
 from nodekin.retrievers.tracing import trace
 
@@ -116,21 +115,3 @@ def test_fusion_finds_changes(graph: NodeGraph) -> None:
     assert fusion.retrieve("zebra")[0].node.document_id == "new"
     graph.remove("new")
     assert "new" not in {result.node.document_id for result in fusion.retrieve("zebra")}
-
-
-def test_local_retrievers_have_one_graph_and_target(graph: NodeGraph) -> None:
-    of_all = branches(graph)
-    whole = of_all["whole"]
-    for other in (
-        of_all["sentences"],
-        of_all["vectors"],
-        Retriever(graph, "ROOT", "auto"),
-        Retriever(graph, "sentence", "bm25", target="ROOT", lift="sum"),
-    ):
-        assert local_retrievers([whole, other]) == [whole, other]
-    for other in (
-        Retriever(NodeGraph(progress=False), "ROOT"),
-        Retriever(graph, "sentence", "bm25"),
-        FusionRetriever([whole]),
-    ):
-        assert local_retrievers([whole, other]) == []

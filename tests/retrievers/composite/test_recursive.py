@@ -1,9 +1,7 @@
 """Several groups as one pool, and nodes that stand for retrievers."""
 
 import asyncio
-import json
 import pickle
-import random
 
 import pytest
 from fixed_retriever import FixedRetriever, ids, scored, texts
@@ -11,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stress import amount
 
-from nodekin.nodegraph import Document, Embedder, NodeGraph, UnknownGroupError, split_sentences
+from nodekin.nodegraph import Document, Embedder, NodeGraph, UnknownGroupError
 from nodekin.retrievers import (
     Evidence,
     FusionRetriever,
@@ -30,33 +28,6 @@ def corpus(**documents: str) -> NodeGraph:
     graph = NodeGraph(progress=False)
     graph.add([Document(text, id=name) for name, text in documents.items()])
     return graph
-
-
-def rivers() -> NodeGraph:
-    graph = NodeGraph(progress=False)
-    graph.create_node_group("sentence", split_sentences)
-    graph.create_node_group("summary", lambda text: "总结：" + text[:4])
-    graph.create_node_group(
-        "question", lambda text: ["Which river?", f"{text[:2]}在哪里？"] if "江" in text else []
-    )
-    graph.add(
-        [
-            Document("长江是最长的河流。它流入东海。", id="long"),
-            Document("珠江在南方。The Pearl River runs south.", id="pearl"),
-            Document("Tea is a drink. 茶是饮品。", id="tea"),
-        ]
-    )
-    return graph
-
-
-def test_pool_finds_document_by_all_groups() -> None:
-    graph = rivers()
-    retriever = RecursiveRetriever(graph, ["sentence", "summary", "question"], target="ROOT")
-    results = retriever("珠江")
-    assert results[0].node.id == "pearl"
-    assert {e.group for e in results[0].evidence} == {"sentence", "summary", "question"}
-    assert set(ids(retriever("river"))) == {"long", "pearl"}  # found by the questions
-    assert ids(retriever("饮品")) == ["tea"]
 
 
 def test_default_target_is_nearest_common_ancestor(library) -> None:
@@ -302,21 +273,6 @@ def test_max_depth_keeps_deeper_nodes() -> None:
         assert set(ids(retriever("tea"))) == pages | {f"to {depth + 1} from {depth}"}
 
 
-def test_cycle_of_references_ends() -> None:
-    first, graphs = chain(3)
-    retriever = RecursiveRetriever(
-        first,
-        ["ROOT"],
-        similarity=WORDS,
-        references=graphs,
-        max_depth=50,
-        top_k=20,
-    )
-    results = retriever("tea")
-    assert sorted(ids(results)) == ["page 0", "page 1", "page 2"]
-    assert asyncio.run(retriever.aretrieve("tea")) == results
-
-
 def test_mutually_referencing_retrievers_end() -> None:
     here, there = NodeGraph(progress=False), NodeGraph(progress=False)
     for graph, name in ((here, "here"), (there, "there")):
@@ -433,33 +389,6 @@ def test_result_of_pool_and_reference_is_merged() -> None:
     retriever = RecursiveRetriever(graph, ["ROOT"], similarity=WORDS, references={"same": Same()})
     (result,) = retriever("tea")
     assert {e.similarity for e in result.evidence} == {"bm25", "told", "reference"}
-
-
-@pytest.mark.data
-def test_pool_is_near_best_group_on_cmrc(data) -> None:
-    path = data / "cmrc2018"
-    if not (path / "questions.jsonl").exists():
-        pytest.skip(f"no {path}")
-    graph = NodeGraph(source=path / "kb", progress=False)
-    graph.create_node_group("paragraph", str.splitlines)
-    graph.create_node_group("sentence", split_sentences, parent="paragraph")
-    questions = [
-        json.loads(line) for line in (path / "questions.jsonl").read_text("utf-8").splitlines()
-    ]
-    asked = random.Random(0).sample(questions, 60)
-    sentences = Retriever(graph, "sentence", target="paragraph", top_k=5)
-    pool = RecursiveRetriever(graph, ["sentence", "paragraph"], "paragraph", top_k=5)
-
-    def found(retriever) -> float:
-        answers = retriever.batch([each["question"] for each in asked])
-        return sum(
-            any(
-                "".join(each["answers"][0].split()) in "".join(r.node.text.split()) for r in results
-            )
-            for each, results in zip(asked, answers, strict=True)
-        )
-
-    assert found(pool) >= max(found(sentences) - 1, 54)
 
 
 def test_recursive_with_map_index_finds_exact_texts():

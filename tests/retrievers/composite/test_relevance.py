@@ -8,7 +8,7 @@ import pytest
 
 from nodekin.nodegraph import Document, Embedder, NodeGraph
 from nodekin.retrievers import DefaultRetriever, Retriever, as_retriever
-from nodekin.retrievers.composite.relevance import COMPARED, descending, word_scores
+from nodekin.retrievers.composite.relevance import word_scores
 from nodekin.retrievers.indexes.bm25_scores import Saturation, TermWeights
 
 TEXTS = [
@@ -58,13 +58,6 @@ def test_scores_do_not_depend_on_top_k() -> None:
     for top_k in (1, 6, 11):
         few = retriever.retrieve("who said what of tea", top_k=top_k)
         assert [result.score for result in few] == many[:top_k]
-
-
-def test_descending_raises_only_first_scores() -> None:
-    scores = np.array([0.5, 0.7, 0.1, 0.3, *[0.2] * 6, 0.9, 0.1])
-    assert len(scores) == COMPARED + 2
-    assert descending(scores).tolist() == [0.7, 0.7, 0.3, 0.3, *[0.2] * 7, 0.1]
-    assert descending(np.zeros(0)).tolist() == []
 
 
 def test_shares_sum_to_score(graph: NodeGraph) -> None:

@@ -46,12 +46,6 @@ def test_overlapping_or_adjacent_windows_merge() -> None:
     assert [e.node.text for e in result.evidence] == ["e", "b", "a"]
 
 
-def test_windows_of_different_parents_stay_separate() -> None:
-    graph = words("a b\nc d")
-    inner = fixed(pick(graph, "b,c"))
-    assert texts(WindowRetriever(inner, boundary="parent")("q")) == ["a b", "c d"]
-
-
 def test_window_is_node_with_span() -> None:
     graph = words("a b\nc d")
     (result,) = WindowRetriever(fixed(pick(graph, "b")))("q")
