@@ -7,8 +7,9 @@ import json
 import logging
 import secrets
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
+from functools import partial
 from html import escape
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
@@ -64,9 +65,9 @@ _SECURITY = {
 
 _FILES = {"page.js": "text/javascript", "page.css": "text/css", "icon.svg": "image/svg+xml"}
 
-_VIEWS = ("ask", "search", "documents")
+_VIEWS = ("", "search", "documents")
 
-_Endpoint = Callable[[Request], Awaitable[Response]]
+_View = Callable[[Mapping[str, str], Templates], Html | bytes]
 
 
 def no_model(prompt: str) -> str:
@@ -132,13 +133,16 @@ class PageApp:
         if not self._model and callable(getattr(source, "query", None)):  # a foreign engine
             self._model = type(source).__name__
         self._title = title or "nodekin"
-        views = {"": self._start, "search": self._search}
-        views |= {"documents": self._documents, "document": self._document}
+        views: dict[str, _View] = {
+            "": self._start,
+            "search": self._search,
+            "documents": self._documents,
+        }
+        views |= {"document": self._document, "picture": self._picture}
         routes = [
-            *(Route(f"/{name}", self._page(name or "ask", view)) for name, view in views.items()),
-            *(Route(f"/{name}", _file(name)) for name in _FILES),
-            Route("/picture", self._answered(self._picture)),
-            Route("/ask", self._answered(self._ask), methods=["POST"]),
+            *(Route(f"/{name}", partial(self._handle, name, view)) for name, view in views.items()),
+            *(Route(f"/{name}", _file(name, kind)) for name, kind in _FILES.items()),
+            Route("/ask", partial(self._handle, "ask", None), methods=["POST"]),
         ]
         app: ASGIApp = Starlette(routes=routes)
         if token:
@@ -149,51 +153,36 @@ class PageApp:
         """Handle an ASGI request."""
         await self._app(scope, receive, send)
 
-    def _answered(self, answer: _Endpoint) -> _Endpoint:
-        """Return an endpoint that refreshes the graph, and shows errors as a page."""
-
-        async def endpoint(request: Request) -> Response:
-            try:
-                if self._refresh is not None:
-                    await run_in_threadpool(self._refresh, self.graph)
-                response = await answer(request)
-            except Exception as error:
-                what = f"{request.method} {request.url.path!a:.80}"
-                message, kind, status = _failed(what, error)
-                page = _templates(request)
-                content = page.html("error", message=page.say(kind, error=message))
-                response = self._response(request, page, "error", content, status)
-            if (language := request.query_params.get("lang")) in ("en", "zh"):
-                response.set_cookie("nodekin_language", language, httponly=True, samesite="strict")
-            return response
-
-        return endpoint
-
-    def _page(self, name: str, view: Callable[[Request, Templates], Html]) -> _Endpoint:
-        async def answer(request: Request) -> Response:
-            page = _templates(request)
-            content = await run_in_threadpool(view, request, page)
-            return self._response(request, page, name, content)
-
-        return self._answered(answer)
-
-    def _response(
-        self, request: Request, page: Templates, view: str, content: Html, status: int = 200
-    ) -> Response:
-        html = _encoded(self._opened(request, page, view), content, page.html("end_of_page"))
-        return Response(html, status, _SECURITY, "text/html")
+    async def _handle(self, name: str, view: _View | None, request: Request) -> Response:
+        """Answer a request by a view, or by an answer if the view is None. Show errors."""
+        page, status = _templates(request), 200
+        try:
+            if self._refresh is not None:
+                await run_in_threadpool(self._refresh, self.graph)
+            if view is None:
+                return await self._ask(request, page)
+            content = await run_in_threadpool(view, request.query_params, page)
+        except Exception as error:
+            message, status = _failed(f"{request.method} {request.url.path!a:.80}", error)
+            content = page.html("error", message=page.say(f"error_{status}", error=message))
+        if isinstance(content, bytes):
+            return Response(content, status, _SECURITY, "image/png")
+        html = _encoded(self._opened(request, page, name), content, page.html("end_of_page"))
+        response = Response(html, status, _SECURITY, "text/html")
+        if request.query_params.get("lang") == page.language:
+            response.set_cookie("nodekin_language", page.language, httponly=True, samesite="strict")
+        return response
 
     def _opened(self, request: Request, page: Templates, view: str) -> Html:
         """Return the start of a page, with a link to its other language."""
         other = {**request.query_params, "lang": "en" if page.language == "zh" else "zh"}
         address = request.url.path if request.method == "GET" else "/"
-        current = {n: Html(' aria-current="page"' * (n == view)) for n in _VIEWS}
+        current = {n or "ask": Html(' aria-current="page"' * (n == view)) for n in _VIEWS}
         return page.html(
             "start_of_page",
             language=page.say("code"),
             title=self._title,
-            view=page.say(view) if view in _VIEWS else self._title,
-            view_class=view,
+            view=view or "ask",
             other=f"{address}?{urlencode(other, errors='replace')}",
             **current,
         )
@@ -201,7 +190,7 @@ class PageApp:
     def _form(self, page: Templates, turns: Turns) -> Html:
         return page.ask_form(turns, self._model, self.engine.min_score)
 
-    def _start(self, request: Request, page: Templates) -> Html:
+    def _start(self, values: Mapping[str, str], page: Templates) -> Html:
         questions = [page.say("example", topic=topic) for topic in self.pages.topics()]
         examples = joined(page.html("example", question=question) for question in questions)
         start = page.html(
@@ -213,8 +202,8 @@ class PageApp:
         )
         return joined([start, self._form(page, ())])
 
-    def _search(self, request: Request, page: Templates) -> Html:
-        query = request.query_params.get("query")
+    def _search(self, values: Mapping[str, str], page: Templates) -> Html:
+        query = values.get("query")
         form = page.html("search_form", query=query or "")
         if query is None:
             return form
@@ -222,30 +211,29 @@ class PageApp:
         with self.graph.reader.reading():  # one snapshot for all places
             return joined([form, page.results(results)])
 
-    def _documents(self, request: Request, page: Templates) -> Html:
-        like = request.query_params.get("like", "")
-        return self.pages.list_html(page, _number(request, "skip") or 0, like)
+    def _documents(self, values: Mapping[str, str], page: Templates) -> Html:
+        like = values.get("like", "")
+        return self.pages.list_html(page, _number(values, "skip") or 0, like)
 
-    def _document(self, request: Request, page: Templates) -> Html:
-        node, reach = request.query_params.get("node", ""), _number(request, "reach") or 0
-        number = _number(request, "page")
-        return self.pages.passage_html(page, node, _span(request), reach, number)
+    def _document(self, values: Mapping[str, str], page: Templates) -> Html:
+        node, reach = values.get("node", ""), _number(values, "reach") or 0
+        number = _number(values, "page")
+        return self.pages.passage_html(page, node, _span(values), reach, number)
 
-    async def _picture(self, request: Request) -> Response:
-        node, number = request.query_params.get("node", ""), _number(request, "page")
-        picture = await run_in_threadpool(self.pages.picture, node, number, _span(request))
-        return Response(picture, headers=_SECURITY, media_type="image/png")
+    def _picture(self, values: Mapping[str, str], page: Templates) -> bytes:
+        number = _number(values, "page")
+        return self.pages.picture(values.get("node", ""), number, _span(values))
 
-    async def _ask(self, request: Request) -> Response:
+    async def _ask(self, request: Request, page: Templates) -> Response:
         """Stream an answer as HTML. The model stops if the client disconnects."""
-        values, page = await _posted(request), _templates(request)
+        values = await _posted(request)
         question = _question(values.get("question", ""), "question")
         turns = _history(values.get("history", "[]"))
 
         async def parts() -> AsyncIterator[bytes]:
             earlier = await run_in_threadpool(page.turns, turns)
             start = page.html("start_of_turn", question=question)
-            opened = self._opened(request, page, "ask")
+            opened = self._opened(request, page, "")
             yield _encoded(opened, earlier, self._form(page, turns), start)
             async with aclosing(answer_html(self.engine, question, turns, page)) as pieces:
                 async for piece in pieces:
@@ -279,8 +267,9 @@ async def answer_html(
         turns.append((question, answer.text))
         yield await asyncio.to_thread(_answer, answer, page)
     except Exception as error:
-        message, kind, _ = _failed("an answer", error)
-        failed = page.html("error", message=f"{page.say('failed')} {page.say(kind, error=message)}")
+        message, status = _failed("an answer", error)
+        message = f"{page.say('failed')} {page.say(f'error_{status}', error=message)}"
+        failed = page.html("error", message=message)
         existing = getattr(error, "answer", None)
         answer = existing if isinstance(existing, Answer) else Answer("", "", ())
         yield await asyncio.to_thread(_answer, answer, page, failed)
@@ -302,13 +291,8 @@ def _passages(engine: QueryEngine, question: str, page: Templates) -> Html:
     return page.end_of_turn(text, [(n, r, r.text, True) for n, r in enumerate(passages, 1)], note)
 
 
-def _file(name: str) -> _Endpoint:
-    content = asset(name)
-
-    async def endpoint(request: Request) -> Response:
-        return Response(content, headers=_SECURITY, media_type=_FILES[name])
-
-    return endpoint
+def _file(name: str, kind: str) -> Response:
+    return Response(asset(name), headers=_SECURITY, media_type=kind)
 
 
 def _encoded(*html: str) -> bytes:
@@ -324,26 +308,23 @@ def _templates(request: Request) -> Templates:
     return Templates(chosen)
 
 
-_WRONG = (ValueError, TypeError, ImportError, OSError, RecursionError, ClientDisconnect)
-"""Errors caused by a request. Other errors are internal."""
+_STATUSES: Mapping[int, tuple[type[Exception], ...]] = {
+    502: (ModelError,),
+    404: (LookupError,),
+    400: (ValueError, TypeError, ImportError, OSError, ReadError, ClientDisconnect),
+}
+"""The status of errors that are caused by a request. Other errors are internal."""
 
 
-def _failed(what: str, error: Exception) -> tuple[str, str, int]:
-    """Log a failure. Return its message, its kind for the page, and the HTTP status."""
+def _failed(what: str, error: Exception) -> tuple[str, int]:
+    """Log a failure. Return its message and the HTTP status."""
     message = str(error.args[0]) if type(error) is KeyError and error.args else str(error)
-    message = message or type(error).__name__
-    kind, status = "error_request", 400
-    if isinstance(error, ModelError):
-        kind, status = "error_model", 502
-    elif isinstance(error, LookupError):
-        kind, status = "error_lookup", 404
-    elif isinstance(error, ReadError):
-        kind = "error_file"
-    elif not isinstance(error, _WRONG):
-        kind, status, message = "error_internal", 500, f"{type(error).__name__}: {message}"
+    status = next((s for s, kinds in _STATUSES.items() if isinstance(error, kinds)), 500)
+    if status == 500 or not message:
+        message = f"{type(error).__name__}: {message}"
     trace = error if status == 500 else None
     _logger.warning("%s failed: %s", what, printable(message[:_MAX_LOGGED]), exc_info=trace)
-    return message, kind, status
+    return message, status
 
 
 async def _posted(request: Request) -> dict[str, str]:
@@ -377,18 +358,18 @@ def _history(text: str) -> list[tuple[str, str]]:
     return turns[-_HISTORY:]
 
 
-def _number(request: Request, name: str) -> int | None:
+def _number(values: Mapping[str, str], name: str) -> int | None:
     """Return a number of the query. None if it is missing."""
-    value = request.query_params.get(name)
+    value = values.get(name)
     if value is not None and not (value.isascii() and value.isdigit() and len(value) < 16):
         raise ValueError(f"{name} must be a number from 0, got {value!r:.80}")
     return None if value is None else int(value)
 
 
-def _span(request: Request) -> tuple[int, int] | None:
+def _span(values: Mapping[str, str]) -> tuple[int, int] | None:
     """Return the requested span of a document. None: the span of the node."""
-    end = _number(request, "end")
-    return None if end is None else (_number(request, "start") or 0, end)
+    end = _number(values, "end")
+    return None if end is None else (_number(values, "start") or 0, end)
 
 
 def serve(
