@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing, closing, contextmanager
+from contextlib import aclosing, closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from ..nodegraph.errors import ModelError, NoJsonError
+from ..nodegraph.errors import ModelError
 from ..nodegraph.models.templates import ChatPrompt
 from .extras import extra
 from .openai import TIMEOUT, Clients, check_at_least, check_model
@@ -121,20 +121,22 @@ class OpenAIChat:
     def complete_json(self, prompt: Prompt, schema: Mapping[str, Any]) -> Any:
         """Return a JSON value. The server enforces the JSON schema, which must be an object schema.
 
+        An answer that is not JSON, from a server that ignores schemas, is returned as a text.
+
         Raises:
             openai.OpenAIError: If the server is unreachable or rejects the request.
             NotImplementedError: If the server does not support schemas.
-            ModelError: If the answer is incomplete or not JSON.
+            ModelError: If the answer is incomplete.
         """
         with self._schema_errors():
             answer = self._clients.call(self._request(prompt, schema))
-        return self._value(self._read(answer))
+        return _json_value(self._read(answer))
 
     async def acomplete_json(self, prompt: Prompt, schema: Mapping[str, Any]) -> Any:
         """Async version of `complete_json`."""
         with self._schema_errors():
             answer = await self._clients.acall(self._request(prompt, schema))
-        return self._value(self._read(answer))
+        return _json_value(self._read(answer))
 
     def stream(self, prompt: Prompt) -> Iterator[str]:
         """Yield the parts of the answer as they arrive.
@@ -220,14 +222,6 @@ class OpenAIChat:
         if reason == "content_filter":
             raise ModelError(f"the answer of model {self.model!r} was stopped by a content filter")
 
-    def _value(self, text: str) -> Any:
-        try:
-            return json.loads(text)
-        except ValueError as error:
-            raise NoJsonError(
-                f"model {self.model!r} was asked for JSON and answered {text!r:.200}", text
-            ) from error
-
     @contextmanager
     def _schema_errors(self) -> Iterator[None]:
         """Convert the error of a server without schema support to NotImplementedError."""
@@ -268,3 +262,9 @@ _UNNAMED = frozenset(
     "timeout extra_headers extra_query user metadata service_tier store max_tokens "
     "max_completion_tokens safety_identifier prompt_cache_key".split()
 )
+
+
+def _json_value(text: str) -> Any:
+    with suppress(ValueError):
+        return json.loads(text)
+    return text

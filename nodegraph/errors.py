@@ -155,21 +155,6 @@ class ModelError(RuntimeError):
     """A language model failed, or returned an invalid answer."""
 
 
-class NoJsonError(ModelError):
-    """A language model answered a request for JSON without JSON.
-
-    Attributes:
-        answer: The text of the answer.
-    """
-
-    def __init__(self, message: str, answer: str) -> None:
-        super().__init__(message, answer)
-        self.answer = answer
-
-    def __str__(self) -> str:
-        return str(self.args[0])
-
-
 class ModelTimeoutError(ModelError):
     """A language model exceeded its timeout."""
 

@@ -131,8 +131,8 @@ class CachedLLM:
         stored = "CachedLLM({model}, ...)" if self._answers.store.place else ""
         self.llm: LLM = as_llm(llm, stored=stored)
         if self.llm.structured:  # the methods exist only if the model supports schemas
-            self.complete_json = partial(self._answer, self.llm.json_value)
-            self.acomplete_json = partial(self._aanswer, self.llm.ajson_value)
+            self.complete_json = partial(self._answer, self.llm.json_text)
+            self.acomplete_json = partial(self._aanswer, self.llm.ajson_text)
 
     def __repr__(self) -> str:
         return f"CachedLLM({self.llm.name!r}, {self.hits} hits, {self.misses} misses)"

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ..concurrency import in_thread
-from ..errors import ModelError, ModelTimeoutError, NoJsonError
+from ..errors import ModelError, ModelTimeoutError
 from .model_objects import (
     attribute,
     check_is_model,
@@ -274,45 +274,29 @@ class LLM:
                     yield text
 
     def json_text(self, prompt: str, schema: Mapping[str, Any]) -> str:
-        """Return JSON as a text, or the plain answer if the model does not support schemas.
+        """Return JSON as a text, or the plain answer if the model does not support the schema.
+
+        The text may be invalid JSON, if the model does not follow the schema.
 
         Raises:
             ModelError: If the model fails.
         """
-        try:
-            value = self.json_value(prompt, schema)
-        except NoJsonError as error:  # a second call would cost as much again
-            return error.answer
-        return self.complete(prompt) if value is None else _json_text(value)
+        if self._calls.structured is not None:
+            # LangChain returns None if the model called no tool. Some models support no schemas.
+            with suppress(NotImplementedError), self._failing(prompt):
+                if (value := self._calls.structured(prompt, schema)) is not None:
+                    return _json_text(value)
+        return self.complete(prompt)
 
     async def ajson_text(self, prompt: str, schema: Mapping[str, Any]) -> str:
         """Async version of ``json_text``."""
-        try:
-            value = await self.ajson_value(prompt, schema)
-        except NoJsonError as error:
-            return error.answer
-        return await self.acomplete(prompt) if value is None else _json_text(value)
-
-    def json_value(self, prompt: str, schema: Mapping[str, Any]) -> Any:
-        """Return a value of a JSON schema, None if the model does not support the schema.
-
-        Raises:
-            ModelError: If the model fails.
-            NoJsonError: If the answer is not JSON.
-        """
-        # LangChain returns None if the model called no tool. Some models raise NotImplementedError.
-        if self._calls.structured is not None:
+        if self._calls.astructured is not None:
             with suppress(NotImplementedError), self._failing(prompt):
-                return self._calls.structured(prompt, schema)
-        return None
-
-    async def ajson_value(self, prompt: str, schema: Mapping[str, Any]) -> Any:
-        """Async version of ``json_value``."""
-        if self._calls.astructured is None:
-            return await in_thread(self.json_value, prompt, schema)
-        with suppress(NotImplementedError), self._failing(prompt):
-            return await self._calls.astructured(prompt, schema)
-        return None
+                if (value := await self._calls.astructured(prompt, schema)) is not None:
+                    return _json_text(value)
+        elif self._calls.structured is not None:
+            return await in_thread(self.json_text, prompt, schema)
+        return await self.acomplete(prompt)
 
     @contextmanager
     def _failing(self, prompt: str) -> Iterator[None]:
@@ -357,4 +341,4 @@ def as_llm(model: object, *, stored: str = "") -> LLM:
 
 
 def _json_text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
