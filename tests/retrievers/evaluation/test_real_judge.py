@@ -1,11 +1,7 @@
-"""A small real model judges Chinese passages: figures are numbers, right passages get more.
-
-``make test-models`` starts a model.
-"""
+"""A small real model judges Chinese passages: ``make test-models`` starts it."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,8 +12,6 @@ from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import QueryEngine, Retriever, ScoredNode
 from nodekin.retrievers.evaluation import Dataset, Judge, evaluate, load_squad
 
-_logger = logging.getLogger(__name__)  # --log-cli-level=INFO shows what the model wrote
-
 pytestmark = [pytest.mark.models, pytest.mark.enable_socket]
 
 METRICS = (
@@ -26,23 +20,8 @@ METRICS = (
 )
 
 
-@pytest.fixture(scope="module")
-def squad(data: Path) -> Dataset:
-    path = data / "cmrc2018" / "dev.json"
-    if not path.is_file():
-        pytest.skip(f"no {path}")
-    return load_squad(path, "documents")
-
-
-@pytest.fixture(scope="module")
-def graph(squad: Dataset) -> Any:
-    with NodeGraph(progress=False) as graph:
-        graph.add([d for d in squad.documents if len(d.text) < 400][:12])
-        yield graph
-
-
 class Wrong:
-    """Return the passage that was not asked for."""
+    """A retriever of irrelevant passages."""
 
     def __init__(self, graph: NodeGraph, inner: Retriever) -> None:
         self.graph, self.inner = graph, inner
@@ -55,33 +34,34 @@ class Wrong:
         return self.retrieve(query)
 
 
-def test_right_passages_get_better_judgements(
-    squad: Dataset, graph: NodeGraph, language_model: Any
-) -> None:
-    ids = {node.id for node in graph.nodes("ROOT")}
-    one_each: dict[str, Any] = {}
-    for question in squad.questions:
-        document = getattr(question.gold[0], "document_id", "")
-        if document in ids:
-            one_each.setdefault(document, question)
-    data = Dataset([*one_each.values()][:3], name="CMRC 2018 dev")
-    right = Retriever(graph, "ROOT", top_k=1)
-    setups = {
-        "right": QueryEngine(right, language_model),
-        "wrong": QueryEngine(Wrong(graph, right), language_model),
-    }
-    judge = Judge(language_model)
-    evaluation = evaluate(setups, data, judge.metrics(*METRICS), progress=False, documents=())
-    _logger.info("%s", evaluation)
-    evaluation.to_json()  # refuses what is no number
-    for name, by_setup in evaluation.judgements.items():
-        for setup, judgements in by_setup.items():
+def test_right_passages_get_better_judgements(data: Path, language_model: Any) -> None:
+    path = data / "cmrc2018" / "dev.json"
+    if not path.is_file():
+        pytest.skip(f"no {path}")
+    squad = load_squad(path, "documents")
+    with NodeGraph(progress=False) as graph:
+        graph.add([d for d in squad.documents if len(d.text) < 400][:12])
+        ids = {node.id for node in graph.nodes("ROOT")}
+        one_each: dict[str, Any] = {}
+        for question in squad.questions:
+            document = getattr(question.gold[0], "document_id", "")
+            if document in ids:
+                one_each.setdefault(document, question)
+        questions = Dataset([*one_each.values()][:3], name="CMRC 2018 dev")
+        right = Retriever(graph, "ROOT", top_k=1)
+        setups = {
+            "right": QueryEngine(right, language_model),
+            "wrong": QueryEngine(Wrong(graph, right), language_model),
+        }
+        metrics = Judge(language_model).metrics(*METRICS)
+        evaluation = evaluate(setups, questions, metrics, progress=False, documents=())
+    for by_setup in evaluation.judgements.values():
+        for judgements in by_setup.values():
             for judgement in judgements.values():
-                _logger.info("%s of %s: %s", name, setup, judgement)
                 assert judgement.value is not None or judgement.reason
                 assert judgement.value is None or 0 <= judgement.value <= 1
-    # A model of 1.5 billion parameters calls a passage relevant whatever it is about, but tells
-    # whether it supports the right answer.
+    # A model of 1.5 billion parameters calls any passage relevant, but recognizes whether a
+    # passage supports the right answer.
     good, bad = (evaluation.figure(setup, "judged_context_recall@1") for setup in setups)
     assert good.judged + bad.judged >= 4
     assert (good.value or 0) > (bad.value or 0)

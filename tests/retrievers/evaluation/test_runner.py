@@ -154,27 +154,6 @@ def test_interrupted_evaluation_resumes(words, questions, tmp_path):
     assert [row.get("question_id") for row in rows] == [None, "1", "2", "3"]
 
 
-def test_interrupt_in_threads_starts_no_more_searches(words, tmp_path):
-    path = tmp_path / "results.jsonl"
-    data = Dataset([Question(str(n), "Nile?" if n == 4 else "tea?") for n in range(500)])
-    waiting = threading.Event()
-
-    class Stopping(Failing):
-        def retrieve(self, query, **options):
-            if len(self.queries) > 10:  # let the thread that waits for results see the failure
-                waiting.wait(0.2)
-            return super().retrieve(query, **options)
-
-    stopping = Stopping(words, "Nile", KeyboardInterrupt)
-    with pytest.raises(KeyboardInterrupt):
-        evaluate({"f": stopping}, data, ["recall@1"], path=path, num_workers=2)
-    assert len(stopping.queries) < 400
-    going = Failing(words, "no such question")
-    evaluate({"f": going}, data, ["recall@1"], path=path, num_workers=2)
-    assert len(going.queries) < 500
-    assert "Nile?" in going.queries
-
-
 def test_resumed_evaluation_retries_failures(words, questions, tmp_path):
     path = tmp_path / "results.jsonl"
     evaluate({"f": Failing(words, "Nile")}, questions, ["recall@1"], path=path)
