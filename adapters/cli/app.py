@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import gc
 import importlib
 import io
 import os
@@ -158,12 +157,6 @@ def app(ctx: click.Context) -> None:
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
-
-
-def run() -> None:
-    """Run the command line of this process."""
-    gc.set_threshold(100_000)  # most objects live until the end
-    app()
 
 
 def _accept_any_text(stream: Any) -> None:
