@@ -18,7 +18,7 @@ from llama_index.core.schema import IndexNode, TextNode
 
 from nodekin.adapters import langchain, llama_index
 from nodekin.nodegraph import NodeGraph, split_sentences
-from nodekin.retrievers import FusionRetriever, RerankRetriever, Retriever, as_retriever
+from nodekin.retrievers import FusionRetriever, Retriever, as_retriever
 
 TEXTS = {
     "tea": "Green tea is steamed. Black tea is fermented. Tea comes from leaves.",
@@ -147,33 +147,6 @@ def test_reciprocal_rank_fusion_matches_the_frameworks(graph: NodeGraph, questio
     ours = FusionRetriever([words, meaning], top_k=4, rank_constant=59)(question)
     assert {r.node.id: pytest.approx(r.score) for r in ours} == found
     assert len(even) == len(found)
-
-
-@pytest.mark.parametrize("question", QUESTIONS)
-async def test_several_ways_and_a_reranker_are_one_expression(
-    graph: NodeGraph, question: str
-) -> None:
-    def length(query: str, texts: Sequence[str]) -> list[float]:
-        return [-float(len(text)) for text in texts]
-
-    retriever = RerankRetriever(
-        FusionRetriever(
-            [
-                Retriever(graph, "sentence", "bm25", target="ROOT"),
-                Retriever(graph, "sentence", "cosine", target="ROOT"),
-                Retriever(graph, "ROOT", "cosine"),
-            ]
-        ),
-        "ModuleReranker",
-        model=length,
-        top_k=2,
-    )
-    results = retriever(question)
-    assert [len(r.node.text) for r in results] == sorted(len(text) for text in TEXTS.values())[:2]
-    assert results[0].evidence[0].similarity == "ModuleReranker"
-    assert {match.group for match in results[0].evidence[1:]} == {"sentence", "ROOT"}
-    again = await retriever.aretrieve(question)
-    assert [(r.node.id, r.score) for r in again] == [(r.node.id, r.score) for r in results]
 
 
 def test_a_budget_is_given_with_the_retriever():

@@ -2,7 +2,6 @@
 
 import json
 import logging
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -144,19 +143,6 @@ def test_long_passages_are_read_in_windows(model) -> None:
     assert best.node.text[window.start : window.end] == window.text
     tokens = model.tokenizer(question, window.text)["input_ids"]
     assert len(tokens) <= 144
-
-
-def test_cross_encoder_is_thread_safe(model, cmrc) -> None:
-    graph, questions = cmrc
-    inner = Retriever(graph, "chunk", top_k=4)
-    retriever = RerankRetriever(
-        inner, "ModuleReranker", model=model, top_k=2, fetch_k=4, on_error="raise"
-    )
-    asked = [question["question"] for question in questions[:8]]
-    alone = [[r.node.id for r in retriever(each)] for each in asked]
-    with ThreadPoolExecutor(4) as pool:
-        made = [[r.node.id for r in results] for results in pool.map(retriever, asked)]
-    assert made == alone
 
 
 @pytest.fixture(params=["Bert", "DistilBert", "XLMRoberta", "Electra", "Bert with two labels"])

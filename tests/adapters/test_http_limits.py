@@ -18,10 +18,7 @@ from scripted_server import ChatServer, serving
 from nodekin.adapters import openai as http_limits
 from nodekin.adapters.openai import OpenAIEmbedder, RerankEndpoint
 from nodekin.adapters.openai_chat import OpenAIChat
-from nodekin.nodegraph import LLM, Document, ModelError, NodeGraph
-from nodekin.retrievers import Retriever
-from nodekin.retrievers.answers.answer import AnswerError
-from nodekin.retrievers.answers.engine import QueryEngine
+from nodekin.nodegraph import LLM, ModelError
 from nodekin.retrievers.protocols import RerankError
 
 pytestmark = [
@@ -205,60 +202,3 @@ def test_a_time_limit_is_a_time(timeout: float) -> None:
     ):
         with pytest.raises(ValueError, match="timeout"):
             make()
-
-
-MODES = ("stuff", "refine", "map_reduce", "map_rerank")
-
-
-def engine(model: Any, mode: Any, **options: Any) -> QueryEngine:
-    graph = NodeGraph(progress=False)
-    graph.add([Document(f"Tea number {n} is a drink.") for n in range(2)])
-    return QueryEngine(Retriever(graph, "ROOT"), model, mode, **options)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(
-    "way", ["begins an answer and sends comments", "begins an answer and stops", "drips spaces"]
-)
-def test_every_answer_mode_ends_with_partial_answer(mode: str, way: str) -> None:
-    results = answers_so_far(mode, way, LIMIT)
-    for name, error in results.items():
-        assert isinstance(error, AnswerError), (name, error)
-        assert len(error.answer.sources) == 2
-    if mode == "stuff" and way.startswith("begins"):
-        # On a busy machine the limit may be over before the first words have come.
-        for limit in (8 * LIMIT, 64 * LIMIT):
-            if all(results[name].answer.text for name in ("stream", "astream")):
-                break
-            results = answers_so_far(mode, way, limit)
-        assert [results[name].answer.text for name in ("stream", "astream")] == ["Tea is"] * 2
-
-
-def answers_so_far(mode: str, way: str, limit: float) -> dict[str, Any]:
-    """Return the outcome of each kind of call to a server that never finishes."""
-    with hostile(way) as server:
-
-        def stream() -> Any:
-            model = chat(server.url, timeout=limit)
-            return engine(model, mode).stream("What is tea?").finish()
-
-        async def astream() -> Any:
-            model = chat(server.url, timeout=limit)
-            try:
-                return await engine(model, mode).astream("What is tea?").finish()
-            finally:
-                for client in model._clients._of_loops.values():
-                    await client.close()
-
-        results = outcomes(
-            {
-                "query": lambda: engine(chat(server.url, timeout=limit), mode).query(
-                    "What is tea?"
-                ),
-                "stream": stream,
-                "astream": lambda: asyncio.run(astream()),
-            }
-        )
-        assert not server.released.is_set()
-    return results
