@@ -96,11 +96,7 @@ class PlannedRetriever(BaseRetriever):
             ModelError: If the model fails and ``on_error="raise"``.
         """
         check_queries(queries)
-        return (
-            run(partial(self._budgeted, list(queries), top_k, filters, max_tokens, order))
-            if queries
-            else []
-        )
+        return run(partial(self._budgeted, list(queries), top_k, filters, max_tokens, order))
 
     async def abatch(
         self,
@@ -113,8 +109,6 @@ class PlannedRetriever(BaseRetriever):
     ) -> list[list[ScoredNode]]:
         """Async version of ``batch``."""
         check_queries(queries)
-        if not queries:
-            return []
         return await arun(partial(self._budgeted, list(queries), top_k, filters, max_tokens, order))
 
     async def _budgeted(
@@ -125,6 +119,8 @@ class PlannedRetriever(BaseRetriever):
         max_tokens: int | None,
         order: Order,
     ) -> list[Results]:
+        if not queries:
+            return []
         check_texts(queries)
         budget = TokenBudget(max_tokens, order, top_k)
         limit = self.check_limit(budget.candidates(self), filters)

@@ -241,32 +241,20 @@ async def arun(function: Part[T], on_text: Callable[[str], object] | None = None
     return await intercept(function, hook)
 
 
-def astream(function: Part[Any], emit: Callable[[str], str] = str) -> AsyncGenerator[str, None]:
-    """Async version of ``stream``; the strategy runs in a task."""
-
-    def produce(put: Callable[[str], None]) -> Awaitable[Any]:
-        def on_text(text: str) -> None:
-            if emitted := emit(text):
-                put(emitted)
-
-        return arun(function, on_text)
-
-    return stream_from_task(produce)
-
-
-async def stream_from_task(
-    produce: Callable[[Callable[[T], None]], Awaitable[object]],
-) -> AsyncGenerator[T, None]:
-    """Yield the items that a function emits in a task. Closing the generator cancels the task.
-
-    Args:
-        produce: Called with the function that emits an item.
-    """
+async def astream(
+    function: Part[Any], emit: Callable[[str], str] = str
+) -> AsyncGenerator[str, None]:
+    """Async version of ``stream``. The strategy runs in a task, which ends with the generator."""
     import asyncio
 
     items: asyncio.Queue[Any] = asyncio.Queue()
     end = object()
-    task = asyncio.ensure_future(produce(items.put_nowait))
+
+    def on_text(text: str) -> None:
+        if emitted := emit(text):
+            items.put_nowait(emitted)
+
+    task = asyncio.ensure_future(arun(function, on_text))
     task.add_done_callback(lambda _: items.put_nowait(end))
     try:
         for number in itertools.count(1):
