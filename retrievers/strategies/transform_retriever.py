@@ -21,6 +21,7 @@ from ..protocols import RetrieverLike, RetrieverProtocol
 from ..ranking import Mode, check_mode, fuse, with_variant
 from ..results import OutputFormat, OutputOptions, QueryVariant, Results, ScoredNode
 from ..tracing import start_span
+from ..validation import check_number
 from .model_prompt import QueryTransform, QueryTransformOptions, QueryVariants, describe_error
 
 logger = logging.getLogger(__name__)
@@ -190,7 +191,10 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
         self.inner = None if self.tools else as_retriever(inner)
         self.query_transform = self._transform_of(llm, options)
         self.mode: Mode = check_mode(mode)
-        self.query_weight = check_weight(query_weight, "query_weight")
+        check_number(query_weight, "query_weight")
+        if not 0 < query_weight < math.inf:
+            raise ValueError(f"query_weight must be above 0 and finite, got {query_weight!r}")
+        self.query_weight = query_weight
 
     def _transform_of(self, llm: object, options: Mapping[str, Any]) -> QueryTransform:
         options = {name: value for name, value in options.items() if value is not None}
@@ -234,16 +238,15 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
             variants = list(zip(queries, groups, strict=True))
             rankings = await self.search_variants(variants, limit, filters)
 
-            def fuse_all() -> list[Results]:
-                return [
+            def fuse_all() -> tuple[list[Results], object]:
+                results = [
                     self.fuse_variants(query, group.note, ranking, limit)
                     for (query, group), ranking in zip(variants, rankings, strict=True)
                 ]
+                return results, self.outcome(variants, rankings, limit)
 
-            results = await Do(fuse_all, kind="work")
+            results, span.outcome = await Do(fuse_all, kind="work")
             span.set_results(results)
-            outcome = partial(self.outcome, variants, rankings, limit)
-            span.outcome = await Do(outcome, kind="work")
         return results
 
     def outcome(
@@ -378,17 +381,3 @@ def fused(
         return list(rankings[0][:top_k])
     longest = max(map(len, rankings), default=0)
     return fuse(rankings, mode, weights, longest if top_k is None else top_k)
-
-
-def check_weight(weight: float, name: str) -> float:
-    """Return a weight.
-
-    Raises:
-        TypeError: If the weight is not a number.
-        ValueError: If the weight is not positive and finite.
-    """
-    if isinstance(weight, bool) or not isinstance(weight, int | float):
-        raise TypeError(f"{name} must be a number, got {weight!r:.80}")
-    if not 0 < weight < math.inf:
-        raise ValueError(f"{name} must be above 0, and finite, not {weight!r}")
-    return float(weight)
