@@ -1,19 +1,18 @@
-"""Fixtures of the strategies' tests: a small corpus, and models that do as they are told."""
+"""Fixtures of the strategies' tests: a small corpus and scripted models."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
 import pytest
 
-from nodekin.nodegraph import Document, Embedder, NodeGraph
+from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Retriever
 
 Scripted = Callable[..., Any]
 
 
 class Model:
-    """Answer the first script whose key is in the prompt; keep the prompts."""
+    """A model with an answer for each key that the prompt may contain. It records prompts."""
 
     def __init__(self, script: Mapping[str, Any], otherwise: Any) -> None:
         self.script = dict(script)
@@ -30,7 +29,7 @@ class Model:
 
 
 class Structured(Model):
-    """The same, held to a schema: what it is told to answer then stands in ``values``."""
+    """A scripted model whose answers with a schema are ``values``."""
 
     def __init__(self, values: Any, otherwise: Any = "") -> None:
         super().__init__({}, otherwise)
@@ -47,7 +46,7 @@ class Structured(Model):
 
 @pytest.fixture
 def scripted() -> Scripted:
-    """Make a model: ``scripted("always this")`` or ``scripted({"in the prompt": "this"})``."""
+    """Return a model: ``scripted("always this")`` or ``scripted({"in the prompt": "this"})``."""
 
     def make(script: Any = "", otherwise: Any = "") -> Model:
         return Model(script, otherwise) if isinstance(script, Mapping) else Model({}, script)
@@ -78,23 +77,3 @@ def rivers() -> NodeGraph:
 @pytest.fixture
 def plain(rivers: NodeGraph) -> Retriever:
     return Retriever(rivers, "ROOT", top_k=3)
-
-
-@pytest.fixture
-def vectors() -> Callable[[list[str]], Any]:
-    """Embed texts by how often a few words are in them."""
-
-    def embed(texts: list[str]) -> Any:
-        words = ("tea", "nile", "drink")
-        return np.array(
-            [[text.lower().count(word) for word in words] + [0.01] for text in texts], np.float32
-        )
-
-    return embed
-
-
-@pytest.fixture
-def embedded(vectors: Callable[[list[str]], Any]) -> Retriever:
-    graph = NodeGraph(embed=Embedder(vectors, name="words"), progress=False)
-    graph.add(["Tea.", "The Nile.", "Drink tea.", "A drink by the Nile."])
-    return Retriever(graph, "ROOT", "cosine", top_k=4)
