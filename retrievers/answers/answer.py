@@ -317,7 +317,7 @@ def flag_cited(
     if unknown:
         listed = ", ".join(f"[{number}]" for number in unknown[:8])
         more = f" and {len(unknown) - 8} more" if len(unknown) > 8 else ""
-        note = f"the answer cites {listed}{more}, which is the number of no source"
+        note = f"the answer cites missing sources: {listed}{more}"
         if language_of(text) == "zh":
             more = f"等 {len(unknown)} 个" if len(unknown) > 8 else ""
             note = f"回答标了 {listed.replace(', ', '、')}{more}，没有这样的来源"

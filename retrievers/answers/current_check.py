@@ -20,9 +20,9 @@ class SourceChanges:
     """The changes of an answer's sources, from ``QueryEngine.check_current``.
 
     Attributes:
-        changed: The cited sources whose text has changed in its document.
+        changed: The cited sources whose text changed in the document.
         removed: The cited sources whose document was removed.
-        new: The results that a search finds now and that the answer was not made from.
+        new: The results of a search now that the answer's search did not return.
     """
 
     changed: tuple[Source, ...] = ()
@@ -65,11 +65,11 @@ def compare_sources(
     Args:
         answer: The answer.
         results: The results of the search now.
-        retrievers: What found the sources. Documents that their restrictions exclude count as
+        retrievers: The retrievers of the answer. Documents outside their restrictions count as
             removed.
 
     Raises:
-        ValueError: If no graph is searched.
+        ValueError: If the retrievers search no graph.
     """
     parts = [item for retriever in retrievers for item in with_all_inner(retriever)]
     allowed = parse_filters(all_of(current_restriction(), *map(_restriction, parts)))
@@ -110,7 +110,7 @@ def _results(source: Source) -> Sequence[ScoredNode]:
 
 
 def _key(result: ScoredNode) -> tuple[str, str]:
-    """Return what stays equal if a text moves in its document."""
+    """Return a key that stays equal if a text moves in its document."""
     return result.node.document_id, result.node.text
 
 

@@ -129,7 +129,7 @@ def _as_answer(text: str, results: Iterable[Any]) -> Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """The text of a source, or of adjacent sources, and its start in the document if known."""
+    """The text of a source, or of adjacent sources, with its start in the document if known."""
 
     text: str
     sources: tuple[Source, ...]
@@ -193,8 +193,8 @@ def _note(quote: CheckedQuote, language: Language) -> str:
         missing = f"{what}不在任何来源中{nearest and f'；最接近的原文是{nearest}'}"
     else:
         what = f"the {'quotation' if quote.quoted else 'sentence'} {_excerpt(quote.text)}"
-        elsewhere = f"{what} stands in [{quote.source}], not in {', '.join(cited)}"
-        missing = f"{what} stands in no source{nearest and f'; the nearest text is {nearest}'}"
+        elsewhere = f"{what} is in [{quote.source}], not in {', '.join(cited)}"
+        missing = f"{what} is in no source{nearest and f'; the nearest text is {nearest}'}"
     if quote.status == "other_source":
         return elsewhere
     return missing if quote.status == "not_found" and quote.quoted else ""

@@ -86,7 +86,7 @@ def page_of(
     items: str,
     separator: str = "\n\n",
 ) -> ToolOutput | None:
-    """Return the rows from ``skip`` on that fit into a budget. None: there are no rows.
+    """Return the rows from ``skip`` on that fit into a budget. None: no rows.
 
     Args:
         rows: All rows. Only the rows of the page are called.
@@ -97,7 +97,7 @@ def page_of(
         separator: The text between two rows.
 
     Raises:
-        ToolError: If there are not more than ``skip`` rows.
+        ToolError: If ``skip`` is not less than the number of rows.
     """
     builder = OutputBuilder(max_tokens)
     count = omitted = 0

@@ -63,7 +63,7 @@ def test_quotations_are_checked(nodekin, server):
         "“is FERMENTED”  same letters  docs/tea.md:7",
         "“never smoked”  not found",
     ]
-    assert "“never smoked” stands in no source" in ran.err
+    assert "“never smoked” is in no source" in ran.err
     ran = nodekin("ask", "Which tea is fermented?", "--in", "docs", "-k", "1", "--json")
     first, second = json.loads(ran.out)["quotes"]
     assert (first["status"], first["spans"][0]["text"]) == ("same_letters", "is fermented")

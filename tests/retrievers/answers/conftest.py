@@ -108,7 +108,7 @@ def qa() -> QaRetriever:
 
 @pytest.fixture
 def four_ways() -> Callable[..., list[Answer]]:
-    """Ask in all four ways; check that what is streamed is the answer's text."""
+    """Ask in all four ways, and check that the streamed text is the answer's text."""
 
     def ask(engine: QueryEngine, question: str, **settings: Any) -> list[Answer]:
         async def later() -> tuple[Answer, Answer, str]:

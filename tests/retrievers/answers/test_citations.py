@@ -50,18 +50,21 @@ def test_cited_sources_are_marked() -> None:
     sources = [Source(n, ScoredNode(Node("x"), 1.0), "x") for n in (1, 2, 3)]
     marked, notes = flag_cited(sources, "Tea [2], [0] and [5-7].", certain=[3])
     assert [source.cited for source in marked] == [False, True, True]
-    assert notes == ["the answer cites [0], [5], [6], [7], which is the number of no source"]
+    assert notes == ["the answer cites missing sources: [0], [5], [6], [7]"]
     answer = Answer("Tea [2].", "What?", tuple(marked))
     assert (answer.cited, str(answer)) == (tuple(marked[1:]), "Tea [2].")
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("[10-17]", "[16], [17], which"), ("[10-18]", "[16], [17] and 1 more, which")],
+    [
+        ("[10-17]", ": [10], [11], [12], [13], [14], [15], [16], [17]"),
+        ("[10-18]", "[16], [17] and 1 more"),
+    ],
 )
 def test_note_lists_eight_unknown_numbers(text, words) -> None:
     (note,) = flag_cited([], text)[1]
-    assert words in note
+    assert note.endswith(words)
 
 
 def test_answer_error_keeps_its_answer_if_pickled() -> None:

@@ -1,4 +1,4 @@
-"""Answers as JSON, and whether their sources are still the same."""
+"""Answers as JSON, and the check of their sources."""
 
 from __future__ import annotations
 

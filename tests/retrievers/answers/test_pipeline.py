@@ -117,7 +117,7 @@ def test_answer_without_words_is_a_failure(reply, lines, scripted) -> None:
 def test_citations_of_missing_sources_are_noted(lines, scripted) -> None:
     answer = QueryEngine(lines, scripted(lambda _: "Long [1][77].")).query(NILE)
     assert answer.text == "Long [1][77]."
-    assert answer.notes == ("the answer cites [77], which is the number of no source",)
+    assert answer.notes == ("the answer cites missing sources: [77]",)
 
 
 @pytest.mark.parametrize("check", [None, "quotes"])

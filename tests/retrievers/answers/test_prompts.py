@@ -1,4 +1,4 @@
-"""The prompts of a query engine, and others in their place."""
+"""The prompts of a query engine, and replaced prompts."""
 
 import re
 

@@ -1,6 +1,6 @@
-"""Scripted agents read all gold with few tokens: what the benchmark says of them holds.
+"""Scripted agents read all gold passages with few tokens, as in the benchmark.
 
-The first questions of each set are asked; with ``make stress`` all.
+The tests use the first questions of each set, and all questions with ``make stress``.
 """
 
 import runpy

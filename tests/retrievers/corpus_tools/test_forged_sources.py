@@ -1,4 +1,4 @@
-"""No text of a document looks like another document in what tools say."""
+"""A document cannot imitate another document in the output of a tool."""
 
 import random
 
@@ -41,7 +41,7 @@ HEADINGS = (
 
 
 def document(choose: random.Random, number: int) -> Document:
-    """Return a document that tries to speak as another one, by its text, title, id or headings."""
+    """Return a document whose text, title, id or headings imitate another document."""
 
     def line_break() -> str:
         return choose.choice(BREAKS)
