@@ -115,6 +115,11 @@ async def answer_results(
         if observer.outcome is not None:
             context.use_sub_answers(observer.outcome.parts)
         results = cut_scores(found, context.min_score)
+        if found and not results:
+            best = max(result.score for result in found)
+            note = f"no result reaches min_score={context.min_score}; the best score is {best:.3f}"
+            logger.info("the question %r: %s", context.searched[:80], note)
+            context.notes.append(note)
         span.set_results([results])
     return results
 
@@ -362,7 +367,7 @@ def _reduce_prompts(context: AnswerContext, partials: Sequence[str]) -> tuple[li
 
 
 def _group_partials(context: AnswerContext, partials: Sequence[str]) -> list[list[str]]:
-    """Return partial answers in groups that fit into a prompt, each of two or more answers."""
+    """Return partial answers in groups that fit into a prompt. The last may be a single answer."""
 
     def has_space_twice(text: str) -> bool:
         return context.is_short(_reduce_prompt(context, [text, text]))
@@ -370,18 +375,13 @@ def _group_partials(context: AnswerContext, partials: Sequence[str]) -> list[lis
     short = [cut(text, has_space_twice) or text for text in partials]
     if short != list(partials):
         context.notes.append("partial answers were cut: they are too long for the context window")
-    length = context.engine.length
-    empty = length(_reduce_prompt(context, []))
     groups: list[list[str]] = []
-    total = empty
     for text in short:
-        size = length(_reduce_prompt(context, [text])) - empty + 1  # with a line break
-        if groups and (len(groups[-1]) == 1 or total + size <= context.engine.prompt_limit):
-            groups[-1].append(text)
-            total += size
+        joined = [*groups[-1], text] if groups else []
+        if len(joined) == 2 or (joined and context.is_short(_reduce_prompt(context, joined))):
+            groups[-1] = joined
         else:
             groups.append([text])
-            total = empty + size
     return groups
 
 

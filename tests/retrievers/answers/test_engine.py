@@ -95,6 +95,7 @@ def test_min_score_without_results_calls_no_model(scripted, four_ways) -> None:
     for answer in four_ways(QueryEngine(FixedRetriever(results), model, min_score=0.8), NILE):
         assert answer.text == "Nothing was found that answers this question."
         assert not answer.answered
+        assert answer.notes == ("no result reaches min_score=0.8; the best score is 0.700",)
     assert model.prompts == []
 
 

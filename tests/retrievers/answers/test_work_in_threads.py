@@ -40,13 +40,7 @@ def engine(mode: AnswerMode, count: int, length: Length, window: int, model: Any
 
 @pytest.mark.parametrize(
     ("mode", "window"),  # None: grows with the number of sources
-    [
-        ("stuff", None),
-        ("stuff", 2000),
-        ("refine", None),
-        ("map_reduce", 4096),
-        ("map_rerank", 4096),
-    ],
+    [("stuff", None), ("stuff", 2000), ("refine", None), ("map_rerank", 4096)],
 )
 def test_counted_characters_are_linear_in_sources(mode, window) -> None:
     counted = []
