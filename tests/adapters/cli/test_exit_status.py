@@ -1,10 +1,12 @@
 """Errors in one line, with a remedy."""
 
+import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from nodekin.adapters.cli.exit_status import as_command_error, printable
+from nodekin.adapters.cli.exit_status import ExitStatus, as_command_error, printable
 
 
 def test_printable_replaces_control_characters():
@@ -50,3 +52,9 @@ def test_server_error_names_address_variable_and_cause(status, cause):
 )
 def test_as_command_error_has_status_of_error(error, status):
     assert as_command_error(error).exit_code == status
+
+
+def test_quickstart_documents_each_exit_status():
+    page = Path(__file__).parents[3].joinpath("docs", "quickstart.md").read_text(encoding="utf-8")
+    numbers = re.findall(r"^\| ([0-9, ]+) \|", page, re.MULTILINE)
+    assert [int(n) for row in numbers for n in row.split(",")] == [*map(int, ExitStatus)]
