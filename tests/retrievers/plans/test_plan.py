@@ -58,13 +58,6 @@ def test_strategy_receives_results_of_its_calls() -> None:
     assert both(strategy) == ["TEA AND MILK!"] * 2
 
 
-def test_strategy_without_effects_returns_its_result() -> None:
-    async def strategy() -> int:
-        return 7
-
-    assert both(strategy) == [7, 7]
-
-
 def test_errors_are_raised_at_the_awaiting_line() -> None:
     async def strategy() -> str:
         try:
@@ -75,12 +68,6 @@ def test_errors_are_raised_at_the_awaiting_line() -> None:
         return "never"
 
     assert both(strategy) == ["SPARE after ZeroDivisionError"] * 2
-
-
-@DRIVERS
-def test_uncaught_errors_leave_the_strategy(drive: Any) -> None:
-    with pytest.raises(ModelError, match="broken"):
-        drive(partial(ask, LLM(lambda prompt: str(1 / 0), "broken"), "tea"))
 
 
 @DRIVERS
@@ -285,10 +272,6 @@ def test_late_model_raises_a_timeout_error(drive: Any) -> None:
 
     with pytest.raises(ModelError, match=r"'slow' did not answer within 0.02 s"):
         drive(strategy)
-
-
-def test_model_in_time_answers() -> None:
-    assert both(partial(ask, ECHO, "tea", timeout=300)) == ["TEA", "TEA"]
 
 
 def test_schema_returns_json_text() -> None:

@@ -1,8 +1,7 @@
-"""Prompts in two languages: what they take, and what they refuse."""
+"""Prompts in two languages, and parsed answers of models."""
 
 import asyncio
 import threading
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -106,7 +105,7 @@ def test_with_prompts_replaces_single_prompts_of_a_copy() -> None:
 
 
 class Model:
-    """Give one answer after the other; raise those that are errors."""
+    """A model that gives one answer after the other, and raises errors among them."""
 
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)
@@ -121,7 +120,7 @@ class Model:
 
 
 class Held(Model):
-    """The same, held to a schema first."""
+    """A model with a value for calls with a schema."""
 
     def __init__(self, value: Any, *answers: Any) -> None:
         super().__init__(*answers)
@@ -140,10 +139,9 @@ def number(answer: str) -> int:
     return int(answer)
 
 
-def ask(model: Any, language: Language = "en", **settings: Any) -> int:
-    return run(
-        partial(ask_and_parse, LLM(model, "model"), "How many?", number, language, **settings)
-    )
+def ask(model: Any, language: Language = "en", **options: Any) -> int:
+    llm = LLM(model, "model")
+    return run(partial(ask_and_parse, llm, "How many?", number, language, **options))
 
 
 def test_first_valid_answer_is_returned() -> None:
@@ -177,18 +175,21 @@ def test_failed_model_is_not_called_again() -> None:
     assert len(model.prompts) == 1
 
 
-def test_schema_requires_a_structured_model() -> None:
-    schema = {"type": "integer"}
-    assert ask(Held(42), schema=schema) == 42
-    assert ask(Model("42"), schema=schema) == 42
-    assert ask(Held(7, "42")) == 42  # not asked for JSON where there is no schema
-
-
-@pytest.mark.parametrize("value", ["many", None, RuntimeError("no schemas here")])
-def test_useless_schema_answer_falls_back_to_text(value: Any) -> None:
-    model = Held(value, "42")
-    assert ask(model, schema={"type": "integer"}) == 42
-    assert len(model.prompts) == 2
+@pytest.mark.parametrize(
+    ("model", "options", "calls"),
+    [
+        (lambda: Held(42), {"schema": {}}, 1),
+        (lambda: Model("42"), {"schema": {}}, 1),
+        (lambda: Held(7, "42"), {}, 1),  # not asked for JSON without a schema
+        (lambda: Held("many", "42"), {"schema": {}}, 2),
+        (lambda: Held(None, "42"), {"schema": {}}, 2),
+        (lambda: Held(RuntimeError("no schemas"), "42"), {"schema": {}}, 2),
+    ],
+)
+def test_useless_schema_answer_falls_back_to_text(model: Any, options: Any, calls: int) -> None:
+    made = model()
+    assert ask(made, **options) == 42
+    assert len(made.prompts) == calls
 
 
 def test_refused_schema_is_not_a_retry() -> None:
@@ -198,13 +199,9 @@ def test_refused_schema_is_not_a_retry() -> None:
 
 
 def test_echoed_prompts_are_removed() -> None:
-    assert (
-        run(partial(ask_and_parse, LLM(lambda p: p + " 42", "base"), "How many?", number, "en"))
-        == 42
-    )
+    assert ask(lambda prompt: prompt + " 42") == 42
     told = iter(["many", "42"])
-    echo = LLM(lambda prompt: f"{prompt}\n{next(told)}", "base")
-    assert run(partial(ask_and_parse, echo, "How many?", number, "en")) == 42
+    assert ask(lambda prompt: f"{prompt}\n{next(told)}") == 42
 
 
 def test_strip_prompt_removes_the_whole_prompt() -> None:
@@ -222,45 +219,18 @@ def test_other_errors_of_the_parser_are_raised() -> None:
         run(partial(ask_and_parse, LLM(Model("42"), "m"), "?", broken, "en"))
 
 
-class Late(Held):
-    """Never answer where it is held to a schema, until it is let go."""
+def test_late_answer_is_not_retried() -> None:
+    release, prompts = threading.Event(), []
 
-    def __init__(self, value: Any, *answers: Any) -> None:
-        super().__init__(value, *answers)
-        self.begun, self.let_go = threading.Event(), threading.Event()
+    def late(prompt: str) -> str:
+        prompts.append(prompt)
+        release.wait(300)
+        return "42"
 
-    def complete_json(self, prompt: str, schema: Any) -> Any:
-        self.prompts.append(prompt)
-        self.begun.set()
-        self.let_go.wait(300)
-        return self.value
-
-
-@pytest.fixture
-def late() -> Iterator[Late]:
-    model = Late(42, "42")
-    yield model
-    model.let_go.set()
-
-
-def test_timeout_is_not_retried(late: Late) -> None:
-    strategy = partial(ask_and_parse, LLM(late, "m"), "?", number, "en", schema={}, timeout=0.05)
     with pytest.raises(ModelTimeoutError, match="did not answer within"):
-        run(strategy)
-    assert late.begun.wait(300)
-    assert late.prompts == ["?"]
-    late.begun.clear()
-
-    async def ask_and_let_go() -> None:
-        try:
-            await arun(strategy)
-        finally:  # the loop waits for its threads
-            await asyncio.to_thread(late.begun.wait, 300)
-            late.let_go.set()
-
-    with pytest.raises(ModelTimeoutError):
-        asyncio.run(ask_and_let_go())
-    assert late.prompts == ["?", "?"]
+        ask(late, timeout=0.05)
+    release.set()
+    assert prompts == ["How many?"]
 
 
 def test_timeout_of_the_model_is_not_retried() -> None:
@@ -269,7 +239,3 @@ def test_timeout_of_the_model_is_not_retried() -> None:
         with pytest.raises(ModelTimeoutError, match="TimeoutError: read"):
             drive(partial(ask_and_parse, LLM(model, "m"), "?", number, "en", schema={}))
         assert model.prompts == ["?"]
-
-
-def test_failed_schema_is_left_out() -> None:
-    assert ask(Held(RuntimeError("no schemas"), "42"), schema={}) == 42
