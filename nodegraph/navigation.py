@@ -198,10 +198,10 @@ def _heading_label(node: Node, name: str, outline_of: OutlineOf) -> str:
         return ""
     if symbol := node.metadata.get("symbol"):
         return str(symbol)
-    if headings := headings_of(node.metadata):
+    if headings := headings_of(node.own_metadata):
         return headings[-1]
     if node.start is None:
-        return ""
+        return (headings_of(node.metadata) or [""])[-1]
     from .readers.formats import symbol_finder
 
     if symbols_in := symbol_finder(name):
@@ -213,4 +213,4 @@ def _heading_label(node: Node, name: str, outline_of: OutlineOf) -> str:
         return enclosing[-1].name if enclosing else ""
     starts, titles = outline_of(node.document_id, name) or ([], [])
     above = bisect_right(starts, node.start)
-    return titles[above - 1] if above else ""
+    return titles[above - 1] if above else (headings_of(node.metadata) or [""])[-1]

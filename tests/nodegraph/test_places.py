@@ -65,3 +65,13 @@ def test_place_follows_changed_headings(tmp_path: Path) -> None:
     assert graph.nodes("line")[2].place == "a.md, Coffee"
     graph.remove("a")
     assert lines[2].place == "a.md"
+
+
+def test_place_has_the_nearest_heading_inside_a_passage() -> None:
+    text = "# Tea\n\nTea is old.\n\n## Complaints\n\nSend it back."
+    graph = NodeGraph(progress=False)
+    graph.add(Document(text, {"file_name": "tea.md"}, id="a"))
+    graph.create_node_group("passages", PassageSplitter())
+    graph.create_node_group("sentence", split_sentences, parent="passages")
+    assert graph.nodes("passages")[0].place == "tea.md, Tea"
+    assert graph.nodes("sentence")[-1].place == "tea.md, Complaints"
