@@ -84,8 +84,8 @@ def test_auto_merge_top_k_limits_read_hits() -> None:
     assert len(merging("q", top_k=1)) == 1
 
 
-def test_auto_merge_applies_filters_in_two_languages(tmp_path) -> None:
-    graph = NodeGraph(progress=False, store=tmp_path / "g")
+async def test_auto_merge_applies_filters_in_all_calls() -> None:
+    graph = NodeGraph(progress=False)
     graph.create_node_group("line", str.splitlines)
     graph.create_node_group("part", lambda text: text.split("，"), parent="line")
     graph.add(
@@ -95,15 +95,12 @@ def test_auto_merge_applies_filters_in_two_languages(tmp_path) -> None:
         ]
     )
     merging = AutoMergeRetriever(Retriever(graph, "part"), target="line")
-    results = merging("长江")
+    with trace() as traced:
+        results = merging("长江")
     assert set(texts(results)) == {"长江很长，长江很深，海", "长江 Yangtze", "长江"}
     assert texts(merging("长江", filters={"lang": "zh"})) == ["长江很长，长江很深，海"]
-    assert asyncio.run(merging.aretrieve("长江")) == results
+    assert await merging.aretrieve("长江") == results
     assert merging.batch(["长江", "nothing"]) == [results, []]
-    graph.close()
-    assert merging("长江") == results
-    with trace() as traced:
-        merging("长江")
     (span,) = traced.children
     assert (span.name, span.attributes["hits"], span.attributes["results"]) == ("merge", 4, 3)
 

@@ -214,16 +214,6 @@ def test_fusion_with_invalid_argument_raises(arguments, error, message) -> None:
         FusionRetriever(*arguments)
 
 
-def test_fusion_call_with_invalid_argument_raises() -> None:
-    fusion = FusionRetriever([FixedRetriever(ONE)])
-    with pytest.raises(TypeError, match="batch takes a list of queries"):
-        fusion.batch("q")
-    with pytest.raises(ValueError, match="top_k must be 1 or more"):
-        fusion.retrieve("q", top_k=0)
-    with pytest.raises(TypeError, match="filters map"):
-        fusion.retrieve("q", filters="year")
-
-
 class Failing:
     """A retriever with an unreachable model."""
 

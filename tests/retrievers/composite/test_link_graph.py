@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from nodekin.nodegraph import Document, EntityExtractor, NodeGraph
-from nodekin.nodegraph.node import LinkedText
 from nodekin.retrievers.composite.link_graph import (
     IN_TITLE,
     UNTITLED,
@@ -15,36 +14,8 @@ from nodekin.retrievers.composite.link_graph import (
     LinkIndex,
     LinkMatrix,
     LinkOptions,
-    PassageLink,
 )
-from nodekin.retrievers.indexes.text_index import TextIndex
 from nodekin.retrievers.similarities.bm25 import DEFAULT_ANALYZER, open_postings
-
-
-@pytest.fixture
-def graph() -> NodeGraph:
-    """Passages a to d; a and b share an entity, b links to c."""
-    graph = NodeGraph(progress=False)
-    graph.add([Document(f"text {name}", id=name) for name in "abcd"])
-    graph.create_node_group(
-        "entity", lambda nodes: [LinkedText("E", nodes[:2], "mentions")], scope="group"
-    )
-    graph.link("b", "c", "cites", weight=0.5)
-    return graph
-
-
-def index_of(graph: NodeGraph) -> TextIndex:
-    index = open_postings(graph, "ROOT", DEFAULT_ANALYZER)
-    index.sync()
-    return index
-
-
-def link_graph(graph: NodeGraph, **options: object) -> LinkGraph:
-    limits = {"max_passages_per_entity": 9, "max_passages": 9}
-    limits |= {name: options.pop(name) for name in limits if name in options}
-    settings = {"via": "entity", "index": None, "types": None, "allowed": None, **options}
-    passages = index_of(graph)
-    return LinkGraph(graph, passages, options=LinkOptions(**limits), **settings)
 
 
 def strengths(matrix: LinkMatrix) -> list[dict[str, float]]:
@@ -53,20 +24,6 @@ def strengths(matrix: LinkMatrix) -> list[dict[str, float]]:
         {name: float(s) for name, s in zip(matrix.passages, row, strict=True) if s}
         for row in matrix.strengths
     ]
-
-
-def test_links_and_entities_connect_passages(graph: NodeGraph) -> None:
-    rarity = math.log(5 / 2) / math.log(5)
-    with graph.reader.reading("ROOT", "entity"):
-        matrix = link_graph(graph).connections(["a", "b"])
-        (entity,) = graph.nodes("entity")
-    assert matrix.passages == ["a", "b", "c"]
-    (a, b) = strengths(matrix)
-    assert a == {"b": pytest.approx(rarity)}
-    assert b == {"a": pytest.approx(rarity), "c": 0.5}
-    assert matrix.connections[matrix.strongest[1, 2]] == PassageLink("cites")
-    assert matrix.connections[matrix.strongest[0, 1]] == PassageLink("mentions", entity.id)
-    assert 0 < UNTITLED < 1
 
 
 def mention_graph(store: Path | None = None) -> NodeGraph:
@@ -87,8 +44,11 @@ def test_entity_in_title_connects_more_strongly() -> None:
     texts = {"a": "In Oslo.", "b": "A town.", "c": "A street.", "d": "To Oslo."}
     titles = {"b": "Oslo", "c": "Oslo Road"}
     graph.add([Document(text, {"title": titles.get(i, "")}, id=i) for i, text in texts.items()])
+    passages = open_postings(graph, "ROOT", DEFAULT_ANALYZER)
     with graph.reader.reading("ROOT", "entity"):
-        links = link_graph(graph, index=link_index(graph))
+        passages.sync()
+        index = link_index(graph)
+        links = LinkGraph(graph, passages, None, "entity", index, None, LinkOptions())
         from_a, from_c = strengths(links.connections(["a", "c"]))
     rarity = math.log(5 / 4) / math.log(5)
     shares = {"b": 1.0, "c": IN_TITLE, "d": UNTITLED}

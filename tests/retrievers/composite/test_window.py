@@ -13,7 +13,7 @@ from stress import amount
 
 from nodekin.nodegraph import Document, Node, NodeGraph, split_sentences
 from nodekin.nodegraph.node import LinkedText
-from nodekin.retrievers import Retriever, trace
+from nodekin.retrievers import Retriever
 from nodekin.retrievers.composite.window import WindowRetriever
 from nodekin.retrievers.similarities.bm25 import Bm25
 
@@ -95,30 +95,14 @@ def test_window_top_k_counts_windows() -> None:
     assert inner.top_ks == [8, 4, None]
 
 
-def test_windows_apply_filters_in_two_languages(tmp_path) -> None:
-    graph = NodeGraph(progress=False, store=tmp_path / "g")
+def test_windows_of_two_languages_apply_filters() -> None:
+    graph = NodeGraph(progress=False)
     graph.create_node_group("sentence", split_sentences)
-    graph.add(
-        [
-            Document("长江最长。它入海。黄河在北。泰山在东。", {"lang": "zh"}, id="zh"),
-            Document("Mountains rise. The 长江 flows. Seas wait.", {"lang": "en"}, id="en"),
-        ]
-    )
+    english = "Mountains rise. The 长江 flows. Seas wait."
+    graph.add([Document("长江最长。它入海。黄河在北。", {"lang": "zh"}), Document(english)])
     windows = WindowRetriever(Retriever(graph, "sentence"))
-    results = windows("长江")
-    assert set(texts(results)) == {
-        "长江最长。它入海。",
-        "Mountains rise. The 长江 flows. Seas wait.",
-    }
+    assert set(texts(windows("长江"))) == {"长江最长。它入海。", english}
     assert texts(windows("长江", filters={"lang": "zh"})) == ["长江最长。它入海。"]
-    assert asyncio.run(windows.aretrieve("长江")) == results
-    assert windows.batch(["长江", "nothing"]) == [results, []]
-    graph.close()
-    assert windows("长江") == results
-    assert [r.node.group for r in Retriever(graph, "sentence")("长江")] == ["sentence"] * 2
-    with trace() as traced:
-        windows("长江", top_k=1)
-    assert [(s.name, s.attributes["results"]) for s in traced.children] == [("window", 1)]
     content = WindowRetriever(Retriever(graph, "sentence"), output_format="content", join=True)
     assert "它入海。" in content("最长")
 
