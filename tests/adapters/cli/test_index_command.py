@@ -42,25 +42,6 @@ def test_second_folder_is_added(nodekin, here):
     assert (ran.json["added"], ran.json["unchanged"]) == (["more/milk.txt"], 3)
 
 
-def test_index_json_has_each_field(nodekin, here):
-    assert nodekin("index", "docs", "--json").json == {
-        "format": 1,
-        "command": "index",
-        "store": str(here / ".nodekin"),
-        "documents": 3,
-        "added": ["docs/river.txt", "docs/tea.md", "docs/茶.md"],
-        "changed": [],
-        "removed": [],
-        "renamed": [],
-        "unchanged": 0,
-        "groups": {"passage": 3, "sentence": 11},
-        "embeddings": None,
-        "failures": [],
-        "notes": [],
-        "skipped": {},
-    }
-
-
 def test_only_new_failures_are_reported(nodekin, here):
     (here / "docs" / "old.txt").write_bytes(b"\x81\x20 tea")
     ran = nodekin("index", "docs")
