@@ -34,7 +34,7 @@ class FixedRetriever:
 
 
 class FunctionRetriever:
-    """Search by a function of the query alone, in a thread where it is awaited."""
+    """A retriever around a function of the query. Async calls run in a thread."""
 
     def __init__(self, search: Callable[[str], list[ScoredNode]]) -> None:
         self.search = search

@@ -1,4 +1,4 @@
-"""Every place of the package that holds a retriever, to be tried with those of frameworks."""
+"""Composites around a retriever, for tests with retrievers of frameworks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STEPS = "Answer: unknown\nAnswered: no\nNext question: Which tea is black?"
 
 
 def about_tea(query: str, texts: list[str]) -> list[float]:
-    """Score texts as a model that reranks."""
+    """Score texts as a cross-encoder does."""
     return [float("tea" in text) for text in texts]
 
 
@@ -56,11 +56,11 @@ HOLDERS: dict[str, Callable[[Any], Any]] = {
     "choose": lambda inner: RouterRetriever({"it": inner}, lambda prompt: "it"),
     "references": _referring,
 }
-"""By name, what makes a retriever around one of a framework."""
+"""Functions that create a composite around a retriever, by name."""
 
 
 def ways(retriever: Any, query: str, **options: Any) -> list[list[ScoredNode]]:
-    """Return the results of a query in every way in which a retriever is called."""
+    """Return the results of a query sync, async and in batches."""
 
     async def in_a_loop() -> list[list[ScoredNode]]:
         one = await retriever.aretrieve(query, **options)

@@ -50,7 +50,7 @@ def index() -> VectorStoreIndex:
 
 
 class Fixed(CustomQueryEngine):
-    """A query engine with one answer, or an error as if its server were down."""
+    """A query engine with one answer. None: it raises a connection error."""
 
     answer: str | None = "Green tea."
 

@@ -1,4 +1,4 @@
-"""``top_k`` results wherever so many qualify, also where results are filtered after the search."""
+"""Candidates are fetched until ``top_k`` results pass a filter, a reranker or a window merge."""
 
 import asyncio
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ PLANTS = ("green", "rice", "black", "white")
 
 @pytest.fixture(scope="module")
 def teas() -> Retriever:
-    """Return a retriever that finds 60 green teas first, then others, the rice ones last."""
+    """Return a retriever that finds 60 green teas, then 60 black teas, then 60 rice teas."""
     graph = NodeGraph(progress=False)
     graph.add([Document(f"green {'tea ' * 9}number {n}", id=f"green{n}") for n in range(60)])
     graph.add([Document(f"black {'tea ' * 3}number {n}", id=f"black{n}") for n in range(60)])
@@ -34,7 +34,7 @@ def teas() -> Retriever:
 
 
 def everywhere(retriever: Any, query: str = "tea", **options: Any) -> list[ScoredNode]:
-    """Return the results, the same in every way of asking."""
+    """Return the results, which are equal sync, async and in batches."""
     results: list[ScoredNode] = retriever.retrieve(query, **options)
     assert asyncio.run(retriever.aretrieve(query, **options)) == results
     assert retriever.batch([query, "cup", query], **options)[::2] == [results] * 2
@@ -55,15 +55,15 @@ def test_keyword_filter_fetches_until_top_k_pass(teas: Retriever, keywords: dict
         assert len(results) == 6
     assert everywhere(RerankRetriever(teas, keep), top_k=6) == passing[:6]
     everything = everywhere(RerankRetriever(teas, keep), top_k=100)
-    assert everything == passing[:100]  # of some filters fewer: there are no more
+    assert everything == passing[:100]
 
 
-def test_a_filter_that_nothing_passes_ends(teas: Retriever) -> None:
+def test_filter_without_matches_ends(teas: Retriever) -> None:
     assert everywhere(RerankRetriever(teas, KeywordFilter(required="coffee"))) == []
     assert everywhere(RerankRetriever(teas, KeywordFilter(required="tea")), "coffee") == []
 
 
-def test_a_filter_keeps_to_its_own_limits(teas: Retriever) -> None:
+def test_limits_of_filter_end_the_fetching(teas: Retriever) -> None:
     calls: list[int] = []
 
     class Counted(KeywordFilter):
@@ -82,7 +82,7 @@ def test_a_filter_keeps_to_its_own_limits(teas: Retriever) -> None:
 
 
 class Paid:
-    """A reranker with a model: what is a green tea scores nothing."""
+    """A reranker with a model. Only rice teas score above 0."""
 
     name = "paid"
 
@@ -115,7 +115,7 @@ def test_max_fetch_allows_more_reranked_candidates(teas: Retriever) -> None:
     assert len(everywhere(retriever)) == 6
 
 
-def test_a_model_within_is_not_paid_again(teas: Retriever) -> None:
+def test_inner_model_is_called_once(teas: Retriever) -> None:
     asked: list[str] = []
 
     def model(prompt: str) -> str:
@@ -135,7 +135,7 @@ def test_a_model_within_is_not_paid_again(teas: Retriever) -> None:
     assert len(paid.calls) == 1
 
 
-def test_windows_that_merge_leave_room_for_others() -> None:
+def test_merged_windows_are_replaced() -> None:
     graph = NodeGraph(progress=False)
     tea = " ".join(f"Tea is a drink, {n}." for n in range(40))
     graph.add([Document(tea + f" And document {n}.", id=str(n)) for n in range(12)])

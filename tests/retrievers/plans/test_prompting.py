@@ -49,7 +49,7 @@ def test_other_braces_stay() -> None:
         (None, "{query}", TypeError, "a prompt must be a string, got None"),
     ],
 )
-def test_a_prompt_is_checked_when_it_is_made(zh: Any, en: Any, error: Any, says: str) -> None:
+def test_invalid_prompt_raises(zh: Any, en: Any, error: Any, says: str) -> None:
     with pytest.raises(error, match=says):
         Prompt(zh, en, ("query",), ("count",))
 
@@ -81,7 +81,7 @@ def test_prompt_accepts_texts_mappings_and_templates(given: Any, zh: str, en: st
         ({"zh": 3}, TypeError, "a prompt must be a text with .*, got 3"),
     ],
 )
-def test_a_replacement_is_checked(given: Any, error: Any, says: str) -> None:
+def test_invalid_replacement_raises(given: Any, error: Any, says: str) -> None:
     with pytest.raises(error, match=says):
         PROMPT.replaced(given)
 
@@ -180,7 +180,7 @@ def test_failed_model_is_not_called_again() -> None:
     [
         (lambda: Held(42), {"schema": {}}, 1),
         (lambda: Model("42"), {"schema": {}}, 1),
-        (lambda: Held(7, "42"), {}, 1),  # not asked for JSON without a schema
+        (lambda: Held(7, "42"), {}, 1),  # without a schema it is asked for text
         (lambda: Held("many", "42"), {"schema": {}}, 2),
         (lambda: Held(None, "42"), {"schema": {}}, 2),
         (lambda: Held(RuntimeError("no schemas"), "42"), {"schema": {}}, 2),

@@ -1,4 +1,4 @@
-"""Streams within a time limit: items in order, errors as they are, an end whatever happens."""
+"""Streams with a time limit: order, errors, silence and endless streams."""
 
 import asyncio
 import threading
@@ -113,7 +113,7 @@ def test_pending_item_is_canceled_after_the_timeout() -> None:
 
 
 class Stopping:
-    """A model that begins its answer and says no more."""
+    """A model whose answer stops after the first words."""
 
     name = "stopping"
 

@@ -1,4 +1,4 @@
-"""Models of every form, and what they may return."""
+"""Cross-encoders of all kinds, and their scores."""
 
 import asyncio
 import math

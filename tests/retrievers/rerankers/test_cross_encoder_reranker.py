@@ -10,7 +10,7 @@ from nodekin.retrievers import Reranker, Retriever, ScoredNode
 from nodekin.retrievers.rerankers.cross_encoder_reranker import CrossEncoderReranker
 
 
-def test_a_long_passage_counts_with_its_best_window() -> None:
+def test_long_passage_gets_score_of_its_best_window() -> None:
     text = "长江是中国最长的河流。它发源于青海省。它流入东海。茶是一种饮品。"
     asked = []
 
@@ -42,7 +42,7 @@ def test_a_long_passage_counts_with_its_best_window() -> None:
     pickle.loads(pickle.dumps(best))
 
 
-def test_all_negative_windows_keep_the_best() -> None:
+def test_negative_scores_keep_the_best_window() -> None:
     scores = {"aaaa": -7.0, "bbbb": -2.0, "cc": -3.0}
     reranker = CrossEncoderReranker(
         lambda query, texts: [scores[each] for each in texts], max_tokens=9, length=len, overlap=0
@@ -53,7 +53,7 @@ def test_all_negative_windows_keep_the_best() -> None:
     ]
 
 
-def test_the_models_own_limit_and_tokenizer() -> None:
+def test_limit_and_tokenizer_of_the_model_apply() -> None:
     class Tokenizer:
         def __call__(self, texts, add_special_tokens, truncation, verbose):
             assert (add_special_tokens, truncation, verbose) == (False, False, False)
@@ -83,7 +83,7 @@ def test_the_models_own_limit_and_tokenizer() -> None:
     assert CrossEncoderReranker(Scores()).max_tokens == 400
 
 
-def test_a_query_longer_than_the_model_reads() -> None:
+def test_query_above_the_limit_is_truncated() -> None:
     reranker = CrossEncoderReranker(Scores(), max_tokens=8, length=len)
     assert text_scores(reranker.rerank(candidates("abcdefgh"), "q" * 99)) == [("abcdefgh", 2.0)]
 
@@ -112,7 +112,7 @@ def test_headings_are_scored_and_never_shown() -> None:
     assert sorted(asked) == ["LINE\nA drink.", "LINE\nUnfermented drink."]
 
 
-def test_headings_that_are_too_long_lose_the_outermost() -> None:
+def test_long_headings_lose_the_outermost() -> None:
     asked = []
 
     def model(query, texts):

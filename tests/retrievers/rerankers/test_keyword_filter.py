@@ -1,4 +1,4 @@
-"""Results with the right words in them."""
+"""Results with required keywords, without excluded keywords."""
 
 import asyncio
 

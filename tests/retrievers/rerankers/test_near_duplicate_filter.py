@@ -1,4 +1,4 @@
-"""Results that are nearly the same are one."""
+"""Near-duplicate results are merged."""
 
 import itertools
 
@@ -38,7 +38,7 @@ def ids(selected: list[ScoredNode]) -> list[str]:
     [
         ([PAGE, COPY, PAGE_ZH, COPY_ZH, PAGE], ["n0", "n2"]),
         ([PAGE, "The river Rhine is a river of Europe. It rises in the Alps.", PAGE_ZH], None),
-        ([PAGE, PAGE[: len(PAGE) // 2]], None),  # half of it is no copy
+        ([PAGE, PAGE[: len(PAGE) // 2]], None),
         (["tea", "Tea ", "ＴＥＡ", "teas"], ["n0", "n3"]),
         (["", " ", "x"], ["n0", "n2"]),
         ([], []),

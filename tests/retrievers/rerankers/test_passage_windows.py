@@ -66,7 +66,7 @@ def test_windows_cover_any_text(text, limit, overlap, length) -> None:
     for (begin, end), (after, later) in pairwise(windows):
         assert begin < after
         assert end < later
-        assert length(text[after:end]) <= overlap  # what both have
+        assert length(text[after:end]) <= overlap  # the shared text
     assert windows == windows_of(text, limit, overlap, length)
 
 

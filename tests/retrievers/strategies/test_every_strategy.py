@@ -1,4 +1,4 @@
-"""Every strategy: sync, async, batches and streams, nested in each other, with failing models."""
+"""Every strategy: sync, async, batches, streams, nesting, failing models and searches."""
 
 import asyncio
 import threading

@@ -35,7 +35,7 @@ def test_custom_prompts_replace_and_are_checked(kind: Any, scripted: Any) -> Non
     changed = other.with_prompts({other.name: {"en": "Other: {query}"}})
     changed(QUERY)
     assert model.prompts[1] == f"Other: {QUERY}"
-    assert other.prompts[other.name].en == kind.PROMPT.en  # the first one is as it was
+    assert other.prompts[other.name].en == kind.PROMPT.en
     with pytest.raises(ValueError, match=r"no place for 'query'; write \{query\} in it"):
         kind(model, prompt="nothing")
     with pytest.raises(ValueError, match=r"place for 'qeury', which nothing fills"):

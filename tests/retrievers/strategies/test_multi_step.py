@@ -47,7 +47,7 @@ TOWN = lines("", "no", "Is Brand born in a town?")
 
 
 def saying(*replies: str) -> Callable[[str], str]:
-    """Return a model that says these, one after the other, and then the last again."""
+    """Return a model that gives these replies in order, then repeats the last reply."""
     left = list(replies)
     return lambda prompt: left.pop(0) if len(left) > 1 else left[0]
 
@@ -88,7 +88,7 @@ def test_steps_lead_to_the_answer(plain: Retriever) -> None:
     assert "ibsen" not in ids(done.plain)
     assert set(ids(done.results[:2])) == {"brand", "ibsen"}
     assert set(ids(done.plain)) <= set(ids(done.results))
-    # Each prompt has what was found and answered before, and the question.
+    # Each prompt contains the question, the passages and the earlier answers.
     assert all(QUESTION in prompt for prompt in prompts)
     assert PASSAGES["brand"] in prompts[0]
     assert "1. Who wrote the play Brand? -> (no answer yet)" in prompts[1]
@@ -294,7 +294,7 @@ def test_any_answer_keeps_the_invariants(
 
 
 class NearTheEnd:
-    """A clock that stands until it is told to; then a hundredth of a second is left of 60."""
+    """A clock that stands at 0. After ``come``, 0.01 of 60 seconds remains."""
 
     now = 0.0
 
@@ -313,7 +313,7 @@ def end(monkeypatch: pytest.MonkeyPatch) -> NearTheEnd:
 
 
 class Ending:
-    """A retriever after whose search for a query the seconds are as good as over."""
+    """A retriever. After its search for a query, almost no time remains."""
 
     def __init__(self, inner: Any, end: NearTheEnd, query: str) -> None:
         self.inner, self.end, self.query = inner, end, query

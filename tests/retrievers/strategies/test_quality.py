@@ -1,4 +1,4 @@
-"""What multi-step search gives when its model is right, and loses when it is not."""
+"""Quality of multi-step search with correct and with wrong models."""
 
 import itertools
 import json
@@ -40,7 +40,7 @@ def plain_of(passages: dict[str, tuple[str, str]]) -> Retriever:
 
 
 def all_found(retriever: Any, asked: Asked) -> dict[int, float]:
-    """Return the share of questions of which all passages are found, by how many are returned."""
+    """Return the share of questions whose gold passages are all found, by number of results."""
     found = [([r.node.id for r in retriever.retrieve(q)], gold) for q, gold in asked]
     return {k: sum(gold <= set(ids[:k]) for ids, gold in found) / len(found) for k in (5, 10)}
 
@@ -62,7 +62,7 @@ def gold_steps(rows: list[dict[str, Any]]) -> dict[str, list[tuple[str, str, str
 
 
 def oracle(steps: dict[str, list[tuple[str, str, str]]], reads: bool) -> Callable[[str], str]:
-    """Return a model that asks the gold questions; told to read, it must have been shown."""
+    """Return a model that asks the gold questions. ``reads``: it requires the gold passages."""
 
     def model(prompt: str) -> str:
         whole = max((q for q in steps if f": {q}\n" in prompt), key=len)
@@ -114,7 +114,7 @@ def test_hotpotqa_with_a_model_that_is_wrong(data: Path) -> None:
     for question, _ in asked[:50]:
         expected = [(r.node.id, r.score) for r in plain.retrieve(question)]
         assert [(r.node.id, r.score) for r in useless.retrieve(question)] == expected
-    # It keeps to the form, asks for other things, and is not content with what it finds.
+    # A well-formed answer that always asks an unrelated question.
     others = itertools.cycle(row["question"] for row in rows[::-1])
     lost = MultiStepRetriever(
         plain, lambda prompt: f"Answer: unknown\nAnswered: no\nNext question: {next(others)}"

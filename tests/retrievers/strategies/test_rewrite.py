@@ -28,7 +28,7 @@ def test_phrasings_are_fused_with_the_query(plain: Retriever, scripted: Any) -> 
     wider = retriever.retrieve(queries[0], top_k=3)
     assert ids(wider) == ["tea", "nile", "amazon"]
     variants = {result.node.id: [m.variants for m in result.evidence] for result in wider}
-    assert variants["tea"] == [()]  # found for the query as it was asked
+    assert variants["tea"] == [()]  # found for the query itself
     assert variants["nile"] == [(QueryVariant("tea drink", "phrasing"),)]
 
 

@@ -112,7 +112,7 @@ def test_route_gets_its_queries_in_one_call(routes: dict[str, Any], scripted: An
     router = RouterRetriever(routes, scripted({"尼": "chinese"}, "english"))
     with trace() as traced:
         results = router.batch(["Nile", "尼罗河", "Amazon", "tea", " "])
-    # A blank query lists what meets the route's own conditions.
+    # A blank query lists the nodes that meet the route's own conditions.
     assert [ids(r) for r in results] == [["nile"], ["nile-zh"], ["amazon"], ["tea"], ["nile"]]
     searches = [s.attributes["query"] for s in traced.children[0].children if s.name == "search"]
     assert sorted(searches) == ["", "3 queries", "尼罗河"]

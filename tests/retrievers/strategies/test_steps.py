@@ -71,7 +71,7 @@ def test_step_results_with_the_answer_come_first() -> None:
     one = SubResults("Who was it?", results("plain 0"))
     others = results("She was.", "Rain.", "Ann came.", "Snow.", "It was Ann.")
     ranking = texts(merge_steps([one, SubResults("Who?", others, "Ann")], answered=True))
-    # The best with the answer, the step's own first, the others with it, the rest.
+    # The best result with the answer, the first result, other results with the answer, the rest.
     expected = ["Ann came.", "She was.", "It was Ann.", "Rain.", "Snow."]
     assert [text for text in ranking if text != "plain 0"] == expected
     assert sorted(ranking) == sorted(["plain 0", *expected])

@@ -33,7 +33,7 @@ def ids(results: list[ScoredNode]) -> list[str]:
 
 
 class Failing:
-    """A retriever that fails for some queries, and knows how often it was asked."""
+    """A retriever that fails for queries with a word."""
 
     def __init__(self, inner: Retriever, word: str) -> None:
         self.inner, self.word = inner, word
