@@ -35,7 +35,7 @@ from harness import arguments, cmrc_texts, hotpotqa, show, xquad
 
 from nodekin.nodegraph import Embedder, Node, NodeGraph, split_sentences
 from nodekin.nodegraph.models.embedding_cache import EmbeddingCache
-from nodekin.nodegraph.storage.opening import as_store
+from nodekin.nodegraph.storage.graph_store import as_store
 from nodekin.retrievers import ScoredNode
 from nodekin.retrievers.rerankers import CrossEncoderReranker
 

@@ -23,8 +23,7 @@ from .node import ROOT, Link, Node
 from .readers.source_files import ReadOptions, ReadReport
 from .search_text import SearchTextOption, as_search_text
 from .splitters.sentences import SentenceSplitter
-from .storage.graph_store import GraphStore
-from .storage.opening import as_store
+from .storage.graph_store import GraphStore, as_store
 from .transforms import check_model_names
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ import os
 
 import click
 from nodekin.nodegraph import Document
-from nodekin.nodegraph.storage.opening import as_store
+from nodekin.nodegraph.storage.graph_store import as_store
 
 
 def open_store(address):

@@ -14,8 +14,7 @@ from weakref import WeakValueDictionary
 
 from ..concurrency import context_value, in_thread
 from ..locking import Lock
-from ..storage.graph_store import GraphStore
-from ..storage.opening import as_store
+from ..storage.graph_store import GraphStore, as_store
 from .llm import LLM, as_llm
 
 _KIND = "answers"

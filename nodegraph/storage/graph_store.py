@@ -10,12 +10,14 @@ from typing import Any, NamedTuple
 
 from ..derivation import CORPUS, DOCUMENT_STRIDE, Derivation, Stamp, derive_root, unmoved
 from ..document import Document
+from ..errors import nearest_names
 from ..locations import LAYOUTS
 from ..node import ROOT, Link, Node
 from .database import Database, Row
 from .links import LinkTable
 from .node_rows import NO_FIELDS, Fields, NodeRows
 from .rows import ValueColumns, from_id, marks, portions, to_id
+from .sqlite import SQLiteDatabase
 from .turns import Turns
 from .values import ValueTable
 
@@ -604,3 +606,39 @@ class AllNodes(Sequence[Node]):
 
     def __getitem__(self, index: Any) -> Any:
         return list(self)[index]
+
+
+def as_store(store: object) -> GraphStore:
+    """Return the store for a path or an address. None: a new store in memory.
+
+    Raises:
+        TypeError: If ``store`` has an unsupported type.
+        ValueError: If no installed package has stores for the scheme of the address.
+        StoreError: If the store cannot be opened.
+    """
+    if store is None:
+        return GraphStore(SQLiteDatabase(None), keeps_objects=True)
+    if isinstance(store, GraphStore):
+        return store
+    if not isinstance(store, str | Path):
+        raise TypeError(
+            "store must be the path of a file, the address of a PostgreSQL server, or None for "
+            f'memory, got {store!r:.80}; write NodeGraph(store="graph.db")'
+        )
+    scheme, separator, _ = store.partition("://") if isinstance(store, str) else ("", "", "")
+    if separator:
+        return _opened_by_plugin(scheme, str(store))
+    return GraphStore(SQLiteDatabase(Path(store).expanduser().absolute()))
+
+
+def _opened_by_plugin(scheme: str, address: str) -> GraphStore:
+    from ..plugins import STORES, load_plugin, plugins  # most graphs are in files
+
+    if scheme not in plugins(STORES):
+        raise ValueError(
+            f"the scheme of a store must be one of {nearest_names(scheme, plugins(STORES))}, got "
+            f"{scheme!r:.80}; write 'postgresql://user@host/database?schema=name', or the path of "
+            "a file"
+        )
+    opened: GraphStore = load_plugin(STORES, scheme)(address)
+    return opened

@@ -14,9 +14,8 @@ from typing import Any
 from ..errors import DiskFullError, StoreError
 from ..locking import hold_over_fork
 from ..node import ROOT
-from .database import Row
+from .database import FORMAT, TABLES, Row, statements
 from .rows import to_id, to_text
-from .schema import FORMAT, TABLES, statements
 
 APPLICATION = 0x6E6F6465
 """The ``application_id`` of our files: "node"."""

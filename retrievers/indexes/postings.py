@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -304,6 +305,20 @@ class Postings:
             for block in blocks:
                 _add_later(later, block)
         return np.concatenate(lengths)
+
+    def append(self, first_row: int, texts: Iterable[Iterable[str]]) -> None:
+        """Add the terms of a few new rows, faster than ``extend`` for a few texts."""
+        lists, later = self.state
+        for row, terms in enumerate(texts, first_row):
+            counted = Counter(terms)
+            for term, count in counted.items():
+                number = self.vocabulary.add(term)
+                rows, counts = later.setdefault(number, (array("i"), array("I")))
+                rows.append(row)
+                counts.append(count)
+            later.size += len(counted)
+        if later.size > _SMALL + len(lists.rows) // 8:
+            self._merge([])
 
     def _merge(self, blocks: list[_Block]) -> None:
         """Merge later postings and blocks into the lists. Empties ``blocks``."""

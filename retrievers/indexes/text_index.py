@@ -30,6 +30,8 @@ _LONG = 1_000  # minimum number of nodes for a progress bar
 
 _PORTION = 4_096  # nodes in memory per step
 
+_FEW = 8  # nodes that are analyzed one by one
+
 _BATCH = 200_000  # characters per call of the analyzer
 
 _HELD = 1 << 22  # postings cached for the next queries
@@ -133,6 +135,12 @@ class TextIndex(SyncedIndex):
     def add(self, nodes: Sequence[Node]) -> None:
         """Analyze and add nodes."""
         first = len(self.table)
+        if len(nodes) <= _FEW:
+            analyzed = [terms_and_length(self._analyzer, text) for text in self._added([*nodes])]
+            self._postings.append(first, (terms for terms, _ in analyzed))
+            self._lengths = grown(self._lengths, len(self.table))
+            self._lengths[first : len(self.table)] = [length for _, length in analyzed]
+            return
         show = self._graph.progress if len(nodes) >= _LONG else False
         tracked = track(nodes, len(nodes), f"indexing {self._group}", " nodes", show)
         texts = chain.from_iterable(map(self._added, portions(tracked, _PORTION)))

@@ -11,8 +11,7 @@ from stores import file_store, memory_store
 
 import nodekin.nodegraph.graph
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.nodegraph.storage.graph_store import GraphStore
-from nodekin.nodegraph.storage.opening import as_store
+from nodekin.nodegraph.storage.graph_store import GraphStore, as_store
 
 
 @pytest.fixture(params=["memory", "file"])

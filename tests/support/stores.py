@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from nodekin.nodegraph.storage.graph_store import GraphStore
-from nodekin.nodegraph.storage.opening import as_store
+from nodekin.nodegraph.storage.graph_store import GraphStore, as_store
 
 
 def memory_store() -> GraphStore:

@@ -15,8 +15,8 @@ from ....nodegraph.errors import StoreError
 from ....nodegraph.hashing import digest
 from ....nodegraph.locking import hold_over_fork
 from ....nodegraph.node import ROOT
+from ....nodegraph.storage.database import FORMAT, TABLES
 from ....nodegraph.storage.rows import to_id, to_text
-from ....nodegraph.storage.schema import FORMAT, TABLES
 from .address import PostgresAddress
 from .server_connection import ServerConnection, ServerLostError, Values, idle_connections
 

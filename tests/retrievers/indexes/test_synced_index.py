@@ -339,7 +339,7 @@ def test_index_of_earlier_version_is_rebuilt_with_progress(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(text_index, "_LONG", 1)
-    texts = [f"tea {n}" for n in range(4)]
+    texts = [f"tea {n}" for n in range(12)]
     analysis = text_index._ANALYSIS
     monkeypatch.setattr(text_index, "_ANALYSIS", analysis - 1)
     with NodeGraph(store=tmp_path / "graph.db", progress=False) as graph:
