@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ..nodegraph.concurrency import track
 from ..nodegraph.graph import NodeGraph
 from ..nodegraph.hashing import digest
-from ..nodegraph.locking import DeferredWork, Lock
+from ..nodegraph.locking import Lock
 from ..nodegraph.node import Node
 from ..retrievers.filters import Filter
 from ..retrievers.indexes.array_files import Arrays
@@ -212,8 +212,7 @@ class StoreIndex(FilterIndex):
 
     The store proposes candidates. Their cosines are computed from the graph's own vectors, and
     filters are evaluated here. More candidates are requested if filters or ties leave too few. If
-    the store has lost rows, they are written again once; if it still returns too few, all nodes
-    are compared.
+    the store returns too few, all nodes are compared, and the next search writes lost rows again.
 
     ``ready`` writes to the store, before the graph is held. Nodes that are written later are
     compared here. The graph records the written vectors: see ``StoreRecord``.
@@ -238,8 +237,8 @@ class StoreIndex(FilterIndex):
         self._record = StoreRecord(graph, backend.identity, group, key)
         self._written: StoreState | None = None  # the state of the store; None: not checked
         self._unwritten: tuple[object, list[str] | None] = (None, [])  # ids; None: all
-        self._can_refill = True
-        self._refilled = False  # by the last search
+        self._is_checked = False  # whether the store was compared with the record
+        self._refill_helps = True
         self._updating = Lock()
         super().__init__(graph, group)
 
@@ -270,8 +269,10 @@ class StoreIndex(FilterIndex):
             with self._updating.held():
                 if self._written != before:  # another thread has updated the store
                     continue
-                if before is None and old is not None and not self._is_intact(sample, size):
+                is_short = before is None and self._is_checked
+                if is_short or (old and not before and not self._is_intact(sample, size)):
                     self._refill()
+                self._is_checked, self._refill_helps = True, not is_short
                 self._remove(changes.removed, ids, complete=changes.complete)
                 show = self._graph.progress if len(ids) >= _LONG else False
                 batches = list(_batches(ids))
@@ -306,13 +307,6 @@ class StoreIndex(FilterIndex):
         """Look up all recorded rows, and write missing and outdated rows again."""
         for batch in _batches(self._record.read()):
             self._put(self._graph.reader.existing_nodes(batch), {})
-
-    def _refill_once(self) -> None:
-        """Refill the store, unless a refill has not helped; without the lock of the graph."""
-        with self._updating.held():
-            if self._can_refill:
-                self._refill()
-                self._can_refill, self._refilled = False, True
 
     def _remove(self, removed: Sequence[str], ids: Sequence[str], *, complete: bool) -> None:
         recorded = self._record.read(None if complete else removed)
@@ -388,16 +382,12 @@ class StoreIndex(FilterIndex):
         return self._backend.nearest_ids(query, count)
 
     def note_candidates(self, found: bool, count: int) -> None:
-        """Refill the store if it returned too few of ``count`` nodes; log if that did not help.
-
-        Raises:
-            DeferredWork: If the store has to be refilled before the search is repeated.
-        """
-        if not found and self._can_refill:
-            raise DeferredWork(self._refill_once)
-        if self._refilled:
-            self._can_refill, self._refilled = found, False
-        if not found:
+        """Log if the store returned too few of ``count`` nodes; the next search refills it."""
+        if found:
+            self._refill_helps = True
+        else:
+            if self._refill_helps:
+                self._written = None
             logger.warning(
                 "the vector store %s returned too few of %s nodes of the group %r; all are "
                 "compared one by one instead",
