@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from math import ceil
 from typing import Any, Literal
@@ -15,11 +15,10 @@ from ..answers.quote_matching import ELISION, QuoteIndex
 from ..answers.quotes import draft_quotes
 from ..composite.default_retriever import DefaultRetriever
 from ..composite.link_graph import LinkIndex
-from ..composite.name_index import Entity
 from ..filters import Filters, parse_filters
 from ..protocols import RetrieverProtocol
 from ..restricted_retriever import restrict
-from ..results import ScoredNode
+from ..results import COPY, ScoredNode
 from ..retriever import Retriever
 from ..token_budget import TokenBudget
 from .reading_tools import CorpusView
@@ -154,6 +153,8 @@ class SearchTools:
             parts = self._excerpt(result, span, max(_MIN_PASSAGE_TOKENS, size // 2))
         entry = location_of(node, *span) | _place_of_match(result)
         entry |= {"score": round(float(result.score), 4), "why": _why(result)}
+        if copies := [m.node.document_id for m in result.evidence if m.similarity == COPY]:
+            entry["also_in"] = copies
         parts = [new for part in parts for new in session.unseen(node.root, *part)]
         if not parts:
             entry |= {"shown_before": True, "text": None}
@@ -170,6 +171,8 @@ class SearchTools:
         if not _direct_matches(result) and (names := self._link_names(result)):
             entry["names"] = names
             title = in_line(f"{title} (also mentions {', '.join(names)})")
+        elif copies:
+            title = in_line(f"{title} (also in {', '.join(copies)})")
         if not builder.add(f"{title}\n{quoted(visible)}", entry):
             return False
         for start_at, end in parts:
@@ -236,10 +239,18 @@ class SearchTools:
         graph, group = self.view.graph, self._default.entities
         graph.create_node_group(group, EntityExtractor(), parent=self.view.target)
         current_ids = {node.id for node in current}
+        index = LinkIndex.open(graph, group)
+        assert index is not None
         shared: dict[str, tuple[Node, list[str]]] = {}
         weights: dict[str, float] = {}
         with graph.reader.reading(self.view.target, group):
-            for name in self._names(current):
+            index.sync()
+            names = {
+                name.key: name
+                for passage in current
+                for name in sorted(index.entities([passage.id]), key=lambda name: name.rank)
+            }
+            for name in names.values():
                 connected = graph.reader.nodes_by_id(name.passages)
                 mentions = [node for node in connected if self.view.allows(node)]
                 spellings = (_spelling(name.name, node.searched_text) for node in mentions)
@@ -250,17 +261,6 @@ class SearchTools:
                     shared.setdefault(passage.id, (passage, []))[1].append(spelling)
                     weights[passage.id] = weights.get(passage.id, 0.0) + 1 / len(mentions)
         return sorted(shared.values(), key=lambda pair: (-weights[pair[0].id], pair[0].order))
-
-    def _names(self, passages: Iterable[Node]) -> list[Entity]:
-        index = LinkIndex.open(self.view.graph, self._default.entities)
-        assert index is not None
-        index.sync()
-        names = (
-            name
-            for passage in passages
-            for name in sorted(index.entities([passage.id]), key=lambda name: name.rank)
-        )
-        return list({name.key: name for name in names}.values())
 
 
 def _related_row(other: Node, shared: list[str], session: ToolSession) -> tuple[str, Entry]:
@@ -293,8 +293,8 @@ def _place_of_match(result: ScoredNode) -> Entry:
 
 def _why(result: ScoredNode) -> str:
     """Return the groups and similarities that found a result, as text."""
-    ways = dict.fromkeys(f"{match.similarity} of {match.group}" for match in result.evidence)
-    return ", ".join(ways)
+    matches = (match for match in result.evidence if match.similarity != COPY)
+    return ", ".join(dict.fromkeys(f"{match.similarity} of {match.group}" for match in matches))
 
 
 def _direct_matches(result: ScoredNode) -> list[Node]:

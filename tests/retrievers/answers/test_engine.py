@@ -136,6 +136,8 @@ def test_copies_of_other_tenants_are_never_named(restricted, scripted) -> None:
     evidence = [match for result in (*results, *answer.results) for match in result.evidence]
     assert "also in y.md" in str(results[0])
     assert {match.node.document_id for match in evidence} == {"x.md", "y.md"}
+    (entry,) = tools.call("search", {"query": "warranty"}, max_tokens=60).entries
+    assert (entry["document"], entry["also_in"]) == ("x.md", ["y.md"])
     shown = [*map(str, results), *model.prompts, str(answer.to_dict())]
     for tokens in (60, 800):  # parts of passages, windows
         shown.append(str(tools.call("search", {"query": "warranty"}, max_tokens=tokens)))
