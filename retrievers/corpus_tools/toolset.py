@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -199,7 +198,7 @@ class CorpusTools:
         session: ToolSession | None = None,
         max_tokens: int | None = None,
     ) -> ToolOutput:
-        """Call a tool.
+        """Call a tool. In async code: ``await asyncio.to_thread(tools.call, name, arguments)``.
 
         Args:
             name: The tool.
@@ -222,19 +221,6 @@ class CorpusTools:
         if name in ("search", "related", "read"):
             values["session"] = ToolSession() if session is None else session
         return tool.call(**values, max_tokens=budget)
-
-    async def acall(
-        self,
-        name: str,
-        arguments: Mapping[str, Any] | None = None,
-        *,
-        session: ToolSession | None = None,
-        max_tokens: int | None = None,
-    ) -> ToolOutput:
-        """Async version of `call`."""
-        return await asyncio.to_thread(
-            self.call, name, arguments, session=session, max_tokens=max_tokens
-        )
 
 
 def _tool(
