@@ -154,12 +154,10 @@ def _read_qrels(path: Path) -> dict[str, dict[str, float]]:
     """Return the grades of documents by query id."""
     grades: dict[str, dict[str, float]] = {}
     for index, row in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), 1):
-        try:
-            query, document, score = row.split("\t")
-            grades.setdefault(query, {})[document] = max(0.0, float(score))
-        except ValueError:
-            if index > 1:  # the first line may be a header
-                raise ValueError(
-                    f"{path}, line {index} must be query id, document id and score, got {row!r:.80}"
-                ) from None
+        if fields := re.fullmatch(r"([^\t]+)\t([^\t]+)\t(-?\d+(?:\.\d+)?)", row):
+            grades.setdefault(fields[1], {})[fields[2]] = max(0.0, float(fields[3]))
+        elif index > 1:  # the first line may be a header
+            raise ValueError(
+                f"{path}, line {index} must be query id, document id and score, got {row!r:.80}"
+            )
     return grades

@@ -88,15 +88,13 @@ class DocumentTexts:
     def __init__(
         self, documents: NodeGraph | Iterable[Document], document_key: str | None = None
     ) -> None:
-        if isinstance(documents, NodeGraph):
-            nodes = documents.nodes("ROOT")
-            documents = [Document(n.text, n.metadata, id=n.id) for n in nodes]
-        if document_key is not None:
-            documents = [
-                Document(d.text, d.metadata, id=str(d.metadata.get(document_key) or d.id))
-                for d in documents
-            ]
-        self.documents = {document.id: document for document in documents}
+        self.documents: dict[str, Document] = {}
+        nodes = documents.nodes("ROOT") if isinstance(documents, NodeGraph) else documents
+        for document in nodes:
+            name = document.id
+            if document_key is not None:
+                name = str(document.metadata.get(document_key) or name)
+            self.documents[name] = Document(document.text, document.metadata, id=name)
         self._locations: dict[tuple[str, str], TextLocation | None] = {}
 
     @cached_property
