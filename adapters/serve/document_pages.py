@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -49,11 +50,16 @@ class DocumentPages:
         return self.graph.reader.document_ids()
 
     def topics(self) -> list[str]:
-        """Return the headings of two documents, or their names, for example questions."""
+        """Return two headings of different documents if possible, for example questions."""
         ids = self.ids()
         nodes = self.graph.reader.nodes_by_id(ids[:: len(ids) // _SCANNED + 1])
-        headings = [heading for n in nodes for *_, heading in [*markdown_headings(n.text)][:1]]
-        return list(dict.fromkeys([*headings, *map(name_of, nodes)]))[:_EXAMPLES]
+        headings = [[heading for *_, heading in markdown_headings(n.text)][:3] for n in nodes]
+        ranked = [
+            *(own[0] for own in headings if own),
+            *(heading for own in headings for heading in own[1:]),
+            *map(name_of, nodes),
+        ]
+        return list(dict.fromkeys(re.sub(r"^[\d.]+\s+", "", text) for text in ranked))[:_EXAMPLES]
 
     def list_html(self, page: Templates, skip: int, like: str) -> Html:
         """Return a part of the documents with ``like`` in their ids, and the skipped files."""

@@ -13,7 +13,7 @@ from nodekin.nodegraph import Document, NodeGraph, ReadError, split_sentences
 def test_documents_are_paged_and_filtered(client, graph) -> None:
     graph.add([f"Text {number}." for number in range(120)])
     first = client.get("/documents")
-    assert "1 to 50 of 125 documents" in text_of(first)
+    assert "Documents 1 to 50 of 125" in text_of(first)
     assert 'href="/documents?skip=50&amp;like="' in first.text
     assert len(found(client.get("/documents", skip=100))) == 25
     assert found(client.get("/documents", like="TEA/")) == ["tea/green.md", "tea/black.md"]
@@ -25,7 +25,7 @@ def test_documents_view_lists_skipped_files(tmp_path) -> None:
     (tmp_path / "<b>.pdf").write_bytes(b"%PDF-1.7 damaged")
     with NodeGraph(tmp_path, progress=False, on_error="skip") as graph:
         shown = text_of(Client(PageApp(graph)).get("/documents"))
-    assert "1 files were skipped" in shown
+    assert "Skipped files: 1" in shown
     assert "<b>.pdf" in shown
 
 

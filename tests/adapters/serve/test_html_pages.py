@@ -22,7 +22,7 @@ def answers(prompt: str) -> str:
 
 def test_start_page_names_corpus_size_and_examples(client) -> None:
     start = client.get("/")
-    assert "Tea & <b>rivers</b> 5 documents" in text_of(start)
+    assert "Tea & <b>rivers</b> Documents: 5" in text_of(start)
     questions = re.findall(r'name="question" value="([^"]+)"', start.text)
     assert questions == [f"What is said about “{tea} tea”?" for tea in ("Green", "Black")]
     assert "Black tea is fermented" in text_of(client.ask(questions[1]))
@@ -104,7 +104,7 @@ def test_external_retriever_and_query_engine_are_shown() -> None:
         client = Client(PageApp(retrieve, model))
         assert "Tea is a drink." in text_of(client.get("/search", query="tea"))
         assert "Tea is a drink." in text_of(client.ask("tea?"))
-    assert "0 documents" in text_of(client.get("/"))
+    assert "Documents: 0" in text_of(client.get("/"))
     core = pytest.importorskip("llama_index.core")
     models = pytest.importorskip("llama_index.core.llms")
     index = core.SummaryIndex.from_documents([core.Document(text="Green tea is steamed.")])

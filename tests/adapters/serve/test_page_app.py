@@ -154,7 +154,7 @@ def test_first_view_of_large_graph_is_small(tmp_path) -> None:
     answers = [client.get(path) for path in ("/", "/documents", "/document?node=7.txt")]
     assert {answer.status_code for answer in answers} == {200}
     assert sum(len(answer.content) for answer in answers) < 50_000
-    assert "5000 documents" in text_of(answers[0])
+    assert "Documents: 5000" in text_of(answers[0])
 
 
 def test_failed_request_is_logged_with_reason(app, client, caplog, monkeypatch) -> None:
@@ -201,7 +201,7 @@ def test_page_of_restricted_engine_hides_other_tenants() -> None:
         engine = QueryEngine(inner, lambda prompt: "It is steamed [1].")
         client = Client(PageApp(restrict(engine, {"tenant": "a"})))
         start = client.get("/")
-        assert "1 documents" in text_of(start)
+        assert "Documents: 1" in text_of(start)
         assert "b.md" not in start.text
         assert found(client.get("/documents")) == ["a.md"]
         assert texts["a"] in text_of(client.get("/document", node="a.md"))
