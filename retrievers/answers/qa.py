@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from ..indexes.exact_index import Exact, normal_question
 from ..planned_retriever import PlannedRetriever
 from ..plans.effects import find_all
 from ..plans.plan import Do, arun, run
-from ..protocols import RetrieverProtocol, Similarity
+from ..protocols import Similarity
 from ..results import Evidence, OutputOptions, Results, ScoredNode
 from ..retriever import Retriever
 from ..tracing import start_span
@@ -113,7 +112,7 @@ class QaRetriever(PlannedRetriever):
         super().__init__(top_k=top_k, **output)
         if similarity is None:
             similarity = "bm25" if embed_keys is None else "cosine"
-        self.retriever = Retriever(
+        self.inner = Retriever(
             graph, group, similarity, top_k=top_k, filters=filters, embed_keys=embed_keys
         )
         if isinstance(min_score, bool) or not isinstance(min_score, int | float):
@@ -123,32 +122,22 @@ class QaRetriever(PlannedRetriever):
         self.min_score = min_score
         self.group = group
 
-    @property
-    def inner_retrievers(self) -> Sequence[tuple[str, RetrieverProtocol]]:
-        """The retriever of the questions."""
-        return [("retriever", self.retriever)]
-
     def __repr__(self) -> str:
-        return f"QaRetriever({self.retriever!r}, min_score={self.min_score!r})"
+        return f"QaRetriever({self.inner!r}, min_score={self.min_score!r})"
 
     def with_filters(self, filters: Filters | None) -> Self:
         """Return a copy with other conditions. See ``Retriever.with_filters``."""
-        return self._with_retriever(self.retriever.with_filters(filters))
+        return self.with_inner_retrievers({"inner": self.inner.with_filters(filters)})
 
     def restricted(self, filters: Filters) -> Self:
         """Return a copy that is restricted to some pairs. See ``restrict``."""
-        return self._with_retriever(self.retriever.restricted(filters))
-
-    def _with_retriever(self, retriever: Retriever) -> Self:
-        other = copy.copy(self)
-        other.retriever = retriever
-        return other
+        return self.with_inner_retrievers({"inner": self.inner.restricted(filters)})
 
     async def search_all(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> list[Results]:
         """Return the pairs with the most similar questions for each query, best first."""
-        results = await find_all(self.retriever, queries, limit, filters)
+        results = await find_all(self.inner, queries, limit, filters)
         return [[with_answer(result) for result in of_query] for of_query in results]
 
     def answer(self, query: str, *, filters: Filters | None = None) -> PresetAnswer | None:
@@ -186,7 +175,7 @@ class QaRetriever(PlannedRetriever):
         with start_span("preset answer", query=query) as span:
             preset = await Do(partial(self._exact_match, query, filters))
             if preset is None and self.min_score <= 1:
-                (results,) = await find_all(self.retriever, [query], _CANDIDATES, filters)
+                (results,) = await find_all(self.inner, [query], _CANDIDATES, filters)
                 preset = self._most_similar(query, results)
             span.attributes["match"] = preset and preset.question
             if preset is not None:
@@ -196,7 +185,7 @@ class QaRetriever(PlannedRetriever):
     async def _recommend(self, query: str, top_k: int, filters: Filters | None) -> list[ScoredNode]:
         limit = step = top_k + _CANDIDATES
         while True:
-            (results,) = await find_all(self.retriever, [query], limit, filters)
+            (results,) = await find_all(self.inner, [query], limit, filters)
             others = self._other_questions(query, results)
             if len(others) >= top_k or len(results) < limit:
                 return others[:top_k]
@@ -205,8 +194,8 @@ class QaRetriever(PlannedRetriever):
     def _exact_match(self, query: str, filters: Filters | None) -> PresetAnswer | None:
         if not isinstance(query, str):
             raise TypeError(f"a query is a str, not {type(query).__name__} {query!r:.80}")
-        conditions = self.retriever.conditions(filters)
-        for graph in self.retriever.graphs if query.strip() else ():
+        conditions = self.inner.conditions(filters)
+        for graph in self.inner.graphs if query.strip() else ():
             index = _SAME_QUESTION.open(graph, self.group)
             with graph.reader.reading(self.group):
                 index.sync()
@@ -244,9 +233,9 @@ class QaRetriever(PlannedRetriever):
         self, query: str, results: Iterable[ScoredNode]
     ) -> Iterable[tuple[ScoredNode, float]]:
         """Return the results with the similarity of their question and the query."""
-        if self.retriever.similarity.mode == "embedding":
+        if self.inner.similarity.mode == "embedding":
             return [(result, result.score) for result in results]
-        analyze = getattr(self.retriever.similarity, "analyzer", None) or TextAnalyzer()
+        analyze = getattr(self.inner.similarity, "analyzer", None) or TextAnalyzer()
         terms = list(analyze(query))
         return [(result, overlap(terms, analyze(result.node.text))) for result in results]
 
