@@ -47,6 +47,20 @@ class Index(Protocol[PreparedT]):
         """Return the best nodes that meet the filter. ``limit`` None: all matching nodes."""
 
 
+class IndexSnapshot(Protocol):
+    """The arrays of an index in one revision, and the queries of a search."""
+
+    @property
+    def revision(self) -> int:
+        """The revision of the group."""
+
+    def search(self, queries: Sequence[int], limit: int | None) -> list[Hits]:
+        """Return the best nodes for queries, by their numbers; None for all nodes."""
+
+    def parents(self, ids: Sequence[str]) -> Sequence[str | None]:
+        """Return the parents of nodes that were found."""
+
+
 class Similarity(Protocol):
     """A scoring of nodes for a query. It opens an index on a group and prepares queries.
 

@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby, repeat
-from operator import itemgetter
-from typing import Any, Literal, TypeVar, get_args
+from operator import attrgetter, itemgetter
+from typing import Literal, TypeVar, get_args
 from uuid import UUID
 
 import numpy as np
@@ -23,8 +23,6 @@ from .validation import check_number
 Mode = Literal["rrf", "relative", "distribution", "concat"]
 
 Key = TypeVar("Key", bound=Hashable)
-
-T = TypeVar("T")
 
 RANK_CONSTANT = 60
 
@@ -84,39 +82,33 @@ def fuse(
         for same in by_node(shares, merge_by)
     ]
     fused.sort(key=lambda result: -result.score)
-    return in_document_order(fused, lambda result: result.score, place_of)[:top_k]
+    return in_document_order(fused[:top_k])
 
 
-def in_document_order(
-    ranking: Sequence[T], score: Callable[[T], float], place: Callable[[T], tuple[Hashable, Any]]
-) -> list[T]:
+def in_document_order(results: Sequence[ScoredNode]) -> list[ScoredNode]:
     """Order the results of one document with equal scores by their position.
 
     Results of other documents keep their ranks.
-
-    Args:
-        ranking: The results, best first.
-        score: A function from a result to its score.
-        place: A function from a result to its document and its position there.
     """
-    ordered: list[T] = []
-    for _, run in groupby(ranking, score):
+    ordered: list[ScoredNode] = []
+    for _, run in groupby(results, _SCORE):
         tied = [*run]
         if len(tied) > 1:
-            places = [place(result) for result in tied]
-            by_position = sorted(zip(places, tied, strict=True), key=lambda pair: pair[0][1])
-            documents: dict[Hashable, list[T]] = {}
-            for (document, _), result in by_position:
-                documents.setdefault(document, []).append(result)
-            tied = [documents[document].pop(0) for document, _ in places]
+            documents: dict[Hashable, list[ScoredNode]] = {}
+            for result in tied:
+                documents.setdefault(_document_of(result.node), []).append(result)
+            for of_document in documents.values():
+                of_document.sort(key=lambda result: (result.node.start or 0, result.node.order))
+            tied = [documents[_document_of(result.node)].pop(0) for result in tied]
         ordered += tied
     return ordered
 
 
-def place_of(result: ScoredNode | Node) -> tuple[Hashable, tuple[int, int]]:
-    """Return the document of a result, and the position in the document."""
-    node = result.node if isinstance(result, ScoredNode) else result
-    return (id(node.graph), node.document_id or node.id), (node.start or 0, node.order)
+_SCORE = attrgetter("score")
+
+
+def _document_of(node: Node) -> Hashable:
+    return id(node.graph), node.document_id or node.id
 
 
 def fused_scores(

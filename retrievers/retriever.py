@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import copy
 import logging
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from ..nodegraph.concurrency import run_in_tasks
+from ..nodegraph.errors import nearest_names
 from ..nodegraph.graph import NodeGraph
 from ..nodegraph.models.embedder import Vectors
 from ..nodegraph.models.embedding_cache import embed_ahead
@@ -26,14 +29,12 @@ from .search import (
     Search,
     Select,
     all_results,
-    check_hit_score,
     has_embedding,
     one_ranking,
     search,
-    search_keys,
 )
 from .similarities.registry import DEFAULT, MakeIndex, Unranked, get_similarity, with_index
-from .validation import UNBOUNDED, check_top_k, choice, whole
+from .validation import UNBOUNDED, check_number, check_top_k, choice, whole
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -397,3 +398,82 @@ async def search_together(
     work = partial(search, searches, queries, vectors, rank, select)
     is_async = any(retriever.embeds_by_async_model for retriever in retrievers)
     return await Do(work, partial(embed_ahead, work) if is_async else None, kind="work")
+
+
+def search_keys(
+    similarity: Similarity, graphs: Sequence[NodeGraph], embed_keys: Sequence[str] | None
+) -> list[str | None]:
+    """Return the embedding of each branch of a search; None for words, which come first.
+
+    Raises:
+        ValueError: If keys are given to a similarity of texts, or none at all, or a graph has no
+            embeddings, or not these.
+    """
+    if similarity.mode == "text":
+        if embed_keys is not None:
+            raise ValueError(
+                f"embed_keys={embed_keys!r} choose among embeddings, and similarity "
+                f"{similarity.name!r} compares texts; leave them out"
+            )
+        return [None]
+    has_words = similarity.mode == "both"
+    keys_by_graph = [list(graph.embeddings.embedders) for graph in graphs]
+    for graph, keys in zip(graphs, keys_by_graph, strict=True):
+        if not keys and not has_words:
+            raise ValueError(
+                f"similarity {similarity.name!r} compares embeddings, and {graph!r:.80} has none; "
+                "give it a model: NodeGraph(..., embed=...)"
+            )
+    if embed_keys is None:
+        selected = list(dict.fromkeys(key for keys in keys_by_graph for key in keys))
+    else:
+        selected = [embed_keys] if isinstance(embed_keys, str) else list(dict.fromkeys(embed_keys))
+        if not selected:
+            raise ValueError("embed_keys=[] names no embedding; leave it out to search all")
+        for key, keys in product(selected, keys_by_graph):
+            if key not in keys:
+                raise ValueError(
+                    f"no embedding {key!r}; the graph has {nearest_names(str(key), keys)}: choose "
+                    "embed_keys among them, or give it one: NodeGraph(..., embed={'key': model})"
+                )
+    return [None, *selected] if has_words else [*selected]
+
+
+def check_hit_score(
+    min_score: float | Mapping[str, float] | None, keys: Sequence[str], name: str
+) -> float | dict[str, float] | None:
+    """Check the minimum score of hits and convert it to floats.
+
+    Args:
+        min_score: A number, or a mapping by embedding key.
+        keys: The searched embedding keys. Empty if the similarity compares texts.
+        name: The name of the similarity.
+
+    Raises:
+        TypeError: If the minimum is not a number, or a mapping without searched embeddings.
+        ValueError: If the minimum is NaN or not a cosine, or the embedding is not searched.
+    """
+    if min_score is None:
+        return None
+    if not isinstance(min_score, Mapping) or not keys:
+        return _check_number(min_score, keys, name)
+    for key in min_score:
+        if key not in keys:
+            raise ValueError(
+                f"min_score has the key {key!r}; the embeddings that are searched are "
+                f"{nearest_names(str(key), keys)}"
+            )
+    return {key: _check_number(number, keys, name) for key, number in min_score.items()}
+
+
+def _check_number(min_score: Any, keys: Sequence[str], name: str) -> float:
+    allowed = ", or a dict with one for each key" if keys else " for a similarity of texts"
+    check_number(min_score, "min_score", f"a number{allowed}")
+    if math.isnan(min_score):
+        raise ValueError("min_score is NaN, which no score reaches; give a number")
+    if name in ("cosine", "auto") and not -1 <= min_score <= 1:
+        raise ValueError(
+            f"min_score is from -1 to 1 for cosines, not {min_score!r}; BM25's scores have "
+            "no upper end: similarity='bm25'"
+        )
+    return float(min_score)

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import logging
 import math
-from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import chain, islice, product
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from itertools import chain, islice
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from ..nodegraph.errors import nearest_names
 from ..nodegraph.graph import NodeGraph
 from ..nodegraph.locking import with_deferred_work
 from ..nodegraph.navigation import kin, path_to
 from ..nodegraph.node import ROOT, Node
-from .filters import Filter
-from .protocols import Index, Similarity
+from .indexes.synced_index import HeldIndex, take_snapshot
+from .protocols import IndexSnapshot, Similarity
 from .ranking import (
     RANK_CONSTANT,
     Lift,
@@ -26,13 +24,11 @@ from .ranking import (
     in_document_order,
     lifted_score,
     merge_hits,
-    place_of,
     scaled,
 )
-from .results import Evidence, Hits, Results, ScoredNode
+from .results import Evidence, Results, ScoredNode
 from .retrieval_conditions import Conditions
 from .tracing import is_observed, start_span
-from .validation import check_number
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +48,7 @@ MAX_QUERIES = 64
 _FETCH = 3  # hits per target, at first
 
 
-def reading(groups: Mapping[GraphT, Iterable[str]]) -> AbstractContextManager[None]:
+def reading(groups: Mapping[NodeGraph, Iterable[str]]) -> AbstractContextManager[None]:
     """Hold the locks of several graphs, with groups built, until the block ends.
 
     All threads lock the graphs in the same order, to avoid deadlocks.
@@ -71,7 +67,7 @@ def reading(groups: Mapping[GraphT, Iterable[str]]) -> AbstractContextManager[No
 
 
 @contextmanager
-def _reading_all(groups: Mapping[GraphT, Iterable[str]]) -> Iterator[None]:
+def _reading_all(groups: Mapping[NodeGraph, Iterable[str]]) -> Iterator[None]:
     ordered = sorted(groups, key=id)
     for graph in ordered[1:]:  # built before any lock is held
         with graph.reader.reading(*groups[graph]):
@@ -299,7 +295,7 @@ class Branch:
         takes_all = search.lift != "max" or search.fetch_k is not None
         targets: dict[Key, list[Hit]] = {}
         is_single = len(search.graphs) == 1
-        for hit, of_hit in self._with_targets(rows):
+        for hit, of_hit in zip(rows, self._targets(rows), strict=True):
             for target in of_hit:
                 key = target if is_single else seen.first(target)
                 if key in targets:
@@ -318,12 +314,6 @@ class Branch:
         order = search.order([*scores])
         ranked = sorted(scores, key=lambda key: (-scores[key], order[key]))[: search.limit]
         return Found(self, number, {key: scores[key] for key in ranked}, targets)
-
-    def _with_targets(self, rows: Sequence[Hit]) -> Iterator[tuple[Hit, Sequence[Key]]]:
-        """Yield each hit with its targets."""
-        for start in range(0, len(rows), self.search.limit):  # usually enough
-            part = rows[start : start + self.search.limit]
-            yield from zip(part, self._targets(part), strict=True)
 
     def _targets(self, rows: Sequence[Hit]) -> Iterable[Sequence[Key]]:
         """Return the targets of each hit."""
@@ -469,12 +459,6 @@ def fused(
         for ranking, of_ranking in zip(rankings, shares, strict=True)
         for part in ranking.parts
     ]
-    counts = Counter(scores.values())
-    tied = [key for key, score in scores.items() if counts[score] > 1]
-    if tied:
-        nodes = read_nodes(parts[0].founds[0].branch.search, tied)
-        order = in_document_order([*scores], scores.__getitem__, lambda key: place_of(nodes[key]))
-        scores = {key: scores[key] for key in order}
     return Ranking(scores, parts)
 
 
@@ -492,7 +476,7 @@ def one_ranking(query: str, rankings: Sequence[Ranking]) -> Ranking:
 
 def all_results(reader: Reader) -> Results:
     """Return all targets of a ranking as results."""
-    return reader.results([*reader.ranking.scores])
+    return in_document_order(reader.results([*reader.ranking.scores]))
 
 
 def search(
@@ -715,130 +699,3 @@ class Reader:
             ]
             results.append(ScoredNode(targets[key], score, tuple(evidence)))
         return results
-
-
-class IndexSnapshot(Protocol):
-    """The arrays of an index in one revision, and the queries of a search."""
-
-    @property
-    def revision(self) -> int:
-        """The revision of the group."""
-
-    def search(self, queries: Sequence[int], limit: int | None) -> list[Hits]:
-        """Return the best nodes for queries, by their numbers; None for all nodes."""
-
-    def parents(self, ids: Sequence[str]) -> Sequence[str | None]:
-        """Return the parents of nodes that were found."""
-
-
-@dataclass(frozen=True, slots=True)
-class HeldIndex:
-    """An index that can only be searched while the graph is held."""
-
-    graph: NodeGraph
-    index: Any
-    queries: Sequence[Any]
-    filter: Filter
-    revision: int = 0
-
-    def search(self, queries: Sequence[int], limit: int | None) -> list[Hits]:
-        """Return the best nodes for queries."""
-        prepared = [self.queries[number] for number in queries]
-        search_many = getattr(self.index, "search_many", None)
-        if search_many is not None:
-            hits: list[Hits] = search_many(prepared, limit, self.filter)
-            return hits
-        return [self.index.search(query, limit, self.filter) for query in prepared]
-
-    def parents(self, ids: Sequence[str]) -> Sequence[str | None]:
-        """Return the parents of nodes."""
-        return self.graph.reader.parent_ids(ids)
-
-
-def take_snapshot(
-    graph: NodeGraph, index: Index[Any], queries: Sequence[Any], filter: Filter
-) -> IndexSnapshot:
-    """Return a snapshot of an index for a search. The lock of the graph must be held."""
-    snapshot: Callable[..., IndexSnapshot] | None = getattr(index, "snapshot", None)
-    if snapshot is None:
-        return HeldIndex(graph, index, queries, filter)
-    return snapshot(queries, filter)
-
-
-def search_keys(
-    similarity: Similarity, graphs: Sequence[NodeGraph], embed_keys: Sequence[str] | None
-) -> list[str | None]:
-    """Return the embedding of each branch of a search; None for words, which come first.
-
-    Raises:
-        ValueError: If keys are given to a similarity of texts, or none at all, or a graph has no
-            embeddings, or not these.
-    """
-    if similarity.mode == "text":
-        if embed_keys is not None:
-            raise ValueError(
-                f"embed_keys={embed_keys!r} choose among embeddings, and similarity "
-                f"{similarity.name!r} compares texts; leave them out"
-            )
-        return [None]
-    has_words = similarity.mode == "both"
-    keys_by_graph = [list(graph.embeddings.embedders) for graph in graphs]
-    for graph, keys in zip(graphs, keys_by_graph, strict=True):
-        if not keys and not has_words:
-            raise ValueError(
-                f"similarity {similarity.name!r} compares embeddings, and {graph!r:.80} has none; "
-                "give it a model: NodeGraph(..., embed=...)"
-            )
-    if embed_keys is None:
-        selected = list(dict.fromkeys(key for keys in keys_by_graph for key in keys))
-    else:
-        selected = [embed_keys] if isinstance(embed_keys, str) else list(dict.fromkeys(embed_keys))
-        if not selected:
-            raise ValueError("embed_keys=[] names no embedding; leave it out to search all")
-        for key, keys in product(selected, keys_by_graph):
-            if key not in keys:
-                raise ValueError(
-                    f"no embedding {key!r}; the graph has {nearest_names(str(key), keys)}: choose "
-                    "embed_keys among them, or give it one: NodeGraph(..., embed={'key': model})"
-                )
-    return [None, *selected] if has_words else [*selected]
-
-
-def check_hit_score(
-    min_score: float | Mapping[str, float] | None, keys: Sequence[str], name: str
-) -> float | dict[str, float] | None:
-    """Check the minimum score of hits and convert it to floats.
-
-    Args:
-        min_score: A number, or a mapping by embedding key.
-        keys: The searched embedding keys. Empty if the similarity compares texts.
-        name: The name of the similarity.
-
-    Raises:
-        TypeError: If the minimum is not a number, or a mapping without searched embeddings.
-        ValueError: If the minimum is NaN or not a cosine, or the embedding is not searched.
-    """
-    if min_score is None:
-        return None
-    if not isinstance(min_score, Mapping) or not keys:
-        return _check_number(min_score, keys, name)
-    for key in min_score:
-        if key not in keys:
-            raise ValueError(
-                f"min_score has the key {key!r}; the embeddings that are searched are "
-                f"{nearest_names(str(key), keys)}"
-            )
-    return {key: _check_number(number, keys, name) for key, number in min_score.items()}
-
-
-def _check_number(min_score: Any, keys: Sequence[str], name: str) -> float:
-    allowed = ", or a dict with one for each key" if keys else " for a similarity of texts"
-    check_number(min_score, "min_score", f"a number{allowed}")
-    if math.isnan(min_score):
-        raise ValueError("min_score is NaN, which no score reaches; give a number")
-    if name in ("cosine", "auto") and not -1 <= min_score <= 1:
-        raise ValueError(
-            f"min_score is from -1 to 1 for cosines, not {min_score!r}; BM25's scores have "
-            "no upper end: similarity='bm25'"
-        )
-    return float(min_score)

@@ -26,7 +26,7 @@ from ..plans.effects import find_all
 from ..plans.plan import Do
 from ..plans.timeouts import TimeLimitError
 from ..protocols import RetrieverProtocol
-from ..ranking import with_variant
+from ..ranking import in_document_order, with_variant
 from ..results import OutputOptions, QueryVariant, Results
 from ..retriever import Retriever, search_together
 from ..search import Key, Ranking, Reader, Select, fused
@@ -567,10 +567,11 @@ def _select_distinct(limit: int, depth: int, deepest: int, reader: Reader) -> Re
         if _is_enough(limit, depth, len(same), len(keys)):
             first = [of_text[0] for of_text in same[:limit]]
             results = reader.results([keys[at] for at in first], [scores[at] for at in first])
-            return [
+            with_all = [
                 with_copies(result, [(nodes[at], scores[at]) for at in others], reader.query)
                 for result, (_, *others) in zip(results, same, strict=False)
             ]
+            return in_document_order(with_all)
         depth *= 2
     return None
 

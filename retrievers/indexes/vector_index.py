@@ -242,7 +242,7 @@ class VectorSnapshot:
 
     def parents(self, ids: Sequence[str]) -> list[str | None]:
         """Return the parents of nodes that were found."""
-        return self._table.parents.take(np.array([self._rows[node_id] for node_id in ids]))
+        return self._table.parents.take(np.array([self._rows[i] for i in ids], np.int64))
 
 
 def check_dimension(query: Floats, dimension: int, group: str, model: str, key: str) -> None:
