@@ -149,7 +149,7 @@ class FunctionRetriever(ForeignRetriever):
 
     def __init__(self, source: Any, name: str, score_key: str | None) -> None:
         super().__init__(source, name, score_key)
-        self._is_engine = not callable(source)
+        self._is_engine = hasattr(source, "aquery")
         self._call = source.query if self._is_engine else source
         self._acall = source.aquery if self._is_engine else None
         parameters = parameters_of(self._call)

@@ -146,11 +146,9 @@ class PairModel:
 
     def cross_encoder(self) -> CrossEncoder:
         """Return the model as a cross-encoder, with its limit and tokenizer if available."""
-        limit = None
-        for name in ("max_seq_length", "max_length"):  # ``max_length`` before version 6
-            limit = getattr(self._model, name, None) if limit is None else limit
-        if isinstance(limit, bool) or not isinstance(limit, int) or limit > 1_000_000:
-            limit = None
+        names = ("max_seq_length", "max_length")  # ``max_length`` before version 6
+        limits = [getattr(self._model, name, None) for name in names]
+        limit = next((n for n in limits if type(n) is int and n <= 1_000_000), None)
         tokenizer = getattr(self._model, "tokenizer", None)
         special_tokens = getattr(tokenizer, "num_special_tokens_to_add", None)
         if not callable(tokenizer) or not callable(special_tokens):

@@ -271,16 +271,19 @@ def _has_content(value: object) -> bool:
     return not is_no_answer(strip_markup(value))
 
 
+_JSON_KEYS = {
+    "missing": ("missing", "还缺"),
+    "answer": ("answer", "答案"),
+    "answered": ("answered", "已回答"),
+    "question": ("question", "next_question", "下一个问题"),
+}
+
+
 def _in_json(text: str) -> dict[str, object]:
     value = find_json(text)
     if not isinstance(value, Mapping):
         return {}
-    fields = {
-        "missing": value_of(value, ("missing", "还缺")),
-        "answer": value_of(value, ("answer", "答案")),
-        "answered": value_of(value, ("answered", "已回答")),
-        "question": value_of(value, ("question", "next_question", "下一个问题")),
-    }
+    fields = {name: value_of(value, keys) for name, keys in _JSON_KEYS.items()}
     return {name: field for name, field in fields.items() if field is not None}
 
 
