@@ -50,6 +50,37 @@ class FunctionRetriever:
         return await asyncio.to_thread(self.search, query)
 
 
+class FailingRetriever:
+    """A retriever that raises an error for some queries.
+
+    Args:
+        inner: Searches the other queries.
+        fails: A word of the queries, or a function of a query. An empty word: all queries.
+        error: The error.
+    """
+
+    takes_filters = True
+
+    def __init__(
+        self,
+        inner: Any,
+        fails: str | Callable[[str], bool] = "",
+        error: Exception | None = None,
+    ) -> None:
+        self.inner = inner
+        self.fails = fails if callable(fails) else lambda query: fails in query
+        self.error = error or RuntimeError("unreachable")
+
+    def retrieve(self, query: str, **options: Any) -> list[ScoredNode]:
+        if self.fails(query):
+            raise self.error
+        results: list[ScoredNode] = self.inner.retrieve(query, **options)
+        return results
+
+    async def aretrieve(self, query: str, **options: Any) -> list[ScoredNode]:
+        return self.retrieve(query, **options)
+
+
 class EndlessRetriever:
     """Search until it is cancelled; ``started`` is released by each search."""
 

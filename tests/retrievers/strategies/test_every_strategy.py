@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+from fixed_retriever import FailingRetriever
 from foreign_retrievers import answers, ways
 
 from nodekin.nodegraph import ModelError
@@ -173,36 +174,19 @@ def test_late_model_keeps_results_and_notes_the_timeout(
     assert "did not answer within 0.02 s" in results[0].explain()
 
 
-class Failing:
-    """A retriever that fails for some queries."""
-
-    takes_filters = True
-
-    def __init__(self, inner: Retriever, fails: Callable[[str], bool]) -> None:
-        self.inner, self.fails = inner, fails
-
-    def retrieve(self, query: str, **options: Any) -> list[ScoredNode]:
-        if self.fails(query):
-            raise RuntimeError("no disk")
-        return self.inner.retrieve(query, **options)
-
-    async def aretrieve(self, query: str, **options: Any) -> list[ScoredNode]:
-        return self.retrieve(query, **options)
-
-
 @pytest.mark.parametrize("way", ["sync", "async"])
 @pytest.mark.parametrize("name", COMPOSITES)
 def test_failed_search_of_every_query_raises(name: str, way: str, plain: Retriever) -> None:
-    with pytest.raises(RuntimeError, match="no disk"):
-        retrieved(way, COMPOSITES[name](Failing(plain, lambda query: True), helpful))
+    with pytest.raises(RuntimeError, match="unreachable"):
+        retrieved(way, COMPOSITES[name](FailingRetriever(plain), helpful))
 
 
 @pytest.mark.parametrize("way", ["sync", "async"])
 @pytest.mark.parametrize("name", ["multi_query", "hyde", "sub_question", "answers", "multi_step"])
 def test_failed_search_of_a_variant_is_noted(name: str, way: str, plain: Retriever) -> None:
-    inner = Failing(plain, lambda query: query != QUERY)
+    inner = FailingRetriever(plain, lambda query: query != QUERY)
     results = retrieved(way, WITH_MODEL[name](inner, helpful))
     assert {*dict(scored(results))} == {*dict(scored(plain.retrieve(QUERY)))}
-    assert all("RuntimeError: no disk" in result.explain() for result in results)
-    with pytest.raises(RuntimeError, match="no disk"):
+    assert all("RuntimeError: unreachable" in result.explain() for result in results)
+    with pytest.raises(RuntimeError, match="unreachable"):
         retrieved(way, WITH_MODEL[name](inner, helpful, on_error="raise"))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from fixed_retriever import FailingRetriever
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stress import amount
@@ -190,20 +191,12 @@ def test_trace_contains_the_steps(plain: Retriever) -> None:
 
 
 def test_failed_search_keeps_earlier_results(plain: Retriever) -> None:
-    class Fragile:
-        def retrieve(self, query: str, **settings: Any) -> Any:
-            if query != QUESTION:
-                raise ValueError("too many words")
-            return plain.retrieve(query, **settings)
-
-        async def aretrieve(self, query: str, **settings: Any) -> Any:
-            return self.retrieve(query, **settings)
-
-    done = MultiStepRetriever(Fragile(), saying(WRITER)).steps(QUESTION)
-    assert (done.ended, done.note) == ("failed", "ValueError: too many words")
+    fragile = FailingRetriever(plain, lambda query: query != QUESTION, ValueError("too long"))
+    done = MultiStepRetriever(fragile, saying(WRITER)).steps(QUESTION)
+    assert (done.ended, done.note) == ("failed", "ValueError: too long")
     assert scored(done.results) == scored(plain.retrieve(QUESTION))
-    with pytest.raises(ValueError, match="too many words"):
-        MultiStepRetriever(Fragile(), saying(WRITER), on_error="raise").retrieve(QUESTION)
+    with pytest.raises(ValueError, match="too long"):
+        MultiStepRetriever(fragile, saying(WRITER), on_error="raise").retrieve(QUESTION)
 
 
 def test_wrong_steps_keep_the_order_of_results(plain: Retriever) -> None:

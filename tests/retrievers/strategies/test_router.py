@@ -4,19 +4,12 @@ import asyncio
 from typing import Any
 
 import pytest
+from fixed_retriever import FailingRetriever
 
 from nodekin.nodegraph import ModelError, NodeGraph
 from nodekin.retrievers import Retriever, ScoredNode, trace
 from nodekin.retrievers.strategies.rewrite import QueryRewriteRetriever
 from nodekin.retrievers.strategies.router import RouterRetriever
-
-
-class Broken:
-    def retrieve(self, query: str, **settings: Any) -> list[ScoredNode]:
-        raise RuntimeError("closed")
-
-    async def aretrieve(self, query: str, **settings: Any) -> list[ScoredNode]:
-        raise RuntimeError("closed")
 
 
 @pytest.fixture
@@ -64,14 +57,14 @@ def test_several_routes_are_fused(routes: dict[str, Any], scripted: Any) -> None
     router = RouterRetriever(routes, scripted("chinese\nenglish"), multiple=True)
     found = router.retrieve(QUERY, top_k=2)
     assert [result.node.id for result in found] == ["nile-zh", "nile"]
-    broken = {**routes, "chinese": Broken()}
+    broken = {**routes, "chinese": FailingRetriever(None)}
     results = RouterRetriever(broken, scripted("1, 2"), multiple=True).retrieve(QUERY)
     assert ids(results) == ["nile"]
-    assert "RuntimeError: closed" in results[0].explain()
+    assert "RuntimeError: unreachable" in results[0].explain()
     raising: dict[str, Any] = {"on_error": "raise", "multiple": True}
     for settings in (raising, {"default": "chinese"}):
         answer = "1, 2" if "multiple" in settings else "chinese"
-        with pytest.raises(RuntimeError, match="closed"):
+        with pytest.raises(RuntimeError, match="unreachable"):
             RouterRetriever(broken, scripted(answer), **settings).retrieve(QUERY)
 
 
@@ -79,20 +72,20 @@ def test_several_routes_are_fused(routes: dict[str, Any], scripted: Any) -> None
 def test_default_replaces_a_failed_route(
     settings: dict[str, Any], routes: dict[str, Any], scripted: Any
 ) -> None:
-    routes["closed"] = Broken()
+    routes["closed"] = FailingRetriever(None)
     router = RouterRetriever(routes, scripted("closed"), default="chinese", **settings)
     results = router.retrieve(QUERY)
     assert ids(results) == ["nile-zh"] == ids(asyncio.run(router.aretrieve(QUERY)))
-    assert "to 'chinese'; route 'closed' failed: RuntimeError: closed" in results[0].explain()
+    assert "to 'chinese'; route 'closed' failed: RuntimeError: unreachable" in results[0].explain()
     router = RouterRetriever(
         routes, scripted({"Nile": "closed"}, "english"), default="chinese", **settings
     )
     found = router.batch([QUERY, "尼罗河 Amazon"])
     assert [ids(each) for each in found] == [["nile-zh"], ["amazon"]]
-    with pytest.raises(RuntimeError, match="closed"):
+    with pytest.raises(RuntimeError, match="unreachable"):
         RouterRetriever(routes, scripted("closed"), on_error="raise", **settings).retrieve(QUERY)
-    routes["chinese"] = Broken()
-    with pytest.raises(RuntimeError, match="closed"):
+    routes["chinese"] = FailingRetriever(None)
+    with pytest.raises(RuntimeError, match="unreachable"):
         RouterRetriever(routes, scripted("closed"), default="chinese").retrieve(QUERY)
 
 

@@ -4,30 +4,16 @@ import asyncio
 from typing import Any
 
 import pytest
+from fixed_retriever import FailingRetriever
 
 from nodekin.nodegraph import ModelError
-from nodekin.retrievers import FusionRetriever, Retriever, ScoredNode
+from nodekin.retrievers import FusionRetriever, Retriever
 from nodekin.retrievers.strategies.sub_question import SubQuestionRetriever, without_answers
 
 QUERY, NILE, AMAZON = "Which is longer?", "How long is the Nile?", "How long is the Amazon?"
 PARTS = f"1. {NILE}\n2. {AMAZON}"
 PASSAGE = "Passages:\n<passages>\n[1] The "
 ANSWERS = {f"{PASSAGE}Nile": "6,650 km", f"{PASSAGE}Amazon": "NONE"}
-
-
-class Failing:
-    """A retriever that fails for queries with a word."""
-
-    def __init__(self, inner: Retriever, word: str) -> None:
-        self.inner, self.word = inner, word
-
-    def retrieve(self, query: str, **settings: Any) -> list[ScoredNode]:
-        if self.word in query:
-            raise RuntimeError("unreachable")
-        return self.inner.retrieve(query, **settings)
-
-    async def aretrieve(self, query: str, **settings: Any) -> list[ScoredNode]:
-        return self.retrieve(query, **settings)
 
 
 def test_evidence_names_the_sub_question(plain: Retriever, scripted: Any) -> None:
@@ -116,7 +102,7 @@ def test_failed_answer_is_reported(plain: Retriever, scripted: Any) -> None:
 
 
 def test_failed_part_is_reported_and_others_found(plain: Retriever, scripted: Any) -> None:
-    retriever = SubQuestionRetriever(Failing(plain, "Amazon"), scripted(PARTS))
+    retriever = SubQuestionRetriever(FailingRetriever(plain, "Amazon"), scripted(PARTS))
     _, nile, amazon = retriever.grouped(QUERY)
     assert nile.results
     assert nile.error is None
@@ -125,7 +111,7 @@ def test_failed_part_is_reported_and_others_found(plain: Retriever, scripted: An
     note = result.evidence[0].variants[0].note
     assert note == f"1 of 3 searches failed: '{AMAZON}': RuntimeError: unreachable"
     for call in (retriever.retrieve, retriever.grouped):
-        retriever.inner = Failing(plain, "")
+        retriever.inner = FailingRetriever(plain)
         with pytest.raises(RuntimeError, match="unreachable"):
             call(QUERY)
 
@@ -192,7 +178,7 @@ def test_failed_part_with_reference_is_reported(plain: Retriever) -> None:
     def model(prompt: str) -> str:
         return WAITING if "Simpler questions" in prompt else "The Nile."
 
-    failing = Failing(plain, "How long")
+    failing = FailingRetriever(plain, "How long")
     parts = SubQuestionRetriever(failing, model).grouped(QUERY)
     assert parts[2].error == "RuntimeError: unreachable"
     with pytest.raises(RuntimeError, match="unreachable"):

@@ -6,7 +6,7 @@ import asyncio
 import threading
 
 import pytest
-from fixed_retriever import FixedRetriever, candidates
+from fixed_retriever import FailingRetriever, FixedRetriever, candidates
 
 from nodekin.nodegraph import ModelError, NodeGraph
 from nodekin.retrievers import (
@@ -94,11 +94,7 @@ def test_unknown_tool_is_reported_and_others_answer(tools):
 
 
 def test_failed_tool_is_reported_all_failed_raises(tools, passages):
-    class Failing(FixedRetriever):
-        def retrieve(self, query, *, top_k=None, filters=None):
-            raise ConnectionError("no route")
-
-    broken = Failing([])
+    broken = FailingRetriever(None, error=ConnectionError("no route"))
     retriever = SubQuestionRetriever({**tools, "rivers": broken}, lambda prompt: PARTS)
     groups = retriever.grouped(BOTH)
     assert [g.error for g in groups] == ["ConnectionError: no route", None]
