@@ -157,8 +157,8 @@ def turns(passed: list[str]) -> None:
             for name, r in strategies.items()
         },
         "a fusion of two, 400 each": lambda: two.aretrieve(question),
-        "an agent's search": lambda: tools.acall("search", {"query": question}),
-        "an agent's grep": lambda: tools.acall("grep", {"pattern": "w1"}),
+        "an agent's search": lambda: asyncio.to_thread(tools.call, "search", {"query": question}),
+        "an agent's grep": lambda: asyncio.to_thread(tools.call, "grep", {"pattern": "w1"}),
     }
     rows = []
     for name, call in calls.items():

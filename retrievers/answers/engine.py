@@ -75,7 +75,7 @@ class QueryEngine(EngineArguments):
         length: A function that returns the length of a text: ``count_tokens`` (an estimate), or
             the model's tokenizer.
         language: The language of the prompts, ``"zh"`` or ``"en"``. None: the question's language.
-        title: A function from a node to the line above its passage.
+        title: A function that returns the line above a passage from the best matching node in it.
         on_error: If the model fails before text was streamed: ``"raise"`` an ``AnswerError``, or
             ``"extract"`` the best passages as the answer, with a note.
         max_calls: Maximum number of model calls per answer. Results beyond the limit are omitted.

@@ -17,7 +17,7 @@ from fixed_retriever import FixedRetriever, scored
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.nodegraph.node import Node
-from nodekin.retrievers import CorpusTools, FusionRetriever, QueryEngine, Retriever, as_retriever
+from nodekin.retrievers import FusionRetriever, QueryEngine, Retriever, as_retriever
 from nodekin.retrievers.answers.settings import AnswerMode
 from nodekin.retrievers.strategies.strategy_registry import STRATEGIES, make_strategy
 
@@ -118,11 +118,10 @@ async def test_answer_stream_has_short_turns(longest_turn: Any) -> None:
     assert await longest_turn(lambda: read(answering.astream(QUESTION))) < MOST_CALLS
 
 
-async def test_retrievers_and_tools_have_short_turns(longest_turn: Any) -> None:
+async def test_retrievers_have_short_turns(longest_turn: Any) -> None:
     reverse, searched = fixed(), graph()
     reverse.results.reverse()
     lines = Retriever(searched, "line", top_k=COUNT)
-    tools = CorpusTools(searched, max_tokens=50_000)
     retrievers = {
         "fusion": FusionRetriever([fixed(), reverse], top_k=COUNT),
         "fusion of 400": FusionRetriever([fixed(20) for _ in range(COUNT)], top_k=COUNT),
@@ -134,8 +133,6 @@ async def test_retrievers_and_tools_have_short_turns(longest_turn: Any) -> None:
         name: lambda retriever=retriever: retriever.aretrieve(QUESTION, top_k=COUNT)  # type: ignore[misc]
         for name, retriever in retrievers.items()
     }
-    calls["search"] = lambda: tools.acall("search", {"query": QUESTION})
-    calls["grep"] = lambda: tools.acall("grep", {"pattern": "tea"})
     turns = {name: await longest_turn(call) for name, call in calls.items()}
     assert {name: calls for name, calls in turns.items() if calls >= MOST_CALLS} == {}
 
