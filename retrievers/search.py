@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from ..nodegraph.graph import NodeGraph
@@ -122,13 +122,6 @@ class Search:
         searched = [name for group in self.groups for name in graph.reader.searched_groups(group)]
         return [*dict.fromkeys((*searched, self.target))]
 
-    def branches(self) -> list[Branch]:
-        """Open the indexes of each branch."""
-        return [
-            Branch(self, key, [graph for graph in self.graphs if has_embedding(graph, key)])
-            for key in self.keys
-        ]
-
     def least_score(self, key: str | None) -> float:
         """Return the lowest score of a hit in a branch."""
         number = self.min_score
@@ -147,22 +140,22 @@ class Search:
     def ranking(self, founds: Sequence[Found]) -> Ranking:
         """Merge the hits of all branches for a query into one ranking."""
         if len(founds) == 1:
-            return Ranking(founds[0].scores, [Part(founds)])
+            return Ranking(founds[0].scores, [Part(founds, {})])
         if self.similarity.mode == "both":
-            rankings = [Ranking(found.scores, [Part([found])]) for found in founds]
+            rankings = [Ranking(found.scores, [Part([found], {})]) for found in founds]
             return fused(rankings, "relative", [1.0] * len(founds)).first(self.top_k)
         highest: dict[Key, float] = {}
         for found in founds:
             for key, score in found.scores.items():
                 highest[key] = max(score, highest.get(key, score))
-        order = self.order([*highest])
-        ranked = sorted(highest, key=lambda key: (-highest[key], order[key]))
-        return Ranking({key: highest[key] for key in ranked}, [Part(founds)])
+        return Ranking(self.best(highest), [Part(founds, {})])
 
-    def order(self, keys: Sequence[Key]) -> dict[Key, tuple[int, int]]:
-        """Return the graph and the place in document order of targets."""
-        nodes = read_nodes(self, keys)
-        return {key: (self.graphs.index(n.graph), n.order) for key, n in nodes.items()}
+    def best(self, scores: Mapping[Key, float], limit: int | None = None) -> dict[Key, float]:
+        """Return the best targets, ties by graph and document order."""
+        nodes = read_nodes(self, scores)
+        order = {key: (self.graphs.index(n.graph), n.order) for key, n in nodes.items()}
+        ranked = sorted(scores, key=lambda key: (-scores[key], order[key]))
+        return {key: scores[key] for key in ranked[:limit]}
 
 
 def has_embedding(graph: NodeGraph, key: str | None) -> bool:
@@ -176,12 +169,12 @@ class Branch:
     Args:
         search: The search.
         key: The embedding; None for words.
-        graphs: The graphs with this embedding.
     """
 
-    def __init__(self, search: Search, key: str | None, graphs: Sequence[NodeGraph]) -> None:
-        self.search, self.key, self.graphs = search, key, graphs
-        self.sources = [(graph, group) for graph in graphs for group in search.groups]
+    def __init__(self, search: Search, key: str | None) -> None:
+        self.search, self.key = search, key
+        self.graphs = [graph for graph in search.graphs if has_embedding(graph, key)]
+        self.sources = [(graph, group) for graph in self.graphs for group in search.groups]
         self.indexes = [search.similarity.open(*source, key) for source in self.sources]
         self.prepared: list[list[Any]] = []  # the queries, by index
         self._name = search.similarity.name
@@ -226,7 +219,7 @@ class Branch:
         ]
         return not any(isinstance(snapshot, HeldIndex) for snapshot in self._snapshots)
 
-    def find(self, seen: Sequence[_SeenTargets]) -> list[Found]:
+    def find(self, seen: Sequence[_Seen]) -> list[Found]:
         """Return the targets of each query.
 
         Args:
@@ -278,16 +271,12 @@ class Branch:
             self._changed[source] = {*chain.from_iterable(changed)}
         return self._changed[source]
 
-    def evidence(
-        self, hit: Hit, nodes: Mapping[str, Node], query: str, share: float | None
-    ) -> Evidence:
+    def evidence(self, hit: Hit, node: Node, query: str, share: float | None) -> Evidence:
         """Return the evidence of a hit."""
-        score, source, node_id = hit
-        filters, searched = self.search.conditions.filters, self._uses_search_text[source]
-        node = nodes[node_id]
-        return Evidence(node, score, self._name, query, self.key, share, (), searched, filters)
+        filters, searched = self.search.conditions.filters, self._uses_search_text[hit[1]]
+        return Evidence(node, hit[0], self._name, query, self.key, share, (), searched, filters)
 
-    def _lifted(self, rows: Sequence[Hit], number: int, seen: _SeenTargets) -> Found:
+    def _lifted(self, rows: Sequence[Hit], number: int, seen: _Seen) -> Found:
         """Return the targets of hits, best first."""
         search = self.search
         if not search.lifting and len(search.graphs) == 1:
@@ -297,7 +286,7 @@ class Branch:
         is_single = len(search.graphs) == 1
         for hit, of_hit in zip(rows, self._targets(rows), strict=True):
             for target in of_hit:
-                key = target if is_single else seen.first(target)
+                key = target if is_single else _first(search, seen, target)
                 if key in targets:
                     targets[key].append(hit)
                 elif takes_all or len(targets) < search.limit:
@@ -311,9 +300,7 @@ class Branch:
             key: lifted_score([score for score, *_ in hits], search.lift)
             for key, hits in targets.items()
         }
-        order = search.order([*scores])
-        ranked = sorted(scores, key=lambda key: (-scores[key], order[key]))[: search.limit]
-        return Found(self, number, {key: scores[key] for key in ranked}, targets)
+        return Found(self, number, search.best(scores, search.limit), targets)
 
     def _targets(self, rows: Sequence[Hit]) -> Iterable[Sequence[Key]]:
         """Return the targets of each hit."""
@@ -353,28 +340,21 @@ def _is_child(graph: NodeGraph, group: str, parent: str) -> bool:
     return declared.scope != "group" and declared.parent == parent
 
 
-class _SeenTargets:
-    """The targets of a query in several graphs, which may have the same documents.
+_Seen = dict[str, list[Key]]
+"""The targets of a query by id, in several graphs, which may have the same documents."""
 
-    Args:
-        search: The search.
-    """
 
-    def __init__(self, search: Search) -> None:
-        self._search = search
-        self._keys: dict[str, list[Key]] = {}
-
-    def first(self, key: Key) -> Key:
-        """Return the first target with the same id and text."""
-        others = self._keys.setdefault(key[1], [])
-        if key in others:
-            return key
-        for other in others:
-            nodes = read_nodes(self._search, [other, key])
-            if nodes[other].text == nodes[key].text:
-                return other
-        others.append(key)
+def _first(search: Search, seen: _Seen, key: Key) -> Key:
+    """Return the first target with the same id and text."""
+    others = seen.setdefault(key[1], [])
+    if key in others:
         return key
+    for other in others:
+        nodes = read_nodes(search, [other, key])
+        if nodes[other].text == nodes[key].text:
+            return other
+    others.append(key)
+    return key
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,15 +392,11 @@ class Part(NamedTuple):
 
     Attributes:
         founds: The targets that the branches of a search have found.
-        shares: The part of each target's score that the search contributes; None without fusion.
+        shares: The part of each target's score that the search contributes; empty without fusion.
     """
 
     founds: Sequence[Found]
-    shares: Mapping[Key, float] | None = None
-
-    def share(self, key: Key) -> float | None:
-        """Return the share of the search in a target's score; None without fusion."""
-        return None if self.shares is None else self.shares.get(key)
+    shares: Mapping[Key, float]
 
     def hits(self, key: Key) -> list[tuple[Branch, Hit]]:
         """Return the hits for a target."""
@@ -521,7 +497,7 @@ class _Turns(Generic[T]):
     select: Select[T]
 
     def run(self) -> list[T]:
-        branches = [search.branches() for search in self.searches]
+        branches = [[Branch(search, key) for key in search.keys] for search in self.searches]
         for index in (index for of_search in branches for b in of_search for index in b.indexes):
             index.ready()
         groups: dict[NodeGraph, dict[str, None]] = {}
@@ -568,19 +544,15 @@ class _Turns(Generic[T]):
                 similarity=search.similarity.name,
                 target=search.target,
             ) as span:
-                seen = [_SeenTargets(search) for _ in self.queries]
+                seen: list[_Seen] = [{} for _ in self.queries]
                 founds = [branch.find(seen) for branch in of_search]
                 rankings = [search.ranking(of_query) for of_query in zip(*founds, strict=True)]
                 of_searches.append(rankings)
                 if not any(ranking.scores for ranking in rankings):
                     _log_threshold(search, of_search)
                 if is_observed():
-                    span.set_results(
-                        [
-                            all_results(Reader(search, query, ranking))
-                            for query, ranking in zip(self.queries, rankings, strict=True)
-                        ]
-                    )
+                    readers = map(Reader, repeat(search), self.queries, rankings)
+                    span.set_results([*map(all_results, readers)])
         per_query = zip(*of_searches, strict=True)
         return [self.rank(*of_query) for of_query in zip(self.queries, per_query, strict=True)]
 
@@ -616,10 +588,8 @@ class _Turns(Generic[T]):
 
     def _selected(self, rankings: Sequence[Ranking]) -> list[T]:
         """Return the result of each query; the graphs are held."""
-        return [
-            self.select(Reader(self.searches[0], query, ranking))
-            for query, ranking in zip(self.queries, rankings, strict=True)
-        ]
+        readers = map(Reader, repeat(self.searches[0]), self.queries, rankings)
+        return [*map(self.select, readers)]
 
 
 _LOGGED: set[tuple[Any, ...]] = set()
@@ -687,13 +657,13 @@ class Reader:
         }
         results = []
         for at, key in enumerate(keys):
-            shares = [part.share(key) for part in ranking.parts]
+            shares = [part.shares.get(key) for part in ranking.parts]
             score = ranking.scores[key]
             if scores is not None:
                 score = scores[at]
                 shares = scaled(shares, score)
             evidence = [
-                branch.evidence(hit, nodes[branch.sources[hit[1]][0]], query, share)
+                branch.evidence(hit, nodes[branch.sources[hit[1]][0]][hit[2]], query, share)
                 for share, of_part in zip(shares, hits[at], strict=True)
                 for branch, hit in of_part
             ]
