@@ -63,10 +63,7 @@ def _state(value: Any) -> Any:
 
     ``__getstate__`` is not called: in LlamaIndex, it deletes unpicklable attributes of the object.
     """
-    cls = type(value)
-    names = [s for c in cls.__mro__ for s in _names(getattr(c, "__slots__", ()))]
-    state = {s: getattr(value, s) for s in names if hasattr(value, s)}
-    state.update(getattr(value, "__dict__", {}))
+    cls, state = type(value), attributes(value)
     reduce = copyreg.dispatch_table.get(cls)
     own: object = cls.__reduce__
     if reduce is None and own is object.__reduce__:
@@ -78,9 +75,12 @@ def _state(value: Any) -> Any:
     return (reduced, state) if isinstance(reduced, str) else reduced
 
 
-def _names(declared: str | tuple[str, ...]) -> tuple[str, ...]:
-    names = (declared,) if isinstance(declared, str) else tuple(declared)
-    return tuple(n for n in names if n not in ("__dict__", "__weakref__"))
+def attributes(value: Any) -> dict[str, Any]:
+    """Return the attributes of an object by name, including slots."""
+    slots = (getattr(cls, "__slots__", ()) for cls in type(value).__mro__)
+    names = [n for s in slots for n in ((s,) if isinstance(s, str) else s)]
+    names = [n for n in names if n not in ("__dict__", "__weakref__") and hasattr(value, n)]
+    return {n: getattr(value, n) for n in names} | getattr(value, "__dict__", {})
 
 
 def _cell(cell: types.CellType) -> Any:

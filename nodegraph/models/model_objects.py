@@ -13,7 +13,7 @@ from pathlib import Path, PurePath
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from ..hashing import digest, fingerprint
+from ..hashing import attributes, digest, fingerprint
 from ..plugins import MODELS, load_plugin
 
 T = TypeVar("T")
@@ -156,12 +156,9 @@ def _settings(value: Any) -> dict[str, Any]:
     if isinstance(fields, Mapping):
         current = {name: attribute(value, name) for name in fields}
         return {n: v for n, v in current.items() if v != _default(fields[n])}
-    slots = (getattr(base, "__slots__", ()) for base in cls.__mro__)
-    names = [n for s in slots for n in ((s,) if isinstance(s, str) else s)]
-    state = {n: getattr(value, n) for n in names if n[:2] != "__" and hasattr(value, n)}
-    state.update(getattr(value, "__dict__", {}))
     cached = functools.cached_property
-    return {n: v for n, v in state.items() if not isinstance(getattr(cls, n, None), cached)}
+    state = attributes(value).items()
+    return {n: v for n, v in state if not isinstance(getattr(cls, n, None), cached)}
 
 
 def _default(field: Any) -> Any:
