@@ -25,7 +25,7 @@ from ..planned_retriever import PlannedRetriever
 from ..plans.effects import find_all
 from ..plans.plan import Do
 from ..plans.timeouts import TimeLimitError
-from ..protocols import RetrieverProtocol
+from ..protocols import Index, RetrieverProtocol
 from ..ranking import in_document_order, with_variant
 from ..results import OutputOptions, QueryVariant, Results
 from ..retriever import Retriever, search_together
@@ -311,12 +311,16 @@ class DefaultRetriever(PlannedRetriever):
 
     def _count_missing_vectors(self) -> int:
         """Return the number of missing vectors; 0 if a search may compute them."""
-        indexes = (
-            branch.similarity.open(self.graph, self.sentences, *branch.embed_keys)
-            for branch in self._vectors
-        )
+        indexes = self._vector_indexes().values()
         counts = [index.count_missing() for index in indexes if isinstance(index, VectorIndex)]
         return max(counts) if counts and max(counts) > MISSING else 0
+
+    def _vector_indexes(self) -> dict[str, Index[Any]]:
+        """Return the indexes of the vectors of sentences, by embedding."""
+        return {
+            key: branch.similarity.open(self.graph, self.sentences, key)
+            for key, branch in zip(self._embed_keys, self._vectors, strict=True)
+        }
 
     async def _embed(self, queries: Sequence[str]) -> None:
         """Embed queries ahead, with each model within ``PATIENCE`` seconds.
@@ -328,16 +332,16 @@ class DefaultRetriever(PlannedRetriever):
         weights = [1.0] * len(self._vectors) if measured is None else measured.weights
         queries = [query for query in dict.fromkeys(queries) if query.strip()]
         for branch, weight in zip(self._vectors, weights, strict=True):
-            if weight and not self.graph.embeddings.has_queries(queries, *branch.embed_keys):
-                await self._embed_within_time(branch, queries)
-
-    async def _embed_within_time(self, branch: Retriever, queries: Sequence[str]) -> None:
-        try:
+            if not weight or self.graph.embeddings.has_queries(queries, *branch.embed_keys):
+                continue
             embed, aembed = partial(branch.embed, queries), partial(branch.aembed, queries)
-            await Do(embed, aembed, timeout=PATIENCE)
-        except TimeLimitError:
-            name = self.graph.embeddings.embedder(*branch.embed_keys).name
-            raise EmbeddingError(f"the embedding model {name!r} took over {PATIENCE:g} s") from None
+            try:
+                await Do(embed, aembed, timeout=PATIENCE)
+            except TimeLimitError:
+                name = self.graph.embeddings.embedder(*branch.embed_keys).name
+                raise EmbeddingError(
+                    f"the embedding model {name!r} took over {PATIENCE:g} s"
+                ) from None
 
     async def _read_settings(self) -> MeasuredSettings | None:
         """Return the measured settings. The graph is read outside the event loop."""
@@ -359,8 +363,7 @@ class DefaultRetriever(PlannedRetriever):
         with start_span(self.name, query=summarize_queries(queries)) as span:
             measured = await self._read_settings()
             if measured is None:
-                for branch in self._vectors:  # embeds the measured sentences
-                    index = branch.similarity.open(self.graph, self.sentences, *branch.embed_keys)
+                for index in self._vector_indexes().values():  # embeds the measured sentences
                     await Do(index.ready, partial(embed_ahead, index.ready))
                 measured = await Do(self._measure)
             weights = [SENTENCES, WHOLE, *measured.weights]
@@ -378,11 +381,7 @@ class DefaultRetriever(PlannedRetriever):
             return await self._ranked(queries, limit, options)
 
     def _measure(self) -> MeasuredSettings:
-        vectors = {
-            key: branch.similarity.open(self.graph, self.sentences, key)
-            for key, branch in zip(self._embed_keys, self._vectors, strict=True)
-        }
-        measured = measure(self.graph, self.target, self.sentences, vectors)
+        measured = measure(self.graph, self.target, self.sentences, self._vector_indexes())
         save_settings(self.graph, self.target, self._embed_keys, measured)
         return measured
 
