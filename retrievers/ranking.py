@@ -353,9 +353,7 @@ def lifted_score(scores: Sequence[float], how: Lift) -> float:
 
 
 def cut_scores(
-    results: Sequence[ScoredNode],
-    min_score: float | None = None,
-    relative_cut: float | None = None,
+    results: Sequence[ScoredNode], min_score: float | None = None, relative_cut: float | None = None
 ) -> list[ScoredNode]:
     """Remove results with low scores.
 

@@ -24,15 +24,7 @@ from .protocols import Similarity
 from .ranking import Lift
 from .results import OutputFormat, Results, ScoredNode
 from .retrieval_conditions import Conditions, check_restriction
-from .search import (
-    Rank,
-    Search,
-    Select,
-    all_results,
-    has_embedding,
-    one_ranking,
-    search,
-)
+from .search import Rank, Search, Select, all_results, has_embedding, one_ranking, search
 from .similarities.registry import DEFAULT, MakeIndex, Unranked, get_similarity, with_index
 from .validation import UNBOUNDED, check_number, check_top_k, choice, whole
 

@@ -334,10 +334,8 @@ class Branch:
 
 def _is_child(graph: NodeGraph, group: str, parent: str) -> bool:
     """Return whether the nodes of a group are derived from single nodes of another group."""
-    if group == ROOT:
-        return False
-    declared = graph.reader.lineage(group)[-1]
-    return declared.scope != "group" and declared.parent == parent
+    declared = graph.reader.lineage(group)[-1:]  # empty for documents
+    return any(each.scope != "group" and each.parent == parent for each in declared)
 
 
 _Seen = dict[str, list[Key]]

@@ -152,9 +152,7 @@ class Texts(Sequence[str]):
     """
 
     def __init__(
-        self,
-        data: npt.NDArray[np.uint8] = _NO_TEXT,
-        starts: npt.NDArray[np.int64] = _NO_STARTS,
+        self, data: npt.NDArray[np.uint8] = _NO_TEXT, starts: npt.NDArray[np.int64] = _NO_STARTS
     ) -> None:
         if not len(starts) or len(data) != starts[-1]:
             raise ValueError(f"{len(data)} bytes do not fit {len(starts) - 1} texts")

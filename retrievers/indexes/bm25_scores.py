@@ -216,10 +216,7 @@ class QueryPostings(NamedTuple):
 
 
 def best_rows(
-    query: QueryPostings,
-    limit: int | None,
-    allowed: Mask | None,
-    orders: Orders,
+    query: QueryPostings, limit: int | None, allowed: Mask | None, orders: Orders
 ) -> tuple[npt.NDArray[Any], Floats]:
     """Return the rows with the highest sums, best first, and the sums.
 

@@ -173,11 +173,7 @@ class TextIndex(SyncedIndex):
 
     def header(self) -> dict[str, Any]:
         """Return the settings that a stored index must have been built with."""
-        return {
-            "kind": "text",
-            "analyzer": self._fingerprint,
-            "analysis": analysis_version(),
-        }
+        return {"kind": "text", "analyzer": self._fingerprint, "analysis": analysis_version()}
 
     def arrays(self) -> Arrays:
         """Return the arrays to store."""

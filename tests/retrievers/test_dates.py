@@ -48,8 +48,7 @@ def test_read_date_of_other_value_is_none(value: object) -> None:
 
 MOMENTS = st.datetimes(
     timezones=st.one_of(
-        st.none(),
-        st.integers(-14 * 60, 14 * 60).map(lambda n: timezone(timedelta(minutes=n))),
+        st.none(), st.integers(-14 * 60, 14 * 60).map(lambda n: timezone(timedelta(minutes=n)))
     )
 )
 

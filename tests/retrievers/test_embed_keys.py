@@ -30,13 +30,9 @@ def found(retriever: Retriever, query: str, **settings) -> list[tuple[str, float
 
 def test_embed_keys_select_one_embedding() -> None:
     graph = new_graph()
-    assert [
-        i
-        for i, _ in found(
-            Retriever(graph, "ROOT", "cosine", embed_keys=["length"]),
-            "ee",
-        )
-    ][:2] == ["aa", "ae"]
+    assert [i for i, _ in found(Retriever(graph, "ROOT", "cosine", embed_keys=["length"]), "ee")][
+        :2
+    ] == ["aa", "ae"]
     by_vowels = Retriever(graph, "ROOT", "cosine", embed_keys="vowels", top_k=2)
     assert by_vowels.embed_keys == ["vowels"]
     assert [i for i, _ in found(by_vowels, "ee")] == ["eeee", "ae"]
@@ -47,12 +43,7 @@ def test_several_embeddings_return_union_with_all_evidence(keys) -> None:
     graph = new_graph()
     retriever = Retriever(graph, "ROOT", "cosine", embed_keys=keys, top_k=2)
     single = {
-        key: dict(
-            found(
-                Retriever(graph, "ROOT", "cosine", embed_keys=[key], top_k=2),
-                "ee",
-            )
-        )
+        key: dict(found(Retriever(graph, "ROOT", "cosine", embed_keys=[key], top_k=2), "ee"))
         for key in ("vowels", "length")
     }
     results = retriever.retrieve("ee")
@@ -88,33 +79,17 @@ def test_lifted_results_of_several_embeddings_are_merged() -> None:
 
 def test_min_score_by_key_limits_each_embedding() -> None:
     graph = new_graph()
-    every = found(
-        Retriever(graph, "ROOT", "cosine", embed_keys=["length"], top_k=9),
-        "u",
-    )
+    every = found(Retriever(graph, "ROOT", "cosine", embed_keys=["length"], top_k=9), "u")
     for min_score in ({"vowels": 1}, {"vowels": 1, "length": -1}):
         retriever = Retriever(graph, "ROOT", "cosine", min_score=min_score, top_k=9)
         assert found(retriever, "u") == every
-    retriever = Retriever(
-        graph,
-        "ROOT",
-        "cosine",
-        min_score={"vowels": 1, "length": 1},
-    )
+    retriever = Retriever(graph, "ROOT", "cosine", min_score={"vowels": 1, "length": 1})
     assert [i for i, _ in found(retriever, "ee")] == ["eeee", "aa", "ae"]
-    vowels_alone = Retriever(
-        graph,
-        "ROOT",
-        "cosine",
-        embed_keys=["vowels"],
-        min_score=1,
-    )
+    vowels_alone = Retriever(graph, "ROOT", "cosine", embed_keys=["vowels"], min_score=1)
     assert found(vowels_alone, "u") == []
 
 
-def test_default_similarity_searches_words_and_vectors(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_default_similarity_searches_words_and_vectors(caplog: pytest.LogCaptureFixture) -> None:
     graph = new_graph()
     graph.add([Document("xyz", id="xyz"), Document("xyz xyz aeiou", id="both")])
     with caplog.at_level("INFO", "nodekin.retrievers"):
@@ -160,24 +135,13 @@ def test_invalid_min_score_of_embeddings_raises() -> None:
     with pytest.raises(ValueError, match=r"key 'vowel'; the embeddings .* are 'vowels', 'length'"):
         Retriever(graph, "ROOT", "cosine", min_score={"vowel": 0.5})
     with pytest.raises(ValueError, match=r"key 'length'; the embeddings .* are 'vowels'"):
-        Retriever(
-            graph,
-            "ROOT",
-            "cosine",
-            embed_keys=["vowels"],
-            min_score={"length": 0.5},
-        )
+        Retriever(graph, "ROOT", "cosine", embed_keys=["vowels"], min_score={"length": 0.5})
     with pytest.raises(TypeError, match="is a number, or a dict with one for each key, not 'x'"):
         Retriever(graph, "ROOT", "cosine", min_score={"vowels": "x"})
     with pytest.raises(TypeError, match=r"a number, or a dict .*, not True"):
         Retriever(graph, "ROOT", "cosine", min_score=True)
     with pytest.raises(ValueError, match="NaN"):
-        Retriever(
-            graph,
-            "ROOT",
-            "cosine",
-            min_score={"vowels": float("nan")},
-        )
+        Retriever(graph, "ROOT", "cosine", min_score={"vowels": float("nan")})
 
 
 def test_invalid_embed_keys_raise() -> None:

@@ -10,11 +10,7 @@ from index_checks import check_index, check_retriever
 from stress import amount
 
 from nodekin.nodegraph import Document, Embedder, NodeGraph, count_tokens
-from nodekin.retrievers import (
-    FusionRetriever,
-    Retriever,
-    as_retriever,
-)
+from nodekin.retrievers import FusionRetriever, Retriever, as_retriever
 
 LETTERS = "aeiounrtbmk河茶"
 

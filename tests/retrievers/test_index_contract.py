@@ -9,12 +9,7 @@ import pytest
 from index_checks import check_index, check_retriever
 
 from nodekin.nodegraph import Node
-from nodekin.retrievers import (
-    AutoMergeRetriever,
-    FusionRetriever,
-    Retriever,
-    register_similarity,
-)
+from nodekin.retrievers import AutoMergeRetriever, FusionRetriever, Retriever, register_similarity
 from nodekin.retrievers.filters import Filter
 from nodekin.retrievers.indexes.synced_index import SyncedIndex
 from nodekin.retrievers.results import Hits
@@ -24,9 +19,7 @@ from nodekin.retrievers.similarities.bm25 import Bm25
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "similarity",
-    ["bm25", Bm25(analyzer=str.split), "cosine", "exact"],
-    ids=str,
+    "similarity", ["bm25", Bm25(analyzer=str.split), "cosine", "exact"], ids=str
 )
 def test_built_in_similarity_passes(similarity: Any) -> None:
     check_index(similarity)

@@ -7,10 +7,7 @@ from stress import amount
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import FusionRetriever, Retriever
-from nodekin.retrievers.ranking import (
-    lifted_score,
-    merge_hits,
-)
+from nodekin.retrievers.ranking import lifted_score, merge_hits
 from nodekin.retrievers.results import Hits
 from nodekin.retrievers.similarities.bm25 import Bm25
 
@@ -158,22 +155,9 @@ def test_min_score_applies_before_lifting() -> None:
         ]
     )
     scores = [r.score for r in Retriever(graph, "line", WORDS)("tea")]
-    strict = Retriever(
-        graph,
-        "line",
-        WORDS,
-        target="ROOT",
-        min_score=scores[0],
-    )
+    strict = Retriever(graph, "line", WORDS, target="ROOT", min_score=scores[0])
     assert [(r.node.id, len(r.evidence)) for r in strict("tea")] == [("a", 1)]
-    loose = Retriever(
-        graph,
-        "line",
-        WORDS,
-        target="ROOT",
-        min_score=scores[1],
-        lift="sum",
-    )
+    loose = Retriever(graph, "line", WORDS, target="ROOT", min_score=scores[1], lift="sum")
     assert [(r.node.id, r.score) for r in loose("tea")] == [
         ("a", scores[0] + scores[1] / 2),
         ("b", scores[1]),

@@ -150,9 +150,7 @@ def test_restriction_checks_returned_results(graph: NodeGraph) -> None:
         lambda inner: QueryEngine(AutoMergeRetriever(inner), lambda prompt: "x"),
     ],
 )
-def test_restrict_unfilterable_inner_retriever_raises(
-    around: Callable[[Any], Any],
-) -> None:
+def test_restrict_unfilterable_inner_retriever_raises(around: Callable[[Any], Any]) -> None:
     with pytest.raises(ValueError, match=r"FixedRetriever.* does not take them"):
         restrict(around(fixed([])), OURS)
 

@@ -11,11 +11,7 @@ import numpy as np
 import pytest
 
 from nodekin.nodegraph import Document, Node, NodeGraph
-from nodekin.retrievers import (
-    DefaultRetriever,
-    Retriever,
-    ScoredNode,
-)
+from nodekin.retrievers import DefaultRetriever, Retriever, ScoredNode
 from nodekin.retrievers.results import COPY
 
 

@@ -75,14 +75,7 @@ def test_top_k_is_filled_despite_excluded_targets(lift: Any) -> None:
     names = {f"d{i}": [(f"Tea {i}.", {"name": "ours"} if i < 5 else {})] for i in range(8)}
     graph = graph_of(**names)
     filters = {"name": ["ours", "d5", "d6", "d7"]}
-    retriever = Retriever(
-        graph,
-        "line",
-        target="ROOT",
-        lift=lift,
-        top_k=3,
-        filters=filters,
-    )
+    retriever = Retriever(graph, "line", target="ROOT", lift=lift, top_k=3, filters=filters)
     assert {result.node.id for result in retriever("tea")} == {"d5", "d6", "d7"}
 
 
@@ -211,9 +204,7 @@ def shelf() -> tuple[NodeGraph, Retriever]:
     return contents, Retriever(films, "ROOT")
 
 
-def test_call_filters_apply_through_references(
-    shelf: tuple[NodeGraph, Retriever],
-) -> None:
+def test_call_filters_apply_through_references(shelf: tuple[NodeGraph, Retriever]) -> None:
     contents, films = shelf
     retriever = RecursiveRetriever(contents, ["ROOT"], references={"films": films})
     recent = {"year": {"gte": 2003}}
@@ -230,9 +221,7 @@ def test_call_filters_apply_through_references(
     assert {r.node.id for r in through_two("Avengers", filters=recent)} == {"2004", "2012"}
 
 
-def test_unfollowed_reference_node_must_meet_filter(
-    shelf: tuple[NodeGraph, Retriever],
-) -> None:
+def test_unfollowed_reference_node_must_meet_filter(shelf: tuple[NodeGraph, Retriever]) -> None:
     contents, films = shelf
     top = NodeGraph(progress=False)
     top.add(Document("All Avengers", {"retriever": "contents"}, id="top"))

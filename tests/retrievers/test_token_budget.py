@@ -116,11 +116,7 @@ def test_all_retrievers_accept_max_tokens() -> None:
     graph = NodeGraph(progress=False)
     graph.add([Document(f"Tea number {n} is green.", {"tenant": "a"}) for n in range(20)])
     plain = Retriever(graph, "ROOT", top_k=2)
-    for retriever in (
-        plain,
-        FusionRetriever([plain, plain]),
-        restrict(plain, {"tenant": "a"}),
-    ):
+    for retriever in (plain, FusionRetriever([plain, plain]), restrict(plain, {"tenant": "a"})):
         found = retriever.retrieve("green tea", max_tokens=60)
         assert isinstance(found, BudgetResults)
         assert len(found) > 2

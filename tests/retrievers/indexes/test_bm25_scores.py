@@ -7,11 +7,7 @@ from hypothesis import strategies as st
 from stress import amount
 
 from nodekin.retrievers.indexes import bm25_scores
-from nodekin.retrievers.indexes.bm25_scores import (
-    QueryPostings,
-    Saturation,
-    best_rows,
-)
+from nodekin.retrievers.indexes.bm25_scores import QueryPostings, Saturation, best_rows
 
 LIMITS = st.sampled_from([None, 1, 2, 3, 5, 10, 256, 1000])
 SEEDS = st.integers(0, 2**32 - 1)

@@ -221,9 +221,7 @@ def test_failing_model_keeps_index_usable() -> None:
     assert index.size == 3
 
 
-def test_metadata_changes_do_not_grow_index(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_metadata_changes_do_not_grow_index(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node_table, "_GAPS", 4)
     graph = new_graph({"1": Document("ab\ncd", {"color": "red"}, id="1")})
     index = VectorIndex(graph, "line", "default")
