@@ -32,7 +32,8 @@ def check_binding(host: str, token: str | None) -> None:
     """
     if host not in LOOPBACK and not token:
         raise ValueError(
-            f"a server on {host} can be reached by others; give it a token, or bind it to 127.0.0.1"
+            f"a server on {host} can be reached by others; give it a token (NODEKIN_SERVE_TOKEN or "
+            "NODEKIN_MCP_TOKEN on the command line), or bind it to 127.0.0.1"
         )
 
 

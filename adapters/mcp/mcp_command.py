@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from ...retrievers.corpus_tools.toolset import CorpusTools
-from ..cli.exit_status import CommandError, ExitStatus
+from ..cli.exit_status import ExitStatus
 from ..cli.options import debug_option, embed_url_option, store_option
 from ..cli.workspace import build_if_outdated, check_exist, find_index, model_of, open_graph
 from ..source_refresh import SourceRefresh
@@ -71,10 +71,7 @@ def mcp(
         if not http:
             anyio.run(server.run_stdio)
             return ExitStatus.SUCCESS
-        try:
-            app = server.http_app(host, os.environ.get(TOKEN))
-        except ValueError as error:
-            raise CommandError(f"{error} ({TOKEN})") from error
+        app = server.http_app(host, os.environ.get(TOKEN))
         with bind(host, port) as listener:
             click.echo(f"nodekin: serving {url_of(host, listener)}/mcp", err=True)
             serve_http(app, listener)

@@ -11,7 +11,7 @@ import click
 from ...nodegraph.graph import NodeGraph
 from ...retrievers.composite.default_retriever import DefaultRetriever
 from ...retrievers.validation import check_min_score
-from ..cli.exit_status import CommandError, ExitStatus
+from ..cli.exit_status import ExitStatus
 from ..cli.models import chat_model
 from ..cli.options import (
     base_url_option,
@@ -34,11 +34,7 @@ TOKEN = "NODEKIN_SERVE_TOKEN"
 @model_option
 @base_url_option
 @min_score_option
-@click.option(
-    "--embed",
-    metavar="MODEL",
-    help="With FOLDER: the embedding model, as for index.",
-)
+@click.option("--embed", metavar="MODEL", help="With FOLDER: the embedding model.")
 @debug_option
 def serve(
     folders: tuple[Path, ...],
@@ -65,12 +61,9 @@ def serve(
     """
     check_exist(folders)
     check_min_score(min_score, DefaultRetriever, "--min-score")
-    try:
-        from ..http_server import bind, serve_http, url_of
-        from ..server_access import LOOPBACK
-        from .page_app import PageApp
-    except ImportError as error:
-        raise CommandError(str(error), ExitStatus.MODEL_ERROR) from error
+    from ..http_server import bind, serve_http, url_of
+    from ..server_access import LOOPBACK
+    from .page_app import PageApp
 
     token = os.environ.get(TOKEN)
     if token is None and host in LOOPBACK:
@@ -86,18 +79,15 @@ def serve(
                 graph.build(*default.groups)
             return changed
 
-        try:
-            app = PageApp(
-                default,
-                llm,
-                title=_title(folders, store),
-                host=host,
-                token=token,
-                min_score=min_score,
-                refresh=follow if home is None else None,
-            )
-        except ValueError as error:
-            raise CommandError(f"{error} ({TOKEN})", ExitStatus.USAGE_ERROR) from error
+        app = PageApp(
+            default,
+            llm,
+            title=_title(folders, store),
+            host=host,
+            token=token,
+            min_score=min_score,
+            refresh=follow if home is None else None,
+        )
         with bind(host, port) as listener:
             graph.build(*default.groups)
             query = f"?token={token}" if token and TOKEN not in os.environ else ""
