@@ -150,13 +150,10 @@ def test_check_current_tells_a_tenant_nothing_of_others(graph: NodeGraph) -> Non
     assert parts(QueryEngine(by_call, answer).check_current(asked)) == expected
 
 
-def test_check_current_without_a_graph_raises() -> None:
+def test_check_current_without_graph_or_with_tools_raises(graph: NodeGraph) -> None:
     engine = QueryEngine(FixedRetriever(scored([Node("Green tea is steamed.", id="a")])), answer)
     with pytest.raises(ValueError, match="compares documents of a NodeGraph"):
         engine.check_current(engine.query(QUESTION))
-
-
-def test_check_current_of_a_strategy_over_tools_raises(graph: NodeGraph) -> None:
     tools = {name: Retriever(graph, "line") for name in ("green", "black")}
     engine = QueryEngine(SubQuestionRetriever(tools, answer), answer)
     with pytest.raises(ValueError, match="without a language model"):
@@ -166,7 +163,6 @@ def test_check_current_of_a_strategy_over_tools_raises(graph: NodeGraph) -> None
 def test_check_current_of_preset_answer_does_not_search(lines, qa) -> None:
     engine = QueryEngine(lines, answer, qa=qa)
     asked = engine.query("What is tea?")
-    assert asked.preset is not None
     assert stored(asked).preset is not None
     assert engine.check_current(asked).is_current
     assert engine.check_current(stored(asked)).is_current

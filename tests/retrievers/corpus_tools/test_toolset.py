@@ -203,19 +203,42 @@ def test_custom_retriever_is_used_for_search(graph) -> None:
     assert tools.call("search", {"query": "Skien"}).entries[0]["why"] == "bm25 of line"
 
 
-@pytest.mark.parametrize("within", [lambda r: r, lambda r: RerankRetriever(r, KeywordFilter())])
-def test_restriction_of_retriever_applies_to_all_tools(graph, within) -> None:
-    restricted = within(restrict(Retriever(graph, "ROOT"), {"year": {"lt": 1850}}))
-    tools = CorpusTools(graph, restricted, filters={"year": {"gt": 1000}})
-    assert [e["document"] for e in tools.call("outline", {}).entries] == ["people/ibsen.txt"]
-    assert not tools.call("grep", {"pattern": "Copenhagen"}).entries
-    assert not tools.call("search", {"query": "priest Copenhagen 茶"}).entries
+OLD = {"year": {"lt": 1850, "gt": 1000}}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda graph: CorpusTools(graph, filters=OLD),
+        lambda graph: CorpusTools(graph, restrict(Retriever(graph, "ROOT"), OLD)),
+        lambda graph: CorpusTools(
+            graph, RerankRetriever(restrict(Retriever(graph, "ROOT"), OLD), KeywordFilter())
+        ),
+    ],
+)
+def test_filters_and_restrictions_apply_to_all_tools(graph, make) -> None:
+    tools, ibsen = make(graph), ["people/ibsen.txt"]
+    for name, arguments in (
+        ("outline", {}),
+        ("grep", {"pattern": "Ibsen"}),
+        ("search", {"query": "Ibsen plays"}),
+    ):
+        assert [e["document"] for e in tools.call(name, arguments).entries] == ibsen
+    assert not tools.call("search", {"query": "Ibsen plays", "filters": {"year": 1865}}).entries
+    assert not tools.call("related", {"document": "ibsen.txt"}).entries
     assert tools.call("cite", {"draft": '"He wrote plays"'}).entries[0]["status"] == "exact"
+    (cited,) = tools.call("cite", {"draft": "Brand is a play in verse by Henrik Ibsen"}).entries
+    assert cited["status"] == "not_found"
+    assert {entry["document"] for entry in cited["nearest"]} <= {*ibsen}
     for name in ("plays/brand.md", "茶/茶.md"):
-        with pytest.raises(ToolError, match="there is no document"):
+        with pytest.raises(ToolError, match="there is no document") as error:
             tools.call("read", {"document": name})
+        assert str(error.value).count(name) == 1
+
+
+def test_restriction_by_a_function_raises(graph) -> None:
     with pytest.raises(ValueError, match="only known in a call"):
-        CorpusTools(graph, within(restrict(Retriever(graph, "ROOT"), lambda: {"year": 780})))
+        CorpusTools(graph, restrict(Retriever(graph, "ROOT"), lambda: {"year": 780}))
 
 
 @pytest.mark.slow
@@ -583,23 +606,6 @@ def test_any_call_returns_output_or_tool_error(tools, name, arguments) -> None:
     else:
         assert json.loads(json.dumps(output.to_dict()))["text"] == output.text
         assert output.tokens < 1500
-
-
-def test_filters_apply_to_all_tools(graph) -> None:
-    tools = CorpusTools(graph, filters={"year": {"lt": 1850}})
-    for name, arguments in (("search", {"query": "Ibsen play"}), ("grep", {"pattern": "Ibsen"})):
-        found = {entry["document"] for entry in tools.call(name, arguments).entries}
-        assert found == {"people/ibsen.txt"}
-    assert "plays/brand.md" not in tools.call("outline").text
-    assert not tools.call("related", {"document": "ibsen.txt"}).entries
-    with pytest.raises(ToolError, match=r"no document 'plays/brand\.md'") as error:
-        tools.call("read", {"document": "plays/brand.md"})
-    assert str(error.value).count("brand") == 1
-    (cited,) = tools.call("cite", {"draft": "Brand is a play in verse by Henrik Ibsen"}).entries
-    assert cited["status"] == "not_found"
-    assert {entry["document"] for entry in cited["nearest"]} <= {"people/ibsen.txt"}
-    wider = {"query": "Ibsen play", "filters": {"year": 1865}}
-    assert not tools.call("search", wider).entries
 
 
 async def test_concurrent_calls_return_equal_outputs(tools) -> None:
