@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import click
 
+from ...nodegraph.document import Document
+from ...nodegraph.errors import nearest_names
 from ...nodegraph.graph import NodeGraph
 from ...retrievers.evaluation.dataset import Dataset
-from ...retrievers.evaluation.dataset_forms import load_dataset
 from ...retrievers.evaluation.gate import compare_with_baseline
 from ...retrievers.evaluation.judges import Judge
+from ...retrievers.evaluation.loaders import load_dataset
 from ...retrievers.evaluation.matching import Matching
 from ...retrievers.evaluation.metrics import JUDGED_METRICS, Metric, get_metric
 from ...retrievers.evaluation.report import Evaluation, check_figure_path
 from ...retrievers.evaluation.runner import default_metrics, evaluate, graphs_of
+from ...retrievers.foreign.coercion import as_retriever
+from ...retrievers.protocols import RetrieverProtocol
 from ..cli.exit_status import CommandError, ExitStatus, printable
 from ..cli.options import common_options
 from ..cli.output import echo_json
 from ..cli.workspace import build_if_outdated, find_index, model_of, open_graph, warn
 from ..named_models import chat_model
-from .named_retrievers import load_retriever
 
 _DEFAULT = "default"
 
@@ -253,3 +260,64 @@ def _status(result: Evaluation) -> ExitStatus:
             return ExitStatus.NO_RESULTS
     failed = any(result.costs(setup)["failed"] for setup in result.records)
     return ExitStatus.PARTIAL_SUCCESS if failed else ExitStatus.SUCCESS
+
+
+def load_retriever(name: str, graph: NodeGraph | None) -> RetrieverProtocol:
+    """Return the retriever that ``module:name`` names.
+
+    The object is a retriever of nodekin, LangChain or LlamaIndex, a function from a question to
+    texts, or a factory: a class or function without required arguments, or with the required
+    argument ``documents``.
+
+    Args:
+        name: The name of the object.
+        graph: The documents that are searched. None: no documents.
+
+    Raises:
+        CommandError: If the object is missing, is not a retriever, or raises.
+    """
+    source = _load(name)
+    required = _required(source) if inspect.isclass(source) or inspect.isroutine(source) else None
+    try:
+        if required == []:
+            source = source()
+        elif required == ["documents"]:
+            if graph is None:
+                raise CommandError("there are no documents: name a folder with --docs")
+            source = source([Document(n.text, n.metadata, id=n.id) for n in graph.nodes("ROOT")])
+        try:
+            return as_retriever(source, name)
+        except TypeError:
+            if inspect.isclass(source) or not callable(source):
+                raise
+            return as_retriever(source.__call__, name=type(source).__name__)
+    except CommandError:
+        raise
+    except Exception as error:  # any error of the user's code
+        raise CommandError(f"{name}: {type(error).__name__}: {error}") from error
+
+
+def _load(name: str) -> Any:
+    module_name, _, attribute = name.partition(":")
+    if not module_name or not attribute:
+        raise CommandError(f"{name!r} must be MODULE:NAME, such as my_module:make_retriever")
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        module = importlib.import_module(module_name)
+    except Exception as error:  # any error of the user's code
+        message = f"can't import {module_name!r}: {type(error).__name__}: {error}"
+        raise CommandError(message) from error
+    try:
+        return attrgetter(attribute)(module)
+    except AttributeError as error:
+        names = nearest_names(attribute, [n for n in dir(module) if not n.startswith("_")])
+        raise CommandError(f"{module_name} has no {attribute!r}; there is {names}") from error
+
+
+def _required(source: Any) -> list[str]:
+    """Return the names of the required arguments."""
+    parameters = inspect.signature(source).parameters.values()
+    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [p.name for p in parameters if p.default is p.empty and p.kind not in kinds]

@@ -3,8 +3,6 @@ from .dataset import GoldDocument as GoldDocument
 from .dataset import GoldPassage as GoldPassage
 from .dataset import GoldSpan as GoldSpan
 from .dataset import Question as Question
-from .dataset_forms import load_beir as load_beir
-from .dataset_forms import load_squad as load_squad
 from .gate import Gate as Gate
 from .gate import MetricCheck as MetricCheck
 from .gate import compare_with_baseline as compare_with_baseline
@@ -12,8 +10,10 @@ from .gold_places import DocumentTexts as DocumentTexts
 from .gold_places import locate_gold as locate_gold
 from .intervals import Figure as Figure
 from .judges import Judge as Judge
+from .loaders import load_beir as load_beir
 from .loaders import load_csv as load_csv
 from .loaders import load_jsonl as load_jsonl
+from .loaders import load_squad as load_squad
 from .loaders import save_jsonl as save_jsonl
 from .matching import Matching as Matching
 from .matching import RetrievalCase as RetrievalCase
