@@ -33,7 +33,6 @@ def as_retriever(
     what: str = "a retriever",
     *,
     name: str | None = None,
-    score_key: str | None = "relevance_score",
 ) -> RetrieverProtocol:
     """Convert a retriever of any framework to a retriever of this package.
 
@@ -56,7 +55,6 @@ def as_retriever(
         what: The description of the source in errors.
         name: The name of a foreign retriever in evidence and traces. Defaults to its own name or
             the name of its class.
-        score_key: The metadata field of documents with a score. None: no field.
 
     Raises:
         TypeError: If the source has none of these types.
@@ -73,7 +71,7 @@ def as_retriever(
     if retriever is not None:
         return retriever
     if (foreign := _foreign_type(source)) is not None:
-        return foreign(source, name or _name_of(source), score_key)
+        return foreign(source, name or _name_of(source))
     remedy = "wrap anything else in a function: lambda query: ..."
     if isinstance(source, Mapping | list | tuple):
         remedy = "several with names go into SubQuestionRetriever, RouterRetriever or a fusion"

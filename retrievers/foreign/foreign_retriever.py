@@ -30,8 +30,9 @@ class ForeignRetriever(PlannedRetriever):
     """A retriever around a function or a retriever of another framework.
 
     ``as_retriever`` creates it. Results are nodes outside of any graph, with the document's text,
-    metadata and id. A missing id is derived from text and metadata. The score is the foreign score
-    or the reciprocal rank (1, 1/2, 1/3); the evidence names the kind. An answer is one result.
+    metadata and id. A missing id is derived from text and metadata. The score is the foreign score,
+    the field ``relevance_score`` of the metadata, or the reciprocal rank (1, 1/2, 1/3); the
+    evidence names the kind. An answer is one result.
 
     If the source takes no number of results, the first ``top_k`` results are returned, even if they
     are too few. Conditions of a call are checked on the results, and more results are requested as
@@ -40,7 +41,6 @@ class ForeignRetriever(PlannedRetriever):
     Args:
         source: The function or retriever.
         name: The name in evidence and traces.
-        score_key: The metadata field with a score. None: no field.
 
     Raises:
         ValueError: In a retrieval, if conditions are not supported.
@@ -54,11 +54,10 @@ class ForeignRetriever(PlannedRetriever):
     applies_filters = False
     """Whether the source applies the conditions of a call."""
 
-    def __init__(self, source: Any, name: str, score_key: str | None) -> None:
+    def __init__(self, source: Any, name: str) -> None:
         super().__init__()
         self.source = source
         self.source_name = name
-        self.score_key = score_key
 
     def request(self, query: str, top_k: int | None, filters: Filters | None) -> Do[Any]:
         """Return the call of the source. ``top_k=None`` is the source's own number of results."""
@@ -83,7 +82,7 @@ class ForeignRetriever(PlannedRetriever):
         if current_restriction():
             raise ValueError(f"the sources of {self.source_name} can't be restricted")
         output = self.request(query, limit, None).run()
-        text, results = read_sources(output, self.source_name, query, score_key=self.score_key)
+        text, results = read_sources(output, self.source_name, query)
         return text, results[:limit]
 
     def check_limit(self, top_k: int | None, filters: Filters | None) -> int | None:
@@ -112,7 +111,7 @@ class ForeignRetriever(PlannedRetriever):
         if not query.strip():
             return []
         output = await self.request(query, limit, filters)
-        results = read_output(output, self.source_name, query, score_key=self.score_key)
+        results = read_output(output, self.source_name, query)
         return results[:limit]
 
     async def _checked(self, query: str, limit: int | None, filters: Filters | None) -> Results:
@@ -144,11 +143,10 @@ class FunctionRetriever(ForeignRetriever):
     Args:
         source: The function or engine.
         name: The name in evidence and traces.
-        score_key: The metadata field with a score. None: no field.
     """
 
-    def __init__(self, source: Any, name: str, score_key: str | None) -> None:
-        super().__init__(source, name, score_key)
+    def __init__(self, source: Any, name: str) -> None:
+        super().__init__(source, name)
         self._is_engine = hasattr(source, "aquery")
         self._call = source.query if self._is_engine else source
         self._acall = source.aquery if self._is_engine else None
@@ -186,11 +184,10 @@ class LangChainRetriever(ForeignRetriever):
     Args:
         source: The retriever, or a Runnable around it, such as ``with_config``.
         name: The name in evidence and traces.
-        score_key: The metadata field with a score. None: no field.
     """
 
-    def __init__(self, source: Any, name: str, score_key: str | None) -> None:
-        super().__init__(source, name, score_key)
+    def __init__(self, source: Any, name: str) -> None:
+        super().__init__(source, name)
         inner: Any = bound_retriever(source)
         method = inner.__class__._get_relevant_documents
         parameters = [*inspect.signature(method).parameters]
@@ -235,11 +232,10 @@ class LlamaIndexRetriever(ForeignRetriever):
     Args:
         source: The retriever.
         name: The name in evidence and traces.
-        score_key: The metadata field with a score. None: no field.
     """
 
-    def __init__(self, source: Any, name: str, score_key: str | None) -> None:
-        super().__init__(source, name, score_key)
+    def __init__(self, source: Any, name: str) -> None:
+        super().__init__(source, name)
         fields = ("similarity_top_k", "_similarity_top_k")
         self._field = next((name for name in fields if hasattr(source, name)), None)
         self.takes_top_k = self._field is not None

@@ -34,6 +34,9 @@ class ForeignNode(Node):
         return partial(ForeignNode, own_metadata=dict(self.own_metadata), **fields), ()
 
 
+SCORE_KEY = "relevance_score"
+"""The metadata field of documents with a score."""
+
 TEXT_KEYS = ("text", "page_content", "content")
 """Keys of the text in a mapping from a function."""
 
@@ -53,9 +56,7 @@ BY_RANK = ", by rank"
 """Suffix of the ``similarity`` of evidence with reciprocal ranks as scores: 1, 1/2, 1/3."""
 
 
-def read_output(
-    output: Any, name: str, query: str, *, score_key: str | None = "relevance_score"
-) -> list[ScoredNode]:
+def read_output(output: Any, name: str, query: str) -> list[ScoredNode]:
     """Convert the output of a foreign retriever or a function to results.
 
     Documents keep their order. Duplicates are dropped. Scores are used if all documents have a
@@ -72,7 +73,6 @@ def read_output(
             message, or a mapping with an answer.
         name: The retriever's name in evidence.
         query: The query.
-        score_key: The metadata field with a score. None: no field.
 
     Raises:
         TypeError: If the output has another type.
@@ -89,13 +89,11 @@ def read_output(
         >>> read_output("Tea is a drink.", "chain", "tea?")[0].node.text
         'Tea is a drink.'
     """
-    text, results = read_sources(output, name, query, score_key=score_key)
+    text, results = read_sources(output, name, query)
     return results if text is None else _answer_result(text, results, name, query)
 
 
-def read_sources(
-    output: Any, name: str, query: str, *, score_key: str | None = "relevance_score"
-) -> tuple[str | None, list[ScoredNode]]:
+def read_sources(output: Any, name: str, query: str) -> tuple[str | None, list[ScoredNode]]:
     """Return an answer and its sources. For an output without an answer, the answer is None.
 
     See ``read_output`` for the arguments.
@@ -106,7 +104,7 @@ def read_sources(
             f"{name} must return a list of documents, nodes or texts, or an answer (a text, or a "
             f"mapping with {' or '.join(map(repr, ANSWER_KEYS))}), got {output!r:.80}"
         )
-    items = [_item(document, name, score_key) for document in documents]
+    items = [_item(document, name) for document in documents]
     in_pairs = all(isinstance(document, tuple) for document in documents)
     scores = _scores([score for _, score, _ in items], distances=in_pairs)
     label = name if scores is not None else name + BY_RANK
@@ -179,9 +177,7 @@ def _answer_result(
     return [ScoredNode(node, 1.0, (match, *evidence))]
 
 
-def _item(
-    item: Any, name: str, score_key: str | None = "relevance_score"
-) -> tuple[Node, float | None, tuple[Evidence, ...]]:
+def _item(item: Any, name: str) -> tuple[Node, float | None, tuple[Evidence, ...]]:
     """Return a document as a node, with its optional score and earlier evidence."""
     if isinstance(item, ScoredNode):
         return item.node, item.score, item.evidence
@@ -191,7 +187,7 @@ def _item(
         document, score = item
     elif hasattr(item, "node") and not isinstance(item, Node):  # LlamaIndex's NodeWithScore
         document, score = item.node, item.score
-    node = _to_node(document, score_key)
+    node = _to_node(document)
     if node is None:
         raise TypeError(
             f"{name} returned a list with {item!r:.80}; each item must be a document of LangChain, "
@@ -199,18 +195,18 @@ def _item(
         )
     if score is None and isinstance(document, Mapping):
         score = document.get("score")
-    if score is None and score_key is not None:
-        score = node.metadata.get(score_key)
+    if score is None:
+        score = node.metadata.get(SCORE_KEY)
     if isinstance(score, bool) or not hasattr(score, "__float__"):
         return node, None, ()
     return node, float(score), ()  # converts numpy scalars
 
 
-def _to_node(item: Any, score_key: str | None) -> Node | None:
+def _to_node(item: Any) -> Node | None:
     """Convert a document of any kind to a node. A node is returned unchanged. None: no document.
 
     The id is the document's id. A missing id is derived from text and metadata, so that it is
-    stable across retrievals. The metadata field ``score_key`` depends on the query and is ignored.
+    stable across retrievals. The score in the metadata depends on the query and is ignored.
     """
     if isinstance(item, Node):
         return item
@@ -235,24 +231,24 @@ def _to_node(item: Any, score_key: str | None) -> Node | None:
             metadata,
             start=getattr(item, "start_char_idx", None),
             end=getattr(item, "end_char_idx", None),
-            id=item.node_id or _derived_id(text, metadata, score_key),
+            id=item.node_id or _derived_id(text, metadata),
             document_id=source if isinstance(source, str) else "",
             original=item,
         )
     text = getattr(item, "page_content", None)
     if not isinstance(text, str):
         return None
-    identity = getattr(item, "id", None) or _derived_id(text, metadata, score_key)
+    identity = getattr(item, "id", None) or _derived_id(text, metadata)
     return ForeignNode(text, metadata, id=identity, original=item)
 
 
 def _text_node(text: str, metadata: Mapping[str, Any], **fields: Any) -> ForeignNode:
     """Return a text without a document as a node with a derived id."""
-    return ForeignNode(text, metadata, id=_derived_id(text, metadata, None), **fields)
+    return ForeignNode(text, metadata, id=_derived_id(text, metadata), **fields)
 
 
-def _derived_id(text: str, metadata: Mapping[str, Any], score_key: str | None) -> str:
-    return Document(text, {k: v for k, v in metadata.items() if k != score_key}).id
+def _derived_id(text: str, metadata: Mapping[str, Any]) -> str:
+    return Document(text, {k: v for k, v in metadata.items() if k != SCORE_KEY}).id
 
 
 def _scores(scores: Sequence[float | None], *, distances: bool) -> list[float] | None:

@@ -15,8 +15,8 @@ def document(text: str, score: Any = None, id: Any = None) -> Any:
     return SimpleNamespace(page_content=text, metadata=metadata, id=id)
 
 
-def scores(output: Any, **options: Any) -> list[Any]:
-    results = read_output(output, "it", "q", **options)
+def scores(output: Any) -> list[Any]:
+    results = read_output(output, "it", "q")
     return [(r.node.text, r.score, r.evidence[0].similarity) for r in results]
 
 
@@ -48,11 +48,10 @@ def test_output_becomes_results_with_scores_or_ranks(output: Any, expected: Any)
     assert scores(output) == expected
 
 
-def test_score_key_sets_score_but_not_id() -> None:
+def test_relevance_score_sets_score_but_not_id() -> None:
     one, other = (read_output([document("a", n)], "it", "q") for n in (1, 2))
     assert [result.score for result in (*one, *other)] == [1, 2]
     assert one[0].node.id == other[0].node.id
-    assert scores([document("a", 2), document("b", 1)], score_key=None) == RANKS
     assert len(scores([document("a", id="1"), document("a", id="2")])) == 2
 
 
