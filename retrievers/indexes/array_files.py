@@ -9,10 +9,10 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar, overload
+from typing import Any, BinaryIO, TypeVar
 from zlib import crc32
 
 import numpy as np
@@ -134,7 +134,7 @@ def _remove_abandoned(path: Path) -> None:
 _NO_TEXT, _NO_STARTS = np.zeros(0, np.uint8), np.zeros(1, np.int64)
 
 
-class Texts(Sequence[str]):
+class Texts:
     """A list of texts: packed texts, which may be mapped from a file, and later texts.
 
     Args:
@@ -163,22 +163,14 @@ class Texts(Sequence[str]):
     def __len__(self) -> int:
         return self._size + len(self._later)
 
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[str]: ...
-
-    def __getitem__(self, index: int | slice) -> str | list[str]:
-        if isinstance(index, slice):
-            return [self[at] for at in range(*index.indices(len(self)))]
+    def __getitem__(self, index: int) -> str:
         if index >= self._size:
             return self._later[index - self._size]
         data = self._data[self._starts[index] : self._starts[index + 1]]
         return str(data, "utf-8", "surrogatepass")
 
     def __iter__(self) -> Iterator[str]:
-        yield from self[: self._size]
+        yield from map(self.__getitem__, range(self._size))
         yield from self._later
 
     def take(self, rows: npt.NDArray[Any]) -> list[str]:

@@ -18,8 +18,6 @@ _SPARSE = 32  # rows per posting; above, only matching rows are summed
 
 _PARTS = 32  # columns whose maxima give a lower bound of the best scores
 
-_LOOK_UP_COST = 24  # cost of a lookup, in summed postings
-
 _TERM = 256  # memory of a cached term, in postings
 
 _FREQUENT = 4_096  # minimum rows of a term with cached impacts
@@ -41,10 +39,6 @@ class Saturation:
     k1: float
     b: float
     average_length: float
-
-    def impacts(self, counts: npt.NDArray[Any], lengths: npt.NDArray[Any]) -> Floats:
-        """Return the score of a term in each node, for an inverse document frequency of 1."""
-        return self.weighed(counts, self.norms(lengths))
 
     def norms(self, lengths: npt.NDArray[Any]) -> Floats:
         """Return the length norms of nodes, which are independent of the term."""
@@ -227,11 +221,8 @@ def best_rows(
         orders: Breaks ties: lower goes first.
     """
     total = sum(len(rows) for rows, _ in query.lists)
-    cost = _LOOK_UP_COST * len(query.lists)
     if limit is None or query.weights.min() <= 0 or total * _SPARSE < len(orders):
         rows, sums = _all_sums(query, allowed)
-    elif allowed is not None and cost * np.count_nonzero(allowed) < total:
-        rows, sums = _looked_up(query, allowed.nonzero()[0])
     else:
         rows, sums = _highest_sums(query, limit, allowed, len(orders))
     return ranked(rows, sums, limit, orders)
@@ -260,16 +251,6 @@ def _highest_sums(
         sums *= allowed
     rows = (sums >= max(_bound(sums, limit), LEAST)).nonzero()[0]
     return rows, sums.take(rows)
-
-
-def _looked_up(
-    query: QueryPostings, rows: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int64], Floats]:
-    """Return the given rows with a matching term, ascending, and their scores."""
-    sums = np.zeros(len(rows))
-    for of_term in query.looked_up(rows):
-        sums += of_term
-    return rows[sums > 0], sums[sums > 0]
 
 
 def _bound(sums: Floats, limit: int) -> float:

@@ -17,7 +17,6 @@ def test_texts_equal_packed_and_later_texts(first: list[str], later: list[str], 
     every = first + later
     assert list(texts) == every
     assert len(texts) == len(every)
-    assert texts[1:3] == every[1:3]
     rows = [random.randrange(len(every)) for _ in every]
     assert texts.take(np.array(rows, int)) == [every[row] for row in rows]
 
