@@ -193,15 +193,13 @@ class ReadingTools:
             raise ToolError(
                 f"{node.id!r} has the characters 0 to {size}; start={start}, end={end} is no part"
             )
-        if end is None:  # to the end of the passage that contains the start
-            span = span_of(self.view.passage_at(node, start_at)) or (0, size)
-            stop = size if start is None else max(span[1], start_at)
-        else:
+        if end is not None:
             stop = min(end, size)
-        if stop > start_at and not session.unseen(node, start_at, stop):
-            entry = location_of(node, start_at, stop) | {"shown_before": True, "text": None}
-            remainder = f"; read on with start={stop}" if stop < size else ""
-            return ToolOutput(reference_line(entry, f"shown before{remainder}"), [entry])
+        elif start is None:
+            stop = size
+        else:  # the end of the passage that contains the start
+            span = span_of(self.view.passage_at(node, start_at)) or (0, size)
+            stop = max(span[1], start_at)
         is_new = not session.knows(node.id)
         entries, lines, cut = self._parts(node, start_at, stop, max_tokens, session)
         title = heading_line(entries[0] | {"start": start_at, "end": cut}, titled=is_new)
@@ -211,14 +209,16 @@ class ReadingTools:
     def _parts(
         self, node: Node, start_at: int, stop: int, remaining: int, session: ToolSession
     ) -> tuple[list[Entry], list[str], int]:
-        """Return the new parts, references to parts read before, and the end."""
+        """Return the new parts with references to parts shown before, their lines, and the end."""
         entries, lines, at = list[Entry](), list[str](), start_at
 
         def refer(end: int) -> None:
             lines.append(f"([{at}:{end}] shown before)")
             entries.append(location_of(node, at, end) | {"shown_before": True, "text": None})
 
-        for a, b in session.unseen(node, start_at, stop, _REFERENCE) or [(start_at, stop)]:
+        is_blank = not node.text[start_at:stop].strip()
+        parts = session.unseen(node, start_at, stop, _REFERENCE)
+        for a, b in [(start_at, stop)] if is_blank else parts:
             if a > at:
                 refer(a)
             text = _shorten_quoted(node.text[a:b], remaining)
