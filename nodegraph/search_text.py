@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import KW_ONLY, astuple, dataclass, fields
 from functools import lru_cache
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
@@ -128,41 +128,24 @@ class SearchText:
         'company: Lyft; year: 2021\\nIt grew by 57%.'
     """
 
-    fields: tuple[str, ...] | None
-    excluded: tuple[str, ...]
-    groups: tuple[str, ...]
-    field_template: str
-    separator: str
-    list_separator: str | None
-    template: str
-    excluded_llm: tuple[str, ...]
+    fields: Sequence[str] | None = DEFAULT_FIELDS
+    _: KW_ONLY
+    excluded: Sequence[str] = ()
+    groups: Sequence[str] = ()
+    field_template: str = "{value}"
+    separator: str = "\n"
+    list_separator: str | None = " > "
+    template: str = "{metadata}\n{text}"
+    excluded_llm: Sequence[str] = ()
 
-    def __init__(
-        self,
-        fields: str | Sequence[str] | None = DEFAULT_FIELDS,
-        *,
-        excluded: str | Iterable[str] = (),
-        groups: str | Sequence[str] = (),
-        field_template: str = "{value}",
-        separator: str = "\n",
-        list_separator: str | None = " > ",
-        template: str = "{metadata}\n{text}",
-        excluded_llm: str | Iterable[str] = (),
-    ) -> None:
-        _check_template("field_template", field_template, ("key", "value"))
-        _check_template("template", template, _PLACES)
-        settings = {
-            "fields": None if fields is None else _names("fields", fields),
-            "excluded": tuple(sorted(set(_names("excluded", excluded)))),
-            "groups": _names("groups", groups),
-            "field_template": field_template,
-            "separator": separator,
-            "list_separator": list_separator,
-            "template": template,
-            "excluded_llm": tuple(sorted(set(_names("excluded_llm", excluded_llm)))),
-        }
-        for name, value in settings.items():
-            object.__setattr__(self, name, value)
+    def __post_init__(self) -> None:
+        _check_template("field_template", self.field_template, ("key", "value"))
+        _check_template("template", self.template, _PLACES)
+        for option in ("fields", "excluded", "groups", "excluded_llm"):
+            if (given := getattr(self, option)) is not None:
+                names = _names(option, given)
+                is_ordered = option in ("fields", "groups")
+                object.__setattr__(self, option, names if is_ordered else tuple(sorted(names)))
 
     def __call__(self, node: Any) -> str:
         """Return the searched text of a node.

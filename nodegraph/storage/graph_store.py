@@ -91,7 +91,7 @@ class GraphStore:
         self._turns = Turns(self.database, lambda: self._rows.forget())
         self._groups = self._turns.groups
         self._rows = NodeRows(self.database, self._columns, self._groups)
-        self._links = LinkTable(self.database, self._columns, self._turns.next_key)
+        self._links = LinkTable(self.database, self._turns.next_key, self._columns)
         self._values = ValueTable(self.database, self._turns.next_key)
 
     def __getstate__(self) -> dict[str, Any]:

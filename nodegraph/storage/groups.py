@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ..node import ROOT
 from .database import Database
-from .rows import from_id, from_text, to_id, to_text
+from .rows import Table, from_id, from_text, to_id, to_text
 
 _KEPT_ENTRIES = 500  # of a journal that is shortened
 
@@ -46,17 +46,11 @@ class GroupRow(NamedTuple):
 _UNKNOWN = GroupRow()
 
 
-class Groups:
-    """The groups of a store, cached until the state changes.
-
-    Args:
-        database: The database.
-        next_key: Assigns keys of a table.
-    """
+class Groups(Table):
+    """The groups of a store, cached until the state changes."""
 
     def __init__(self, database: Database, next_key: Callable[[str, int], int]) -> None:
-        self._db = database
-        self._next_key = next_key
+        super().__init__(database, next_key)
         self.forget()
 
     def forget(self) -> None:

@@ -6,28 +6,27 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ..node import NO_METADATA, Link
 from .database import Database, Row
-from .rows import ValueColumns, from_id, from_text, marks, portions, to_id, to_text
+from .rows import Table, ValueColumns, from_id, from_text, marks, portions, to_id, to_text
 
 _LINK = "l.source, l.target, l.type, l.weight, l.metadata, l.derived"
 
 
-class LinkTable:
+class LinkTable(Table):
     """The links between nodes, by their ids.
 
     A derived link stays while its target is missing. Other links are deleted with either end.
 
     Args:
         database: The database.
-        columns: Converts metadata.
         next_key: Assigns keys of a table.
+        columns: Converts metadata.
     """
 
     def __init__(
-        self, database: Database, columns: ValueColumns, next_key: Callable[[str, int], int]
+        self, database: Database, next_key: Callable[[str, int], int], columns: ValueColumns
     ) -> None:
-        self._db = database
+        super().__init__(database, next_key)
         self._columns = columns
-        self._next_key = next_key
 
     def _exist(self) -> bool:
         return bool(self._db.rows("SELECT 1 FROM links LIMIT 1"))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..codec import decode, encode
+from .database import Database
 
 _OWN_ID = re.compile("[0-9a-f]{24}")
 
@@ -105,6 +106,19 @@ class ValueColumns:
             kept = self._objects[int(value[1:])]
             return dict(kept) if isinstance(kept, dict) else kept
         return decode(from_text(value))
+
+
+class Table:
+    """The base class of tables whose keys are assigned in Python.
+
+    Args:
+        database: The database.
+        next_key: Assigns keys of a table.
+    """
+
+    def __init__(self, database: Database, next_key: Callable[[str, int], int]) -> None:
+        self._db = database
+        self._next_key = next_key
 
 
 def portions(values: Iterable[Any], size: int = _VARIABLES) -> Iterator[list[Any]]:

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 
-from .database import Database
-from .rows import from_id, from_text, marks, portions, to_id, to_text
+from .rows import Table, from_id, from_text, marks, portions, to_id, to_text
 
 
-class ValueTable:
-    """Values by kind and key.
-
-    Args:
-        database: The database.
-        next_key: Assigns keys of a table.
-    """
-
-    def __init__(self, database: Database, next_key: Callable[[str, int], int]) -> None:
-        self._db = database
-        self._next_key = next_key
+class ValueTable(Table):
+    """Values by kind and key."""
 
     def get(self, kind: str, keys: Collection[str] | None, limit: int | None) -> dict[str, bytes]:
         """Return existing values of a kind by key: some of them, all, or any up to a limit."""

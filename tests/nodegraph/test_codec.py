@@ -80,11 +80,6 @@ def test_special_numbers_are_restored() -> None:
     assert str(values[4]) == "sNaN"
 
 
-def test_values_like_marks_are_restored() -> None:
-    for value in ({MARK: "tuple", "value": [1]}, {MARK: {MARK: MARK}}, [MARK], {"a": {MARK: 1}}):
-        assert decode(encode(value)) == value
-
-
 class Colour(str, enum.Enum):
     RED = "red"
 

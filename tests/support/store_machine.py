@@ -174,9 +174,3 @@ class StoreMachine(RuleBasedStateMachine):
                 caught_up = dict(copy)
                 replay(caught_up, changes)
                 assert caught_up == now
-
-
-def put_words(store: GraphStore, words: Sequence[str], version: int = 0) -> None:
-    (root,) = store.get(["a"])
-    assert root is not None
-    store.put_derivations(GROUP, {"a": derived(root, words, version)})

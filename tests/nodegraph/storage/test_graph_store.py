@@ -13,7 +13,7 @@ from stress import amount
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.nodegraph.derivation import Derivation, Stamp
-from nodekin.nodegraph.storage.graph_store import PAGE, GraphStore
+from nodekin.nodegraph.storage.graph_store import PAGE, Changes, GraphStore
 
 
 class StoreInMemory(StoreMachine):
@@ -117,3 +117,14 @@ def test_recreated_file_has_another_state(tmp_path: Path) -> None:
         for text in ("one", "two", "three"):  # as many changes as the add and the build
             other.add(text)
     assert [node.text for node in graph.nodes("line")] == ["one", "two", "three"]
+
+
+def test_unknown_group_is_empty(store: GraphStore) -> None:
+    assert list(store.nodes("never")) == []
+    assert (store.count("never"), store.revision("never")) == (0, 0)
+    assert store.derivations("never", ["a"]) == {}
+    assert store.get(["never", "a"])[0] is None
+    (root,) = store.get(["a"])
+    assert root is not None
+    assert list(store.children("never", root)) == []
+    assert store.changes("never", 0) == Changes(0, [], [], complete=True)
