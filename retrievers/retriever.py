@@ -287,19 +287,8 @@ class Retriever(PlannedRetriever):
         other.fetch_k = whole(fetch_k, "fetch_k", 1)
         return other
 
-    def embed(self, queries: Sequence[str]) -> None:
-        """Embed queries in one call and cache the vectors for the next retrievals.
-
-        A graph caches the last 512 queries. Without effect if the similarity compares texts.
-        """
-        self.query_vectors(queries)
-
-    async def aembed(self, queries: Sequence[str]) -> None:
-        """Async version of ``embed``."""
-        await self.aquery_vectors(queries)
-
     def query_vectors(self, queries: Sequence[str]) -> list[list[Vectors]]:
-        """Return the vectors of queries, by embedding and graph."""
+        """Return the vectors of queries, by embedding and graph. A graph caches them."""
         embedded = self._embedded if queries else []
         return [
             [graph.embeddings.query_vectors(queries, key) for graph in graphs]

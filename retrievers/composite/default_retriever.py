@@ -334,7 +334,8 @@ class DefaultRetriever(PlannedRetriever):
         for branch, weight in zip(self._vectors, weights, strict=True):
             if not weight or self.graph.embeddings.has_queries(queries, *branch.embed_keys):
                 continue
-            embed, aembed = partial(branch.embed, queries), partial(branch.aembed, queries)
+            embed = partial(branch.query_vectors, queries)
+            aembed = partial(branch.aquery_vectors, queries)
             try:
                 await Do(embed, aembed, timeout=PATIENCE)
             except TimeLimitError:
