@@ -26,6 +26,8 @@ _FAILURES = 20
 
 _EXAMPLES, _SCANNED = 2, 20  # example questions, and documents that are read for them
 
+_AUTOMATIC_ID = re.compile(r"[0-9a-f]{24}")
+
 Span = tuple[int, int]
 
 
@@ -57,7 +59,7 @@ class DocumentPages:
         ranked = [
             *(own[0] for own in headings if own),
             *(heading for own in headings for heading in own[1:]),
-            *map(name_of, nodes),
+            *(name for name in map(name_of, nodes) if not _AUTOMATIC_ID.fullmatch(name)),
         ]
         return list(dict.fromkeys(re.sub(r"^[\d.]+\s+", "", text) for text in ranked))[:_EXAMPLES]
 

@@ -6,7 +6,7 @@ import pytest
 from page_client import Client, found, text_of
 
 from nodekin.adapters.serve.page_app import PageApp
-from nodekin.nodegraph import Document, ModelError
+from nodekin.nodegraph import Document, ModelError, NodeGraph
 from nodekin.retrievers import FusionRetriever, QueryEngine, Retriever
 
 MARK = re.compile(r"<mark[^>]*>(.*?)</mark>", re.S)
@@ -26,6 +26,9 @@ def test_start_page_names_corpus_size_and_examples(client) -> None:
     questions = re.findall(r'name="question" value="([^"]+)"', start.text)
     assert questions == [f"What is said about “{tea} tea”?" for tea in ("Green", "Black")]
     assert "Black tea is fermented" in text_of(client.ask(questions[1]))
+    unnamed = NodeGraph(progress=False)
+    unnamed.add(["Tea.", "Coffee."])
+    assert "What is said" not in Client(PageApp(unnamed)).get("/").text
 
 
 def test_ask_without_model_shows_passages(client) -> None:
