@@ -57,7 +57,6 @@ class AnswerContext:
         limits: Counts the model calls and limits their time.
         answer: The complete answer.
         sub_answers: The answers to sub-questions, formatted for a prompt.
-        callbacks: Functions that are called with the answer at the end of its stream.
     """
 
     engine: EngineArguments
@@ -78,7 +77,6 @@ class AnswerContext:
     limits: CallLimits = field(default_factory=CallLimits)
     answer: Answer | None = None
     sub_answers: str = ""
-    callbacks: list[Callable[[Answer], None]] = field(default_factory=list)
 
     def prompt(self, name: str, **values: object) -> str:
         """Return a prompt with the searched query and other values."""

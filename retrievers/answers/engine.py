@@ -7,7 +7,6 @@ import threading
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
-    Callable,
     Generator,
     Iterable,
     Iterator,
@@ -290,38 +289,39 @@ class Conversation:
         self, question: str, *, top_k: int | None = None, filters: Filters | None = None
     ) -> Answer:
         """Return the answer to the next question. See ``QueryEngine.query``."""
-        answer = self.engine.query(question, history=self.history, top_k=top_k, filters=filters)
-        self._store(answer)
-        return answer
+        return run(self._plan(question, top_k, filters)[0])
 
     async def aquery(
         self, question: str, *, top_k: int | None = None, filters: Filters | None = None
     ) -> Answer:
         """Async version of ``query``."""
-        history = self.history
-        answer = await self.engine.aquery(question, history=history, top_k=top_k, filters=filters)
-        self._store(answer)
-        return answer
+        return await arun(self._plan(question, top_k, filters)[0])
 
     def stream(
         self, question: str, *, top_k: int | None = None, filters: Filters | None = None
     ) -> AnswerStream:
         """Stream the answer to the next question. See ``QueryEngine.stream``."""
-        stream = self.engine.stream(question, history=self.history, top_k=top_k, filters=filters)
-        stream.on_end(self._store)
-        return stream
+        return AnswerStream(*self._plan(question, top_k, filters))
 
     def astream(
         self, question: str, *, top_k: int | None = None, filters: Filters | None = None
     ) -> AsyncAnswerStream:
         """Async version of ``stream``."""
-        stream = self.engine.astream(question, history=self.history, top_k=top_k, filters=filters)
-        stream.on_end(self._store)
-        return stream
+        return AsyncAnswerStream(*self._plan(question, top_k, filters))
 
-    def _store(self, answer: Answer) -> None:
-        with self._lock:
-            self._pairs.append((answer.question, answer.text))
+    def _plan(
+        self, question: str, top_k: int | None, filters: Filters | None
+    ) -> tuple[Part[Answer], AnswerContext]:
+        """Return a function that answers and stores the answer, and its context."""
+        answer, context = self.engine._plan(question, self.history, top_k, filters)
+
+        async def answer_and_store() -> Answer:
+            complete = await answer()
+            with self._lock:
+                self._pairs.append((complete.question, complete.text))
+            return complete
+
+        return answer_and_store, context
 
 
 class _Stream:
@@ -344,10 +344,6 @@ class _Stream:
     def ended(self) -> bool:
         """Whether the answer is complete."""
         return self._context.answer is not None
-
-    def on_end(self, callback: Callable[[Answer], None]) -> None:
-        """Register a function that is called with the complete answer at the end."""
-        self._context.callbacks.append(callback)
 
 
 class AnswerStream(_Stream, Iterator[str]):
@@ -409,20 +405,13 @@ class AsyncAnswerStream(_Stream, AsyncIterator[str]):
 
 def _texts(answer: Part[Answer], context: AnswerContext) -> Generator[str, None, None]:
     yield from stream(answer, context.emit)
-    yield from _end(context)
+    if remaining := context.remaining_text():
+        yield remaining
 
 
 async def _async_texts(answer: Part[Answer], context: AnswerContext) -> AsyncGenerator[str, None]:
     async with aclosing(astream(answer, context.emit)) as texts:
         async for text in texts:
             yield text
-    for text in _end(context):
-        yield text
-
-
-def _end(context: AnswerContext) -> Iterator[str]:
-    """Yield the remaining text of the answer, then call the callbacks."""
     if remaining := context.remaining_text():
         yield remaining
-    for callback in context.callbacks:
-        callback(context.current_answer())
