@@ -332,27 +332,23 @@ def _adjoining(sources: Sequence[Source]) -> Iterator[_Text]:
         if source.result.node.start is not None and source.text == source.result.node.text
     ]
     placed.sort(key=lambda item: (item[0].document_id, item[0].start))
-    run: list[Source] = []
-    text, stop = "", 0
+    runs: list[_Text] = []
     for node, source in placed:
-        start = node.start or 0
-        if run and not (_same_document(run[-1], source) and 0 <= start - stop <= _MAX_GAP):
-            yield from _joint(text, run)
-            run = []
-        text = text + "\n" * (start - stop) + source.text if run else source.text
-        stop = start + len(source.text)
-        run.append(source)
-    yield from _joint(text, run)
+        gap = _gap(runs[-1].sources[-1].result.node, node) if runs else -1
+        if 0 <= gap <= _MAX_GAP:
+            before = runs.pop()
+            text, joined = before.text + "\n" * gap + source.text, (*before.sources, source)
+            runs.append(_Text(text, joined, before.start))
+        else:
+            runs.append(_Text(source.text, (source,), node.start))
+    yield from (run for run in runs if len(run.sources) > 1)
 
 
-def _same_document(source: Source, other: Source) -> bool:
-    node, other_node = source.result.node, other.result.node
-    return node.document_id == other_node.document_id and node.graph is other_node.graph
-
-
-def _joint(text: str, run: Sequence[Source]) -> Iterator[_Text]:
-    if len(run) > 1:
-        yield _Text(text, tuple(run), run[0].result.node.start)
+def _gap(node: Node, other: Node) -> int:
+    """Return the number of characters between two nodes. Negative: overlap, or two documents."""
+    if node.document_id != other.document_id or node.graph is not other.graph:
+        return -1
+    return (other.start or 0) - (node.start or 0) - len(node.text)
 
 
 def _start_of(source: Source) -> int | None:
