@@ -110,22 +110,15 @@ def qa() -> QaRetriever:
 def four_ways() -> Callable[..., list[Answer]]:
     """Ask in all four ways, and check that the streamed text is the answer's text."""
 
-    def ask(engine: QueryEngine, question: str, **settings: Any) -> list[Answer]:
-        async def later() -> tuple[Answer, Answer, str]:
-            complete = await engine.aquery(question, **settings)
-            stream = engine.astream(question, **settings)
-            return complete, stream.answer if stream.ended else await _read(stream), stream.text
+    def ask(engine: QueryEngine, question: str, **options: Any) -> list[Answer]:
+        async def ask_async() -> list[Answer]:
+            stream = engine.astream(question, **options)
+            assert "".join([text async for text in stream]) == stream.answer.text
+            return [await engine.aquery(question, **options), stream.answer]
 
-        async def _read(stream: Any) -> Answer:
-            stream.text = "".join([chunk async for chunk in stream])
-            return stream.answer
-
-        first = engine.query(question, **settings)
-        stream = engine.stream(question, **settings)
+        stream = engine.stream(question, **options)
         assert "".join(stream) == stream.answer.text
-        second, third, text = asyncio.run(later())
-        assert text == third.text
-        return [first, stream.answer, second, third]
+        return [engine.query(question, **options), stream.answer, *asyncio.run(ask_async())]
 
     return ask
 
