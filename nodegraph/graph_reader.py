@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -290,9 +290,10 @@ class GraphReader:
 
     def search_rule(self, group: str) -> SearchTextRule | None:
         """Return the search text of a group, else of the graph. None: the documents decide."""
-        declared = None
-        with suppress(LookupError):  # stored by an earlier process, not registered
+        try:
             declared = None if group == ROOT else self._lineage(group)[-1].search_text
+        except LookupError:  # stored by an earlier process, not registered
+            declared = None
         return self._search_text if declared is None else declared
 
     def searched_sources(self, node: Node) -> tuple[str, ...]:
@@ -314,8 +315,10 @@ class GraphReader:
         With an equal version, the texts change only with the nodes.
         """
         rule = self.search_rule(group)
-        version = _BY_DOCUMENT if rule is None else rule_version(rule)
-        return (version, *(str(self.revision(name)) for name in self.searched_groups(group)[1:]))
+        if rule is None:
+            return (_BY_DOCUMENT,)
+        groups = self.searched_groups(group)[1:]
+        return (rule_version(rule), *(str(self.revision(name)) for name in groups))
 
     # Indexes
 

@@ -186,7 +186,9 @@ def test_interrupted_builds_leave_a_consistent_file(tmp_path: Path, interrupts: 
         time.sleep(0.003 * (number % 40))
         end = time.monotonic() + 120
         while process.poll() is None and time.monotonic() < end:
-            process.send_signal(signal.SIGINT)  # again: Python ignores one inside a finalizer
+            # Python prints and ignores an interrupt inside a finalizer, such as that of a generator
+            # that any() has not finished, or a weakref callback: repeat the signal.
+            process.send_signal(signal.SIGINT)
             with suppress(subprocess.TimeoutExpired):
                 process.wait(5)
         process.kill()
