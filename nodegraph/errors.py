@@ -121,9 +121,9 @@ def check_integer(number: int, name: str, least: float = -math.inf) -> int:
         ValueError: If the number is smaller.
     """
     if isinstance(number, bool) or not isinstance(number, int):
-        raise TypeError(f"{name} is a whole number, not {number!r:.80}")
+        raise TypeError(f"{name} must be an integer, got {number!r:.80}")
     if number < least:
-        raise ValueError(f"{name} must be {least} or more, not {number!r}")
+        raise ValueError(f"{name} must be {least} or more, got {number!r}")
     return number
 
 

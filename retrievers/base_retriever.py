@@ -281,7 +281,7 @@ def check_texts(queries: Iterable[object]) -> None:
     """
     for query in queries:
         if not isinstance(query, str):
-            raise TypeError(f"a query is a str, not {type(query).__name__} {query!r:.80}")
+            raise TypeError(f"a query must be a str, got {type(query).__name__} {query!r:.80}")
 
 
 def inner_retrievers(retriever: object) -> Sequence[tuple[str, RetrieverProtocol]]:

@@ -395,9 +395,9 @@ def check_cuts(min_score: float | None, relative_cut: float | None) -> None:
             continue
         check_number(number, name)
         if math.isnan(number):
-            raise ValueError(f"{name} is a number, not {number!r}")
+            raise ValueError(f"{name} must be a number, got {number!r}")
     if relative_cut is not None and not 0 <= relative_cut <= 1:
-        raise ValueError(f"relative_cut is a share of the top score, 0 to 1, not {relative_cut!r}")
+        raise ValueError(f"relative_cut must be from 0 to 1, got {relative_cut!r}")
 
 
 def with_variant(results: Sequence[ScoredNode], variant: QueryVariant) -> list[ScoredNode]:

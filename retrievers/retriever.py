@@ -115,7 +115,7 @@ class Retriever(PlannedRetriever):
         super().__init__(top_k=check_top_k(top_k), output_format=output_format, join=join)
         graphs = graph if isinstance(graph, Sequence) else [graph]
         if not graphs or not all(isinstance(item, NodeGraph) for item in graphs):
-            raise TypeError(f"graph is a NodeGraph or a list of them, not {graph!r:.80}")
+            raise TypeError(f"graph must be a NodeGraph or a list of them, got {graph!r:.80}")
         self.graphs = list(dict.fromkeys(graphs))
         self.group = group
         self.target = group if target is None else target
@@ -454,7 +454,7 @@ def _check_number(min_score: Any, keys: Sequence[str], name: str) -> float:
         raise ValueError("min_score is NaN, which no score reaches; give a number")
     if name in ("cosine", "auto") and not -1 <= min_score <= 1:
         raise ValueError(
-            f"min_score is from -1 to 1 for cosines, not {min_score!r}; BM25's scores have "
+            f"min_score must be from -1 to 1 for cosines, got {min_score!r}; BM25's scores have "
             "no upper end: similarity='bm25'"
         )
     return float(min_score)

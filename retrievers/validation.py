@@ -22,7 +22,7 @@ def check_number(value: object, name: str, what: str = "a number") -> None:
         TypeError: If the value is not a number. True and False are not numbers.
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{name} is {what}, not {value!r:.80}")
+        raise TypeError(f"{name} must be {what}, got {value!r:.80}")
 
 
 def number(value: float, name: str) -> float:
@@ -34,7 +34,7 @@ def number(value: float, name: str) -> float:
     """
     check_number(value, name)
     if not 0 <= value < math.inf:
-        raise ValueError(f"{name} must be 0 or more, and finite, not {value!r}")
+        raise ValueError(f"{name} must be 0 or more, and finite, got {value!r}")
     return float(value)
 
 
@@ -63,7 +63,7 @@ def check_min_score(
     if not lowest <= score <= highest:  # also rejects NaN
         of = f" from {lowest:g} to {highest:g}, as scores of {type(retriever).__name__} are"
         raise ValueError(
-            f"{name} is a number{of if highest < math.inf else ''}, not {score!r}; numbers of "
+            f"{name} must be a number{of if highest < math.inf else ''}, got {score!r}; numbers of "
             "BM25, which have no upper end, come from Retriever(graph, group, 'bm25')"
         )
     return float(score)
@@ -80,7 +80,7 @@ def seconds(number: float | None, name: str) -> float | None:
         return None
     check_number(number, name, "a number of seconds or None")
     if not number > 0:
-        raise ValueError(f"{name} must be above 0 seconds, not {number!r}")
+        raise ValueError(f"{name} must be above 0 seconds, got {number!r}")
     return float(number)
 
 
@@ -91,8 +91,8 @@ def choice(value: ChoiceT, name: str, allowed: Iterable[object]) -> ChoiceT:
         ValueError: If the value is not allowed.
     """
     if value not in (options := list(allowed)):
-        names = [repr(option) for option in options]
-        raise ValueError(f"{name} is {', '.join(names[:-1])} or {names[-1]}, not {value!r:.80}")
+        *names, last = map(repr, options)
+        raise ValueError(f"{name} must be {', '.join(names)} or {last}, got {value!r:.80}")
     return value
 
 
@@ -152,7 +152,7 @@ def check_output(output_format: str | None, join: bool | str) -> None:
     """
     if output_format not in (None, "content", "dict"):
         raise ValueError(
-            f"output_format is 'content', 'dict' or None (scored nodes), not {output_format!r}"
+            f"output_format must be 'content', 'dict' or None (scored nodes), got {output_format!r}"
         )
     if join is not False and output_format != "content":
         raise ValueError(

@@ -39,7 +39,7 @@ def check_sizes(chunk_size: int, chunk_overlap: int) -> None:
         ValueError: If the size is below 1, or the overlap is negative or not below the size.
     """
     if chunk_size < 1:
-        raise ValueError(f"chunk_size must be 1 or more, not {chunk_size!r}")
+        raise ValueError(f"chunk_size must be 1 or more, got {chunk_size!r}")
     if not 0 <= chunk_overlap < chunk_size:
         raise ValueError(
             f"chunk_overlap must be 0 or more and less than chunk_size ({chunk_size}), "

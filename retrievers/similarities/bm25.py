@@ -55,9 +55,11 @@ class Bm25:
     def __post_init__(self) -> None:
         number(self.k1, "k1")
         if not 0 <= self.b <= 1:
-            raise ValueError(f"b must be from 0 to 1, not {self.b!r}")
+            raise ValueError(f"b must be from 0 to 1, got {self.b!r}")
         if not callable(self.analyzer):
-            raise TypeError(f"analyzer is a callable from text to terms, not {self.analyzer!r:.80}")
+            raise TypeError(
+                f"analyzer must be a callable from text to terms, got {self.analyzer!r:.80}"
+            )
 
     def open(self, graph: NodeGraph, group: str, key: str | None = None) -> TextIndex:
         """Return the index of a group, shared by all settings with an equal analyzer.

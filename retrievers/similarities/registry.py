@@ -218,9 +218,9 @@ def _checked(similarity: Similarity, settings: Mapping[str, object]) -> Similari
     usable = all(hasattr(similarity, name) for name in ("open", "prepare", "mode", "name"))
     if not usable or isinstance(similarity, type):
         raise TypeError(
-            f"similarity is one of {nearest_names('', [*SIMILARITIES, *REGISTERED])}, a function "
-            "that was registered with register_similarity, or an object with open(), prepare(), "
-            f"mode and name, not {similarity!r:.80}"
+            f"similarity must be one of {nearest_names('', [*SIMILARITIES, *REGISTERED])}, a "
+            "function that was registered with register_similarity, or an object with open(), "
+            f"prepare(), mode and name, got {similarity!r:.80}"
         )
     refuse_settings(settings, similarity, "similarity")
     return similarity
@@ -282,7 +282,7 @@ def with_index(similarity: Similarity, index: str | MakeIndex) -> Similarity:
         index = INDEXES[index]
     if not callable(index):
         raise TypeError(
-            f"index is a name or a callable (graph, group, key, similarity), not {index!r:.80}"
+            f"index must be a name or a callable (graph, group, key, similarity), got {index!r:.80}"
         )
     return _Indexed(similarity, index)
 

@@ -166,7 +166,7 @@ def test_load_settings_with_loaded_model_raise(settings, says):
     ("settings", "says"),
     [
         ({"dtype": "fp8"}, r"dtype is one of 'auto'.*not 'fp8'"),
-        ({"batch_size": 0}, "batch_size must be 1 or more, not 0"),
+        ({"batch_size": 0}, "batch_size must be 1 or more, got 0"),
     ],
 )
 def test_invalid_settings_raise(settings, says):

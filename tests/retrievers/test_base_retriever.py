@@ -130,7 +130,7 @@ def test_with_fetch_k_applies_to_inner_retrievers(graph, make):
 
 @pytest.mark.parametrize(
     ("fetch_k", "error", "told"),
-    [(0, ValueError, "1 or more, not 0"), ("3", TypeError, "'3'"), (True, TypeError, "True")],
+    [(0, ValueError, "1 or more, got 0"), ("3", TypeError, "'3'"), (True, TypeError, "True")],
 )
 def test_invalid_fetch_k_raises(graph, fetch_k, error, told):
     with pytest.raises(error, match=told):
@@ -236,9 +236,9 @@ async def test_query_of_wrong_type_raises(native, query):
     graph = NodeGraph(progress=False)
     graph.add("Green tea.")
     for retriever in (native, FusionRetriever([native, native]), as_retriever(graph)):
-        with pytest.raises(TypeError, match="a query is a str, not "):
+        with pytest.raises(TypeError, match="a query must be a str, got "):
             retriever(query)
-        with pytest.raises(TypeError, match="a query is a str, not "):
+        with pytest.raises(TypeError, match="a query must be a str, got "):
             await retriever.abatch(["tea", query])
 
 

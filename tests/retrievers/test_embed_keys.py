@@ -130,15 +130,15 @@ def test_graphs_without_common_embedding_are_searched_by_words(
 
 def test_invalid_min_score_of_embeddings_raises() -> None:
     graph = new_graph()
-    with pytest.raises(ValueError, match="from -1 to 1 for cosines, not 80"):
+    with pytest.raises(ValueError, match="from -1 to 1 for cosines, got 80"):
         Retriever(graph, "ROOT", "cosine", min_score=80)
     with pytest.raises(ValueError, match=r"key 'vowel'; the embeddings .* are 'vowels', 'length'"):
         Retriever(graph, "ROOT", "cosine", min_score={"vowel": 0.5})
     with pytest.raises(ValueError, match=r"key 'length'; the embeddings .* are 'vowels'"):
         Retriever(graph, "ROOT", "cosine", embed_keys=["vowels"], min_score={"length": 0.5})
-    with pytest.raises(TypeError, match="is a number, or a dict with one for each key, not 'x'"):
+    with pytest.raises(TypeError, match="a number, or a dict with one for each key, got 'x'"):
         Retriever(graph, "ROOT", "cosine", min_score={"vowels": "x"})
-    with pytest.raises(TypeError, match=r"a number, or a dict .*, not True"):
+    with pytest.raises(TypeError, match=r"a number, or a dict .*, got True"):
         Retriever(graph, "ROOT", "cosine", min_score=True)
     with pytest.raises(ValueError, match="NaN"):
         Retriever(graph, "ROOT", "cosine", min_score={"vowels": float("nan")})

@@ -140,7 +140,7 @@ def test_lifted_sum_is_at_most_half_above_best(scores: list[float]) -> None:
 
 
 def test_unknown_lift_raises(library) -> None:
-    with pytest.raises(ValueError, match="lift is 'max', 'sum' or 'mean', not 'best'"):
+    with pytest.raises(ValueError, match="lift must be 'max', 'sum' or 'mean', got 'best'"):
         Retriever(library, "line", lift="best")
 
 

@@ -74,7 +74,7 @@ def test_join_without_content_format_raises(library, output_format) -> None:
 
 
 def test_unknown_output_format_raises(library) -> None:
-    with pytest.raises(ValueError, match=r"'content', 'dict' or None .*, not 'text'"):
+    with pytest.raises(ValueError, match=r"'content', 'dict' or None .*, got 'text'"):
         Retriever(library, "sentence", output_format="text")
 
 

@@ -63,7 +63,7 @@ def test_nodes_without_terms_are_counted_not_found() -> None:
 
 @pytest.mark.parametrize("top_k", [0, -1, True, 1.5, "3", math.nan])
 def test_invalid_top_k_raises(library, top_k: object) -> None:
-    message = "top_k must be 1 or more, not|top_k is a whole number"
+    message = "top_k must be 1 or more, got|top_k must be an integer"
     with pytest.raises((TypeError, ValueError), match=message):
         Retriever(library, "line", top_k=top_k)
     with pytest.raises((TypeError, ValueError), match=message):
@@ -86,7 +86,7 @@ def test_invalid_min_score_raises(library) -> None:
     with pytest.raises(ValueError, match="NaN, which no score reaches"):
         Retriever(library, "line", min_score=math.nan)
     for min_score in (True, "0.5", {"key": 0.5}):
-        with pytest.raises(TypeError, match="min_score is a number"):
+        with pytest.raises(TypeError, match="min_score must be a number"):
             Retriever(library, "line", min_score=min_score)
 
 
@@ -105,7 +105,7 @@ def test_unknown_group_raises_with_nearest_name(library) -> None:
 
 @pytest.mark.parametrize("graph", [[], None, "folder", 5, ["folder"]])
 def test_graph_of_wrong_type_raises(graph: object) -> None:
-    with pytest.raises(TypeError, match="graph is a NodeGraph or a list of them"):
+    with pytest.raises(TypeError, match="graph must be a NodeGraph or a list of them"):
         Retriever(graph, "ROOT")
 
 

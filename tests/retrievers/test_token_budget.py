@@ -141,11 +141,11 @@ def test_call_of_custom_retriever_accepts_max_tokens() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"max_tokens": 0}, ValueError, "max_tokens must be 1 or more, not 0"),
-        ({"max_tokens": 1.5}, TypeError, "max_tokens is a whole number, not 1.5"),
-        ({"max_tokens": True}, TypeError, "max_tokens is a whole number, not True"),
-        ({"order": "place"}, ValueError, "order is 'score' or 'document', not 'place'"),
-        ({"max_tokens": 9, "top_k": 0}, ValueError, "top_k must be 1 or more, not 0"),
+        ({"max_tokens": 0}, ValueError, "max_tokens must be 1 or more, got 0"),
+        ({"max_tokens": 1.5}, TypeError, "max_tokens must be an integer, got 1.5"),
+        ({"max_tokens": True}, TypeError, "max_tokens must be an integer, got True"),
+        ({"order": "place"}, ValueError, "order must be 'score' or 'document', got 'place'"),
+        ({"max_tokens": 9, "top_k": 0}, ValueError, "top_k must be 1 or more, got 0"),
     ],
 )
 async def test_invalid_budget_raises(options, error, words) -> None:

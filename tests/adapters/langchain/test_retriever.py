@@ -107,12 +107,16 @@ async def test_call_arguments_reach_inner_retrievers(native, graph, mode):
 @pytest.mark.parametrize(
     ("arguments", "error", "says"),
     [
-        ({"k": 0}, ValueError, "^k must be 1 or more, not 0"),
-        ({"k": "3"}, TypeError, "^k is a whole number, not '3'"),
-        ({"k": True}, TypeError, "^k is a whole number, not True"),
+        ({"k": 0}, ValueError, "^k must be 1 or more, got 0"),
+        ({"k": "3"}, TypeError, "^k must be an integer, got '3'"),
+        ({"k": True}, TypeError, "^k must be an integer, got True"),
         ({"fetch_k": 0}, ValueError, "must be 1 or more"),
-        ({"score_threshold": "a"}, TypeError, "^score_threshold is a number or None, not 'a'"),
-        ({"score_threshold": float("nan")}, ValueError, "score_threshold is a number, not nan"),
+        ({"score_threshold": "a"}, TypeError, "^score_threshold must be a number or None, got 'a'"),
+        (
+            {"score_threshold": float("nan")},
+            ValueError,
+            "must be a number, got nan",
+        ),
         ({"filter": "topic"}, TypeError, "filters map metadata fields"),
         ({"kk": 1}, TypeError, r"no argument 'kk'; it has 'k', 'fetch_k', 'filter'"),
         ({"top_k": 1}, TypeError, "invoke has no argument 'top_k'; use k="),
@@ -140,7 +144,7 @@ async def test_wrong_call_arguments_raise(retriever, arguments, error, says, mod
         ({"k": 0}, ValidationError, "greater than or equal to 1"),
         ({"k": "3"}, ValidationError, "valid integer"),
         ({"fetch_k": 0}, ValidationError, "fetch_k"),
-        ({"score_threshold": float("nan")}, ValueError, "score_threshold is a number"),
+        ({"score_threshold": float("nan")}, ValueError, "score_threshold must be a number"),
         ({"graph": "graph"}, ValidationError, "graph"),
     ],
 )

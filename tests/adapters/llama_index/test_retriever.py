@@ -97,9 +97,9 @@ async def test_top_k_counts_lifted_nodes(search: Retriever) -> None:
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        ({"similarity_top_k": 0}, ValueError, "1 or more, not 0"),
-        ({"similarity_top_k": True}, TypeError, "whole number, not True"),
-        ({"similarity_top_k": "3"}, TypeError, "whole number, not '3'"),
+        ({"similarity_top_k": 0}, ValueError, "1 or more, got 0"),
+        ({"similarity_top_k": True}, TypeError, "integer, got True"),
+        ({"similarity_top_k": "3"}, TypeError, "integer, got '3'"),
         ({"filters": {"a": []}}, ValueError, "allows no value"),
         ({"top_k": 3}, TypeError, "unexpected keyword argument 'top_k'"),
     ],

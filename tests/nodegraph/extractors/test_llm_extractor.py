@@ -132,7 +132,7 @@ def test_failing_model_is_not_retried():
         ({"prompt": 3}, TypeError, "prompt must be a text"),
         ({"limit": 0}, ValueError, "limit must be 1 or more"),
         ({"retries": -1}, ValueError, "retries must be 0 or more"),
-        ({"limit": 1.5}, TypeError, "limit is a whole number"),
+        ({"limit": 1.5}, TypeError, "limit must be an integer"),
         ({"llm": Path("gpt-4o")}, TypeError, "name of a model"),
     ],
 )

@@ -208,9 +208,9 @@ def test_invalid_mapping_of_models_raises(embed, error, says):
 @pytest.mark.parametrize(
     ("settings", "error", "says"),
     [
-        ({"batch_size": 0}, ValueError, "batch_size must be 1 or more, not 0"),
-        ({"batch_size": 2.5}, TypeError, "batch_size is a whole number, not 2.5"),
-        ({"batch_size": True}, TypeError, "whole number"),
+        ({"batch_size": 0}, ValueError, "batch_size must be 1 or more, got 0"),
+        ({"batch_size": 2.5}, TypeError, "batch_size must be an integer, got 2.5"),
+        ({"batch_size": True}, TypeError, "integer"),
         ({"num_workers": -1}, ValueError, "num_workers must be 0 or more"),
         ({"embed_queries": "q"}, TypeError, "embed_queries must be a function"),
         ({"embed_queries": coroutine}, TypeError, "give it as aembed_queries"),

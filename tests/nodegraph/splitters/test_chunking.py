@@ -84,8 +84,8 @@ def test_locate_finds_ordered_pieces(pieces: list[str], separator: str) -> None:
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
-        ((0, 0), "chunk_size must be 1 or more, not 0"),
-        ((-5, 0), "chunk_size must be 1 or more, not -5"),
+        ((0, 0), "chunk_size must be 1 or more, got 0"),
+        ((-5, 0), "chunk_size must be 1 or more, got -5"),
         ((5, 5), r"less than chunk_size \(5\), not 5"),
         ((5, -1), "chunk_overlap must be 0 or more .* not -1"),
     ],

@@ -94,7 +94,7 @@ def test_caller_answers_questions() -> None:
 def test_invalid_function_or_count_raises() -> None:
     with pytest.raises((TypeError, AttributeError)):  # depends on the Python version
         ProcessWorkers(lambda argument: argument, 1, LIMITS)
-    with pytest.raises(ValueError, match="count must be 1 or more, not 0"):
+    with pytest.raises(ValueError, match="count must be 1 or more, got 0"):
         ProcessWorkers(process_of, 0, LIMITS)
 
 

@@ -102,9 +102,9 @@ def test_min_score_without_results_calls_no_model(scripted, four_ways) -> None:
 def test_invalid_min_score_raises() -> None:
     graph = NodeGraph(progress=False)
     graph.add("The Nile is 6,650 km long.")
-    with pytest.raises(ValueError, match=r"from 0 to 1, .*not 5.*Retriever\(graph, group, 'bm25'"):
+    with pytest.raises(ValueError, match=r"from 0 to 1, .*got 5.*Retriever\(graph, group, 'bm25'"):
         QueryEngine(graph, lambda _: "", min_score=5)
-    with pytest.raises(TypeError, match="min_score is a number"):
+    with pytest.raises(TypeError, match="min_score must be a number"):
         QueryEngine(graph, lambda _: "", min_score="high")  # type: ignore[arg-type]
     words = QueryEngine(Retriever(graph, "ROOT", "bm25"), lambda _: "Yes [1].", min_score=5)
     assert not words.query(NILE).answered
@@ -112,7 +112,7 @@ def test_invalid_min_score_raises() -> None:
     for similarity, ends in (("cosine", "from -1 to 1"), ("auto", "from 0 to 1")):
         retriever = Retriever(by_vectors, "ROOT", similarity)
         assert QueryEngine(retriever, lambda _: "", min_score=1)
-        with pytest.raises(ValueError, match=f"{ends}, as scores of Retriever are, not -1.5"):
+        with pytest.raises(ValueError, match=f"{ends}, as scores of Retriever are, got -1.5"):
             QueryEngine(retriever, lambda _: "", min_score=-1.5)
 
 

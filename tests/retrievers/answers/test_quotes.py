@@ -253,7 +253,7 @@ def test_invalid_answer_or_evidence_raises() -> None:
         check_quotes("“tea”", GREEN)
     with pytest.raises(TypeError, match="each item must be a document"):
         check_quotes("“tea”", [3])
-    with pytest.raises(ValueError, match="check is None or 'quotes', not 'facts'"):
+    with pytest.raises(ValueError, match="check must be None or 'quotes', got 'facts'"):
         QueryEngine(FixedRetriever([]), str, check="facts")  # type: ignore[arg-type]
 
 

@@ -11,7 +11,7 @@ from nodekin.retrievers.answers.engine import QueryEngine
 @pytest.mark.parametrize(
     ("settings", "error", "words"),
     [
-        ({"mode": "stuf"}, ValueError, "mode is 'stuff', .* not 'stuf'"),
+        ({"mode": "stuf"}, ValueError, "mode must be 'stuff', .* got 'stuf'"),
         (
             {"prompts": {"anwser": "x"}},
             ValueError,
@@ -25,7 +25,7 @@ from nodekin.retrievers.answers.engine import QueryEngine
         ({"num_output": -1}, ValueError, "num_output must be 0 or more"),
         ({"max_calls": 0}, ValueError, "max_calls must be 1 or more"),
         ({"top_k": 0}, ValueError, "top_k"),
-        ({"language": "fr"}, ValueError, "language is None, 'zh' or 'en'"),
+        ({"language": "fr"}, ValueError, "language must be None, 'zh' or 'en'"),
         ({"on_error": "keep"}, ValueError, "'raise' or 'extract'"),
         ({"length": 5}, TypeError, "length must be a function"),
         ({"qa": object()}, TypeError, "QaRetriever"),

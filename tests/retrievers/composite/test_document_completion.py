@@ -96,7 +96,7 @@ def test_completion_drops_hits_of_removed_document() -> None:
     ("arguments", "error", "message"),
     [
         ({"share": 0}, ValueError, "share must be above 0 and at most 1, got 0"),
-        ({"limit": 0}, ValueError, "limit must be 1 or more, not 0"),
+        ({"limit": 0}, ValueError, "limit must be 1 or more, got 0"),
         ({"length": 5}, TypeError, "length must be a function"),
     ],
 )

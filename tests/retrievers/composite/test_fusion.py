@@ -199,7 +199,7 @@ def test_nested_fusion_of_graph_can_be_pickled() -> None:
         ),
         (([FixedRetriever(ONE)], "rrf", [-1]), ValueError, "a weight must be 0 or more"),
         (([FixedRetriever(ONE)], "rrf", [float("nan")]), ValueError, "a weight must be 0 or more"),
-        (([FixedRetriever(ONE)], "rrf", ["1"]), TypeError, "a weight is a number, not '1'"),
+        (([FixedRetriever(ONE)], "rrf", ["1"]), TypeError, "a weight must be a number, got '1'"),
         (([FixedRetriever(ONE)], "rrf", [0]), ValueError, "weights must have a number above 0"),
         (([FixedRetriever(ONE)], "rrf", None, 0), ValueError, "top_k must be 1 or more"),
         (
@@ -242,7 +242,7 @@ async def test_fusion_skips_and_logs_failed_retriever(
     assert "away" in caplog.text
     with pytest.raises(ConnectionError):
         FusionRetriever([Failing(), Failing()], on_error="skip")("tea")
-    with pytest.raises(ValueError, match="on_error is 'raise' or 'skip'"):
+    with pytest.raises(ValueError, match="on_error must be 'raise' or 'skip'"):
         FusionRetriever([good], on_error="ignore")  # type: ignore[arg-type]
 
 

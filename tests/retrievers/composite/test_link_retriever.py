@@ -287,11 +287,11 @@ def test_results_are_equal_after_reopening_graph(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"seeds": 0}, ValueError, "seeds must be 1 or more, not 0"),
-        ({"max_passages_per_entity": 1.5}, TypeError, "entity is a whole number, not 1.5"),
-        ({"strength_exponent": -1}, ValueError, "must be 0 or more, and finite, not -1"),
-        ({"pair_weight": "1"}, TypeError, "pair_weight is a number, not '1'"),
-        ({"repetition": -1}, ValueError, "repetition must be 0 or more, and finite, not -1"),
+        ({"seeds": 0}, ValueError, "seeds must be 1 or more, got 0"),
+        ({"max_passages_per_entity": 1.5}, TypeError, "entity must be an integer, got 1.5"),
+        ({"strength_exponent": -1}, ValueError, "must be 0 or more, and finite, got -1"),
+        ({"pair_weight": "1"}, TypeError, "pair_weight must be a number, got '1'"),
+        ({"repetition": -1}, ValueError, "repetition must be 0 or more, and finite, got -1"),
     ],
 )
 def test_link_options_with_invalid_value_raises(

@@ -362,11 +362,11 @@ def test_any_network_of_references_ends(web, top_k, depth) -> None:
         ({"groups": ["lines"]}, UnknownGroupError, "lines"),
         ({"groups": ["line", "lines"]}, UnknownGroupError, "lines"),
         ({"target": "x"}, UnknownGroupError, "x"),
-        ({"max_depth": 0}, ValueError, "max_depth must be 1 or more, not 0"),
+        ({"max_depth": 0}, ValueError, "max_depth must be 1 or more, got 0"),
         ({"references": 3}, TypeError, "references must be a mapping"),
         ({"references": {"x": 3}}, TypeError, "'x' refers to.*must be an object with retrieve"),
         ({"top_k": 0}, ValueError, "top_k must be 1 or more"),
-        ({"lift": "best"}, ValueError, "lift is"),
+        ({"lift": "best"}, ValueError, "lift must be"),
     ],
 )
 def test_recursive_with_invalid_argument_raises(library, arguments, error, message) -> None:

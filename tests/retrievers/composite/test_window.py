@@ -170,11 +170,11 @@ def test_windows_contain_neighbors_of_hits(
     ("arguments", "error", "message"),
     [
         ({"inner": 3}, TypeError, "inner must be an object with retrieve.* got 3"),
-        ({"before": -1}, ValueError, "before must be 0 or more, not -1"),
-        ({"after": 1.5}, TypeError, "after is a whole number, not 1.5"),
-        ({"boundary": "page"}, ValueError, "boundary is 'document' or 'parent'"),
-        ({"top_k": True}, TypeError, "top_k is a whole number"),
-        ({"output_format": "x"}, ValueError, "output_format is"),
+        ({"before": -1}, ValueError, "before must be 0 or more, got -1"),
+        ({"after": 1.5}, TypeError, "after must be an integer, got 1.5"),
+        ({"boundary": "page"}, ValueError, "boundary must be 'document' or 'parent'"),
+        ({"top_k": True}, TypeError, "top_k must be an integer"),
+        ({"output_format": "x"}, ValueError, "output_format must be"),
     ],
 )
 def test_window_with_invalid_argument_raises(arguments, error, message) -> None:

@@ -108,7 +108,7 @@ CROSS: dict[str, Any] = {"model": Scores()}
         ("ModuleReranker", {}, TypeError, r"needs model: write Reranker\('ModuleReranker', model="),
         ("ModuleReranker", {"modl": 1}, TypeError, "no setting 'modl'; it has 'model'"),
         ("ModuleReranker", {**CROSS, "max_tokens": 0}, ValueError, "max_tokens must be 1"),
-        ("ModuleReranker", {**CROSS, "overlap": 0.5}, TypeError, "overlap is a whole"),
+        ("ModuleReranker", {**CROSS, "overlap": 0.5}, TypeError, "overlap must be an integer"),
         ("ModuleReranker", {**CROSS, "search_text": 3}, TypeError, "search_text must be"),
         ("ModuleReranker", {**CROSS, "length": 3}, TypeError, "length must be a function"),
         (lambda node: 1, {}, TypeError, "a function below @register_reranker"),
@@ -117,10 +117,10 @@ CROSS: dict[str, Any] = {"model": Scores()}
         (Reverses(), {"model": 1}, TypeError, r"give them to Reverses\(...\) itself"),
         (Reverses(), {"top_k": 0}, ValueError, "top_k must be 1 or more"),
         (Reverses(), {"cut_off": 1}, TypeError, "'cut_off' is called 'min_score' here"),
-        (Reverses(), {"min_score": "1"}, TypeError, "min_score is a number, not '1'"),
-        (Reverses(), {"min_score": math.nan}, ValueError, "min_score is a number"),
-        (Reverses(), {"relative_cut": 1.5}, ValueError, "share of the top score, 0 to 1, not 1.5"),
-        (Reverses(), {"output_format": "text"}, ValueError, "output_format is"),
+        (Reverses(), {"min_score": "1"}, TypeError, "min_score must be a number, got '1'"),
+        (Reverses(), {"min_score": math.nan}, ValueError, "min_score must be a number"),
+        (Reverses(), {"relative_cut": 1.5}, ValueError, "must be from 0 to 1, got 1.5"),
+        (Reverses(), {"output_format": "text"}, ValueError, "output_format must be"),
         (Reverses(), {"join": True}, ValueError, "join=True joins contents"),
     ],
 )
@@ -133,7 +133,7 @@ def test_reranker_with_invalid_argument_raises(
 
 def test_reranker_call_with_invalid_argument_raises() -> None:
     reranker: Any = Reranker(Reverses())
-    with pytest.raises(TypeError, match="a query is a str, not int 3"):
+    with pytest.raises(TypeError, match="a query must be a str, got int 3"):
         reranker(candidates("a"), 3)
     with pytest.raises(ValueError, match="top_k must be 1 or more"):
         reranker(candidates("a"), "q", top_k=0)

@@ -96,10 +96,10 @@ def test_statistics_follow_changes_of_group() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"k1": -1}, "k1 must be 0 or more, and finite, not -1"),
+        ({"k1": -1}, "k1 must be 0 or more, and finite, got -1"),
         ({"k1": math.nan}, "k1 .* nan"),
         ({"k1": math.inf}, "k1 .* inf"),
-        ({"b": 1.1}, "b must be from 0 to 1, not 1.1"),
+        ({"b": 1.1}, "b must be from 0 to 1, got 1.1"),
         ({"b": math.nan}, "b .* nan"),
     ],
 )
@@ -109,7 +109,7 @@ def test_setting_out_of_range_raises(settings, message: str) -> None:
 
 
 def test_analyzer_of_wrong_type_raises() -> None:
-    with pytest.raises(TypeError, match="callable from text to terms, not 'jieba'"):
+    with pytest.raises(TypeError, match="callable from text to terms, got 'jieba'"):
         Bm25(analyzer="jieba")
 
 

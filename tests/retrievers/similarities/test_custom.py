@@ -181,5 +181,5 @@ def test_custom_index_is_used(graph: NodeGraph) -> None:
         Retriever(graph, "line", index="forwards")
     with pytest.raises(ValueError, match="'map' is there already"):
         register_index("map")
-    with pytest.raises(TypeError, match="index is a name or a callable"):
+    with pytest.raises(TypeError, match="index must be a name or a callable"):
         Retriever(graph, "line", index=3)  # type: ignore[arg-type]

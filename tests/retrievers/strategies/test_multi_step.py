@@ -449,8 +449,8 @@ def test_steps_fetch_more_than_top_k(plain: Retriever) -> None:
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        ({"max_steps": -1}, ValueError, "max_steps must be 0 or more, not -1"),
-        ({"max_calls": 1.5}, TypeError, "max_calls is a whole number, not 1.5"),
+        ({"max_steps": -1}, ValueError, "max_steps must be 0 or more, got -1"),
+        ({"max_calls": 1.5}, TypeError, "max_calls must be an integer, got 1.5"),
         ({"total_timeout": 0}, ValueError, "total_timeout must be above 0"),
         ({"retrys": 2}, TypeError, "retrys"),
         ({"fetch_k": 0}, ValueError, "top_k must be 1 or more"),

@@ -63,7 +63,7 @@ def test_blank_query_calls_no_model(kind: Any, scripted: Any) -> None:
     model = scripted("x")
     assert kind(model)(" ") == [" "]
     assert not model.prompts
-    with pytest.raises(TypeError, match="a query is a str, not int 7"):
+    with pytest.raises(TypeError, match="a query must be a str, got int 7"):
         kind(model)(7)
 
 
@@ -106,12 +106,12 @@ def test_max_queries_limits_any_answer(scripted: Any) -> None:
 @pytest.mark.parametrize(
     ("make", "error", "says"),
     [
-        (lambda m: QueryExpansion(m, max_queries=0), ValueError, "must be 1 or more, not 0"),
-        (lambda m: QueryDecomposition(m, max_queries=True), TypeError, "is a whole number"),
-        (lambda m: HyDE(m, max_queries=1.5), TypeError, "max_queries is a whole number, not 1.5"),
+        (lambda m: QueryExpansion(m, max_queries=0), ValueError, "must be 1 or more, got 0"),
+        (lambda m: QueryDecomposition(m, max_queries=True), TypeError, "must be an integer"),
+        (lambda m: HyDE(m, max_queries=1.5), TypeError, "max_queries must be an integer, got 1.5"),
         (lambda m: QueryRewrite(m, retries=-1), ValueError, "retries must be 0 or more"),
         (lambda m: QueryRewrite(m, timeout=0), ValueError, "timeout must be above 0"),
-        (lambda m: QueryRewrite(m, on_error="skip"), ValueError, "'keep' or 'raise', not 'skip'"),
+        (lambda m: QueryRewrite(m, on_error="skip"), ValueError, "'keep' or 'raise', got 'skip'"),
         (lambda m: QueryRewrite(7), TypeError, "7"),
         (lambda m: QueryRouter(m, {}), ValueError, "routes must not be empty"),
         (lambda m: QueryRouter(m, {"a": ""}, default="b"), ValueError, "a route, got 'b'"),
