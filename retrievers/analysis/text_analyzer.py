@@ -8,13 +8,15 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
-from itertools import chain, groupby, islice
+from importlib.resources import files
+from itertools import chain, groupby, islice, pairwise
 from operator import add
 from typing import Protocol
 
 from ...nodegraph.errors import nearest_names
 from ...nodegraph.lazy_names import lazy_pattern
 from ...nodegraph.splitters.chunking import UNSPACED
+from .identifiers import identifiers, is_common
 from .languages import (
     ENGLISH,
     LANGUAGE_TERM,
@@ -129,6 +131,8 @@ _RAW_RUNS = lazy_pattern(
 
 _ALPHABET_RUNS = lazy_pattern(rf"[{_ALPHABETS}]+|[^{_ALPHABETS}]+")
 
+_HAN = re.compile("[\u3400-\u9fff]")
+
 _UNSPACED = lazy_pattern(f"[{UNSPACED}]")
 
 _ASCII_WORDS = re.compile(r"[a-z0-9]+(?:\+\+|#)?")
@@ -149,6 +153,18 @@ _WIDE_PUNCTUATION = {
     sign: unicodedata.normalize("NFKC", sign) for sign in "，！？：；（）％～－／．\u3000\xa0…"
 }
 
+# Without these, NFKC would make 2³⁰ the number 230, and Tea™ one word.
+_RAISED = re.compile("[\u2070\u00b9\u00b2\u00b3\u2074-\u2079]+")
+
+_MARKS = re.compile("[™℠]")
+
+# Digits of other scripts. A class is searched faster than \\d without 0 to 9.
+_FOREIGN_DIGITS = lazy_pattern(
+    "[\u0660-\u0669\u06f0-\u06f9\u07c0-\u07c9\u0966-\u096f\u09e6-\u09ef\u0a66-\u0a6f\u0ae6-\u0aef"
+    "\u0b66-\u0b6f\u0be6-\u0bef\u0c66-\u0c6f\u0ce6-\u0cef\u0d66-\u0d6f\u0de6-\u0def\u0e50-\u0e59"
+    "\u0ed0-\u0ed9\u0f20-\u0f29\u1040-\u1049\u17e0-\u17e9]"
+)
+
 _POSSESSIVE = re.compile(r"['’](?<=\w['’])[sS]\b")
 
 _THAI = "\u0e00"  # the first of all scripts without spaces
@@ -164,11 +180,14 @@ def normalized(text: str) -> str:
             if before in text:
                 text = text.replace(before, after)
         if not unicodedata.is_normalized("NFKC", text):
+            text = _MARKS.sub(" ", _RAISED.sub(lambda match: f"^{match[0]}", text))
             # Two steps, because NFKC takes five times as long.
             text = unicodedata.normalize("NFC", unicodedata.normalize("NFKD", text))
         for before, after in _REPLACED:
             if before in text:
                 text = text.replace(before, after)
+        text = _FOREIGN_DIGITS.sub(lambda match: str(unicodedata.digit(match[0])), text)
+        text = simplified(text)
     if "_" in text or CAMEL.search(text) is not None:
         text = with_parts(text)
     text = text.casefold()
@@ -178,6 +197,23 @@ def normalized(text: str) -> str:
         if not unicodedata.is_normalized("NFC", text):
             text = unicodedata.normalize("NFC", text)
     return _POSSESSIVE.sub("", text) if "'" in text or "’" in text else text
+
+
+@cache
+def _simple_forms() -> tuple[re.Pattern[str], dict[int, int]]:
+    """Return a pattern of traditional Chinese characters, and their simplified forms."""
+    lines = files(__package__).joinpath("simplified.txt").read_text("utf-8").splitlines()
+    pairs = "".join(line for line in lines if not line.startswith("#"))
+    forms = zip(map(ord, pairs[::2]), map(ord, pairs[1::2]), strict=True)
+    return re.compile(f"[{pairs[::2]}]"), dict(forms)
+
+
+def simplified(text: str) -> str:
+    """Replace traditional Chinese characters by their simplified forms."""
+    if not _HAN.search(text):
+        return text
+    traditional, forms = _simple_forms()
+    return text.translate(forms) if traditional.search(text) else text
 
 
 def segments(normal: str) -> Segments:
@@ -269,7 +305,7 @@ def sequences(run: str, is_query: bool) -> list[str]:
 _QUESTION_WORDS = re.compile(
     "什[么麼]时候|什麼時候|[为為]什[么麼]|什[么麼]样|什麼樣|[什甚][么麼]|[为為]何|怎[么麼][样樣]?|怎[样樣]"
     "|如何|何[时時]|何地|何[处處]|何人|何[种種]|何年|[请請][问問]|是否"
-    "|哪[里裡裏儿兒些个個位]|哪(?!吒)|多少|多久|[谁誰]"
+    "|哪[里裡裏儿兒些个個位]|哪(?![吒咤])|多少|多久|[谁誰]"
     "|[几幾](?=[个個年月天次种種岁歲位人名条條座部届屆场場大世])|[吗嗎呢](?=\\W*$)"
     "|อะไร|ใคร|ทำไม|ที่ไหน|ไหน|ใด|(?<!เ)กี่(?!ย)|หรือไม่|(?:เมื่อ|เท่า)(?:ไหร่|ไร|ใด)|อย่างไร|ยังไง"
 )
@@ -310,6 +346,8 @@ class TextAnalyzer:
     - Thai, Lao, Khmer, Burmese: sequences of up to three letters, each with its signs. Queries omit
       single letters.
     - Names such as ``getUserName`` and ``run_target``: the whole name and its parts.
+    - Versions, codes, dates, amounts and units: see ``identifiers``.
+    - Traditional Chinese characters are converted to simplified characters.
 
     In a query, Chinese and Thai question words (什么) and English articles, auxiliaries, pronouns
     and question words are left out, unless no other word remains.
@@ -383,7 +421,8 @@ class TextAnalyzer:
 
         Short queries often do not identify a language. Then a word may have a form for each
         language of the index: a tuple, with the form in the index's main language first. The parts
-        of a word follow it and weigh less than 1.
+        of a word follow it and weigh less than 1. Names with digits are first, and weigh less
+        than 1 if the index has their parts.
 
         Args:
             text: The query.
@@ -391,7 +430,44 @@ class TextAnalyzer:
             size: Number of texts in the index. Their terms come from ``indexed``.
         """
         form, languages = self._content(text, partial(_present, frequency, size))
-        return _weighed(self, text, form, tuple(languages.items()))
+        weighed = _weighed(self, text, form, tuple(languages.items()))
+        names = [*self._query_names(text, languages, frequency)]
+        return _with_names(names, weighed) if names else weighed
+
+    def _query_names(
+        self,
+        text: str,
+        languages: Mapping[str, tuple[Language, ...]],
+        frequency: Callable[[str], int],
+    ) -> Iterator[tuple[str, float, Sequence[str]]]:
+        """Yield the terms of names in a query that the index has, their weights, and their parts.
+
+        A name of words is a word itself, and its parts weigh less. A name with digits is added to
+        its parts.
+        """
+
+        def stems(word: str) -> list[str]:
+            of_script = languages.get(word_script(word), (ENGLISH,))
+            every = chain.from_iterable(self._stems([word], language) for language in of_script)
+            return [*dict.fromkeys(every)]
+
+        names, pairs = _names(text)
+        for term, name in names:
+            parts = [stem for part in _RUNS.findall(name) for stem in stems(part)]
+            found = [*map(frequency, parts)]
+            if name.isalnum() and all(found):  # letters and digits, written as in the index
+                continue
+            for stem in filter(frequency, stems(term)):
+                if not any(map(str.isdigit, name)):
+                    yield stem, 1.0, parts
+                elif not any(found):
+                    yield stem, 1.0, ()
+                else:
+                    weight = _COMMON_WEIGHT if is_common(term, name) else _NAME_WEIGHT
+                    yield stem, weight, ()
+        for pair in pairs:
+            if not all(any(map(frequency, stems(word))) for word in pair):
+                yield from ((stem, 1.0, ()) for stem in filter(frequency, stems("".join(pair))))
 
     def like(self, text: str) -> TextAnalyzer:
         """Return an analyzer in the language of a text, for words and queries to compare with it.
@@ -423,7 +499,10 @@ class TextAnalyzer:
         if normal.isascii():
             words = ascii_words(normal)
             language = self._language(words, "latin")
-            return self._word_terms(words, language, parts), (language,), length_of(words, language)
+            terms = self._word_terms(words, language, parts)
+            if parts:
+                terms = terms + self._stems([term for term, _ in identifiers(normal)], language)
+            return terms, (language,), length_of(words, language)
         runs = segments(normal)
         words_by_script = by_script(runs)
         languages = {
@@ -433,7 +512,16 @@ class TextAnalyzer:
         for script, words in words_by_script.items():
             length += length_of(words, languages[script])
         terms = self._terms(runs, languages, parts, chinese=chinese)
+        if parts:
+            terms = terms + self._identifiers(normal, languages)
         return terms, languages.values(), length
+
+    def _identifiers(self, normal: str, languages: Mapping[str, Language]) -> list[str]:
+        return [
+            term
+            for word, _ in identifiers(normal)
+            for term in self._stems([word], languages.get(word_script(word), ENGLISH))
+        ]
 
     def _terms(
         self,
@@ -569,6 +657,39 @@ def _runs(text: str) -> tuple[Segments, Segments, Segments]:
     every = segments(normal)
     asked = every if normal.isascii() else segments(_QUESTION_WORDS.sub(" ", normal))
     return every, asked, [*map(_without_function_words, asked)]
+
+
+# The weights of names with digits, and of the parts of names without digits; a word weighs 1.
+# Selected on XQuAD, HotpotQA, Python's documentation and code. Decimals such as 0.5, and dates
+# and amounts of several words, are often in other passages than the answer.
+_NAME_WEIGHT, _COMMON_WEIGHT, _PART_WEIGHT = 0.9, 0.1, 0.8
+
+
+def _with_names(
+    names: Iterable[tuple[str, float, Sequence[str]]],
+    words: Iterable[tuple[str | _Alternatives, float]],
+) -> list[tuple[str | _Alternatives, float]]:
+    """Insert the names of a query before its words, and their parts after them."""
+    added: list[tuple[str | _Alternatives, float]] = []
+    replaced: Counter[str] = Counter()
+    for name, weight, parts in sorted(names, key=lambda name: name[1]):
+        added += [(name, weight), *((part, _PART_WEIGHT) for part in parts)]
+        replaced.update(parts)
+    for term, weight in words:
+        forms = (term,) if isinstance(term, str) else term
+        weight -= min(weight, max(map(replaced.__getitem__, forms)))
+        if weight:
+            added.append((term, weight))
+    return added
+
+
+@lru_cache(_LATEST)
+def _names(text: str) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Return the terms of names in a query, with the names, and the pairs of adjacent words."""
+    names = dict.fromkeys(identifiers(normalized(text)))
+    runs = (run for run in _runs(text)[_ENGLISH_CONTENT] if isinstance(run, list))
+    pairs = chain.from_iterable(map(pairwise, runs))
+    return [*names], [pair for pair in dict.fromkeys(pairs) if min(map(len, pair)) > 1]
 
 
 @lru_cache(_LATEST)

@@ -37,7 +37,7 @@ _BATCH = 200_000  # characters per call of the analyzer
 _HELD = 1 << 22  # postings cached for the next queries
 
 # Increase after a change of the terms or lengths of TextAnalyzer, to rebuild older files.
-_ANALYSIS = 5
+_ANALYSIS = 6
 
 _ALL = parse_filters(None)
 

@@ -85,7 +85,7 @@ class Bm25:
         missing = 0.0
         silent: set[str] = set()
         others: list[Iterable[str]] = []
-        found = False  # whether the last whole word occurs; its parts follow
+        found = True  # whether the last whole word occurs; its parts follow
         for term, occurrences in self.weigh_terms(query, frequency, size):
             # In another language, a form may be a different and rarer word. Its weight is capped by
             # the form in the index's main language.

@@ -1,0 +1,213 @@
+"""Terms for names with digits or separators: versions, codes, dates, amounts and units."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache, lru_cache
+
+from ...nodegraph.lazy_names import lazy_pattern
+from ...nodegraph.splitters.chunking import UNSPACED
+
+_LETTER = rf"[^\W_{UNSPACED}]"
+
+_SEPARATOR = r"(?:[-./:@^]|(?<=[0-9])[,'’](?=[0-9])|(?<=\bo)['’])"
+
+# A word with separators, or with letters and digits.
+_NAME = r"(?<!{0})(?:{0}+(?:" + _SEPARATOR + r"{0}+)+|[0-9]+(?![0-9]){0}+|{0}+?[0-9]{0}*)"
+
+_ASCII_NAME = re.compile(_NAME.replace("{0}", "[a-z0-9]"))
+
+_ANY_NAME = lazy_pattern(_NAME.replace("{0}", _LETTER))
+
+# What every name contains. It begins with a character class, so that prose is skipped quickly.
+_SIGN = re.compile(r"[-./:@^,'’0-9](?<=[^\W_].)(?=[^\W_])|[0-9](?=[^\W_0-9])")
+
+_PHRASES = {"ie", "eg", "andor"}  # of i.e., e.g., and/or
+
+_DIGITS = re.compile("[0-9]+")
+
+_WORDS = re.compile(r"[^\W_]+")
+
+_KIND = re.compile(r"[0-9]+|[^\W\d]+")
+
+_THAI = "\u0e00"  # the first of the scripts without spaces
+
+_MAX_PARTS = 4  # of letters and digits in a word; hashes have more
+
+_NUMBERS = re.compile(r"[0-9]+(?:[-.:/^][0-9]+)+")
+
+_OUTER = re.compile(r"[/:@]")
+
+_THOUSANDS = re.compile(
+    r"[0-9](?<![0-9.,/:-].)[0-9]{0,2}(?:(?P<mark>[,.'’ ])[0-9]{3})(?:(?P=mark)[0-9]{3})*(?![0-9])"
+    r"(?:(?!(?P=mark))[.,][0-9]+)?(?![.,]?[0-9])"
+)
+
+_UNITS = """% ‰ ° °c °f m km cm dm mm nm µm g kg mg µg t l ml cl dl v kv mv w kw mw gw a ma
+s ms ns min h hr hrs hz khz mhz ghz b kb mb gb tb pb kib mib gib tib bit kbit mbit gbit wh kwh mwh
+gwh ev kev mev j kj pa hpa kpa mpa bar psi km/h kmh mph kn rpm dpi px pt in ft yd mi ha lb lbs oz
+gal mol db cal kcal ohm ω va kva ah mah lm lx cd nm € $ £ ¥ usd eur euro euros gbp jpy chf cny rmb
+sek""".split()
+
+_UNIT = re.compile(
+    r"([0-9](?<![\w.,].)[0-9]*(?:[.,][0-9]+)*) ?("
+    + "|".join(map(re.escape, sorted(_UNITS, key=len, reverse=True)))
+    + r")(?!\w)"
+)
+
+_CURRENCIES = {"eur": "€", "euro": "€", "euros": "€", "usd": "$", "gbp": "£", "jpy": "¥"}
+
+_SYMBOLS = lazy_pattern(
+    "[\u00a2-\u00a7\u00a9\u00ac\u00ae\u00b0\u00b1\u00b6\u00d7\u00f7\u20a0-\u20cf\u2190-\u23ff"
+    "\u2460-\u24ff\u2500-\u27bf\u2900-\u2bff\U0001f000-\U0001faff]"
+)
+
+_MONTHS = """january jan januar janvier enero gennaio janeiro januari январь января stycznia ocak
+february feb februar février febrero febbraio fevereiro februari февраль февраля lutego şubat
+march mar märz mars marzo março maart март марта marca mart
+april apr avril abril aprile апрель апреля kwietnia nisan
+may mai mayo maggio maio mei maj май мая maja mayıs
+june jun juni juin junio giugno junho июнь июня czerwca haziran
+july jul juli juillet julio luglio julho июль июля lipca temmuz
+august aug août agosto augustus augusti август августа sierpnia ağustos
+september sep sept septembre septiembre settembre setembro сентябрь сентября września eylül
+october oct oktober octobre octubre ottobre outubro октябрь октября października ekim
+november nov novembre noviembre novembro ноябрь ноября listopada kasım
+december dec dezember décembre diciembre dicembre dezembro декабрь декабря grudnia aralık"""
+
+_NUMERIC_DATE = re.compile(
+    r"[0-9](?<![0-9].)(?:[0-9]{3}([-/.])[0-9]{1,2}\1[0-9]{1,2}"
+    r"|[0-9]?([/.-]) ?[0-9]{1,2}\2 ?[12][0-9]{3}"
+    r"|[0-9]{3} ?年 ?[0-9]{1,2} ?月 ?[0-9]{1,2} ?[日号號])(?![0-9])"
+)
+
+_DAY = r"([0-9](?<!\w.)[0-9]?)(?:st|nd|rd|th|er|º)?"
+
+_DAY_FIRST = re.compile(_DAY + r"\.? (?:de |of )?([^\W\d_]+)\.?,? (?:de )?([12][0-9]{3})(?![0-9])")
+
+_MONTH_FIRST = re.compile(_DAY + r",? ([12][0-9]{3})(?![0-9])")
+
+_LAST_WORD = re.compile(r"([^\W\d_]+)\.? \Z")
+
+
+@cache
+def _months() -> dict[str, int]:
+    lines = enumerate(_MONTHS.split("\n"), 1)
+    return {name: number for number, line in lines for name in line.split()}
+
+
+def identifiers(normal: str) -> Iterator[tuple[str, str]]:
+    """Yield additional terms for the names of a normalized text, each with the name as written.
+
+    A name with separators is joined: separators between digits remain, others are removed. Letters
+    and digits of a word are separated. Thousands are joined, numbers are joined with their units,
+    and dates are converted to ISO 8601. Emoji and other symbols are terms.
+
+    Example:
+        >>> [term for term, name in identifiers("version 3.1.0 of the wi-fi, 5 ghz, 1,500 ml")]
+        ['3.1.0', 'wifi', '1.500', '1500', '5ghz', '1500ml']
+    """
+    for name in _names(normal):
+        for term in _name_terms(name):
+            yield term, name
+    if not normal.isascii():
+        for symbol in _SYMBOLS.findall(normal):
+            yield symbol, symbol
+    yield from _numbers(normal)
+
+
+def _names(normal: str) -> Iterator[str]:
+    match_name = (_ASCII_NAME if normal.isascii() else _ANY_NAME).match
+    end = 0
+    for sign in _SIGN.finditer(normal):
+        start = sign.start()
+        if start >= end:
+            while start > end and normal[start - 1] < _THAI and normal[start - 1].isalnum():
+                start -= 1
+            if match := match_name(normal, start):
+                yield match[0]
+                end = match.end()
+
+
+@lru_cache(4096)  # names are repeated often
+def _name_terms(name: str) -> tuple[str, ...]:
+    terms: dict[str, None] = {}
+    if _is_separated(name):
+        pieces = [piece for piece in _OUTER.split(name) if _is_separated(piece)]
+        terms |= dict.fromkeys(map(_joined, [name, *pieces, *_NUMBERS.findall(name)]))
+    for word in _WORDS.findall(name):
+        parts = _KIND.findall(word)
+        if 1 < len(parts) <= _MAX_PARTS:
+            # A single letter is not a useful term.
+            terms |= dict.fromkeys(part for part in parts if len(part) > 1 or part.isdigit())
+    return tuple(term for term in terms if term not in _PHRASES)
+
+
+def _is_separated(compound: str) -> bool:
+    return not compound.isalnum()
+
+
+def _joined(compound: str) -> str:
+    """Remove the separators of a name, except for those between digits."""
+    joined = re.sub(r"(?<![0-9])\W|\W(?![0-9])", "", compound)
+    return joined.replace(",", ".").replace("’", "'")
+
+
+def _numbers(normal: str) -> Iterator[tuple[str, str]]:
+    for match in _THOUSANDS.finditer(normal):
+        yield _number(match[0]), match[0]
+    for match in _UNIT.finditer(normal):
+        unit = _number(match[1]) + _CURRENCIES.get(match[2], match[2])
+        if match[0] != unit or not unit.isalnum():
+            yield unit, match[0]
+    for match in _NUMERIC_DATE.finditer(normal):
+        yield from ((date, match[0]) for date in _numeric_dates(match[0]) if date != match[0])
+    for match in _DAY_FIRST.finditer(normal):
+        if month := _months().get(match[2]):
+            yield _date(match[3], month, int(match[1])), match[0]
+    for match in _MONTH_FIRST.finditer(normal):
+        before = _LAST_WORD.search(normal, max(0, match.start() - _LONGEST_MONTH), match.start())
+        if before and (month := _months().get(before[1])):
+            yield _date(match[2], month, int(match[1])), before[0] + match[0]
+
+
+_LONGEST_MONTH = 15  # characters with a space
+
+
+def _number(written: str) -> str:
+    """Join the thousands of a number."""
+    match = _THOUSANDS.fullmatch(written)
+    if match is None:
+        return written.replace(",", ".")
+    return written.replace(match["mark"], "").replace(",", ".")
+
+
+def _numeric_dates(written: str) -> Iterator[str]:
+    """Return the dates of a date in numbers; two if the month may be first."""
+    first, second, last = map(int, _DIGITS.findall(written))
+    if first > 31:  # the year
+        if second <= 12:
+            yield _date(first, second, last)
+        return
+    if second <= 12:
+        yield _date(last, second, first)
+    if first <= 12 and "/" in written and first != second:
+        yield _date(last, first, second)
+
+
+def _date(year: str | int, month: int, day: int) -> str:
+    return f"{year}-{month:02}-{day:02}"
+
+
+_DECIMAL = re.compile(r"[0-9]\.[0-9]")
+
+_ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def is_common(term: str, name: str) -> bool:
+    """Return whether a term is a short decimal, or a date in words.
+
+    These are often in several passages, and not all of them are about the name.
+    """
+    return bool(_DECIMAL.fullmatch(term) or (term != name and _ISO_DATE.fullmatch(term)))
