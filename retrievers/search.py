@@ -14,7 +14,6 @@ from ..nodegraph.graph import NodeGraph
 from ..nodegraph.locking import with_deferred_work
 from ..nodegraph.navigation import kin, path_to
 from ..nodegraph.node import ROOT, Node
-from .indexes.synced_index import HeldIndex, take_snapshot
 from .protocols import IndexSnapshot, Similarity
 from .ranking import (
     RANK_CONSTANT,
@@ -195,6 +194,8 @@ class Branch:
         Returns:
             Whether all indexes can be searched without the locks of the graphs.
         """
+        from .indexes.synced_index import HeldIndex, take_snapshot
+
         search, prepare = self.search, self.search.similarity.prepare
         if self.key is None:
             count = len(search.groups)
