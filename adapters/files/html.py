@@ -12,6 +12,7 @@ from urllib.parse import unquote
 from ...nodegraph.document import Document
 from ...nodegraph.readers.source_files import SourceFile
 from ...nodegraph.readers.text import decode, decoded, join_pages
+from .markup import with_repeated_cells, with_scripts
 from .packed_files import opened_zip, parser, title_and_author
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def markdown(html: str) -> str:
     options = ConversionOptions(
         skip_images=True, compact_tables=True, extract_metadata=False, strip_tags=_EMPHASIS
     )
+    html = with_repeated_cells(with_scripts(html))
     text = convert(_unwrapped(html), options).content or ""
     if not text.strip() and _depth(html) > _MAX_DEPTH:
         text = unescape(_TAG.sub(" ", html))

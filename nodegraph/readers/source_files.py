@@ -134,15 +134,19 @@ class ReadReport:
         self.unsupported += other.unsupported
 
     def note(self, path: Path, documents: Sequence[Document]) -> None:
-        """Note the encoding and the unreadable pages of a file."""
+        """Note the encoding of a file, and its parts that were not read or were changed."""
         names = {str(document.metadata.get("encoding", "")) for document in documents}
         self.encodings.update(names - {""})
+        notes: list[str] = []
         for document in documents:
             if pages := document.metadata.get("unread_pages"):
-                self.notes[str(path)] = (
+                notes.append(
                     f"{path} was read without {_pages(pages)} of {document.metadata['page_count']},"
                     " where no text can be read: give ReadOptions(ocr=...)"
                 )
+            notes += (f"{path}: {note}" for note in document.metadata.get("read_notes", ()))
+        if notes:
+            self.notes[str(path)] = "; ".join(dict.fromkeys(notes))
 
     def __str__(self) -> str:
         counts = [f"{self.read:,} read"]
@@ -274,10 +278,21 @@ class SourceFile:
         text: str,
         metadata: Mapping[str, Any] | None = None,
         layout: Layout | None = None,
+        notes: Sequence[str] = (),
     ) -> Document:
-        """Return the content of the file as one document. The caller of the reader sets the id."""
+        """Return the content of the file as one document. The caller of the reader sets the id.
+
+        Args:
+            text: The text.
+            metadata: The metadata.
+            layout: The positions of the text in the file.
+            notes: Notes on parts that were not read or were changed, such as ``3 comments left
+                out, the first on page 2``. They are stored as ``read_notes`` in the metadata.
+        """
         # The id avoids the digest of the text.
         packed = None if layout is None else layout.to_bytes()
+        if notes:
+            metadata = {**(metadata or {}), "read_notes": list(notes)}
         return Document(text, metadata, id=self.path.name, layout=packed)
 
     def damaged(self, what: object) -> ReadError:

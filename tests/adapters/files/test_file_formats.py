@@ -20,6 +20,7 @@ from office_files import (
 )
 
 from nodekin.nodegraph import NodeGraph, ReadError, ReadOptions
+from nodekin.nodegraph.readers.source_files import ReadReport, SourceFile
 from nodekin.nodegraph.readers.text import markdown_table
 
 SAMPLES = Path(__file__).parents[3] / "examples" / "files"
@@ -192,3 +193,11 @@ def test_legacy_format_error_names_converter(tmp_path, name, content, remedy) ->
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ReadError, match=re.escape(remedy)):
         NodeGraph(tmp_path / name, progress=False)
+
+
+def test_report_notes_parts_left_out(tmp_path: Path) -> None:
+    source = SourceFile(tmp_path / "a.txt", ReadOptions())
+    report = ReadReport()
+    report.note(source.path, [source.document("Tea.", notes=["1 comment left out"])])
+    assert report.notes == {str(source.path): f"{source.path}: 1 comment left out"}
+    assert str(report) == "0 read; 1 read in part"

@@ -1,0 +1,203 @@
+"""Write superscripts, subscripts and merged cells of HTML so that Markdown keeps their meaning."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from html import unescape
+
+_SCRIPT = re.compile(r"<(sup|sub)\b[^>]*>(.{0,400}?)</\1\s*>", re.I | re.S)
+
+_TAG = re.compile(r"<[^<>]*>")
+
+_OPEN_LINK = re.compile(r"<a\b[^<>]*\bhref=[\"']?#[^<>]*>\s*\Z", re.I)
+
+_NUMBERS = re.compile(r"\d{1,3}(?:\s?[,;–-]\s?\d{1,3})*")
+
+_BASE = re.compile(r"(?:\d[\d.,]*|[^\W\d_]+|\))\Z")
+
+_FUNCTIONS = frozenset("arccos arcsin arctan cos cosh cot log sin sinh tan tanh".split())
+
+_ORDINALS = frozenset("st nd rd th er re ère e ème eme o a os as me mes lle lles r tm sm".split())
+
+_SYMBOLS = re.compile(r"[*†‡§¶#™®©°ºª′″]+|\[.*\]")
+
+_CJK = "\u2e80"
+
+
+def superscript(before: str, text: str, after: str = "", *, is_link: bool = False) -> str:
+    """Return a superscript as text: a power (``^30``), a note mark (``[5]``) or an ordinal.
+
+    Args:
+        before: The text before the superscript.
+        text: The superscript.
+        after: The text after the superscript.
+        is_link: Whether the superscript links to a note.
+
+    Example:
+        >>> superscript("about 2", "30"), superscript("the fee", "5"), superscript("19", "th")
+        ('^30', '[5]', 'th')
+    """
+    if (
+        not text
+        or _SYMBOLS.fullmatch(text)
+        or (text.lower() in _ORDINALS and before[-1:].isalnum())
+    ):
+        return text
+    if is_link or (_NUMBERS.fullmatch(text) and not _is_power(before, text, after)):
+        return f"[{text}]"
+    power = f"^{text}" if re.fullmatch(r"[+−-]?[\w.]*[+−-]?", text) else f"^({text})"
+    return f"{power} " if after[:1].isdigit() else power
+
+
+def _is_power(before: str, number: str, after: str) -> bool:
+    """Return whether a raised number is a power. Otherwise, it is a note mark."""
+    match = _BASE.search(before)
+    if match is None:  # "14C"
+        return after[:1].isalnum()
+    base = match[0]
+    if base[0].isdigit():  # 2^30 and 10^9, but not a year or an amount with a note
+        return number not in ("0", "1") and (len(base) < 3 or base.strip("0,.") == "1")
+    if base == ")":
+        return number in ("2", "3")
+    if base[-1] >= _CJK:
+        return False
+    is_unit = len(base) == 2 and number.isdecimal() and int(number) < 5
+    return len(base) == 1 or is_unit or base in _FUNCTIONS
+
+
+def subscript(before: str, text: str, after: str = "") -> str:
+    """Return a subscript as text.
+
+    Example:
+        >>> subscript("H", "2", "O"), subscript("101", "2"), subscript("v", "max")
+        ('2', '_2', '_max')
+    """
+    lowered = text if text.isdecimal() and not before[-1:].isdigit() else f"_{text}" if text else ""
+    return f"{lowered} " if after[:1].isdigit() and lowered[-1:].isdigit() else lowered
+
+
+def with_scripts(html: str) -> str:
+    """Replace the superscripts and subscripts of HTML by text.
+
+    Example:
+        >>> with_scripts("2<sup>30</sup> and H<sub>2</sub>O, 5<sup>1</sup> euros")
+        '2^30 and H2O, 5[1] euros'
+    """
+
+    def as_text(match: re.Match[str]) -> str:
+        start, end = match.span()
+        text = unescape(_TAG.sub("", match[2])).strip()
+        before = unescape(_TAG.sub("", html[max(0, start - 200) : start].rpartition("<p")[2]))
+        after = unescape(_TAG.sub("", html[end : end + 100]))
+        if match[1].lower() == "sub":
+            written = subscript(before, text, after)
+        else:
+            if _OPEN_LINK.search(html, max(0, start - 300), start):
+                return match[2]  # a note mark whose brackets come with the link
+            written = superscript(before, text, after, is_link='href="#' in match[2])
+        return written.replace("&", "&amp;").replace("<", "&lt;")
+
+    return _SCRIPT.sub(as_text, html)
+
+
+_TABLE_TAG = re.compile(r"<(/?)(table|tr|td|th)\b([^<>]*)>", re.I)
+
+_SPAN = re.compile(r"\b(col|row)span\s*=\s*[\"']?(\d+)[\"']?", re.I)
+
+_MAX_SPAN = 100  # columns
+
+_MAX_REPEATED = 1_000  # characters of a cell
+
+
+@dataclass
+class _Table:
+    """The state of an open table.
+
+    Attributes:
+        below: Cells that continue in the next rows, by column: remaining rows and HTML.
+        column: The column of the next cell.
+        start: The index of the first part of the open cell. -1: no open cell.
+        spans: The numbers of columns and rows of the open cell.
+    """
+
+    below: dict[int, tuple[int, str]] = field(default_factory=dict)
+    column: int = 0
+    start: int = -1
+    spans: tuple[int, int] = (1, 1)
+
+    def fill(self, parts: list[str], *, to_end: bool = False) -> None:
+        """Add the cells that continue from the rows above."""
+        while self.column in self.below or (to_end and self.column < max(self.below, default=-1)):
+            rows, cell = self.below.pop(self.column, (1, "<td></td>"))
+            if rows > 1:
+                self.below[self.column] = (rows - 1, cell)
+            parts.append(cell)
+            self.column += 1
+
+    def end_cell(self, parts: list[str]) -> None:
+        """End the open cell, if any, and repeat it into its columns."""
+        if self.start < 0:
+            return
+        cell = f"{''.join(parts[self.start :])}</td>"
+        repeated = cell if len(cell) <= _MAX_REPEATED else "<td></td>"
+        columns, rows = self.spans
+        parts += ["</td>", *[repeated] * (columns - 1)]
+        for _ in range(columns):
+            if rows > 1:
+                self.below[self.column] = (rows - 1, repeated)
+            self.column += 1
+        self.start = -1
+
+
+def with_repeated_cells(html: str) -> str:
+    """Repeat merged cells of tables in each of their rows and columns.
+
+    Example:
+        >>> with_repeated_cells("<table><tr><td rowspan=2>a<td>b<tr><td>c</table>")
+        '<table><tr><td>a</td><td>b</td></tr><tr><td>a</td><td>c</td></tr></table>'
+    """
+    if not _SPAN.search(html):
+        return html
+    parts: list[str] = []
+    tables: list[_Table] = []
+    at = 0
+    for tag in _TABLE_TAG.finditer(html):
+        parts.append(html[at : tag.start()])
+        at = tag.end()
+        closing, name = tag[1], tag[2].lower()
+        table = tables[-1] if tables else None
+        if name == "table":
+            if table and closing:
+                _end_row(table, parts)
+                tables.pop()
+            elif not closing:
+                tables.append(_Table())
+            parts.append(tag[0])
+        elif table is None:
+            parts.append(tag[0])
+        elif name == "tr":
+            _end_row(table, parts)
+            if not closing:
+                parts.append(tag[0])
+                table.column = 0
+        else:
+            table.end_cell(parts)
+            if not closing:
+                table.column = max(table.column, 0)
+                table.fill(parts)
+                spans = {kind.lower(): int(number[:5]) for kind, number in _SPAN.findall(tag[3])}
+                columns = min(max(spans.get("col", 1), 1), _MAX_SPAN)
+                table.spans = columns, spans.get("row", 1) or 65_535
+                table.start = len(parts)
+                parts.append("<td>")
+    return "".join([*parts, html[at:]])
+
+
+def _end_row(table: _Table, parts: list[str]) -> None:
+    table.end_cell(parts)
+    if table.column >= 0:
+        table.fill(parts, to_end=True)
+        if table.column:
+            parts.append("</tr>")
+        table.column = -1
