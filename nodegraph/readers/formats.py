@@ -23,7 +23,7 @@ from ..document import Document, as_document
 from ..errors import ReadError
 from ..plugins import READERS, load_plugin, plugins
 from ..splitters.headings import PROGRAMS
-from .source_files import Records, SourceFile, records_of
+from .source_files import Records, SourceFile
 from .text import is_text, read_csv, read_json, read_json_lines, read_text
 
 logger = logging.getLogger(__name__)
@@ -126,7 +126,7 @@ class FileFormat:
 
     def records(self, source: SourceFile) -> Records:
         """Read a file."""
-        return records_of(self.read(source))
+        return source.records(self.read(source))
 
 
 INSTALL_FILES = 'pip install "nodekin[files]"'
@@ -335,7 +335,7 @@ class RegisteredReader:
 
     def records(self, source: SourceFile) -> Records:
         """Read a file."""
-        return records_of(self.read(source.path))
+        return source.records(self.read(source.path))
 
     def pickled(self) -> bytes | None:
         """Return the pickled reader for another process, None if it runs in this process.

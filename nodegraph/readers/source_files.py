@@ -101,7 +101,8 @@ class ReadReport:
         read: Number of files that were read.
         unchanged: Number of unchanged files, which were not read again.
         skipped: The errors of unreadable files, by path.
-        notes: Notes on files that were read, by path, such as pages without a text.
+        notes: What readers left out or changed, by path: kind, count and first place, such as
+            pages without a text, invalid bytes, pictures.
         encodings: Number of texts by encoding, without UTF-8.
         passed_over: Number of skipped files and folders by rule: ``"hidden"``, ``"ignored"``,
             ``"installed packages"``, ``"links"``.
@@ -134,19 +135,19 @@ class ReadReport:
         self.unsupported += other.unsupported
 
     def note(self, path: Path, documents: Sequence[Document]) -> None:
-        """Note the encoding of a file, and its parts that were not read or were changed."""
+        """Record the encoding and the notes of a file."""
         names = {str(document.metadata.get("encoding", "")) for document in documents}
         self.encodings.update(names - {""})
-        notes: list[str] = []
         for document in documents:
+            changes = document.metadata.get("read_notes")
+            notes = [f"{path} was read with changes: {'; '.join(changes)}"] if changes else []
             if pages := document.metadata.get("unread_pages"):
                 notes.append(
                     f"{path} was read without {_pages(pages)} of {document.metadata['page_count']},"
                     " where no text can be read: give ReadOptions(ocr=...)"
                 )
-            notes += (f"{path}: {note}" for note in document.metadata.get("read_notes", ()))
-        if notes:
-            self.notes[str(path)] = "; ".join(dict.fromkeys(notes))
+            if notes:
+                self.notes[str(path)] = "; ".join(notes)
 
     def __str__(self) -> str:
         counts = [f"{self.read:,} read"]
@@ -163,7 +164,7 @@ class ReadReport:
             names = ", ".join(f"{n:,} {name}" for name, n in self.encodings.most_common())
             text += f"; not in UTF-8: {names}"
         if self.notes:
-            text += f"; {len(self.notes):,} read in part"
+            text += f"; {len(self.notes):,} read with notes"
         passed = ", ".join(f"{count:,} {rule}" for rule, count in self.passed_over.most_common())
         return f"{text}; {passed}" if passed else text
 
@@ -267,32 +268,49 @@ class SourceFile:
         path: The file.
         options: The options for reading.
         ocr: A function from the PNG of a page to its text. None: no OCR.
+        encodings: The encodings of the file's texts, without UTF-8. The decoder sets it.
+        notes: Parts that the reader has left out or changed, by kind: count and first place.
     """
 
     path: Path
     options: ReadOptions
     ocr: Callable[[bytes], str] | None = None
+    encodings: list[str] = field(default_factory=list)
+    notes: dict[str, tuple[int, str]] = field(default_factory=dict)
+
+    def note(self, kind: str, place: str = "", count: int = 1) -> None:
+        """Note parts of the file that the reader leaves out or changes.
+
+        Args:
+            kind: The kind of parts, in plural, such as "pictures left out".
+            place: The place of the first part.
+            count: The number of parts.
+        """
+        before, first = self.notes.get(kind, (0, place))
+        self.notes[kind] = (before + count, first)
+
+    def records(self, read: str | Document | Iterable[Document]) -> Records:
+        """Return the records of a reader's result, with the encoding and the notes."""
+        records = records_of(read)
+        for record in records[:1]:
+            if self.encodings:
+                record[1]["encoding"] = ", ".join(self.encodings)
+            if self.notes:
+                record[1]["read_notes"] = [
+                    f"{kind}: {count:,}{f' (first: {place})' if place else ''}"
+                    for kind, (count, place) in self.notes.items()
+                ]
+        return records
 
     def document(
         self,
         text: str,
         metadata: Mapping[str, Any] | None = None,
         layout: Layout | None = None,
-        notes: Sequence[str] = (),
     ) -> Document:
-        """Return the content of the file as one document. The caller of the reader sets the id.
-
-        Args:
-            text: The text.
-            metadata: The metadata.
-            layout: The positions of the text in the file.
-            notes: Notes on parts that were not read or were changed, such as ``3 comments left
-                out, the first on page 2``. They are stored as ``read_notes`` in the metadata.
-        """
+        """Return the content of the file as one document. The caller of the reader sets the id."""
         # The id avoids the digest of the text.
         packed = None if layout is None else layout.to_bytes()
-        if notes:
-            metadata = {**(metadata or {}), "read_notes": list(notes)}
         return Document(text, metadata, id=self.path.name, layout=packed)
 
     def damaged(self, what: object) -> ReadError:

@@ -20,7 +20,7 @@ from office_files import (
 )
 
 from nodekin.nodegraph import NodeGraph, ReadError, ReadOptions
-from nodekin.nodegraph.readers.source_files import ReadReport, SourceFile
+from nodekin.nodegraph.readers.source_files import ReadReport, SourceFile, documents_of
 from nodekin.nodegraph.readers.text import markdown_table
 
 SAMPLES = Path(__file__).parents[3] / "examples" / "files"
@@ -197,7 +197,10 @@ def test_legacy_format_error_names_converter(tmp_path, name, content, remedy) ->
 
 def test_report_notes_parts_left_out(tmp_path: Path) -> None:
     source = SourceFile(tmp_path / "a.txt", ReadOptions())
+    source.note("comments left out", "page 2")
+    source.note("comments left out", "page 3", count=2)
     report = ReadReport()
-    report.note(source.path, [source.document("Tea.", notes=["1 comment left out"])])
-    assert report.notes == {str(source.path): f"{source.path}: 1 comment left out"}
-    assert str(report) == "0 read; 1 read in part"
+    report.note(source.path, documents_of(SAMPLES / "handbook.pdf", "a", source.records("Tea.")))
+    (note,) = report.notes.values()
+    assert note.endswith("a.txt was read with changes: comments left out: 3 (first: page 2)")
+    assert str(report) == "0 read; 1 read with notes"

@@ -34,7 +34,7 @@ def test_pages_without_text_are_reported(tmp_path: Path) -> None:
     (note,) = graph.read_report.notes.values()
     assert "a.pdf was read without pages 2, 4 of 4" in note
     assert "ReadOptions(ocr=...)" in note
-    assert str(graph.read_report) == "1 read; 1 read in part"
+    assert str(graph.read_report) == "1 read; 1 read with notes"
 
 
 def test_scan_raises_instead_of_empty_document(tmp_path: Path) -> None:
