@@ -281,7 +281,7 @@ class Agent:
         self.missing = [
             span
             for span in self.missing
-            if self.session.unseen(self._document(span), span.start, span.end)
+            if not self.session.covers(span.document_id, span.start, span.end)
         ]
         return output
 

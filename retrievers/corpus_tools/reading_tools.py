@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from operator import itemgetter
-from typing import Any
 
 from ...nodegraph.errors import nearest_names
 from ...nodegraph.graph import NodeGraph
@@ -35,10 +33,6 @@ from .tool_output import (
 )
 
 _AT_ONCE = 200  # maximum number of documents with texts in memory
-
-_COUNTED, _FIELDS, _VALUES = 2_000, 8, 4  # maximum documents, fields and values in a filter hint
-
-_LONGEST_VALUE = 40  # characters
 
 
 class CorpusView:
@@ -95,21 +89,6 @@ class CorpusView:
             if name in (node.metadata.get("title"), file_name_of(node.metadata)):
                 yield node
 
-    def values(self) -> str:
-        """Return the metadata fields with their most frequent values, as a hint for filters."""
-        counts: dict[str, Counter[str]] = {}
-        for node in islice(self.documents(), _COUNTED):
-            for name, value in node.own_metadata.items():
-                if isinstance(value, str | int | float) and len(str(value)) <= _LONGEST_VALUE:
-                    counts.setdefault(name, Counter())[repr(value)] += 1
-
-        parts = []
-        for name in sorted(counts, key=lambda name: (len(counts[name]), name))[:_FIELDS]:
-            values = [value for value, _ in counts[name].most_common(_VALUES)]
-            more = ["..."] if len(counts[name]) > _VALUES else []
-            parts.append(f"{name}: {', '.join([*values, *more])}")
-        return "; ".join(parts)
-
     def passages(self, document: Node) -> Sequence[Node]:
         """Return the passages of a document, in order."""
         results: Sequence[Node] = self.graph.find(self.target)(document)
@@ -130,8 +109,6 @@ class CorpusView:
 _CONTEXT_TOKENS = 30  # tokens of a line before and after a match in grep
 
 _MAX_LENGTH = 400  # maximum characters of a match, and of its context on either side
-
-_REFERENCE = 40  # characters: shorter parts are repeated instead of referenced
 
 
 class ReadingTools:
@@ -200,46 +177,23 @@ class ReadingTools:
         else:  # the end of the passage that contains the start
             span = span_of(self.view.passage_at(node, start_at)) or (0, size)
             stop = max(span[1], start_at)
-        is_new = not session.knows(node.id)
-        entries, lines, cut = self._parts(node, start_at, stop, max_tokens, session)
-        title = heading_line(entries[0] | {"start": start_at, "end": cut}, titled=is_new)
+        text = _shorten_quoted(node.text[start_at:stop], max_tokens)
+        cut = start_at + len(text)
+        session.show(node.id, start_at, cut)
+        entry = location_of(self.view.passage_at(node, start_at), start_at, cut)
         more = f"\n\n{size - cut:,} more characters: read with start={cut}." if cut < size else ""
-        return ToolOutput("\n".join([title, *lines]) + more, entries, int(cut < size))
+        return ToolOutput(
+            f"{heading_line(entry)}\n{quoted(text)}{more}",
+            [entry | {"text": text, "size": size}],
+            int(cut < size),
+        )
 
-    def _parts(
-        self, node: Node, start_at: int, stop: int, remaining: int, session: ToolSession
-    ) -> tuple[list[Entry], list[str], int]:
-        """Return the new parts with references to parts shown before, their lines, and the end."""
-        entries, lines, at = list[Entry](), list[str](), start_at
-
-        def refer(end: int) -> None:
-            lines.append(f"([{at}:{end}] shown before)")
-            entries.append(location_of(node, at, end) | {"shown_before": True, "text": None})
-
-        is_blank = not node.text[start_at:stop].strip()
-        parts = session.unseen(node, start_at, stop, _REFERENCE)
-        for a, b in [(start_at, stop)] if is_blank else parts:
-            if a > at:
-                refer(a)
-            text = _shorten_quoted(node.text[a:b], remaining)
-            at, remaining = a + len(text), remaining - count_tokens(quoted(text))
-            position = location_of(self.view.passage_at(node, a), a, at)
-            entries.append(position | {"text": text, "size": len(node.text)})
-            lines.append(quoted(text))
-            session.show(node.id, a, at)
-            if at < b or remaining <= 0:
-                return entries, lines, at
-        if node.text[at:stop].strip():
-            refer(stop)
-        return entries, lines, stop
-
-    def grep(
-        self, pattern: str, regex: bool, document: str, skip: int, max_tokens: int
-    ) -> ToolOutput:
-        """Return the lines that match a pattern. Very long matches are truncated."""
+    def grep(self, pattern: str, document: str, skip: int, max_tokens: int) -> ToolOutput:
+        """Return the lines with a text, in any case. Very long matches are truncated."""
         if not pattern:
             raise ToolError("the pattern is empty; give the text to look for")
-        rows = _match_rows(self.view.documents(document), _compiled(pattern, regex))
+        sought = re.compile(re.escape(pattern), re.IGNORECASE)
+        rows = _match_rows(self.view.documents(document), sought)
         where = f" below {document!r}" if document else ""
         return page_of(rows, max_tokens, skip, tool="grep", items="matches") or ToolOutput(
             f"{pattern!r:.200} does not occur{where}; grep finds exact text only: try a part of "
@@ -273,13 +227,12 @@ def _heading_row(node: Node, start: int, level: int, text: str, end: int) -> tup
     return f"{'  ' * max(0, level - 1)}{line}", entry
 
 
-def _match_rows(documents: Iterable[Node], pattern: Any) -> Iterator[Row]:
+def _match_rows(documents: Iterable[Node], pattern: re.Pattern[str]) -> Iterator[Row]:
     """Yield a row for each match. A match in the lines of the row above refers to these lines."""
     for node in documents:
         visible: list[Interval] = []  # the lines in the last row of the document
         for match in pattern.finditer(node.text):
-            if match.end() > match.start():
-                yield partial(_match_row, node, match.span(), visible)
+            yield partial(_match_row, node, match.span(), visible)
 
 
 def _match_row(node: Node, match: Interval, visible: list[Interval]) -> tuple[str, Entry]:
@@ -290,33 +243,6 @@ def _match_row(node: Node, match: Interval, visible: list[Interval]) -> tuple[st
     text = f"{heading_line(entry, titled=not visible)} (line {entry['line']})\n{lines}"
     visible[:] = [window]
     return text, entry
-
-
-def _compiled(pattern: str, regex: bool) -> Any:
-    """Return a compiled pattern, which ignores case and takes linear time.
-
-    Raises:
-        ToolError: If the regular expression is invalid, or google-re2 is not installed.
-    """
-    if not regex:
-        return re.compile(re.escape(pattern), re.IGNORECASE)
-    try:
-        import re2
-    except ImportError as error:
-        raise ToolError(
-            "regular expressions are not available here (they need google-re2: pip install "
-            '"nodekin[mcp]"); grep for a plain text'
-        ) from error
-    options = re2.Options()
-    options.case_sensitive, options.log_errors, options.never_nl = False, False, False
-    try:
-        return re2.compile(f"(?m){pattern}", options)
-    except re2.error as error:
-        reason = error.args[0].decode() if isinstance(error.args[0], bytes) else str(error)
-        raise ToolError(
-            f"{pattern!r:.200} is no regular expression: {reason}; without backreferences and "
-            "lookarounds, in RE2's syntax"
-        ) from error
 
 
 def _match_entry(node: Node, start_at: int, end: int) -> tuple[Entry, Interval]:

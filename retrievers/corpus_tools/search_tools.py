@@ -1,20 +1,17 @@
-"""The tools ``search``, ``related`` and ``cite``."""
+"""The tools ``search`` and ``cite``."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from functools import partial
 from math import ceil
-from typing import Any, Literal
+from typing import Any
 
-from ...nodegraph.extractors.entity_extractor import EntityExtractor
 from ...nodegraph.node import Node
 from ...nodegraph.splitters.chunking import count_tokens, shorten
 from ..answers.quote_matching import ELISION, QuoteIndex
 from ..answers.quotes import draft_quotes
 from ..composite.default_retriever import DefaultRetriever
-from ..composite.link_graph import LinkIndex
 from ..filters import Filters, parse_filters
 from ..protocols import RetrieverProtocol
 from ..restricted_retriever import restrict
@@ -23,6 +20,7 @@ from ..retriever import Retriever
 from ..token_budget import TokenBudget
 from .reading_tools import CorpusView
 from .tool_output import (
+    GAP,
     Entry,
     Interval,
     OutputBuilder,
@@ -39,8 +37,6 @@ from .tool_output import (
     span_of,
 )
 
-Mode = Literal["all", "words", "meaning"]
-
 _MAX_PASSAGE_TOKENS = 400  # for the best passage; later passages get this number by their rank
 
 _MIN_PASSAGE_TOKENS = 40  # for later passages
@@ -48,8 +44,6 @@ _MIN_PASSAGE_TOKENS = 40  # for later passages
 _WINDOWS_FROM = 200  # tokens: smaller budgets show parts of several passages instead of windows
 
 _STEP = 50  # results are retrieved in multiples of this number, so that pages are consistent
-
-_GAP = 3  # characters between two joined sentences
 
 
 class SearchTools:
@@ -80,7 +74,6 @@ class SearchTools:
     def search(
         self,
         query: str,
-        mode: Mode,
         skip: int,
         filters: dict[str, Any] | None,
         max_tokens: int,
@@ -98,19 +91,17 @@ class SearchTools:
             raise ToolError(str(error)) from error
         depth = _STEP * ceil((skip + max(5, max_tokens // 25)) / _STEP)
         most = min(max_tokens, _MAX_PASSAGE_TOKENS)
-        retriever = self._by(mode)
         budget = TokenBudget(most if most >= _WINDOWS_FROM else None, pages=depth)
         with budget.holding():
-            results = retriever.retrieve(query, top_k=depth, filters=filters)
+            results = self.retriever.retrieve(query, top_k=depth, filters=filters)
         if len(results) <= skip:
             words = " with these filters" if filters else ""
-            fields = f" Fields of documents, and values: {self.view.values() or 'none'}."
             return ToolOutput(
-                f"Nothing{' more' if skip else ''} was found{words}; try other words, another "
-                f"mode, or grep for an exact text.{fields if filters else ''}"
+                f"Nothing{' more' if skip else ''} was found{words}; try other words, or grep for "
+                "an exact text."
             )
         builder = OutputBuilder(max_tokens)
-        has_windows = bool(budget) and getattr(retriever, "has_windows", False)
+        has_windows = bool(budget) and getattr(self.retriever, "has_windows", False)
         for rank, result in enumerate(results[skip:], skip + 1):
             size = most if has_windows else max(_MIN_PASSAGE_TOKENS, most // rank)
             if not self._add(result, size, builder, session):
@@ -122,17 +113,6 @@ class SearchTools:
         """Return the sentences that share the most words with a text."""
         words = Retriever(self.view.graph, self._default.sentences, "bm25", top_k=count)
         return [result.node for result in self._restricted(words).retrieve(text)]
-
-    def _by(self, mode: Mode) -> RetrieverProtocol:
-        graph = self.view.graph
-        if mode == "all":
-            return self.retriever
-        if mode == "meaning" and not graph.embeddings.embedders:
-            raise ToolError("this corpus has no embeddings; use mode=words or mode=all")
-        similarity = "bm25" if mode == "words" else "cosine"
-        return self._restricted(
-            Retriever(graph, self._default.sentences, similarity, target=self.view.target)
-        )
 
     def _add(
         self, result: ScoredNode, size: int, builder: OutputBuilder, session: ToolSession
@@ -155,12 +135,11 @@ class SearchTools:
         entry |= {"score": round(float(result.score), 4), "why": _why(result)}
         if copies := [m.node.document_id for m in result.evidence if m.similarity == COPY]:
             entry["also_in"] = copies
-        parts = [new for part in parts for new in session.unseen(node.root, *part)]
-        if not parts:
-            entry |= {"shown_before": True, "text": None}
-            remainder = "; read shows the rest" if session.unseen(node.root, *span) else ""
-            return builder.add(reference_line(entry, f"shown before{remainder}"), entry)
         is_complete = parts == [span]
+        if all(session.covers(node.document_id, *part) for part in parts):
+            entry |= {"shown_before": True, "text": None}
+            remainder = "" if is_complete else "; read shows the rest"
+            return builder.add(reference_line(entry, f"shown before{remainder}"), entry)
         text = node.root.text
         visible = " … ".join(text[a:b] for a, b in parts)
         if not is_complete:
@@ -194,7 +173,7 @@ class SearchTools:
             used += tokens
         if not selected:  # the whole passage matched: use its beginning
             selected = [(span[0], span[0] + len(shorten(text[span[0] : span[1]], size)))]
-        return joined(selected, _GAP)
+        return joined(selected, GAP)
 
     def _mentions(self, result: ScoredNode) -> list[Interval]:
         """Return the spans of sentences with a name that links to the passage."""
@@ -212,64 +191,6 @@ class SearchTools:
         names = [m.node.text for m in result.evidence if m.group == self._default.entities]
         return [n for name in names if (n := _spelling(name, result.node.text))]
 
-    def related(
-        self,
-        document: str,
-        start: int,
-        end: int | None,
-        skip: int,
-        max_tokens: int,
-        session: ToolSession,
-    ) -> ToolOutput:
-        """Return passages that share names with a part of a document."""
-        node = self.view.document(document)
-        stop = len(node.text) if end is None else end
-        if not 0 <= start < max(stop, 1):
-            raise ToolError(f"start and end are characters of {document!r}, start before end")
-        current = [p for p in self.view.passages(node) if _overlaps(span_of(p), (start, stop))]
-        ranked = self._ranked(current)
-        rows = (partial(_related_row, other, shared, session) for other, shared in ranked)
-        options = {"tool": "related", "items": "passages", "separator": "\n"}
-        return page_of(rows, max_tokens, skip, **options) or ToolOutput(
-            "No name in this part is mentioned elsewhere; use search."
-        )
-
-    def _ranked(self, current: Sequence[Node]) -> list[tuple[Node, list[str]]]:
-        """Return other passages with their shared names, rare names first."""
-        graph, group = self.view.graph, self._default.entities
-        graph.create_node_group(group, EntityExtractor(), parent=self.view.target)
-        current_ids = {node.id for node in current}
-        index = LinkIndex.open(graph, group)
-        assert index is not None
-        shared: dict[str, tuple[Node, list[str]]] = {}
-        weights: dict[str, float] = {}
-        with graph.reader.reading(self.view.target, group):
-            index.sync()
-            names = {
-                name.key: name
-                for passage in current
-                for name in sorted(index.entities([passage.id]), key=lambda name: name.rank)
-            }
-            for name in names.values():
-                connected = graph.reader.nodes_by_id(name.passages)
-                mentions = [node for node in connected if self.view.allows(node)]
-                spellings = (_spelling(name.name, node.searched_text) for node in mentions)
-                spelling = next(filter(None, spellings), "")
-                for passage in mentions:
-                    if passage.id in current_ids or not spelling:
-                        continue
-                    shared.setdefault(passage.id, (passage, []))[1].append(spelling)
-                    weights[passage.id] = weights.get(passage.id, 0.0) + 1 / len(mentions)
-        return sorted(shared.values(), key=lambda pair: (-weights[pair[0].id], pair[0].order))
-
-
-def _related_row(other: Node, shared: list[str], session: ToolSession) -> tuple[str, Entry]:
-    span = span_of(other) or (0, 0)
-    entry = location_of(other, *span) | {"names": shared}
-    before = " (shown before)" if session.covers(other.document_id, *span) else ""
-    mentions = in_line(f"also mentions {', '.join(shared)}")
-    return f"{heading_line(entry)}{before}\n{mentions}", entry
-
 
 def _spelling(name: str, text: str) -> str:
     """Return the spelling of a name in a text. Empty if missing.
@@ -278,10 +199,6 @@ def _spelling(name: str, text: str) -> str:
     """
     match = re.search(rf"(?<![a-z]){re.escape(name)}(?![a-z])", text, re.IGNORECASE)
     return match[0] if match else ""
-
-
-def _overlaps(item: Interval | None, other: Interval) -> bool:
-    return item is not None and item[0] < other[1] and other[0] < item[1]
 
 
 def _place_of_match(result: ScoredNode) -> Entry:

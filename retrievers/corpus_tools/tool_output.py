@@ -182,41 +182,27 @@ def _span_label(entry: Entry) -> str:
 
 Interval = tuple[int, int]
 
+GAP = 3
+"""The maximum number of characters between two joined spans."""
+
 
 @dataclass(slots=True)
 class ToolSession:
     """The parts of documents that were shown in a conversation.
 
-    Pass the same session to all calls of a conversation. Later calls refer to these parts instead
-    of repeating their text. Not thread-safe.
+    Pass the same session to all calls of a conversation. Later searches refer to these parts
+    instead of repeating their text. Not thread-safe.
     """
 
     _spans: dict[str, list[Interval]] = field(default_factory=dict)
 
     def show(self, document_id: str, start: int, stop: int) -> None:
         """Record a shown span of a document."""
-        self._spans[document_id] = joined([*self._spans.get(document_id, ()), (start, stop)], 0)
+        self._spans[document_id] = joined([*self._spans.get(document_id, ()), (start, stop)], GAP)
 
     def covers(self, document_id: str, start: int, stop: int) -> bool:
         """Return whether a span of a document was shown completely."""
         return any(a <= start and stop <= b for a, b in self._spans.get(document_id, ()))
-
-    def knows(self, document_id: str) -> bool:
-        """Return whether a part of a document, and therefore its title, was shown."""
-        return document_id in self._spans
-
-    def unseen(self, document: Node, start: int, stop: int, least: int = 1) -> list[Interval]:
-        """Return the parts of a span of a document that were not shown, in order.
-
-        Blank parts are left out. Shown text of less than ``least`` characters between two parts is
-        included, since a reference to the text would be as long.
-        """
-        parts, at = list[Interval](), start
-        for a, b in self._spans.get(document.id, ()):
-            if min(b, stop) - max(a, at) >= least:
-                parts.append((at, max(a, at)))
-                at = min(b, stop)
-        return [(a, b) for a, b in [*parts, (at, stop)] if document.text[a:b].strip()]
 
     def clear(self) -> None:
         """Remove all parts."""

@@ -153,7 +153,6 @@ CALLS: dict[str, dict[str, Any]] = {
     "outline": {},
     "read": {"document": "tea.md"},
     "cite": {"draft": 'They say that "Green tea is steamed" and "Green tea is boiled".'},
-    "related": {"document": "tea.md"},
 }
 
 LEFT_OUT = {"eval": {"results", "moved_gold"}}

@@ -80,7 +80,7 @@ async def test_invalid_call_is_an_error_for_the_model(server) -> None:
                 {"document": "tea/green.md", "start": "x" * 99_999},
                 "must be of type integer",
             ),
-            ("grep", {"pattern": "(", "regex": True}, "regular expression"),
+            ("grep", {"pattern": ""}, "the pattern is empty"),
         ):
             result = await client.call_tool(name, arguments)
             assert result.is_error
@@ -182,7 +182,7 @@ JSON = st.recursive(
     ),
     max_leaves=6,
 )
-ARGUMENTS = "query mode skip filters pattern document start end regex id".split()
+ARGUMENTS = "query skip filters pattern document start end id".split()
 
 
 @settings(max_examples=amount(8, 20))
@@ -195,10 +195,10 @@ def test_any_arguments_are_answered(calls) -> None:
     async def send() -> None:
         async with Client(server.server) as client:
             for name, arguments in calls:
-                for tool in (name, "search", "grep", "outline", "read", "related", "cite"):
+                for tool in (name, "search", "grep", "outline", "read", "cite"):
                     result = await client.call_tool(tool, arguments)
                     assert result.content[0].text or result.structured_content
-            assert len((await client.list_tools()).tools) == 6
+            assert len((await client.list_tools()).tools) == 5
 
     asyncio.run(send())
 
@@ -271,7 +271,6 @@ async def test_command_serves_standard_input(tmp_path) -> None:
     )
     async with Client(command, read_timeout_seconds=300) as client:
         result = await client.call_tool("search", {"query": "steamed"})
-        await client.call_tool("related", {"document": "tea.md"})
         (folder / "coffee.md").write_text("Coffee is roasted.", "utf-8")
     files = {file.name: file.read_text("utf-8") for file in folder.iterdir()}
     assert files == {"tea.md": "Green tea is steamed.", "coffee.md": "Coffee is roasted."}

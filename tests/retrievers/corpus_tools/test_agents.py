@@ -34,4 +34,4 @@ def test_agents_find_gold_with_fewer_tokens(data: Path, monkeypatch: pytest.Monk
         if name != "HotpotQA":  # which has no answers of steps
             assert figures[name, "agent that knows no gold: answers"][0] >= 0.90
         for first in (5, 6, 10):
-            assert figures[name, f"top_k={first}"][-1] >= 1.5
+            assert figures[name, f"top_k={first}"][-1] >= 1.3
