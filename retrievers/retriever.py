@@ -15,7 +15,6 @@ from ..nodegraph.concurrency import run_in_tasks
 from ..nodegraph.errors import nearest_names
 from ..nodegraph.graph import NodeGraph
 from ..nodegraph.models.embedder import Vectors
-from ..nodegraph.models.embedding_cache import embed_ahead
 from .base_retriever import RESTRICTION, check_queries, check_texts
 from .filters import Filters, all_of
 from .planned_retriever import PlannedRetriever
@@ -239,12 +238,6 @@ class Retriever(PlannedRetriever):
         return search([of_query], queries, [vectors], one_ranking, all_results)
 
     @property
-    def embeds_by_async_model(self) -> bool:
-        """Whether new passages can be embedded without a thread."""
-        embedded = ((key, graph) for key, graphs in self._embedded for graph in graphs)
-        return any(graph.embeddings.embedder(key).aembed for key, graph in embedded)
-
-    @property
     def filters(self) -> Filters | None:
         """Conditions on metadata, validated on each assignment."""
         return self._filters
@@ -376,9 +369,7 @@ async def search_together(
         embed = partial(retriever.query_vectors, queries)
         aembed = partial(retriever.aquery_vectors, queries)
         vectors.append(await Do(embed, aembed) if retriever.embed_keys else ())
-    work = partial(search, searches, queries, vectors, rank, select)
-    is_async = any(retriever.embeds_by_async_model for retriever in retrievers)
-    return await Do(work, partial(embed_ahead, work) if is_async else None, kind="work")
+    return await Do(partial(search, searches, queries, vectors, rank, select), kind="work")
 
 
 def search_keys(

@@ -21,7 +21,6 @@ from .model_objects import (
     is_async,
     model_name,
     named_model,
-    owner_of,
 )
 
 if TYPE_CHECKING:
@@ -41,16 +40,10 @@ EmbedBatches = Callable[[list[str]], "Iterator[Batch] | None"]
 """A function from texts to batches of vectors, for models that choose the batches."""
 
 _FRAMEWORKS = (
-    ("get_text_embedding_batch", "get_query_embedding", "_aget_text_embeddings"),  # LlamaIndex
-    ("embed_documents", "embed_query", "aembed_documents"),  # LangChain
+    ("get_text_embedding_batch", "get_query_embedding"),  # LlamaIndex
+    ("embed_documents", "embed_query"),  # LangChain
 )
-"""Methods for passages and queries, and the method that a class with async passages overrides.
-
-LlamaIndex's ``_aget_text_embedding``, for one text, often calls the sync method.
-"""
-
-_DEFAULTS = ("Embeddings", "BaseEmbedding")
-"""LangChain's and LlamaIndex's base classes, whose async methods call the sync methods."""
+"""Methods for passages and queries."""
 
 _BATCH_CHARACTERS = 1 << 18  # a batch of long texts has fewer texts
 
@@ -66,17 +59,15 @@ def adapt_embedder(model: Any) -> dict[str, Any]:
         "load it, for example SentenceTransformer({name}), or name it to a server: "
         "OpenAIEmbedder({name}), from nodekin.adapters.openai",
     )
-    for passages, query, overridden in _FRAMEWORKS:
+    for passages, query in _FRAMEWORKS:
         if has(model, passages, query):
             aquery = _method(model, f"a{query}")
-            has_async = has(model, overridden) and owner_of(model, overridden) not in _DEFAULTS
             return {
                 "embed": _method(model, passages),
                 "embed_queries": partial(_sequentially, _method(model, query)),
                 "aembed_queries": partial(_concurrently, aquery) if callable(aquery) else None,
-                "aembed": _method(model, f"a{passages}") if has_async else None,
             }
-    names = ("embed", "embed_queries", "aembed_queries", "aembed", "embed_batches")
+    names = ("embed", "embed_queries", "aembed_queries", "embed_batches")
     if has(model, "encode"):  # sentence-transformers and related libraries
         model = Encoder(model)
     if has(model, "embed"):  # the user's class, or a class of nodekin.adapters
@@ -92,7 +83,7 @@ def adapt_embedder(model: Any) -> dict[str, Any]:
             f"a model of LangChain, LlamaIndex or sentence-transformers, got {model!r:.80}"
         )
     if is_async(model):
-        return {"embed": partial(finish, model), "aembed_queries": model, "aembed": model}
+        return {"embed": partial(finish, model), "aembed_queries": model}
     return {"embed": model}
 
 
@@ -210,7 +201,7 @@ class Embedder:
     Args:
         embed: A function from a list of texts to vectors (texts, dimension), a LangChain,
             LlamaIndex or sentence-transformers model, or an object with ``embed``. A model
-            supplies ``embed_queries``, ``aembed_queries`` and ``aembed`` if it has them.
+            supplies ``embed_queries`` and ``aembed_queries`` if it has them.
         name: The cache key of the vectors. A model with different vectors needs a different name.
             Required for a function if the graph is stored in a file. Defaults to the model's
             name, or its class, model name and settings. Set a name if these do not change with
@@ -220,7 +211,6 @@ class Embedder:
         batch_size: Maximum number of texts per call. Batches of very long texts are smaller.
         num_workers: Number of concurrent calls for passages, in threads. Use 4 to 16 for a model
             server. 0 and 1: sequential.
-        aembed: The async function for passages. None: a thread.
 
     Raises:
         TypeError: If the model is not supported, or an argument has a wrong type.
@@ -239,7 +229,6 @@ class Embedder:
     aembed_queries: AsyncEmbedTexts | None = None
     batch_size: int = 64
     num_workers: int = 0
-    aembed: AsyncEmbedTexts | None = None
     by_length: bool = field(init=False, repr=False, compare=False)
     embed_batches: EmbedBatches | None = field(init=False, repr=False, compare=False)
 
@@ -251,7 +240,7 @@ class Embedder:
         check_integer(self.num_workers, "num_workers", 0)
         if self.embed_queries is not None:  # differs from the model's async function
             functions["aembed_queries"] = None
-        for name in ("embed_queries", "aembed_queries", "aembed"):
+        for name in ("embed_queries", "aembed_queries"):
             if (given := getattr(self, name)) is not None:
                 _check_callable(name, given)
                 functions[name] = given
@@ -321,14 +310,6 @@ class Embedder:
         with self._failing(texts):
             vectors = await self.aembed_queries(list(texts))
         return check_usable(check_vectors(vectors, texts, self.name), texts, self.name)
-
-    async def apassages(self, texts: Sequence[str]) -> Vectors:
-        """Async version of ``passages``. Uses a thread if the model has no async function."""
-        if self.aembed is None:
-            return await in_thread(self.passages, texts)
-        with self._failing(texts):
-            vectors = await self.aembed(list(texts))
-        return check_vectors(vectors, texts, self.name)
 
     @contextmanager
     def _failing(self, texts: Sequence[str]) -> Iterator[None]:

@@ -6,16 +6,14 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from concurrent.futures import CancelledError, Executor
-from contextvars import ContextVar
+from concurrent.futures import Executor
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from ..concurrency import (
     ProgressBar,
     call_pickled,
-    context_value,
     in_thread,
     pickled,
     run_in_threads,
@@ -25,15 +23,12 @@ from ..hashing import digest
 from ..locking import DeferredWork, Lock, is_reading_graph
 from ..storage.graph_store import GraphStore
 from .embedder import Embedder, Vectors, check_vectors, count_of, split_batches
-from .model_objects import has_event_loop
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
     Vector = npt.NDArray[np.float32]
-
-T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -149,8 +144,7 @@ class EmbeddingCache:
         missing = self._missing(embedder, {digest(text): text for text in texts})
         if missing and is_reading_graph():
             raise DeferredWork(partial(self.embed, list(missing.values()), key, label))
-        # A thread with an event loop never waits: the other thread may need the loop.
-        with self._embedding[embedder.name].held(wait=not has_event_loop()):
+        with self._embedding[embedder.name].held():
             missing = self._missing(embedder, missing)
             show = self._progress if len(missing) >= _LONG else False
             unusable: list[str] = []
@@ -329,11 +323,6 @@ def _kind(embedder: Embedder) -> str:
     return f"{_KIND}{embedder.name}"
 
 
-_async_embed: ContextVar[Callable[[Embedder, Sequence[str]], Vectors] | None] = ContextVar(
-    "embeds passages in an event loop", default=None
-)
-
-
 def _embed_batches(
     embedder: Embedder,
     texts: Mapping[str, str],
@@ -348,17 +337,13 @@ def _embed_batches(
         executor: Runs the model. None: this process.
         put: Stores vectors by digest. May be called by several threads.
     """
-    embed: Callable[[Sequence[str]], Vectors] = embedder.passages
-    in_event_loop = _async_embed.get()
-    if executor is None and embedder.aembed is not None and in_event_loop is not None:
-        embed = partial(in_event_loop, embedder)
-    elif executor is None and (computed := embedder.computed(texts)) is not None:
+    if executor is None and (computed := embedder.computed(texts)) is not None:
         for names, vectors in computed:
             put(names, vectors)
         return
     batches = embedder.batches(texts)
     if executor is not None:
-        call = pickled(embed, f"the embedding model {embedder.name!r}")
+        call = pickled(embedder.passages, f"the embedding model {embedder.name!r}")
         inputs = [[texts[name] for name in batch] for batch in batches]
         results = executor.map(partial(call_pickled, call), inputs)
         for batch, vectors in zip(batches, results, strict=True):
@@ -366,25 +351,6 @@ def _embed_batches(
         return
 
     def embed_batch(batch: Sequence[str]) -> None:
-        put(batch, embed([texts[name] for name in batch]))
+        put(batch, embedder.passages([texts[name] for name in batch]))
 
     run_in_threads([partial(embed_batch, batch) for batch in batches], embedder.num_workers)
-
-
-async def embed_ahead(call: Callable[[], T]) -> T:
-    """Call a function in a thread. Async models embed passages for it in this event loop."""
-    import asyncio
-
-    loop = asyncio.get_running_loop()
-    ended = threading.Event()
-
-    def embed(embedder: Embedder, texts: Sequence[str]) -> Vectors:
-        if ended.is_set():
-            raise CancelledError
-        return asyncio.run_coroutine_threadsafe(embedder.apassages(texts), loop).result()
-
-    try:
-        with context_value(_async_embed, embed):
-            return await in_thread(call)
-    finally:
-        ended.set()

@@ -204,20 +204,13 @@ def finish(call: Callable[[Any], Coroutine[Any, Any, T]], argument: Any) -> T:
     def run() -> T:
         return asyncio.run(call(argument))
 
-    if not has_event_loop():
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
         return run()
     # This thread runs an event loop, and blocks it like any other sync call.
     with ThreadPoolExecutor(1, "async call") as pool:
         return pool.submit(copy_context().run, run).result()
-
-
-def has_event_loop() -> bool:
-    """Return whether this thread runs an event loop."""
-    import asyncio
-
-    with contextlib.suppress(RuntimeError):
-        return asyncio.get_running_loop() is not None
-    return False
 
 
 def is_async(call: Callable[..., Any]) -> bool:

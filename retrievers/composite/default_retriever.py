@@ -16,7 +16,7 @@ from ...nodegraph.errors import EmbeddingError, VectorLengthError
 from ...nodegraph.extractors.entity_extractor import EntityExtractor
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.models.embedder import split_batches
-from ...nodegraph.models.embedding_cache import MAX_QUERIES, embed_ahead
+from ...nodegraph.models.embedding_cache import MAX_QUERIES
 from ..filters import Filters, parse_filters
 from ..indexes.bm25_scores import Floats
 from ..indexes.nearest_vectors import unit
@@ -365,7 +365,7 @@ class DefaultRetriever(PlannedRetriever):
             measured = await self._read_settings()
             if measured is None:
                 for index in self._vector_indexes().values():  # embeds the measured sentences
-                    await Do(index.ready, partial(embed_ahead, index.ready))
+                    await Do(index.ready)
                 measured = await Do(self._measure)
             weights = [SENTENCES, WHOLE, *measured.weights]
             options = _Options(filters, measured, weights, self._follows_links(measured))

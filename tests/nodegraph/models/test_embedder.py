@@ -175,7 +175,6 @@ REFUSED = {
 async def test_embedder_accepts_async_functions(model):
     embedder = as_embedder(model)
     expected = lengths(["tea", "water"])
-    assert (await embedder.apassages(["tea", "water"]) == expected).all()
     assert (await embedder.aqueries(["tea", "water"]) == expected).all()
     assert (embedder.passages(["tea", "water"]) == expected).all()
     assert (embedder.queries(["tea", "water"]) == expected).all()
@@ -307,9 +306,8 @@ async def test_unusable_vectors_of_queries_only_raise(what):
     async def aembed(texts):
         return UNUSABLE[what]
 
-    embedder = Embedder(lambda texts: UNUSABLE[what], "m", aembed=aembed, aembed_queries=aembed)
+    embedder = Embedder(lambda texts: UNUSABLE[what], "m", aembed_queries=aembed)
     assert embedder.passages(["a", "b"]).tolist() == [[1, 2], [0, 0]]
-    assert (await embedder.apassages(["a", "b"])).tolist() == [[1, 2], [0, 0]]
     message = r"'m' gave no usable vector \(zeros or NaN\) for 1 of 2 texts, first 'b'"
     with pytest.raises(EmbeddingError, match=message):
         embedder.queries(["a", "b"])

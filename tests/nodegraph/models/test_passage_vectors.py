@@ -54,20 +54,14 @@ def flawed(texts: list[str]) -> list[list[float]]:
     return [flaws.get(text) or vector(text) for text in texts]
 
 
-async def aflawed(texts: list[str]) -> list[list[float]]:
-    return flawed(texts)
-
-
-@pytest.mark.parametrize("in_loop", [False, True])
-async def test_texts_without_usable_vectors_are_left_out(
-    in_loop: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+def test_texts_without_usable_vectors_are_left_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    embedder = Embedder(flawed, "flawed", aembed=aflawed, batch_size=1)
+    embedder = Embedder(flawed, "flawed", batch_size=1)
     for _ in range(2):
         with NodeGraph(store=tmp_path / "graph", embed=embedder, progress=False) as graph:
             graph.add(TEXTS)
-            retriever = Retriever(graph, "ROOT", "cosine", top_k=100)
-            results = await retriever.aretrieve("tea") if in_loop else retriever("tea")
+            results = Retriever(graph, "ROOT", "cosine", top_k=100)("tea")
             assert {r.node.text for r in results} == {*TEXTS} - {TEXTS[3], TEXTS[5]}
             assert not graph.embeddings.vectors([TEXTS[3], TEXTS[5]], "default").any()
     messages = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
@@ -152,9 +146,6 @@ class _Encoder:
         self.computed += len(texts) * max(map(len, texts))
         return [[float(len(text)), 1.0] for text in texts]
 
-    async def aembed(self, texts: list[str]) -> list[list[float]]:
-        return self.embed(texts)
-
 
 _MIXED = ["x" * (1 + 37 * at % 500) for at in range(1_000)]
 
@@ -218,28 +209,6 @@ def test_batch_of_other_dimension_is_not_stored() -> None:
 def stored_digests(store: Any) -> set[str]:
     (kind,) = store.kinds()
     return {*store.get_values(kind)}
-
-
-async def test_canceled_search_stops_embedding() -> None:
-    embedded: list[str] = []
-    begun = asyncio.Event()
-
-    async def embed(texts: list[str]) -> list[list[float]]:
-        if texts != ["tea"]:
-            embedded.extend(texts)
-            begun.set()
-            await asyncio.sleep(0.01)
-        return [vector(text) for text in texts]
-
-    with NodeGraph(embed=Embedder(embed, "canceled", batch_size=1), progress=False) as graph:
-        graph.add(TEXTS)
-        task = asyncio.create_task(Retriever(graph, "ROOT", "cosine").aretrieve("tea"))
-        await begun.wait()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        await asyncio.sleep(0.1)
-    assert len(embedded) <= 2
 
 
 async def test_sync_search_beside_async_search_finishes() -> None:
