@@ -170,12 +170,7 @@ def _unpickled(function: bytes) -> Callable[..., Any]:
 
 
 def track(
-    items: Iterable[T],
-    total: int,
-    what: str,
-    unit: str,
-    show: bool | None,
-    name: Callable[[T], str] | None = None,
+    items: Iterable[T], total: int, what: str, unit: str, show: bool | None
 ) -> Generator[T, None, None]:
     """Yield items and draw a progress bar on stderr.
 
@@ -185,19 +180,12 @@ def track(
         what: The label.
         unit: The name of an item.
         show: Whether to draw the bar. None: only on a terminal, after two seconds.
-        name: Function that returns the label of an item, drawn after the bar.
     """
-    if show is False or (show is None and not sys.stderr.isatty()):
-        yield from items
-        return
-    from tqdm import tqdm
-
-    delay = 0 if show else 2.0
-    bar = tqdm(items, total=total, desc=what, unit=unit, delay=delay, leave=bool(show))
-    for item in bar:
-        if name is not None:
-            bar.set_postfix_str(name(item), refresh=False)
-        yield item
+    with ProgressBar(unit, show) as bar:
+        bar.start(total, what)
+        for item in items:
+            yield item
+            bar.advance(1)
 
 
 class ProgressBar:

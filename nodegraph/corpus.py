@@ -15,7 +15,7 @@ from typing import Any
 from .builder import Failure, OnError
 from .codec import decode, encode
 from .concurrency import track
-from .derivation import Derivation, Stamp, derive, derive_root, outputs_by_parent
+from .derivation import Stamp, derive_root
 from .document import Document
 from .errors import ReadError, UnsupportedFilesError
 from .locations import LAYOUTS
@@ -32,8 +32,6 @@ _FILES = "file"  # file id -> record
 
 _LEFT_OUT = "file left out"  # file id or source path -> error
 
-_PARSED = "parsed file"  # content hash and options -> records of an interrupted run
-
 _LISTED = 20  # skipped files in a warning
 
 logger = logging.getLogger(__name__)
@@ -48,8 +46,7 @@ class Refresh:
         updated: Ids of changed documents.
         removed: Ids of documents whose file is missing or no longer contains them.
         unchanged: Number of unchanged documents.
-        renamed: Old and new ids of documents with another name or folder and an equal text. Their
-            derived nodes were moved.
+        renamed: Old and new ids of documents with another name or folder and an equal text.
     """
 
     added: list[str]
@@ -261,8 +258,6 @@ class Corpus:
         removed = [i for i in self._documents_of(old_files) if i not in now]
         added = [i for i in put if i not in before]
         renamed = self._renamed(removed, added)
-        for pair in renamed:
-            _rename(self._store, *pair)
         self.remove(removed)
         self._store.delete_values(_FILES, old.keys() - reading.records.keys() - set(kept))
         names = {i for pair in renamed for i in pair}
@@ -331,9 +326,6 @@ class Corpus:
     def _read(self, reading: _Reading, old: Mapping[str, _File], on_error: OnError | None) -> None:
         """Read the changed files, and use the old records of the unchanged files.
 
-        If the run is interrupted, the files that other processes parsed are stored for the next
-        run.
-
         Raises:
             ReadError: If a file cannot be read and is not skipped.
         """
@@ -342,35 +334,19 @@ class Corpus:
         files = reading.files
         changed = self._changed(reading, old)
         self.report.unchanged += len(reading.records)
-        options = f"{self._options.encoding} {self._options.ocr is not None}"
-        keys = {i: f"{file.content} {options}" for i, file in changed.items()}
-        stored = self._store.get_values(_PARSED, list(keys.values()))
-        parsed = {i: _from_bytes(stored[key]) for i, key in keys.items() if key in stored}
-        waiting = {i: files[i] for i in changed if i not in parsed}
-        known = [(i, rows, True) for i, rows in parsed.items()]
-        every = track(
-            chain(known, read_files(waiting, self._options)),
-            *(len(changed), "reading", " files", self._progress),
-            name=lambda item: files[item[0]].name,
-        )
-        try:
-            for file_id, rows, is_parsed in every:
-                try:
-                    if isinstance(rows, ReadError):
-                        raise rows
-                    documents = documents_of(files[file_id], file_id, rows)
-                except ReadError as error:
-                    reading.errors[file_id] = error
-                    continue
-                if is_parsed:
-                    parsed[file_id] = rows
-                self.report.note(files[file_id], documents)
-                stamps = {document.id: derive_root(document, 0).stamp for document in documents}
-                reading.records[file_id] = replace(changed[file_id], documents=stamps)
-                reading.documents.update((document.id, document) for document in documents)
-        except BaseException:
-            self._store.put_values(_PARSED, {keys[i]: _to_bytes(r) for i, r in parsed.items()})
-            raise
+        read = read_files({i: files[i] for i in changed}, self._options)
+        for file_id, rows in track(read, len(changed), "reading", " files", self._progress):
+            try:
+                if isinstance(rows, ReadError):
+                    raise rows
+                documents = documents_of(files[file_id], file_id, rows)
+            except ReadError as error:
+                reading.errors[file_id] = error
+                continue
+            self.report.note(files[file_id], documents)
+            stamps = {document.id: derive_root(document, 0).stamp for document in documents}
+            reading.records[file_id] = replace(changed[file_id], documents=stamps)
+            reading.documents.update((document.id, document) for document in documents)
         self.report.read += len(changed.keys() & reading.records.keys())
         reading.records = {i: reading.records[i] for i in files if i in reading.records}
         in_order = (i for file in reading.records.values() for i in file.documents)
@@ -480,8 +456,6 @@ class Corpus:
                 own = {d: list(stamps[d]) for d in file.documents if d in stamps}
                 rows[i] = _to_bytes([file.path, file.content, own, file.version])
         self._store.put_values(_FILES, rows)
-        if reading.files and self._store.get_values(_PARSED):
-            self._store.delete_values(_PARSED)
         return changed
 
     def _documents_of(self, files: Iterable[_File]) -> list[str]:
@@ -491,46 +465,6 @@ class Corpus:
 
     def _records(self) -> dict[str, _File]:
         return {i: _to_file(value) for i, value in self._store.get_values(_FILES).items()}
-
-
-def _rename(store: GraphStore, old: str, new: str) -> None:
-    """Copy the derivations of a document to another document with an equal text.
-
-    Both documents must be in the store. Links of the old nodes are copied to the new nodes. If the
-    metadata changed, nodes of transforms that receive nodes are rebuilt later.
-    """
-    before, root = store.get([old, new])
-    if before is None or root is None:
-        return
-    metadata = store.stamps(ROOT, [new])[new].metadata
-    names = {old: root}  # old node id -> new node
-    derived: dict[str, Derivation] = {}
-    waiting = {g: d for g in store.groups() if (d := store.derivations(g, [old]).get(old))}
-    # Parents first. Groups whose parents are missing are rebuilt later.
-    while ready := [g for g, d in waiting.items() if {n.parent_id for n in d.nodes} <= {*names}]:
-        for group in ready:
-            derivation = waiting.pop(group)
-            stamp = derivation.stamp._replace(metadata=metadata)
-            families = [(names[i], d) for i, d in outputs_by_parent(derivation).items()]
-            derived[group] = derive(group, stamp, root, families)
-            ids = (node.id for node in derivation.nodes)
-            names.update(zip(ids, derived[group].nodes, strict=True))
-    new_ids = {i: node.id for i, node in names.items()}
-    for group, derivation in derived.items():
-        links = [replace(k, target=new_ids.get(k.target, k.target)) for k in derivation.links]
-        store.put_derivations(group, {new: replace(derivation, links=links)})
-    rows = [*store.links([*names]), *store.links([*names], incoming=True)]
-    copies = {
-        replace(
-            link,
-            source=new_ids.get(link.source, link.source),
-            target=new_ids.get(link.target, link.target),
-        ): None
-        for links in rows
-        for link in links
-    }
-    if copies:
-        store.link(list(copies))
 
 
 def unchanged_file(store: GraphStore, document_id: str) -> tuple[Path, str]:

@@ -219,8 +219,7 @@ class NodeGraph:
     def refresh(self) -> Refresh:
         """Synchronize documents with the source files and folders.
 
-        Only new and changed files are parsed. Nodes of a renamed file are moved, not rebuilt.
-        Documents without a file are kept.
+        Only new and changed files are parsed. Documents without a file are kept.
 
         Raises:
             ReadError: If a source folder is missing and ``on_error`` is not ``"skip"``, or if a

@@ -29,11 +29,11 @@ from .source_files import Ocr, ReadOptions, Records, SourceFile, records_of
 
 def read_files(
     files: Mapping[str, Path], options: ReadOptions
-) -> Iterator[tuple[str, Records | ReadError, bool]]:
+) -> Iterator[tuple[str, Records | ReadError]]:
     """Read files, and yield their ids with their records or errors.
 
-    The third value is whether another process parsed the file. Such files come last, as soon as
-    they are ready. Files that are not parsed when the iterator is closed are canceled.
+    Files that other processes parse come last, as soon as they are ready. Files that are not
+    parsed when the iterator is closed are canceled.
     """
     unisolated: dict[str, RegisteredReader | FileFormat] = {}
     isolated: dict[str, bytes] = {}  # pickled registered readers, or empty
@@ -41,7 +41,7 @@ def read_files(
         try:
             reader = _reader(path, options)
         except ReadError as error:
-            yield file_id, error, False
+            yield file_id, error
             continue
         if isinstance(reader, FileFormat):
             pickled = b"" if reader.isolated else None
@@ -68,9 +68,9 @@ def read_files(
     }
     try:
         for file_id, reader in unisolated.items():
-            yield file_id, _read_here(files[file_id], reader, options), False
+            yield file_id, _read_here(files[file_id], reader, options)
         for future in as_completed(futures):
-            yield futures[future], future.result(), True
+            yield futures[future], future.result()
     finally:
         for future in futures:
             future.cancel()

@@ -245,23 +245,3 @@ def test_restored_file_equals_a_fresh_build(tmp_path: Path) -> None:
                 graph.refresh()
                 graph.build(*after)
                 check_as_anew(graph, GROUPS)
-
-
-def test_derived_links_of_a_moved_file_stay_derived(tmp_path: Path) -> None:
-    here, there = tmp_path / "docs" / "one" / "a.txt", tmp_path / "docs" / "two" / "a.txt"
-    for store in (None, tmp_path / "graph"):
-        for path in (here, there):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.unlink(missing_ok=True)
-        here.write_text("tea\ngreen tea")
-        with NodeGraph(tmp_path / "docs", store=store, progress=False) as graph:
-            declare(graph, GROUPS)
-            graph.build(*GROUPS)
-            os.replace(here, there)
-            assert graph.refresh().renamed
-            here.write_text("tea\ngreen tea")
-            graph.refresh()
-            check_as_anew(graph, GROUPS)
-            for name in GROUPS:
-                for links in graph.reader.links_of([node.id for node in graph.nodes(name)]):
-                    assert all(link.derived for link in links)

@@ -53,9 +53,7 @@ def test_failed_build_closes_its_bar(capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().err.endswith("\n")
 
 
-def test_reading_bar_shows_file_and_time(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_reading_bar_shows_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("one.html", "two.txt"):
         (tmp_path / name).write_text("<html><p>Tea.</p></html>")
     NodeGraph(tmp_path, progress=True)
@@ -63,7 +61,6 @@ def test_reading_bar_shows_file_and_time(
     assert "reading" in drawn
     assert "2/2" in drawn
     assert re.search(r"\d\d:\d\d<\d\d:\d\d", drawn)  # elapsed and remaining time
-    assert "two.txt" in drawn or "one.html" in drawn
 
 
 def test_quick_build_in_a_terminal_leaves_no_empty_line(

@@ -55,11 +55,8 @@ def after(truth: Truth, operation: Operation) -> Truth:
             documents.pop(i, None)
     elif kind == "files":
         now = {f"files/{name}": text for name, text in given.items()}
-        gone = {i: documents.pop(i)[0] for i in list(documents) if "files/" in i and i not in now}
-        new = {text: i for i, text in now.items() if i not in documents}
-        renamed = {i: new[text] for i, text in gone.items() if text in new}
+        documents = {i: d for i, d in documents.items() if "files/" not in i or i in now}
         documents.update((i, (text, None)) for i, text in sorted(now.items()))
-        links = {(renamed.get(a, a), renamed.get(b, b)) for a, b in links}
     elif kind == "link":
         links.update(given)
     elif kind == "unlink":

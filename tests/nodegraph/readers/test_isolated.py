@@ -157,3 +157,13 @@ def test_many_parsers_share_the_memory(
 
     monkeypatch.setattr(os, "sysconf", sysconf, raising=False)
     assert isolated._share_of_memory(count) == memory * 2**20
+
+
+def test_file_order_is_independent_of_workers(tmp_path: Path) -> None:
+    pages(tmp_path, *"abcdefghijkl")
+    (tmp_path / "b.txt").write_text("text")
+    orders = [
+        [node.id for node in NodeGraph(tmp_path, progress=False, reading=options).nodes("ROOT")]
+        for options in (ReadOptions(workers=1), ReadOptions(workers=3))
+    ]
+    assert orders[0] == orders[1] == sorted(orders[0])
