@@ -1,7 +1,8 @@
 # Everything a fresh machine needs is Python 3.10 or newer and make.
 PYTHON ?= python3
-DATA ?= ../shared/data
-MODEL_SERVER ?= ../shared/scripts/local_llm
+DATA ?= $(NODEKIN_DATA)
+export NODEKIN_DATA := $(abspath $(DATA))
+MODEL_SERVER ?=
 MODEL_FOLDER ?= .models/language
 BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE  # without bytecode every process compiles 300 modules
@@ -18,31 +19,31 @@ demo: .venv/.demo  ## index real text and answer questions; DOCS=folder ASK="que
 
 test: .venv/.dev  ## run the demo and the quick tests
 	@$(BIN)/python examples/quickstart.py
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not models and not slow" --data="$(DATA)" $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not models and not slow" $(ARGS)
 
 test-all: .venv/.ci  ## run all tests that need no model, as CI does
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not models" --data="$(DATA)" $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not models" $(ARGS)
 
 test-oldest: .venv/oldest/.dev  ## test the adapters with the oldest supported frameworks
 	NLTK_DATA="$$(echo $(CURDIR)/.venv/oldest/lib/*/site-packages/llama_index/core)" \
-		$(OLDEST)/python -m pytest -n auto -m "not models and not slow" --data="$(DATA)" \
+		$(OLDEST)/python -m pytest -n auto -m "not models and not slow" \
 		-W "ignore:AgentStatePydantic has been moved" -W "ignore:Call to deprecated method" \
 		-W "ignore::pydantic.warnings.PydanticDeprecatedSince20" $(ARGS) \
 		tests/adapters/langchain tests/adapters/llama_index tests/adapters/test_engines.py tests/suites
 
 stress: .venv/.ci  ## kill, mutate and change at random, for hours; each test prints its counts
-	NODEKIN_STRESS=1 $(BIN)/python -m pytest -n 0 -s -m "not models" --data="$(DATA)" $(ARGS)
+	NODEKIN_STRESS=1 $(BIN)/python -m pytest -n 0 -s -m "not models" $(ARGS)
 
 first-hour:  ## run the commands of README.md in a clean environment, with times
 	$(PYTHON) tests/support/first_hour.py
 
 release-check: .venv/.ci  ## rehearse a release: build, check, install for each Python, first hour
 	$(BIN)/python -m pytest -n 0 tests/test_distributions.py
-	$(PYTHON) tests/support/release_check.py
+	PYTHONPATH=tests $(PYTHON) -m support.release_check
 
 one: .venv/.dev  ## run one test file or test: make one T=tests/test_docs.py
 	@test -n "$(T)" || { echo "say which: make one T=tests/test_docs.py"; exit 2; }
-	$(BIN)/python -m pytest -n 0 --data="$(DATA)" $(ARGS) "$(T)"
+	$(BIN)/python -m pytest -n 0 $(ARGS) "$(T)"
 
 suites: .venv/.dev  ## run the frameworks' own tests with nodekin's classes
 	$(PIP) install pytest-mock
@@ -51,7 +52,7 @@ suites: .venv/.dev  ## run the frameworks' own tests with nodekin's classes
 
 test-models: .venv/.ci  ## test with real models; OPENAI_BASE_URL and OPENAI_MODEL select another
 	$(BIN)/python tests/support/beside_a_server.py "$(MODEL_FOLDER)" "$(MODEL_SERVER)" \
-		$(BIN)/python -m pytest -m models --data="$(DATA)" $(ARGS)
+		$(BIN)/python -m pytest -m models $(ARGS)
 
 mutants: .venv/.ci  ## change COUNT random lines in FOLDERS, one at a time; their tests should fail
 	$(BIN)/python tests/support/mutants.py $(or $(COUNT),200) $(or $(SEED),1) $(FOLDERS)
@@ -79,9 +80,9 @@ fix: .venv/.dev  ## fix and format the code, write the README of the package ind
 
 bench: .venv/.bench  ## compare with other libraries; ARGS="--sizes 10000" takes less time
 	for script in quality passages strategies files embedding; do \
-		$(BIN)/python benchmarks/$$script.py --data "$(DATA)" || exit 1; done
+		$(BIN)/python benchmarks/$$script.py || exit 1; done
 	for script in speed stores vectors; do \
-		$(BIN)/python benchmarks/$$script.py --data "$(DATA)" $(ARGS) || exit 1; done
+		$(BIN)/python benchmarks/$$script.py $(ARGS) || exit 1; done
 
 clean:  ## delete environments, builds and caches
 	rm -rf .venv build *.egg-info examples/.cache .mypy_cache .ruff_cache .pytest_cache .hypothesis

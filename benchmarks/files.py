@@ -26,10 +26,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from harness import arguments, bytes_on_disk, cmrc_texts, hotpotqa, in_new_process, show
-from office_files import FORMATS, Block, convert, fidelity, flat_document, text_of
+from support.office_files import FORMATS, Block, convert, fidelity, flat_document, text_of
 
 from nodekin.nodegraph import ReadOptions
 from nodekin.nodegraph.readers.formats import find_reader

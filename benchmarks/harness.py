@@ -35,7 +35,7 @@ from nodekin.retrievers import evaluation  # each name is imported when it is us
 os.environ.setdefault("TQDM_DISABLE", "1")  # the peers' progress bars
 
 HERE = Path(__file__).resolve().parent
-DEFAULT_DATA = HERE.parents[1] / "shared" / "data"
+DEFAULT_DATA = Path(os.environ.get("NODEKIN_DATA") or "data")
 
 Vectors = npt.NDArray[np.float32]
 
@@ -46,7 +46,12 @@ Vectors = npt.NDArray[np.float32]
 def arguments(description: str | None) -> argparse.ArgumentParser:
     """Return a parser that knows where the data is, and whether tables are kept."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA, help="folder with cmrc2018/")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=DEFAULT_DATA,
+        help="folder with cmrc2018/; default: $NODEKIN_DATA",
+    )
     parser.add_argument("--save", action="store_true", help="keep the tables for the README")
     return parser
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engines import ENGINES, Engine
 from hypothesis import HealthCheck, settings
-from postgres_server import RunningServer, running_server
-from stress import amount
+from support.engines import ENGINES, Engine
+from support.postgres_server import RunningServer, running_server
+from support.stress import amount
 
 from nodekin.nodegraph.plugins import STORES, plugins
 
@@ -35,8 +35,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--data",
         type=Path,
-        default=CHECKOUT.parent / "shared" / "data",
-        help="folder of the public data sets (cmrc2018, hotpotqa); tests skip what is not there",
+        default=os.environ.get("NODEKIN_DATA") or CHECKOUT / "data",
+        help="folder of the public data sets; default: $NODEKIN_DATA; missing data skips tests",
     )
 
 
@@ -65,7 +65,7 @@ def data(request: pytest.FixtureRequest) -> Path:
     """Return the folder of the public data sets."""
     folder: Path = request.config.getoption("--data")
     if not folder.is_dir():
-        pytest.skip(f"no data sets in {folder}; say where they are with --data=PATH")
+        pytest.skip(f"no data sets in {folder}: set NODEKIN_DATA or pass --data=PATH")
     return folder
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-import house
+from support import house
 
 # The same class in each of the two frameworks has the same name; everything else has its own.
 _IN_BOTH_FRAMEWORKS = re.compile(r"NodeGraph\w+")

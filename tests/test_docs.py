@@ -18,11 +18,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import house
 import pytest
 from click.testing import CliRunner
-from index_checks import check_index
-from scripted_server import ChatServer, serving
+from support import house
+from support.index_checks import check_index
+from support.scripted_server import ChatServer, serving
 
 from nodekin.adapters.cli.app import app
 from nodekin.nodegraph import NodeGraph, split_paragraphs, split_sentences

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from frozen_outputs import KINDS, differences, frozen
+from support.frozen_outputs import KINDS, differences, frozen
 
 NEEDED = {"files": "pypdfium2", "commands": "openai", "tools": "mcp"}
 

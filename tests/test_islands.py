@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from stress import LONG
+from support.stress import LONG
 
 if sys.version_info >= (3, 11):
     import tomllib

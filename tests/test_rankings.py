@@ -1,7 +1,7 @@
 """Rankings of fixed questions on public data match ``support/rankings.txt.gz``."""
 
 import pytest
-from rankings import (
+from support.rankings import (
     CASES,
     CASES_OF_MODEL,
     FILE,

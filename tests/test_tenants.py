@@ -19,7 +19,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from llama_index.core.llms import MockLLM
 from llama_index.core.schema import NodeWithScore
 from llama_index.core.tools import QueryEngineTool, RetrieverTool
-from stress import LONG, amount
+from support.stress import LONG, amount
 
 from nodekin.adapters import langchain, llama_index
 from nodekin.nodegraph import Document, EntityExtractor, Node, NodeGraph

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fixed_retriever import passage
+from support.fixed_retriever import passage
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Retriever, ScoredNode

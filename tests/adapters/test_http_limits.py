@@ -12,8 +12,8 @@ from typing import Any
 
 import openai
 import pytest
-from hostile_server import WAYS, hostile
-from scripted_server import ChatServer, serving
+from support.hostile_server import WAYS, hostile
+from support.scripted_server import ChatServer, serving
 
 from nodekin.adapters import openai as http_limits
 from nodekin.adapters.openai import OpenAIEmbedder, RerankEndpoint

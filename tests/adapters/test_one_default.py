@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import here, nodekin
 from langchain_core.documents import Document as LangChainDocument
 from llama_index.core import Document as LlamaIndexDocument
-from page_client import Client
-from scripted_server import ChatServer, serving
+from support.command_line import here, nodekin
+from support.page_client import Client
+from support.scripted_server import ChatServer, serving
 
 from nodekin import NodeGraph, as_retriever
 from nodekin.adapters.cli.workspace import find_index, model_of, open_graph

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import openai
 import pytest
-from scripted_server import ScriptedServer, serving
+from support.scripted_server import ScriptedServer, serving
 
 from nodekin.adapters.openai import OpenAIEmbedder
 from nodekin.nodegraph import Embedder, EmbeddingError, NodeGraph

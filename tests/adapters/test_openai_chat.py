@@ -1,6 +1,6 @@
 import openai
 import pytest
-from scripted_server import ChatServer, serving
+from support.scripted_server import ChatServer, serving
 
 from nodekin.adapters.openai_chat import ChatUsage, OpenAIChat
 from nodekin.nodegraph import ModelError, NodeGraph

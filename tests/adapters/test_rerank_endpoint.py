@@ -3,7 +3,7 @@ import contextlib
 
 import openai
 import pytest
-from scripted_server import ScriptedServer, serving
+from support.scripted_server import ScriptedServer, serving
 
 from nodekin.adapters.openai import RerankEndpoint
 from nodekin.nodegraph import NodeGraph

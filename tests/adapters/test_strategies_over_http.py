@@ -7,7 +7,7 @@ import json
 
 import openai
 import pytest
-from scripted_server import BREAKDOWNS, ChatServer, broken, serving
+from support.scripted_server import BREAKDOWNS, ChatServer, broken, serving
 
 from nodekin.adapters.openai_chat import OpenAIChat
 from nodekin.nodegraph import ModelError, NodeGraph

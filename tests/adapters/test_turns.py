@@ -13,7 +13,7 @@ from typing import Any, get_args
 from urllib.parse import urlencode
 
 import pytest
-from fixed_retriever import FixedRetriever, scored
+from support.fixed_retriever import FixedRetriever, scored
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.nodegraph.node import Node

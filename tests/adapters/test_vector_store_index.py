@@ -11,11 +11,11 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from index_checks import check_index
 from langchain_core.documents import Document
-from letters import Letters
-from stress import amount
-from vector_stores import QUERIES, TEXTS, CountingStore, library, rows
+from support.index_checks import check_index
+from support.letters import Letters
+from support.stress import amount
+from support.vector_stores import QUERIES, TEXTS, CountingStore, library, rows
 
 from nodekin.adapters.langchain import as_index
 from nodekin.adapters.langchain.vector_store_backend import GraphEmbeddings

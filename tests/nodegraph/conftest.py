@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from node_texts import split_lines
-from postgres_server import RunningServer
-from stores import file_store, memory_store
+from support.node_texts import split_lines
+from support.postgres_server import RunningServer
+from support.stores import file_store, memory_store
 
 import nodekin.nodegraph.graph
 from nodekin.nodegraph import Document, NodeGraph

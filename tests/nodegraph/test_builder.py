@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from node_texts import texts
+from support.node_texts import texts
 
 from nodekin.nodegraph import Document, Node, NodeGraph, StoreError, TransformError
 

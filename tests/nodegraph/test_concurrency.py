@@ -2,7 +2,7 @@ import asyncio
 import threading
 
 import pytest
-from concurrency_gauge import ConcurrencyGauge
+from support.concurrency_gauge import ConcurrencyGauge
 
 from nodekin.nodegraph import NodeGraph, limit_concurrency
 from nodekin.nodegraph.concurrency import run_in_tasks, run_in_threads

@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
-from built_anew import GROUPS, check_as_anew, declare
-from node_texts import texts
+from support.built_anew import GROUPS, check_as_anew, declare
+from support.node_texts import texts
 
 from nodekin.nodegraph import Document, NodeGraph, ReadError, corpus
 

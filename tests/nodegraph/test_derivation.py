@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stress import amount
+from support.stress import amount
 
 from nodekin.nodegraph import (
     Document,

@@ -4,7 +4,7 @@ import pickle
 from pathlib import Path
 
 import pytest
-from node_texts import texts
+from support.node_texts import texts
 
 from nodekin.nodegraph import (
     Document,

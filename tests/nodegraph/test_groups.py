@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from node_texts import split_lines, texts
+from support.node_texts import split_lines, texts
 
 from nodekin.nodegraph import NodeGraph, UnknownGroupError
 

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from stress import amount
+from support.stress import amount
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 

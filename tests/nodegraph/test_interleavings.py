@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from built_anew import GROUPS, TIMEOUT, Declaration, check_as_anew, declare, halves
-from postgres_server import RunningServer
-from stress import LONG
+from support.built_anew import GROUPS, TIMEOUT, Declaration, check_as_anew, declare, halves
+from support.postgres_server import RunningServer
+from support.stress import LONG
 
 from nodekin.nodegraph import Document, NodeGraph, builder
 

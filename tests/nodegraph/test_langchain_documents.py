@@ -1,13 +1,13 @@
 """LangChain documents and loaders in a graph."""
 
-import langchain_peers
 import pytest
 from langchain_core.document_loaders import BaseLoader
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore
-from langchain_peers import Recording
 from langchain_text_splitters import MarkdownHeaderTextSplitter
+from support import langchain_peers
+from support.langchain_peers import Recording
 
 from nodekin.adapters.langchain import (
     as_transform,

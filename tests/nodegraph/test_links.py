@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from entity_links import WITH_ANNA, WITHOUT, changed_in_turns
-from node_texts import texts
+from support.entity_links import WITH_ANNA, WITHOUT, changed_in_turns
+from support.node_texts import texts
 
 from nodekin.nodegraph import Document, Link, Node, NodeGraph, TransformError
 from nodekin.nodegraph.node import LinkedText

@@ -12,7 +12,7 @@ from llama_index.core.node_parser import (
     SentenceWindowNodeParser,
 )
 from llama_index.core.schema import Document, MetadataMode, TextNode
-from llama_index_models import Words
+from support.llama_index_models import Words
 
 from nodekin.adapters.llama_index import (
     NodeGraphRetriever,

@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from node_texts import texts
+from support.node_texts import texts
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from counting_model import CountingModel
+from support.counting_model import CountingModel
 
 from nodekin.nodegraph import Document, NodeGraph, split_sentences
 from nodekin.retrievers import (

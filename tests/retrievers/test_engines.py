@@ -3,11 +3,11 @@
 from datetime import date
 from typing import Any
 
-import index_checks
 import pytest
-from engines import Engine
-from index_checks import check_index, check_retriever
-from stress import amount
+from support import index_checks
+from support.engines import Engine
+from support.index_checks import check_index, check_retriever
+from support.stress import amount
 
 from nodekin.nodegraph import Document, Embedder, NodeGraph, count_tokens
 from nodekin.retrievers import FusionRetriever, Retriever, as_retriever

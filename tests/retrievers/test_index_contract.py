@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
-from index_checks import check_index, check_retriever
+from support.index_checks import check_index, check_retriever
 
 from nodekin.nodegraph import Node
 from nodekin.retrievers import AutoMergeRetriever, FusionRetriever, Retriever, register_similarity

@@ -3,7 +3,7 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stress import amount
+from support.stress import amount
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import FusionRetriever, Retriever

@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from typing import Any
 
 import pytest
-from fixed_retriever import FixedRetriever, fixed, texts
+from support.fixed_retriever import FixedRetriever, fixed, texts
 
 from nodekin.nodegraph import Document, EntityExtractor, Node, NodeGraph
 from nodekin.retrievers import (

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from fixed_retriever import fixed, texts
+from support.fixed_retriever import fixed, texts
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.nodegraph.node import LinkedText

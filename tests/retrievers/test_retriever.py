@@ -4,7 +4,7 @@ import pickle
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from stress import amount
+from support.stress import amount
 
 from nodekin.nodegraph import Document, NodeGraph, TransformError, UnknownGroupError
 from nodekin.retrievers import Bm25, Retriever, TextAnalyzer

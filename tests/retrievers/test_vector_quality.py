@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from stress import amount
+from support.stress import amount
 
 from nodekin.nodegraph import Embedder, NodeGraph
 from nodekin.retrievers import FusionRetriever, Retriever

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from sample_files import sample_files
-from stress import Tally, amount
+from support.sample_files import sample_files
+from support.stress import Tally, amount
 
 from nodekin.nodegraph import NodeGraph, ReadError, ReadOptions
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from built_anew import GROUPS, TIMEOUT, check_as_anew, declare, halves
-from stress import amount
+from support.built_anew import GROUPS, TIMEOUT, check_as_anew, declare, halves
+from support.stress import amount
 
 from nodekin.nodegraph import Document, NodeGraph
 

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from stress import Tally, amount
+from support.stress import Tally, amount
 
 from nodekin.nodegraph import Document, Embedder, NodeGraph, StoreError
 from nodekin.nodegraph.storage.sqlite import faults_of

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from answer_readers import READERS
-from stress import Tally, amount
+from support.answer_readers import READERS
+from support.stress import Tally, amount
 
 from nodekin.nodegraph import (
     Document,

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from postgres_server import RunningServer, running_server
-from stress import amount
-from work_and_kills import check_kills
+from support.postgres_server import RunningServer, running_server
+from support.stress import amount
+from support.work_and_kills import check_kills
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ LOST = 100
 
 if TYPE_CHECKING:  # not imported in the killed program
     import pytest
-    from stress import Tally, amount
+    from support.stress import Tally, amount
 
 Operation = tuple[str, Any]
 
@@ -417,6 +417,6 @@ if __name__ == "__main__":
     main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
 else:
     import pytest
-    from stress import Tally, amount
+    from support.stress import Tally, amount
 
     pytest.mark.slow(test_killed_process_leaves_only_complete_operations)

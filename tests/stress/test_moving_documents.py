@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from moving_documents import COMPOSITES, OWNER, WAYS, Answer, documents, moving_graph, shown
-from stress import Tally, amount
+from support.moving_documents import COMPOSITES, OWNER, WAYS, Answer, documents, moving_graph, shown
+from support.stress import Tally, amount
 
 from nodekin.nodegraph import NodeGraph
 

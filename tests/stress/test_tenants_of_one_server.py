@@ -18,8 +18,8 @@ from typing import Any
 
 import psycopg
 import pytest
-from postgres_server import RunningServer
-from stress import LONG, Tally, amount
+from support.postgres_server import RunningServer
+from support.stress import LONG, Tally, amount
 
 from nodekin.nodegraph import Document, Embedder, NodeGraph, StoreError
 from nodekin.retrievers import FusionRetriever, Retriever, trace

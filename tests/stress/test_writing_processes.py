@@ -9,9 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from stress import Tally, amount
+from support.stress import Tally, amount
 
-SCRIPT = Path(__file__).parent.parent / "support" / "writing_process.py"
+TESTS = Path(__file__).parents[1]
+COMMAND = [sys.executable, "-m", "support.writing_process"]
 ROUNDS = amount(3, 1_000)
 
 
@@ -33,7 +34,8 @@ def test_writing_processes_leave_graph_equal_to_rebuilt_graph(
     tally = Tally(f"rounds of {count} processes of {threads} threads, NODEKIN_SEED={start}")
     processes = [
         subprocess.Popen(
-            [sys.executable, str(SCRIPT), str(tmp_path / "graph"), f"p{n}t", str(threads), "12"],
+            [*COMMAND, str(tmp_path / "graph"), f"p{n}t", str(threads), "12"],
+            env={**os.environ, "PYTHONPATH": str(TESTS)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 
 from hypothesis import strategies as st
-from stress import LONG
 
 from nodekin.nodegraph import count_tokens
+from support.stress import LONG
 
 ENGLISH = st.text("ab .,!?\n", max_size=120)
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from postgres_server import RunningServer
+
+from support.postgres_server import RunningServer
 
 
 @dataclass(frozen=True)

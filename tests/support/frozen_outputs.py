@@ -8,8 +8,8 @@
 - ``figures``: the figures of ``evaluate`` on the first 300 questions of CMRC 2018.
 - ``abstain``: how well scores separate a corpus's own questions from others (AUC).
 
-``python tests/support/frozen_outputs.py changes [KIND ...]`` prints what changed;
-``python tests/support/frozen_outputs.py write [KIND ...]`` prints that and regenerates the files.
+``PYTHONPATH=tests python -m support.frozen_outputs changes [KIND ...]`` prints what changed;
+``write`` instead of ``changes`` also regenerates the files. Data sets: ``--data``, NODEKIN_DATA.
 Paths, dates, sizes on disk and times are masked; scores are rounded to four digits.
 """
 
@@ -49,7 +49,7 @@ from nodekin.retrievers.evaluation import (
 )
 
 FOLDER = Path(__file__).with_name("frozen")
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+DATA = os.environ.get("NODEKIN_DATA") or "data"
 
 
 # Splitters
@@ -98,8 +98,8 @@ def splitters(data: Path) -> dict[str, Any]:
 
 def files(data: Path) -> dict[str, Any]:
     """Return the length and the hash of each document's text, by its id."""
-    from office_files import FIXTURES
-    from sample_files import sample_files
+    from support.office_files import FIXTURES
+    from support.sample_files import sample_files
 
     with tempfile.TemporaryDirectory() as folder:
         samples = Path(folder) / "samples"
@@ -164,9 +164,9 @@ MASKED = {"bytes", "costs", "version", "seconds", "file_size"}
 def commands(data: Path) -> dict[str, Any]:
     """Return the masked JSON of each command."""
     from click.testing import CliRunner
-    from scripted_server import ChatServer, serving
 
     from nodekin.adapters.cli.app import app
+    from support.scripted_server import ChatServer, serving
 
     made = {}
     with serving(ChatServer()) as server, folder_of_texts() as folder:
@@ -364,7 +364,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("command", choices=["changes", "write"])
     parser.add_argument("kinds", nargs="*", metavar="KIND", help=", ".join(KINDS))
-    parser.add_argument("--data", type=Path, default=DATA, help="folder of the data sets")
+    parser.add_argument("--data", type=Path, default=Path(DATA), help="folder of the data sets")
     options = parser.parse_args()
     for kind in options.kinds or KINDS:
         outputs = json.loads(json.dumps(KINDS[kind](options.data)))

@@ -11,11 +11,11 @@ from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter
-from letters import Letters
 from pydantic import Field
 
 from nodekin.adapters.langchain import NodeGraphRetriever, as_transform
 from nodekin.nodegraph import NodeGraph
+from support.letters import Letters
 
 DOCUMENTS = [
     Document(

@@ -104,11 +104,12 @@ def run(distribution: str, files: list[str], folder: Path) -> dict[str, str]:
         settings = source / "pytest.ini"
         settings.write_text("[pytest]\nasyncio_mode = auto\n", "utf-8")
         tests = [f"tests/unit_tests/{file}" for file in files]
-        plugin = [sys.executable, "-m", "pytest", "-c", str(settings), "-p", "langchain_suites"]
+        pytest = [sys.executable, "-m", "pytest", "-c", str(settings)]
+        plugin = ["-p", "support.langchain_suites", "-p", "no:cacheprovider"]
         done = subprocess.run(
-            [*plugin, "-p", "no:cacheprovider", "-q", "-rA", "--tb=no", *tests],
+            [*pytest, *plugin, "-q", "-rA", "--tb=no", *tests],
             cwd=source,
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
             capture_output=True,
             text=True,
             check=False,

@@ -23,7 +23,6 @@ from llama_index.core.query_engine import (
     RetrieverQueryEngine,
     SubQuestionQueryEngine,
 )
-from llama_index_models import ScriptedLLM, Words
 
 from nodekin.adapters.llama_index import (
     NodeGraphIndex,
@@ -31,6 +30,7 @@ from nodekin.adapters.llama_index import (
     NodeGraphTransform,
 )
 from nodekin.nodegraph import SentenceSplitter as NodekinSplitter
+from support.llama_index_models import ScriptedLLM, Words
 
 DIFFERENCES = {
     "test_scores_are_cosines": "words and vectors are fused; similarity='cosine' gives cosines",

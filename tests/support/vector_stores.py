@@ -4,9 +4,9 @@ import itertools
 
 from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore
-from letters import Letters
 
 from nodekin.nodegraph import NodeGraph, split_sentences
+from support.letters import Letters
 
 TEXTS = [
     "Green tea is steamed. Black tea is not. Tea is hot.",

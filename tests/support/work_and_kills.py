@@ -8,10 +8,9 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from stress import Tally
-
 from nodekin.nodegraph import Document, Embedder, NodeGraph, StoreError
 from nodekin.retrievers import Retriever, ScoredNode
+from support.stress import Tally
 
 PATIENCE = 600  # seconds, on a busy machine
 

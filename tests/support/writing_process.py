@@ -14,10 +14,9 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from built_anew import GROUPS, Declaration, declare, whole
-
 from nodekin.nodegraph import Document, Embedder, EntityExtractor, NodeGraph
 from nodekin.retrievers import AutoMergeRetriever, LinkRetriever, Retriever, WindowRetriever
+from support.built_anew import GROUPS, Declaration, declare, whole
 
 TEXTS = [
     *("The tea of Anna is green.\nThe cup is hot.", "The tea of Anna is cold.", "Water is wet."),

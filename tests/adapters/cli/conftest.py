@@ -1,3 +1,3 @@
-from command_line import embedding, here, indexed, nodekin
+from support.command_line import embedding, here, indexed, nodekin
 
 __all__ = ["embedding", "here", "indexed", "nodekin"]

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from scripted_server import ChatServer, serving
+from support.scripted_server import ChatServer, serving
 
 from nodekin.retrievers.strategies.strategy_registry import STRATEGIES
 

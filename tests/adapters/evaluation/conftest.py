@@ -1,3 +1,3 @@
-from command_line import here, indexed, nodekin
+from support.command_line import here, indexed, nodekin
 
 __all__ = ["here", "indexed", "nodekin"]

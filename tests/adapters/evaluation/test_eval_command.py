@@ -5,7 +5,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from scripted_server import ChatServer, serving
+from support.scripted_server import ChatServer, serving
 
 REPO = Path(__file__).parents[3]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from office_files import (
+from support.office_files import (
     FIXTURES,
     HANDBOOK,
     HANDBOOK_ZH,

@@ -4,7 +4,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from sample_files import sample_files
+from support.sample_files import sample_files
 
 from nodekin.nodegraph import NodeGraph, ReadError, ReadOptions
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sample_files import pdf_of
+from support.sample_files import pdf_of
 
 from nodekin.adapters.files.page_images import page_image, png, render_page
 from nodekin.nodegraph import Document, Node, NodeGraph, ReadError, split_sentences

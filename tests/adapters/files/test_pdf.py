@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from sample_files import pdf_of
+from support.sample_files import pdf_of
 
 from nodekin.adapters.files.pdf import read_pdf
 from nodekin.adapters.files.pdf_layout import (

@@ -4,7 +4,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from sample_files import pdf_of
+from support.sample_files import pdf_of
 
 from nodekin.nodegraph import NodeGraph
 

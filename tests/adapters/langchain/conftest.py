@@ -1,8 +1,8 @@
-import langchain_peers
 import pytest
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
-from langchain_runs import FinishedRuns
+from support import langchain_peers
+from support.langchain_runs import FinishedRuns
 
 from nodekin.adapters.langchain import NodeGraphRetriever
 from nodekin.nodegraph import NodeGraph, split_sentences

@@ -7,12 +7,12 @@ from functools import partial
 
 import pytest
 from blockbuster import blockbuster_ctx
-from fixed_retriever import EndlessRetriever, FunctionRetriever
 from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.tracers.context import collect_runs
-from langchain_peers import theirs
-from langchain_runs import FinishedRuns, call, tree
+from support.fixed_retriever import EndlessRetriever, FunctionRetriever
+from support.langchain_peers import theirs
+from support.langchain_runs import FinishedRuns, call, tree
 
 from nodekin.adapters.langchain import NodeGraphRetriever
 from nodekin.retrievers import FusionRetriever, Retriever

@@ -6,7 +6,7 @@ from langchain_classic.storage import LocalFileStore, create_kv_docstore
 from langchain_core.documents import Document
 from langchain_core.stores import InMemoryStore
 from langchain_core.vectorstores import InMemoryVectorStore
-from langchain_peers import DOCUMENTS, QUESTIONS, Pairs, face, ids, splitter, texts
+from support.langchain_peers import DOCUMENTS, QUESTIONS, Pairs, face, ids, splitter, texts
 
 from nodekin.adapters.langchain import NodeGraphRetriever
 from nodekin.retrievers import RecursiveRetriever

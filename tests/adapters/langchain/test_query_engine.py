@@ -9,7 +9,7 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda
-from langchain_runs import FinishedRuns, call, pieces_of, tree
+from support.langchain_runs import FinishedRuns, call, pieces_of, tree
 
 from nodekin.adapters.langchain import engine_runnable
 from nodekin.retrievers import QueryEngine, trace

@@ -6,8 +6,8 @@ import time
 import pytest
 from blockbuster import blockbuster_ctx
 from langchain_core.documents import Document
-from langchain_runs import FinishedRuns, tree
 from pydantic import ValidationError
+from support.langchain_runs import FinishedRuns, tree
 
 from nodekin.adapters.langchain import NodeGraphReranker
 from nodekin.retrievers import (

@@ -21,10 +21,10 @@ from langchain_core.runnables import (
 )
 from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tools import create_retriever_tool
-from langchain_peers import face, ids, texts
-from langchain_runs import call
-from letters import Letters
 from pydantic import ValidationError
+from support.langchain_peers import face, ids, texts
+from support.langchain_runs import call
+from support.letters import Letters
 
 from nodekin.adapters.langchain import NodeGraphRetriever
 from nodekin.adapters.langchain.documents import to_document

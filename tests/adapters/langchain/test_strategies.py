@@ -6,8 +6,8 @@ import pytest
 from blockbuster import blockbuster_ctx
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.prompts import ChatPromptTemplate
-from langchain_peers import LOADED, TEMPLATES, Recording
-from langchain_runs import call
+from support.langchain_peers import LOADED, TEMPLATES, Recording
+from support.langchain_runs import call
 
 from nodekin.adapters.langchain import NodeGraphRetriever, engine_runnable
 from nodekin.nodegraph import LLMExtractor

@@ -2,16 +2,16 @@
 
 import pytest
 from blockbuster import blockbuster_ctx
-from fixed_retriever import FunctionRetriever
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.messages import ToolMessage
 from langchain_core.runnables import ConfigurableField
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langchain_core.vectorstores import InMemoryVectorStore
-from langchain_peers import Listed
-from langchain_runs import FinishedRuns, tree
-from letters import Letters
+from support.fixed_retriever import FunctionRetriever
+from support.langchain_peers import Listed
+from support.langchain_runs import FinishedRuns, tree
+from support.letters import Letters
 
 from nodekin.adapters.langchain import NodeGraphRetriever, NodeGraphVectorStore, retriever_tool
 

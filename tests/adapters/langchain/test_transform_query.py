@@ -6,8 +6,8 @@ import pytest
 from blockbuster import blockbuster_ctx
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import RouterRunnable, RunnablePassthrough
-from langchain_peers import TEMPLATES, Recording
-from langchain_runs import FinishedRuns, call, tree
+from support.langchain_peers import TEMPLATES, Recording
+from support.langchain_runs import FinishedRuns, call, tree
 
 from nodekin.adapters.langchain import NodeGraphRetriever, transform_query
 from nodekin.nodegraph.models.llm import ModelError

@@ -3,15 +3,15 @@ import pickle
 import warnings
 from datetime import datetime, timedelta
 
-import langchain_peers as peers
 import pytest
 from blockbuster import blockbuster_ctx
 from langchain_classic.retrievers import TimeWeightedVectorStoreRetriever
 from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStoreRetriever
-from langchain_peers import LOADED, QUESTIONS, Pairs, ids, texts
-from langchain_runs import call
-from letters import Letters
+from support import langchain_peers as peers
+from support.langchain_peers import LOADED, QUESTIONS, Pairs, ids, texts
+from support.langchain_runs import call
+from support.letters import Letters
 
 from nodekin.adapters.langchain import NodeGraphVectorStore
 from nodekin.nodegraph import NodeGraph, split_sentences

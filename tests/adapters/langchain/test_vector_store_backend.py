@@ -1,11 +1,11 @@
-import distances
 import pytest
 from blockbuster import blockbuster_ctx
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
-from letters import Letters
-from vector_stores import CountingStore, library, rows
+from support import distances
+from support.letters import Letters
+from support.vector_stores import CountingStore, library, rows
 
 from nodekin.adapters.langchain import NodeGraphRetriever
 from nodekin.adapters.langchain.vector_store_backend import GraphEmbeddings, as_index

@@ -19,7 +19,7 @@ else:
     from llama_index.core.instrumentation.event_handlers import BaseEventHandler
     from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
     from llama_index.core.schema import Document as LlamaIndexDocument
-    from llama_index_models import ScriptedLLM
+    from support.llama_index_models import ScriptedLLM
 
     from nodekin.adapters.llama_index import NodeGraphRetriever
 

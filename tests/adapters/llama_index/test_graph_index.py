@@ -23,7 +23,7 @@ from llama_index.core.llms import MockLLM
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores import SimpleVectorStore
-from llama_index_models import Words, closed_memories  # noqa: F401
+from support.llama_index_models import Words, closed_memories  # noqa: F401
 
 from nodekin.adapters.llama_index import NodeGraphIndex
 from nodekin.nodegraph import split_sentences

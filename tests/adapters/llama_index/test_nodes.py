@@ -32,7 +32,7 @@ from llama_index.core.schema import (
 )
 from llama_index.core.schema import Node as LlamaIndexNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
-from llama_index_models import Words
+from support.llama_index_models import Words
 
 from nodekin.adapters.llama_index import NodeGraphIndex, NodeGraphRetriever, export_nodes
 from nodekin.adapters.llama_index.nodes import NodeWithEvidence, to_results, to_text_node

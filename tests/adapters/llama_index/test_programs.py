@@ -17,7 +17,7 @@ from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.retrievers import RecursiveRetriever
 from llama_index.core.schema import IndexNode
-from llama_index_models import ScriptedLLM, Words, closed_memories  # noqa: F401
+from support.llama_index_models import ScriptedLLM, Words, closed_memories  # noqa: F401
 
 from nodekin.adapters.llama_index import NodeGraphIndex
 from nodekin.nodegraph import split_sentences

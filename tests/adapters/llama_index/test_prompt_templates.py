@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from llama_index.core import PromptTemplate
-from query_engine_scripts import Scripted
+from support.query_engine_scripts import Scripted
 
 from nodekin.adapters.llama_index import NodeGraphQueryEngine, NodeGraphRetriever
 from nodekin.retrievers import Retriever

@@ -16,7 +16,7 @@ from llama_index.core.base.response.schema import Response
 from llama_index.core.instrumentation.events.query import QueryEndEvent, QueryStartEvent
 from llama_index.core.schema import Document, QueryBundle
 from llama_index.core.tools import QueryEngineTool
-from query_engine_scripts import (
+from support.query_engine_scripts import (
     BOTH,
     DECOMPOSE,
     STEP,

@@ -4,9 +4,9 @@ import copy
 from typing import Any
 
 import pytest
-from fixed_retriever import FixedRetriever
 from llama_index.core.schema import Document as LlamaIndexDocument
 from llama_index.core.schema import QueryBundle
+from support.fixed_retriever import FixedRetriever
 
 from nodekin.adapters.llama_index import NodeGraphRetriever
 from nodekin.adapters.llama_index.nodes import NodeWithEvidence

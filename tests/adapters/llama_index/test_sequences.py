@@ -18,7 +18,7 @@ from llama_index.core import (
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.schema import IndexNode, NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
-from llama_index_models import Words
+from support.llama_index_models import Words
 
 from nodekin.adapters.llama_index import NodeGraphIndex
 

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-import distances
 import pytest
 from llama_index.core.schema import Document as LlamaIndexDocument
 from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQueryResult
+from support import distances
 
 from nodekin.adapters.llama_index import as_index
 from nodekin.nodegraph import Document, Embedder, NodeGraph, split_sentences

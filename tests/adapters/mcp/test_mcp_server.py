@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
 from mcp_types import METHOD_NOT_FOUND
-from stress import amount
+from support.stress import amount
 
 from nodekin.adapters.mcp.mcp_server import CorpusServer
 from nodekin.adapters.source_refresh import SourceRefresh

@@ -1,8 +1,8 @@
 """A small corpus, and the page of it."""
 
 import pytest
-from command_line import here, indexed, nodekin
-from page_client import Client
+from support.command_line import here, indexed, nodekin
+from support.page_client import Client
 
 from nodekin.adapters.serve.page_app import PageApp
 from nodekin.nodegraph import Document, NodeGraph, PassageSplitter, split_sentences

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from page_client import Client, found, text_of
+from support.page_client import Client, found, text_of
 
 from nodekin.adapters.files import page_images
 from nodekin.adapters.serve.page_app import PageApp

@@ -7,7 +7,7 @@ from importlib.resources import files
 from string import Formatter
 
 import pytest
-from page_client import Client, found, text_of
+from support.page_client import Client, found, text_of
 
 from nodekin.adapters.serve import page_app
 from nodekin.adapters.serve.page_app import PageApp, serve

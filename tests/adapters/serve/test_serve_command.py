@@ -3,7 +3,7 @@ import socket
 
 import pytest
 import uvicorn
-from page_client import Client, found, text_of
+from support.page_client import Client, found, text_of
 
 from nodekin.adapters.serve import serve_command
 from nodekin.adapters.source_refresh import SourceRefresh

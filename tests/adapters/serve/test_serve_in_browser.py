@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import uvicorn
-from scripted_server import ChatServer, broken, serving
+from support.scripted_server import ChatServer, broken, serving
 
 from nodekin.adapters.openai_chat import OpenAIChat
 from nodekin.adapters.serve.page_app import PageApp

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stores import memory_store
+from support.stores import memory_store
 
 from nodekin.nodegraph import (
     LLM,

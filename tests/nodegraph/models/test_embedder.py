@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from embedding_models import (
+from support.embedding_models import (
     Call,
     LangChainAsync,
     LangChainModel,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stores import memory_store
+from support.stores import memory_store
 
 from nodekin.nodegraph import Embedder, EmbeddingError, NodeGraph
 from nodekin.nodegraph.errors import VectorLengthError

@@ -9,8 +9,8 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import FakeListChatModel, FakeListLLM
 from langchain_core.messages import AIMessage
 from langchain_core.vectorstores import InMemoryVectorStore
-from langchain_peers import LOADED, QUERIES
-from letters import Letters
+from support.langchain_peers import LOADED, QUERIES
+from support.letters import Letters
 
 from nodekin.adapters.langchain import NodeGraphRetriever, NodeGraphVectorStore
 from nodekin.nodegraph import Embedder, EmbeddingError, LLMExtractor, NodeGraph, split_sentences

@@ -7,7 +7,11 @@ from enum import Enum
 
 import numpy as np
 import pytest
-from embedding_models import (
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.language_models import FakeListChatModel
+from llama_index.core import MockEmbedding
+from pydantic import BaseModel, SecretStr
+from support.embedding_models import (
     Call,
     LangChainAsync,
     LangChainModel,
@@ -16,10 +20,6 @@ from embedding_models import (
     lengths,
     of_queries,
 )
-from langchain_core.embeddings import DeterministicFakeEmbedding
-from langchain_core.language_models import FakeListChatModel
-from llama_index.core import MockEmbedding
-from pydantic import BaseModel, SecretStr
 
 from nodekin.nodegraph import LLM, CachedLLM, Embedder, LLMExtractor, NodeGraph
 from nodekin.nodegraph.models.embedder import as_embedder

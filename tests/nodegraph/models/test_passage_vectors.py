@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from stores import memory_store
+from support.stores import memory_store
 
 from nodekin.nodegraph import Document, Embedder, EmbeddingError, NodeGraph
 from nodekin.nodegraph.errors import VectorLengthError

@@ -5,7 +5,6 @@ import re
 from datetime import date
 from pathlib import Path
 
-import outside_readers
 import pytest
 from langchain_community.document_loaders import TextLoader
 from langchain_core.document_loaders import BaseLoader
@@ -13,6 +12,7 @@ from langchain_core.documents import Document as LangChainDocument
 from llama_index.core import SimpleDirectoryReader
 from llama_index.core.readers.base import BaseReader
 from llama_index.core.schema import Document as LlamaIndexDocument
+from support import outside_readers
 
 from nodekin.nodegraph import (
     Document,

@@ -6,8 +6,8 @@ import sys
 from functools import partial
 from pathlib import Path
 
-import outside_readers
 import pytest
+from support import outside_readers
 
 from nodekin.nodegraph import NodeGraph, ReadError, ReadOptions, register_reader
 from nodekin.nodegraph.readers import formats

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from chunk_checks import LENGTHS, LONG_LINES, SIZES, TEXTS, check_chunks
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stress import amount
+from support.chunk_checks import LENGTHS, LONG_LINES, SIZES, TEXTS, check_chunks
+from support.stress import amount
 
 from nodekin.nodegraph import (
     MarkdownSplitter,

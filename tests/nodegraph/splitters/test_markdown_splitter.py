@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from chunk_checks import LENGTHS, SIZES, TEXTS, check_chunks
 from hypothesis import given
 from hypothesis import strategies as st
+from support.chunk_checks import LENGTHS, SIZES, TEXTS, check_chunks
 
 from nodekin.nodegraph import MarkdownSplitter
 

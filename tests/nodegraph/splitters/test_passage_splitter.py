@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 import pytest
-from chunk_checks import LENGTHS, TEXTS, check_chunks
 from hypothesis import given
 from hypothesis import strategies as st
+from support.chunk_checks import LENGTHS, TEXTS, check_chunks
 
 from nodekin.nodegraph import Document, NodeGraph, PassageSplitter, count_tokens
 from nodekin.retrievers import Retriever

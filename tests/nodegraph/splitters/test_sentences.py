@@ -4,9 +4,9 @@ from pathlib import Path
 from pydoc_data.topics import topics
 
 import pytest
-from chunk_checks import LONG_LINES, TEXTS, check_chunks
 from hypothesis import given
 from hypothesis import strategies as st
+from support.chunk_checks import LONG_LINES, TEXTS, check_chunks
 
 from nodekin.nodegraph import split_paragraphs, split_sentences
 from nodekin.nodegraph.splitters.sentences import paragraph_spans, sentence_spans

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 from hypothesis.stateful import rule
-from store_machine import StoreMachine
-from stores import file_store, memory_store
-from stress import amount
+from support.store_machine import StoreMachine
+from support.stores import file_store, memory_store
+from support.stress import amount
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.nodegraph.derivation import Derivation, Stamp

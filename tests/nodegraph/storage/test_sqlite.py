@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from stress import amount
+from support.stress import amount
 
 from nodekin.nodegraph import Document, NodeGraph, StoreError
 from nodekin.nodegraph.errors import DiskFullError

@@ -7,7 +7,7 @@ import json
 from datetime import date
 
 import pytest
-from fixed_retriever import FixedRetriever, scored
+from support.fixed_retriever import FixedRetriever, scored
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import (

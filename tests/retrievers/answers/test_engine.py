@@ -1,7 +1,7 @@
 """A query engine: questions in, answers out, in all its ways."""
 
 import pytest
-from fixed_retriever import FixedRetriever, passage, scored
+from support.fixed_retriever import FixedRetriever, passage, scored
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import CorpusTools, Retriever, as_retriever, restrict

@@ -1,5 +1,5 @@
 import pytest
-from fixed_retriever import FixedRetriever, passage
+from support.fixed_retriever import FixedRetriever, passage
 
 from nodekin.retrievers.answers.engine import QueryEngine
 from nodekin.retrievers.answers.pipeline import parse_ranked_answer

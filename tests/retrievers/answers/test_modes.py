@@ -4,10 +4,10 @@ import re
 from typing import Any
 
 import pytest
-from fixed_retriever import FixedRetriever, passage
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stress import amount
+from support.fixed_retriever import FixedRetriever, passage
+from support.stress import amount
 
 from nodekin.nodegraph import Document, NodeGraph, count_tokens
 from nodekin.retrievers import Retriever

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from fixed_retriever import FixedRetriever
+from support.fixed_retriever import FixedRetriever
 
 from nodekin.nodegraph import EmbeddingError, ModelError, Node
 from nodekin.retrievers import Retriever, ScoredNode

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from fixed_retriever import FixedRetriever, passage
+from support.fixed_retriever import FixedRetriever, passage
 
 from nodekin.retrievers.answers.engine import QueryEngine
 from nodekin.retrievers.answers.settings import PROMPTS

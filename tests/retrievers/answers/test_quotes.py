@@ -11,11 +11,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from fixed_retriever import FixedRetriever, scored
 from hypothesis import given
 from hypothesis import strategies as st
-from planted_quotes import VOCABULARIES, Planter, made_sources, real_sources
-from stress import LONG, amount
+from support.fixed_retriever import FixedRetriever, scored
+from support.planted_quotes import VOCABULARIES, Planter, made_sources, real_sources
+from support.stress import LONG, amount
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import Answer, QueryEngine, Retriever, check_quotes

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from fixed_retriever import FixedRetriever, candidates
+from support.fixed_retriever import FixedRetriever, candidates
 
 from nodekin.retrievers.answers.engine import QueryEngine
 

@@ -2,7 +2,7 @@ import asyncio
 import gc
 
 import pytest
-from fixed_retriever import FixedRetriever, passage
+from support.fixed_retriever import FixedRetriever, passage
 
 from nodekin.retrievers.answers.answer import AnswerError
 from nodekin.retrievers.answers.engine import QueryEngine

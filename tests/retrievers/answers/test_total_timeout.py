@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from fixed_retriever import FixedRetriever, passage
+from support.fixed_retriever import FixedRetriever, passage
 
 from nodekin.retrievers.answers.answer import Answer, AnswerError
 from nodekin.retrievers.answers.engine import QueryEngine

@@ -4,7 +4,7 @@ import threading
 from typing import Any, get_args
 
 import pytest
-from fixed_retriever import FixedRetriever, passage
+from support.fixed_retriever import FixedRetriever, passage
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.nodegraph.splitters.chunking import count_tokens

@@ -4,13 +4,13 @@ import asyncio
 from collections import defaultdict
 
 import pytest
-from fixed_retriever import fixed, texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from llama_index.core import StorageContext
 from llama_index.core.retrievers import AutoMergingRetriever, BaseRetriever
 from llama_index.core.schema import NodeRelationship, NodeWithScore
-from stress import amount
+from support.fixed_retriever import fixed, texts
+from support.stress import amount
 
 from nodekin.adapters.llama_index import export_nodes
 from nodekin.nodegraph import Document, Node, NodeGraph, UnknownGroupError

@@ -3,11 +3,11 @@
 import asyncio
 
 import pytest
-from composite_graphs import DOCUMENTS, numbered, pick, words
-from fixed_retriever import fixed, texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stress import amount
+from support.composite_graphs import DOCUMENTS, numbered, pick, words
+from support.fixed_retriever import fixed, texts
+from support.stress import amount
 
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.composite.window import DocumentCompletionRetriever, WindowRetriever

@@ -6,9 +6,9 @@ import threading
 from typing import Any
 
 import pytest
-from fixed_retriever import FixedRetriever, scored
 from hypothesis import given
 from hypothesis import strategies as st
+from support.fixed_retriever import FixedRetriever, scored
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import Evidence, FusionRetriever, Retriever, ScoredNode

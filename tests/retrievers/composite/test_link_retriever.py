@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fixed_retriever import FixedRetriever, ids, scored
+from support.fixed_retriever import FixedRetriever, ids, scored
 
 from nodekin.nodegraph import Document, Node, NodeGraph, TransformError
 from nodekin.nodegraph.extractors.entity_extractor import EntityExtractor

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 import pytest
-from composite_graphs import pick, words
-from fixed_retriever import FixedRetriever, fixed, scored, texts
+from support.composite_graphs import pick, words
+from support.fixed_retriever import FixedRetriever, fixed, scored, texts
 
 from nodekin.nodegraph import Node
 from nodekin.retrievers import ScoredNode, trace

@@ -4,10 +4,10 @@ import asyncio
 import pickle
 
 import pytest
-from fixed_retriever import FixedRetriever, ids, scored, texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stress import amount
+from support.fixed_retriever import FixedRetriever, ids, scored, texts
+from support.stress import amount
 
 from nodekin.nodegraph import Document, Embedder, NodeGraph, UnknownGroupError
 from nodekin.retrievers import (

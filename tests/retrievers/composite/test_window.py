@@ -5,11 +5,11 @@ import itertools
 import pickle
 
 import pytest
-from composite_graphs import DOCUMENTS, numbered, pick, words
-from fixed_retriever import fixed, scored, texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stress import amount
+from support.composite_graphs import DOCUMENTS, numbered, pick, words
+from support.fixed_retriever import fixed, scored, texts
+from support.stress import amount
 
 from nodekin.nodegraph import Document, Node, NodeGraph, split_sentences
 from nodekin.nodegraph.node import LinkedText

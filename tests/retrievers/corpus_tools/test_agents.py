@@ -7,7 +7,7 @@ import runpy
 from pathlib import Path
 
 import pytest
-from stress import LONG
+from support.stress import LONG
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from stress import amount
+from support.stress import amount
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers.corpus_tools.tool_output import QUOTED

@@ -4,7 +4,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from fixed_retriever import fixed
+from support.fixed_retriever import fixed
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import Retriever

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from fixed_retriever import fixed
+from support.fixed_retriever import fixed
 
 from nodekin.nodegraph import Document, Node, NodeGraph, SentenceSplitter, split_sentences
 from nodekin.retrievers import Retriever

@@ -4,7 +4,7 @@ import re
 import threading
 
 import pytest
-from scripted_server import ChatServer, serving
+from support.scripted_server import ChatServer, serving
 
 from nodekin.adapters.openai_chat import OpenAIChat
 from nodekin.nodegraph import LLM, Document, NodeGraph, split_sentences

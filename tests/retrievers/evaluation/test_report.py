@@ -5,7 +5,7 @@ import io
 import json
 
 import pytest
-from fixed_retriever import fixed
+from support.fixed_retriever import fixed
 
 from nodekin.nodegraph import Node
 from nodekin.retrievers.evaluation import Dataset, GoldDocument, Question, evaluate

@@ -4,11 +4,11 @@ import asyncio
 from typing import Any
 
 import pytest
-from foreign_retrievers import ways
 from langchain_core.vectorstores import InMemoryVectorStore
-from langchain_peers import DOCUMENTS, theirs
-from langchain_peers import face as plain
-from langchain_runs import FinishedRuns, tree
+from support.foreign_retrievers import ways
+from support.langchain_peers import DOCUMENTS, theirs
+from support.langchain_peers import face as plain
+from support.langchain_runs import FinishedRuns, tree
 
 from nodekin.adapters.langchain import NodeGraphRetriever, NodeGraphVectorStore
 from nodekin.nodegraph import Document, NodeGraph

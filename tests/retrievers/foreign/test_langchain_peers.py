@@ -2,11 +2,11 @@
 
 import uuid
 
-import langchain_peers
 import pytest
 from langchain_classic.retrievers import ContextualCompressionRetriever, EnsembleRetriever
 from langchain_core.documents import Document
-from langchain_peers import (
+from support import langchain_peers
+from support.langchain_peers import (
     DOCUMENTS,
     QUESTIONS,
     Listed,

@@ -7,14 +7,14 @@ from importlib.metadata import version
 from typing import Any
 
 import pytest
-from foreign_retrievers import ways
 from llama_index.core import VectorStoreIndex
 from llama_index.core.embeddings import MockEmbedding
 from llama_index.core.query_engine import CustomQueryEngine, SubQuestionQueryEngine
 from llama_index.core.retrievers import RecursiveRetriever as LlamaIndexRecursive
 from llama_index.core.schema import IndexNode, NodeRelationship, TextNode
 from llama_index.core.tools import QueryEngineTool
-from llama_index_models import ScriptedLLM
+from support.foreign_retrievers import ways
+from support.llama_index_models import ScriptedLLM
 
 from nodekin.adapters.llama_index import (
     NodeGraphQueryEngine,

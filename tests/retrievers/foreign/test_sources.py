@@ -10,19 +10,19 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from foreign_retrievers import HOLDERS, answers, ways
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever as LangChainBase
 from langchain_core.runnables import RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
-from langchain_peers import face
 from llama_index.core import Settings, SummaryIndex, VectorStoreIndex
 from llama_index.core.embeddings import BaseEmbedding
 from llama_index.core.llms import MockLLM
 from llama_index.core.retrievers import BaseRetriever as LlamaIndexBase
 from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.schema import NodeWithScore, TextNode
+from support.foreign_retrievers import HOLDERS, answers, ways
+from support.langchain_peers import face
 
 from nodekin.adapters.langchain import retriever_tool
 from nodekin.adapters.langchain.documents import to_document

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stress import amount
+from support.stress import amount
 
 from nodekin.retrievers.indexes import bm25_scores
 from nodekin.retrievers.indexes.bm25_scores import QueryPostings, Saturation, best_rows

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stress import amount
+from support.stress import amount
 
 from nodekin.retrievers.indexes.bm25_scores import TermPostings
 from nodekin.retrievers.indexes.postings import Postings, invert

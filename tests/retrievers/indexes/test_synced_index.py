@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stress import amount
+from support.stress import amount
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import Retriever

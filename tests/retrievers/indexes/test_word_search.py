@@ -4,7 +4,7 @@ import random
 from typing import Any
 
 import pytest
-from engines import Engine
+from support.engines import Engine
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.nodegraph.extractors.entity_extractor import EntityExtractor

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from moving_documents import COMPOSITES, OWNER, QUERY, WAYS, documents, moving_graph
+from support.moving_documents import COMPOSITES, OWNER, QUERY, WAYS, documents, moving_graph
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import MultiQueryRetriever, RerankRetriever, Retriever, WindowRetriever

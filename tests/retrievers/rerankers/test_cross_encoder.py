@@ -7,8 +7,8 @@ import threading
 import time
 
 import pytest
-from cross_encoders import ComputesScores, Predicts, Reranks, Scores
-from fixed_retriever import FixedRetriever, candidates, text_scores
+from support.cross_encoders import ComputesScores, Predicts, Reranks, Scores
+from support.fixed_retriever import FixedRetriever, candidates, text_scores
 
 from nodekin.retrievers import Reranker, RerankRetriever
 from nodekin.retrievers.protocols import RerankError

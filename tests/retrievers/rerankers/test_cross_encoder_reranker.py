@@ -2,8 +2,8 @@
 
 import pickle
 
-from cross_encoders import Predicts, Scores
-from fixed_retriever import candidates, text_scores
+from support.cross_encoders import Predicts, Scores
+from support.fixed_retriever import candidates, text_scores
 
 from nodekin.nodegraph import Document, MarkdownSplitter, Node, NodeGraph
 from nodekin.retrievers import Reranker, Retriever, ScoredNode

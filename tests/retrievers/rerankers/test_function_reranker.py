@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from fixed_retriever import candidates, text_scores
+from support.fixed_retriever import candidates, text_scores
 
 from nodekin.nodegraph import Node
 from nodekin.retrievers import Reranker, register_reranker

@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 import pytest
-from fixed_retriever import FixedRetriever, ids, scored
+from support.fixed_retriever import FixedRetriever, ids, scored
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import FusionRetriever, Retriever, trace

@@ -5,10 +5,10 @@ import math
 from typing import Any
 
 import pytest
-from cross_encoders import Reranks, Scores, scoring
-from fixed_retriever import candidates, text_scores
 from hypothesis import given
 from hypothesis import strategies as st
+from support.cross_encoders import Reranks, Scores, scoring
+from support.fixed_retriever import candidates, text_scores
 
 from nodekin.nodegraph import Node
 from nodekin.retrievers import KeywordFilter, Reranker, ScoredNode, trace

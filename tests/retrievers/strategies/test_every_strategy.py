@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
-from fixed_retriever import FailingRetriever
-from foreign_retrievers import answers, ways
+from support.fixed_retriever import FailingRetriever
+from support.foreign_retrievers import answers, ways
 
 from nodekin.nodegraph import ModelError
 from nodekin.retrievers import (

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from fixed_retriever import FailingRetriever
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stress import amount
+from support.fixed_retriever import FailingRetriever
+from support.stress import amount
 
 from nodekin.nodegraph import Document, ModelError, NodeGraph
 from nodekin.retrievers import Retriever, trace

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from fixed_retriever import FailingRetriever
+from support.fixed_retriever import FailingRetriever
 
 from nodekin.nodegraph import ModelError, NodeGraph
 from nodekin.retrievers import Retriever, ScoredNode, trace

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from fixed_retriever import FailingRetriever
+from support.fixed_retriever import FailingRetriever
 
 from nodekin.nodegraph import ModelError
 from nodekin.retrievers import FusionRetriever, Retriever

@@ -6,7 +6,7 @@ import asyncio
 import threading
 
 import pytest
-from fixed_retriever import FailingRetriever, FixedRetriever, candidates
+from support.fixed_retriever import FailingRetriever, FixedRetriever, candidates
 
 from nodekin.nodegraph import ModelError, NodeGraph
 from nodekin.retrievers import (

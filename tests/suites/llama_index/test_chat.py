@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from llama_index.core.base.llms.types import MessageRole
 from llama_index.core.memory import ChatMemoryBuffer
-from llama_index_models import ScriptedLLM
+from support.llama_index_models import ScriptedLLM
 
 pytestmark = pytest.mark.usefixtures("closed_memories")
 

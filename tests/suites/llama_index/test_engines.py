@@ -13,7 +13,7 @@ from llama_index.core.query_engine import RouterQueryEngine, TransformQueryEngin
 from llama_index.core.question_gen import LLMQuestionGenerator
 from llama_index.core.selectors import LLMSingleSelector
 from llama_index.core.tools import QueryEngineTool, ToolMetadata
-from llama_index_models import ScriptedLLM
+from support.llama_index_models import ScriptedLLM
 
 QUESTION = "Which tea is fermented?"
 

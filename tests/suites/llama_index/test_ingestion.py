@@ -13,7 +13,7 @@ from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.schema import TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores import SimpleVectorStore
-from llama_index_models import Words
+from support.llama_index_models import Words
 
 
 def topics(index: Any, question: str) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 from llama_index.core.postprocessor import LLMRerank
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
-from llama_index_models import ScriptedLLM
+from support.llama_index_models import ScriptedLLM
 
 from nodekin.adapters.llama_index import NodeGraphReranker
 

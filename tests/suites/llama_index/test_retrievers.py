@@ -31,7 +31,7 @@ from llama_index.core.vector_stores import (
     MetadataFilter,
     MetadataFilters,
 )
-from llama_index_models import ScriptedLLM
+from support.llama_index_models import ScriptedLLM
 
 QUESTION = "Which tea is fermented?"
 QUESTIONS = (QUESTION, "Is the Nile 6,650 km long, to the Mediterranean sea?")

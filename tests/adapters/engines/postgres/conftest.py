@@ -1,7 +1,7 @@
 """What the tests of the store on a server share."""
 
 import pytest
-from postgres_server import RunningServer
+from support.postgres_server import RunningServer
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from contextlib import closing
 
 import psycopg
 import pytest
-from postgres_server import RunningServer, running_server
-from stress import amount
+from support.postgres_server import RunningServer, running_server
+from support.stress import amount
 
 from nodekin.adapters.engines.postgres import graph_database, server_connection
 from nodekin.adapters.engines.postgres.address import PostgresAddress

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from entity_links import WITH_ANNA, WITHOUT, changed_in_turns
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
-from postgres_server import RunningServer
-from store_machine import StoreMachine
-from stress import amount
+from support.entity_links import WITH_ANNA, WITHOUT, changed_in_turns
+from support.postgres_server import RunningServer
+from support.store_machine import StoreMachine
+from support.stress import amount
 
 from nodekin.adapters.engines.postgres.address import PostgresAddress
 from nodekin.adapters.engines.postgres.postgres_store import PostgresStore

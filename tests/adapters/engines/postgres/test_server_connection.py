@@ -4,7 +4,7 @@ import threading
 
 import psycopg
 import pytest
-from postgres_server import RunningServer
+from support.postgres_server import RunningServer
 
 from nodekin.adapters.engines.postgres.address import PostgresAddress
 from nodekin.adapters.engines.postgres.postgres_store import PostgresStore

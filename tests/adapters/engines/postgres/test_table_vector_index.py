@@ -10,8 +10,8 @@ from zlib import crc32
 import numpy as np
 import psycopg
 import pytest
-from postgres_server import RunningServer
-from recall_on_cmrc import check_recall
+from support.postgres_server import RunningServer
+from support.recall_on_cmrc import check_recall
 
 import nodekin.adapters.engines.postgres.pgvector_table as postgres_table
 from nodekin.adapters.engines.postgres import table_vector_index

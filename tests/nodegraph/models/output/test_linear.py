@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from answer_readers import READERS
-from stress import LONG
+from support.answer_readers import READERS
+from support.stress import LONG
 
 from nodekin.nodegraph.models import output
 
