@@ -35,12 +35,16 @@ def status(store: Path | None, check: bool, as_json: bool, quiet: bool) -> int:
         model = model_of(home, settings)
     except CommandError as error:
         problem = error.message
-    characters, kinds = 0, Counter[str]()
+    characters, kinds, encodings = 0, Counter[str](), Counter[str]()
+    notes: list[str] = []
     with open_graph(home, settings, quiet=True, model=model) as graph:
         for document in documents_of(graph):
             characters += len(document.text)
             path = PurePath(str(document.metadata.get("file_path", document.id)))
             kinds[path.suffix.lower() or "no suffix"] += 1
+            encodings[str(document.metadata.get("encoding", "utf-8"))] += 1
+            changes = document.metadata.get("read_notes", ())
+            notes += [f"{path}: {change}" for change in changes]
         groups = {name: group.size for name, group in graph.groups.items() if group.built}
         left_out = [f for f in graph.failures if not isinstance(f.error, UnsupportedFilesError)]
         unread = [f for f in graph.failures if isinstance(f.error, UnsupportedFilesError)]
@@ -52,6 +56,7 @@ def status(store: Path | None, check: bool, as_json: bool, quiet: bool) -> int:
         "documents": kinds.total(),
         "characters": characters,
         "kinds": dict(kinds.most_common()),
+        "encodings": dict(encodings.most_common()),
         "groups": groups,
         "embeddings": settings.embed or None,
         "embeddings_error": problem or None,
@@ -59,6 +64,7 @@ def status(store: Path | None, check: bool, as_json: bool, quiet: bool) -> int:
         "newer_files": newer_files(settings),
         "bytes": sum(file.stat().st_size for file in home.folder.rglob("*") if file.is_file()),
         "failures": len(left_out),
+        "notes": notes,
         "unread": [str(f.error) for f in unread],
         "left_out": [str(f.error) for f in left_out],
     }
@@ -71,6 +77,7 @@ def status(store: Path | None, check: bool, as_json: bool, quiet: bool) -> int:
         "sources": ", ".join(record["sources"]),
         "documents": f"{kinds.total():,} ({kinds_text or 'none'})",
         "text": f"{characters:,} characters",
+        "encodings": ", ".join(f"{count:,} {name}" for name, count in encodings.most_common()),
         "nodes": ", ".join(f"{n:,} {name}" for name, n in groups.items() if name != "ROOT"),
         "embeddings": settings.embed,
         "on disk": f"{record['bytes'] / 1e6:,.1f} MB",
@@ -83,6 +90,8 @@ def status(store: Path | None, check: bool, as_json: bool, quiet: bool) -> int:
         click.echo(message("words only", count=missing))
     if record["newer_files"]:
         click.echo(message("stale", count=record["newer_files"]))
+    for note in notes:
+        click.echo(printable(note))
     for failure in (*left_out, *unread):
         click.echo(printable(message("left out", reason=reason_of(failure))))
     return ExitStatus.SUCCESS

@@ -12,10 +12,12 @@ from typing import Any
 
 from ...nodegraph.document import Document
 from ...nodegraph.errors import ReadError
+from ...nodegraph.readers.decoding import decoded
 from ...nodegraph.readers.formats import PROGRAM, FileFormat, format_by_name
 from ...nodegraph.readers.source_files import SourceFile
-from ...nodegraph.readers.text import decoded, join_pages
-from .html import read_epub, read_html, read_mailbox, read_message
+from ...nodegraph.readers.text import join_pages
+from .html import read_epub, read_html
+from .mail import read_mailbox, read_message
 from .office import read_docx, read_open_document, read_pptx, read_rtf, read_spreadsheet
 from .symbols import symbols_in
 
@@ -28,7 +30,7 @@ def read_notebook(source: SourceFile) -> Document:
     Raises:
         ReadError: If it is not a notebook.
     """
-    text, _ = decoded(source)
+    text = decoded(source)
     try:
         notebook: Any = json.loads(text)
         cells = notebook["cells"] if "cells" in notebook else notebook["worksheets"][0]["cells"]

@@ -1,24 +1,18 @@
-"""Read HTML and files that contain HTML: books and e-mail."""
+"""Read web pages and books."""
 
 from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
 from html import unescape
-from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from ...nodegraph.document import Document
+from ...nodegraph.readers.decoding import decode, decoded, label_in
 from ...nodegraph.readers.source_files import SourceFile
-from ...nodegraph.readers.text import decode, decoded, join_pages
+from ...nodegraph.readers.text import join_pages
 from .markup import with_repeated_cells, with_scripts
 from .packed_files import opened_zip, parser, title_and_author
-
-if TYPE_CHECKING:
-    from email.message import EmailMessage  # a slow import of network modules
-    from email.policy import EmailPolicy
-
 
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.I | re.S)
 
@@ -43,8 +37,8 @@ _EMPHASIS = ["b", "strong", "i", "em", "u", "s", "font", "span", "mark", "ins"]
 
 def read_html(source: SourceFile) -> Document:
     """Read a page as Markdown with headings, lists, tables, code and links."""
-    html, encoding = decoded(source, declared=True)
-    metadata = {} if encoding in ("utf-8", "utf8") else {"encoding": encoding}
+    html = decoded(source, is_html=True)
+    metadata = {}
     match = _TITLE.search(html)
     if match and (title := " ".join(unescape(match[1]).split())):
         metadata["title"] = title
@@ -118,109 +112,15 @@ def read_epub(source: SourceFile) -> Document:
             raise source.damaged(f"it has no list of its chapters ({error})") from error
         base = posixpath.dirname(package_path)
         items = {e.get("id"): e for e in package.iter() if e.tag.endswith("}item")}
-        chapters = []
+        chapters: list[str] = []
         for reference in (e for e in package.iter() if e.tag.endswith("}itemref")):
             item = items.get(reference.get("idref"))
             if item is None or item.get("properties") == "nav":
                 continue
             name = posixpath.normpath(posixpath.join(base, unquote(item.get("href", ""))))
             if name in names:
-                html, _ = decode(archive.read(name), source, declared=True)
-                chapters.append(markdown(html))
+                data = archive.read(name)
+                place = f"chapter {len(chapters) + 1}"
+                chapters.append(markdown(decode(data, source, label_in(data), place)))
     metadata = {**title_and_author(package.iter()), "page_unit": "chapter"}
     return source.document(join_pages(filter(None, chapters)), metadata)
-
-
-def read_message(source: SourceFile) -> Document:
-    """Read the text of a message, with the subject as title. Attachments are listed, not read."""
-    from email import message_from_binary_file
-
-    with source.path.open("rb") as file:
-        message = message_from_binary_file(file, policy=_mail_policy())
-    return _mail_document(message, None)
-
-
-def read_mailbox(source: SourceFile) -> Iterator[Document]:
-    """Read each message of a mailbox as a document. Its id is its number."""
-    import mailbox
-    from email import message_from_bytes
-
-    box = mailbox.mbox(source.path, create=False)
-    try:
-        policy = _mail_policy()
-        for number, key in enumerate(box.keys(), start=1):
-            message = message_from_bytes(box.get_bytes(key), policy=policy)
-            yield _mail_document(message, str(number))
-    finally:
-        box.close()
-
-
-_MAX_HEADER = 20_000  # maximum characters; the parser takes seconds for headers of megabytes
-
-
-def _mail_policy() -> EmailPolicy[Any]:
-    from email.policy import EmailPolicy
-
-    class Policy(EmailPolicy):
-        """A mail policy that truncates long headers."""
-
-        def header_fetch_parse(self, name: str, value: str) -> Any:
-            return super().header_fetch_parse(name, value[:_MAX_HEADER])
-
-    return Policy()
-
-
-def _mail_document(message: EmailMessage, number: str | None) -> Document:
-    from email.utils import parsedate_to_datetime
-
-    metadata: dict[str, Any] = {}
-    for name, field in (("title", "subject"), ("from", "from"), ("to", "to"), ("cc", "cc")):
-        if value := _header(message, field):
-            metadata[name] = value
-    if date := _header(message, "date"):
-        try:
-            metadata["date"] = parsedate_to_datetime(date).isoformat()
-        except (ValueError, TypeError):
-            metadata["date"] = date
-    names = [name for part in message.walk() if (name := _file_name(part))]
-    if names:
-        metadata["attachments"] = names
-    return Document(_body(message), metadata, id=number)
-
-
-def _header(message: EmailMessage, name: str) -> str:
-    try:
-        return " ".join(str(message.get(name, "")).split())
-    except Exception:  # the parser raises various errors for broken headers
-        return ""
-
-
-def _file_name(part: Any) -> str:
-    try:
-        return str(part.get_filename() or "")
-    except Exception:  # raises the same errors as headers
-        return ""
-
-
-def _body(message: EmailMessage) -> str:
-    plain: list[str] = []
-    pages: list[str] = []
-    for part in message.walk():
-        if part.get_content_maintype() != "text" or _file_name(part):
-            continue
-        text = _content(part)
-        (pages if part.get_content_subtype() == "html" else plain).append(text)
-    if any(text.strip() for text in plain):
-        return "\n\n".join(text.strip() for text in plain)
-    return "\n\n".join(markdown(page) for page in pages)
-
-
-def _content(part: Any) -> str:
-    data = part.get_payload(decode=True) or b""
-    charset = part.get_content_charset("utf-8")
-    for name in (charset, "utf-8", "gb18030"):
-        try:
-            return str(data.decode("gb18030" if name in ("gb2312", "gbk") else name))
-        except (UnicodeDecodeError, LookupError):
-            continue
-    return str(data.decode("utf-8", "replace"))

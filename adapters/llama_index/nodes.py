@@ -29,7 +29,7 @@ from .docstore import GraphDocstore
 # Metadata fields of files that readers hide from models.
 _FILE_FIELDS = frozenset(
     "file_name file_type file_size creation_date last_modified_date last_accessed_date "
-    "page_unit page_count encoding".split()
+    "page_unit page_count encoding read_notes".split()
 )
 
 

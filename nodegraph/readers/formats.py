@@ -280,6 +280,9 @@ _NOT_DOCUMENTS = {
 """The first bytes of files that are not documents, by kind."""
 
 
+_HEAD = 2048  # bytes that show the format
+
+
 def format_of(path: Path) -> FileFormat | None:
     """Return the format of a file, None if it is unknown.
 
@@ -293,7 +296,7 @@ def format_of(path: Path) -> FileFormat | None:
     """
     by_name = format_by_name(path)
     with path.open("rb") as file:
-        head = file.read(2048)
+        head = file.read(_HEAD)
     for file_format in _plugins()[0]:
         if file_format.recognizes is not None and file_format.recognizes(path, head):
             return file_format
@@ -306,16 +309,17 @@ def format_of(path: Path) -> FileFormat | None:
             kind,
             skippable=True,
         )
-    if not by_name.binary:
+    is_empty = len(head) < _HEAD and not head.strip()
+    if not by_name.binary and (not is_empty or by_name.symbols):  # __init__.py may be empty
         return by_name
-    if head.strip() and is_text(path):
+    if not is_empty and is_text(path):
         return TEXT
     raise ReadError(
         f"{path} is not a {by_name.name} file: it begins with {head[:8]!r}"
-        if head
+        if not is_empty
         else f"{path} is empty",
-        "damaged" if head else "empty",
-        skippable=not head,
+        "empty" if is_empty else "damaged",
+        skippable=is_empty,
     )
 
 

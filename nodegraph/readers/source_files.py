@@ -292,14 +292,14 @@ class SourceFile:
     def records(self, read: str | Document | Iterable[Document]) -> Records:
         """Return the records of a reader's result, with the encoding and the notes."""
         records = records_of(read)
-        for record in records[:1]:
-            if self.encodings:
-                record[1]["encoding"] = ", ".join(self.encodings)
-            if self.notes:
-                record[1]["read_notes"] = [
-                    f"{kind}: {count:,}{f' (first: {place})' if place else ''}"
-                    for kind, (count, place) in self.notes.items()
-                ]
+        if self.encodings:
+            for record in records:
+                record[1].setdefault("encoding", ", ".join(self.encodings))
+        if self.notes and records:
+            records[0][1]["read_notes"] = [
+                f"{kind}: {count:,}{f' (first: {place})' if place else ''}"
+                for kind, (count, place) in self.notes.items()
+            ]
         return records
 
     def document(

@@ -1,8 +1,7 @@
-"""Read text files in any encoding, JSON and CSV."""
+"""Read text files, JSON and CSV."""
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import io
 import json
@@ -14,6 +13,7 @@ from typing import Any
 from ..document import Document
 from ..errors import ReadError
 from ..locations import Layout, TextBox
+from .decoding import BYTE_ORDER_MARKS, decoded
 from .source_files import SourceFile
 
 PAGE_BREAK = "\f"
@@ -78,164 +78,13 @@ def _cell(value: object) -> str:
     return _BREAKS.sub(" ", text).replace("|", "\\|").strip()
 
 
-_BYTE_ORDER_MARKS = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
-
-_CONTROL = bytes([*range(9), *range(14, 27), *range(28, 32), 127])
-
-_DECLARED = re.compile(
-    rb"""<\?xml[^>]{0,80}?\bencoding=["']([\w.:-]+)|<meta[^>]{0,200}?\bcharset=["']?([\w.:-]+)""",
-    re.I,
-)
-
-_CANDIDATES = (
-    *("gb18030", "big5", "euc_jp", "shift_jis", "euc_kr", "cp1252", "cp1250", "cp1251"),
-    *("koi8_r", "iso8859_7", "cp1255", "cp1256", "latin_1"),
-)
-
-
 def read_text(source: SourceFile) -> Document:
-    r"""Read a text file. Line ends become ``\n``.
-
-    Encoding: byte order mark, then UTF-8, then ``options.encoding``, then detection. The
-    metadata contains an encoding other than UTF-8.
+    """Read a text file.
 
     Raises:
         ReadError: If the file is not text.
     """
-    text, encoding = decoded(source)
-    return source.document(text, {} if encoding == "utf-8" else {"encoding": encoding})
-
-
-def decoded(source: SourceFile, *, declared: bool = False) -> tuple[str, str]:
-    """Return the text of a file, and the name of its encoding.
-
-    Args:
-        source: The file.
-        declared: Whether the file may declare its encoding, like XML and HTML.
-
-    Raises:
-        ReadError: If the file is not text.
-    """
-    return decode(source.path.read_bytes(), source, declared=declared)
-
-
-def decode(data: bytes, source: SourceFile, *, declared: bool = False) -> tuple[str, str]:
-    """Decode the bytes of a file. Return the text and the name of the encoding."""
-    text, encoding = _decoded(data, source, declared)
-    controls = len(data) - len(data.translate(None, _CONTROL))
-    if encoding.startswith(("utf-16", "utf-32")):  # half of the bytes are 0
-        controls = len(text) - len(text.translate(dict.fromkeys(_CONTROL)))
-    if controls > len(text) // 1000 + ("\0" not in text):
-        raise ReadError(
-            f"{source.path} is not text: it has {controls:,} control characters among "
-            f"{len(text):,}; remove it, or register a reader for it",
-            "not text",
-            skippable=True,
-        )
-    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text, encoding
-
-
-def _decoded(data: bytes, source: SourceFile, declared: bool) -> tuple[str, str]:
-    for bom, name in _BYTE_ORDER_MARKS:
-        if data.startswith(bom):
-            try:
-                return data.decode(name), name.removesuffix("-sig")
-            except UnicodeDecodeError as error:
-                if name == "utf-8-sig" or source.options.encoding is None:
-                    raise _not_in(
-                        source, "UTF-8" if name == "utf-8-sig" else name, data, error
-                    ) from error
-    if declared and (match := _DECLARED.search(data[:4000])):
-        name = (match[1] or match[2]).decode("ascii").lower()
-        name = "gb18030" if name in ("gb2312", "gbk") else name
-        try:
-            return data.decode(name), name
-        except (UnicodeDecodeError, LookupError):
-            pass  # the declared encoding is wrong
-    try:
-        return data.decode("utf-8"), "utf-8"
-    except UnicodeDecodeError as error:
-        encoding = source.options.encoding or detected(data)
-        if encoding is None:
-            raise _not_in(source, "UTF-8", data, error) from error
-        try:
-            return data.decode(encoding), encoding
-        except UnicodeDecodeError as other:
-            raise _not_in(source, encoding, data, other) from other
-
-
-def detected(data: bytes) -> str | None:
-    """Detect the encoding of bytes that are not UTF-8. Return None for binary data.
-
-    Uses ``charset-normalizer``. Short texts that consist of common characters in GB18030 are
-    decoded as GB18030.
-
-    Example:
-        >>> detected("绿茶和红茶".encode("gb18030")), detected(bytes(range(256)))
-        ('gb18030', None)
-    """
-    if b"\0" in data[:4096]:
-        return None
-    from charset_normalizer import from_bytes
-
-    start = max(0, next((i for i, byte in enumerate(data) if byte > 127), 0) - 500)
-    sample = data[start : start + 20_000]
-    best = from_bytes(sample, cp_isolation=list(_CANDIDATES)).best()
-    name = None if best is None else str(best.encoding)
-    high = sum(byte > 127 for byte in sample)
-    if name not in ("gb18030", "big5") and high < 120 and _common_share(sample, high) > 0.8:
-        name = "gb18030"
-    if high < 4 and len(sample) < 40:
-        return None  # too short to detect
-    if name == "cp1250" and _is_western(sample):
-        name = "cp1252"
-    if name is not None and _decodes(data, name):
-        return name
-    return next((n for n in ("gb18030", "big5") if high > 200 and _decodes(data, n)), None)
-
-
-def _is_western(sample: bytes) -> bool:
-    """Return whether all bytes above 127 are letters and punctuation of cp1252."""
-    text = sample.decode("cp1252", "replace")
-    return all(c.isalpha() or c in "‘’“”–—…«»°§" for c in text if c > "\x7f")
-
-
-def _common_share(sample: bytes, high: int) -> float:
-    """Return the share of the bytes above 127 that are common characters of GB2312."""
-    try:
-        text = sample.decode("gb18030")
-    except UnicodeDecodeError:
-        return 0
-    common = 0
-    for character in text:
-        if character > "\x7f":
-            pair = character.encode("gb18030")
-            common += len(pair) == 2 and (0xB0 <= pair[0] <= 0xD7 or pair[0] in (0xA1, 0xA3))
-    return 2 * common / high if high else 0
-
-
-def _decodes(data: bytes, name: str) -> bool:
-    try:
-        data.decode(name)
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _not_in(source: SourceFile, name: str, data: bytes, error: UnicodeDecodeError) -> ReadError:
-    offset = error.start + len(data) - len(error.object)  # without the byte order mark
-    return ReadError(
-        f"{source.path} is not {name}: byte {data[offset]:#04x} at offset {offset}; convert it, "
-        f"set its encoding: ReadOptions(encoding='gb18030'), or register a reader: "
-        f'@register_reader("{source.path.suffix}")',
-        "not text",
-    )
+    return source.document(decoded(source))
 
 
 _LONGEST_FIELD = 200  # characters of a string that is stored as metadata
@@ -254,7 +103,7 @@ def read_json_lines(source: SourceFile) -> list[Document]:
     """
     path = source.path
     documents: dict[str, Document] = {}
-    for number, line in enumerate(decoded(source)[0].split("\n"), start=1):
+    for number, line in enumerate(decoded(source).split("\n"), start=1):
         if not line.strip():
             continue
         try:
@@ -303,7 +152,7 @@ def _strings(value: Any) -> Iterator[str]:
 
 def read_json(source: SourceFile) -> Document:
     """Read a JSON file as text. A file with escapes (``\\u8336``) or with one line is formatted."""
-    text, _ = decoded(source)
+    text = decoded(source)
     if "\\u" in text or "\n" not in text.strip():
         # JSON with comments is not changed.
         with contextlib.suppress(ValueError, RecursionError):
@@ -313,8 +162,7 @@ def read_json(source: SourceFile) -> Document:
 
 def read_csv(source: SourceFile) -> Document:
     """Read a CSV file as a Markdown table. Delimiters: comma, semicolon, tab or bar."""
-    text, encoding = decoded(source)
-    metadata = {} if encoding == "utf-8" else {"encoding": encoding}
+    text = decoded(source)
     if source.path.suffix.lower() == ".tsv":
         delimiter = "\t"
     else:
@@ -326,13 +174,11 @@ def read_csv(source: SourceFile) -> Document:
     read = enumerate(csv.reader(io.StringIO(text), delimiter=delimiter))
     rows = [(number, row) for number, row in read if any(row)]
     table = markdown_table(row for _, row in rows)
-    return source.document(
-        table, metadata, sheet_layout(table, [(0, [number for number, _ in rows])])
-    )
+    return source.document(table, {}, sheet_layout(table, [(0, [number for number, _ in rows])]))
 
 
 def is_text(path: Path) -> bool:
     """Return whether the first bytes of a file are text."""
     with path.open("rb") as file:
         head = file.read(4096)
-    return any(head.startswith(bom) for bom, _ in _BYTE_ORDER_MARKS) or b"\0" not in head
+    return any(head.startswith(bom) for bom, _ in BYTE_ORDER_MARKS) or b"\0" not in head

@@ -145,10 +145,10 @@ def test_failed_refresh_changes_nothing(docs: Path) -> None:
     graph = NodeGraph(docs, progress=False, on_error="raise")
     (docs / "a.txt").unlink()
     (docs / "b.txt").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ReadError, match="is not utf-16: byte 0x00 at offset 2"):
+    with pytest.raises(ReadError, match="is not UTF-16: byte 0x00 at offset 2"):
         graph.refresh()
     assert len(graph.nodes("ROOT")) == 3
-    with pytest.raises(ReadError, match="is not utf-16: byte 0x00 at offset 2"):
+    with pytest.raises(ReadError, match="is not UTF-16: byte 0x00 at offset 2"):
         NodeGraph(docs, on_error="raise")
 
 

@@ -70,7 +70,6 @@ def test_folder_gives_documents_with_relative_ids(docs: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        (b"", ""),
         (BOM + "茶".encode(), "茶"),
         (b"a\r\nb\rc\n", "a\nb\nc\n"),
         ("a\u2028b\x0cc".encode(), "a\u2028b\x0cc"),

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nodekin.nodegraph import NodeGraph, ReadError, ReadOptions
-from nodekin.nodegraph.readers.text import detected
+from nodekin.nodegraph.readers.decoding import codec_of, detected
 
 
 def text_in(path: Path) -> str:
@@ -34,12 +34,18 @@ TRADITIONAL = "綠茶在五月和九月購買，產地是安吉和龍井的茶�
     ("text", "encoding"),
     [
         (SIMPLIFIED, "gb18030"),
-        (TRADITIONAL, "big5"),
+        (TRADITIONAL, "big5hkscs"),
         ("绿茶和红茶", "gb18030"),
         (SIMPLIFIED, "utf-16"),
-        ("紅茶と緑茶は同じ植物の葉から作られています。", "shift_jis"),
+        ("紅茶と緑茶は同じ植物の葉から作られています。", "cp932"),
         ("Привет, сегодня хорошая погода и мы пьём чай", "cp1251"),
         ("The café serves a naïve résumé of what tea can be.", "cp1252"),
+        ("Yeşil çay yapraklarını soğuk suda değil, ılık suda demlemek için bekleyin.", "cp1254"),
+        ("Ceaiul se păstrează într-o cutie închisă, ferită de lumină şi căldură.", "cp1250"),
+        ("Le thé vert est récolté à la fin du mois et séché très vite.", "cp1252"),
+        ("A colheita do chá não é feita à mão em todas as regiões.", "cp1252"),
+        ("Il tè è più buono se l'acqua non è già bollita.", "cp1252"),
+        ("Zielona herbata była zbierana późną wiosną, więc jest łagodna.", "iso8859_2"),
     ],
 )
 def test_encodings_are_detected(tmp_path: Path, text: str, encoding: str) -> None:
@@ -48,12 +54,58 @@ def test_encodings_are_detected(tmp_path: Path, text: str, encoding: str) -> Non
     assert (node.text, node.metadata["encoding"]) == (text, encoding)
 
 
+@pytest.mark.parametrize(
+    ("labels", "codec"),
+    [
+        ("latin1 ISO-8859-1 us-ascii windows-1252 x-cp1252", "cp1252"),
+        ("gb2312 GBK x-gbk gb_2312-80 chinese gb18030", "gb18030"),
+        ("shift_jis x-sjis sjis windows-31j ms_kanji", "cp932"),
+        ("euc-kr ks_c_5601-1987 windows-949 korean", "cp949"),
+        ("big5 big5-hkscs x-x-big5 cn-big5", "big5hkscs"),
+        ("iso-8859-9 latin5 windows-1254", "cp1254"),
+        ("tis-620 windows-874 iso-8859-11 dos-874", "cp874"),
+        ("koi8 koi8-r", "koi8-r"),
+        ("utf8 utf-8 unicode-1-1-utf-8", "utf-8"),
+    ],
+)
+def test_labels_have_the_codecs_of_browsers(labels: str, codec: str) -> None:
+    assert {codec_of(label) for label in labels.split()} == {codec}
+
+
+def test_xml_is_read_in_its_declared_encoding(tmp_path: Path) -> None:
+    text = '<?xml version="1.0" encoding="windows-1251"?><a>чай</a>'
+    (tmp_path / "a.xml").write_bytes(text.encode("cp1251"))
+    (node,) = NodeGraph(tmp_path / "a.xml", progress=False).nodes("ROOT")
+    assert (node.text, node.metadata["encoding"]) == (text, "cp1251")
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.html", "a.md"])
+def test_few_invalid_bytes_are_replaced_and_noted(tmp_path: Path, name: str) -> None:
+    lines = [f"第{n}行：绿茶在五月购买。".encode() for n in range(9)]
+    lines[3] = lines[3][:-1] + b"\xff\xe9"
+    (tmp_path / name).write_bytes(b"\n".join(lines))
+    graph = NodeGraph(tmp_path, progress=False)
+    (node,) = graph.nodes("ROOT")
+    assert node.text.count("绿茶在五月购买") == 9
+    (note,) = graph.read_report.notes.values()
+    assert note.endswith("bytes that are not utf-8: 3 (first: line 4)")
+    assert "encoding" not in node.metadata
+
+
+def test_empty_texts_are_skipped_but_empty_programs_are_read(tmp_path: Path) -> None:
+    for name in ("a.txt", "b.md", "c.csv", "d.py"):
+        (tmp_path / name).write_text("\n" if name == "b.md" else "")
+    graph = NodeGraph(tmp_path, progress=False)
+    assert str(graph.read_report) == "1 read, 3 skipped: 3 empty"
+    assert len(graph.failures) == 3
+
+
 def test_given_encoding_has_priority(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(TRADITIONAL.encode("big5"))
     for options, text in ((None, TRADITIONAL), (ReadOptions(encoding="big5hkscs"), TRADITIONAL)):
         (node,) = NodeGraph(tmp_path / "a.txt", progress=False, reading=options).nodes("ROOT")
         assert node.text == text
-    with pytest.raises(ReadError, match="is not utf-8: byte 0x"):
+    with pytest.raises(ReadError, match="is not UTF-8: byte 0x"):
         NodeGraph(tmp_path / "a.txt", progress=False, reading=ReadOptions(encoding="utf-8"))
     with pytest.raises(ValueError, match="unknown encoding 'gbk2'"):
         ReadOptions(encoding="gbk2")

@@ -1,0 +1,178 @@
+"""Read e-mail: messages and mailboxes."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...nodegraph.document import Document
+from ...nodegraph.errors import ReadError
+from ...nodegraph.readers.decoding import decode, label_in
+from ...nodegraph.readers.formats import format_of
+from ...nodegraph.readers.source_files import SourceFile
+from .html import markdown
+
+if TYPE_CHECKING:
+    from email.policy import EmailPolicy  # a slow import of network modules
+
+
+def read_message(source: SourceFile) -> Document:
+    """Read the displayed text of a message and its attachments, with the subject as title."""
+    from email import message_from_binary_file
+
+    with source.path.open("rb") as file:
+        message = message_from_binary_file(file, policy=_mail_policy())
+    return _mail_document(message, source, None)
+
+
+def read_mailbox(source: SourceFile) -> Iterator[Document]:
+    """Read each message of a mailbox as a document. Its id is its number."""
+    import mailbox
+    from email import message_from_bytes
+
+    box = mailbox.mbox(source.path, create=False)
+    try:
+        policy = _mail_policy()
+        for number, key in enumerate(box.keys(), start=1):
+            message = message_from_bytes(box.get_bytes(key), policy=policy)
+            yield _mail_document(message, source, str(number))
+    finally:
+        box.close()
+
+
+_MAX_HEADER = 20_000  # maximum characters; the parser takes seconds for headers of megabytes
+
+
+def _mail_policy() -> EmailPolicy[Any]:
+    from email.policy import EmailPolicy
+
+    class Policy(EmailPolicy):
+        """A mail policy that truncates long headers."""
+
+        def header_fetch_parse(self, name: str, value: str) -> Any:
+            return super().header_fetch_parse(name, value[:_MAX_HEADER])
+
+    return Policy()
+
+
+def _mail_document(message: Any, source: SourceFile, number: str | None) -> Document:
+    from email.utils import parsedate_to_datetime
+
+    metadata: dict[str, Any] = {}
+    for name, field in (("title", "subject"), ("from", "from"), ("to", "to"), ("cc", "cc")):
+        if value := _header(message, field):
+            metadata[name] = value
+    if date := _header(message, "date"):
+        try:
+            metadata["date"] = parsedate_to_datetime(date).isoformat()
+        except (ValueError, TypeError):
+            metadata["date"] = date
+    names = [name for part in message.walk() if (name := _file_name(part))]
+    if names:
+        metadata["attachments"] = names
+    place = f"message {number}" if number else ""
+    blocks = [text.strip() for text in _displayed(message, source, place)]
+    return Document("\n\n".join(filter(None, blocks)), metadata, id=number)
+
+
+def _header(message: Any, name: str) -> str:
+    return " ".join(str(_parsed(lambda: message.get(name), "")).split())
+
+
+def _file_name(part: Any) -> str:
+    return str(_parsed(part.get_filename, ""))
+
+
+def _parsed(read: Callable[[], Any], default: Any) -> Any:
+    """Return a value of a header. The parser raises various errors for broken headers."""
+    try:
+        return read() or default
+    except Exception:
+        return default
+
+
+_SHOWN = ("Subject", "From", "To", "Date")
+
+
+def _displayed(part: Any, source: SourceFile, place: str) -> Iterator[str]:
+    """Yield the texts of a part that a mail program displays, and of its attachments."""
+    kind = part.get_content_type()
+    name = _file_name(part)
+    if kind == "multipart/alternative":
+        yield from _richest(part.get_payload(), source, place)
+    elif part.is_multipart():
+        for inner in part.get_payload():
+            if part.get_content_maintype() == "message":  # a forwarded message, or a report
+                fields = {field: _header(inner, field) for field in dict.fromkeys(inner.keys())}
+                shown = _SHOWN if kind == "message/rfc822" else fields
+                yield "\n".join(f"{name}: {fields[name]}" for name in shown if fields.get(name))
+            yield from _displayed(inner, source, place)
+    elif (name and kind not in ("text/plain", "text/html")) or _is_attached(part):
+        yield _attachment(part, name or kind, source)
+    elif part.get_content_maintype() == "text":
+        yield _content(part, source, place)
+    else:
+        what = "inline images" if part.get_content_maintype() == "image" else f"{kind} parts"
+        source.note(f"{what} left out", place)
+
+
+def _is_attached(part: Any) -> bool:
+    return bool(_parsed(part.get_content_disposition, None) == "attachment")
+
+
+def _richest(parts: Any, source: SourceFile, place: str) -> Iterator[str]:
+    """Yield the texts of the last alternative that has a text, as mail programs do.
+
+    Other alternatives are noted if they contain words that the richest one lacks.
+    """
+    texts: list[str] = []
+    for part in parts:
+        if part.get_content_maintype() in ("text", "multipart"):
+            quiet = source if part is parts[-1] else replace(source, notes={})
+            texts.append("\n\n".join(_displayed(part, quiet, place)))
+        else:
+            texts += _displayed(part, source, place)
+    rich = next((text for text in reversed(texts) if text.strip()), "")
+    yield rich
+    known = _words(rich)
+    for text in texts:
+        if len(_words(text) - known) > len(_words(text)) / 5:
+            source.note("alternative texts with other words left out", place)
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.lower()))
+
+
+def _content(part: Any, source: SourceFile, place: str) -> str:
+    data = part.get_payload(decode=True) or b""
+    is_html = part.get_content_subtype() == "html"
+    label = _parsed(part.get_content_charset, "") or (label_in(data) if is_html else "")
+    try:
+        text = decode(data, source, label, place)
+    except ReadError:
+        source.note("texts of unknown encoding", place)
+        text = data.decode("utf-8", "replace")
+    return markdown(text) if is_html else text
+
+
+def _attachment(part: Any, name: str, source: SourceFile) -> str:
+    """Return the text of an attachment below its name. Unreadable attachments are noted."""
+    data = part.get_payload(decode=True) or b""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, re.sub(r"[^\w.-]", "_", name)[-100:])
+        path.write_bytes(data)
+        try:
+            reader = format_of(path)
+            if reader is None:
+                source.note("attachments without a reader", name)
+                return ""
+            records = reader.records(replace(source, path=path))
+        except ReadError as error:
+            source.note(f"attachments not read ({error.kind})", name)
+            return ""
+    return "\n\n".join([f"# {name}", *(record[0].replace("\f", "\n") for record in records)])
