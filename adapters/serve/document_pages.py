@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
-from urllib.parse import urlencode
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
 from ...nodegraph.splitters.headings import markdown_headings
 from ...retrievers.corpus_tools.reading_tools import CorpusView
 from ...retrievers.filters import Filters
-from .html_pages import Templates, joined, name_of, node_url
-from .markdown import Html, marked_passage
+from ..extras import extra
+from .html_pages import Page, name_of, node_url
+from .markdown import marked_passage
 
-_LISTED = 50  # documents per page of the list
+with extra("serve", "markupsafe"):
+    from markupsafe import Markup
 
-_REACH = 3_000  # characters around a passage
+_LISTED = 200  # maximum number of listed documents
 
-_MAX_REACH = 500_000
-
-_FAILURES = 20
+_REACH = 250_000  # characters before and after a passage
 
 _EXAMPLES, _SCANNED = 2, 20  # example questions, and documents that are read for them
 
@@ -63,45 +61,14 @@ class DocumentPages:
         ]
         return list(dict.fromkeys(re.sub(r"^[\d.]+\s+", "", text) for text in ranked))[:_EXAMPLES]
 
-    def list_html(self, page: Templates, skip: int, like: str) -> Html:
-        """Return a part of the documents with ``like`` in their ids, and the skipped files."""
-        ids = self.ids()
-        if pattern := like.strip().casefold():
-            ids = [i for i in ids if pattern in i.casefold()]
-        last = min(skip + _LISTED, len(ids))
-        items = joined(
-            page.html(
-                "document",
-                document=node.id,
-                name=name_of(node),
-                url=node_url("document", node.id, {}),
-                about=page.about(node, page.say("characters", count=len(node.text))),
-            )
-            for node in self.graph.reader.nodes_by_id(ids[skip:last])
-        )
-        head = page.say("documents_count", first=skip + 1, last=last, count=len(ids))
-
-        def turn(key: str, skip: int) -> Html:
-            return page.link(key, f"/documents?{urlencode({'skip': skip, 'like': like})}")
-
-        return page.html(
-            "documents",
-            failures=self._failures(page),
-            like=like,
-            head=head if items else page.say("no_documents"),
-            items=items,
-            previous=turn("previous", max(0, skip - _LISTED)) if skip else "",
-            next=turn("next", last) if last < len(ids) else "",
-        )
-
-    def _failures(self, page: Templates) -> Html:
-        """Return the skipped files. Empty with a restriction: they have no metadata to check."""
+    def list_html(self, page: Page, like: str) -> Markup:
+        """Return the first documents with ``like`` in their ids, and the skipped files."""
+        pattern = like.strip().casefold()
+        ids = [i for i in self.ids() if pattern in i.casefold()]
+        nodes = self.graph.reader.nodes_by_id(ids[:_LISTED])
+        # Skipped files have no metadata that a restriction could check.
         failures = [] if self._is_restricted else self.graph.failures
-        if not failures:
-            return Html()
-        texts = [f"{item.document}: {item.error}" for item in failures[:_FAILURES]]
-        items = joined(page.html("reason", text=text) for text in texts)
-        return page.html("failures", head=page.say("failures", count=len(failures)), items=items)
+        return page.html("documents", like, nodes, len(ids), failures)
 
     def node(self, node_id: str) -> Node:
         """Return a node if the node and its document are visible.
@@ -123,72 +90,51 @@ class DocumentPages:
         return page_image(self.node(node_id), number, span)
 
     def passage_html(
-        self, page: Templates, node_id: str, span: Span | None, reach: int, number: int | None
-    ) -> Html:
-        """Return a node in the surrounding text of its document, or a page of a PDF.
+        self, page: Page, node_id: str, span: Span | None, number: int | None
+    ) -> Markup:
+        """Return a node in the text of its document, or a page of a PDF.
 
         Args:
             page: The templates.
             node_id: The id of a node or document.
             span: A span of the document to mark instead of the node.
-            reach: The number of characters before and after the node. 0: the default.
             number: The page of a PDF. None: the text.
 
         Raises:
             LookupError: If the node is unknown or invisible.
         """
         node = self.node(node_id)
-        root = node.root
-        values = {} if span is None else {"start": span[0], "end": span[1]}
+        root, values = node.root, {}
+        if span is not None:
+            values = {"start": span[0], "end": span[1]}
         if span is not None and node.start is not None:
             start, end = max(0, min(span)), min(max(span), len(root.text))
             node = replace(node, text=root.text[start:end], start=start, end=end)
-        url = partial(node_url, "document", node_id, values)
-        pages = _count_pages(root)
-        about = [page.about(root, page.place(node)), page.say("characters", count=len(root.text))]
-        if node.start is None:
-            about.append(page.say("generated"))
+        is_pdf = root.metadata.get("page_unit") == "page"
+        pages = int(root.metadata.get("page_count", 1)) if is_pdf else 0
         if number is None:
             first = node.pages[0] if node.pages else 1
-            links = [page.link("show_page", url(page=first))] if pages else []
-            content = _text_html(page, node, bool(span), reach or _REACH, url)
+            links = [("show_page", node_url("document", node_id, values, first))] if pages else []
+            content = _text_html(page, node, node.group == ROOT and span is None)
         else:
-            links = [page.link("show_text", url())]
-            for key, other in (("page_before", number - 1), ("page_after", number + 1)):
+            links = [("show_text", node_url("document", node_id, values))]
+            for word, other in (("page_before", number - 1), ("page_after", number + 1)):
                 if 1 <= other <= pages:
-                    links.append(page.link(key, url(page=other)))
-            content = page.html(
-                "picture",
-                url=node_url("picture", node_id, values, page=number),
-                alternative=page.say("page_picture", page=number, pages=pages, title=name_of(root)),
-            )
-        return page.html(
-            "passage",
-            name=name_of(root),
-            about=" · ".join(filter(None, about)),
-            links=joined(links),
-            content=content,
-        )
+                    links.append((word, node_url("document", node_id, values, other)))
+            url = node_url("picture", node_id, values, number)
+            content = page.html("picture", url, number, pages, name_of(root))
+        return page.html("passage", node, links, content)
 
 
-def _text_html(
-    page: Templates, node: Node, has_span: bool, reach: int, url: Callable[..., str]
-) -> Html:
-    reach, text = min(reach, _MAX_REACH), node.root.text
+def _text_html(page: Page, node: Node, is_document: bool) -> Markup:
+    """Return the text of a document with a marked node, or a text that is not in the document."""
+    text = node.root.text
     before, hit, after, start, end = "", node.text, "", 0, len(text)
-    if node.group == ROOT and not has_span:
-        before, hit, end = text[: 2 * reach], "", min(2 * reach, len(text))
+    if is_document:
+        before, hit, end = text[: 2 * _REACH], "", min(2 * _REACH, len(text))
     elif node.start is not None and node.end is not None:
-        start, end = max(0, node.start - reach), min(len(text), node.end + reach)
+        start, end = max(0, node.start - _REACH), min(len(text), node.end + _REACH)
         before, after = text[start : node.start], text[node.end : end]
-    shown = marked_passage(before, hit, after, name_of(node.root))
-    shown = Html(shown.replace("<mark>", '<mark id="hit">', 1))
-    more = page.link("show_more", url(reach=8 * reach))
-    is_cut = start or end < len(text)
-    return page.html("text", before="… " if start else "", text=shown, more=more if is_cut else "")
-
-
-def _count_pages(document: Node) -> int:
-    """Return the number of pages available as pictures. 0 unless the document is a PDF."""
-    is_pdf = document.metadata.get("page_unit") == "page"
-    return int(document.metadata.get("page_count", 1)) if is_pdf else 0
+    shown = str(marked_passage(before, hit, after, name_of(node.root)))
+    shown = shown.replace("<mark>", '<mark id="hit">', 1)
+    return page.html("text", Markup(shown), start > 0, end < len(text))

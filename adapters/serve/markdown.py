@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache
-from html import escape
 
 from ..extras import extra
 
-with extra("serve", "markdown_it"):
+with extra("serve", "markdown_it", "markupsafe"):
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
+    from markupsafe import Markup
 
 _MAX_TEXT = 100_000  # characters; a longer text is displayed without markup
 
@@ -32,13 +32,7 @@ _TRAILING = re.compile(r"[\s|`~*_:#-]*\Z")
 _CITATION = re.compile(r"[\[【［]([\d\s,，、;；\-–]+)[\]】］]")
 
 
-class Html(str):
-    """Text that is safe as HTML."""
-
-    __slots__ = ()
-
-
-def markdown(text: str, sources: Collection[int] = (), *, has_inline: bool = True) -> Html:
+def markdown(text: str, sources: Collection[int] = (), *, has_inline: bool = True) -> Markup:
     """Convert a Markdown text to HTML.
 
     Args:
@@ -49,14 +43,14 @@ def markdown(text: str, sources: Collection[int] = (), *, has_inline: bool = Tru
 
     Example:
         >>> markdown("*Green* <tea> [1]", [1])
-        '<p><em>Green</em> &lt;tea&gt; <a class="citation" href="#source-1">1</a></p>\\n'
+        Markup('<p><em>Green</em> &lt;tea&gt; <a class="citation" href="#source-1">1</a></p>\\n')
     """
     if len(text) > _MAX_TEXT:
-        return Html(f'<div class="plain">{escape(text)}</div>')
+        return Markup('<div class="plain">{}</div>').format(text)
     return _rendered(text, sources, has_inline)[0]
 
 
-def marked_passage(before: str, hit: str, after: str, file_name: str) -> Html:
+def marked_passage(before: str, hit: str, after: str, file_name: str) -> Markup:
     """Convert a passage to HTML, with the match in ``mark`` elements.
 
     Args:
@@ -65,8 +59,8 @@ def marked_passage(before: str, hit: str, after: str, file_name: str) -> Html:
         after: The text after the match.
         file_name: The name of the file. Its suffix determines the parsed Markdown syntax.
     """
-    mark = f"<mark>{escape(hit)}</mark>" if hit else ""
-    plain = Html(f'<div class="plain">{escape(before)}{mark}{escape(after)}</div>')
+    mark = Markup("<mark>{}</mark>").format(hit) if hit else ""
+    plain = Markup('<div class="plain">{}{}{}</div>').format(before, mark, after)
     suffix = file_name[file_name.rfind(".") :].lower() if "." in file_name else ".txt"
     has_inline = suffix in _FULL_MARKUP
     text = before + hit + after
@@ -98,7 +92,7 @@ def _parser(has_inline: bool) -> MarkdownIt:
     return parser
 
 
-def _rendered(text: str, sources: Collection[int], has_inline: bool) -> tuple[Html, list[str]]:
+def _rendered(text: str, sources: Collection[int], has_inline: bool) -> tuple[Markup, list[str]]:
     """Return the HTML of a text, and the delimiters of a match in their order."""
     parser = _parser(has_inline)
     tokens = parser.parse(text)
@@ -106,7 +100,7 @@ def _rendered(text: str, sources: Collection[int], has_inline: bool) -> tuple[Ht
         _simplify(token)
     html = parser.renderer.render(tokens, parser.options, {})
     hits: list[str] = []
-    return Html("".join(_parts(re.split(r"(<[^>]*>)", html), sources, hits))), hits
+    return Markup("".join(_parts(re.split(r"(<[^>]*>)", html), sources, hits))), hits
 
 
 def _simplify(token: Token) -> None:

@@ -10,13 +10,12 @@ import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
-from html import escape
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from ...nodegraph.errors import ModelError, ReadError
 from ...nodegraph.graph import NodeGraph
-from ...retrievers.answers.answer import Answer
+from ...retrievers.answers.answer import Answer, Source
 from ...retrievers.answers.engine import QueryEngine
 from ...retrievers.base_retriever import with_all_inner
 from ...retrievers.foreign.coercion import as_retriever
@@ -29,10 +28,10 @@ from ..extras import extra
 from ..http_server import bind, serve_http, url_of
 from ..server_access import LOOPBACK, OriginCheck, TokenCheck, check_binding
 from .document_pages import DocumentPages
-from .html_pages import Templates, Turns, asset, joined
-from .markdown import Html
+from .html_pages import Page, asset
 
-with extra("serve", "starlette"):
+with extra("serve", "starlette", "markupsafe"):
+    from markupsafe import Markup, escape
     from starlette.applications import Starlette
     from starlette.concurrency import run_in_threadpool
     from starlette.requests import ClientDisconnect, Request
@@ -65,9 +64,7 @@ _SECURITY = {
 
 _FILES = {"page.js": "text/javascript", "page.css": "text/css", "icon.svg": "image/svg+xml"}
 
-_VIEWS = ("", "search", "documents")
-
-_View = Callable[[Mapping[str, str], Templates], Html | bytes]
+_View = Callable[[Mapping[str, str], Page], Markup | bytes]
 
 
 def no_model(prompt: str) -> str:
@@ -88,8 +85,6 @@ class PageApp:
         source: A query engine, a graph, or a retriever, of this package or another framework.
         llm: The language model, in any form that ``QueryEngine`` accepts. Ignored if ``source`` is
             a query engine. None: show passages.
-        graph: The displayed graph. Defaults to the graph of the retriever, and to an empty graph
-            for a retriever of another framework.
         title: The displayed name of the corpus.
         host: The address of the server. Requests must name it in their ``Host`` header.
         token: The required access token of requests. None: no token, for loopback only.
@@ -109,7 +104,6 @@ class PageApp:
         source: object,
         llm: Any = None,
         *,
-        graph: NodeGraph | None = None,
         title: str = "",
         host: str = "127.0.0.1",
         token: str | None = None,
@@ -126,7 +120,7 @@ class PageApp:
             minimum = min_score if has_range else None
             model = no_model if llm is None else llm
             self.engine = QueryEngine(retriever, model, min_score=minimum, check="quotes")
-        self.graph = graph or _graph_of(retriever)
+        self.graph = _graph_of(retriever)
         self.pages = DocumentPages(self.graph, restriction_of(retriever))
         llm = self.engine.llm
         self._model = "" if llm.model is no_model else str(getattr(llm.model, "model", llm.name))
@@ -155,7 +149,7 @@ class PageApp:
 
     async def _handle(self, name: str, view: _View | None, request: Request) -> Response:
         """Answer a request by a view, or by an answer if the view is None. Show errors."""
-        page, status = _templates(request), 200
+        page, status = _page(request), 200
         try:
             if self._refresh is not None:
                 await run_in_threadpool(self._refresh, self.graph)
@@ -164,7 +158,7 @@ class PageApp:
             content = await run_in_threadpool(view, request.query_params, page)
         except Exception as error:
             message, status = _failed(f"{request.method} {request.url.path!a:.80}", error)
-            content = page.html("error", message=page.say(f"error_{status}", error=message))
+            content = page.html("error", page.say(f"error_{status}", error=message))
         if isinstance(content, bytes):
             return Response(content, status, _SECURITY, "image/png")
         html = _encoded(self._opened(request, page, name), content, page.html("end_of_page"))
@@ -173,66 +167,51 @@ class PageApp:
             response.set_cookie("nodekin_language", page.language, httponly=True, samesite="strict")
         return response
 
-    def _opened(self, request: Request, page: Templates, view: str) -> Html:
+    def _opened(self, request: Request, page: Page, view: str) -> Markup:
         """Return the start of a page, with a link to its other language."""
         other = {**request.query_params, "lang": "en" if page.language == "zh" else "zh"}
         address = request.url.path if request.method == "GET" else "/"
-        current = {n or "ask": Html(' aria-current="page"' * (n == view)) for n in _VIEWS}
-        return page.html(
-            "start_of_page",
-            language=page.say("code"),
-            title=self._title,
-            view=view or "ask",
-            other=f"{address}?{urlencode(other, errors='replace')}",
-            **current,
-        )
+        url = f"{address}?{urlencode(other, errors='replace')}"
+        return page.html("start_of_page", self._title, view, url)
 
-    def _form(self, page: Templates, turns: Turns) -> Html:
-        return page.ask_form(turns, self._model, self.engine.min_score)
+    def _form(self, page: Page, turns: Sequence[tuple[str, str]]) -> Markup:
+        history = json.dumps([*turns])
+        return page.html("ask_form", turns, history, self._model, self.engine.min_score)
 
-    def _start(self, values: Mapping[str, str], page: Templates) -> Html:
-        questions = [page.say("example", topic=topic) for topic in self.pages.topics()]
-        examples = joined(page.html("example", question=question) for question in questions)
-        start = page.html(
-            "start",
-            title=self._title,
-            size=page.say("size", count=len(self.pages.ids())),
-            help=page.say("ask_empty" if self._model else "ask_empty_passages"),
-            examples=examples,
-        )
-        return joined([start, self._form(page, ())])
+    def _start(self, values: Mapping[str, str], page: Page) -> Markup:
+        count, topics = len(self.pages.ids()), self.pages.topics()
+        start = page.html("start", self._title, count, topics, bool(self._model))
+        return start + self._form(page, ())
 
-    def _search(self, values: Mapping[str, str], page: Templates) -> Html:
+    def _search(self, values: Mapping[str, str], page: Page) -> Markup:
         query = values.get("query")
-        form = page.html("search_form", query=query or "")
+        form = page.html("search_form", query or "")
         if query is None:
             return form
         results = self.engine.retriever.retrieve(_question(query, "query"))
         with self.graph.reader.reading():  # one snapshot for all places
-            return joined([form, page.results(results)])
+            return form + page.html("results", results)
 
-    def _documents(self, values: Mapping[str, str], page: Templates) -> Html:
-        like = values.get("like", "")
-        return self.pages.list_html(page, _number(values, "skip") or 0, like)
+    def _documents(self, values: Mapping[str, str], page: Page) -> Markup:
+        return self.pages.list_html(page, values.get("like", ""))
 
-    def _document(self, values: Mapping[str, str], page: Templates) -> Html:
-        node, reach = values.get("node", ""), _number(values, "reach") or 0
-        number = _number(values, "page")
-        return self.pages.passage_html(page, node, _span(values), reach, number)
+    def _document(self, values: Mapping[str, str], page: Page) -> Markup:
+        node, number = values.get("node", ""), _number(values, "page")
+        return self.pages.passage_html(page, node, _span(values), number)
 
-    def _picture(self, values: Mapping[str, str], page: Templates) -> bytes:
+    def _picture(self, values: Mapping[str, str], page: Page) -> bytes:
         number = _number(values, "page")
         return self.pages.picture(values.get("node", ""), number, _span(values))
 
-    async def _ask(self, request: Request, page: Templates) -> Response:
+    async def _ask(self, request: Request, page: Page) -> Response:
         """Stream an answer as HTML. The model stops if the client disconnects."""
         values = await _posted(request)
         question = _question(values.get("question", ""), "question")
         turns = _history(values.get("history", "[]"))
 
         async def parts() -> AsyncIterator[bytes]:
-            earlier = await run_in_threadpool(page.turns, turns)
-            start = page.html("start_of_turn", question=question)
+            earlier = await run_in_threadpool(page.html, "earlier_turns", turns)
+            start = page.html("start_of_turn", question)
             opened = self._opened(request, page, "")
             yield _encoded(opened, earlier, self._form(page, turns), start)
             async with aclosing(answer_html(self.engine, question, turns, page)) as pieces:
@@ -244,8 +223,8 @@ class PageApp:
 
 
 async def answer_html(
-    engine: QueryEngine, question: str, turns: list[tuple[str, str]], page: Templates
-) -> AsyncGenerator[str, None]:
+    engine: QueryEngine, question: str, turns: list[tuple[str, str]], page: Page
+) -> AsyncGenerator[Markup, None]:
     """Yield the HTML of an answer: the text of the model, then the formatted answer with sources.
 
     Closing the generator stops the model.
@@ -256,39 +235,33 @@ async def answer_html(
         turns: Earlier pairs of question and answer. A complete answer is appended.
         page: The templates.
     """
+    failure = ""
     try:
         if engine.llm.model is no_model:
-            yield await asyncio.to_thread(_passages, engine, question, page)
-            return
-        async with aclosing(engine.astream(question, history=turns or None)) as stream:
-            async for piece in stream:
-                yield escape(piece)
-        answer = stream.answer
-        turns.append((question, answer.text))
-        yield await asyncio.to_thread(_answer, answer, page)
+            answer = await asyncio.to_thread(_passages, engine, question)
+        else:
+            async with aclosing(engine.astream(question, history=turns or None)) as stream:
+                async for piece in stream:
+                    yield escape(piece)
+            answer = stream.answer
+            turns.append((question, answer.text))
     except Exception as error:
         message, status = _failed("an answer", error)
-        message = f"{page.say('failed')} {page.say(f'error_{status}', error=message)}"
-        failed = page.html("error", message=message)
+        failure = f"{page.say('failed')} {page.say(f'error_{status}', error=message)}"
         existing = getattr(error, "answer", None)
-        answer = existing if isinstance(existing, Answer) else Answer("", "", ())
-        yield await asyncio.to_thread(_answer, answer, page, failed)
+        answer = existing if isinstance(existing, Answer) else Answer("", question)
+    yield await asyncio.to_thread(page.html, "end_of_turn", answer, failure)
 
 
-def _answer(answer: Answer, page: Templates, failed: Html | None = None) -> Html:
-    sources = [(s.number, s.result, s.text, s.cited) for s in answer.sources]
-    return page.end_of_turn(answer.text, sources, failed or page.notes(answer))
-
-
-def _passages(engine: QueryEngine, question: str, page: Templates) -> Html:
+def _passages(engine: QueryEngine, question: str) -> Answer:
     """Return the results of a page without a model, or the answer of a foreign engine."""
     results = cut_scores(engine.retriever.retrieve(question, top_k=_PASSAGES), engine.min_score)
     passages: Sequence[ScoredNode] = results
     text = ""
     if results and is_answer(results[0]):
         passages, text = getattr(results[0].node, "sources", ()), results[0].text
-    note = Html() if results else page.html("note", text=page.say("not_found"))
-    return page.end_of_turn(text, [(n, r, r.text, True) for n, r in enumerate(passages, 1)], note)
+    sources = (Source(number, r, r.text) for number, r in enumerate(passages, 1))
+    return Answer(text, question, tuple(sources))
 
 
 def _file(name: str, kind: str) -> Response:
@@ -299,13 +272,13 @@ def _encoded(*html: str) -> bytes:
     return "".join(html).encode("utf-8", "replace")
 
 
-def _templates(request: Request) -> Templates:
+def _page(request: Request) -> Page:
     """Return the words in the language that the visitor chose, or that the browser prefers."""
     chosen = request.query_params.get("lang") or request.cookies.get("nodekin_language")
     preferred = request.headers.get("accept-language", "")
     if chosen not in ("en", "zh"):
         chosen = "zh" if preferred.lower().startswith("zh") else "en"
-    return Templates(chosen)
+    return Page(chosen)
 
 
 _STATUSES: Mapping[int, tuple[type[Exception], ...]] = {
@@ -376,7 +349,6 @@ def serve(
     source: object,
     llm: object = None,
     *,
-    graph: NodeGraph | None = None,
     title: str = "",
     host: str = "127.0.0.1",
     port: int = 8766,
@@ -389,8 +361,6 @@ def serve(
     Args:
         source: A query engine, a graph, or a retriever, of this package or another framework.
         llm: The language model. Ignored if ``source`` is a query engine. None: show passages.
-        graph: The displayed graph. Defaults to the graph of the retriever, and to an empty graph
-            for a retriever of another framework.
         title: The displayed name of the corpus.
         host: The address to bind. ``token`` is required if it is not a loopback address.
         port: The port. 0: any free port.
@@ -402,7 +372,7 @@ def serve(
     """
     if token is None and host in LOOPBACK:
         token = secrets.token_urlsafe(16)
-    app = PageApp(source, llm, graph=graph, title=title, host=host, token=token)
+    app = PageApp(source, llm, title=title, host=host, token=token)
     with bind(host, port) as listener:
         url = f"{url_of(host, listener)}/?token={token}"
         print(f"nodekin: serving {url} (Ctrl-C ends it)", file=sys.stderr)  # noqa: T201
