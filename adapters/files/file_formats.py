@@ -18,8 +18,9 @@ from ...nodegraph.readers.source_files import SourceFile
 from ...nodegraph.readers.text import join_pages
 from .html import read_epub, read_html
 from .mail import read_mailbox, read_message
-from .office import read_docx, read_open_document, read_pptx, read_rtf, read_spreadsheet
+from .office import read_open_document, read_pptx, read_rtf, read_spreadsheet
 from .symbols import symbols_in
+from .word import read_docx
 
 _MAX_OUTPUT = 2000  # maximum characters of the outputs of a cell
 

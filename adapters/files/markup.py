@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from html import unescape
+from itertools import groupby
+from operator import itemgetter
 
 _SCRIPT = re.compile(r"<(sup|sub)\b[^>]*>(.{0,400}?)</\1\s*>", re.I | re.S)
 
@@ -75,6 +78,26 @@ def subscript(before: str, text: str, after: str = "") -> str:
     """
     lowered = text if text.isdecimal() and not before[-1:].isdigit() else f"_{text}" if text else ""
     return f"{lowered} " if after[:1].isdigit() and lowered[-1:].isdigit() else lowered
+
+
+def joined_runs(runs: Iterable[tuple[str, int]]) -> str:
+    """Join runs of text: raised (1), lowered (-1) or neither (0).
+
+    Example:
+        >>> joined_runs([("2", 0), ("3", 1), ("0", 1), (" bytes", 0)])
+        '2^30 bytes'
+    """
+    parts = [("".join(t for t, _ in group), height) for height, group in groupby(runs, _height)]
+    text = ""
+    for at, (part, height) in enumerate(parts):
+        if height:
+            after = parts[at + 1][0] if at + 1 < len(parts) else ""
+            part = (superscript if height > 0 else subscript)(text, part.strip(), after)
+        text += part
+    return text
+
+
+_height = itemgetter(1)
 
 
 def with_scripts(html: str) -> str:

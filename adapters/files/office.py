@@ -3,72 +3,70 @@
 from __future__ import annotations
 
 import datetime
+import io
 import logging
 import re
+import zipfile
 from collections.abc import Iterable, Iterator
+from html import unescape
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from xml.etree import ElementTree
 
 from ...nodegraph.document import Document
 from ...nodegraph.readers.source_files import SourceFile
 from ...nodegraph.readers.text import join_pages, markdown_table, sheet_layout
+from .drawings import (
+    attribute,
+    chart_lines,
+    diagram_lines,
+    equation,
+    local_name,
+    named,
+    texts,
+)
 from .html import markdown
-from .packed_files import check_zip, opened_zip, parser, title_and_author
-
-if TYPE_CHECKING:
-    from xml.etree import ElementTree
-
-
-def read_docx(source: SourceFile) -> Document:
-    """Read a Word document: headings, lists, tables, and footnotes at its end."""
-    check_zip(source, "Word document")
-    with parser("mammoth"):
-        import mammoth
-    with source.path.open("rb") as file:
-        html = mammoth.convert_to_html(file, convert_image=mammoth.images.img_element(_no_image))
-    text = markdown(_NOTE_REFERENCE.sub(r"\1", html.value))
-    return source.document(text, _core_properties(source))
-
-
-_NOTE_REFERENCE = re.compile(r'<a href="#(?:foot|end)note-[^>]*>(?:(\[\d+\])|↑)</a>')
-"""A reference to a note, and the arrow back to the reference."""
-
-
-def _no_image(image: Any) -> dict[str, str]:
-    return {"src": ""}
-
-
-def _core_properties(source: SourceFile) -> dict[str, str]:
-    """Return the title and the author from the properties of an Office file."""
-    from xml.etree import ElementTree
-
-    with opened_zip(source, "Office file") as archive:
-        if "docProps/core.xml" not in archive.namelist():
-            return {}
-        try:
-            root = ElementTree.fromstring(archive.read("docProps/core.xml"))
-        except ElementTree.ParseError:
-            return {}
-    return title_and_author(root)
+from .markup import joined_runs
+from .packed_files import core_properties, opened_zip, parser, relations, xml_part
 
 
 def read_pptx(source: SourceFile) -> Document:
-    """Read slides with headings, lists, tables and notes, and a page break between slides."""
-    check_zip(source, "PowerPoint file")
+    """Read slides, with a page break between slides.
+
+    A slide has headings, lists, tables, equations, charts, diagrams and notes.
+    """
     with parser("pptx"):
         from pptx import Presentation
     logging.getLogger("pptx").setLevel(logging.ERROR)
-    slides = ["\n\n".join(_slide_blocks(slide)) for slide in Presentation(str(source.path)).slides]
-    return source.document(join_pages(slides), {**_core_properties(source), "page_unit": "slide"})
+    with opened_zip(source, "PowerPoint file") as archive:
+        properties = core_properties(archive)
+    heads: set[str] = set()
+    slides = [
+        "\n\n".join(_slide_blocks(slide, source, f"slide {number}", heads))
+        for number, slide in enumerate(Presentation(str(source.path)).slides, 1)
+    ]
+    return source.document(join_pages(slides), {**properties, "page_unit": "slide"})
 
 
-def _slide_blocks(slide: Any) -> Iterator[str]:
+def _slide_blocks(slide: Any, source: SourceFile, place: str, heads: set[str]) -> Iterator[str]:
+    """Yield the blocks of a slide. ``heads`` has the running heads of the slides before."""
+    element = slide.element
+    if element.get("show") in ("0", "false"):
+        source.note("hidden slides", place)
+    for kind, part in ((r.reltype.rpartition("/")[2], r) for r in slide.part.rels.values()):
+        if kind == "comments":
+            comments = ElementTree.fromstring(part.target_part.blob)
+            source.note("comments left out", place, sum(1 for _ in named(comments, "cm")))
+    for alternative in list(named(element, "AlternateContent")):
+        for child in next(named(alternative, "Choice"), ()):
+            alternative.addprevious(child)
+        alternative.getparent().remove(alternative)
     title = slide.shapes.title
-    if title is not None and (text := " ".join(title.text_frame.text.split())):
+    if title is not None and (text := " ".join(_frame_lines(title.element))):
         yield f"# {text}"
     for shape in _in_reading_order(slide.shapes):
         if title is None or shape.shape_id != title.shape_id:
-            yield from _shape_blocks(shape)
+            yield from _shape_blocks(shape, source, place, heads)
     frame = slide.notes_slide.notes_text_frame if slide.has_notes_slide else None
     if frame is not None and (notes := frame.text.strip()):
         yield f"Notes: {notes}"
@@ -78,42 +76,201 @@ def _in_reading_order(shapes: Any) -> list[Any]:
     return sorted(shapes, key=lambda shape: (shape.top or 0, shape.left or 0))
 
 
-def _shape_blocks(shape: Any) -> Iterator[str]:
+_RUNNING_HEADS = ("hdr", "ftr", "dt", "sldNum")
+
+
+def _shape_blocks(shape: Any, source: SourceFile, place: str, heads: set[str]) -> Iterator[str]:
+    element = shape.element
     if hasattr(shape, "shapes"):  # a group of shapes
         for inner in _in_reading_order(shape.shapes):
-            yield from _shape_blocks(inner)
+            yield from _shape_blocks(inner, source, place, heads)
+    elif local_name(element) == "pic":
+        source.note("pictures left out", place)
     elif getattr(shape, "has_table", False) and shape.has_table:
-        yield markdown_table([cell.text for cell in row.cells] for row in shape.table.rows)
+        yield markdown_table(_table_rows(element))
+    elif getattr(shape, "has_chart", False) and shape.has_chart:
+        yield "\n".join(chart_lines(ElementTree.fromstring(shape.chart_part.blob)))
+    elif diagram := next(named(element, "relIds"), None):
+        part = shape.part.related_part(attribute(diagram, "dm"))
+        yield "\n".join(f"- {line}" for line in diagram_lines(ElementTree.fromstring(part.blob)))
     elif getattr(shape, "has_text_frame", False) and shape.has_text_frame:
-        paragraphs = [p for p in shape.text_frame.paragraphs if p.text.strip()]
-        if len(paragraphs) > 1:
-            yield "\n".join(f"{'  ' * p.level}- {' '.join(p.text.split())}" for p in paragraphs)
-        elif paragraphs:
-            yield " ".join(paragraphs[0].text.split())
+        lines = _frame_lines(element, indented=True)
+        placeholder = next(named(element, "ph"), None)
+        if placeholder is not None and placeholder.get("type") in _RUNNING_HEADS:
+            if lines and placeholder.get("type") != "sldNum" and lines[0] not in heads:
+                heads.add(lines[0])
+                yield lines[0].lstrip(" -")
+        elif len(lines) > 1:
+            yield "\n".join(lines)
+        elif lines:
+            yield lines[0].lstrip(" -")
+    elif local_name(element) == "graphicFrame":
+        source.note("embedded objects left out", place)
+
+
+def _frame_lines(element: Any, *, indented: bool = False) -> list[str]:
+    """Return the paragraphs of a shape or a cell, as list items if ``indented``."""
+    lines: list[str] = []
+    for paragraph in named(element, "p"):
+        runs: list[tuple[str, int]] = []
+        for child in paragraph:
+            kind = local_name(child)
+            if kind in ("r", "fld"):
+                baseline = next((int(p.get("baseline", 0)) for p in named(child, "rPr")), 0)
+                runs.append((texts(child, "t"), (baseline > 0) - (baseline < 0)))
+            elif kind == "br":
+                runs.append((" ", 0))
+            elif math := list(named(child, "oMath")):
+                runs += ((equation(one), 0) for one in math)
+        if text := " ".join(joined_runs(runs).split()):
+            level = next((int(p.get("lvl", 0)) for p in named(paragraph, "pPr")), 0)
+            lines.append(f"{'  ' * level}- {text}" if indented else text)
+    return lines
+
+
+def _table_rows(element: Any) -> list[list[str]]:
+    """Return the rows of a table on a slide. Merged cells are repeated."""
+    rows: list[list[str]] = []
+    for row in named(element, "tr"):
+        cells: list[str] = []
+        for cell in named(row, "tc"):
+            if cell.get("hMerge") in ("1", "true") and cells:
+                cells.append(cells[-1])
+            elif cell.get("vMerge") in ("1", "true") and rows and len(rows[-1]) > len(cells):
+                cells.append(rows[-1][len(cells)])
+            else:
+                cells.append(" ".join(_frame_lines(cell)))
+        rows.append(cells)
+    return rows
 
 
 def read_spreadsheet(source: SourceFile) -> Document:
-    """Read a workbook: each sheet is a page with a heading and a Markdown table."""
-    with source.path.open("rb") as file:
-        if file.read(2) == b"PK":
-            check_zip(source, "spreadsheet")
+    """Read a workbook: each sheet is a page with a heading, a Markdown table and its charts."""
     with parser("python_calamine"):
-        from python_calamine import CalamineWorkbook, PasswordError
+        from python_calamine import CalamineWorkbook, PasswordError, SheetVisibleEnum
+    copy = None
+    drawn: dict[str, list[str]] = {}
+    with source.path.open("rb") as head:
+        is_packed = head.read(2) == b"PK"
+    if is_packed:
+        with opened_zip(source, "spreadsheet") as archive:
+            copy = _with_scripts(archive)
+            drawn = {name: _drawn(archive, part, name, source) for name, part in _sheets(archive)}
     try:
-        book = CalamineWorkbook.from_path(str(source.path))
+        if copy is None:
+            book = CalamineWorkbook.from_path(str(source.path))
+        else:
+            book = CalamineWorkbook.from_filelike(copy)
     except PasswordError as error:
         raise source.encrypted("spreadsheet") from error
     pages: list[str] = []
     sheets: list[tuple[int, list[int]]] = []
-    for name in book.sheet_names:
+    for details in book.sheets_metadata:
+        name = details.name
+        if details.visible != SheetVisibleEnum.Visible:
+            source.note("hidden sheets", name)
         sheet = book.get_sheet_by_name(name)
         first_row, first_column = sheet.start or (0, 0)
-        rows = enumerate(sheet.to_python(skip_empty_area=True), first_row)
+        values = sheet.to_python(skip_empty_area=True)
+        _repeat_merged(values, sheet.merged_cell_ranges or (), first_row, first_column)
+        rows = enumerate(values, first_row)
         filled = [(n, row) for n, row in rows if any(value != "" for value in row)]
-        pages.append(f"# {name}\n\n{markdown_table(_values(row) for _, row in filled)}")
+        table = markdown_table(_values(row) for _, row in filled)
+        pages.append("\n\n".join([f"# {name}", table, *drawn.get(name, ())]))
         sheets.append((first_column, [number for number, _ in filled]))
     text = join_pages(pages)
     return source.document(text, {"page_unit": "sheet"}, sheet_layout(text, sheets))
+
+
+def _repeat_merged(
+    rows: list[list[Any]], ranges: Iterable[Any], first_row: int, first_column: int
+) -> None:
+    """Repeat the values of merged cells, except for titles over the whole width."""
+    for (top, left), (bottom, right) in ranges:
+        top, left = top - first_row, left - first_column
+        below, after = min(bottom - first_row + 1, len(rows)), right - first_column + 1
+        if not (0 <= top < below and 0 <= left < len(rows[top])):
+            continue
+        if below - top == 1 and left == 0 and after >= len(rows[top]):
+            continue
+        for row in rows[top:below]:
+            width = min(after, len(row)) - left
+            row[left : left + width] = [rows[top][left]] * width
+
+
+def _with_scripts(archive: zipfile.ZipFile) -> io.BytesIO | None:
+    """Return a workbook with superscripts and subscripts as text. None: it has none."""
+    name = "xl/sharedStrings.xml"
+    if name not in archive.namelist() or b"vertAlign" not in (data := archive.read(name)):
+        return None
+    root = ElementTree.fromstring(data)
+    for string in root:
+        runs = [child for child in string if local_name(child) == "r"]
+        if runs:
+            heights = (next((attribute(v, "val") for v in named(r, "vertAlign")), "") for r in runs)
+            pairs = zip(runs, heights, strict=True)
+            text = joined_runs((texts(run, "t"), _HEIGHTS.get(h, 0)) for run, h in pairs)
+            string[:] = runs[:1]
+            for at, part in enumerate(named(string, "t")):
+                part.text = "" if at else text
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as copy:
+        for part in archive.namelist():
+            if part.endswith((".xml", ".rels")):
+                data = ElementTree.tostring(root) if part == name else archive.read(part)
+                copy.writestr(part, data)
+    file.seek(0)
+    return file
+
+
+_HEIGHTS = {"superscript": 1, "subscript": -1}
+
+
+def _sheets(archive: zipfile.ZipFile) -> Iterator[tuple[str, str]]:
+    """Yield the names of the sheets of a workbook in XML, with their parts."""
+    root = xml_part(archive, "xl/workbook.xml")
+    parts = relations(archive, "xl/workbook.xml")
+    for sheet in named(root, "sheet") if root is not None else ():
+        if part := parts.get(attribute(sheet, "id")):
+            yield sheet.get("name", ""), part[1]
+
+
+_PRINTED = re.compile(rb"<odd(Header|Footer)>(.*?)</odd", re.S)
+
+_PRINT_CODE = re.compile(r"&(?:[A-Z]|\"[^\"]*\"|\d+)")
+
+_WITHOUT_VALUE = re.compile(rb"(?:</f>|<f[^>]*/>)(?:<v\s*/>|<v></v>)?</c>")
+
+
+def _drawn(archive: zipfile.ZipFile, part: str, name: str, source: SourceFile) -> list[str]:
+    """Return the charts, text boxes, headers and footers of a sheet."""
+    blocks: list[str] = []
+    try:
+        data = archive.read(part)
+    except KeyError:
+        return blocks
+    if empty := len(_WITHOUT_VALUE.findall(data)):
+        source.note("formulas without a stored value", name, empty)
+    for kind, target in relations(archive, part).values():
+        root = xml_part(archive, target) if kind in ("comments", "drawing") else None
+        if root is None:
+            continue
+        if kind == "comments":
+            source.note("comments left out", name, sum(1 for _ in named(root, "comment")))
+            continue
+        blocks += ("\n".join(_frame_lines(shape)) for shape in named(root, "sp"))
+        if pictures := sum(1 for _ in named(root, "pic")):
+            source.note("pictures left out", name, pictures)
+        for kind_of, drawing in relations(archive, target).values():
+            chart = xml_part(archive, drawing) if kind_of in ("chart", "diagramData") else None
+            if chart is not None:
+                lines = (chart_lines if kind_of == "chart" else diagram_lines)(chart)
+                blocks.append("\n".join(lines))
+    for edge, printed in _PRINTED.findall(data):
+        text = " ".join(_PRINT_CODE.sub(" ", unescape(printed.decode("utf-8", "replace"))).split())
+        if any(map(str.isalpha, text)):
+            blocks.append(f"{edge.decode()}: {text}")
+    return [block.replace("|", "\\|") for block in blocks if block]
 
 
 def _values(row: Iterable[object]) -> list[object]:

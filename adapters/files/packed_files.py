@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -64,11 +65,28 @@ def opened_zip(source: SourceFile, what: str) -> Iterator[zipfile.ZipFile]:
         yield archive
 
 
-def check_zip(source: SourceFile, what: str) -> None:
-    """Check a zip file before a library opens it.
+def core_properties(archive: zipfile.ZipFile) -> dict[str, str]:
+    """Return the title and the author from the properties of an Office file."""
+    root = xml_part(archive, "docProps/core.xml")
+    return {} if root is None else title_and_author(root)
 
-    Raises:
-        ReadError: If the file is damaged, encrypted, or larger unpacked than the options allow.
-    """
-    with opened_zip(source, what):
-        pass
+
+def xml_part(archive: zipfile.ZipFile, name: str) -> ElementTree.Element | None:
+    """Return the XML of a part. None: missing or damaged."""
+    try:
+        return ElementTree.fromstring(archive.read(name))
+    except (KeyError, ElementTree.ParseError):
+        return None
+
+
+def relations(archive: zipfile.ZipFile, name: str) -> dict[str, tuple[str, str]]:
+    """Return the parts to which a part of an Office file refers, by id: kind and name."""
+    folder, base = posixpath.split(name)
+    root = xml_part(archive, f"{folder}/_rels/{base}.rels")
+    return {
+        relation.get("Id", ""): (
+            relation.get("Type", "").rpartition("/")[2],
+            posixpath.normpath(posixpath.join("/", folder, relation.get("Target", ""))).strip("/"),
+        )
+        for relation in (() if root is None else root)
+    }

@@ -1,0 +1,130 @@
+"""Write equations, charts and diagrams of Office files as text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from .markup import subscript
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+
+def local_name(element: Element) -> str:
+    """Return the name of an element without its namespace. A comment has no name."""
+    return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
+
+
+def attribute(element: Element, name: str) -> str:
+    """Return an attribute by its name without a namespace. Empty: missing."""
+    return next((v for k, v in element.attrib.items() if k.rpartition("}")[2] == name), "")
+
+
+def named(element: Element, *names: str) -> Iterator[Any]:
+    """Yield the elements below an element with one of these names without a namespace."""
+    return (inner for inner in element.iter() if local_name(inner) in names)
+
+
+def texts(element: Element, *names: str) -> str:
+    """Return the text of all elements with one of these names, such as ``t``."""
+    return "".join(inner.text or "" for inner in named(element, *names))
+
+
+_GROUPED = re.compile(r"[\w.′'∞]*|[([][^()\[\]]*[)\]]|\w+\([^()]*\)")
+
+_OPERATOR = re.compile(r"(?<=[\w)\]!′])\s*([=+−±×÷<>≤≥≈≠≡→⇒∈])\s*(?=\S)")
+
+
+def _grouped(text: str) -> str:
+    return text if _GROUPED.fullmatch(text) else f"({text})"
+
+
+def _marked(mark: str, text: str) -> str:
+    return f"{mark}{_grouped(text)}" if text else ""
+
+
+def _raised(base: str, power: str) -> str:
+    return f"{_grouped(base)}{_marked('^', power)}"
+
+
+def _lowered(base: str, index: str) -> str:
+    return f"{_grouped(base)}{subscript(base, _grouped(index))}"
+
+
+def _root(base: str, degree: str = "") -> str:
+    return f" root({degree}, {base})" if degree else f" sqrt({base})"
+
+
+_WITH_PARTS: dict[str, Callable[..., str]] = {
+    **dict.fromkeys(("sSup", "msup", "limUpp", "mover"), _raised),
+    **dict.fromkeys(("sSub", "msub", "limLow", "munder"), _lowered),
+    **dict.fromkeys(
+        ("sSubSup", "msubsup", "munderover"), lambda b, i, p: f"{_lowered(b, i)}^{_grouped(p)}"
+    ),
+    **dict.fromkeys(("f", "mfrac"), lambda a, b: f"{_grouped(a)}/{_grouped(b)}"),
+    "sPre": lambda index, power, base: f"_{_grouped(index)}^{_grouped(power)}{base}",
+    "rad": lambda degree, base: _root(base, degree),
+    "mroot": _root,
+    "func": lambda name, of: f"{name} {of}" if of[:1].isalnum() else f"{name}{of}",
+}
+"""The text of an equation's part from the texts of its children."""
+
+_SEPARATORS = {"m": "; ", "mtable": "; ", "eqArr": "; ", "mr": ", ", "mtr": ", "}
+
+
+def equation(element: Element) -> str:
+    """Return an equation of Office (OMML) or of MathML as text, such as ``a^2 + b``."""
+    return _OPERATOR.sub(r" \1 ", " ".join(_equation(element).split()))
+
+
+def _equation(element: Element) -> str:
+    name = local_name(element)
+    if name in ("t", "mi", "mn", "mo", "mtext", "ms"):
+        return element.text or ""
+    inner = [e for e in element if not local_name(e).endswith(("Pr", "annotation"))]
+    parts = list(map(_equation, inner))
+    properties = {
+        local_name(value): attribute(value, "val")
+        for child in element
+        if local_name(child) == f"{name}Pr"
+        for value in child
+    }
+    if name in _WITH_PARTS:
+        try:
+            return _WITH_PARTS[name](*map(str.strip, parts))
+        except TypeError:  # missing parts
+            return " ".join(parts)
+    if name == "nary":
+        lower, upper, of = [*parts, "", "", ""][:3]
+        sign = f" {properties.get('chr') or '∫'}"
+        return f"{sign}{_marked('_', lower)}{_marked('^', upper)} {of}"
+    if name == "d":
+        begin, end = properties.get("begChr", "("), properties.get("endChr", ")")
+        return f"{begin}{(properties.get('sepChr') or '|').join(parts)}{end}"
+    text = _SEPARATORS.get(name, "").join(parts)
+    return f"[{text}]" if name in ("m", "mtable") else _root(text) if name == "msqrt" else text
+
+
+def chart_lines(root: Element) -> list[str]:
+    """Return the title, the axes, and the series of a chart with their categories and values."""
+    titles = [" ".join(texts(title, "t", "v").split()) for title in named(root, "title")]
+    lines = [f"Chart: {'; '.join(filter(None, titles))}"]
+    for series in named(root, "ser"):
+        parts = {local_name(part): part for part in series}
+        name = texts(parts["tx"], "v") if "tx" in parts else ""
+        heads, values = (
+            [texts(p, "v") for part in kinds if part in parts for p in named(parts[part], "pt")]
+            for kinds in (("cat", "xVal"), ("val", "yVal"))
+        )
+        heads += [""] * (len(values) - len(heads))
+        values += [""] * (len(heads) - len(values))
+        pairs = (" ".join(pair).strip() for pair in zip(heads, values, strict=True))
+        lines.append(f"{name}: {', '.join(pairs)}".removeprefix(": "))
+    return lines
+
+
+def diagram_lines(root: Element) -> list[str]:
+    """Return the texts of a SmartArt diagram's data."""
+    return [text for point in named(root, "pt") if (text := texts(point, "t").strip())]

@@ -1,0 +1,256 @@
+"""Read Word documents."""
+
+from __future__ import annotations
+
+import io
+import posixpath
+import re
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
+
+from ...nodegraph.document import Document
+from ...nodegraph.readers.source_files import SourceFile
+from .drawings import attribute, chart_lines, diagram_lines, equation, local_name, named, texts
+from .html import markdown
+from .packed_files import core_properties, opened_zip, parser, relations, xml_part
+
+_W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+
+_VML_TEXT_BOX = "{urn:schemas-microsoft-com:vml}textbox"
+
+_NOTE_REFERENCE = re.compile(r'<a href="#(?:foot|end)note-[^>]*>(?:(\[\d+\])|↑)</a>')
+"""A reference to a note, and the arrow back to the reference."""
+
+_LABEL = re.compile("(?m)(^ *(?:(?:\\d+\\.|[-*+]) +))?\ue020(.*?)\ue021")
+"""A list number, with the number that Markdown gives the item."""
+
+_LEFT_OUT = {
+    "comments left out": ("commentReference",),
+    "deleted passages left out": ("del", "moveFrom"),
+    "pictures left out": ("blip", "imagedata"),
+    "embedded files left out": ("OLEObject", "altChunk"),
+}
+
+
+def read_docx(source: SourceFile) -> Document:
+    """Read a Word document.
+
+    The text has headings, lists with their numbers, tables, equations, charts and text boxes. Notes
+    and running heads are at its end.
+    """
+    with parser("mammoth"):
+        import mammoth
+    with opened_zip(source, "Word document") as archive:
+        properties = core_properties(archive)
+        file = io.BytesIO()
+        heads: dict[str, None] = {}
+        with zipfile.ZipFile(file, "w") as copy:
+            labels = _Labels(archive)
+            for name in archive.namelist():
+                if not name.endswith((".xml", ".rels")):
+                    continue
+                data = archive.read(name)
+                part = posixpath.basename(name).rstrip("0123456789.xml")
+                if part in ("document", "footnotes", "endnotes"):
+                    root = ElementTree.fromstring(data)
+                    if part == "document":
+                        _note_left_out(source, root)
+                        labels.write(root)
+                    _rewrite(root, _related(archive, name))
+                    data = ElementTree.tostring(root)
+                elif part in ("header", "footer"):
+                    text = " ".join(texts(ElementTree.fromstring(data), "t", "tab").split())
+                    if any(map(str.isalpha, text)):
+                        heads[f"{part.capitalize()}: {text}"] = None
+                copy.writestr(name, data)
+    html = mammoth.convert_to_html(file, convert_image=mammoth.images.img_element(_no_image))
+    for message in html.messages:
+        if " style: " not in message.message and not message.message.startswith("Image of type"):
+            source.note(message.message)
+    text = markdown(_NOTE_REFERENCE.sub(r"\1", html.value))
+    text = _LABEL.sub(lambda m: f"{_indent(m[1])}{m[2]} ", text)
+    return source.document("\n\n".join([text, *heads]).strip(), properties)
+
+
+def _indent(prefix: str | None) -> str:
+    return " " * (len(prefix) - len(prefix.lstrip())) if prefix else ""
+
+
+def _no_image(image: Any) -> dict[str, str]:
+    return {"src": ""}
+
+
+def _note_left_out(source: SourceFile, root: Element) -> None:
+    for kind, tags in _LEFT_OUT.items():
+        if count := sum(1 for _ in named(root, *tags)):
+            paragraphs = root.iter(f"{_W}p")
+            at = next((p for p in paragraphs if next(named(p, *tags), None) is not None), root)
+            source.note(kind, " ".join(texts(at, "t").split())[:60], count)
+
+
+def _related(archive: zipfile.ZipFile, name: str) -> Callable[[str], Element | None]:
+    """Return a function from the id of a related part to its XML."""
+    targets = relations(archive, name)
+    return lambda target: xml_part(archive, targets.get(target, ("", ""))[1])
+
+
+def _run(lines: Iterable[str]) -> Element:
+    run = Element(f"{_W}r")
+    for number, line in enumerate(lines):
+        if number:
+            ElementTree.SubElement(run, f"{_W}br")
+        ElementTree.SubElement(run, f"{_W}t").text = line
+    return run
+
+
+def _rewrite(element: Element, related: Callable[[str], Element | None]) -> None:
+    """Replace the elements that mammoth does not know by elements that it knows."""
+    children: list[Element] = []
+    for child in element:
+        replaced = _replaced(child, related)
+        for new in replaced:
+            _rewrite(new, related)
+        children += replaced
+    element[:] = children
+
+
+def _replaced(child: Element, related: Callable[[str], Element | None]) -> list[Element]:
+    name = local_name(child)
+    if name in ("oMath", "oMathPara"):
+        return [_run([equation(child)])]
+    if name == "fldSimple":
+        return list(child)
+    if name == "ruby":
+        reading = texts(next(named(child, "rt"), child), "t")
+        return [*next(named(child, "rubyBase"), ()), _run([f"({reading})"])]
+    if name not in ("AlternateContent", "drawing"):
+        return [child]
+    chosen = next(named(child, "Choice"), child)
+    if boxes := list(chosen.iter(f"{_W}txbxContent")):
+        picture = Element(f"{_W}pict")
+        for box in boxes:
+            ElementTree.SubElement(picture, _VML_TEXT_BOX).append(box)
+        return [picture]
+    for drawing in named(chosen, "chart", "relIds"):
+        is_chart = local_name(drawing) == "chart"
+        root = related(attribute(drawing, "id" if is_chart else "dm"))
+        if root is not None:
+            return [_run((chart_lines if is_chart else diagram_lines)(root))]
+    has_fallback = next(named(child, "Fallback"), None) is not None
+    return [child] if has_fallback or name == "drawing" else list(chosen)
+
+
+class _Labels:
+    """The numbers of list items and headings, as Word shows them."""
+
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        numbering, styles = (
+            Element("none") if root is None else root
+            for root in (xml_part(archive, f"word/{name}.xml") for name in ("numbering", "styles"))
+        )
+        self._levels = {
+            attribute(abstract, "abstractNumId"): {
+                int(attribute(level, "ilvl") or 0): _values(level)
+                for level in abstract.iter(f"{_W}lvl")
+            }
+            for abstract in numbering.iter(f"{_W}abstractNum")
+        }
+        self._lists = {
+            attribute(number, "numId"): (_values(number).get("abstractNumId", ""), number)
+            for number in numbering.iter(f"{_W}num")
+        }
+        self._styles = {
+            attribute(style, "styleId"): (_values(style).get("basedOn", ""), _number(style))
+            for style in styles.iter(f"{_W}style")
+        }
+        self._counts: dict[str, dict[int, int]] = {}
+        self._begun: set[str] = set()
+
+    def write(self, root: Element) -> None:
+        """Write the number of each paragraph into its text."""
+        for paragraph in root.iter(f"{_W}p"):
+            if label := self._label(paragraph):
+                at = 1 if len(paragraph) and local_name(paragraph[0]) == "pPr" else 0
+                paragraph.insert(at, _run([f"\ue020{label}\ue021"]))
+
+    def _label(self, paragraph: Element) -> str:
+        number, level = _number(paragraph)
+        style, seen = next(_below(paragraph, "pPr", "pStyle"), ""), set[str]()
+        while style in self._styles and style not in seen and (not number or level is None):
+            seen.add(style)
+            style, (of_style, its_level) = self._styles[style]
+            number, level = number or of_style, its_level if level is None else level
+        abstract, overrides = self._lists.get(number, ("", None))
+        levels = self._levels.get(abstract)
+        if not levels:
+            return ""
+        at = level or 0
+        values = levels.get(at, {})
+        counts = self._counts.setdefault(abstract, {})
+        if number not in self._begun:
+            self._begun.add(number)
+            for override in named(overrides, "lvlOverride") if overrides is not None else ():
+                if start := _values(override).get("startOverride"):
+                    counts[int(attribute(override, "ilvl") or 0)] = int(start) - 1
+        counts[at] = counts.get(at, int(values.get("start", 1)) - 1) + 1
+        for deeper in [n for n in counts if n > at]:
+            del counts[deeper]
+        if values.get("numFmt") in ("bullet", "none", None):
+            return ""
+
+        def shown(match: re.Match[str]) -> str:
+            its = int(match[1]) - 1
+            its_values = levels.get(its, {})
+            count = counts.get(its, int(its_values.get("start", 1)))
+            return _shown(count, its_values.get("numFmt", "decimal"))
+
+        return re.sub(r"%([1-9])", shown, values.get("lvlText", "")).strip()
+
+
+def _values(element: Element) -> dict[str, str]:
+    """Return the values of an element's children by name."""
+    return {local_name(child): attribute(child, "val") for child in element}
+
+
+def _below(element: Element, *path: str) -> Iterator[str]:
+    for child in element.findall("/".join(f"{_W}{name}" for name in path)):
+        yield attribute(child, "val")
+
+
+def _number(element: Element) -> tuple[str, int | None]:
+    """Return the id of the list of a paragraph or style, and the level in it."""
+    level = next(_below(element, "pPr", "numPr", "ilvl"), "")
+    number = next(_below(element, "pPr", "numPr", "numId"), "")
+    return number, int(level) if level.isdecimal() else None
+
+
+def _shown(count: int, kind: str) -> str:
+    """Return a number in a format of Word.
+
+    Example:
+        >>> [_shown(n, "lowerRoman") for n in (4, 9)], _shown(28, "upperLetter")
+        (['iv', 'ix'], 'BB')
+    """
+    if "Letter" in kind and count > 0:
+        text = chr(ord("a") + (count - 1) % 26) * ((count - 1) // 26 + 1)
+    elif "Roman" in kind:
+        text, rest = "", count
+        for value, letters in zip(_ROMAN_VALUES, _ROMAN_LETTERS, strict=True):
+            text += letters * (rest // value)
+            rest %= value
+    elif kind.startswith(("chinese", "japanese", "ideograph", "taiwanese")) and 0 < count < 100:
+        tens, ones = divmod(count, 10)
+        text = f"{_CHINESE[tens] if tens > 1 else ''}{'十' if tens else ''}{_CHINESE[ones]}"
+    else:
+        text = f"{count:02}" if kind == "decimalZero" else str(count)
+    return text.upper() if kind.startswith("upper") else text
+
+
+_ROMAN_VALUES = (1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1)
+
+_ROMAN_LETTERS = "m cm d cd c xc l xl x ix v iv i".split()
+
+_CHINESE = ["", *"一二三四五六七八九"]

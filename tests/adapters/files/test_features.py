@@ -1,0 +1,21 @@
+"""Every feature of a format is in the text or in the notes of the read report."""
+
+from pathlib import Path
+
+import pytest
+from support.feature_files import FEATURES
+
+from nodekin.nodegraph import NodeGraph
+
+
+@pytest.mark.parametrize("name", FEATURES)
+def test_feature_is_in_text_or_in_notes(tmp_path: Path, name: str) -> None:
+    write, parts, notes = FEATURES[name]
+    write(tmp_path / name)
+    graph = NodeGraph(tmp_path / name, progress=False)
+    (node,) = graph.nodes("ROOT")
+    (noted,) = graph.read_report.notes.values()
+    assert [part for part in parts if part not in node.text] == []
+    assert [note for note in notes if note not in noted] == []
+    assert not any("\ue000" <= character <= "\uf8ff" for character in node.text)
+    assert node.text.count("Teahouse") == 1

@@ -1,0 +1,404 @@
+"""Office files with the features of their formats, made without an office program."""
+
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+_W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+_R = 'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"'
+_M = 'xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math"'
+_A = 'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"'
+_C = 'xmlns:c="http://schemas.openxmlformats.org/drawingml/2006/chart"'
+_MC = 'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"'
+_DGM = 'xmlns:dgm="http://schemas.openxmlformats.org/drawingml/2006/diagram"'
+_LINKS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+_PACKAGE = "http://schemas.openxmlformats.org/package/2006"
+
+OMML = (
+    f"<m:oMath {_M}><m:sSup><m:e><m:r><m:t>a</m:t></m:r></m:e><m:sup><m:r><m:t>2</m:t></m:r>"
+    "</m:sup></m:sSup><m:r><m:t>+b=</m:t></m:r><m:f><m:num><m:r><m:t>c+d</m:t></m:r></m:num><m:den><m:r>"
+    "<m:t>n</m:t></m:r></m:den></m:f><m:rad><m:deg/><m:e><m:r><m:t>x</m:t></m:r></m:e></m:rad>"
+    '<m:nary><m:naryPr><m:chr m:val="∑"/></m:naryPr><m:sub><m:r><m:t>i=1</m:t></m:r></m:sub><m:sup>'
+    "<m:r><m:t>n</m:t></m:r></m:sup><m:e><m:r><m:t>y</m:t></m:r></m:e></m:nary></m:oMath>"
+)
+EQUATION = "a^2 + b = (c + d)/n sqrt(x) ∑_(i = 1)^n y"
+
+CHART = (
+    f"<c:chartSpace {_C} {_A}><c:chart><c:title><c:tx><c:rich><a:p><a:r><a:t>Harvest</a:t></a:r>"
+    "</a:p></c:rich></c:tx></c:title><c:plotArea><c:barChart><c:ser><c:tx><c:strRef><c:strCache>"
+    '<c:pt idx="0"><c:v>Keemun</c:v></c:pt></c:strCache></c:strRef></c:tx><c:cat><c:strRef>'
+    '<c:strCache><c:pt idx="0"><c:v>Spring</c:v></c:pt><c:pt idx="1"><c:v>Autumn</c:v></c:pt>'
+    '</c:strCache></c:strRef></c:cat><c:val><c:numRef><c:numCache><c:pt idx="0"><c:v>41</c:v>'
+    '</c:pt><c:pt idx="1"><c:v>17</c:v></c:pt></c:numCache></c:numRef></c:val></c:ser></c:barChart>'
+    "</c:plotArea></c:chart></c:chartSpace>"
+)
+CHART_TEXT = ["Chart: Harvest", "Keemun: Spring 41, Autumn 17"]
+
+DIAGRAM = (
+    f"<dgm:dataModel {_DGM} {_A}><dgm:ptLst><dgm:pt><dgm:t><a:p><a:r><a:t>Wither</a:t></a:r></a:p>"
+    "</dgm:t></dgm:pt><dgm:pt><dgm:t><a:p><a:r><a:t>Roll</a:t></a:r></a:p></dgm:t></dgm:pt>"
+    "</dgm:ptLst></dgm:dataModel>"
+)
+
+
+def _relations(*targets: tuple[str, str, str]) -> str:
+    inner = "".join(
+        f'<Relationship Id="{key}" Type="{_LINKS}/{kind}" Target="{target}"/>'
+        for key, kind, target in targets
+    )
+    return f'<Relationships xmlns="{_PACKAGE}/relationships">{inner}</Relationships>'
+
+
+def _types(parts: Mapping[str, str]) -> str:
+    inner = "".join(
+        f'<Override PartName="/{name}" ContentType="application/vnd.openxmlformats-{kind}+xml"/>'
+        for name, kind in parts.items()
+    )
+    return (
+        f'<Types xmlns="{_PACKAGE}/content-types"><Default Extension="rels" ContentType='
+        '"application/vnd.openxmlformats-package.relationships+xml"/><Default Extension="xml" '
+        f'ContentType="application/xml"/>{inner}</Types>'
+    )
+
+
+def _write(path: Path, parts: Mapping[str, str]) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in parts.items():
+            archive.writestr(name, text)
+
+
+def _paragraph(text: str, properties: str = "", after: str = "") -> str:
+    return (
+        f"<w:p><w:pPr>{properties}</w:pPr><w:r><w:t xml:space='preserve'>{text}</w:t></w:r>"
+        f"{after}</w:p>"
+    )
+
+
+def _script(text: str, kind: str) -> str:
+    return (
+        f'<w:r><w:rPr><w:vertAlign w:val="{kind}script"/></w:rPr><w:t>{text}</w:t></w:r>'
+        "<w:r><w:t xml:space='preserve'> later</w:t></w:r>"
+    )
+
+
+def _in_list(number: int, level: int = 0) -> str:
+    return f'<w:numPr><w:ilvl w:val="{level}"/><w:numId w:val="{number}"/></w:numPr>'
+
+
+def _cell(text: str, properties: str = "") -> str:
+    return f"<w:tc><w:tcPr>{properties}</w:tcPr>{_paragraph(text)}</w:tc>"
+
+
+def _drawing(inner: str) -> str:
+    return (
+        '<w:p><w:r><w:drawing><wp:inline xmlns:wp="http://schemas.openxmlformats.org/drawingml/2006/'
+        f'wordprocessingDrawing"><a:graphic {_A}><a:graphicData uri="x">{inner}'
+        "</a:graphicData></a:graphic></wp:inline></w:drawing></w:r></w:p>"
+    )
+
+
+def _level(level: int, kind: str, text: str, start: int = 1) -> str:
+    return (
+        f'<w:lvl w:ilvl="{level}"><w:start w:val="{start}"/><w:numFmt w:val="{kind}"/>'
+        f'<w:lvlText w:val="{text}"/></w:lvl>'
+    )
+
+
+def word_file(path: Path) -> None:
+    """Write a Word document with every feature."""
+    merged, wide = '<w:vMerge w:val="restart"/>', '<w:gridSpan w:val="2"/>'
+    chart, diagram = f'<c:chart {_C} r:id="rC"/>', f'<dgm:relIds {_DGM} r:dm="rD"/>'
+    body = [
+        _paragraph("Buying", '<w:pStyle w:val="Heading1"/>'),
+        _paragraph("Green tea", '<w:pStyle w:val="Heading2"/>'),
+        _paragraph("Black tea", '<w:pStyle w:val="Heading2"/>'),
+        _paragraph("Boil", _in_list(2)),
+        _paragraph("Pour", _in_list(2)),
+        _paragraph("Slowly", _in_list(2, 1)),
+        _paragraph("Between the items."),
+        _paragraph("Drink", _in_list(2)),
+        _paragraph("A byte count of 2", after=_script("30", "super")),
+        _paragraph("Water is H", after=_script("2", "sub")),
+        f"<w:p>{OMML}</w:p>",
+        '<w:p><w:fldSimple w:instr="DATE"><w:r><w:t>Simplefield</w:t></w:r></w:fldSimple><w:r>'
+        '<w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText>REF x</w:instrText></w:r><w:r>'
+        '<w:fldChar w:fldCharType="separate"/></w:r><w:r><w:t>Complexfield</w:t></w:r><w:r>'
+        '<w:fldChar w:fldCharType="end"/></w:r></w:p>',
+        f"<w:tbl><w:tr>{_cell('Tea', merged)}{_cell('Price', wide)}</w:tr>"
+        f"<w:tr>{_cell('', '<w:vMerge/>')}"
+        f"{_cell('Cup')}{_cell('Pot')}</w:tr></w:tbl>",
+        f"<w:tbl><w:tr><w:tc><w:tbl><w:tr>{_cell('Innermost')}</w:tr></w:tbl>{_paragraph('')}"
+        f"</w:tc>{_cell('Outermost')}</w:tr></w:tbl>",
+        _paragraph("Noted", after='<w:r><w:footnoteReference w:id="1"/></w:r>'),
+        _paragraph("Commented", after='<w:r><w:commentReference w:id="0"/></w:r>'),
+        '<w:p><w:ins w:id="1"><w:r><w:t>Inserted</w:t></w:r></w:ins><w:del w:id="2"><w:r>'
+        "<w:delText>Deleted</w:delText></w:r></w:del></w:p>",
+        f"<w:p><w:r><mc:AlternateContent {_MC}><mc:Choice Requires='wps'><w:drawing><wps:txbx "
+        'xmlns:wps="http://schemas.microsoft.com/office/word/2010/wordprocessingShape">'
+        f"<w:txbxContent>{_paragraph('Textbox')}</w:txbxContent></wps:txbx></w:drawing>"
+        "</mc:Choice></mc:AlternateContent></w:r></w:p>",
+        *(_drawing(inner) for inner in (chart, diagram, '<a:blip r:embed="rP"/>')),
+        "<w:p><w:r><w:ruby><w:rt><w:r><w:t>chá</w:t></w:r></w:rt><w:rubyBase><w:r><w:t>茶</w:t>"
+        "</w:r></w:rubyBase></w:ruby></w:r></w:p>",
+        "<w:sdt><w:sdtContent>" + _paragraph("Control") + "</w:sdtContent></w:sdt>",
+        "<w:unknown><w:r><w:t>Unknown</w:t></w:r></w:unknown>",
+    ]
+    style = (
+        '<w:style w:type="paragraph" w:styleId="{0}"><w:name w:val="{1}"/><w:pPr>{2}</w:pPr>'
+        "</w:style>"
+    )
+    _write(
+        path,
+        {
+            "[Content_Types].xml": _types(
+                {"word/document.xml": "officedocument.wordprocessingml.document.main"}
+            ),
+            "_rels/.rels": _relations(("r1", "officeDocument", "word/document.xml")),
+            "word/document.xml": f"<w:document {_W} {_R}><w:body>{''.join(body)}</w:body>"
+            "</w:document>",
+            "word/_rels/document.xml.rels": _relations(
+                ("rS", "styles", "styles.xml"),
+                ("rN", "numbering", "numbering.xml"),
+                ("rF", "footnotes", "footnotes.xml"),
+                ("rC", "chart", "charts/chart1.xml"),
+                ("rD", "diagramData", "diagrams/data1.xml"),
+                ("rH", "header", "header1.xml"),
+                ("rP", "image", "media/a.png"),
+            ),
+            "word/styles.xml": f"<w:styles {_W}>"
+            + style.format("Heading1", "heading 1", _in_list(1))
+            + style.format("Heading2", "heading 2", _in_list(1, 1))
+            + "</w:styles>",
+            "word/numbering.xml": f'<w:numbering {_W}><w:abstractNum w:abstractNumId="0">'
+            + _level(0, "decimal", "%1")
+            + _level(1, "decimal", "%1.%2")
+            + '</w:abstractNum><w:abstractNum w:abstractNumId="1">'
+            + _level(0, "lowerLetter", "%1)", 3)
+            + _level(1, "lowerRoman", "(%2)")
+            + '</w:abstractNum><w:num w:numId="1"><w:abstractNumId w:val="0"/></w:num>'
+            '<w:num w:numId="2"><w:abstractNumId w:val="1"/></w:num></w:numbering>',
+            "word/footnotes.xml": f'<w:footnotes {_W}><w:footnote w:id="1">'
+            f"{_paragraph('Footnote')}</w:footnote></w:footnotes>",
+            "word/header1.xml": f"<w:hdr {_W}>{_paragraph('Teahouse')}</w:hdr>",
+            "word/charts/chart1.xml": CHART,
+            "word/diagrams/data1.xml": DIAGRAM,
+        },
+    )
+
+
+WORD = [
+    "# 1 Buying",
+    "## 1.1 Green tea",
+    "## 1.2 Black tea",
+    "c) Boil\nd) Pour\n",
+    "(i) Slowly",
+    "e) Drink",
+    "of 2^30 later",
+    "H2O".replace("O", " later"),
+    EQUATION,
+    "SimplefieldComplexfield",
+    "| Tea | Price | Price |\n| --- | --- | --- |\n| Tea | Cup | Pot |",
+    "Innermost",
+    "Outermost",
+    "Noted[1]",
+    "Footnote",
+    "Commented",
+    "Inserted",
+    "Textbox",
+    *CHART_TEXT,
+    "Wither",
+    "Roll",
+    "茶(chá)",
+    "Control",
+    "\n\nHeader: Teahouse",
+]
+
+WORD_NOTES = [
+    "comments left out: 1 (first: Commented)",
+    "deleted passages left out: 1 (first: Inserted)",
+    "pictures left out: 1",
+    "unrecognised element was ignored: w:unknown",
+]
+
+
+def slides_file(path: Path) -> None:
+    """Write slides with every feature."""
+    from lxml import etree
+    from pptx import Presentation
+    from pptx.chart.data import CategoryChartData
+    from pptx.enum.chart import XL_CHART_TYPE
+    from pptx.util import Inches
+
+    deck = Presentation()
+    place = (Inches(1), Inches(1), Inches(4), Inches(1))
+    slide = deck.slides.add_slide(deck.slide_layouts[1])
+    slide.shapes.title.text = "Buying"
+    body = slide.placeholders[1].text_frame
+    body.text = "Green"
+    inner = body.add_paragraph()
+    inner.text, inner.level = "Longjing", 1
+    box = slide.shapes.add_textbox(*place).text_frame.paragraphs[0]
+    for text, baseline in (("Count 2", 0), ("30", 30_000), (" and H", 0), ("2", -25_000), ("O", 0)):
+        run = box.add_run()
+        run.text = text
+        run._r.get_or_add_rPr().set("baseline", str(baseline))
+    box._p.append(
+        etree.fromstring(
+            f"<mc:AlternateContent {_MC}><mc:Choice xmlns:a14='http://schemas.microsoft.com/office/"
+            f"drawing/2010/main' Requires='a14'><a14:m>{OMML}</a14:m></mc:Choice>"
+            "<mc:Fallback/></mc:AlternateContent>"
+        )
+    )
+    slide.notes_slide.notes_text_frame.text = "Spoken"
+    slide = deck.slides.add_slide(deck.slide_layouts[6])
+    slide._element.set("show", "0")
+    table = slide.shapes.add_table(2, 3, *place).table
+    for at, text in enumerate(["Tea", "Price", "", "", "Cup", "Pot"]):
+        table.cell(at // 3, at % 3).text = text
+    table.cell(0, 0).merge(table.cell(1, 0))
+    table.cell(0, 1).merge(table.cell(0, 2))
+    data = CategoryChartData()
+    data.categories = ["Spring", "Autumn"]
+    data.add_series("Keemun", (41, 17))
+    chart = slide.shapes.add_chart(XL_CHART_TYPE.COLUMN_CLUSTERED, *place, data).chart
+    chart.chart_title.text_frame.text = "Harvest"
+    group = slide.shapes.add_group_shape()
+    group.shapes.add_textbox(*place).text_frame.text = "Grouped"
+    for number in (1, 2):
+        slide = deck.slides.add_slide(deck.slide_layouts[6])
+        footer = slide.shapes.add_textbox(*place)
+        footer.text_frame.text = "Teahouse"
+        slide.shapes.add_textbox(*place).text_frame.text = f"Slide {number}"
+        shape = footer._element.find(".//{*}nvPr")
+        etree.SubElement(shape, shape.tag.replace("nvPr", "ph")).attrib.update(
+            {"type": "ftr", "idx": "11"}
+        )
+    deck.save(str(path))
+
+
+SLIDES = [
+    "# Buying",
+    "- Green\n  - Longjing",
+    f"Count 2^30 and H2O{EQUATION}",
+    "Notes: Spoken",
+    "| Tea | Price | Price |\n| --- | --- | --- |\n| Tea | Cup | Pot |",
+    "Chart: Harvest",
+    "Keemun: Spring 41",
+    "Autumn 17",
+    "Grouped",
+    "Teahouse",
+    "Slide 1",
+    "Slide 2",
+]
+
+SLIDES_NOTES = ["hidden slides: 1 (first: slide 2)"]
+
+
+def sheets_file(path: Path) -> None:
+    """Write a workbook with every feature."""
+    main = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+    drawing = 'xmlns:xdr="http://schemas.openxmlformats.org/drawingml/2006/spreadsheetDrawing"'
+    rows = [
+        ["Report", "", ""],
+        ["Tea", "Price", ""],
+        ["", "Cup", "Pot"],
+        ["Keemun", "3", "8"],
+        ["2^30 of H2O", "", ""],
+    ]
+    strings = ["Report", "Tea", "Price", "Cup", "Pot", "Keemun"]
+    rich = (
+        "<si><r><t>Count 2</t></r><r><rPr><vertAlign val='superscript'/></rPr><t>30</t></r><r>"
+        "<t xml:space='preserve'> of H</t></r><r><rPr><vertAlign val='subscript'/></rPr><t>2</t>"
+        "</r><r><t>O</t></r></si>"
+    )
+    cells = ""
+    for at, row in enumerate(rows[:4], 1):
+        values = "".join(
+            f'<c r="{"ABC"[c]}{at}" t="s"><v>{strings.index(v)}</v></c>'
+            if v in strings
+            else f'<c r="{"ABC"[c]}{at}"><v>{v}</v></c>'
+            for c, v in enumerate(row)
+            if v
+        )
+        cells += f'<row r="{at}">{values}</row>'
+    cells += f'<row r="5"><c r="A5" t="s"><v>{len(strings)}</v></c><c r="B5"><f>1+1</f></c></row>'
+    sheet = (
+        f"<worksheet {main} {_R}><sheetData>{cells}</sheetData><mergeCells><mergeCell ref='A1:C1'/>"
+        "<mergeCell ref='A2:A3'/><mergeCell ref='B2:C2'/></mergeCells><headerFooter><oddHeader>"
+        '&amp;CTeahouse &amp;P</oddHeader></headerFooter><drawing r:id="rD"/></worksheet>'
+    )
+    hidden = (
+        f"<worksheet {main}><sheetData><row r='1'><c r='A1' t='inlineStr'><is><t>Concealed</t></is>"
+        "</c></row></sheetData></worksheet>"
+    )
+    base = "officedocument.spreadsheetml"
+    _write(
+        path,
+        {
+            "[Content_Types].xml": _types(
+                {
+                    "xl/workbook.xml": f"{base}.sheet.main",
+                    "xl/worksheets/sheet1.xml": f"{base}.worksheet",
+                    "xl/worksheets/sheet2.xml": f"{base}.worksheet",
+                    "xl/sharedStrings.xml": f"{base}.sharedStrings",
+                }
+            ),
+            "_rels/.rels": _relations(("r1", "officeDocument", "xl/workbook.xml")),
+            "xl/workbook.xml": f"<workbook {main} {_R}><sheets><sheet name='Prices' sheetId='1' "
+            "r:id='r1'/><sheet name='Secret' sheetId='2' state='hidden' r:id='r2'/></sheets>"
+            "</workbook>",
+            "xl/_rels/workbook.xml.rels": _relations(
+                ("r1", "worksheet", "worksheets/sheet1.xml"),
+                ("r2", "worksheet", "worksheets/sheet2.xml"),
+                ("r3", "sharedStrings", "sharedStrings.xml"),
+            ),
+            "xl/sharedStrings.xml": f"<sst {main}>"
+            + "".join(f"<si><t>{s}</t></si>" for s in strings)
+            + f"{rich}</sst>",
+            "xl/worksheets/sheet1.xml": sheet,
+            "xl/worksheets/sheet2.xml": hidden,
+            "xl/worksheets/_rels/sheet1.xml.rels": _relations(
+                ("rD", "drawing", "../drawings/drawing1.xml"),
+                ("rC", "comments", "../comments1.xml"),
+            ),
+            "xl/comments1.xml": f"<comments {main}><commentList><comment ref='A1'><text><t>Remark"
+            "</t></text></comment></commentList></comments>",
+            "xl/drawings/drawing1.xml": f"<xdr:wsDr {drawing} {_A}><xdr:sp><xdr:txBody><a:p><a:r>"
+            "<a:t>Textbox</a:t></a:r></a:p></xdr:txBody></xdr:sp><xdr:pic/></xdr:wsDr>",
+            "xl/drawings/_rels/drawing1.xml.rels": _relations(
+                ("rC", "chart", "../charts/chart1.xml"),
+                ("rS", "diagramData", "../diagrams/data1.xml"),
+            ),
+            "xl/charts/chart1.xml": CHART,
+            "xl/diagrams/data1.xml": DIAGRAM,
+        },
+    )
+
+
+SHEETS = [
+    "# Prices",
+    "| Report |  |  |\n",
+    "| Tea | Price | Price |\n| Tea | Cup | Pot |\n| Keemun | 3 | 8 |",
+    "Count 2^30 of H2O",
+    *CHART_TEXT,
+    "Wither",
+    "Roll",
+    "Textbox",
+    "Header: Teahouse",
+    "# Secret",
+    "Concealed",
+]
+
+SHEETS_NOTES = [
+    "hidden sheets: 1 (first: Secret)",
+    "comments left out: 1 (first: Prices)",
+    "pictures left out: 1 (first: Prices)",
+    "formulas without a stored value: 1 (first: Prices)",
+]
+
+FEATURES: dict[str, tuple[Callable[[Path], None], list[str], list[str]]] = {
+    "features.docx": (word_file, WORD, WORD_NOTES),
+    "features.pptx": (slides_file, SLIDES, SLIDES_NOTES),
+    "features.xlsx": (sheets_file, SHEETS, SHEETS_NOTES),
+}
+"""By file name: a function that writes the file, its text in parts, and the notes on the rest."""
