@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE  # without bytecode every process compiles 300 
 OLDEST := .venv/oldest/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test test-all test-oldest stress mutants first-hour release-check one suites test-models inspector lint docs fix bench clean
+.PHONY: help demo test test-all test-oldest stress mutants first-hour release-check coverage one suites test-models inspector lint docs fix bench clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "%-14s %s\n", $$1, $$2}'
@@ -29,7 +29,8 @@ test-oldest: .venv/oldest/.dev  ## test the adapters with the oldest supported f
 		$(OLDEST)/python -m pytest -n auto -m "not models and not slow" \
 		-W "ignore:AgentStatePydantic has been moved" -W "ignore:Call to deprecated method" \
 		-W "ignore::pydantic.warnings.PydanticDeprecatedSince20" $(ARGS) \
-		tests/adapters/langchain tests/adapters/llama_index tests/adapters/test_engines.py tests/suites
+		tests/adapters/langchain tests/adapters/llama_index tests/adapters/test_engines.py \
+		tests/adapters/test_openai.py tests/adapters/test_openai_chat.py tests/adapters/serve tests/suites
 
 stress: .venv/.ci  ## kill, mutate and change at random, for hours; each test prints its counts
 	NODEKIN_STRESS=1 $(BIN)/python -m pytest -n 0 -s -m "not models" $(ARGS)
@@ -40,6 +41,11 @@ first-hour:  ## run the commands of README.md in a clean environment, with times
 release-check: .venv/.ci  ## rehearse a release: build, check, install for each Python, first hour
 	$(BIN)/python -m pytest -n 0 tests/test_distributions.py
 	PYTHONPATH=tests $(PYTHON) -m support.release_check
+
+coverage: .venv/.ci  ## measure which lines the quick tests run, in build/coverage
+	$(PIP) install pytest-cov
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not models and not slow" \
+		--cov --cov-report=term:skip-covered --cov-report=html:build/coverage $(ARGS)
 
 one: .venv/.dev  ## run one test file or test: make one T=tests/test_docs.py
 	@test -n "$(T)" || { echo "say which: make one T=tests/test_docs.py"; exit 2; }
