@@ -1,9 +1,8 @@
-"""Measure the source: imports and names. Run this file to draw the picture of the packages."""
+"""Measures of the source: imports, names, classes and tests."""
 
 from __future__ import annotations
 
 import ast
-import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -188,48 +187,3 @@ def without_tests() -> list[str]:
         for path in files(faces=False)
         if not (REPO / "tests" / path.relative_to(REPO).parent / f"test_{path.name}").exists()
     ]
-
-
-def packages() -> dict[str, set[str]]:
-    """Map each package to the packages of the project that it imports from."""
-    arrows: dict[str, set[str]] = {short(p.parent): set() for p in files() if "__init__" in p.name}
-    for path in files():
-        source = short(path.parent)
-        for target in imports(path):
-            other = short(target.parent)
-            if other != source and target.parent not in path.parents:
-                arrows[source].add(other)
-    return arrows
-
-
-def picture() -> str:
-    """Draw the packages as a Mermaid diagram: who imports from whom, what follows left out.
-
-    An arrow is left out where another way leads there too, and from a package to those in it.
-    """
-    arrows = {
-        source: {t for t in targets if source not in t} for source, targets in packages().items()
-    }
-    reach: dict[str, set[str]] = {}
-
-    def below(source: str) -> set[str]:
-        if source not in reach:
-            reach[source] = set()  # there is no ring: the line below is its first and last value
-            reach[source] = arrows[source].union(*(below(target) for target in arrows[source]))
-        return reach[source]
-
-    lines = ["flowchart TD"]
-    for source in sorted(arrows):
-        direct = {
-            target
-            for target in arrows[source]
-            if not any(target in below(other) for other in arrows[source])
-        }
-        lines += [
-            f"    {source.replace('/', '.')} --> {t.replace('/', '.')}" for t in sorted(direct)
-        ]
-    return "```mermaid\n" + "\n".join(lines) + "\n```"
-
-
-if __name__ == "__main__":
-    sys.stdout.write(f"{picture()}\n")
