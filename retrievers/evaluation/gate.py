@@ -25,8 +25,6 @@ FEWEST_DIFFERENT = 5
 """The number of differing questions that a loss requires: with five, all worse, the exact one-sided
 sign test is at 0.031."""
 
-_MAX_FACTOR = 100  # times the present questions: more are no useful advice
-
 _MAX_LISTED = 10  # questions
 
 
@@ -59,20 +57,14 @@ class MetricCheck:
         metric: The metric.
         max_loss: The allowed loss. None: no limit.
         difference: The paired difference, now minus before, with its 95 % interval.
-        before: The figure of the baseline, over the common questions.
-        after: The figure now.
         lost: The questions that are worse, the largest loss first.
-        won: The questions that are better, the largest gain first.
     """
 
     setup: str
     metric: Metric
     max_loss: float | None
     difference: Difference
-    before: float | None = None
-    after: float | None = None
     lost: Sequence[Change] = ()
-    won: Sequence[Change] = ()
 
     @property
     def _gain(self) -> tuple[float, float, float]:
@@ -94,28 +86,6 @@ class MetricCheck:
         few = self.difference.questions < FEWEST_DIFFERENT
         return "can't tell" if few or low < -self.max_loss else "ok"
 
-    @property
-    def questions_needed(self) -> int | None:
-        """The approximate number of questions for a verdict, with the same difference.
-
-        Intervals shrink with the square root of the number. None: the verdict is clear, or more
-        than a hundred times the questions are needed.
-        """
-        if self.verdict != "can't tell" or self.max_loss is None:
-            return None
-        value, low, high = self._gain
-        is_loss, questions = value < -self.max_loss, self.difference.questions
-        distance, half = abs(value + self.max_loss), high - value if is_loss else value - low
-        if half and distance < 1e-9:
-            return None
-        least = self.difference.different if is_loss else questions
-        factor = max((half / distance) ** 2 if half else 0.0, FEWEST_DIFFERENT / max(1, least))
-        if factor > _MAX_FACTOR:
-            return None
-        needed = questions * factor
-        unit: int = 10 ** max(0, math.ceil(math.log10(needed)) - 2)  # two significant digits
-        return math.ceil(round(needed / unit, 6)) * unit
-
     def __str__(self) -> str:
         name, count = f"{self.metric.name} of {self.setup}", _questions(self.difference.questions)
         if self.difference.value is None:
@@ -129,9 +99,7 @@ class MetricCheck:
             return f"{numbers} on {count}: worse by more than the {limit} allowed"
         if self.verdict == "ok":
             return f"{numbers} on {count}: no loss above {limit}"
-        needed = self.questions_needed
-        more = f"about {needed:,} would" if needed else "no reasonable number would"
-        return f"{numbers}: {count} can't tell whether the loss is above {limit}; {more}"
+        return f"{numbers}: {count} can't tell whether the loss is above {limit}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +146,9 @@ class Gate:
         lines = []
         for check in self.checks:
             lines.append(f"{bullet}{clean(check)}")
-            for kind, changes in (("lost", check.lost), ("won", check.won)):
-                lines += _listed([f"{nested}{kind} {clean(c)}" for c in changes], nested)
+            lines += [f"{nested}lost {clean(change)}" for change in check.lost[:_MAX_LISTED]]
+            if (more := len(check.lost) - _MAX_LISTED) > 0:
+                lines.append(f"{nested}and {more} more")
         return lines + [f"{bullet}{clean(reason)}" for reason in self._reasons()]
 
     def _result(self) -> str:
@@ -208,8 +177,7 @@ class Gate:
         for check in self.checks:
             row = {field.name: getattr(check, field.name) for field in fields(check)}
             row |= {"metric": check.metric.name, "difference": asdict(check.difference)}
-            row |= {"lost": [*map(asdict, check.lost)], "won": [*map(asdict, check.won)]}
-            row |= {"verdict": check.verdict, "questions_needed": check.questions_needed}
+            row |= {"lost": [*map(asdict, check.lost)], "verdict": check.verdict}
             checks.append({**row, "sentence": str(check)})
         names = ("passed", "failures", "lost_gold", "lost_questions", "notes")
         return {**{name: getattr(self, name) for name in names}, "checks": checks}
@@ -335,21 +303,13 @@ def _check(both: Evaluation, setup: str, metric: Metric, limit: float | None) ->
     before, now = (both.judgements[metric.name][name] for name in (baseline, setup))
     sign = 1 if metric.higher_is_better else -1
     lost: list[Change] = []
-    won: list[Change] = []
     for question in both.dataset.questions:
         old, new = before[question.id].value, now[question.id].value
-        if old is not None and new is not None and old != new:
-            changes = won if sign * new > sign * old else lost
-            changes.append(Change(question.id, question.text, old, new))
-    for changes in (lost, won):
-        changes.sort(key=lambda change: -abs(change.after - change.before))
-    return MetricCheck(
-        *(setup, metric, limit),
-        both.difference(metric.name, baseline, setup),
-        both.figures[baseline][metric.name].value,
-        both.figures[setup][metric.name].value,
-        *(lost, won),
-    )
+        if old is not None and new is not None and sign * new < sign * old:
+            lost.append(Change(question.id, question.text, old, new))
+    lost.sort(key=lambda change: -abs(change.after - change.before))
+    difference = both.difference(metric.name, baseline, setup)
+    return MetricCheck(setup, metric, limit, difference, lost)
 
 
 def _notes(evaluation: Evaluation, file: RecordFile, both: Evaluation) -> Iterator[str]:
@@ -366,13 +326,6 @@ def _notes(evaluation: Evaluation, file: RecordFile, both: Evaluation) -> Iterat
     hashes = evaluation.texts.hashes
     if file.documents and hashes and (changes := document_changes(file.documents, hashes)):
         yield f"documents since the baseline: {changes}"
-    yield from _listed([f"found again: {moved}" for moved in both.moved_gold if moved.is_edited])
-
-
-def _listed(lines: list[str], prefix: str = "") -> list[str]:
-    """Return the first lines, and the number of further lines."""
-    more = len(lines) - _MAX_LISTED
-    return lines[:_MAX_LISTED] + ([f"{prefix}and {more} more"] if more > 0 else [])
 
 
 def _questions(count: int) -> str:

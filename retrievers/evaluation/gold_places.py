@@ -52,12 +52,6 @@ class MovedGold:
     before: Gold
     now: Gold
 
-    @property
-    def is_edited(self) -> bool:
-        """Whether the text has changed."""
-        before, now = (getattr(gold, "text", "").split() for gold in (self.before, self.now))
-        return bool(before) and before != now
-
     def __str__(self) -> str:
         return f"{self.question_id}: {_shown(self.before)} is now {_shown(self.now)}"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 import statistics
 from collections import Counter
@@ -190,12 +189,8 @@ class Evaluation:
                     writer.writerow([setup, key, record.question, *cells])
         return output.getvalue()
 
-    def to_json(self) -> str:
-        """Return figures, differences, notes and the results of each question as JSON."""
-        return json.dumps(self.as_dict(), ensure_ascii=False, indent=1, allow_nan=False)
-
     def as_dict(self) -> dict[str, Any]:
-        """Return the content of ``to_json`` as plain values."""
+        """Return figures, differences, notes and the results of each question as JSON values."""
         return {
             "dataset": self.dataset.name,
             "questions": len(self.dataset),

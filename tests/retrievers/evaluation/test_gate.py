@@ -85,15 +85,14 @@ def test_gate_fails_for_certain_loss(baseline, retriever, passed, sentence):
     assert str(gate).endswith("the gate passed" if passed else "the gate failed")
 
 
-def test_gate_lists_lost_and_won_questions(baseline):
+def test_gate_lists_lost_questions(baseline):
     gate = baseline(found({1, 2, 50}))
     (check,) = gate.checks
     assert [change.question_id for change in check.lost] == ["1", "2"]
-    assert [change.question_id for change in check.won] == ["51", "52"]
     assert "  lost 1: Which tea is number 1? (1.000 -> 0.000)" in str(gate)
     assert list(gate.evaluation.records) == ["search (baseline)", "search"]
     assert "search (baseline)" in gate.evaluation.table()
-    assert gate.as_dict()["checks"][0]["won"][0]["question_id"] == "51"
+    assert gate.as_dict()["checks"][0]["lost"][0]["question_id"] == "1"
 
 
 def check_of(lost, won, count, limit):
@@ -106,24 +105,19 @@ def check_of(lost, won, count, limit):
     }
     metric = get_metric("recall@5")
     difference = make_difference(metric, "A", "B", rows)
-    return MetricCheck("search", metric, limit, difference, None, None, (), ())
+    return MetricCheck("search", metric, limit, difference)
 
 
 @pytest.mark.parametrize(
     ("lost", "won", "sentence"),
     [
-        (3, 1, "40 questions can't tell whether the loss is above 0.02; about 450 would"),
-        (4, 1, "40 questions can't tell whether the loss is above 0.02; about 140 would"),
+        (4, 1, "40 questions can't tell whether the loss is above 0.02"),
         (0, 0, "on 40 questions: no loss above 0.02"),
         (9, 0, "on 40 questions: worse by more than the 0.02 allowed"),
     ],
 )
-def test_questions_needed_would_tell(lost, won, sentence):
-    check = check_of(lost, won, 40, 0.02)
-    assert sentence in str(check)
-    if check.questions_needed:
-        times = -(-check.questions_needed // 40)
-        assert check_of(times * lost, times * won, times * 40, 0.02).verdict == "lost"
+def test_check_states_what_questions_tell(lost, won, sentence):
+    assert sentence in str(check_of(lost, won, 40, 0.02))
 
 
 def test_failing_retriever_fails_gate_above_max_failures(baseline):
@@ -205,7 +199,7 @@ def test_gate_fails_for_higher_costs(tmp_path):
     for n in range(60):
         rows["A"][str(n)], rows["B"][str(n)] = Judgement(20.0 + n % 3), Judgement(30.0 + n % 5)
     metric = get_metric("tokens")
-    check = MetricCheck("B", metric, 5, make_difference(metric, "A", "B", rows), 0, 0, (), ())
+    check = MetricCheck("B", metric, 5, make_difference(metric, "A", "B", rows))
     assert check.verdict == "lost"
 
 
@@ -242,7 +236,7 @@ def share_of_losses(change, limit=0.0, draws=1000, count=200):
     for n, value in enumerate(gains.mean(0)):
         different = int(np.count_nonzero(gains[:, n]))
         difference = Difference("", "A", "B", value, low[n], high[n], count, different, None)
-        verdict = MetricCheck("B", metric, limit, difference, None, None, (), ()).verdict
+        verdict = MetricCheck("B", metric, limit, difference).verdict
         lost += verdict == "lost"
         if n < 5:
             rows = {
@@ -312,5 +306,5 @@ def test_gate_fails_if_gold_is_gone(tmp_path):
         sentence = "10 questions have no gold in any document any more: '0', '1'"
         assert sentence in str(gate)
         assert sentence in gate.to_markdown()
-        assert "2 questions can't tell whether the loss is above 0.05; about 5 would" in str(gate)
+        assert "2 questions can't tell whether the loss is above 0.05" in str(gate)
         evaluate({"search": found()}, passages(), ["recall@1"]).save(path)

@@ -186,8 +186,6 @@ def test_gate_passes_after_edits_moves_and_resplitting(change, tmp_path):
     assert not after.missing_gold
     assert after.figure("search", "recall@3").value == 1
     assert gate.passed
-    edited = sum(moved.is_edited for moved in after.moved_gold)
-    assert (f"and {edited - 10} more" in str(gate)) == (edited > 10)
     assert gate.checks[0].difference.questions == 60
     assert not gate.checks[0].lost
 
