@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import io
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +14,6 @@ import click
 
 from ...nodegraph.plugins import COMMANDS, load_plugin, plugins
 from .exit_status import CommandError, ExitStatus, as_command_error, printable
-from .options import debug_option, is_debugging
 
 _OWN = {  # the object of each command, so that --help imports no command
     "index": "index_command:index",
@@ -102,8 +101,6 @@ class App(click.Group):
         except (click.ClickException, click.Abort, click.exceptions.Exit):
             raise
         except Exception as error:
-            if is_debugging(ctx):
-                raise
             raise as_command_error(error) from error
         return result
 
@@ -113,14 +110,8 @@ class App(click.Group):
         """Run with these arguments, or with the arguments of the process, and exit."""
         for stream in (sys.stdin, sys.stdout, sys.stderr):
             _accept_any_text(stream)
-        sys.stdin = sys.stdin or io.StringIO()
         status: Any = 0
         try:
-            if sys.stdout is None:
-                raise CommandError(
-                    "standard output is closed; send it to a file, or to /dev/null",
-                    ExitStatus.PIPE_CLOSED,
-                )
             extra["standalone_mode"] = False
             status = super().main(args, prog_name or self.name, **extra)
         except click.ClickException as error:
@@ -129,6 +120,10 @@ class App(click.Group):
         except (click.Abort, KeyboardInterrupt):
             click.echo("nodekin: interrupted", err=True)
             status = ExitStatus.INTERRUPTED
+        except Exception:
+            traceback.print_exc()
+            click.echo("nodekin: this is a bug: report it with the lines above", err=True)
+            status = ExitStatus.INTERNAL_ERROR
         sys.exit(status if isinstance(status, int) else 0)
 
 
@@ -139,7 +134,6 @@ class App(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(package_name="nodekin")
-@debug_option
 @click.pass_context
 def app(ctx: click.Context) -> None:
     """Search small nodes, answer with their kin.

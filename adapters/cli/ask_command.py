@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -32,7 +31,11 @@ from .workspace import warn
 
 @click.command()
 @click.argument("words", nargs=-1, metavar="[QUESTION]")
-@click.option("--chat", is_flag=True, help="Continue asking; earlier questions are remembered.")
+@click.option(
+    "--chat",
+    is_flag=True,
+    help="Continue asking; earlier questions are remembered.",
+)
 @model_option
 @search_options
 @base_url_option
@@ -71,7 +74,7 @@ def ask(
         engine = QueryEngine(retriever, llm, min_score=min_score)
         history: list[tuple[str, str]] = []
         status: int = ExitStatus.NO_RESULTS
-        for question in _questions(" ".join(words), history, chat=chat, as_json=as_json):
+        for question in _questions(" ".join(words), chat=chat):
             try:
                 answer = _answer(engine, search, question, history, as_json, quiet)
                 history.append((answer.question, answer.text))
@@ -85,31 +88,19 @@ def ask(
         return status
 
 
-def _questions(
-    first: str, history: list[tuple[str, str]], *, chat: bool, as_json: bool
-) -> Iterator[str]:
+def _questions(first: str, *, chat: bool) -> Iterator[str]:
     """Yield the first question, and with ``--chat`` all lines of standard input."""
     if first and (first != "-" or not chat):
         question = as_text(first)
         if not question:
             raise CommandError(message("empty query"))
         yield question
-    is_terminal = sys.stdin.isatty() and not as_json
-    if chat and is_terminal:
-        click.echo("Ask a question; /new forgets the conversation, /exit ends it.")
     while chat:
         try:
-            line = input("> ") if is_terminal else next(sys.stdin)
-        except (EOFError, StopIteration):
+            question = as_text(input("> " if sys.stdin.isatty() else ""))
+        except EOFError:
             return
-        question = as_text(line.strip())
-        if question in ("/exit", "/quit"):
-            return
-        if question == "/new":
-            history.clear()
-        elif re.fullmatch(r"/[a-z]+", question):
-            warn(f"{question} must be /new or /exit")
-        elif question:
+        if question:
             yield question
 
 

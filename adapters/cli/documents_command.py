@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
 
@@ -26,23 +25,15 @@ _AROUND = 10  # lines before and after the requested line
 
 
 @click.command("list")
-@click.argument("patterns", nargs=-1, metavar="[FOLDER|PATTERN]...")
 @folders_option
 @store_option
 @common_options
 def list_documents(
-    patterns: tuple[str, ...],
-    folders: tuple[Path, ...],
-    store: Path | None,
-    as_json: bool,
-    quiet: bool,
+    folders: tuple[Path, ...], store: Path | None, as_json: bool, quiet: bool
 ) -> int:
     """List the documents of an index with their number of characters.
 
-    A FOLDER or PATTERN selects documents. The records of a file are one line.
-
-    \b
-    nodekin list docs/guides "*.md"
+    The records of a file are one line.
     """
     home, settings = find_index(store, folders)
     records = []
@@ -50,8 +41,6 @@ def list_documents(
     with open_graph(home, settings, folders, quiet=quiet) as graph:
         for document in documents_of(graph):
             name = document_name(document)
-            if patterns and not any(_matches(name, pattern) for pattern in patterns):
-                continue
             path, length = document.metadata.get("file_path"), len(document.text)
             record = {"id": document.id, "path": path, "characters": length}
             records.append({**record, "metadata": document.metadata})
@@ -62,8 +51,7 @@ def list_documents(
         number = f" ({len(lengths):,} records)" if len(lengths) > 1 else ""
         click.echo(f"{sum(lengths):>11,}  {name}{number}")
     if not records and not quiet:
-        names = ", ".join(map(repr, patterns))
-        warn(f"no document matches {names}" if names else "the index is empty")
+        warn("the index is empty")
     return ExitStatus.SUCCESS if records else ExitStatus.NO_RESULTS
 
 
@@ -72,12 +60,6 @@ def documents_of(graph: NodeGraph) -> Iterator[Node]:
     ids = iter(graph.reader.document_ids())
     while batch := list(islice(ids, _BATCH)):
         yield from graph.reader.nodes_by_id(batch)
-
-
-def _matches(name: str, pattern: str) -> bool:
-    """Return whether a document has a name, matches a pattern, or is in a folder."""
-    below = pattern.rstrip("/\\") + "/"
-    return name == pattern or name.startswith(below) or fnmatchcase(name, pattern)
 
 
 @click.command()

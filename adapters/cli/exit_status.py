@@ -30,7 +30,7 @@ class CommandError(click.ClickException):
 
 
 def as_command_error(error: Exception) -> CommandError:
-    """Convert an error of the package to a sentence and a status.
+    """Convert an error of the package to a sentence and a status. Other errors are raised.
 
     Example:
         >>> as_command_error(ValueError("top_k must be 1 or more, got 0")).exit_code
@@ -49,10 +49,7 @@ def as_command_error(error: Exception) -> CommandError:
         return CommandError(message, ExitStatus.INDEX_ERROR)
     if type(error) in (ValueError, LookupError, errors.UnknownGroupError):
         return CommandError(message)
-    return CommandError(
-        f"{type(error).__name__}: {error}; this is a bug: run it again with --debug, and report it",
-        ExitStatus.INTERNAL_ERROR,
-    )
+    raise error
 
 
 def server_problem(error: BaseException | None) -> str:

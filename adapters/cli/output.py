@@ -97,13 +97,12 @@ def console() -> Console:
     return PipeConsole(highlight=False, markup=False, emoji=False)
 
 
-def listing(results: Sequence[ScoredNode], query: str, *, full: bool, explain: bool) -> None:
+def listing(results: Sequence[ScoredNode], query: str, *, explain: bool) -> None:
     """Print results.
 
     Args:
         results: The results, best first.
         query: The query, to highlight its words.
-        full: Print the complete texts.
         explain: Print how each result was found.
     """
     from rich.text import Text
@@ -116,9 +115,7 @@ def listing(results: Sequence[ScoredNode], query: str, *, full: bool, explain: b
         head.append(place(result.best_match, query), "green")
         head.append(f"  {result.score:.3f}  {result.node.group}", "dim")
         out.print(head, soft_wrap=True)
-        text = printable(str(result.node.content))
-        complete = _highlighted(text, 0, len(text), query).split("\n", allow_blank=True)
-        for line in complete if full else snippet(result, query, width):
+        for line in snippet(result, query, width):
             for row in line.wrap(out, width) or [line]:
                 out.print(Text("   ") + row if row.plain.strip() else row, soft_wrap=True)
         notes = result.explain() if explain else str(result)  # of copies: "also in b.md"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -38,12 +37,11 @@ from .workspace import (
 
 @click.command()
 @click.argument("query", nargs=-1, required=True)
-@click.option("--full", is_flag=True, help="Print the complete texts.")
 @click.option("--explain", is_flag=True, help="Print how each result was found.")
 @search_options
 @common_options
 def search(
-    query: tuple[str, ...], full: bool, explain: bool, as_json: bool, quiet: bool, **options: Any
+    query: tuple[str, ...], explain: bool, as_json: bool, quiet: bool, **options: Any
 ) -> int:
     """Find passages for QUERY ("-" reads standard input).
 
@@ -59,7 +57,7 @@ def search(
             records = [result_record(rank, result) for rank, result in enumerate(results, 1)]
             echo_json("search", {"query": text, "count": len(records), "results": records})
         else:
-            listing(results, text, full=full, explain=explain)
+            listing(results, text, explain=explain)
         if failures := group_failures(session.graph):
             warn(describe_failures(failures))
         if not results and not quiet:
@@ -151,16 +149,11 @@ def _changed(path: Path) -> float:
     return max(stat.st_mtime, stat.st_ctime)
 
 
-_SIGN = re.compile(r"\s*([!><]=|[=<>])\s*")
-
-_OPERATORS = {">=": "gte", "<=": "lte", ">": "gt", "<": "lt", "!=": "nin"}
-
-
 def parse_conditions(conditions: Iterable[str]) -> dict[str, Any]:
-    """Parse filters: FIELD=VALUE, FIELD!=VALUE, >=, <=, > and <, or a filter as JSON.
+    """Parse filters: FIELD=VALUE, or a filter as JSON.
 
-    All must hold, but ``=`` for the same field allows another value. A value that looks like a
-    number or a truth value matches that value and the text.
+    All must hold, but the same field again allows another value. A value that looks like a number
+    or a truth value matches that value and the text.
 
     Raises:
         ValueError: If a condition is invalid.
@@ -168,8 +161,8 @@ def parse_conditions(conditions: Iterable[str]) -> dict[str, Any]:
     Example:
         >>> parse_conditions(["author=Lu Yu", "author=Li Bai"])
         {'author': ['Lu Yu', 'Li Bai']}
-        >>> parse_conditions(["file_size>=100", '{"title": {"like": "%tea%"}}'])
-        {'and': [{'file_size': {'gte': 100}}, {'title': {'like': '%tea%'}}]}
+        >>> parse_conditions(['{"year": {"gte": 1990}}'])
+        {'year': {'gte': 1990}}
     """
     equal: dict[str, list[Any]] = {}
     others: list[Mapping[str, Any]] = []
@@ -177,19 +170,12 @@ def parse_conditions(conditions: Iterable[str]) -> dict[str, Any]:
         if condition.startswith("{"):
             others.append(json.loads(condition))
             continue
-        field, sign, text = (*_SIGN.split(condition, 1), "", "")[:3]
+        field, _, text = map(str.strip, condition.partition("="))
         if not field or not text:
-            raise ValueError(
-                f"a filter must be FIELD=VALUE, with =, !=, >=, <=, > or <, or JSON, got "
-                f"{condition!r:.80}"
-            )
+            raise ValueError(f"a filter must be FIELD=VALUE, or JSON, got {condition!r:.80}")
         if not field.startswith(("document.id", "metadata.")):
             field = metadata_key(field)
-        values = _values(text)
-        if sign == "=":
-            equal.setdefault(field, []).extend(values)
-        else:
-            others.append({field: {_OPERATORS[sign]: values if sign == "!=" else values[0]}})
+        equal.setdefault(field, []).extend(_values(text))
     filters = all_of(*({field: values} for field, values in equal.items()), *others)
     parse_filters(filters)
     return dict(filters or {})

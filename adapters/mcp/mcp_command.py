@@ -10,7 +10,7 @@ import click
 
 from ...retrievers.corpus_tools.toolset import CorpusTools
 from ..cli.exit_status import ExitStatus
-from ..cli.options import debug_option, embed_url_option, store_option
+from ..cli.options import embed_url_option, store_option
 from ..cli.workspace import build_if_outdated, check_exist, find_index, model_of, open_graph
 from ..source_refresh import SourceRefresh
 
@@ -26,7 +26,6 @@ TOKEN = "NODEKIN_MCP_TOKEN"
 @click.option("--max-tokens", default=800, show_default=True, help="The tokens of a result.")
 @store_option
 @embed_url_option
-@debug_option
 def mcp(
     folders: tuple[Path, ...],
     http: bool,

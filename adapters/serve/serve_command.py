@@ -15,7 +15,6 @@ from ..cli.exit_status import ExitStatus
 from ..cli.models import chat_model
 from ..cli.options import (
     base_url_option,
-    debug_option,
     min_score_option,
     model_option,
     store_option,
@@ -35,7 +34,6 @@ TOKEN = "NODEKIN_SERVE_TOKEN"
 @base_url_option
 @min_score_option
 @click.option("--embed", metavar="MODEL", help="With FOLDER: the embedding model.")
-@debug_option
 def serve(
     folders: tuple[Path, ...],
     store: Path | None,

@@ -1,7 +1,4 @@
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 from support.scripted_server import ChatServer, serving
@@ -120,41 +117,9 @@ def test_chinese_answer_has_sources(nodekin, server):
 
 
 def test_chat_remembers_questions(nodekin, server):
-    asked = "Which tea is fermented?\n\nAnd who likes it?\n/exit\nnever asked\n"
+    asked = "Which tea is fermented?\n\nAnd who likes it?\n"
     nodekin("ask", "--chat", "--in", "docs", input=asked)
     assert any("Which tea is fermented?" in prompt for prompt in server.prompts[1:])
-
-
-def test_chat_commands(nodekin, server):
-    typed = "fermented?\n/sources\n/new\nand tea?\n/quit\nnever asked\n"
-    ran = nodekin("ask", "--chat", "--in", "docs", input=typed)
-    assert ran.out.count("It is fermented [1].") == 2
-    assert "nodekin: /sources must be /new or /exit" in ran.err
-    assert not any("fermented?" in prompt for prompt in server.prompts[1:])
-
-
-@pytest.mark.slow
-def test_chat_in_terminal_greets(here, server):
-    pty = pytest.importorskip("pty", reason="a terminal of its own takes a Unix")
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "nodekin", "ask", "--chat", "--in", "docs"]
-    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=here) as chat:
-        os.close(theirs)
-        os.write(ours, b"Which tea is fermented?\n/exit\n")
-        shown = b""
-        while True:
-            try:
-                piece = os.read(ours, 4096)
-            except OSError:  # the other side is closed
-                break
-            if not piece:
-                break
-            shown += piece
-    os.close(ours)
-    assert chat.returncode == 0
-    greeting, _, rest = shown.decode().partition("/exit ends it.")
-    assert "Ask a question; /new forgets the conversation" in greeting
-    assert "It is fermented [1]." in rest
 
 
 def test_failed_condensing_is_one_line(nodekin, server):

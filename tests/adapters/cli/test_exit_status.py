@@ -46,8 +46,6 @@ def test_server_error_names_address_variable_and_cause(status, cause):
         (ValueError("top_k"), 2),
         (FileNotFoundError("a"), 3),
         (ImportError("pip install"), 4),
-        (KeyError("oops"), 70),
-        (UnicodeError("oops"), 70),
     ],
 )
 def test_as_command_error_has_status_of_error(error, status):

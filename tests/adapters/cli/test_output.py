@@ -44,11 +44,6 @@ def test_search_shows_place_score_and_lines(indexed):
     assert text == ["   ## Black tea", "   It is fermented."]
 
 
-def test_search_full_shows_complete_text(indexed):
-    out = indexed("search", "fermented", "--full").out.splitlines()[1:]
-    assert out[-3:] == ["   ## Black tea", "", "   It is fermented."]
-
-
 def test_snippet_of_code_has_line_numbers(nodekin, here):
     code = "\n".join(f"value_{n} = {n}" for n in range(9)) + "\ndef steep(leaves):\n    pass\n"
     (here / "docs" / "tea.py").write_text(code)
@@ -124,7 +119,7 @@ def test_json_has_each_field(indexed, here):
 def test_control_characters_do_not_reach_the_terminal(nodekin, here):
     text = "Zebra \x1b]0;title\x07 \u061c\u200e\u200f\u202e\u2066\u2028\u2029\x9b stripes."
     (here / "docs" / "bad.txt").write_text(text, encoding="utf-8")
-    for options in ([], ["--full"], ["--explain"]):
+    for options in ([], ["--explain"]):
         ran = nodekin("search", "zebra", "--in", "docs", *options)
         assert ran.status == 0
         assert not {"\x1b", "\x07"} & set(ran.out)

@@ -19,9 +19,8 @@ def test_search_in_folder_without_index(nodekin, here):
     [
         (["file_name=tea.md"], {"docs/tea.md"}),
         (["file_name=tea.md", "file_name=茶.md"], {"docs/tea.md", "docs/茶.md"}),
-        (["file_size>=100000"], set()),
-        (["file_size>1", "file_type=text/markdown"], {"docs/tea.md", "docs/茶.md"}),
-        (["file_name!=tea.md", '{"file_name": {"like": "%.md"}}'], {"docs/茶.md"}),
+        (['{"file_size": {"gte": 100000}}'], set()),
+        (['{"file_size": {"gt": 1}}', "file_type=text/markdown"], {"docs/tea.md", "docs/茶.md"}),
         (["document.id=docs/tea.md"], {"docs/tea.md"}),
     ],
 )
