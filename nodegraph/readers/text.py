@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -160,21 +161,79 @@ def read_json(source: SourceFile) -> Document:
     return source.document(text)
 
 
+_DELIMITERS = "\t;|,"  # on ties, the first wins: commas are also decimal points and text
+
+
 def read_csv(source: SourceFile) -> Document:
-    """Read a CSV file as a Markdown table. Delimiters: comma, semicolon, tab or bar."""
+    """Read a CSV file as a Markdown table, with the lines above and below the table as text.
+
+    The delimiter (comma, semicolon, tab or bar) gives most rows the same number of cells. A first
+    line such as ``sep=;`` sets the delimiter.
+    """
     text = decoded(source)
-    if source.path.suffix.lower() == ".tsv":
+    first, _, rest = text.partition("\n")
+    first_row = 0
+    if match := re.fullmatch(r'"?sep=(.)"?', first.strip(" "), re.I):
+        text, delimiter, first_row = rest, match[1], 1
+    elif source.path.suffix.lower() == ".tsv":
         delimiter = "\t"
     else:
-        lines = [line for line in text.split("\n", 20)[:20] if line.strip()]
-        delimiter = max(",;\t|", key=lambda d: min((n.count(d) for n in lines), default=0))
+        head = text[:50_000]
+        delimiter = max(_DELIMITERS, key=lambda d: _share_of_equal_rows(_csv_rows(head, d)))
+    rows = [
+        (number, row)
+        for number, row in enumerate(_csv_rows(text, delimiter, source), first_row)
+        if any(cell.strip() for cell in row)
+    ]
+    width = _usual_width(row for _, row in rows)
+    start, end = 0, len(rows)
+    while width > 1 and start < end and _is_outside(rows[start][1], width, above=True):
+        start += 1
+    while width > 1 and start < end and _is_outside(rows[end - 1][1], width):
+        end -= 1
+    lines = [" ".join(filter(None, map(_cell, row))) for _, row in rows]
+    table = markdown_table(row for _, row in rows[start:end])
+    text = "\n\n".join(filter(None, ["\n".join(lines[:start]), table, "\n".join(lines[end:])]))
+    layout = sheet_layout(text, [(0, [number for number, _ in rows[start:end]])])
+    return source.document(text, {}, layout)
+
+
+def _csv_rows(text: str, delimiter: str, source: SourceFile | None = None) -> list[list[str]]:
     import csv
 
     csv.field_size_limit(10_000_000)
-    read = enumerate(csv.reader(io.StringIO(text), delimiter=delimiter))
-    rows = [(number, row) for number, row in read if any(row)]
-    table = markdown_table(row for _, row in rows)
-    return source.document(table, {}, sheet_layout(table, [(0, [number for number, _ in rows])]))
+
+    def read(**options: Any) -> list[list[str]]:
+        return list(csv.reader(io.StringIO(text), delimiter=delimiter, **options))
+
+    try:
+        return read(strict=True)
+    except csv.Error as error:
+        rows = read()
+        if "unexpected end" not in str(error):  # text after a closing quotation mark
+            return rows
+    if source is not None:
+        source.note("cells with a quotation mark that is not closed")
+    return max(rows, read(quoting=csv.QUOTE_NONE), key=lambda r: (_share_of_equal_rows(r), len(r)))
+
+
+def _usual_width(rows: Iterable[Sequence[str]]) -> int:
+    """Return the most frequent number of cells, the largest on ties."""
+    widths = Counter(map(len, rows))
+    return max(widths, key=lambda width: (widths[width], width), default=0)
+
+
+def _share_of_equal_rows(rows: Sequence[Sequence[str]]) -> float:
+    """Return the share of rows with the most frequent number of cells, 0 for one cell."""
+    rows = [row for row in rows if row]
+    width = _usual_width(rows)
+    return sum(len(row) == width for row in rows) / len(rows) if width > 1 else 0
+
+
+def _is_outside(row: Sequence[str], width: int, *, above: bool = False) -> bool:
+    """Return whether a row of a few cells is a title above a table or a remark below it."""
+    filled = sum(bool(cell.strip()) for cell in row)
+    return filled <= width / 2 if len(row) < width else above and filled == 1
 
 
 def is_text(path: Path) -> bool:

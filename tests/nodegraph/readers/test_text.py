@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nodekin.nodegraph import NodeGraph, ReadError, ReadOptions
+from nodekin.nodegraph import NodeGraph, PassageSplitter, ReadError, ReadOptions
 from nodekin.nodegraph.readers.decoding import codec_of, detected
 
 
@@ -121,18 +121,45 @@ def test_one_accent_in_forty_bytes_is_detected() -> None:
     assert (detected(line[:39]) is None, detected(line[:40]) is None) == (True, False)
 
 
+HEAD = "| tea | price, cup |\n| --- | --- |"
+
+
 @pytest.mark.parametrize(
-    ("name", "content"),
+    ("name", "content", "text"),
     [
-        ("a.csv", 'tea,"price, cup"\nKeemun,3\n'),
-        ("a.csv", "tea;price, cup\nKeemun;3\n"),
-        ("a.tsv", "tea\tprice, cup\nKeemun\t3\n"),
+        ("a.csv", 'tea,"price, cup"\nKeemun,3\n', f"{HEAD}\n| Keemun | 3 |"),
+        ("a.csv", "tea;price, cup\nKeemun;3\n", f"{HEAD}\n| Keemun | 3 |"),
+        ("a.tsv", "tea\tprice, cup\nKeemun\t3\n", f"{HEAD}\n| Keemun | 3 |"),
+        ("a.csv", "tea|price, cup\nKeemun|3\n", f"{HEAD}\n| Keemun | 3 |"),
+        ("a.csv", "sep=;\ntea;price, cup\nKeemun;3,20\n", f"{HEAD}\n| Keemun | 3,20 |"),
+        ("a.csv", "1,20;3,40\n5,10;2,20\n", "| 1,20 | 3,40 |\n| --- | --- |\n| 5,10 | 2,20 |"),
+        ("a.csv", 'tea;"price, cup"\n"Kee\nmun";"3; 4"\n', f"{HEAD}\n| Kee mun | 3; 4 |"),
+        (
+            "a.csv",
+            "Prices | 2026\n\ntea;price, cup\nKeemun;3,20\nAssam;2,80\nTotal: two\n",
+            f"Prices \\| 2026\n\n{HEAD}\n| Keemun | 3,20 |\n| Assam | 2,80 |\n\nTotal: two",
+        ),
+        (
+            "a.csv",
+            "Prices,,\na,b,c\n1,2,3\nTotal,,3\n",
+            "Prices\n\n| a | b | c |\n| --- | --- | --- |\n| 1 | 2 | 3 |\n| Total |  | 3 |",
+        ),
+        ("a.csv", 'tea;price, cup\n"5 in;3\nb;4\n', f'{HEAD}\n| "5 in | 3 |\n| b | 4 |'),
     ],
 )
-def test_csv_becomes_a_markdown_table(tmp_path: Path, name: str, content: str) -> None:
+def test_csv_becomes_a_markdown_table(tmp_path: Path, name: str, content: str, text: str) -> None:
     (tmp_path / name).write_text(content)
-    expected = "| tea | price, cup |\n| --- | --- |\n| Keemun | 3 |"
-    assert text_in(tmp_path / name) == expected
+    assert text_in(tmp_path / name) == text
+
+
+def test_rows_of_csv_know_the_row_below_the_title(tmp_path: Path) -> None:
+    rows = "".join(f"tea {n};{n},5;town {n % 7}\n" for n in range(400))
+    (tmp_path / "a.csv").write_text(f"Prices\nname;price;city\n{rows}Total;;\n")
+    graph = NodeGraph(tmp_path, progress=False)
+    graph.create_node_group("passage", PassageSplitter())
+    passages = graph.nodes("passage")
+    assert len(passages) > 5
+    assert {node.metadata["table_head"] for node in passages[1:]} == {"name | price | city"}
 
 
 def test_report_counts_other_encodings(tmp_path: Path) -> None:
