@@ -1,4 +1,4 @@
-"""An agent that reads a folder: LangGraph, with the corpus as five tools.
+"""An agent that reads a folder: LangGraph, with the corpus as six tools.
 
 The model is scripted, so that no key is required. Replace it with any chat model that calls tools.
 Needs langgraph: pip install langgraph "nodekin[langchain]"

@@ -412,7 +412,7 @@ def test_mcp_client_example_runs() -> None:
     done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr
     tools, first, *_ = done.stdout.splitlines()
-    assert tools == "tools: search, grep, outline, read, cite"
+    assert tools == "tools: search, grep, outline, read, related, cite"
     assert first.startswith("zh/tea.md [")
 
 

@@ -146,7 +146,7 @@ def _errors_for_model(tool: str) -> Iterator[None]:
 def corpus_toolkit(
     tools: CorpusTools, session: ToolSession | None = None, *, prefix: str = ""
 ) -> list[StructuredTool]:
-    """Convert the tools of a corpus to LangChain tools: search, grep, outline, read, cite.
+    """Convert the tools of a corpus to LangChain tools: search, grep, outline, read, related, cite.
 
     Names, descriptions, arguments and texts come from ``CorpusTools``. The ``artifact`` of a
     tool's message is the ``ToolOutput``.
@@ -166,7 +166,7 @@ def corpus_toolkit(
         >>> ids = graph.add(Document("Green tea is steamed.", id="tea.md"))
         >>> toolkit = corpus_toolkit(CorpusTools(graph))
         >>> [tool.name for tool in toolkit]
-        ['search', 'grep', 'outline', 'read', 'cite']
+        ['search', 'grep', 'outline', 'read', 'related', 'cite']
         >>> print(toolkit[0].invoke({"query": "What is steamed?"}))
         tea.md [0:21]
         | Green tea is steamed.

@@ -38,7 +38,7 @@ def mcp(
 ) -> int:
     """Serve an index, or FOLDERs read into memory, to agents (Model Context Protocol).
 
-    The tools are search, grep, outline, read and cite. They only read. Other addresses
+    The tools are search, grep, outline, read, related and cite. They only read. Other addresses
     than this machine's require a token: NODEKIN_MCP_TOKEN.
 
     \b

@@ -1,17 +1,20 @@
-"""The tools ``search`` and ``cite``."""
+"""The tools ``search``, ``related`` and ``cite``."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import partial
 from math import ceil
 from typing import Any
 
+from ...nodegraph.extractors.entity_extractor import EntityExtractor
 from ...nodegraph.node import Node
 from ...nodegraph.splitters.chunking import count_tokens, shorten
 from ..answers.quote_matching import ELISION, QuoteIndex
 from ..answers.quotes import draft_quotes
 from ..composite.default_retriever import DefaultRetriever
+from ..composite.link_graph import LinkIndex
 from ..filters import Filters, parse_filters
 from ..protocols import RetrieverProtocol
 from ..restricted_retriever import restrict
@@ -191,6 +194,56 @@ class SearchTools:
         names = [m.node.text for m in result.evidence if m.group == self._default.entities]
         return [n for name in names if (n := _spelling(name, result.node.text))]
 
+    def related(
+        self,
+        document: str,
+        start: int,
+        end: int | None,
+        skip: int,
+        max_tokens: int,
+        session: ToolSession,
+    ) -> ToolOutput:
+        """Return passages that share names with a part of a document."""
+        node = self.view.document(document)
+        stop = len(node.text) if end is None else end
+        if not 0 <= start < max(stop, 1):
+            raise ToolError(f"start and end are characters of {document!r}, start before end")
+        current = [p for p in self.view.passages(node) if _overlaps(span_of(p), (start, stop))]
+        ranked = self._ranked(current)
+        rows = (partial(_related_row, other, shared, session) for other, shared in ranked)
+        options = {"tool": "related", "items": "passages", "separator": "\n"}
+        return page_of(rows, max_tokens, skip, **options) or ToolOutput(
+            "No name in this part is mentioned elsewhere; use search."
+        )
+
+    def _ranked(self, current: Sequence[Node]) -> list[tuple[Node, list[str]]]:
+        """Return other passages with their shared names, rare names first."""
+        graph, group = self.view.graph, self._default.entities
+        graph.create_node_group(group, EntityExtractor(), parent=self.view.target)
+        current_ids = {node.id for node in current}
+        index = LinkIndex.open(graph, group)
+        assert index is not None
+        shared: dict[str, tuple[Node, list[str]]] = {}
+        weights: dict[str, float] = {}
+        with graph.reader.reading(self.view.target, group):
+            index.sync()
+            names = {
+                name.key: name
+                for passage in current
+                for name in sorted(index.entities([passage.id]), key=lambda name: name.rank)
+            }
+            for name in names.values():
+                connected = graph.reader.nodes_by_id(name.passages)
+                mentions = [node for node in connected if self.view.allows(node)]
+                spellings = (_spelling(name.name, node.searched_text) for node in mentions)
+                spelling = next(filter(None, spellings), "")
+                for passage in mentions:
+                    if passage.id in current_ids or not spelling:
+                        continue
+                    shared.setdefault(passage.id, (passage, []))[1].append(spelling)
+                    weights[passage.id] = weights.get(passage.id, 0.0) + 1 / len(mentions)
+        return sorted(shared.values(), key=lambda pair: (-weights[pair[0].id], pair[0].order))
+
 
 def _spelling(name: str, text: str) -> str:
     """Return the spelling of a name in a text. Empty if missing.
@@ -199,6 +252,18 @@ def _spelling(name: str, text: str) -> str:
     """
     match = re.search(rf"(?<![a-z]){re.escape(name)}(?![a-z])", text, re.IGNORECASE)
     return match[0] if match else ""
+
+
+def _related_row(other: Node, shared: list[str], session: ToolSession) -> tuple[str, Entry]:
+    span = span_of(other) or (0, 0)
+    entry = location_of(other, *span) | {"names": shared}
+    before = " (shown before)" if session.covers(other.document_id, *span) else ""
+    mentions = in_line(f"also mentions {', '.join(shared)}")
+    return f"{heading_line(entry)}{before}\n{mentions}", entry
+
+
+def _overlaps(item: Interval | None, other: Interval) -> bool:
+    return item is not None and item[0] < other[1] and other[0] < item[1]
 
 
 def _place_of_match(result: ScoredNode) -> Entry:

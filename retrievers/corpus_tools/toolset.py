@@ -57,8 +57,8 @@ class CorpusTool:
 
 
 class CorpusTools:
-    """Five tools with which an agent reads a graph: ``search``, ``grep``, ``outline``, ``read``
-    and ``cite``.
+    """Six tools with which an agent reads a graph: ``search``, ``related``, ``grep``,
+    ``outline``, ``read`` and ``cite``.
 
     The agent searches small nodes, reads their surroundings and looks up exact text, which finds
     more with fewer tokens than a fixed retrieval ("A-RAG", 2026). Every result has its document
@@ -160,6 +160,14 @@ class CorpusTools:
                 reading.read,
             ),
             _tool(
+                "related",
+                "Find passages that mention the same names as a part of a document: what else is "
+                "about them. Use it to get from one fact to the next.",
+                dict(document=_DOCUMENT, start=_START | {"default": 0}, end=_STOP, skip=_SKIP),
+                ["document"],
+                searching.related,
+            ),
+            _tool(
                 "cite",
                 "Check quotations before you give them to anybody: where each one of a draft "
                 "stands exactly, or nowhere, with the nearest text. Give the draft with its "
@@ -202,7 +210,7 @@ class CorpusTools:
         tool = self.tools[name]
         values = check_arguments(tool, arguments or {})
         budget = check_integer(max_tokens or self.max_tokens, "max_tokens", 1)
-        if name in ("search", "read"):
+        if name in ("search", "related", "read"):
             values["session"] = ToolSession() if session is None else session
         return tool.call(**values, max_tokens=budget)
 

@@ -152,6 +152,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "grep": {"pattern": "Green tea"},
     "outline": {},
     "read": {"document": "tea.md"},
+    "related": {"document": "tea.md"},
     "cite": {"draft": 'They say that "Green tea is steamed" and "Green tea is boiled".'},
 }
 

@@ -89,7 +89,7 @@ def test_schemas_are_portable(inspect) -> None:
     status, listed = inspect("--method", "tools/list", "--strict")
     assert status == 0
     names = [tool["name"] for tool in listed["tools"]]
-    assert names == ["search", "grep", "outline", "read", "cite"]
+    assert names == ["search", "grep", "outline", "read", "related", "cite"]
 
 
 def test_call_returns_structured_content(inspect) -> None:

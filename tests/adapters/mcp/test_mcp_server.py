@@ -195,10 +195,10 @@ def test_any_arguments_are_answered(calls) -> None:
     async def send() -> None:
         async with Client(server.server) as client:
             for name, arguments in calls:
-                for tool in (name, "search", "grep", "outline", "read", "cite"):
+                for tool in (name, "search", "grep", "outline", "read", "related", "cite"):
                     result = await client.call_tool(tool, arguments)
                     assert result.content[0].text or result.structured_content
-            assert len((await client.list_tools()).tools) == 5
+            assert len((await client.list_tools()).tools) == 6
 
     asyncio.run(send())
 

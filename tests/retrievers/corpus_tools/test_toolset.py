@@ -401,7 +401,7 @@ def test_read_returns_passage_at_start(graph, tools) -> None:
 @pytest.mark.parametrize(
     ("name", "arguments", "message"),
     [
-        ("find", {}, "no tool 'find'; there is search, grep, outline, read, cite"),
+        ("find", {}, "no tool 'find'; there is search, grep, outline, read, related"),
         ("search", {}, "search needs query: A question or key words"),
         ("search", {"q": "tea"}, "no argument 'q'; it has 'query'"),
         ("search", {"query": " "}, "the query is empty"),
@@ -540,3 +540,27 @@ def test_results_of_paged_files_contain_page() -> None:
     output = tools.call("grep", {"pattern": "steamed"})
     assert output.text.startswith("deck [9:16] slide 2 (line 3)")
     assert output.entries[0]["pages"] == "slide 2"
+
+
+def test_related_returns_documents_linked_by_names(tools) -> None:
+    output = tools.call("related", {"document": "people/ibsen.txt"})
+    assert [(e["document"], e["names"]) for e in output.entries] == [
+        ("plays/brand.md", ["Henrik Ibsen"])
+    ]
+    assert "No name in this part" in tools.call("related", {"document": "茶.md"}).text
+    with pytest.raises(ToolError, match="start and end are characters"):
+        tools.call("related", {"document": "茶.md", "start": 900})
+
+
+def test_related_uses_names_and_passages_of_visible_documents() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add(
+        [
+            Document("A play by HENRIK IBSEN.", {"of": "b", "title": "HENRIK IBSEN"}, id="b"),
+            Document("Brand is by Henrik Ibsen.", {"of": "a", "title": "Brand"}, id="brand"),
+            Document("Peer is by Henrik Ibsen.", {"of": "a", "title": "Peer"}, id="peer"),
+        ]
+    )
+    tools = CorpusTools(graph, filters={"of": "a"})
+    (entry,) = tools.call("related", {"document": "brand"}).entries
+    assert (entry["document"], entry["names"]) == ("peer", ["Henrik Ibsen"])
