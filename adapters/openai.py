@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import threading
-import time
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -43,9 +41,6 @@ with extra("openai", "openai"):
 
 TIMEOUT = 120.0
 """Default maximum seconds of a call."""
-
-SILENCE = 30.0
-"""Default maximum seconds between two parts of a stream."""
 
 
 class OpenAIEmbedder:
@@ -155,15 +150,15 @@ class OpenAIEmbedder:
 class Clients:
     """The clients of a server, given or new, called with limits.
 
-    New clients follow no redirects and read at most ``MAX_RESPONSE`` bytes of a response. If only a
-    sync client is given, no async client is created, since its key and address are unknown.
+    New clients follow no redirects. If only a sync client is given, no async client is created,
+    since its key and address are unknown.
 
     Args:
         client: The client. None: a new client.
         async_client: The async client. None: a new client per event loop, if ``client`` is None.
         defaults: Default settings of new clients.
-        timeout: Maximum seconds of a call, including retries, delays and a complete stream. A pair
-            adds the maximum seconds between two parts of a stream. None: no limit.
+        timeout: Maximum seconds of a call, including retries, delays and a complete stream. None:
+            no limit.
         **settings: Settings of new clients: ``base_url``, ``api_key``. None: the default.
 
     Raises:
@@ -178,12 +173,11 @@ class Clients:
         async_client: AsyncOpenAI | None,
         defaults: Mapping[str, Any] | None = None,
         *,
-        timeout: float | tuple[float, float] | None = None,
+        timeout: float | None = None,
         **settings: Any,
     ) -> None:
-        silence = math.inf if timeout is None else SILENCE
-        self.timeout, self.silence = timeout if isinstance(timeout, tuple) else (timeout, silence)
-        check_at_least(0.001, timeout=self.timeout, silence=self.silence)
+        check_at_least(0.001, timeout=timeout)
+        self.timeout = timeout
         if isinstance(client, AsyncOpenAI):
             raise TypeError("client must be an OpenAI(), got an async client; use async_client=")
         if isinstance(async_client, OpenAI):
@@ -192,7 +186,11 @@ class Clients:
         if client is not None and settings:
             raise ValueError(f"{next(iter(settings))} belongs to the client: give it or a client")
         settings = {**(defaults or {}), **settings}
-        self.client = client or _limited_client(**settings)
+        if timeout is not None:  # ends the thread of a call after the timeout of the call
+            settings["timeout"] = timeout
+        # Prompts are not sent to another address.
+        http_client = DefaultHttpxClient(follow_redirects=False)
+        self.client = client or OpenAI(**settings, http_client=http_client)
         self._async_client = async_client
         self._settings = None if client else settings
         self._of_loops: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
@@ -201,8 +199,8 @@ class Clients:
     def call(self, request: Callable[[Any], Any]) -> Any:
         """Send a request, and return the answer within the time limit.
 
-        The request runs in a thread, which is abandoned after the timeout. The thread of a new
-        client then ends soon. The thread of a given client ends after the client's timeout.
+        The request runs in a thread, which is abandoned after the timeout. The thread ends after
+        the client's timeout.
 
         Args:
             request: Calls a method of the given client.
@@ -211,28 +209,17 @@ class Clients:
             openai.OpenAIError: If the server is unreachable, rejects the request, or exceeds the
                 limit.
         """
-        end = self._end()
-
-        def call() -> Any:
-            _current.end = end
-            return request(self.client)
-
         with self._explained():
-            return run_with_timeout(call, self.timeout)
+            return run_with_timeout(partial(request, self.client), self.timeout)
 
     def stream(self, request: Callable[[Any], Any]) -> Generator[Any, None, None]:
         """Yield the chunks of a streamed answer within the time limit."""
-        end = self._end()
 
         def chunks() -> Iterator[Any]:
-            _current.end = end
             with closing(request(self.client)) as response:
                 yield from response
 
-        with (
-            self._explained(),
-            closing(stream_with_timeout(chunks, self.timeout, self.silence)) as streamed,
-        ):
+        with self._explained(), closing(stream_with_timeout(chunks, self.timeout)) as streamed:
             yield from streamed
 
     async def acall(self, request: Callable[[Any], Any]) -> Any:
@@ -258,8 +245,7 @@ class Clients:
                     yield chunk
 
         with self._explained():
-            streamed = astream_with_timeout(chunks, self.timeout, self.silence)
-            async with aclosing(streamed):
+            async with aclosing(astream_with_timeout(chunks, self.timeout)) as streamed:
                 async for chunk in streamed:
                     yield chunk
 
@@ -274,11 +260,10 @@ class Clients:
         with self._lock:
             if loop not in self._of_loops:
                 alive = {k: v for k, v in self._of_loops.items() if not k.is_closed()}
-                self._of_loops = {**alive, loop: _limited_async_client(**self._settings)}
+                http_client = DefaultAsyncHttpxClient(follow_redirects=False)
+                client = AsyncOpenAI(**self._settings, http_client=http_client)
+                self._of_loops = {**alive, loop: client}
             return self._of_loops[loop]
-
-    def _end(self) -> float:
-        return math.inf if self.timeout is None else time.monotonic() + self.timeout
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -299,10 +284,6 @@ class Clients:
                 "address, unless it is given as base_url"
             )
             raise APIConnectionError(message=message, request=error.request) from None
-        except APIConnectionError as error:
-            if isinstance(error.__cause__, APIConnectionError):  # of ``_limit``, after retries
-                raise error.__cause__ from None
-            raise
 
 
 def check_model(model: object, field: str = "model") -> None:
@@ -324,80 +305,6 @@ def check_at_least(least: float, **numbers: float | None) -> None:
     for name, number in numbers.items():
         if number is not None and not number >= least:
             raise ValueError(f"{name} must be {least} or more, got {number!r}")
-
-
-MAX_RESPONSE = 64 * 2**20
-"""Maximum bytes of a response. The vectors of 64 long texts take about a tenth."""
-
-
-class _Current(threading.local):
-    """The end of the calls of this thread, in seconds of ``time.monotonic``."""
-
-    end = math.inf
-
-
-_current = _Current()
-
-
-def _limited_client(**settings: Any) -> OpenAI:
-    """Return a client that follows no redirects and limits time and size."""
-    hooks: dict[str, list[Any]] = {"request": [_check_time], "response": [_limit]}
-    http_client = DefaultHttpxClient(follow_redirects=False, event_hooks=hooks)
-    return OpenAI(**settings, http_client=http_client)
-
-
-def _limited_async_client(**settings: Any) -> AsyncOpenAI:
-    """Return an async client. The caller cancels its tasks at the timeout."""
-    hooks: dict[str, list[Any]] = {"response": [_alimit]}
-    http_client = DefaultAsyncHttpxClient(follow_redirects=False, event_hooks=hooks)
-    return AsyncOpenAI(**settings, http_client=http_client)
-
-
-def _check_time(request: Any) -> None:
-    """Limit a request to the remaining time, so that an abandoned thread ends without retries."""
-    remaining = _current.end - time.monotonic()
-    if remaining <= 0:
-        raise TimeLimitError
-    if remaining < math.inf:
-        request.extensions["timeout"] = dict.fromkeys(
-            ("connect", "read", "write", "pool"), remaining
-        )
-
-
-def _limit(response: Any) -> None:
-    """Limit the time and the size of a response."""
-    end, parts = _current.end, response.iter_raw
-
-    def iter_raw(chunk_size: int | None = None) -> Iterator[bytes]:
-        size = 0
-        for part in parts(chunk_size):
-            if time.monotonic() >= end:
-                raise TimeLimitError
-            size += len(part)
-            _check_size(size, response)
-            yield part
-
-    response.iter_raw = iter_raw
-
-
-async def _alimit(response: Any) -> None:
-    """Limit the size of a response."""
-    parts = response.aiter_raw
-
-    async def aiter_raw(chunk_size: int | None = None) -> AsyncIterator[bytes]:
-        size = 0
-        async for part in parts(chunk_size):
-            size += len(part)
-            _check_size(size, response)
-            yield part
-
-    response.aiter_raw = aiter_raw
-
-
-def _check_size(size: int, response: Any) -> None:
-    if size > MAX_RESPONSE:
-        message = f"the response must have at most {MAX_RESPONSE} bytes"
-        raise APIConnectionError(message=message, request=response.request)
 
 
 class RerankEndpoint:

@@ -49,9 +49,8 @@ class OpenAIChat:
         max_tokens: Maximum number of tokens of an answer. A truncated answer raises an error.
         name: The key of cached results. Defaults to ``"openai"``, the model and the settings,
             without the server's address. Set it if two servers use one name for different models.
-        timeout: Maximum seconds of a call, including retries, delays and a complete stream. A pair
-            adds the maximum seconds between two parts of a stream (default 30). None: the client's
-            timeout.
+        timeout: Maximum seconds of a call, including retries, delays and a complete stream. None:
+            the client's timeout.
         **options: Further fields of the request: ``seed=1``, ``max_completion_tokens=500``,
             ``extra_body={...}``.
 
@@ -82,7 +81,7 @@ class OpenAIChat:
         temperature: float | None = 0,
         max_tokens: int | None = None,
         name: str | None = None,
-        timeout: float | tuple[float, float] | None = TIMEOUT,
+        timeout: float | None = TIMEOUT,
         **options: Any,
     ) -> None:
         check_model(model)

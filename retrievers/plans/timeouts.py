@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextvars
 import itertools
-import math
 import queue
 import threading
 import time
@@ -83,7 +82,7 @@ async def arun_with_timeout(
 
 
 def stream_with_timeout(
-    function: Callable[[], Iterator[T]], seconds: float | None, silence: float = math.inf
+    function: Callable[[], Iterator[T]], seconds: float | None
 ) -> Generator[T, None, None]:
     """Yield the items of an iterator, with a limit for all of them.
 
@@ -93,16 +92,14 @@ def stream_with_timeout(
     Args:
         function: Returns the iterator.
         seconds: Limit for all items together. None: no limit.
-        silence: Limit for each item after the first, in seconds.
 
     Raises:
-        TimeLimitError: If it takes longer. The message names a silence.
+        TimeLimitError: If it takes longer.
     """
-    if seconds is None and silence == math.inf:
+    if seconds is None:
         yield from function()
         return
-    total = math.inf if seconds is None else seconds
-    end = time.monotonic() + total
+    end = time.monotonic() + seconds
     items: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
     stopped = threading.Event()
 
@@ -115,52 +112,47 @@ def stream_with_timeout(
                     if stopped.is_set():
                         return
                     if time.monotonic() >= end:
-                        raise _late(total)
+                        raise _late(seconds)
                     items.put((item, None))
             items.put((_END, None))
         except BaseException as error:
             items.put((None, error))
 
     _start_thread(work, "nodekin-stream")
-    allowed = math.inf  # for the next item
     try:
         while True:
-            limit, late = _next_limit(end, total, allowed)
             try:
-                item, error = items.get(timeout=limit)
+                item, error = items.get(timeout=max(0.0, end - time.monotonic()))
             except queue.Empty:
-                raise late from None
+                raise _late(seconds) from None
             if error is not None:
                 raise error
             if item is _END:
                 return
             yield item
-            allowed = silence
     finally:
         stopped.set()
 
 
 async def astream_with_timeout(
-    function: Callable[[], AsyncIterator[T]], seconds: float | None, silence: float = math.inf
+    function: Callable[[], AsyncIterator[T]], seconds: float | None
 ) -> AsyncGenerator[T, None]:
     """Async version of ``stream_with_timeout``. The pending item is canceled after the limit."""
     import asyncio
 
-    total = math.inf if seconds is None else seconds
-    end = time.monotonic() + total
+    end = None if seconds is None else time.monotonic() + seconds
+    late = None if seconds is None else _late(seconds)
     iterator = aiter(function())
-    allowed = math.inf  # for the next item
     try:
         for number in itertools.count(1):
             if number % TURN == 0:  # a client with a buffer never waits
                 await asyncio.sleep(0)
-            limit, late = _next_limit(end, total, allowed)
+            remaining = None if end is None else max(0.0, end - time.monotonic())
             try:
-                item = await arun_with_timeout(iterator.__anext__, limit, late)
+                item = await arun_with_timeout(iterator.__anext__, remaining, late)
             except StopAsyncIteration:
                 return
             yield item
-            allowed = silence
     finally:
         if isinstance(iterator, AsyncGenerator):
             await iterator.aclose()
@@ -169,14 +161,6 @@ async def astream_with_timeout(
 def _start_thread(work: Callable[[], None], name: str) -> None:
     context = contextvars.copy_context()
     threading.Thread(target=context.run, args=(work,), daemon=True, name=name).start()
-
-
-def _next_limit(end: float, total: float, silence: float) -> tuple[float | None, TimeLimitError]:
-    """Return the seconds for the next item of a stream, and the error after them."""
-    remaining = max(0.0, end - time.monotonic())
-    if silence < remaining:
-        return silence, TimeLimitError(f"nothing came for {silence:g} s")
-    return None if remaining == math.inf else remaining, _late(total)
 
 
 def _late(seconds: float) -> TimeLimitError:

@@ -1,4 +1,4 @@
-"""A server on loopback that takes requests and does to them what no server should."""
+"""A server on loopback that answers requests late, without end or not at all."""
 
 from __future__ import annotations
 
@@ -41,49 +41,31 @@ def _redirects(url: str) -> Iterator[bytes]:
 
 WAYS: Mapping[str, Callable[[str], Iterator[bytes]]] = {
     "says nothing": _once(),
-    "drips a status line": _forever(b"H"),
     "drips headers": _forever(b"X-Header: a\r\n", OK),
-    "goes on with interim answers": _forever(b"HTTP/1.1 100 Continue\r\n\r\n"),
     "says nothing after the headers": _once(JSON + b"Content-Length: 20\r\n\r\n"),
-    "drips spaces": _forever(b" ", JSON + b"Content-Length: 1000000000\r\n\r\n"),
     "drips chunks": _forever(b"1\r\n \r\n", JSON + b"Transfer-Encoding: chunked\r\n\r\n"),
     "drips JSON": _forever(b"[", JSON + b'Content-Length: 1000000000\r\n\r\n{"data": '),
-    "sends half of it": _once(JSON + b'Content-Length: 500\r\n\r\n{"choices": [{"mess'),
     "sends comments": _forever(b": still there\n\n", EVENTS),
-    "sends lines without end": _forever(b"\n", EVENTS),
-    "sends events without an answer": _forever(b'data: {"choices": []}\n\n', EVENTS),
-    "sends empty texts": _forever(delta(""), EVENTS),
     "never ends its answer": _forever(delta("tea "), EVENTS),
     "begins an answer and stops": _once(EVENTS + delta("Tea is ")),
-    "begins an answer and sends comments": _forever(b":\n\n", EVENTS + delta("Tea is ")),
     "wants to be tried again in 50 seconds": _once(
         _status("429 Too Many Requests", "Retry-After: 50")
     ),
-    "wants to be tried again some day": _once(
-        _status("503 Service Unavailable", "Retry-After: Fri, 31 Dec 2100 23:59:59 GMT")
-    ),
-    "wants to be tried again in milliseconds": _once(
-        _status("500 Internal Server Error", "retry-after-ms: 50000")
-    ),
-    "has a conflict": _forever(_status("409 Conflict", "Retry-After: 30")),
     "redirects to another server": _redirects,
     "speaks another language": _once(b"220 mail ESMTP\r\n"),
-    "floods": _forever(b" " * 65_536, JSON + b"Content-Length: 100000000000\r\n\r\n"),
 }
-"""What a server may do: each makes of the address of another server what is sent, which may be
-without end; the connection stays open."""
+"""Failures of a server. Each returns the sent bytes, given the address of another server."""
 
 
 class HostileServer(socketserver.ThreadingTCPServer):
-    """Do the same to every request, until ``released`` is set or the client has gone.
+    """A server that fails in one way, until ``released`` is set or the client disconnects.
 
     Args:
         way: One of ``WAYS``.
         elsewhere: The address of another server.
 
     Attributes:
-        requests: How many requests there were.
-        released: Ends what is without end.
+        released: Ends endless answers.
     """
 
     daemon_threads = True
@@ -93,16 +75,15 @@ class HostileServer(socketserver.ThreadingTCPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.way = way
         self.elsewhere = elsewhere
-        self.requests = 0
         self.released = threading.Event()
 
     @property
     def url(self) -> str:
-        """The address clients are given."""
+        """The address for clients."""
         return f"http://127.0.0.1:{self.server_address[1]}/v1"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Stay silent: clients may go."""
+        """Ignore disconnected clients."""
 
 
 class _Handler(socketserver.StreamRequestHandler):
@@ -114,10 +95,8 @@ class _Handler(socketserver.StreamRequestHandler):
             name, _, value = line.partition(b":")
             length = int(value) if name.lower() == b"content-length" else length
         self.rfile.read(length)
-        self.server.requests += 1
-        flood = self.server.way == "floods"
         for part in WAYS[self.server.way](self.server.elsewhere):
-            if self.server.released.wait(0 if flood else 0.002):
+            if self.server.released.wait(0.002):
                 return
             self.wfile.write(part)
         self.server.released.wait()

@@ -1,4 +1,4 @@
-"""Streams with a time limit: order, errors, silence and endless streams."""
+"""Streams with a time limit: order, errors and endless streams."""
 
 import asyncio
 import threading
