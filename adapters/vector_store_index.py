@@ -292,7 +292,7 @@ class StoreIndex(FilterIndex):
 
     def _sample(self) -> list[str]:
         rows = np.flatnonzero(self._table.alive)
-        return self._table.ids.take(rows[:: len(rows) // _SAMPLE + 1])
+        return self._table.ids_of(rows[:: len(rows) // _SAMPLE + 1])
 
     def _is_intact(self, sample: Sequence[str], size: int) -> bool:
         """Return whether the store contains all written rows, by their number and a sample."""
@@ -475,7 +475,7 @@ class StoreSnapshot:
             candidates = self._scored(np.flatnonzero(self.allowed), query)
         rows, scores = candidates
         ranking = np.lexsort((self.table.orders[rows], -scores))[:limit]
-        return Hits(self.table.ids.take(rows[ranking]), scores[ranking].tolist())
+        return Hits(self.table.ids_of(rows[ranking]), scores[ranking].tolist())
 
     def _candidates(
         self, query: Vectors, limit: int | None, count: int
@@ -505,7 +505,7 @@ class StoreSnapshot:
         return self._scored(np.flatnonzero(self.allowed), query)
 
     def _rows(self, ids: Sequence[str]) -> Rows:
-        row_by_id = self.table.rows()
+        row_by_id = self.table.rows
         rows = np.array([row_by_id.get(i, -1) for i in dict.fromkeys(ids)], np.int64)
         rows = rows[(rows >= 0) & (rows < len(self.allowed))]  # later nodes have other rows
         selected: Rows = rows[self.allowed[rows]]
@@ -513,7 +513,7 @@ class StoreSnapshot:
 
     def _scored(self, rows: Rows, query: Vectors) -> tuple[Rows, Scores]:
         """Return the rows that have a usable vector, with their cosines."""
-        usable, cosines = self.index.cosines(self.table.ids.take(rows), query)
+        usable, cosines = self.index.cosines(self.table.ids_of(rows), query)
         return rows[usable], cosines[usable]
 
 

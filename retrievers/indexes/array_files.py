@@ -1,4 +1,4 @@
-"""Files of named arrays, which are mapped into memory, and packed texts."""
+"""Files of named arrays, which are mapped into memory."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 from zlib import crc32
@@ -20,7 +21,7 @@ import numpy.typing as npt
 
 logger = logging.getLogger(__name__)
 
-_FORMAT = 4
+_FORMAT = 5
 
 _ALIGNMENT = 64  # bytes; the position of an array in a file is a multiple
 
@@ -131,81 +132,29 @@ def _remove_abandoned(path: Path) -> None:
                 temporary.unlink()
 
 
-_NO_TEXT, _NO_STARTS = np.zeros(0, np.uint8), np.zeros(1, np.int64)
+def pack_texts(name: str, texts: Sequence[str]) -> Arrays:
+    """Return a list of texts as arrays for a file."""
+    data = "".join(texts).encode("utf-8", "surrogatepass")
+    ends = np.cumsum([*map(len, texts)], dtype=np.int64)
+    return {name: np.frombuffer(data, np.uint8), f"{name}_ends": ends}
 
 
-class Texts:
-    """A list of texts: packed texts, which may be mapped from a file, and later texts.
-
-    Args:
-        data: The bytes of the packed texts.
-        starts: The start positions of packed texts, and the end of the last text.
+def unpack_texts(name: str, arrays: Mapping[str, npt.NDArray[Any]]) -> list[str]:
+    """Return the texts from ``pack_texts``.
 
     Raises:
+        KeyError: If an array is missing.
         ValueError: If the arrays are inconsistent.
 
     Example:
-        >>> texts = Texts.from_arrays(Texts.of(["tea", "长江"]).arrays("name"), "name")
-        >>> texts.extend(["river"])
-        >>> list(texts)
-        ['tea', '长江', 'river']
+        >>> unpack_texts("names", pack_texts("names", ["tea", "长江"]))
+        ['tea', '长江']
     """
-
-    def __init__(
-        self, data: npt.NDArray[np.uint8] = _NO_TEXT, starts: npt.NDArray[np.int64] = _NO_STARTS
-    ) -> None:
-        if not len(starts) or len(data) != starts[-1]:
-            raise ValueError(f"{len(data)} bytes do not fit {len(starts) - 1} texts")
-        self._data, self._starts = data.data, starts.data
-        self._size = len(starts) - 1  # of packed texts
-        self._later: list[str] = []
-
-    def __len__(self) -> int:
-        return self._size + len(self._later)
-
-    def __getitem__(self, index: int) -> str:
-        if index >= self._size:
-            return self._later[index - self._size]
-        data = self._data[self._starts[index] : self._starts[index + 1]]
-        return str(data, "utf-8", "surrogatepass")
-
-    def __iter__(self) -> Iterator[str]:
-        yield from map(self.__getitem__, range(self._size))
-        yield from self._later
-
-    def take(self, rows: npt.NDArray[Any]) -> list[str]:
-        """Return the texts at some positions."""
-        if not self._size:
-            return [*map(self._later.__getitem__, rows.tolist())]
-        return [*map(self.__getitem__, rows.tolist())]
-
-    def extend(self, texts: Iterable[str]) -> None:
-        """Append texts."""
-        self._later += texts
-
-    def arrays(self, name: str) -> Arrays:
-        """Return all texts as arrays for a file."""
-        parts = [text.encode("utf-8", "surrogatepass") for text in self]
-        starts = np.zeros(len(parts) + 1, np.int64)
-        np.cumsum([*map(len, parts)], out=starts[1:])
-        return {name: np.frombuffer(b"".join(parts), np.uint8), f"{name}_starts": starts}
-
-    @classmethod
-    def of(cls, texts: Iterable[str]) -> Texts:
-        """Return a list of texts."""
-        created = cls()
-        created.extend(texts)
-        return created
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]], name: str) -> Texts:
-        """Restore texts from ``arrays``.
-
-        Raises:
-            KeyError: If an array is missing.
-            ValueError: If the arrays are inconsistent.
-        """
-        return cls(arrays[name], arrays[f"{name}_starts"])
+    text = str(arrays[name].data, "utf-8", "surrogatepass")
+    ends = [0, *arrays[f"{name}_ends"].tolist()]
+    if ends[-1] != len(text):
+        raise ValueError(f"{len(text)} characters do not fit {len(ends) - 1} texts")
+    return [text[start:end] for start, end in pairwise(ends)]
 
 
 def grown(array: npt.NDArray[T], size: int) -> npt.NDArray[T]:

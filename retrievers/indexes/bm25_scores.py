@@ -14,9 +14,7 @@ from .postings import Counts, Ints, Postings
 
 Floats = npt.NDArray[np.float64]
 
-_SPARSE = 32  # rows per posting; above, only matching rows are summed
-
-_PARTS = 32  # columns whose maxima give a lower bound of the best scores
+_COLUMNS = 32  # rows per maximum that bounds the best scores
 
 _TERM = 256  # memory of a cached term, in postings
 
@@ -95,20 +93,20 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
         held: The size of the cache, in postings.
     """
 
-    __slots__ = ("_alive", "_cached", "_find", "_later", "_lists", "held", "lengths", "size",
+    __slots__ = ("_alive", "_cached", "_later", "_lists", "_vocabulary", "held", "lengths", "size",
                  "total_length")  # fmt: skip
 
     def __init__(self, postings: Postings, lengths: Ints, alive: Mask) -> None:
         super().__init__()
         self._lists, self._later = postings.state
-        self._find, self._alive = postings.vocabulary.find, None if alive.all() else alive
+        self._vocabulary, self._alive = postings.vocabulary, None if alive.all() else alive
         self.size, self.lengths = int(alive.sum()), lengths
         self.total_length = int(lengths.sum(where=alive))
         self._cached: dict[Saturation, tuple[Floats, dict[str, _Impacts]]] = {}
         self.held = 0
 
     def __missing__(self, term: str) -> tuple[Ints, Counts]:
-        number = self._find(term)
+        number = self._vocabulary.get(term, -1)
         starts, rows, counts = self._lists
         start = stop = 0
         if 0 <= number < len(starts) - 1:
@@ -215,50 +213,22 @@ def best_rows(
     """Return the rows with the highest sums, best first, and the sums.
 
     Args:
-        query: The query's postings.
+        query: The query's postings, with positive weights.
         limit: How many; None for all rows with any of the terms.
         allowed: Which rows count, None for all.
         orders: Breaks ties: lower goes first.
     """
-    total = sum(len(rows) for rows, _ in query.lists)
-    if limit is None or query.weights.min() <= 0 or total * _SPARSE < len(orders):
-        rows, sums = _all_sums(query, allowed)
-    else:
-        rows, sums = _highest_sums(query, limit, allowed, len(orders))
-    return ranked(rows, sums, limit, orders)
-
-
-def _all_sums(query: QueryPostings, allowed: Mask | None) -> tuple[npt.NDArray[np.int64], Floats]:
-    """Return all rows that have a term, and their sums."""
-    addends = [*query.addends()]
-    rows = np.concatenate([rows for rows, _ in addends])
-    impacts = np.concatenate([impacts for _, impacts in addends])
-    matches, positions = np.unique(rows, return_inverse=True)
-    sums = np.bincount(positions, impacts).astype(np.float64, copy=False)
-    return (
-        (matches, sums) if allowed is None else (matches[allowed[matches]], sums[allowed[matches]])
-    )
-
-
-def _highest_sums(
-    query: QueryPostings, limit: int, allowed: Mask | None, size: int
-) -> tuple[npt.NDArray[np.int64], Floats]:
-    """Return rows among which the best are, and their sums, of all that have a term."""
-    sums = np.zeros(size)
-    for rows, impacts in query.addends():
-        np.add.at(sums, rows, impacts)
+    sums = np.zeros(len(orders))
+    for of_terms, impacts in query.addends():
+        np.add.at(sums, of_terms, impacts)
     if allowed is not None:
         sums *= allowed
-    rows = (sums >= max(_bound(sums, limit), LEAST)).nonzero()[0]
-    return rows, sums.take(rows)
-
-
-def _bound(sums: Floats, limit: int) -> float:
-    """Return a number that at least ``limit`` sums reach."""
-    width = len(sums) // _PARTS
-    if width >= 2 * limit:  # the maxima of the columns belong to different rows
-        sums = sums[: width * _PARTS].reshape(_PARTS, width).max(axis=0)
-    return _highest(sums, limit)
+    least, width = LEAST, len(orders) // _COLUMNS
+    if limit is not None and width >= 2 * limit:  # maxima of columns belong to different rows
+        columns = sums[: width * _COLUMNS].reshape(_COLUMNS, width)
+        least = max(least, _highest(columns.max(axis=0), limit))
+    rows = (sums >= least).nonzero()[0]
+    return ranked(rows, sums.take(rows), limit, orders)
 
 
 def _highest(scores: Floats, limit: int) -> float:
@@ -275,7 +245,7 @@ def ranked(
     rows: npt.NDArray[Any], scores: Floats, limit: int | None, orders: Orders
 ) -> tuple[npt.NDArray[Any], Floats]:
     """Truncate to the best and sort them, ties by order."""
-    if limit is not None and len(rows) > 4 * limit + _PARTS:
+    if limit is not None and len(rows) > 4 * limit:
         threshold = _highest(scores, limit)
         above = np.flatnonzero(scores > threshold)
         tied = np.flatnonzero(scores == threshold)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...nodegraph.concurrency import track
-from .array_files import Arrays, grown
+from .array_files import Arrays
 from .node_table import Mask
 
 logger = logging.getLogger(__name__)
@@ -34,70 +34,20 @@ _FOLLOW_COST, _GATHER_COST = 60, 4
 
 _BATCH = 4096  # vectors per step
 
-_PARTS = 32  # parts of the cosines, whose maxima give a lower bound
-
 _MARGIN = 1e-5  # bound of the difference between 32-bit and 64-bit sums
 
 _DECIMALS = 6  # precision of the models' 32-bit numbers
 
 
-class Vectors:
-    """An immutable list of unit vectors by row: vectors from a file, and later vectors.
-
-    Args:
-        stored: The first vectors, shape (rows, dimension).
-        room: Memory for later vectors, shape (more rows, dimension).
-        count: The number of later vectors.
-    """
-
-    def __init__(self, stored: Floats, room: Floats | None = None, count: int = 0) -> None:
-        self.stored = stored
-        self._room = stored[:0] if room is None else room
-        self.later = self._room[:count]
-
-    def __len__(self) -> int:
-        return len(self.stored) + len(self.later)
-
-    @property
-    def dimension(self) -> int:
-        """The dimension."""
-        return int(self.stored.shape[1])
-
-    def extended(self, vectors: Floats) -> Vectors:
-        """Return a list with additional vectors. Free memory is reused."""
-        first, count = len(self.later), len(self.later) + len(vectors)
-        room = grown(self._room, count)
-        room[first:count] = vectors
-        return Vectors(self.stored, room, count)
-
-    def take(self, rows: Numbers) -> Floats:
-        """Return the vectors of some rows."""
-        first = len(self.stored)
-        if not len(self.later) or rows.max(initial=-1) < first:
-            return self.stored.take(rows, 0)
-        taken = np.empty((len(rows), self.dimension), np.float32)
-        is_later = rows >= first
-        taken[is_later] = self.later.take(rows[is_later] - first, 0)
-        taken[~is_later] = self.stored.take(rows[~is_later], 0)
-        return taken
-
-    def all(self) -> Floats:
-        """Return all vectors, (rows, dimension)."""
-        return np.concatenate([self.stored, self.later]) if len(self.later) else self.stored
-
-    def products(self, queries: Floats) -> Floats:
-        """Return the products of queries and all vectors, (queries, rows)."""
-        return np.concatenate([queries @ part.T for part in (self.stored, self.later)], axis=1)
-
-    def cosines(self, rows: Numbers, query: Floats) -> Scores:
-        """Return the cosines of rows, in 64 bits and rounded: equal vectors have equal cosines."""
-        exactly = query.astype(np.float64)
-        scores: Scores = np.empty(len(rows))
-        for start in range(0, len(rows), _BATCH):
-            products = self.take(rows[start : start + _BATCH]).astype(np.float64)
-            products *= exactly
-            np.add.reduce(products, 1, out=scores[start : start + _BATCH])
-        return scores.round(_DECIMALS) + 0.0  # turns -0 into 0
+def cosines(vectors: Floats, rows: Numbers, query: Floats) -> Scores:
+    """Return the cosines of rows, in 64 bits and rounded: equal vectors have equal cosines."""
+    exactly = query.astype(np.float64)
+    scores: Scores = np.empty(len(rows))
+    for start in range(0, len(rows), _BATCH):
+        products = vectors.take(rows[start : start + _BATCH], 0).astype(np.float64)
+        products *= exactly
+        np.add.reduce(products, 1, out=scores[start : start + _BATCH])
+    return scores.round(_DECIMALS) + 0.0  # turns -0 into 0
 
 
 class Hnsw(NamedTuple):
@@ -178,12 +128,12 @@ def wants_hnsw(count: int, hnsw: Hnsw | None) -> bool:
 
 
 def nearest(
-    vectors: Vectors, queries: Floats, limit: int | None, allowed: Mask, hnsw: Hnsw | None = None
+    vectors: Floats, queries: Floats, limit: int | None, allowed: Mask, hnsw: Hnsw | None = None
 ) -> list[tuple[Numbers, Scores]]:
     """Return, for each query, the rows with the highest cosines, and the cosines, unsorted.
 
     Args:
-        vectors: The vectors.
+        vectors: Unit vectors, (rows, dimension).
         queries: Unit vectors, (queries, dimension).
         limit: The number of rows; rows that tie with the last are added. None: all rows.
         allowed: Which rows count.
@@ -192,7 +142,7 @@ def nearest(
     size, count = len(vectors), int(np.count_nonzero(allowed))
     if limit is None or limit >= count:
         rows = np.flatnonzero(allowed)
-        return [(rows, vectors.cosines(rows, query)) for query in queries]
+        return [(rows, cosines(vectors, rows, query)) for query in queries]
     if hnsw is not None:
         ef_search = max(EF_SEARCH, EF_SEARCH_PER_HIT * limit) * size // count
         if _FOLLOW_COST * ef_search < min(size, _GATHER_COST * count):
@@ -201,7 +151,7 @@ def nearest(
 
 
 def _followed(
-    vectors: Vectors, query: Floats, limit: int, allowed: Mask, hnsw: Hnsw, ef_search: int
+    vectors: Floats, query: Floats, limit: int, allowed: Mask, hnsw: Hnsw, ef_search: int
 ) -> tuple[Numbers, Scores]:
     """Follow the graph of the first rows, and compare all later rows."""
     first = len(hnsw.numbers)
@@ -209,45 +159,35 @@ def _followed(
     if near is None:
         return _compared(vectors, query[np.newaxis], limit, allowed, int(allowed.sum()))[0]
     rows = np.concatenate([near, first + np.flatnonzero(allowed[first:])])
-    return rows, vectors.cosines(rows, query)
+    return rows, cosines(vectors, rows, query)
 
 
 def _compared(
-    vectors: Vectors, queries: Floats, limit: int, allowed: Mask, count: int
+    vectors: Floats, queries: Floats, limit: int, allowed: Mask, count: int
 ) -> list[tuple[Numbers, Scores]]:
     """Compare all allowed rows."""
     chosen: Numbers | None = None
     compared = vectors
     if _GATHER_COST * count < len(vectors):
         chosen = np.flatnonzero(allowed)
-        compared = Vectors(vectors.take(chosen))
+        compared = vectors.take(chosen, 0)
     is_cut = chosen is None and count < len(vectors)
     found = []
     batch = max(1, 8_000_000 // len(compared))
     for start in range(0, len(queries), batch):
         part = queries[start : start + batch]
-        for query, cosines in zip(part, compared.products(part), strict=True):
-            rows = _highest(np.where(allowed, cosines, -np.inf) if is_cut else cosines, limit)
+        for query, products in zip(part, part @ compared.T, strict=True):
+            rows = _highest(np.where(allowed, products, -np.inf) if is_cut else products, limit)
             rows = rows if chosen is None else chosen[rows]
-            found.append((rows, vectors.cosines(rows, query)))
+            found.append((rows, cosines(vectors, rows, query)))
     return found
 
 
-def _highest(cosines: Floats, limit: int) -> Numbers:
-    """Return the rows of the highest cosines, including possible ties with the last row."""
-    width = len(cosines) // _PARTS
-    if width < 2 * limit:
-        return (cosines >= _last(cosines, limit) - _MARGIN).nonzero()[0]
-    # The maxima of the parts are in different rows: at least ``limit`` rows reach the last one.
-    of_parts = cosines[: width * _PARTS].reshape(_PARTS, width).max(axis=0)
-    rows = (cosines >= _last(of_parts, limit) - _MARGIN).nonzero()[0]
-    part = cosines[rows]
-    return rows[part >= _last(part, limit) - _MARGIN]
-
-
-def _last(cosines: Floats, limit: int) -> float:
-    position = len(cosines) - limit
-    return float(np.partition(cosines, position)[position])
+def _highest(products: Floats, limit: int) -> Numbers:
+    """Return the rows of the highest products, including possible ties with the last row."""
+    position = len(products) - limit
+    last = float(np.partition(products, position)[position])
+    return (products >= last - _MARGIN).nonzero()[0]
 
 
 def unit(vectors: npt.ArrayLike) -> Floats:

@@ -17,7 +17,7 @@ from ...nodegraph.node import Node
 from ..conditions import MISSING, Condition, identity
 from ..filters import Filter
 from ..results import Hits
-from .array_files import Arrays, Texts, grown
+from .array_files import Arrays, grown, pack_texts, unpack_texts
 from .synced_index import SyncedIndex
 
 logger = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ Rows = npt.NDArray[np.int64]
 
 _MAX_CACHED = 32  # cached conditions per field
 
-_MASKS = 8, 256, 16_000_000  # cached masks of filters: minimum, maximum, bytes
+_MAX_MASKS = 32  # cached masks of filters
 
 _GAPS = 1_000  # maximum empty rows of a table that is not compacted
 
@@ -88,8 +88,8 @@ class Runs(Generic[T]):
         Raises:
             TypeError: If a value cannot be stored.
         """
-        texts = Texts.of(map(write, self.values()))
-        return {**texts.arrays(name), f"{name}_codes": self.codes[:size]}
+        texts = [*map(write, self.values())]
+        return {**pack_texts(name, texts), f"{name}_codes": self.codes[:size]}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, name: str, size: int, read: Callable[[str], T]) -> Runs[T]:
@@ -99,7 +99,7 @@ class Runs(Generic[T]):
             KeyError: If an array is missing.
             ValueError: If the arrays are inconsistent.
         """
-        texts, codes = Texts.from_arrays(arrays, name), arrays[f"{name}_codes"]
+        texts, codes = unpack_texts(name, arrays), arrays[f"{name}_codes"]
         if len(codes) != size or codes.max(initial=-1) >= len(texts):
             raise ValueError(f"the column {name!r} does not fit {size} nodes")
         runs = cls()
@@ -160,11 +160,15 @@ class TableSnapshot(NamedTuple):
         rows: The row of each node. Later nodes have other rows.
     """
 
-    ids: Texts
+    ids: Sequence[str]
     orders: Orders
     matching: Mask | None
     parents: Runs[str | None]
-    rows: Callable[[], Mapping[str, int]]
+    rows: Mapping[str, int]
+
+    def ids_of(self, rows: Rows) -> list[str]:
+        """Return the ids of nodes by row."""
+        return [*map(self.ids.__getitem__, rows.tolist())]
 
     def rows_of(self, ids: Iterable[str]) -> Rows:
         """Return the rows of nodes.
@@ -172,7 +176,7 @@ class TableSnapshot(NamedTuple):
         Raises:
             LookupError: If a node was removed or changed.
         """
-        rows = np.array([*map(self.rows().__getitem__, ids)], np.int64)
+        rows = np.array([*map(self.rows.__getitem__, ids)], np.int64)
         if rows.max(initial=-1) >= len(self.orders):
             raise LookupError("a node has changed")
         return rows
@@ -183,13 +187,12 @@ class NodeTable:
 
     Attributes:
         ids: The ids by row, including empty rows.
-        living: The number of rows with a node.
+        rows: The row of each node, by id.
     """
 
     def __init__(self) -> None:
-        self.ids = Texts()
-        self.living = 0
-        self._rows: dict[str, int] | None = None  # by id; None until it is needed
+        self.ids: list[str] = []
+        self.rows: dict[str, int] = {}
         self._alive: Mask = np.zeros(0, np.bool_)
         self._orders: Orders = np.zeros(0, np.int64)
         self._parents = Runs[str | None]()
@@ -200,6 +203,15 @@ class NodeTable:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def ids_of(self, rows: Rows) -> list[str]:
+        """Return the ids of nodes by row."""
+        return [*map(self.ids.__getitem__, rows.tolist())]
+
+    @property
+    def living(self) -> int:
+        """The number of rows with a node."""
+        return len(self.rows)
 
     @property
     def alive(self) -> Mask:
@@ -243,18 +255,9 @@ class NodeTable:
         self._parents.extend(first, parents)
         self._documents.extend(first, documents)
         self._metadata.extend(first, metadata, key=id)
-        if self._rows is not None:
-            self._rows.update(zip(ids, range(first, size), strict=True))
+        self.rows.update(zip(ids, range(first, size), strict=True))
         self.ids.extend(ids)
         self._masks = {}
-        self.living += len(ids)
-
-    def rows(self) -> dict[str, int]:
-        """Return the row of each node, by id."""
-        if self._rows is None:
-            alive = np.flatnonzero(self.alive)
-            self._rows = dict(zip(self.ids.take(alive), alive.tolist(), strict=True))
-        return self._rows
 
     def remove(self, ids: Collection[str]) -> list[int]:
         """Empty the rows of nodes. Unknown ids are ignored.
@@ -262,21 +265,17 @@ class NodeTable:
         Returns:
             The rows.
         """
-        if not ids or not self.living:
-            return []
-        by_id = self.rows()
-        removed = [by_id.pop(node_id) for node_id in ids if node_id in by_id]
+        removed = [self.rows.pop(node_id) for node_id in ids if node_id in self.rows]
         if removed:
             self._alive = self._alive.copy()  # running searches may use the previous array
             self._alive[removed] = False
-            self.living -= len(removed)
         return removed
 
     def compacted(self) -> NodeTable:
         """Return a table without empty rows. The order of the remaining rows is kept."""
         table, rows = NodeTable(), np.flatnonzero(self.alive)
         columns = (column.take(rows) for column in (self._parents, self._documents, self._metadata))
-        table._extend(self.ids.take(rows), self._orders[rows], *columns)  # type: ignore[arg-type]
+        table._extend(self.ids_of(rows), self._orders[rows], *columns)  # type: ignore[arg-type]
         return table
 
     def snapshot(self, filter: Filter) -> TableSnapshot:
@@ -292,8 +291,7 @@ class NodeTable:
             return None
         mask = self._masks.get(filter.key)
         if mask is None and (mask := filter.mask(self._meets)) is not None:
-            least, maximum, size = _MASKS
-            if len(self._masks) >= max(least, min(maximum, size // (len(self.ids) + 1))):
+            if len(self._masks) >= _MAX_MASKS:
                 self._masks = {}
             self._masks[filter.key] = mask
         return mask
@@ -336,7 +334,7 @@ class NodeTable:
         """
         size = len(self.ids)
         return {
-            **self.ids.arrays("ids"),
+            **pack_texts("ids", self.ids),
             "alive": np.packbits(self.alive),
             "orders": self.orders,
             **self._parents.arrays("parents", size, lambda parent: parent or ""),
@@ -353,7 +351,7 @@ class NodeTable:
             ValueError: If the arrays are inconsistent.
         """
         table = cls()
-        table.ids = Texts.from_arrays(arrays, "ids")
+        table.ids = unpack_texts("ids", arrays)
         size, alive, orders = len(table.ids), arrays["alive"], arrays["orders"]
         if len(orders) != size or len(alive) != (size + 7) // 8:
             raise ValueError(f"the arrays of an index do not fit its {size} nodes")
@@ -362,7 +360,7 @@ class NodeTable:
         table._parents = Runs.from_arrays(arrays, "parents", size, lambda text: text or None)
         table._documents = Runs.from_arrays(arrays, "documents", size, str)
         table._metadata = Runs.from_arrays(arrays, "metadata", size, decode)
-        table.living = int(table._alive.sum())
+        table.rows = {table.ids[row]: row for row in np.flatnonzero(table.alive).tolist()}
         return table
 
 
@@ -396,4 +394,4 @@ class FilterIndex(SyncedIndex):
         allowed = self._table.allowed(filter)
         rows = np.arange(len(self._table)) if allowed is None else np.flatnonzero(allowed)
         order = np.argsort(self._table.orders[rows], kind="stable")[:limit]
-        return self._table.ids.take(rows[order])
+        return self._table.ids_of(rows[order])

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
-from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 
-from .array_files import Arrays, Texts
+from .array_files import Arrays, pack_texts, unpack_texts
 from .node_table import Mask
 
 MAX_TEXTS = 1 << 16
@@ -63,7 +60,7 @@ def invert(texts: Sequence[str], analyze: Callable[[str], Iterable[str]]) -> Inv
         >>> inverted.terms, inverted.sizes.tolist(), inverted.rows.tolist()
         (['tea', 'green'], [2, 1], [0, 1, 1])
     """
-    numbers = _Numbers()
+    numbers = Vocabulary()
     tokens, lengths = array("q"), []
     for text in texts:
         before = len(tokens)
@@ -102,8 +99,8 @@ def inverted_runs(texts: Sequence[str]) -> InvertedTexts:
 _CODE_BITS = 21  # bits of a character code
 
 
-class _Numbers(dict[str, int]):
-    """A numbering of terms in the order of their first lookup."""
+class Vocabulary(dict[str, int]):
+    """The number of each term, in the order of their first lookup."""
 
     def __missing__(self, term: str) -> int:
         number = self[term] = len(self)
@@ -147,94 +144,6 @@ BATCH_SIZE = 1_000_000  # postings moved per step
 
 
 _SMALL = 20_000  # maximum later postings that are never merged
-
-
-class Vocabulary:
-    """The numbers of terms, in the order of ``add``.
-
-    Packed terms are found by the hashes of their bytes, so that an index from a file needs no
-    dictionary. Later terms are in a dictionary.
-
-    Example:
-        >>> vocabulary = Vocabulary()
-        >>> vocabulary.add("tea"), vocabulary.add("river"), vocabulary.add("tea")
-        (0, 1, 0)
-        >>> vocabulary.find("river"), vocabulary.find("sea")
-        (1, -1)
-    """
-
-    def __init__(self) -> None:
-        self._set_packed({**Texts().arrays("terms"), **_hashed(Texts())})
-        self._later: dict[str, int] = {}
-
-    def _set_packed(self, arrays: Arrays) -> None:
-        self._packed = Texts.from_arrays(arrays, "terms")
-        self._arrays = {name: arrays[name] for name in _ARRAYS}
-        self._hashes, self._numbers = arrays["term_hashes"].data, arrays["term_numbers"].data
-        if not len(self._hashes) == len(self._numbers) == len(self._packed):
-            raise ValueError(f"the arrays of an index do not fit its {len(self._packed)} terms")
-
-    def __len__(self) -> int:
-        return len(self._packed) + len(self._later)
-
-    def find(self, term: str) -> int:
-        """Return the number of a term; -1 for an unknown term."""
-        if (number := self._later.get(term)) is not None:
-            return number
-        key = crc32(term.encode("utf-8", "surrogatepass"))
-        at = bisect_left(self._hashes, key)
-        while at < len(self._hashes) and self._hashes[at] == key:
-            if self._packed[self._numbers[at]] == term:
-                return self._numbers[at]
-            at += 1
-        return -1
-
-    def add(self, term: str) -> int:
-        """Return the number of a term, the next number for an unknown term."""
-        number = self.find(term)
-        if number < 0:
-            number = self._later[term] = len(self)
-        return number
-
-    def terms(self) -> list[str]:
-        """Return all terms, by number."""
-        return [*self._packed, *self._later]
-
-    def packed(self) -> Vocabulary:
-        """Return the terms in packed form, with the same numbers."""
-        return Vocabulary.of(self.terms()) if self._later else self
-
-    def arrays(self) -> Arrays:
-        """Return arrays for a file."""
-        return self.packed()._arrays
-
-    @classmethod
-    def from_arrays(cls, arrays: Arrays) -> Vocabulary:
-        """Restore a vocabulary from ``arrays``; other arrays are ignored.
-
-        Raises:
-            KeyError: If an array is missing.
-            ValueError: If the arrays are inconsistent.
-        """
-        vocabulary = cls()
-        vocabulary._set_packed(arrays)
-        return vocabulary
-
-    @classmethod
-    def of(cls, terms: Sequence[str]) -> Vocabulary:
-        """Number terms, none of which repeats, in their order."""
-        texts = Texts.of(terms)
-        return cls.from_arrays({**texts.arrays("terms"), **_hashed(texts)})
-
-
-_ARRAYS = ("terms", "terms_starts", "term_hashes", "term_numbers")
-
-
-def _hashed(terms: Texts) -> Arrays:
-    """Return the sorted hashes of terms, and the numbers of the terms in this order."""
-    hashes = np.array([crc32(t.encode("utf-8", "surrogatepass")) for t in terms], np.uint32)
-    numbers = np.argsort(hashes, kind="stable").astype(np.uint32)
-    return {"term_hashes": hashes[numbers], "term_numbers": numbers}
 
 
 class PostingLists(NamedTuple):
@@ -291,7 +200,7 @@ class Postings:
         lengths: list[Ints] = [np.zeros(0, np.int32)]
         blocks: list[_Block] = []
         for inverted in texts:
-            terms = np.fromiter(map(self.vocabulary.add, inverted.terms), np.int32)
+            terms = np.fromiter(map(self.vocabulary.__getitem__, inverted.terms), np.int32)
             rows = inverted.rows.astype(np.int32)
             rows += first_row
             blocks.append(_Block(terms, inverted.sizes, rows, inverted.counts))
@@ -305,20 +214,6 @@ class Postings:
             for block in blocks:
                 _add_later(later, block)
         return np.concatenate(lengths)
-
-    def append(self, first_row: int, texts: Iterable[Iterable[str]]) -> None:
-        """Add the terms of a few new rows, faster than ``extend`` for a few texts."""
-        lists, later = self.state
-        for row, terms in enumerate(texts, first_row):
-            counted = Counter(terms)
-            for term, count in counted.items():
-                number = self.vocabulary.add(term)
-                rows, counts = later.setdefault(number, (array("i"), array("I")))
-                rows.append(row)
-                counts.append(count)
-            later.size += len(counted)
-        if later.size > _SMALL + len(lists.rows) // 8:
-            self._merge([])
 
     def _merge(self, blocks: list[_Block]) -> None:
         """Merge later postings and blocks into the lists. Empties ``blocks``."""
@@ -344,7 +239,6 @@ class Postings:
             _place(merged, free, block)
         while blocks:
             _place(merged, free, blocks.pop(0))
-        self.vocabulary = self.vocabulary.packed()
         self.state = merged, LaterPostings()
 
     def compacted(self, alive: Mask) -> Postings:
@@ -355,9 +249,9 @@ class Postings:
         count = len(lists.starts) - 1
         of_postings = np.arange(count).repeat(np.diff(lists.starts))
         sizes = np.bincount(of_postings[living], minlength=count)
-        terms = self.vocabulary.terms()
+        kept = (term for term, size in zip(self.vocabulary, sizes.tolist(), strict=True) if size)
         compacted = Postings()
-        compacted.vocabulary = Vocabulary.of([terms[at] for at in np.flatnonzero(sizes).tolist()])
+        compacted.vocabulary = _numbered(kept)
         starts = np.concatenate([[0], np.cumsum(sizes[sizes > 0])])
         rows = (np.cumsum(alive, dtype=np.int32) - 1)[lists.rows[living]]
         compacted.state = PostingLists(starts, rows, lists.counts[living]), LaterPostings()
@@ -373,7 +267,8 @@ class Postings:
         """
         self._merge([])
         lists = self.state[0]._asdict()
-        return {**self.vocabulary.arrays(), **{f"posting_{name}": lists[name] for name in lists}}
+        terms = pack_texts("terms", [*self.vocabulary])
+        return {**terms, **{f"posting_{name}": lists[name] for name in lists}}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> Postings:
@@ -384,7 +279,7 @@ class Postings:
             ValueError: If the arrays are inconsistent.
         """
         postings = cls()
-        postings.vocabulary = Vocabulary.from_arrays(arrays)
+        postings.vocabulary = _numbered(unpack_texts("terms", arrays))
         lists = PostingLists(*(arrays[f"posting_{name}"] for name in PostingLists._fields))
         terms = len(lists.starts) - 1
         if terms != len(postings.vocabulary):
@@ -393,6 +288,10 @@ class Postings:
             raise ValueError(f"the rows of an index don't fit its {terms} terms")
         postings.state = lists, LaterPostings()
         return postings
+
+
+def _numbered(terms: Iterable[str]) -> Vocabulary:
+    return Vocabulary((term, number) for number, term in enumerate(terms))
 
 
 def _add_later(later: LaterPostings, block: _Block) -> None:

@@ -89,9 +89,6 @@ class SyncedIndex:
     uses_search_text: ClassVar[bool] = False
     """Whether nodes are compared by their searched texts: see ``NodeGraph.searched_texts``."""
 
-    maps_file: ClassVar[bool] = False
-    """Whether ``restore`` leaves arrays in the file instead of memory."""
-
     def __init__(self, graph: NodeGraph, group: str) -> None:
         self._graph = graph
         self._group = group
@@ -197,10 +194,8 @@ class SyncedIndex:
             raise
         self._revision, self._search_version = changes.revision, search_version
         self._unsaved += len(changes.added) + len(changes.removed)
-        if self._unsaved > _UNSAVED + self.size // _UNSAVED_SHARE and self.save():
-            if self.maps_file:
-                self._load(self._revision)
-            self.sync()  # if the file could not be used
+        if self._unsaved > _UNSAVED + self.size // _UNSAVED_SHARE:
+            self.save()
 
     def _reset(self) -> None:
         self._revision = self._unsaved = 0
@@ -215,20 +210,19 @@ class SyncedIndex:
             if self._unsaved > _WORTH_SAVING:
                 self.save()
 
-    def save(self) -> bool:
-        """Write the file. Return whether that succeeded; a failure is logged."""
+    def save(self) -> None:
+        """Write the file. A failure is logged."""
         self._unsaved = 0
         try:
             path = self._path()
             arrays = {} if path is None else self.arrays()
             if path is not None and arrays:
                 state = {"revision": self._revision, "search_text": [*self._search_version]}
-                return save_arrays(path, {**self._identity(), **state}, arrays)
+                save_arrays(path, {**self._identity(), **state}, arrays)
         except TypeError as error:  # metadata that a file cannot contain
             logger.debug("the index of group %r is not stored: %s", self._group, error)
         except Exception as error:
             logger.warning("the index of group %r could not be stored: %s", self._group, error)
-        return False
 
     def _path(self) -> Path | None:
         reader = self._graph.reader
@@ -240,12 +234,8 @@ class SyncedIndex:
     def _identity(self) -> dict[str, Any]:
         return {**self.header(), "group": self._group}
 
-    def _load(self, revision: int | None = None) -> None:
-        """Restore the index from its file, if that fits.
-
-        Args:
-            revision: The expected revision of the file; None for any.
-        """
+    def _load(self) -> None:
+        """Restore the index from its file, if that fits."""
         path: Path | None = None
         try:
             path = self._path()
@@ -256,7 +246,7 @@ class SyncedIndex:
             version = tuple(header["search_text"])
             if {name: header.get(name) for name in expected} != expected:
                 logger.debug("a stored index is of %r instead of %r", header, expected)
-            elif version == self._version()[1] and revision in (None, header["revision"]):
+            elif version == self._version()[1]:
                 self.restore(arrays)
                 self._revision, self._search_version = int(header["revision"]), version
         except Exception as error:  # any file: the index is rebuilt

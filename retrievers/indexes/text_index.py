@@ -30,8 +30,6 @@ _LONG = 1_000  # minimum number of nodes for a progress bar
 
 _PORTION = 4_096  # nodes in memory per step
 
-_FEW = 8  # nodes that are analyzed one by one
-
 _BATCH = 200_000  # characters per call of the analyzer
 
 _HELD = 1 << 22  # postings cached for the next queries
@@ -57,7 +55,6 @@ class TextIndex(SyncedIndex):
     """
 
     uses_search_text = True
-    maps_file = True
 
     def __init__(self, graph: NodeGraph, group: str, analyzer: Analyzer) -> None:
         self._analyzer = analyzer
@@ -108,11 +105,11 @@ class TextIndex(SyncedIndex):
 
     def known(self) -> Container[str]:
         """Return the ids of all nodes."""
-        return self.table.rows()
+        return self.table.rows
 
     def meeting(self, filter: Filter) -> Meets | None:
         """Return a function from a node to whether it meets a filter; None if all do."""
-        mask, rows = self.table.matching(filter), self.table.rows()
+        mask, rows = self.table.matching(filter), self.table.rows
         return None if mask is None else lambda node_id: mask.item(rows[node_id])
 
     def term_scores(self, ids: Sequence[str], query: TermWeights) -> Floats:
@@ -135,12 +132,6 @@ class TextIndex(SyncedIndex):
     def add(self, nodes: Sequence[Node]) -> None:
         """Analyze and add nodes."""
         first = len(self.table)
-        if len(nodes) <= _FEW:
-            analyzed = [terms_and_length(self._analyzer, text) for text in self._added([*nodes])]
-            self._postings.append(first, (terms for terms, _ in analyzed))
-            self._lengths = grown(self._lengths, len(self.table))
-            self._lengths[first : len(self.table)] = [length for _, length in analyzed]
-            return
         show = self._graph.progress if len(nodes) >= _LONG else False
         tracked = track(nodes, len(nodes), f"indexing {self._group}", " nodes", show)
         texts = chain.from_iterable(map(self._added, portions(tracked, _PORTION)))
@@ -213,7 +204,7 @@ class WordSnapshot:
         if not query.lists:
             return Hits([], [])
         rows, scores = best_rows(query, limit, self._table.matching, self._table.orders)
-        ids = self._table.ids.take(rows)
+        ids = self._table.ids_of(rows)
         self._rows.update(zip(ids, rows.tolist(), strict=True))
         return Hits(ids, scores.tolist())
 

@@ -16,8 +16,8 @@ from ...nodegraph.hashing import digest
 from ...nodegraph.node import Node
 from ..filters import Filter
 from ..results import Hits
-from .array_files import Arrays
-from .nearest_vectors import Floats, Hnsw, Vectors, has_faiss, nearest, unit, wants_hnsw
+from .array_files import Arrays, grown
+from .nearest_vectors import Floats, Hnsw, has_faiss, nearest, unit, wants_hnsw
 from .node_table import Mask, NodeTable, TableSnapshot
 from .synced_index import SyncedIndex, portions
 
@@ -42,7 +42,6 @@ class VectorIndex(SyncedIndex):
     """
 
     uses_search_text = True
-    maps_file = True
 
     def __init__(self, graph: NodeGraph, group: str, key: str) -> None:
         self._key = key
@@ -55,7 +54,8 @@ class VectorIndex(SyncedIndex):
     def clear(self) -> None:
         """Remove everything."""
         self.table = NodeTable()
-        self._vectors: Vectors | None = None  # None until the dimension is known
+        self._vectors: Floats | None = None  # None until the dimension is known
+        self._room: Floats | None = None  # memory for ``_vectors`` and later vectors
         self._hnsw: Hnsw | None = None
 
     @property
@@ -94,7 +94,7 @@ class VectorIndex(SyncedIndex):
             missed = portions(added, _PORTION)
             return [text for nodes in missed for text in reader.searched_texts(nodes)]
 
-    def _build_hnsw(self, vectors: Vectors) -> None:
+    def _build_hnsw(self, vectors: Floats) -> None:
         """Build a graph of many vectors; other threads search without it."""
         if not has_faiss():
             if not self._is_slow_logged:
@@ -107,7 +107,7 @@ class VectorIndex(SyncedIndex):
         elif self._building_hnsw.acquire(blocking=False):
             try:
                 table = self.table
-                hnsw = Hnsw.build(vectors.all(), self._graph.progress)
+                hnsw = Hnsw.build(vectors, self._graph.progress)
                 with self._graph.reader.reading():
                     if self.table is table:  # not compacted in between
                         self._hnsw = hnsw
@@ -132,7 +132,7 @@ class VectorIndex(SyncedIndex):
         """Return the arrays for queries, which later changes of the index do not change."""
         if self._vectors is not None and self.size:
             for query in queries:
-                check_dimension(query, self._vectors.dimension, self._group, self._model, self._key)
+                check_dimension(query, self._vectors.shape[1], self._group, self._model, self._key)
         allowed = self.table.allowed(filter)
         if allowed is None:
             allowed = self.table.alive
@@ -160,14 +160,19 @@ class VectorIndex(SyncedIndex):
             new = self._vectors_of(self._graph.reader.searched_texts(batch))
             usable = np.asarray(new.any(axis=1))
             self.table.add([*compress(batch, usable.tolist())])
-            former = self._vectors or Vectors(np.zeros((0, new.shape[1]), np.float32))
-            self._vectors = former.extended(unit(new[usable]))
+            first = 0 if self._vectors is None else len(self._vectors)
+            count = first + int(usable.sum())
+            former = np.zeros((0, new.shape[1]), np.float32) if self._room is None else self._room
+            self._room = grown(former, count)
+            self._room[first:count] = unit(new[usable])
+            self._vectors = self._room[:count]
 
     def finish(self) -> None:
         """Compact the index if most rows are empty."""
         if self._vectors is not None and self.table.sparse:
             rows = np.flatnonzero(self.table.alive)
-            self._vectors, self._hnsw = Vectors(self._vectors.take(rows)), None
+            self._vectors = self._room = self._vectors.take(rows, 0)
+            self._hnsw = None
             self.table = self.table.compacted()
 
     # The file
@@ -185,7 +190,7 @@ class VectorIndex(SyncedIndex):
         if self._vectors is None:
             return {}
         hnsw = {} if self._hnsw is None else self._hnsw.arrays()
-        return {**self.table.arrays(), "vectors": self._vectors.all(), **hnsw}
+        return {**self.table.arrays(), "vectors": self._vectors, **hnsw}
 
     def restore(self, arrays: Arrays) -> None:
         """Set the index to the result of ``arrays``."""
@@ -193,7 +198,7 @@ class VectorIndex(SyncedIndex):
         if vectors.ndim != 2 or vectors.dtype != np.float32 or len(vectors) != len(table):
             raise ValueError(f"{vectors.dtype} of shape {vectors.shape} for {len(table)} nodes")
         self._hnsw = Hnsw.from_arrays(arrays)
-        self.table, self._vectors = table, Vectors(vectors)
+        self.table, self._vectors, self._room = table, vectors, vectors
 
 
 class VectorSnapshot:
@@ -213,7 +218,7 @@ class VectorSnapshot:
         revision: int,
         table: TableSnapshot,
         allowed: Mask,
-        vectors: Vectors | None,
+        vectors: Floats | None,
         hnsw: Hnsw | None,
         queries: Sequence[Floats],
     ) -> None:
@@ -236,7 +241,7 @@ class VectorSnapshot:
     def _hits(self, rows: Any, scores: Any, limit: int | None) -> Hits:
         ranking = np.lexsort((self._table.orders.take(rows), -scores))[:limit]
         ranked = rows.take(ranking)
-        ids = self._table.ids.take(ranked)
+        ids = self._table.ids_of(ranked)
         self._rows.update(zip(ids, ranked.tolist(), strict=True))
         return Hits(ids, scores.take(ranking).tolist())
 

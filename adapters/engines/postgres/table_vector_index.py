@@ -16,7 +16,7 @@ from ....nodegraph.graph import NodeGraph
 from ....nodegraph.locking import is_reading_graph
 from ....nodegraph.node import Node
 from ....retrievers.filters import Filter
-from ....retrievers.indexes.nearest_vectors import Floats, Vectors, unit
+from ....retrievers.indexes.nearest_vectors import Floats, cosines, unit
 from ....retrievers.indexes.vector_index import check_dimension
 from ....retrievers.results import Hits
 from .pgvector_table import Nearest, PostgresVectorTable, TableState
@@ -239,7 +239,7 @@ class TableVectorIndex:
         if view.missing is not None:
             nodes = view.missing.nodes
             rows = [row for row, node in enumerate(nodes) if filter.matches(node)]
-            scores = Vectors(view.missing.vectors).cosines(np.array(rows, np.intp), query)
+            scores = cosines(view.missing.vectors, np.array(rows, np.int64), query)
             orders = np.array([nodes[row].order for row in rows], np.int64)
             parts.append(_Scored([nodes[row].id for row in rows], orders, scores))
         if not parts:
@@ -377,5 +377,5 @@ def _collected(batches: Iterator[Nearest], query: Floats) -> _Scored:
     for batch in batches:
         ids += batch.ids
         orders.append(batch.orders)
-        scores.append(Vectors(batch.vectors).cosines(np.arange(len(batch.ids)), query))
+        scores.append(cosines(batch.vectors, np.arange(len(batch.ids)), query))
     return _Scored(ids, np.concatenate(orders), np.concatenate(scores))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nodekin.retrievers.indexes import nearest_vectors
-from nodekin.retrievers.indexes.nearest_vectors import Hnsw, Vectors, nearest, unit, wants_hnsw
+from nodekin.retrievers.indexes.nearest_vectors import Hnsw, cosines, nearest, unit, wants_hnsw
 
 
 def random_vectors(count: int, dimension: int = 24, seed: int = 0) -> np.ndarray:
@@ -12,11 +12,10 @@ def random_vectors(count: int, dimension: int = 24, seed: int = 0) -> np.ndarray
 
 
 def recall(
-    vectors: Vectors, queries: np.ndarray, k: int, allowed: np.ndarray, hnsw: Hnsw | None
+    every: np.ndarray, queries: np.ndarray, k: int, allowed: np.ndarray, hnsw: Hnsw | None
 ) -> float:
     found = 0
-    every = vectors.all()
-    results = nearest(vectors, queries, k, allowed, hnsw)
+    results = nearest(every, queries, k, allowed, hnsw)
     for query, (rows, scores) in zip(queries, results, strict=True):
         best = np.sort(np.where(allowed, every @ query, -2))[-k]
         assert len(rows) >= k
@@ -37,12 +36,11 @@ def test_hnsw_and_later_vectors_have_high_recall() -> None:
     pytest.importorskip("faiss")
     every, queries = random_vectors(3000), random_vectors(50, seed=1)
     hnsw = Hnsw.build(every[:2500])
-    vectors = Vectors(every[:2000]).extended(every[2000:])
     for kept in (hnsw, Hnsw.from_arrays(hnsw.arrays())):
-        assert recall(vectors, queries, 10, np.ones(3000, np.bool_), kept) >= 0.99
+        assert recall(every, queries, 10, np.ones(3000, np.bool_), kept) >= 0.99
     for share in (0.7, 0.3, 0.05):
         allowed = np.random.default_rng(2).random(3000) < share
-        assert recall(vectors, queries, 10, allowed, hnsw) >= 0.99
+        assert recall(every, queries, 10, allowed, hnsw) >= 0.99
 
 
 @pytest.mark.usefixtures("cheap_hnsw")
@@ -53,7 +51,7 @@ def test_hnsw_finds_vectors_beside_many_equal_ones() -> None:
     queries = unit(every[500] + 0.3 * random_vectors(50, seed=3))
     hnsw = Hnsw.build(every)
     assert hnsw.graph.ntotal == 1501
-    assert recall(Vectors(every), queries, 10, np.ones(2500, np.bool_), hnsw) >= 0.99
+    assert recall(every, queries, 10, np.ones(2500, np.bool_), hnsw) >= 0.99
 
 
 def test_wants_hnsw_above_limit_and_after_growth() -> None:
@@ -62,43 +60,15 @@ def test_wants_hnsw_above_limit_and_after_growth() -> None:
     assert [wants_hnsw(n, graph) for n in (500_000, 500_001)] == [False, True]
 
 
-@pytest.mark.parametrize("size", [1, 5, 63, 640, 1000, 5000])
-@pytest.mark.parametrize("limit", [1, 7, 40])
-def test_highest_equals_full_sort(size: int, limit: int) -> None:
-    if limit >= size:
-        pytest.skip("all are wanted then")
-    rng = np.random.default_rng(size + limit)
-    for cosines in (
-        rng.standard_normal(size).astype(np.float32),
-        rng.integers(0, 4, size).astype(np.float32),  # many ties
-        np.where(rng.random(size) < 0.01, rng.random(size), -np.inf).astype(np.float32),
-        np.sort(rng.random(size)).astype(np.float32),
-    ):
-        last = np.sort(cosines)[-limit]
-        rows = nearest_vectors._highest(cosines, limit)
-        assert rows.tolist() == np.flatnonzero(cosines >= last - nearest_vectors._MARGIN).tolist()
-
-
 @pytest.mark.parametrize("share", [0.01, 0.2, 0.6, 1.0])
 def test_nearest_equals_comparison_of_allowed_rows(share: float) -> None:
     every, queries = random_vectors(3000), random_vectors(5, seed=1)
-    vectors = Vectors(every[:1000]).extended(every[1000:1500]).extended(every[1500:])
     allowed = np.random.default_rng(3).random(3000) < share
-    assert recall(vectors, queries, 10, allowed, None) == 1
-    together = nearest(vectors, queries, 10, allowed)
+    assert recall(every, queries, 10, allowed, None) == 1
+    together = nearest(every, queries, 10, allowed)
     for query, (rows, scores) in zip(queries, together, strict=True):
-        ((alone, own_scores),) = nearest(vectors, query[np.newaxis], 10, allowed)
+        ((alone, own_scores),) = nearest(every, query[np.newaxis], 10, allowed)
         assert (sorted(rows), sorted(scores)) == (sorted(alone), sorted(own_scores))
-
-
-def test_extended_vectors_leave_former_ones_unchanged() -> None:
-    every = random_vectors(100)
-    first = Vectors(every[:10]).extended(every[10:40])
-    second = first.extended(every[40:])
-    assert np.array_equal(first.all(), every[:40])
-    assert np.array_equal(second.all(), every)
-    rows = np.arange(99, -1, -7)
-    assert np.array_equal(second.take(rows), every[rows])
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 7, 128, 129, 384, 1000])
@@ -114,5 +84,5 @@ def test_cosines_of_equal_and_opposite_vectors_are_exact(dimension: int) -> None
     some = random_vectors(200, dimension)
     rows = np.arange(len(some))
     for row in rows:
-        assert Vectors(some).cosines(rows[row : row + 1], some[row]).tolist() == [1.0]
-        assert Vectors(-some).cosines(rows[row : row + 1], some[row]).tolist() == [-1.0]
+        assert cosines(some, rows[row : row + 1], some[row]).tolist() == [1.0]
+        assert cosines(-some, rows[row : row + 1], some[row]).tolist() == [-1.0]

@@ -71,7 +71,7 @@ def same_tables(restored: NodeTable, plain: NodeTable) -> None:
     assert restored.alive.tolist() == plain.alive.tolist()
     assert restored.orders.tolist() == plain.orders.tolist()
     for table in (restored, plain):
-        ids = [*table.rows()]
+        ids = [*table.rows]
         rows = table.snapshot(parse_filters(None)).rows_of(ids)
         parents = table.snapshot(parse_filters(None)).parents.take(rows)
         assert parents == [node_id[:1] or None for node_id in ids]

@@ -3,7 +3,6 @@
 import logging
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +18,6 @@ from nodekin.nodegraph.models.embedder import Embedder
 from nodekin.retrievers.filters import Filter, parse_filters
 from nodekin.retrievers.indexes import nearest_vectors, node_table, synced_index, vector_index
 from nodekin.retrievers.indexes.array_files import load_arrays, save_arrays
-from nodekin.retrievers.indexes.nearest_vectors import Vectors
 from nodekin.retrievers.indexes.vector_index import VectorIndex
 
 LETTERS = "abcdefgh"
@@ -230,7 +228,8 @@ def test_metadata_changes_do_not_grow_index(monkeypatch: pytest.MonkeyPatch) -> 
         synced(index, graph)
         assert len(ask(index, "ab", 5, {"color": str(number)})) == 2
     assert len(index.table) <= 8
-    assert len(index._vectors or ()) == len(index.table)
+    assert index._vectors is not None
+    assert len(index._vectors) == len(index.table)
 
 
 # The file
@@ -331,24 +330,18 @@ def compared(graph: NodeGraph, query: str, limit: int | None, part: int | None =
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a mapped file could not be replaced")
-def test_unchanged_vectors_stay_mapped(kept: Path) -> None:
+def test_vectors_of_file_stay_mapped_until_changed(kept: Path) -> None:
     graph = new_graph(DOCUMENTS)
     index = synced(VectorIndex(graph, "line", "default"), graph)
     before = {limit: ask(index, "abd", limit) for limit in (1, 3, None)}
-    assert index._vectors is not None
-    again = synced(VectorIndex(graph, "line", "default"), graph)
-    for mapped in (index, again):  # including the index that wrote the file
-        assert mapped._vectors is not None
-        assert not mapped._vectors.stored.flags.owndata
-        assert len(mapped._vectors.stored) == len(mapped._vectors)
-        assert {limit: ask(mapped, "abd", limit) for limit in before} == before
-        assert ask(mapped, "abd", 2, {"n": 0}) == compared(graph, "abd", 2, 0)
+    mapped = synced(VectorIndex(graph, "line", "default"), graph)
+    assert mapped._vectors is not None
+    assert not mapped._vectors.flags.owndata
+    assert {limit: ask(mapped, "abd", limit) for limit in before} == before
+    assert ask(mapped, "abd", 2, {"n": 0}) == compared(graph, "abd", 2, 0)
     graph.add(Document("a new one", id="new"))
-    later = synced(VectorIndex(graph, "line", "default"), graph)
-    assert ask(later, "abd", None) == compared(graph, "abd", None)
-    assert later._vectors is not None
-    assert not later._vectors.stored.flags.owndata  # new vectors are in memory
-    assert ask(synced(again, graph), "abd", None) == compared(graph, "abd", None)
+    for changed in (mapped, VectorIndex(graph, "line", "default")):
+        assert ask(synced(changed, graph), "abd", None) == compared(graph, "abd", None)
 
 
 @pytest.mark.parametrize("batch", [2, 100])
@@ -357,17 +350,11 @@ def test_vector_index_reads_group_in_batches(
 ) -> None:
     monkeypatch.setattr(vector_index, "_PORTION", batch)
     graph = new_graph(DOCUMENTS)
-    given: list[int] = []
-    extended = Vectors.extended
-
-    def noting(vectors: Vectors, new: np.ndarray) -> Any:
-        given.append(len(new))
-        return extended(vectors, new)
-
-    monkeypatch.setattr(Vectors, "extended", noting)
+    read: list[int] = []
+    unit = vector_index.unit
+    monkeypatch.setattr(vector_index, "unit", lambda new: read.append(len(new)) or unit(new))
     index = synced(VectorIndex(graph, "line", "default"), graph)
-    assert sum(given) == 5
-    assert max(given) == min(batch, 5)
+    assert (sum(read), max(read)) == (5, min(batch, 5))
     assert ask(index, "abd", None) == compared(graph, "abd", None)
     graph.add(Document("ab\nbd\ncd", {"n": 9}, id="new"))
     assert ask(synced(index, graph), "abd", None) == compared(graph, "abd", None)
