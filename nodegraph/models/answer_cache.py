@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from functools import partial
@@ -106,8 +106,8 @@ class CachedLLM:
 
     It can be used like any model. Threads with the same prompt share a call of the model.
     The key of an answer is the model's name, the prompt and the schema. If the name does not
-    include the model's settings, choose a name that does: ``LLM(model, "name")``. Failures and
-    streams that were not read to the end are not stored.
+    include the model's settings, choose a name that does: ``LLM(model, "name")``. Failures are not
+    stored. A streamed answer is one part.
 
     Args:
         llm: The model, in any form that ``LLM`` accepts.
@@ -164,30 +164,6 @@ class CachedLLM:
         """Async version of ``complete``."""
         answer: str = await self._aanswer(self.llm.acomplete, prompt)
         return answer
-
-    def stream(self, prompt: str) -> Iterator[str]:
-        """Yield the parts of the answer. A stored answer is one part."""
-        key = answer_key(self.llm.name, prompt)
-        cached = self._answers.get(key)
-        chunks = []
-        for chunk in self.llm.stream(prompt) if cached is None else [cached]:
-            chunks.append(chunk)
-            yield chunk
-        if cached is None:
-            self._answers.put(key, "".join(chunks))
-
-    async def astream(self, prompt: str) -> AsyncIterator[str]:
-        """Async version of ``stream``."""
-        key = answer_key(self.llm.name, prompt)
-        cached = await in_thread(self._answers.get, key)
-        if cached is not None:
-            yield cached
-            return
-        chunks = []
-        async for chunk in self.llm.astream(prompt):
-            chunks.append(chunk)
-            yield chunk
-        await in_thread(self._answers.put, key, "".join(chunks))
 
     def clear(self) -> None:
         """Delete all stored answers, of all models."""

@@ -110,56 +110,35 @@ _HAN = lazy_pattern("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 
 _KANA = re.compile("[\u3041-\u30ff]")
 
-_TOKEN = lazy_pattern(r"[^\W\u3041-\u9fff\uf900-\ufaff]+(?:-[^\W\u3041-\u9fff\uf900-\ufaff]+)*")
-
 # Titles and quoted words may be in another language than the text.
 _QUOTED = lazy_pattern('《[^《》]*》|“[^“”]*”|"[^"]*"|「[^「」]*」|『[^『』]*』')
 
 _ENDS = " \t\r\n?？!！.。…"
 
-_MAX_QUESTION = 300  # characters; in longer texts question words do not decide
-
-_ENGLISH_QUESTION = frozenset(
+_ENGLISH_WORDS = frozenset(
     """
     who whom whose what when where which why how is are was were am do does did can could should
-    would will has have had may
+    would will has have had may a an the of in on at to for from by with about into between than and
+    or not be been it its he she they we you i me my your his her their this that these those there
     """.split()
-)
-
-# Only at the start of a question: "Python list append用法".
-_ENGLISH_STARTS = _ENGLISH_QUESTION.union(
-    """
-    tell explain describe list give translate compare summarize define name show find write
-    """.split()
-)
-
-_ENGLISH_WORDS = _ENGLISH_QUESTION.union(
-    """
-    a an the of in on at to for from by with about into between than and or not be been it its he
-    she they we you i me my your his her their this that these those there
-    """.split()
-)
-
-_CHINESE_QUESTION = re.compile(
-    "什[么麼]|甚麼|怎|如何|哪(?!吒)|[谁誰啥咋]|[几幾](?!何)|多[少长長高大久远遠快重深宽]|[为為]何|何[时時处處人]"
-    "|[吗嗎]|呢(?=\\W*\\Z)|是否|是不是|有[没沒]有"
 )
 
 _CHINESE_WORD = lazy_pattern(
-    f"{_CHINESE_QUESTION.pattern}|[的是了吧在和与與跟有能会會要不请請把被]"
+    "什[么麼]|甚麼|怎|如何|哪(?!吒)|[谁誰啥咋]|[几幾](?!何)|多[少长長高大久远遠快重深宽]|[为為]何|何[时時处處人]"
+    "|[吗嗎]|呢(?=\\W*\\Z)|是否|是不是|有[没沒]有|[的是了吧在和与與跟有能会會要不请請把被]"
 )
 
 
 def language_of(text: str, default: Language | None = None) -> Language:
     """Return ``"zh"`` for Chinese, ``"en"`` for all other languages.
 
-    Question words and function words decide, and names in the other script are ignored. Japanese
+    Function words decide, and names in the other script are ignored. Japanese
     is recognized by its kana. English prompts request the language of the text.
 
     Args:
         text: A question, or another text.
-        default: The result for an ambiguous text with Chinese characters. None: the more frequent
-            script.
+        default: The result for a text with Chinese characters and no function words, or as many
+            of both languages. None: the language of the last word, or the more frequent script.
 
     Example:
         >>> language_of("MIT OpenCourseWare是啥？"), language_of("Who was 鲁迅?")
@@ -172,26 +151,16 @@ def language_of(text: str, default: Language | None = None) -> Language:
         return "en"
     outside = _QUOTED.sub(" ", text)
     text = outside if re.search(r"[^\W\d_]", outside) else text
-    words = [token for token in _TOKEN.findall(text) if token.isalpha()]
-    first = words[0] if words and text.lstrip().startswith(words[0]) else ""
-    second = words[1] if words[1:] else ""
-    starts = first.casefold() in _ENGLISH_STARTS
-    # The words of a title have capital letters: What Is Love.
-    asks_english = starts and not second.istitle()
-    asks_chinese = _CHINESE_QUESTION.search(text) is not None
-    if len(text) <= _MAX_QUESTION and asks_english != asks_chinese:
-        return "en" if asks_english else "zh"
-    english = sum(word in _ENGLISH_WORDS for word in words) + starts
+    words = re.findall("[a-z]+", text.casefold())
+    english = sum(word in _ENGLISH_WORDS for word in words)
     chinese = len(_CHINESE_WORD.findall(text))
     if english != chinese:
         return "en" if english > chinese else "zh"
     if default is not None:
         return default
-    # Names have capital letters, but so has the first word of a sentence.
-    lower = sum(word == word.lower() for word in words) + (first.istitle() and second.islower())
     # In both languages the head of a phrase comes last: "Python list append用法".
     ends_chinese = _HAN.match(text.rstrip(_ENDS)[-1:]) is not None
-    return "zh" if ends_chinese or han >= 2 * lower else "en"
+    return "zh" if ends_chinese or han > 2 * len(words) else "en"
 
 
 _RETRY_NOTES: dict[Language, str] = {

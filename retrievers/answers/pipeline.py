@@ -12,7 +12,12 @@ from types import MappingProxyType
 from typing import Any
 
 from ...nodegraph.errors import EmbeddingError, ModelError
-from ...nodegraph.models.output.answer_text import clean, find_json
+from ...nodegraph.models.output.answer_text import (
+    ANSWER_LABEL,
+    clean,
+    find_json,
+    without_label,
+)
 from ...nodegraph.models.output.free_text import FinalAnswer, parse_final_answer
 from ...nodegraph.models.templates import QuotedText, language_of, schema_of
 from ..plans.effects import find_all
@@ -474,6 +479,8 @@ def parse_ranked_answer(answer: str) -> RankedAnswer:
         confidence = parse_confidence(line["value"])
         text = answer[: line.start()] if answer[: line.start()].strip() else answer[line.end() :]
     final = parse_final_answer(text)
+    if final.answered:
+        final = parse_final_answer(without_label(final.text, ANSWER_LABEL))
     if final.answered and not final.text:
         raise ValueError("the answer is empty")
     return RankedAnswer(final, confidence)

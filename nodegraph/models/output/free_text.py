@@ -147,22 +147,11 @@ _LINE_ENDS_THOUGHTS = re.compile(rf"\n[ \t]{{0,9}}</{THOUGHT_TAG}>", re.I)
 
 _MAX_TAG = len("</reflection>")
 
-_LABELS = (
-    *("answer", "the answer", "final answer", "improved answer", "the improved answer"),
-    *("回答", "答案", "改进后的回答", "最终回答", "最终答案"),
-)
-
-_WORDS = rf"(?:{'|'.join(_LABELS)})\s{{0,8}}"
-
-_LABEL = re.compile(
-    rf"\s*(?:\*\*\s{{0,8}}{_WORDS}(?:\*\*\s{{0,8}}[:：]|[:：]\s{{0,8}}\*\*)|{_WORDS}[:：])\s*", re.I
-)
-
-_HEADS = (*_LABELS, "no answer", NO_ANSWER_SIGNALS["zh"])
+_HEADS = ("no answer", NO_ANSWER_SIGNALS["zh"])
 
 _MARKUP = " \t\r\n【「[(（*`\"'“<"
 
-_MAX_HEAD = 80  # characters of a label
+_MAX_HEAD = 40  # characters of a leading signal
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +159,7 @@ class FinalAnswer:
     """A model's answer to the user.
 
     Attributes:
-        text: The answer, without thoughts, a label ("Answer:") and signals.
+        text: The answer, without thoughts and signals.
         answered: False if the model signals, as its prompt requests, a missing answer.
     """
 
@@ -205,8 +194,8 @@ def _without_thoughts(text: str) -> str:
 
 
 def _without_head(text: str) -> tuple[str, bool]:
-    """Return a text without a label and a leading signal, and whether it had a signal."""
-    text = without_label(text, _LABEL).lstrip()
+    """Return a text without a leading signal, and whether it had a signal."""
+    text = text.lstrip()
     signal = _LEADING_SIGNAL.match(text)
     return text[signal.end() if signal else 0 :], signal is not None
 
@@ -220,8 +209,8 @@ class FinalAnswerParser:
 
     Example:
         >>> parser = FinalAnswerParser()
-        >>> [parser.feed(chunk) for chunk in ("<thi", "nk>Hm.</think>", "An", "swer: Tea", ". ")]
-        ['', '', '', 'Tea', '.']
+        >>> [parser.feed(chunk) for chunk in ("<thi", "nk>Hm.</think>", "Te", "a", ". ")]
+        ['', '', 'Te', 'a', '.']
         >>> parser.close()
         ''
     """
@@ -231,7 +220,7 @@ class FinalAnswerParser:
         self._new: list[str] = []  # chunks since the last chunk with text
         self._pending = ""  # not returned yet
         self._returned = 0  # characters
-        self._in_body = False  # after thoughts, label and signal
+        self._in_body = False  # after thoughts and signal
         self._has_thoughts = False
 
     def feed(self, chunk: str) -> str:
@@ -259,7 +248,7 @@ class FinalAnswerParser:
         return parse_final_answer("".join(self._chunks)).text[self._returned :]
 
     def _skip_head(self) -> bool:
-        """Drop thoughts, label and signal from the pending text. Return whether that is done."""
+        """Drop thoughts and a signal from the pending text. Return whether that is done."""
         text = self._pending = self._pending.lstrip()
         if not self._has_thoughts:
             thoughts = _THOUGHTS_START.match(text)

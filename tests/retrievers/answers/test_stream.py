@@ -76,7 +76,7 @@ def test_unread_stream_asks_nothing(lines, scripted) -> None:
 
 
 def test_markers_and_thoughts_are_not_streamed(lines, scripted) -> None:
-    model = scripted(lambda _: "<think>What?\nNO_ANSWER?</think>\nAnswer: It is long [1].", 1)
+    model = scripted(lambda _: "<think>What?\nNO_ANSWER?</think>\nIt is long [1].", 1)
     assert "".join(QueryEngine(lines, model).stream(NILE)) == "It is long [1]."
     model = scripted(lambda _: "They do not tell. NO_ANSWER", 1)
     stream = QueryEngine(lines, model).stream(NILE)

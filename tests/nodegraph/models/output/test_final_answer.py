@@ -10,7 +10,7 @@ from nodekin.nodegraph.models.output.free_text import (
 
 BITS = [
     *("NO_ANSWER", "NO_", "ANSWER", "无答案", "无", "答案", "no answer", "No", " ", "\n", "  \n"),
-    *("Tea. ", "茶。", "Answer:", "答案：", "**", "[1]", "(", ")", '"', "The ", ".", "。", "x"),
+    *("Tea. ", "茶。", "**", "[1]", "(", ")", '"', "The ", ".", "。", "x"),
     *("<think>", "Hm.", "</think>", "<", "```"),
 ]
 
@@ -24,7 +24,6 @@ BITS = [
         ("**NO_ANSWER**", "", False),
         ("【无答案】", "", False),
         ("无答案。", "", False),
-        ("回答：无答案", "", False),
         ("NO_ANSWER. The passages are about tea.", "The passages are about tea.", False),
         ("无答案，资料没有提到。", "资料没有提到。", False),
         ("The passages do not say. NO_ANSWER", "The passages do not say.", False),
@@ -37,10 +36,6 @@ BITS = [
         ("<think>NO_ANSWER?</think>\n\nTea.", "Tea.", True),
         ("Hm, tea.\n</think>\nTea.", "Tea.", True),
         ("<think>for ever", "", True),
-        ("Answer: Tea.", "Tea.", True),
-        ("**Answer:** Tea.", "Tea.", True),
-        ("改进后的回答：茶。", "茶。", True),
-        ("Answering: Tea.", "Answering: Tea.", True),
         ('He said "tea" NO_ANSWER', 'He said "tea"', False),
         ("```py\nprint(1)\n```", "```py\nprint(1)\n```", True),
     ],
@@ -71,7 +66,7 @@ def test_chunks_are_returned_immediately() -> None:
     assert reader.close() == " NO_ANS"
 
 
-@pytest.mark.parametrize("start", ["", "<think>", "Tea.", "Answer:", "NO_ANSWER. "])
+@pytest.mark.parametrize("start", ["", "<think>", "Tea.", "NO_ANSWER. "])
 @pytest.mark.parametrize("chunk", ["a", " ", "\n", ":", "(", "* ", "无", "<"])
 def test_long_streams_equal_parsed_answer(start: str, chunk: str) -> None:
     parser = FinalAnswerParser()
