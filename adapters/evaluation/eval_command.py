@@ -67,20 +67,10 @@ _TRIAD = ("judged_context_relevance@5", "groundedness@5", "answer_relevance")
     metavar="NAME@K=NUMBER",
     help="With --baseline: the allowed loss of a metric, recall@5=.02.",
 )
-@click.option(
-    "--max-failures",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="With --baseline: the allowed number of failed questions.",
-)
 @click.option("--save-baseline", type=_FILE, help="Store results, unless the gate failed.")
 @click.option("--markdown", type=_FILE, help="Write the table as Markdown.")
 @click.option("--csv", type=_FILE, help="Write each judgement as a line of CSV.")
 @click.option("--figure", type=_FILE, help="Draw the figures to a file .png or .svg.")
-@click.option(
-    "--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Parallel searches."
-)
 @common_options
 def eval_command(retrievers: tuple[str, ...], quiet: bool, as_json: bool, **options: Any) -> int:
     """Measure RETRIEVERs on questions with gold, and compare each with the first.
@@ -113,13 +103,11 @@ def eval_command(retrievers: tuple[str, ...], quiet: bool, as_json: bool, **opti
             documents=searched[0] if searched else None,
             path=options["results"],
             descriptions={_DEFAULT: _DEFAULT},
-            num_workers=options["workers"],
             progress=False if quiet else None,
         )
     gate, baseline = None, options["baseline"]
     if baseline is not None:
-        failures = options["max_failures"]
-        gate = compare_with_baseline(result, baseline, limits, max_failures=failures)
+        gate = compare_with_baseline(result, baseline, limits)
     table = gate.evaluation if gate else result
     for path, text in (
         (options["markdown"], (gate or result).to_markdown),

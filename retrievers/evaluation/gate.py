@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from ...nodegraph.errors import check_integer, nearest_names
+from ...nodegraph.errors import nearest_names
 from .dataset import Dataset
 from .gold_places import DocumentTexts, LocatedGold
 from .intervals import Difference
@@ -112,7 +112,6 @@ class Gate:
             ``"NAME"``.
         failures: The number of failed questions by system.
         notes: Other differences: questions, documents, systems.
-        max_failures: The allowed number of failed questions of a system.
         lost_gold: The ids of questions whose gold was in the documents of the baseline and is in
             none now.
         lost_questions: The ids of questions of the baseline that are missing, or have another text.
@@ -122,7 +121,6 @@ class Gate:
     evaluation: Evaluation
     failures: Mapping[str, int]
     notes: Sequence[str]
-    max_failures: int
     lost_gold: Sequence[str] = ()
     lost_questions: Sequence[str] = ()
 
@@ -132,7 +130,7 @@ class Gate:
         lost = any(check.verdict in ("lost", "not judged") for check in self.checks)
         if lost or self.lost_gold or self.lost_questions:
             return False
-        return all(count <= self.max_failures for count in self.failures.values())
+        return not self.failures
 
     def __str__(self) -> str:
         return "\n".join([*self._lines("", "  ", str), self._result()])
@@ -158,7 +156,7 @@ class Gate:
 
     def _reasons(self) -> Iterator[str]:
         for setup, count in self.failures.items():
-            yield f"{setup} failed on {_questions(count)}, {self.max_failures} allowed"
+            yield f"{setup} failed on {_questions(count)}"
         for ids, change in (
             (self.lost_gold, "no gold in any document any more"),
             (self.lost_questions, "been removed or changed since the baseline"),
@@ -187,8 +185,6 @@ def compare_with_baseline(
     evaluation: Evaluation,
     path: str | Path,
     max_loss: Mapping[str, float] | None = None,
-    *,
-    max_failures: int = 0,
 ) -> Gate:
     """Compare an evaluation with a saved one, and decide whether it passes.
 
@@ -200,7 +196,6 @@ def compare_with_baseline(
         path: The file of the baseline: ``Evaluation.save``, or ``path=`` of ``evaluate``.
         max_loss: The allowed loss of metrics: ``{"recall@5": 0.02}``. The gate fails if the
             complete 95 % interval of the paired difference is beyond it.
-        max_failures: The allowed number of failed questions of a system.
 
     Raises:
         FileNotFoundError: If the file is missing.
@@ -208,7 +203,6 @@ def compare_with_baseline(
             ``max_loss`` is not measured, or a number is negative.
     """
     limits = dict(max_loss or {})
-    check_integer(max_failures, "max_failures", 0)
     for name, limit in limits.items():
         if name not in evaluation.metrics:
             names = nearest_names(name, evaluation.metrics)
@@ -242,7 +236,6 @@ def compare_with_baseline(
         both,
         {setup: count for setup, count in failures.items() if count},
         list(_notes(evaluation, file, both)),
-        max_failures,
         [key for key in missing if key in before and missing[key] > file.missing.get(key, 0)],
         [key for key, text in before.items() if now.get(key) != text],
     )

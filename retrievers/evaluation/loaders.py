@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
-import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 from ...nodegraph.document import Document
 from ...nodegraph.errors import nearest_names
-from ..validation import choice
 from .dataset import Dataset, Gold, GoldDocument, GoldPassage, GoldSpan, Question
-
-_logger = logging.getLogger("nodekin")
-
-SquadGold = Literal["passages", "documents", "spans"]
-"""The gold of a SQuAD file: the paragraph, its document, or the position of the answer."""
 
 FIELDS = ("id", "question", "passages", "document_ids", "spans", "answers", "answerable")
 """The fields of a question."""
@@ -224,23 +217,19 @@ def get_text(row: Mapping[str, Any], name: str, where: str) -> str:
     return str(value)
 
 
-def load_squad(path: str | Path, gold: SquadGold = "passages") -> Dataset:
+def load_squad(path: str | Path) -> Dataset:
     """Load a file in the form of SQuAD, also CMRC, DRCD and XQuAD.
 
-    Each paragraph is a document of the data set, with the title of its article as metadata.
-    Unanswerable questions have no gold. A span is the occurrence of the answer that is nearest to
-    the given position (some positions in CMRC's development set are -1). Answers that are not in
-    their paragraph have no span; their number is logged.
+    Each paragraph is a document of the data set, with the title of its article as metadata, and
+    the gold passage of its questions. Unanswerable questions have no gold.
 
     Args:
         path: The file, in UTF-8.
-        gold: The paragraph as a passage, as a document, or the positions of the answers.
 
     Raises:
         ValueError: If the file has another form, or a question id is repeated.
     """
     path = Path(path)
-    choice(gold, "gold", get_args(SquadGold))
     documents: dict[str, Document] = {}
     questions = []
     try:
@@ -253,38 +242,15 @@ def load_squad(path: str | Path, gold: SquadGold = "passages") -> Dataset:
                     answerable = not item.get("is_impossible")
                     answers = item.get("answers", []) if answerable else []
                     texts = tuple(dict.fromkeys(answer["text"] for answer in answers))
-                    found = _squad_gold(gold, document, answers)
+                    gold = (GoldPassage(document.text),) if answers else ()
                     identity = str(item["id"])
-                    questions.append(Question(identity, item["question"], found, texts, answerable))
+                    questions.append(Question(identity, item["question"], gold, texts, answerable))
     except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
         raise ValueError(
             f"{path} must have the form of SQuAD (data, paragraphs, context, qas, id, question, "
             f"answers), got {type(error).__name__}: {error}"
         ) from error
-    missing = sum(bool(question.answers) and not question.gold for question in questions)
-    if missing:
-        _logger.warning("%d answers of %s are not in their paragraph: no gold span", missing, path)
     return Dataset(questions, list(documents.values()), path.name)
-
-
-def _squad_gold(
-    kind: SquadGold, document: Document, answers: Sequence[Mapping[str, Any]]
-) -> tuple[Gold, ...]:
-    """Return the gold of a question on a paragraph."""
-    if not answers:
-        return ()
-    if kind == "passages":
-        return (GoldPassage(document.text),)
-    if kind == "documents":
-        return (GoldDocument(document.id),)
-    spans = []
-    for answer in answers:
-        text, given = answer["text"], answer["answer_start"]
-        starts = [match.start() for match in re.finditer(re.escape(text), document.text)]
-        if text and starts:
-            start = min(starts, key=lambda start: abs(start - given))
-            spans.append(GoldSpan(document.id, start, start + len(text), text))
-    return tuple(dict.fromkeys(spans))
 
 
 def load_beir(folder: str | Path, split: str = "test") -> Dataset:

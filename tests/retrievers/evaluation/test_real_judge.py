@@ -38,15 +38,15 @@ def test_right_passages_get_better_judgements(data: Path, language_model: Any) -
     path = data / "cmrc2018" / "dev.json"
     if not path.is_file():
         pytest.skip(f"no {path}")
-    squad = load_squad(path, "documents")
+    squad = load_squad(path)
     with NodeGraph(progress=False) as graph:
         graph.add([d for d in squad.documents if len(d.text) < 400][:12])
-        ids = {node.id for node in graph.nodes("ROOT")}
+        texts = {node.text for node in graph.nodes("ROOT")}
         one_each: dict[str, Any] = {}
         for question in squad.questions:
-            document = getattr(question.gold[0], "document_id", "")
-            if document in ids:
-                one_each.setdefault(document, question)
+            passage = getattr(question.gold[0], "text", "")
+            if passage in texts:
+                one_each.setdefault(passage, question)
         questions = Dataset([*one_each.values()][:3], name="CMRC 2018 dev")
         right = Retriever(graph, "ROOT", top_k=1)
         setups = {
