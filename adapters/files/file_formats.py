@@ -16,7 +16,7 @@ from ...nodegraph.readers.decoding import decoded
 from ...nodegraph.readers.formats import PROGRAM, FileFormat, format_by_name
 from ...nodegraph.readers.source_files import SourceFile
 from ...nodegraph.readers.text import join_pages
-from .html import read_epub, read_html
+from .html import markdown, read_epub, read_html
 from .mail import read_mailbox, read_message
 from .office import read_open_document, read_pptx, read_rtf, read_spreadsheet
 from .symbols import symbols_in
@@ -36,7 +36,10 @@ def read_notebook(source: SourceFile) -> Document:
         notebook: Any = json.loads(text)
         cells = notebook["cells"] if "cells" in notebook else notebook["worksheets"][0]["cells"]
         language = str(notebook.get("metadata", {}).get("kernelspec", {}).get("language", ""))
-        pages = ["\n\n".join(_blocks(cell, language or "python")) for cell in cells]
+        pages = [
+            "\n\n".join(_blocks(cell, language or "python", source, f"cell {number}"))
+            for number, cell in enumerate(cells, start=1)
+        ]
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
         raise source.damaged(f"it is no notebook ({type(error).__name__}: {error})") from error
     return source.document(join_pages(pages), {"page_unit": "cell"})
@@ -46,38 +49,73 @@ def _joined(lines: Any) -> str:
     return lines if isinstance(lines, str) else "".join(lines)
 
 
-def _blocks(cell: Any, language: str) -> Iterator[str]:
-    source = _joined(cell.get("source", cell.get("input", ""))).strip()
+def _blocks(cell: Any, language: str, source: SourceFile, place: str) -> Iterator[str]:
+    text = _joined(cell.get("source", cell.get("input", ""))).strip()
+    if cell.get("attachments"):
+        source.note("pictures left out", place, len(cell["attachments"]))
     if cell["cell_type"] != "code":
-        yield source
+        yield text
         return
-    if source:
-        yield f"```{language}\n{source}\n```"
-    outputs = "\n".join(filter(None, map(_output, cell.get("outputs", []))))
+    if text:
+        yield f"```{language}\n{text}\n```"
+    written = [_output(output, source, place) for output in cell.get("outputs", [])]
+    outputs = _ESCAPE.sub("", "\n".join(filter(None, written)))
     if outputs:
         cut = outputs[:_MAX_OUTPUT]
+        if len(outputs) > len(cut):
+            source.note(f"outputs cut after {_MAX_OUTPUT:,} characters", place)
         yield f"```\n{cut}{' ...' if len(outputs) > len(cut) else ''}\n```"
 
 
-def _output(output: Any) -> str:
-    text = output.get("text") or output.get("data", {}).get("text/plain", "")
-    return _joined(text).strip()
+_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\].*?(?:\x07|\x1b\\)|[@-_])|\x08")
+"""Escape sequences of terminals: colors, links, cursor movements."""
+
+
+def _output(output: Any, source: SourceFile, place: str) -> str:
+    if "ename" in output:
+        traceback = "\n".join(output.get("traceback", ()))
+        return traceback.strip() or f"{output['ename']}: {output.get('evalue', '')}"
+    data = {**output, **output.get("data", {})}
+    for kind in ("text", "text/plain", "text/markdown", "text/latex"):
+        if kind in data:
+            return _joined(data[kind]).strip()
+    if html := _joined(data.get("text/html", data.get("html", ""))):
+        return markdown(html)
+    if kinds := [kind for kind in output.get("data", {}) if "/" in kind]:
+        source.note(f"outputs of type {kinds[0]} left out", place)
+    return ""
 
 
 _HTML = re.compile(rb"\s*(?:<!--.{0,400}?-->\s*)?(?:<!doctype\s+html|<html[\s>])", re.I | re.S)
 
 
+_HTML_NAMES = (".html", ".htm", ".xhtml")
+
+_PDF = re.compile(rb"\s*%PDF-\d\.\d[\r\n]")
+
+
+def _is_text_name(path: Path) -> bool:
+    """Return whether a file name is of a text format, which begins as the author likes."""
+    by_name = format_by_name(path)
+    return by_name is not None and not by_name.binary
+
+
 def _is_html(path: Path, head: bytes) -> bool:
-    is_markup = path.suffix.lower() in (".md", ".xml")  # may begin with HTML
-    return not is_markup and _HTML.match(head.removeprefix(b"\xef\xbb\xbf")) is not None
+    is_other = _is_text_name(path) and path.suffix.lower() not in (
+        "",
+        ".txt",
+        ".text",
+        *_HTML_NAMES,
+    )
+    return not is_other and _HTML.match(head.removeprefix(b"\xef\xbb\xbf")) is not None
 
 
 def _is_pdf(path: Path, head: bytes) -> bool:
-    return b"%PDF-" in head[:1024]
+    return bool(_PDF.match(head)) if _is_text_name(path) else b"%PDF-" in head[:1024]
 
 
 def _is_rtf(path: Path, head: bytes) -> bool:
-    return head.startswith(b"{\\rtf")
+    return head.startswith(b"{\\rtf1")
 
 
 _BROKEN_ZIP = (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, RuntimeError)
@@ -189,9 +227,7 @@ FORMATS = (
         read_open_document,
         recognizes=_is_packed(types=(_OPEN_DOCUMENT,)),
     ),
-    FileFormat(
-        "web page", (".html", ".htm", ".xhtml"), read_html, binary=False, recognizes=_is_html
-    ),
+    FileFormat("web page", _HTML_NAMES, read_html, binary=False, recognizes=_is_html),
     FileFormat("e-mail", (".eml",), read_message, binary=False),
     FileFormat("mailbox", (".mbox",), read_mailbox, binary=False),
 )

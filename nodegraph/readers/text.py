@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
 import re
@@ -90,75 +89,135 @@ def read_text(source: SourceFile) -> Document:
 
 _LONGEST_FIELD = 200  # characters of a string that is stored as metadata
 
+_MAX_FIELDS = 100  # fields of a JSON file that are stored as metadata
+
 
 def read_json_lines(source: SourceFile) -> list[Document]:
     """Read one document per line: an object with ``text``, ``content`` or ``page_content``.
 
     The id is the file's id with ``id`` or the line number. ``metadata`` and all other fields
-    become metadata. If an object has no such text field, its text consists of all strings with
-    their field names, and fields of up to 200 characters are also stored as metadata. A value
-    that is not an object is stored as JSON. Blank lines are skipped.
+    become metadata, and ``{"a": {"b": 1}}`` becomes the field ``a.b``. If an object has no such
+    text field, its text consists of lines ``a.b: value``, and strings of more than 200 characters
+    are not stored as metadata. A value that is not an object is stored as JSON. Blank lines are
+    skipped. Lines that are not JSON are skipped and noted.
 
     Raises:
-        ReadError: If a line is not JSON, or two lines have one id.
+        ReadError: If no line is JSON.
     """
-    path = source.path
     documents: dict[str, Document] = {}
+    problem = ""
     for number, line in enumerate(decoded(source).split("\n"), start=1):
         if not line.strip():
             continue
         try:
-            record = json.loads(line)
+            document = _from_record(_parsed(line, source), number)
         except (ValueError, RecursionError) as error:  # RecursionError: deep nesting
-            raise ReadError(f"{path}, line {number} is not JSON: {error}") from error
-        document = _from_record(record, number)
+            problem = problem or f"line {number} is not JSON: {error}"
+            source.note("lines that are not JSON, left out", f"line {number}")
+            continue
         if document.id in documents:
-            raise ReadError(f"{path}, line {number}: duplicate id {document.id!r}")
+            source.note("ids of earlier lines, numbered", f"line {number}")
+            new_id = f"{document.id} (line {number})"
+            document = Document(document.text, document.metadata, id=new_id)
         documents[document.id] = document
+    if problem and not documents:
+        raise ReadError(f"{source.path}, {problem}")
     return list(documents.values())
+
+
+def _parsed(text: str, source: SourceFile) -> Any:
+    """Parse JSON. Repeated fields of an object are noted.
+
+    Raises:
+        ValueError: If the text is not JSON.
+        RecursionError: If it is nested too deeply.
+    """
+
+    def as_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        fields = dict(pairs)
+        if len(fields) < len(pairs):
+            source.note(
+                "repeated fields, of which the last is read", count=len(pairs) - len(fields)
+            )
+        return fields
+
+    return json.loads(text, object_pairs_hook=as_object)
 
 
 def _from_record(record: Any, number: int) -> Document:
     if not isinstance(record, dict):
         text = record if isinstance(record, str) else json.dumps(record, ensure_ascii=False)
         return Document(text, id=str(number))
-    metadata = {name: value for name, value in record.items() if name != "id"}
+    record_id = record.pop("id", None)
     names = ("text", "content", "page_content")
     name = next((name for name in names if isinstance(record.get(name), str)), None)
-    if name is not None:
-        text = metadata.pop(name)
-    else:
-        strings = {name: [*_strings(value)] for name, value in metadata.items()}
-        strings = {name: values for name, values in strings.items() if values}
-        text = "\n".join(f"{name}: {value}" for name in strings for value in strings[name])
-        text = text or json.dumps(record, ensure_ascii=False)
-        for name, values in strings.items():
-            if sum(map(len, values)) > _LONGEST_FIELD:
-                del metadata[name]
-    inner = metadata.get("metadata")
-    if inner is None or isinstance(inner, dict):
-        metadata.update(metadata.pop("metadata", None) or {})
-    record_id = record.get("id")
+    text = record.pop(name) if name else _lines(record) or json.dumps(record, ensure_ascii=False)
+    if isinstance(inner := record.get("metadata", {}), dict | None):
+        record.pop("metadata", None)
+        record.update(inner or {})
+    metadata = _fields(record)
+    if not name:
+        metadata = {k: v for k, v in metadata.items() if len(str(v)) <= _LONGEST_FIELD}
     return Document(text, metadata, id=str(number if record_id in (None, "") else record_id))
 
 
-def _strings(value: Any) -> Iterator[str]:
-    """Yield the strings of a JSON value, recursively."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for inner in value.values() if isinstance(value, dict) else value:
-            yield from _strings(inner)
+def _values(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values of JSON with their dotted names: scalars, and lists without objects.
+
+    Example:
+        >>> list(_values({"a": {"b": 1}, "c": [{"d": 2}, {"d": 3}], "e": [4, 5]}))
+        [('a.b', 1), ('c.d', 2), ('c.d', 3), ('e', [4, 5])]
+    """
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            yield from _values(inner, f"{name}.{key}" if name else key)
+    elif isinstance(value, list) and any(isinstance(inner, dict) for inner in value):
+        for inner in value:
+            yield from _values(inner, name)
+    else:
+        yield name, value
+
+
+def _lines(value: Any) -> str:
+    """Return a JSON value as lines ``a.b: value``. Empty values are left out."""
+    lines = []
+    for name, inner in _values(value):
+        if inner in (None, "", [], {}):
+            continue
+        if isinstance(inner, list) and not any(isinstance(item, list) for item in inner):
+            text = ", ".join(map(_scalar, inner))
+        else:
+            text = _scalar(inner)
+        lines.append(f"{name}: {text}" if name else text)
+    return "\n".join(lines)
+
+
+def _scalar(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    """Return a JSON value as metadata with dotted names. Repeated names have a list of values."""
+    values: dict[str, list[Any]] = {}
+    for name, inner in _values(value):
+        values.setdefault(name, []).append(inner)
+    return {name: found[0] if len(found) == 1 else found for name, found in values.items() if name}
 
 
 def read_json(source: SourceFile) -> Document:
-    """Read a JSON file as text. A file with escapes (``\\u8336``) or with one line is formatted."""
+    """Read a JSON file as lines ``a.b: value``. A small file has the same fields as metadata.
+
+    JSON with comments is read as it is written.
+    """
     text = decoded(source)
-    if "\\u" in text or "\n" not in text.strip():
-        # JSON with comments is not changed.
-        with contextlib.suppress(ValueError, RecursionError):
-            text = json.dumps(json.loads(text), ensure_ascii=False, indent=2)
-    return source.document(text)
+    try:
+        value = _parsed(text, source)
+        metadata = _fields(value)
+        lines = _lines(value)
+    except (ValueError, RecursionError):
+        return source.document(text)
+    short = {k: v for k, v in metadata.items() if len(str(v)) <= _LONGEST_FIELD}
+    return source.document(lines or text, short if len(metadata) <= _MAX_FIELDS else {})
 
 
 _DELIMITERS = "\t;|,"  # on ties, the first wins: commas are also decimal points and text

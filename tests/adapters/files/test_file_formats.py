@@ -204,3 +204,20 @@ def test_report_notes_parts_left_out(tmp_path: Path) -> None:
     (note,) = report.notes.values()
     assert note.endswith("a.txt was read with changes: comments left out: 3 (first: page 2)")
     assert str(report) == "0 read; 1 read with notes"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.md", "A PDF begins with %PDF-1.7."),
+        ("a.txt", "%PDF-1.7 is the first line."),
+        ("a.php", "<html><?php echo 1; ?></html>"),
+        ("a.rst", "<!DOCTYPE html>"),
+    ],
+)
+def test_name_of_text_file_decides_over_ambiguous_bytes(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    (node,) = NodeGraph(tmp_path, progress=False).nodes("ROOT")
+    assert node.text == text

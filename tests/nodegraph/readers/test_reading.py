@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from nodekin import as_retriever
 from nodekin.nodegraph import (
     Document,
     NodeGraph,
@@ -127,23 +128,31 @@ def test_json_lines_give_one_document_each(docs: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "message"),
+    ("lines", "found", "note"),
     [
-        (['{"text": "a"}', "", '{"text": '], "line 3 is not JSON"),
-        (['{"text": "a"} x'], "line 1 is not JSON: Extra data"),
-        (["9" * 5000], "line 1 is not JSON"),
-        (['{"text": "a", "id": "x"}', '{"text": "b", "id": "x"}'], "line 2: duplicate id 'x'"),
-        (['{"text": "a", "id": "2"}', '{"text": "b"}'], "line 2: duplicate id '2'"),
+        (['{"text": "a"}', "", '{"text": '], {"1": "a"}, "not JSON, left out: 1 (first: line 3)"),
+        (['{"a": 1} x', "9" * 5000, "[1]"], {"3": "[1]"}, "not JSON, left out: 2 (first: line 1)"),
+        (
+            ['{"text": "a", "id": "x"}', '{"text": "b", "id": "x"}'],
+            {"x": "a", "x (line 2)": "b"},
+            "ids of earlier lines, numbered: 1 (first: line 2)",
+        ),
+        (['{"a": 1, "a": 2}'], {"1": "a: 2"}, "repeated fields, of which the last is read: 1"),
     ],
 )
-def test_invalid_json_line_raises_with_its_number(
-    docs: Path, lines: list[str], message: str
+def test_bad_json_lines_are_noted(
+    docs: Path, lines: list[str], found: dict[str, str], note: str
 ) -> None:
-    path = write(docs / "a.jsonl", "\n".join(lines))
-    with pytest.raises(ReadError) as error:
-        NodeGraph(docs, on_error="raise")
-    assert str(path) in str(error.value)
-    assert message in str(error.value)
+    write(docs / "a.jsonl", "\n".join(lines))
+    graph = NodeGraph(docs, on_error="raise")
+    assert texts(graph) == {f"docs/a.jsonl#{key}": text for key, text in found.items()}
+    assert note in next(iter(graph.read_report.notes.values()))
+
+
+def test_file_without_json_lines_raises(docs: Path) -> None:
+    path = write(docs / "a.jsonl", "tea\nwater")
+    with pytest.raises(ReadError, match=r"a\.jsonl, line 1 is not JSON"):
+        NodeGraph(path)
 
 
 def test_json_lines_with_any_fields_are_searchable(docs: Path) -> None:
@@ -154,22 +163,27 @@ def test_json_lines_with_any_fields_are_searchable(docs: Path) -> None:
         ["a", "茶"],
         "Only a text.",
         {"messages": [{"role": "user", "content": "How is oolong roasted?"}]},
-        {"n": 1},
+        {"n": 1, "size": {"cm": 4.5}, "colors": ["red", "green"], "none": None},
     ]
     write(docs / "a.ndjson", "\n".join(json.dumps(line) for line in lines))
     graph = NodeGraph(docs)
     assert texts(graph) == {
-        "docs/a.ndjson#1": f"title: Tea\nbody: {long}",
+        "docs/a.ndjson#1": f"title: Tea\nbody: {long}\nyear: 1999",
         "docs/a.ndjson#3": '["a", "茶"]',
         "docs/a.ndjson#4": "Only a text.",
-        "docs/a.ndjson#5": "messages: user\nmessages: How is oolong roasted?",
-        "docs/a.ndjson#6": '{"n": 1}',
+        "docs/a.ndjson#5": "messages.role: user\nmessages.content: How is oolong roasted?",
+        "docs/a.ndjson#6": "n: 1\nsize.cm: 4.5\ncolors: red, green",
         "docs/a.ndjson#b": "question: 谁付运费？\nanswer: 茶园",
     }
     metadata = graph.node("docs/a.ndjson#1").metadata
     assert (metadata["title"], metadata["year"]) == ("Tea", 1999)
     assert "body" not in metadata
     assert graph.node("docs/a.ndjson#b").metadata["answer"] == "茶园"
+    fields = graph.node("docs/a.ndjson#6").metadata
+    assert (fields["size.cm"], fields["colors"]) == (4.5, ["red", "green"])
+    assert [r.node.document_id for r in as_retriever(graph)("4.5", filters={"size.cm": 4.5})] == [
+        "docs/a.ndjson#6"
+    ]
 
 
 def test_file_facts_are_metadata(docs: Path) -> None:

@@ -1,5 +1,6 @@
 """Text files in any encoding, JSON and CSV."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -13,17 +14,29 @@ def text_in(path: Path) -> str:
     return node.text
 
 
-@pytest.mark.parametrize(
-    ("content", "text"),
-    [
-        ('{"t": "\\u8336"}', '{\n  "t": "茶"\n}'),
-        ('{"a":[1,2]}', '{\n  "a": [\n    1,\n    2\n  ]\n}'),
-        ('{\n "a": 1 // why\n}', '{\n "a": 1 // why\n}'),
-    ],
-)
-def test_json_is_formatted_text(tmp_path: Path, content: str, text: str) -> None:
+def test_json_becomes_lines_and_metadata(tmp_path: Path) -> None:
+    value = {
+        "name": "\u8336",
+        "price": {"cup": 3.5, "pot": [8, 9], "none": None},
+        "teas": [{"id": 1, "hot": True}, {"id": 2}],
+        "points": [[1, 2], [3, 4]],
+        "long": "leaf " * 50,
+    }
+    (tmp_path / "a.json").write_text(json.dumps(value))
+    (node,) = NodeGraph(tmp_path, progress=False).nodes("ROOT")
+    assert node.text == (
+        "name: 茶\nprice.cup: 3.5\nprice.pot: 8, 9\nteas.id: 1\nteas.hot: true\nteas.id: 2\n"
+        f"points: [[1, 2], [3, 4]]\nlong: {'leaf ' * 50}"
+    )
+    fields = {"name": "茶", "price.cup": 3.5, "price.pot": [8, 9], "teas.id": [1, 2]}
+    assert node.metadata.items() >= fields.items()
+    assert "long" not in node.metadata
+
+
+@pytest.mark.parametrize("content", ['{\n "a": 1 // why\n}', "[" * 100_000, "{}"])
+def test_other_json_is_read_as_text(tmp_path: Path, content: str) -> None:
     (tmp_path / "a.json").write_text(content)
-    assert text_in(tmp_path / "a.json") == text
+    assert text_in(tmp_path / "a.json") == content
 
 
 SIMPLIFIED = "绿茶在五月和九月购买，产地是安吉和龙井的茶园。采摘超过六个星期的茶叶一律不买。"
