@@ -22,6 +22,12 @@ def attribute(element: Element, name: str) -> str:
     return next((v for k, v in element.attrib.items() if k.rpartition("}")[2] == name), "")
 
 
+def integer(text: str | None, default: int = 0) -> int:
+    """Return a number of an XML attribute, or the default if it is missing or not a number."""
+    match = re.fullmatch(r"-?\d{1,9}", text or "")
+    return int(match[0]) if match else default
+
+
 def named(element: Element, *names: str) -> Iterator[Any]:
     """Yield the elements below an element with one of these names without a namespace."""
     return (inner for inner in element.iter() if local_name(inner) in names)

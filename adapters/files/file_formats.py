@@ -18,7 +18,8 @@ from ...nodegraph.readers.source_files import SourceFile
 from ...nodegraph.readers.text import join_pages
 from .html import markdown, read_epub, read_html
 from .mail import read_mailbox, read_message
-from .office import read_open_document, read_pptx, read_rtf, read_spreadsheet
+from .office import read_pptx, read_rtf, read_spreadsheet
+from .open_document import read_open_document
 from .symbols import symbols_in
 from .word import read_docx
 

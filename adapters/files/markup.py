@@ -48,7 +48,7 @@ def superscript(before: str, text: str, after: str = "", *, is_link: bool = Fals
     ):
         return text
     if is_link or (_NUMBERS.fullmatch(text) and not _is_power(before, text, after)):
-        return f"[{text}]"
+        return f"[{text}] " if not before and after[:1].isalnum() else f"[{text}]"
     power = f"^{text}" if re.fullmatch(r"[+−-]?[\w.]*[+−-]?", text) else f"^({text})"
     return f"{power} " if after[:1].isdigit() else power
 
@@ -56,8 +56,8 @@ def superscript(before: str, text: str, after: str = "", *, is_link: bool = Fals
 def _is_power(before: str, number: str, after: str) -> bool:
     """Return whether a raised number is a power. Otherwise, it is a note mark."""
     match = _BASE.search(before)
-    if match is None:  # "14C"
-        return after[:1].isalnum()
+    if match is None:  # "14C" is an isotope, "1A note" a note
+        return len(number) > 1 and after[:1].isupper()
     base = match[0]
     if base[0].isdigit():  # 2^30 and 10^9, but not a year or an amount with a note
         return number not in ("0", "1") and (len(base) < 3 or base.strip("0,.") == "1")
@@ -67,6 +67,29 @@ def _is_power(before: str, number: str, after: str) -> bool:
         return False
     is_unit = len(base) == 2 and number.isdecimal() and int(number) < 5
     return len(base) == 1 or is_unit or base in _FUNCTIONS
+
+
+RAISED = str.maketrans("0123456789+-−–", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻")
+"""The raised forms of characters, for ``str.translate``."""
+
+_LOWERED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-")
+
+_RAISED_RUN = re.compile("[⁰¹²³⁴-⁹⁺⁻]+(?:[,–][⁰¹²³⁴-⁹]+)*")
+
+
+def raised_as_text(text: str) -> str:
+    """Replace raised digits by powers and note marks.
+
+    Example:
+        >>> raised_as_text("about 2³⁰ bytes; the tea.¹²")
+        'about 2^30 bytes; the tea.[12]'
+    """
+
+    def as_text(match: re.Match[str]) -> str:
+        start, end = match.span()
+        return superscript(text[:start], match[0].translate(_LOWERED), text[end : end + 1])
+
+    return text if text.isascii() else _RAISED_RUN.sub(as_text, text)
 
 
 def subscript(before: str, text: str, after: str = "") -> str:

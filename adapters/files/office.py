@@ -1,4 +1,4 @@
-"""Read Office files: Word, slides, spreadsheets, OpenDocument and rich text."""
+"""Read slides, spreadsheets and rich text."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from .drawings import (
     chart_lines,
     diagram_lines,
     equation,
+    integer,
     local_name,
     named,
     texts,
 )
-from .html import markdown
-from .markup import joined_runs
+from .markup import joined_runs, subscript, superscript
 from .packed_files import core_properties, opened_zip, parser, relations, xml_part
 
 
@@ -116,14 +116,14 @@ def _frame_lines(element: Any, *, indented: bool = False) -> list[str]:
         for child in paragraph:
             kind = local_name(child)
             if kind in ("r", "fld"):
-                baseline = next((int(p.get("baseline", 0)) for p in named(child, "rPr")), 0)
+                baseline = next((integer(p.get("baseline")) for p in named(child, "rPr")), 0)
                 runs.append((texts(child, "t"), (baseline > 0) - (baseline < 0)))
             elif kind == "br":
                 runs.append((" ", 0))
             elif math := list(named(child, "oMath")):
                 runs += ((equation(one), 0) for one in math)
         if text := " ".join(joined_runs(runs).split()):
-            level = next((int(p.get("lvl", 0)) for p in named(paragraph, "pPr")), 0)
+            level = next((integer(p.get("lvl")) for p in named(paragraph, "pPr")), 0)
             lines.append(f"{'  ' * level}- {text}" if indented else text)
     return lines
 
@@ -286,80 +286,6 @@ def _value(value: object) -> object:
     return value
 
 
-_HTML_TAGS = {
-    "list": "ul",
-    "list-item": "li",
-    "list-header": "li",
-    "table": "table",
-    "table-row": "tr",
-    "table-cell": "td",
-    "covered-table-cell": "td",
-}
-
-_SKIPPED = frozenset({"annotation", "tracked-changes", "note-citation", "forms", "sequence-decls"})
-
-
-def read_open_document(source: SourceFile) -> Document:
-    """Read an OpenDocument text or slides with headings, lists, tables and footnotes.
-
-    Raises:
-        ReadError: If the file is damaged or encrypted.
-    """
-    from xml.etree import ElementTree
-
-    with opened_zip(source, "OpenDocument file") as archive:
-        try:
-            if b"encryption-data" in archive.read("META-INF/manifest.xml"):
-                raise source.encrypted("OpenDocument file")
-            root = ElementTree.fromstring(archive.read("content.xml"))
-        except (KeyError, ElementTree.ParseError) as error:
-            raise source.damaged(f"it has no readable content ({error})") from error
-    slides = [e for e in root.iter() if _name(e) == "page"]
-    if slides:
-        pages = [markdown("".join(_html(slide))) for slide in slides]
-        return source.document(join_pages(pages), {"page_unit": "slide"})
-    return source.document(markdown("".join(_html(root))))
-
-
-def _name(element: ElementTree.Element) -> str:
-    return element.tag.rsplit("}")[-1]
-
-
-def _attribute(element: ElementTree.Element, name: str) -> str | None:
-    return next((v for k, v in element.attrib.items() if k.endswith(f"}}{name}")), None)
-
-
-def _html(element: ElementTree.Element) -> Iterator[str]:
-    """Yield an OpenDocument element as the equivalent HTML."""
-    from html import escape
-
-    name, tag = _name(element), ""
-    if name in _SKIPPED:
-        return
-    if name == "s":
-        yield " " * int(_attribute(element, "c") or 1)
-    elif name in ("tab", "line-break"):
-        yield " " if name == "tab" else "<br>"
-    elif name == "h":
-        tag = f"h{min(6, int(_attribute(element, 'outline-level') or 1))}"
-    elif name == "p":
-        tag = "h1" if _attribute(element, "class") == "title" else "p"
-    elif name == "frame" and _attribute(element, "class") == "title":
-        tag = "h1"
-    else:
-        tag = _HTML_TAGS.get(name, "")
-    inner = [escape(element.text or "")]
-    for child in element:
-        inner += _html(child)
-        inner.append(escape(child.tail or ""))
-    text = "".join(inner)
-    if name == "note":
-        text = f" ({text.strip().removeprefix('<p>').removesuffix('</p>')})"
-    if tag == "h1" and name == "frame":
-        text = text.replace("<p>", "").replace("</p>", " ")
-    yield f"<{tag}>{text}</{tag}>" if tag else text
-
-
 _FOOTNOTE = re.compile(r"\{\s*(?:\\\*)?\\footnote\b")
 
 _BRACE = re.compile(r"\\.|[{}]", re.S)
@@ -370,6 +296,14 @@ _PREFIXES = {"\ue020": "- "} | {chr(0xE010 + n): f"{'#' * (n + 1)} " for n in ra
 """Markers of list items and of heading levels in a rich text, with their Markdown prefixes."""
 
 
+_RUNNING_HEAD = re.compile(r"\{\\(header|footer)[lrf]?(?![a-z]) ?")
+
+_SCRIPT = re.compile(r"\\(super|sub)(?![a-z\d]) ?")
+
+_SCRIPT_END = re.compile(r"\\(?:nosupersub|plain|super0|sub0)(?![a-z\d])")
+
+_MARKED_SCRIPT = re.compile("([\ue022\ue023])(.*?)\ue024")
+
 _NOTE_START = re.compile(r"\s*\ue021\s*")
 
 _PRIVATE = re.compile("[\ue000-\uf8ff]")  # these markers, and bullets of symbol fonts
@@ -377,13 +311,27 @@ _PRIVATE = re.compile("[\ue000-\uf8ff]")  # these markers, and bullets of symbol
 
 def read_rtf(source: SourceFile) -> Document:
     """Read rich text with headings, lists, tables and inline footnotes."""
+    data = source.path.read_bytes().decode("latin-1")
+    heads: dict[str, None] = {}
+    for match in _RUNNING_HEAD.finditer(data):
+        group = f"{{\\rtf1 {data[match.end() : _group_end(data, match.end())]}}}"
+        head = " ".join(_plain(group).split())
+        if any(map(str.isalpha, head)):
+            heads[f"{match[1].capitalize()}: {head}"] = None
+    data = _with_scripts_marked(_with_footnotes(data))
+    data = data.replace("{\\listtext", f"{{\\u{0xE020}?}}{{\\listtext")
+    data = _OUTLINE_LEVEL.sub(lambda match: rf"{{\u{0xE010 + int(match[1])}?}}", data)
+    for kind, name in (("pict", "pictures"), ("atnid", "comments"), ("object", "embedded objects")):
+        if count := len(re.findall(rf"\\{kind}(?![a-z])", data)):
+            source.note(f"{name} left out", count=count)
+    text = _MARKED_SCRIPT.sub(_script_text, _plain(data))
+    return source.document("\n\n".join([*_rtf_blocks(text), *heads]))
+
+
+def _plain(data: str) -> str:
     with parser("striprtf"):
         from striprtf.striprtf import rtf_to_text
-    data = source.path.read_bytes().decode("latin-1")
-    data = _with_footnotes(data).replace("{\\listtext", f"{{\\u{0xE020}?}}{{\\listtext")
-    data = _OUTLINE_LEVEL.sub(lambda match: rf"{{\u{0xE010 + int(match[1])}?}}", data)
-    text = str(rtf_to_text(data, errors="replace"))  # type: ignore[no-untyped-call]
-    return source.document("\n\n".join(_rtf_blocks(text)))
+    return str(rtf_to_text(data, errors="replace"))  # type: ignore[no-untyped-call]
 
 
 def _with_footnotes(data: str) -> str:
@@ -393,15 +341,42 @@ def _with_footnotes(data: str) -> str:
     for match in _FOOTNOTE.finditer(data):
         if match.start() < at:
             continue
-        depth, end = 1, len(data)
-        for brace in _BRACE.finditer(data, match.end()):
-            depth += {"{": 1, "}": -1}.get(brace[0], 0)
-            if not depth:
-                end = brace.start()
-                break
+        end = _group_end(data, match.end())
         parts += (data[at : match.start()], f"{{\\u{0xE021}?", data[match.end() : end], ")")
         at = end
     return "".join([*parts, data[at:]])
+
+
+def _group_end(data: str, at: int) -> int:
+    """Return the position of the brace that ends the group at a position."""
+    depth = 1
+    for brace in _BRACE.finditer(data, at):
+        depth += {"{": 1, "}": -1}.get(brace[0], 0)
+        if not depth:
+            return brace.start()
+    return len(data)
+
+
+def _with_scripts_marked(data: str) -> str:
+    """Put marks around superscripts and subscripts, which the parser would not show."""
+    parts: list[str] = []
+    at = 0
+    for match in _SCRIPT.finditer(data):
+        if match.start() < at:
+            continue
+        end = _group_end(data, match.end())
+        if ending := _SCRIPT_END.search(data, match.end(), end):
+            end = ending.start()
+        mark = 0xE022 if match[1] == "super" else 0xE023
+        parts += (data[at : match.start()], f"\\u{mark}?", data[match.end() : end], f"\\u{0xE024}?")
+        at = end
+    return "".join([*parts, data[at:]])
+
+
+def _script_text(match: re.Match[str]) -> str:
+    start, end = match.span()
+    write = superscript if match[1] == "\ue022" else subscript
+    return write(match.string[:start][-40:], match[2].strip(), match.string[end : end + 1])
 
 
 def _rtf_blocks(text: str) -> Iterator[str]:

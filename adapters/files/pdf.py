@@ -14,6 +14,7 @@ from ...nodegraph.document import Document
 from ...nodegraph.errors import ReadError
 from ...nodegraph.locations import SCALE, Layout, TextBox
 from ...nodegraph.readers.source_files import SourceFile
+from .markup import RAISED
 from .packed_files import parser
 from .pdf_layout import (
     Lines,
@@ -21,6 +22,7 @@ from .pdf_layout import (
     Rectangle,
     TextLine,
     garbage_share,
+    in_utf16_units,
     lines_of_text,
     normalized,
     pages_as_text,
@@ -183,12 +185,12 @@ def _lines_of_page(page: Any, below_table: bool = False) -> Lines | None:
     from pypdfium2 import raw
 
     textpage = page.get_textpage()
-    text = textpage.get_text_range()
+    text = in_utf16_units(textpage.get_text_range())
     angle = _angle(textpage, text)
     if angle in (90, 180, 270) and not page.get_rotation():
         page.set_rotation(360 - angle)  # otherwise each letter may be a line
         textpage = page.get_textpage()
-        text = textpage.get_text_range()
+        text = in_utf16_units(textpage.get_text_range())
     text = _with_ligatures_in_order(textpage, normalized(text))
     if not text.strip():
         images = page.get_objects([raw.FPDF_PAGEOBJ_IMAGE], max_depth=3)
@@ -266,6 +268,7 @@ def _lines(textpage: Any, text: str, *, is_upward: bool = False) -> list[TextLin
     handle = textpage.raw
     box, matrix, x, y = raw.FS_RECTF(), raw.FS_MATRIX(), c_double(), c_double()
     lines: list[TextLine] = []
+    text = _with_raised_digits(handle, text)
     pending = [match.span() for match in _LINE.finditer(text)][::-1]
     while pending:
         start, stop = pending.pop()
@@ -296,6 +299,48 @@ def _lines(textpage: Any, text: str, *, is_upward: bool = False) -> list[TextLin
         else:
             lines.append(TextLine(text[start:stop], start, x0, right, baseline, abs(size)))
     return lines
+
+
+_NUMBER = re.compile(r"[+−–-]?\d+(?:[,–-]\d+)*")
+
+
+def _with_raised_digits(handle: Any, text: str) -> str:
+    """Replace digits that are raised above the character next to them by their raised forms.
+
+    They are smaller letters at a higher position, or glyphs of the font for superscripts.
+    """
+    from pypdfium2 import raw
+
+    x, y = c_double(), c_double()
+    left, right, bottom, top = (c_double() for _ in range(4))
+    matrix = raw.FS_MATRIX()
+
+    def is_raised(index: int, beside: int) -> bool:
+        raw.FPDFText_GetCharOrigin(handle, beside, x, y)
+        raw.FPDFText_GetCharBox(handle, index, left, right, bottom, top)
+        rise = bottom.value - y.value
+        if rise < 0.5:
+            return False
+        size: float = raw.FPDFText_GetFontSize(handle, beside)
+        if raw.FPDFText_GetMatrix(handle, beside, matrix):
+            size *= hypot(matrix.c, matrix.d)
+        if not text[index].isdigit():  # a sign, in the middle of a line
+            return rise > 0.42 * size
+        return 0.18 * size < rise < 0.8 * size > 1.4 * (top.value - bottom.value)
+
+    characters = list(text)
+    for match in _NUMBER.finditer(text):
+        start, end = match.span()
+        begins_line = not start or text[start - 1] in "\r\n"
+        besides = [start] if not start or text[start - 1].isspace() else [start - 1]
+        if begins_line and end < len(text) and not text[end].isspace():
+            besides.append(end)
+        for beside in besides:
+            index = end - 1
+            while index >= start and (text[index] == "," or is_raised(index, beside)):
+                characters[index] = text[index].translate(RAISED)
+                index -= 1
+    return "".join(characters)
 
 
 def _parting(handle: Any, text: str, start: int, stop: int, size: float) -> int:

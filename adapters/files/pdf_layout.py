@@ -11,6 +11,7 @@ from math import inf
 from typing import NamedTuple
 
 from ...nodegraph.readers.text import PAGE_BREAK
+from .markup import RAISED, raised_as_text
 
 _HYPHEN = "\ufffe"  # PDFium's replacement for a hyphen and a line break
 
@@ -123,7 +124,17 @@ def normalized(text: str) -> str:
     return _VARIANTS.sub(usual, text)
 
 
-_LIGATURE = re.compile("[\ufb00-\ufb06]")
+_ASTRAL = re.compile("[\U00010000-\U0010ffff]")
+
+_FILLER = "\ufdd1"  # the second unit of a character that has two in UTF-16
+
+
+def in_utf16_units(text: str) -> str:
+    """Return a text with one character per UTF-16 unit, as PDFium counts. Letters are plain."""
+    return _ASTRAL.sub(lambda m: unicodedata.normalize("NFKC", m[0])[:1] + _FILLER, text)
+
+
+_LIGATURE = re.compile(f"[\ufb00-\ufb06]|{_FILLER}")
 
 
 def garbage_share(text: str) -> float:
@@ -146,12 +157,21 @@ def with_parts_joined(lines: Lines) -> Lines:
     for line in lines:
         if result and _is_same_line(result[-1], line):
             first = result.pop()
-            has_space = line.x0 - first.x1 > 0.15 * first.size
+            is_raised = line.size < 0.85 * first.size and (
+                line.baseline - first.baseline > 0.15 * first.size
+            )
+            if is_raised and (number := _POWER.match(line.text)):
+                raised = number[0].translate(RAISED)
+                line = line._replace(text=f"{raised}{line.text[number.end() :]}")
+            has_space = not is_raised and line.x0 - first.x1 > 0.15 * first.size
             text = joined([first.text, line.text]) if has_space else first.text + line.text
             larger = max(first, line, key=lambda part: part.size)
             line = larger._replace(text=text, start=first.start, x0=first.x0, x1=line.x1)
         result.append(line)
     return result
+
+
+_POWER = re.compile(r"[+−-]?\d+")
 
 
 def _is_same_line(first: TextLine, second: TextLine) -> bool:
@@ -756,7 +776,7 @@ def _heading_height(lines: Lines, at: int) -> int:
 
 
 def _squeezed(text: str) -> str:
-    text = "".join(text.split())
+    text = "".join(text.split()).replace(_FILLER, "")
     return (text if text.isascii() else unicodedata.normalize("NFKC", text)).casefold()
 
 
@@ -890,12 +910,12 @@ def _may_continue(line: TextLine, following: TextLine) -> bool:
 
 
 def without_ligatures(text: str) -> str:
-    """Replace each ligature by its letters."""
-    return text if text.isascii() else _LIGATURE.sub(_letters, text)
+    """Replace each ligature by its letters, and raised digits by powers and note marks."""
+    return text if text.isascii() else raised_as_text(_LIGATURE.sub(_letters, text))
 
 
 def _letters(ligature: re.Match[str]) -> str:
-    return unicodedata.normalize("NFKC", ligature[0])
+    return unicodedata.normalize("NFKC", ligature[0]).strip(_FILLER)
 
 
 def _hyphens_resolved(text: str) -> tuple[str, list[int]]:

@@ -13,8 +13,18 @@ from xml.etree.ElementTree import Element
 
 from ...nodegraph.document import Document
 from ...nodegraph.readers.source_files import SourceFile
-from .drawings import attribute, chart_lines, diagram_lines, equation, local_name, named, texts
+from .drawings import (
+    attribute,
+    chart_lines,
+    diagram_lines,
+    equation,
+    integer,
+    local_name,
+    named,
+    texts,
+)
 from .html import markdown
+from .list_numbers import Level, ListCounts, labeled, with_labels
 from .packed_files import core_properties, opened_zip, parser, relations, xml_part
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -23,9 +33,6 @@ _VML_TEXT_BOX = "{urn:schemas-microsoft-com:vml}textbox"
 
 _NOTE_REFERENCE = re.compile(r'<a href="#(?:foot|end)note-[^>]*>(?:(\[\d+\])|↑)</a>')
 """A reference to a note, and the arrow back to the reference."""
-
-_LABEL = re.compile("(?m)(^ *(?:(?:\\d+\\.|[-*+]) +))?\ue020(.*?)\ue021")
-"""A list number, with the number that Markdown gives the item."""
 
 _LEFT_OUT = {
     "comments left out": ("commentReference",),
@@ -70,13 +77,8 @@ def read_docx(source: SourceFile) -> Document:
     for message in html.messages:
         if " style: " not in message.message and not message.message.startswith("Image of type"):
             source.note(message.message)
-    text = markdown(_NOTE_REFERENCE.sub(r"\1", html.value))
-    text = _LABEL.sub(lambda m: f"{_indent(m[1])}{m[2]} ", text)
+    text = with_labels(markdown(_NOTE_REFERENCE.sub(r"\1", html.value)))
     return source.document("\n\n".join([text, *heads]).strip(), properties)
-
-
-def _indent(prefix: str | None) -> str:
-    return " " * (len(prefix) - len(prefix.lstrip())) if prefix else ""
 
 
 def _no_image(image: Any) -> dict[str, str]:
@@ -151,13 +153,12 @@ class _Labels:
             Element("none") if root is None else root
             for root in (xml_part(archive, f"word/{name}.xml") for name in ("numbering", "styles"))
         )
-        self._levels = {
-            attribute(abstract, "abstractNumId"): {
-                int(attribute(level, "ilvl") or 0): _values(level)
-                for level in abstract.iter(f"{_W}lvl")
+        self._counts = ListCounts(
+            {
+                attribute(abstract, "abstractNumId"): dict(map(_level, abstract.iter(f"{_W}lvl")))
+                for abstract in numbering.iter(f"{_W}abstractNum")
             }
-            for abstract in numbering.iter(f"{_W}abstractNum")
-        }
+        )
         self._lists = {
             attribute(number, "numId"): (_values(number).get("abstractNumId", ""), number)
             for number in numbering.iter(f"{_W}num")
@@ -166,7 +167,6 @@ class _Labels:
             attribute(style, "styleId"): (_values(style).get("basedOn", ""), _number(style))
             for style in styles.iter(f"{_W}style")
         }
-        self._counts: dict[str, dict[int, int]] = {}
         self._begun: set[str] = set()
 
     def write(self, root: Element) -> None:
@@ -174,7 +174,7 @@ class _Labels:
         for paragraph in root.iter(f"{_W}p"):
             if label := self._label(paragraph):
                 at = 1 if len(paragraph) and local_name(paragraph[0]) == "pPr" else 0
-                paragraph.insert(at, _run([f"\ue020{label}\ue021"]))
+                paragraph.insert(at, _run([labeled(label)]))
 
     def _label(self, paragraph: Element) -> str:
         number, level = _number(paragraph)
@@ -183,31 +183,25 @@ class _Labels:
             seen.add(style)
             style, (of_style, its_level) = self._styles[style]
             number, level = number or of_style, its_level if level is None else level
-        abstract, overrides = self._lists.get(number, ("", None))
-        levels = self._levels.get(abstract)
-        if not levels:
+        if number not in self._lists:
             return ""
-        at = level or 0
-        values = levels.get(at, {})
-        counts = self._counts.setdefault(abstract, {})
+        abstract, element = self._lists[number]
         if number not in self._begun:
             self._begun.add(number)
-            for override in named(overrides, "lvlOverride") if overrides is not None else ():
-                if start := _values(override).get("startOverride"):
-                    counts[int(attribute(override, "ilvl") or 0)] = int(start) - 1
-        counts[at] = counts.get(at, int(values.get("start", 1)) - 1) + 1
-        for deeper in [n for n in counts if n > at]:
-            del counts[deeper]
-        if values.get("numFmt") in ("bullet", "none", None):
-            return ""
+            for override in element.iter(f"{_W}lvlOverride"):
+                start = integer(_values(override).get("startOverride"), 1)
+                self._counts.restart(abstract, integer(attribute(override, "ilvl")), start)
+        return self._counts.next_label(abstract, level or 0)
 
-        def shown(match: re.Match[str]) -> str:
-            its = int(match[1]) - 1
-            its_values = levels.get(its, {})
-            count = counts.get(its, int(its_values.get("start", 1)))
-            return _shown(count, its_values.get("numFmt", "decimal"))
 
-        return re.sub(r"%([1-9])", shown, values.get("lvlText", "")).strip()
+def _level(element: Element) -> tuple[int, Level]:
+    values = _values(element)
+    level = (
+        values.get("numFmt", "none"),
+        values.get("lvlText", ""),
+        integer(values.get("start"), 1),
+    )
+    return integer(attribute(element, "ilvl")), level
 
 
 def _values(element: Element) -> dict[str, str]:
@@ -225,32 +219,3 @@ def _number(element: Element) -> tuple[str, int | None]:
     level = next(_below(element, "pPr", "numPr", "ilvl"), "")
     number = next(_below(element, "pPr", "numPr", "numId"), "")
     return number, int(level) if level.isdecimal() else None
-
-
-def _shown(count: int, kind: str) -> str:
-    """Return a number in a format of Word.
-
-    Example:
-        >>> [_shown(n, "lowerRoman") for n in (4, 9)], _shown(28, "upperLetter")
-        (['iv', 'ix'], 'BB')
-    """
-    if "Letter" in kind and count > 0:
-        text = chr(ord("a") + (count - 1) % 26) * ((count - 1) // 26 + 1)
-    elif "Roman" in kind:
-        text, rest = "", count
-        for value, letters in zip(_ROMAN_VALUES, _ROMAN_LETTERS, strict=True):
-            text += letters * (rest // value)
-            rest %= value
-    elif kind.startswith(("chinese", "japanese", "ideograph", "taiwanese")) and 0 < count < 100:
-        tens, ones = divmod(count, 10)
-        text = f"{_CHINESE[tens] if tens > 1 else ''}{'十' if tens else ''}{_CHINESE[ones]}"
-    else:
-        text = f"{count:02}" if kind == "decimalZero" else str(count)
-    return text.upper() if kind.startswith("upper") else text
-
-
-_ROMAN_VALUES = (1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1)
-
-_ROMAN_LETTERS = "m cm d cd c xc l xl x ix v iv i".split()
-
-_CHINESE = ["", *"一二三四五六七八九"]

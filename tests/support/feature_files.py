@@ -396,9 +396,128 @@ SHEETS_NOTES = [
     "formulas without a stored value: 1 (first: Prices)",
 ]
 
+
+def open_document_file(path: Path) -> None:
+    """Write an OpenDocument text with every feature."""
+    urn = "urn:oasis:names:tc:opendocument:xmlns"
+    names = " ".join(
+        f'xmlns:{name}="{urn}:{long}:1.0"'
+        for name, long in {
+            **{n: n for n in ("office", "style", "text", "table", "chart")},
+            "draw": "drawing",
+            "fo": "xsl-fo-compatible",
+        }.items()
+    )
+    names += ' xmlns:xlink="http://www.w3.org/1999/xlink"'
+
+    def level(number: int, kind: str, more: str) -> str:
+        tag = "text:list-level-style-number"
+        return f'<{tag} text:level="{number}" style:num-format="{kind}" {more}/>'
+
+    def item(text: str) -> str:
+        return f"<text:list-item><text:p>{text}</text:p></text:list-item>"
+
+    def cell(text: str, more: str = "") -> str:
+        return f"<table:table-cell {more}><text:p>{text}</text:p></table:table-cell>"
+
+    raised, lowered = (
+        f'<style:style style:name="{name}" style:family="text"><style:text-properties '
+        f'style:text-position="{name} 58%"/></style:style>'
+        for name in ("super", "sub")
+    )
+    high, wide = 'table:number-rows-spanned="2"', 'table:number-columns-spanned="2"'
+    third, both = 'style:num-suffix=")" text:start-value="3"', 'text:display-levels="2"'
+    covered = "<table:covered-table-cell/>"
+    body = (
+        '<text:h text:outline-level="1">Buying</text:h>'
+        '<text:h text:outline-level="2">Green</text:h>'
+        f'<text:list text:style-name="L">{item("Boil")}{item("Pour")}</text:list>'
+        "<text:p>Between.</text:p>"
+        f'<text:list text:style-name="L" text:continue-numbering="true">{item("Drink")}</text:list>'
+        '<text:p>Count 2<text:span text:style-name="super">30</text:span> and H<text:span '
+        'text:style-name="sub">2</text:span>O, <text:date>Field</text:date></text:p>'
+        "<text:p>Noted<text:note><text:note-citation>1</text:note-citation><text:note-body><text:p>"
+        "Footnote</text:p></text:note-body></text:note></text:p>"
+        "<text:p>Said<office:annotation><text:p>Remark</text:p></office:annotation></text:p>"
+        '<text:p>Is <draw:frame><draw:object xlink:href="./Object 1"/></draw:frame></text:p>'
+        '<text:p><draw:frame><draw:object xlink:href="./Object 2"/></draw:frame></text:p>'
+        "<text:p><draw:frame><draw:text-box><text:p>Textbox</text:p></draw:text-box></draw:frame>"
+        "<draw:frame><draw:image/></draw:frame></text:p><table:table><table:table-row>"
+        f"{cell('Tea', high)}{cell('Price', wide)}{covered}</table:table-row>"
+        f"<table:table-row>{covered}{cell('Cup')}{cell('Pot')}</table:table-row></table:table>"
+    )
+    math = (
+        '<math xmlns="http://www.w3.org/1998/Math/MathML"><semantics><mrow><msup><mi>a</mi><mn>2'
+        "</mn></msup><mo>+</mo><mfrac><mi>b</mi><msqrt><mi>c</mi></msqrt></mfrac></mrow><annotation>"
+        "a^2</annotation></semantics></math>"
+    )
+    chart = (
+        f"<office:document-content {names}><chart:chart><chart:title><text:p>Harvest</text:p>"
+        "</chart:title><table:table><table:table-row>"
+        f"{cell('Spring')}{cell('41')}</table:table-row></table:table></chart:chart>"
+        "</office:document-content>"
+    )
+    _write(
+        path,
+        {
+            "mimetype": "application/vnd.oasis.opendocument.text",
+            "META-INF/manifest.xml": "<manifest/>",
+            "content.xml": f"<office:document-content {names}><office:automatic-styles>{raised}"
+            f'{lowered}<text:list-style style:name="L">'
+            f"{level(1, 'a', third)}</text:list-style>"
+            "</office:automatic-styles><office:body><office:text><text:tracked-changes><text:deletion>"
+            "<text:p>Deleted</text:p></text:deletion></text:tracked-changes>"
+            f"{body}</office:text></office:body></office:document-content>",
+            "styles.xml": f"<office:document-styles {names}><text:outline-style>"
+            f"{level(1, '1', '')}{level(2, '1', both)}</text:outline-style>"
+            "<style:header><text:p>Teahouse</text:p></style:header></office:document-styles>",
+            "Object 1/content.xml": math,
+            "Object 2/content.xml": chart,
+        },
+    )
+
+
+OPEN_DOCUMENT = [
+    "# 1 Buying",
+    "## 1.1 Green",
+    "c) Boil\nd) Pour",
+    "e) Drink",
+    "Count 2^30 and H2O, Field",
+    "Noted (Footnote)",
+    "Is a^2 + b/sqrt(c)",
+    "Chart: Harvest",
+    "Spring 41",
+    "Textbox",
+    "| Tea | Price | Price |\n| --- | --- | --- |\n| Tea | Cup | Pot |",
+    "\n\nHeader: Teahouse",
+]
+
+OPEN_DOCUMENT_NOTES = [
+    "comments left out: 1",
+    "deleted passages left out: 1",
+    "pictures left out: 1",
+]
+
+
+def rich_text_file(path: Path) -> None:
+    """Write a rich text with its features."""
+    path.write_text(
+        r"{\rtf1\ansi{\header Teahouse\par}{\pard\outlinelevel0 Buying\par}Count 2{\super 30} and "
+        r"H\sub 2\nosupersub O.{\super 5} Noted{\super\chftn}{\footnote Footnote}\par "
+        r"{\field{\*\fldinst DATE}{\fldrslt Field}} {\pict 00}"
+        r"{\*\annotation{\*\atnid x}Remark}\par}"
+    )
+
+
+RICH_TEXT = ["# Buying", "Count 2^30 and H2O.[5] Noted (Footnote)", "Field", "Header: Teahouse"]
+
+RICH_TEXT_NOTES = ["pictures left out: 1", "comments left out: 1"]
+
 FEATURES: dict[str, tuple[Callable[[Path], None], list[str], list[str]]] = {
     "features.docx": (word_file, WORD, WORD_NOTES),
     "features.pptx": (slides_file, SLIDES, SLIDES_NOTES),
+    "features.odt": (open_document_file, OPEN_DOCUMENT, OPEN_DOCUMENT_NOTES),
+    "features.rtf": (rich_text_file, RICH_TEXT, RICH_TEXT_NOTES),
     "features.xlsx": (sheets_file, SHEETS, SHEETS_NOTES),
 }
 """By file name: a function that writes the file, its text in parts, and the notes on the rest."""

@@ -373,7 +373,7 @@ def test_superscripts_and_subscripts_stay_in_their_line() -> None:
         TextLine("-2", 0, 130, 138, 704, 6),
         TextLine("of leaves", 0, 300, 350, 700, 10),  # another column
     ]
-    assert [line.text for line in with_parts_joined(parts)] == ["2 g of CO2 a m-2", "of leaves"]
+    assert [line.text for line in with_parts_joined(parts)] == ["2 g of CO2 a m⁻²", "of leaves"]
 
 
 @pytest.mark.parametrize(("turn", "expected"), [(0, 0.1), (90, 0.9), (180, 0.9), (270, 0.1)])

@@ -99,8 +99,8 @@ def chinese_sentence(choose: random.Random) -> tuple[str, str]:
 
 
 def squeezed(text: str) -> str:
-    """Return a text without whitespace, hyphens and minus signs."""
-    return re.sub(r"[\s\u2212-]", "", text)
+    """Return a text without whitespace, hyphens, and the marks of superscripts."""
+    return re.sub(r"[\s\u2212^\[\]-]", "", text)
 
 
 @pytest.mark.parametrize("columns", [1, 2])
@@ -173,3 +173,17 @@ def test_letters_of_arabic_ligatures_are_in_order(tmp_path: Path) -> None:
     typst.compile(str(tmp_path / "a.typ"), output=str(tmp_path / "a.pdf"))
     (node,) = NodeGraph(tmp_path / "a.pdf", progress=False).nodes("ROOT")
     assert node.text == text
+
+
+def test_superscripts_of_pdf_are_no_digits_of_numbers(tmp_path: Path) -> None:
+    typst = pytest.importorskip("typst", reason="no typst: pip install typst")
+    (tmp_path / "a.typ").write_text(
+        "That is 2#super[30], or 10#super[-9], CO#sub[2]. The tea.#super[12] For 5#super[1] euros, "
+        "or $a^2 = 2^30$. Tea#footnote[A note.] at 25 m#super(typographic: false)[2], in 2030."
+    )
+    typst.compile(str(tmp_path / "a.typ"), output=str(tmp_path / "a.pdf"))
+    (node,) = NodeGraph(tmp_path / "a.pdf", progress=False).nodes("ROOT")
+    assert " ".join(node.text.split()) == (
+        "That is 2^30, or 10^-9, CO2. The tea.[12] For 5[1] euros, or a^2 = 2^30. Tea[1] at 25 "
+        "m^2, in 2030. [1] A note."
+    )
