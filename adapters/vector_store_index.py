@@ -228,7 +228,6 @@ class StoreIndex(FilterIndex):
     """
 
     uses_search_text = True
-    maps_file = True
 
     def __init__(self, graph: NodeGraph, group: str, key: str, backend: VectorBackend) -> None:
         self._key = key

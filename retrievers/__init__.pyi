@@ -45,7 +45,6 @@ from .results import ScoredNode as ScoredNode
 from .retriever import Retriever as Retriever
 from .similarities.bm25 import Bm25 as Bm25
 from .similarities.registry import Cosine as Cosine
-from .similarities.registry import register_index as register_index
 from .similarities.registry import register_similarity as register_similarity
 from .strategies.hyde import HyDE as HyDE
 from .strategies.hyde import HyDERetriever as HyDERetriever

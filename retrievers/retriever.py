@@ -72,8 +72,7 @@ class Retriever(PlannedRetriever):
             target use only these hits, and fewer than ``top_k`` targets may result. None: as many
             hits as ``top_k`` targets require. Ignored without a target.
         index: The index of the similarity: ``"default"`` for its standard index, ``"map"`` for a
-            lookup of exact texts, a name from ``register_index``, or a function that makes an
-            index.
+            lookup of exact texts, or a class or function that makes an index.
         output_format: The results of a call: None (scored nodes), ``"content"`` or ``"dict"``.
         join: Join contents to one text: True with line breaks, or the separator.
 

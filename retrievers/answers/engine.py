@@ -53,9 +53,9 @@ class QueryEngine(EngineArguments):
         qa: Question-answer pairs. A question of a pair is answered without a model call.
         prompts: Prompts by name that replace the prompts in ``engine.prompts``: ``"answer"``
             (stuff, first call of refine), ``"refine"``, ``"partial"`` and ``"reduce"``
-            (map_reduce), ``"rank"`` (map_rerank), ``"condense"``, and the texts for users,
-            ``"not_found"`` and ``"extract"``. Values are texts, or texts by language. A custom
-            prompt should ask for the marker NO_ANSWER (or 无答案), which sets ``Answer.answered``.
+            (map_reduce), ``"rank"`` (map_rerank), ``"condense"``, and the text for users,
+            ``"not_found"``. Values are texts, or texts by language. A custom prompt should ask for
+            the marker NO_ANSWER (or 无答案), which sets ``Answer.answered``.
         top_k: The number of results. None: the retriever's own number.
         max_tokens: Maximum number of tokens of the passages in a prompt; see ``BudgetResults``.
             None: 1,600 tokens for the default search without ``top_k``, otherwise the space in the
@@ -75,13 +75,11 @@ class QueryEngine(EngineArguments):
             the model's tokenizer.
         language: The language of the prompts, ``"zh"`` or ``"en"``. None: the question's language.
         title: A function that returns the line above a passage from the best matching node in it.
-        on_error: If the model fails before text was streamed: ``"raise"`` an ``AnswerError``, or
-            ``"extract"`` the best passages as the answer, with a note.
         max_calls: Maximum number of model calls per answer. Results beyond the limit are omitted.
         timeout: Seconds per model call. None: the model's client decides.
         total_timeout: Seconds per question, including the search. For a stream, the time starts
             with the first text. When the time is over, the answer so far is returned with a note.
-            Without an answer so far, ``on_error`` decides. A longer search raises ``AnswerError``.
+            Without an answer so far, and for a longer search, ``AnswerError`` is raised.
 
     Raises:
         TypeError: If an argument has the wrong type.
@@ -125,7 +123,7 @@ class QueryEngine(EngineArguments):
         Raises:
             TypeError: If the question is not a string, or the history is invalid.
             ValueError: If the question leaves no space for a passage.
-            AnswerError: If the model fails or ``total_timeout`` is over, with ``on_error="raise"``.
+            AnswerError: If the model fails or ``total_timeout`` is over.
         """
         return run(self._plan(question, history, top_k, filters)[0])
 

@@ -41,8 +41,6 @@ logger = logging.getLogger(__name__)
 ANSWER_TOKENS = 1_600
 """Default number of tokens of the passages from the default search."""
 
-_EXTRACTED = 3  # passages of an answer without a model
-
 
 async def answer_question(context: AnswerContext, pairs: Sequence[Pair]) -> Answer:
     """Return the answer to a question.
@@ -52,8 +50,7 @@ async def answer_question(context: AnswerContext, pairs: Sequence[Pair]) -> Answ
         pairs: The earlier conversation.
 
     Raises:
-        AnswerError: If the model fails, unless ``on_error`` is ``"extract"``, or if the search
-            takes longer than ``total_timeout``.
+        AnswerError: If the model fails, or the search takes longer than ``total_timeout``.
     """
     with start_span("answer", question=context.question, mode=context.engine.mode) as span:
         context.limits = CallLimits(total_timeout=context.engine.total_timeout)
@@ -103,10 +100,8 @@ async def _steps(context: AnswerContext, pairs: Sequence[Pair]) -> Answer:
         answer = await MODES[context.engine.mode](context)
         return await Do(partial(_cited_answer, context, answer), kind="work")
     except ModelError as error:
-        if context.streamed or context.engine.on_error == "raise":
-            partial_answer = context.partial_answer(f"the model failed: {error}")
-            raise AnswerError(str(error), partial_answer) from error
-        return _extracted_answer(context, error)
+        partial_answer = context.partial_answer(f"the model failed: {error}")
+        raise AnswerError(str(error), partial_answer) from error
 
 
 async def answer_results(
@@ -185,18 +180,6 @@ def _cited_answer(context: AnswerContext, answer: FinalAnswer) -> Answer:
         notes = [UNCITED[language_of(answer.text)]]
     cited = context.build_answer(text, sources, answer.answered, notes)
     return check_quotes(cited) if context.engine.check == "quotes" else cited
-
-
-def _extracted_answer(context: AnswerContext, error: ModelError) -> Answer:
-    """Return the best passages as an answer after the model failed."""
-    logger.warning("the question %r is answered with passages: %s", context.searched[:80], error)
-    note = f"answered with the best passages, as the model failed: {error}"
-    best = context.sources[:_EXTRACTED]
-    passages = "\n\n".join(
-        f"[{source.number}] {source.title}".rstrip() + f"\n{source.text}" for source in best
-    )
-    sources = flag_cited(context.sources, "", [source.number for source in best])[0]
-    return context.build_answer(context.prompt("extract", passages=passages), sources, True, [note])
 
 
 def _variant_notes(results: Sequence[ScoredNode]) -> list[str]:
@@ -397,17 +380,12 @@ def _reduce_prompt(context: AnswerContext, partials: Iterable[str]) -> str:
 
 _RANK_FORM = '{"answer": "...", "confidence": 80}'
 
-_WORD = r"(?:confidence|certainty|score|把握(?:程度)?|置信度|信心|可信度|评分|得分|分数)"
-
 _LINE = re.compile(
-    rf"^[ \t*_#>\-]{{0,12}}(?:\w{{1,20}} )?{_WORD}(?: (?:level|score))?"
-    r"\s{0,9}[*_]{0,3}\s{0,9}[:：=](?P<value>[^\n]*)$",
+    r"^[\s*_#>-]{0,12}(?:confidence|score|把握(?:程度)?|置信度)[\s*_]{0,9}[:：=](?P<value>[^\n]*)$",
     re.I | re.M,
 )
 
-_NUMBER = re.compile(
-    r"(?P<number>-?\d{1,20}(?:\.\d{1,20})?)\s{0,9}(?P<percent>%)?\s{0,9}(?:/\s{0,9}(?P<of>\d{1,20}))?"
-)
+_NUMBER = re.compile(r"\d{1,3}(?:\.\d{1,9})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -463,7 +441,7 @@ def parse_ranked_answer(answer: str) -> RankedAnswer:
         ValueError: If the answer is empty.
 
     Example:
-        >>> parse_ranked_answer("Answer: Tea [1].\\nConfidence: 8/10 (clear)")
+        >>> parse_ranked_answer("Answer: Tea [1].\\nConfidence: 80 (clear)")
         RankedAnswer(answer=FinalAnswer(text='Tea [1].', answered=True), confidence=80.0)
         >>> parse_ranked_answer("回答：茶[1]。\\n**把握：** 90").confidence
         90.0
@@ -487,21 +465,15 @@ def parse_ranked_answer(answer: str) -> RankedAnswer:
 
 
 def parse_confidence(text: str) -> float | None:
-    """Return the confidence in a text, from 0 to 100. None: the text has no number.
+    """Return the confidence in a text, from 0 to 100. None: the text has no such number.
 
     Example:
-        >>> [parse_confidence(text) for text in ("0.85", "7/10", "95%", "?", "250")]
-        [85.0, 70.0, 95.0, None, 100.0]
+        >>> [parse_confidence(text) for text in ("85", "95%", "?", "250")]
+        [85.0, 95.0, None, None]
     """
     match = _NUMBER.search(unicodedata.normalize("NFKC", text))
-    if match is None:
-        return None
-    number = float(match["number"])
-    if match["of"] and float(match["of"]) > 0:
-        number *= 100 / float(match["of"])
-    elif "." in match["number"] and 0 <= number <= 1 and not match["percent"]:
-        number *= 100
-    return round(min(100.0, max(0.0, number)), 2)
+    number = None if match is None else float(match[0])
+    return None if number is None or number > 100 else number
 
 
 MODES: Mapping[AnswerMode, Callable[[AnswerContext], Coroutine[Any, Any, FinalAnswer]]] = (

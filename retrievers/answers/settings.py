@@ -21,7 +21,6 @@ from .qa import QaRetriever
 
 AnswerMode = Literal["stuff", "refine", "map_reduce", "map_rerank"]
 
-OnError = Literal["raise", "extract"]
 
 AnswerCheck = Literal["quotes"]
 
@@ -236,16 +235,9 @@ Rewritten question:""",
             en="Nothing was found that answers this question.",
             optional=("question",),
         ),
-        "extract": Prompt(
-            zh="语言模型没有给出回答，以下是最相关的资料原文：\n\n{passages}",
-            en="The language model gave no answer. These are the most relevant passages:\n\n"
-            "{passages}",
-            required=("passages",),
-            optional=("question",),
-        ),
     }
 )
-"""The built-in prompts. The last two are for the user, not for a model."""
+"""The built-in prompts. ``not_found`` is for the user, not for a model."""
 
 
 class EngineArguments(PromptMixin):
@@ -270,7 +262,6 @@ class EngineArguments(PromptMixin):
         length: Callable[[str], int] = count_tokens,
         language: Language | None = None,
         title: Callable[[Node], str] = passage_title,
-        on_error: OnError = "raise",
         max_calls: int = 64,
         timeout: float | None = None,
         total_timeout: float | None = None,
@@ -291,7 +282,6 @@ class EngineArguments(PromptMixin):
         self.history_window = whole(history_window, "history_window", 0)
         self.max_calls = whole(max_calls, "max_calls", 1)
         self.language: Language | None = choice(language, "language", (None, *get_args(Language)))
-        self.on_error: OnError = choice(on_error, "on_error", get_args(OnError))
         for name, function in (("length", length), ("title", title)):
             if not callable(function):
                 raise TypeError(f"{name} must be a function, got {function!r:.80}")

@@ -69,31 +69,14 @@ class KeywordFilter:
     def __repr__(self) -> str:
         return f"KeywordFilter({self.required!r}, {self.excluded!r})"
 
-    def rerank(
-        self,
-        results: Sequence[ScoredNode],
-        query: str,
-        *,
-        required: Keywords | None = None,
-        excluded: Keywords | None = None,
-    ) -> Results:
-        """Return the matching results, unchanged.
-
-        Args:
-            results: The results to filter.
-            query: Not used.
-            required: Replaces the filter's required keywords in this call. ``[]``: none.
-            excluded: Replaces the filter's excluded keywords in this call. ``[]``: none.
-        """
-        required = self.required if required is None else _listed("required", required)
-        excluded = self.excluded if excluded is None else _listed("excluded", excluded)
+    def rerank(self, results: Sequence[ScoredNode], query: str) -> Results:
+        """Return the matching results, unchanged. The query is not used."""
         analyzer = TextAnalyzer(self.stem)
 
         @cache
         def keywords(analyze: TextAnalyzer) -> tuple[list[_Keyword], list[_Keyword]]:
-            parsed = (
-                [_Keyword.parse(k, analyze) for k in subset] for subset in (required, excluded)
-            )
+            required, excluded = self.required, self.excluded
+            parsed = ([_Keyword.parse(k, analyze) for k in words] for words in (required, excluded))
             return next(parsed), next(parsed)
 
         def passes(text: str) -> bool:

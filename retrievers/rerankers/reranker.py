@@ -49,36 +49,28 @@ class FunctionReranker:
     settings: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._check(self.settings)
+        first = next(iter(inspect.signature(self.function).parameters), "")
+        check_settings(self.settings, self.function, repr(self.name), first, "query")
 
-    def rerank(self, results: Sequence[ScoredNode], query: str, **settings: object) -> Results:
+    def rerank(self, results: Sequence[ScoredNode], query: str) -> Results:
         """Return the results that the function selects, best first.
 
-        Args:
-            results: The results to rerank.
-            query: The query of the results.
-            **settings: Override the reranker's settings in this call.
-
         Raises:
-            TypeError: If the function does not accept a setting.
             RerankError: If the function raises an error or returns an invalid value.
         """
-        self._check(settings)
         if not results:
             return []
         rerank = self._rerank_together if self.batch else self._rerank_separately
         try:
-            return rerank(results, query, {**self.settings, **settings})
+            return rerank(results, query)
         except RerankError:
             raise
         except Exception as error:
             raise RerankError(f"{self.name!r} failed: {type(error).__name__}: {error}") from error
 
-    def _rerank_separately(
-        self, results: Sequence[ScoredNode], query: str, settings: Mapping[str, object]
-    ) -> Results:
+    def _rerank_separately(self, results: Sequence[ScoredNode], query: str) -> Results:
         """Call the function once per node."""
-        outputs = [self._call(result.node, query, settings) for result in results]
+        outputs = [self._call(result.node, query) for result in results]
         pairs = list(zip(results, outputs, strict=True))
         if any(map(_is_score, outputs)):
             return self._scored([pair for pair in pairs if pair[1] is not None], query)
@@ -91,11 +83,9 @@ class FunctionReranker:
             if output is not None and output is not False
         ]
 
-    def _rerank_together(
-        self, results: Sequence[ScoredNode], query: str, settings: Mapping[str, object]
-    ) -> Results:
+    def _rerank_together(self, results: Sequence[ScoredNode], query: str) -> Results:
         """Call the function once for all nodes."""
-        output = self._call([result.node for result in results], query, settings)
+        output = self._call([result.node for result in results], query)
         values = output.tolist() if hasattr(output, "tolist") else output
         if values is None or isinstance(values, str) or not hasattr(values, "__iter__"):
             raise self._error(output, "a list of scores, of nodes, or of (node, score)")
@@ -121,8 +111,8 @@ class FunctionReranker:
         pairs = zip(results, items, strict=False)
         return self._scored([pair for pair in pairs if pair[1] is not None], query)
 
-    def _call(self, nodes: Node | list[Node], query: str, settings: Mapping[str, object]) -> Any:
-        signature = inspect.signature(self.function)
+    def _call(self, nodes: Node | list[Node], query: str) -> Any:
+        signature, settings = inspect.signature(self.function), self.settings
         if "query" in signature.parameters or takes_any_keyword(self.function):
             return self.function(nodes, query=query, **settings)
         try:
@@ -145,10 +135,6 @@ class FunctionReranker:
         return RerankError(
             f"{self.name!r} returned {output!r:.80}; for {nodes} it returns {expected}"
         )
-
-    def _check(self, settings: Mapping[str, object]) -> None:
-        first = next(iter(inspect.signature(self.function).parameters), "")
-        check_settings(settings, self.function, repr(self.name), first, "query")
 
 
 def _is_score(value: object) -> bool:
@@ -229,10 +215,9 @@ class Reranker:
         query: str,
         *,
         top_k: int | None = None,
-        **settings: object,
     ) -> Any:
         """Rerank, and return the results in the ``output_format``."""
-        reranked = self.rerank(results, query, top_k=top_k, **settings)
+        reranked = self.rerank(results, query, top_k=top_k)
         return formatted(reranked, self.output_format, self.join)
 
     def rerank(
@@ -241,7 +226,6 @@ class Reranker:
         query: str,
         *,
         top_k: int | None = None,
-        **settings: object,
     ) -> Results:
         """Return the selected results, best first. Ties keep their order.
 
@@ -249,14 +233,12 @@ class Reranker:
             results: The results to rerank. Without results, no model is called.
             query: The query of the results.
             top_k: Overrides the reranker's ``top_k``.
-            **settings: Override the reranker's settings in this call: ``required=[...]``.
 
         Raises:
-            TypeError: If the query is not a str, a result is not a ``ScoredNode``, or a setting is
-                unknown.
+            TypeError: If the query is not a str, or a result is not a ``ScoredNode``.
             RerankError: If the model or function fails or returns invalid scores.
         """
-        return run(partial(self.plan, results, query, top_k=top_k, **settings))
+        return run(partial(self.plan, results, query, top_k=top_k))
 
     async def arerank(
         self,
@@ -264,13 +246,12 @@ class Reranker:
         query: str,
         *,
         top_k: int | None = None,
-        **settings: object,
     ) -> Results:
         """Async version of `rerank`.
 
         It awaits the reranker's ``arerank`` if available, else it runs ``rerank`` in a thread.
         """
-        return await arun(partial(self.plan, results, query, top_k=top_k, **settings))
+        return await arun(partial(self.plan, results, query, top_k=top_k))
 
     async def plan(
         self,
@@ -278,7 +259,6 @@ class Reranker:
         query: str,
         *,
         top_k: int | None = None,
-        **settings: object,
     ) -> Results:
         """Async version of ``rerank`` for strategies."""
         check_texts([query])
@@ -293,8 +273,8 @@ class Reranker:
             reranked: Sequence[ScoredNode] = results
             if results:
                 reranked = await Do(
-                    partial(self.reranker.rerank, results, query, **settings),
-                    None if arerank is None else partial(arerank, results, query, **settings),
+                    partial(self.reranker.rerank, results, query),
+                    None if arerank is None else partial(arerank, results, query),
                 )
             if not _are_results(reranked):
                 raise RerankError(

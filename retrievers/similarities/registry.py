@@ -227,35 +227,16 @@ def _checked(similarity: Similarity, settings: Mapping[str, object]) -> Similari
 
 
 MakeIndex = Callable[[NodeGraph, str, "str | None", Similarity], Index[Any]]
-"""Creates an index from a graph, a group, the key of an embedding or None, and a similarity."""
+"""Creates an index from a graph, a group, the key of an embedding or None, and a similarity.
 
-MakeT = TypeVar("MakeT", bound=MakeIndex)
+It is called once for each graph, group, embedding and similarity. The index receives the
+unmodified query, a text or a vector. It may call ``similarity.prepare(query, [index])``. The
+optional method ``close`` of an index is called when the graph is closed.
+``graph.reader.index_file(name)`` is a path for its file. ``SyncedIndex`` is a base class with this
+behavior.
+"""
 
 DEFAULT = "default"
-
-INDEXES: dict[str, MakeIndex] = {}
-
-
-def register_index(name: str) -> Callable[[MakeT], MakeT]:
-    """Register a class or function that creates an index, for ``Retriever(index=name)``.
-
-    It is called once for each graph, group, embedding and similarity. The index receives the
-    unmodified query, a text or a vector. It may call ``similarity.prepare(query, [index])``. The
-    optional method ``close`` of an index is called when the graph is closed.
-    ``graph.reader.index_file(name)`` is a path for its file. ``SyncedIndex`` is a base class with
-    this behavior.
-
-    Raises:
-        ValueError: If the name belongs to a built-in index.
-    """
-    if name in (DEFAULT, "map"):
-        raise ValueError(f"the index {name!r} is there already; give yours another name")
-
-    def register(make: MakeT) -> MakeT:
-        INDEXES[name] = make
-        return make
-
-    return register
 
 
 def with_index(similarity: Similarity, index: str | MakeIndex) -> Similarity:
@@ -263,11 +244,10 @@ def with_index(similarity: Similarity, index: str | MakeIndex) -> Similarity:
 
     Args:
         similarity: The similarity. The index ``"map"`` ignores it and looks up exact texts.
-        index: A name, or a callable that creates an index.
+        index: ``"default"``, ``"map"``, or a callable that creates an index.
 
     Raises:
-        ValueError: If the name is unknown.
-        TypeError: If the index is neither a name nor a callable.
+        TypeError: If the index has another value.
     """
     if index == DEFAULT:
         return similarity
@@ -275,14 +255,10 @@ def with_index(similarity: Similarity, index: str | MakeIndex) -> Similarity:
         from ..indexes.exact_index import Exact
 
         return similarity if isinstance(similarity, Exact) else Exact()
-    if isinstance(index, str):
-        if index not in INDEXES:
-            names = nearest_names(index, [DEFAULT, "map", *INDEXES])
-            raise ValueError(f"no index {index!r}; there is {names}")
-        index = INDEXES[index]
-    if not callable(index):
+    if isinstance(index, str) or not callable(index):
         raise TypeError(
-            f"index must be a name or a callable (graph, group, key, similarity), got {index!r:.80}"
+            "index must be 'default', 'map' or a callable (graph, group, key, similarity), got "
+            f"{index!r:.80}"
         )
     return _Indexed(similarity, index)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import logging
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -47,7 +46,6 @@ PROMPT = Prompt(
     zh="""\
 请把原问题分解成几个更简单的子问题，最多 {limit} 个，用来分别检索，合起来就能回答原问题。
 每个子问题只问一件事，写明所问的对象，不用“它”“他”“该”等代词。
-要先知道第 1 个子问题的答案才能问的，用“#1”代表这个答案，第 2 个用“#2”，依此类推。
 宽泛或抽象的问题，从几个不同的角度分成具体的子问题；其他问题不增加没有涉及的内容。
 只写子问题，不写答案：每行一个，以问号结尾，不要编号，不要解释。如果原问题只问一个对象的一件事，不能再分，只输出：无
 
@@ -82,10 +80,9 @@ PROMPT = Prompt(
     en="""\
 Break the question down into at most {limit} simpler questions to search for one by one, whose
 answers together answer it. Each asks for one thing and names what it asks about, without "it",
-"he" or "that". Where one can't be asked without the answer to the first, write #1 for that answer,
-#2 for the answer to the second. A broad or abstract question is asked from several sides. Of any
-other ask nothing that it does not need. Do not answer. Write one question a line, ending with a
-question mark, without numbers or remarks, in the language of the question.
+"he" or "that". A broad or abstract question is asked from several sides. Of any other ask nothing
+that it does not need. Do not answer. Write one question a line, ending with a question mark,
+without numbers or remarks, in the language of the question.
 If it asks for one thing about one subject, so that there is nothing to break down, write only: NONE
 
 Example 1
@@ -303,9 +300,8 @@ MAX_CONTEXT_LENGTH = 6000
 class SubQuestionRetriever(TransformRetriever):
     """A retriever that splits a question, searches all parts in parallel, and fuses the results.
 
-    Choose it for questions that ask or compare several things. A part in which the model writes
-    ``#1`` waits for a model's answer to the first part, and is searched with this answer. If the
-    next question depends on results, choose ``MultiStepRetriever``.
+    Choose it for questions that ask or compare several things. If the next question depends on
+    results, choose ``MultiStepRetriever``.
 
     The question itself is searched as well, so that a bad decomposition only dilutes the results.
     A failed search of a part is noted in the evidence of other results. If all fail, an error is
@@ -428,14 +424,7 @@ class SubQuestionRetriever(TransformRetriever):
         self, variants: Variants, limit: int | None, filters: Filters | None
     ) -> list[list[VariantResults]]:
         """Return the results of all parts of each question, with answers if requested."""
-        independent = [pair for pair in variants if not _has_references(*pair)]
-        found = iter(await super().search_variants(independent, limit, filters))
-        rankings = [
-            await self._search_in_order(query, group, limit, filters)
-            if _has_references(query, group)
-            else next(found)
-            for query, group in variants
-        ]
+        rankings = await super().search_variants(variants, limit, filters)
         parts = [
             partial(self._part, query, group, ranking, limit)
             for (query, group), of_query in zip(variants, rankings, strict=True)
@@ -443,28 +432,6 @@ class SubQuestionRetriever(TransformRetriever):
         ]
         completed = iter(await gather(parts, MAX_PARALLEL if self.answers else 1))
         return [list(islice(completed, len(of_query))) for of_query in rankings]
-
-    async def _search_in_order(
-        self, query: str, group: QueryVariants, limit: int | None, filters: Filters | None
-    ) -> list[VariantResults]:
-        """Search the parts one after the other, with the answers to earlier parts in them."""
-        rankings: list[VariantResults] = []
-        first = _first_part(query, group)
-        for text, tool in group.pairs:
-            problem = None
-            for number in _references(text, len(rankings) - first):
-                part = rankings[first + number - 1]
-                if part.answer is None and part.results:
-                    part = rankings[first + number - 1] = await self._answer(part)
-                if part.answer is None:
-                    problem = f"there is no answer to {part.query!r:.80}"
-                answer = (part.answer or "").strip(" .。")
-                text = answer.join(re.split(rf"#{number}(?!\d)", text))
-            filled = QueryVariants((" ".join(text.split()),), tools=(tool,) if tool else ())
-            ((ranking,),) = await self.search_groups([(query, filled)], limit, filters)
-            rankings.append(replace(ranking, problem=problem) if problem else ranking)
-        self.check_failures(query, rankings)
-        return rankings
 
     def fuse_variants(
         self, query: str, note: str | None, rankings: Sequence[VariantResults], limit: int | None
@@ -538,22 +505,6 @@ def without_answers(retriever: object) -> Any:
         other = copy.copy(other)
         other.answers = False
     return other
-
-
-def _first_part(query: str, group: QueryVariants) -> int:
-    """Return the position of part 1: the question itself has no number."""
-    return int(group.pairs[0] == (query, None))
-
-
-def _references(text: str, earlier: int) -> list[int]:
-    """Return the numbers of the earlier parts whose answers a part needs."""
-    numbers = map(int, re.findall(r"#(\d{1,2})", text))
-    return [number for number in dict.fromkeys(numbers) if 0 < number <= earlier]
-
-
-def _has_references(query: str, group: QueryVariants) -> bool:
-    first = _first_part(query, group)
-    return any(_references(text, at - first) for at, text in enumerate(group.queries))
 
 
 def _outcome(groups: Sequence[tuple[str, Sequence[SubResults]]]) -> StrategyOutcome:

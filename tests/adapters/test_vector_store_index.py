@@ -30,7 +30,6 @@ from nodekin.nodegraph.locking import is_reading_graph
 from nodekin.retrievers import (
     RecursiveRetriever,
     Retriever,
-    register_index,
 )
 from nodekin.retrievers.indexes.nearest_vectors import unit
 
@@ -233,14 +232,6 @@ def test_recursive_retrieval_equals_built_in_index(index, stores):
             found = theirs.retrieve(query, filters=filters)
             assert rows(found) == rows(ours.retrieve(query, filters=filters))
     assert set(stores) == set(groups)
-
-
-def test_register_index_makes_index_available_by_name(index):
-    register_index("my_store")(index)
-    graph = library()
-    ours = Retriever(graph, "sentence", "cosine")
-    theirs = Retriever(graph, "sentence", "cosine", index="my_store")
-    assert rows(theirs.retrieve("tea")) == rows(ours.retrieve("tea"))
 
 
 def test_graphs_and_embeddings_have_separate_stores():

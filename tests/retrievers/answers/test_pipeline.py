@@ -96,18 +96,6 @@ def test_failed_model_raises_error_with_sources(mode, lines, scripted) -> None:
     assert (caught.value.answer.text, caught.value.answer.answered) == ("", False)
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_on_error_extract_answers_with_passages(mode, lines, scripted, four_ways) -> None:
-    model = scripted(lambda _: RuntimeError("down"))
-    engine = QueryEngine(lines, model, mode, on_error="extract")
-    for answer in four_ways(engine, NILE):
-        assert answer.text.startswith(PROMPTS["extract"].en.split("\n")[0])
-        assert "[1] Nile\nThe Nile is 6,650 km long." in answer.text
-        assert answer.sources[0].cited
-        assert any("the model failed" in note for note in answer.notes)
-    assert "语言模型没有给出回答" in engine.query("长江有多长？").text
-
-
 @pytest.mark.parametrize("reply", [" \n", "[1]", "【1】。", " [1][2] ", "**[1]**", "…"])
 def test_answer_without_words_is_a_failure(reply, lines, scripted) -> None:
     with pytest.raises(AnswerError, match="gave an empty answer"):

@@ -26,7 +26,6 @@ from nodekin.retrievers.answers.engine import QueryEngine
         ({"max_calls": 0}, ValueError, "max_calls must be 1 or more"),
         ({"top_k": 0}, ValueError, "top_k"),
         ({"language": "fr"}, ValueError, "language must be None, 'zh' or 'en'"),
-        ({"on_error": "keep"}, ValueError, "'raise' or 'extract'"),
         ({"length": 5}, TypeError, "length must be a function"),
         ({"qa": object()}, TypeError, "QaRetriever"),
         ({"timeout": 0}, ValueError, "timeout"),

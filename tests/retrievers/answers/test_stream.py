@@ -26,9 +26,8 @@ def test_stream_yields_texts_after_sources(mode, lines, scripted) -> None:
     assert stream.finish() is stream.answer
 
 
-@pytest.mark.parametrize("on_error", ["raise", "extract"])  # streamed text stays
-async def test_broken_stream_raises_and_keeps_the_text(on_error, lines, breaking) -> None:
-    engine = QueryEngine(lines, breaking, on_error=on_error)
+async def test_broken_stream_raises_and_keeps_the_text(lines, breaking) -> None:
+    engine = QueryEngine(lines, breaking)
     stream, async_stream, streamed = engine.stream(NILE), engine.astream(NILE), []
     with pytest.raises(AnswerError, match="the line is dead") as caught:
         streamed.extend(stream)

@@ -1,7 +1,5 @@
 """Results with required keywords, without excluded keywords."""
 
-import asyncio
-
 import pytest
 
 from nodekin.nodegraph import Node
@@ -75,22 +73,6 @@ def test_keyword_filter_keeps_results_unchanged() -> None:
     assert KeywordFilter(required="tea").rerank([], "q") == []
 
 
-def test_keywords_of_call_override_settings_once() -> None:
-    reranker = Reranker("KeywordFilter", required=["tea"])
-    results = found()
-    assert [r.node.id for r in reranker(results, "q")] == ["en"]
-    assert [r.node.id for r in reranker(results, "q", required=["长江"])] == ["zh"]
-    assert [r.node.id for r in reranker(results, "q", required=[], excluded="tea")] == ["zh", "c"]
-    assert [r.node.id for r in reranker(results, "q")] == ["en"]
-
-
-async def test_concurrent_keyword_calls_stay_separate() -> None:
-    reranker = Reranker("KeywordFilter")
-    wanted = ["tea", "长江", "driver"] * 10
-    made = await asyncio.gather(*(reranker.arerank(found(), "q", required=w) for w in wanted))
-    assert [[r.node.id for r in each] for each in made] == [["en"], ["zh"], ["c"]] * 10
-
-
 @pytest.mark.parametrize(
     ("settings", "error", "says"),
     [
@@ -102,9 +84,6 @@ async def test_concurrent_keyword_calls_stay_separate() -> None:
 def test_keyword_filter_with_invalid_argument_raises(settings, error, says) -> None:
     with pytest.raises(error, match=says):
         Reranker("KeywordFilter", **settings)
-    if "require" not in settings:
-        with pytest.raises(error, match=says):
-            Reranker("KeywordFilter")(found(), "q", **settings)
 
 
 def test_keywords_are_compared_in_language_of_text() -> None:

@@ -12,7 +12,6 @@ from nodekin.retrievers import (
     Filter,
     FusionRetriever,
     Retriever,
-    register_index,
     register_similarity,
 )
 from nodekin.retrievers.results import Hits
@@ -150,7 +149,6 @@ def test_invalid_custom_similarity_raises(graph: NodeGraph) -> None:
 def test_custom_index_is_used(graph: NodeGraph) -> None:
     made = []
 
-    @register_index("backwards")
     class Backwards:
         def __init__(self, graph: NodeGraph, group: str, key: str | None, similarity: Any) -> None:
             made.append((group, key, similarity.name))
@@ -170,16 +168,13 @@ def test_custom_index_is_used(graph: NodeGraph) -> None:
         def close(self) -> None:
             self.closed = True
 
-    results = Retriever(graph, "line", index="backwards", top_k=2)("anything")
+    results = Retriever(graph, "line", index=Backwards, top_k=2)("anything")
     assert found(results) == [("rice", 0.0), ("bread", -1.0)]
     Retriever(graph, "line", index=Backwards, top_k=2)("again")
     assert made == [("line", None, "bm25")]
-    index = Retriever(graph, "line", index="backwards").similarity.open(graph, "line")
+    index = Retriever(graph, "line", index=Backwards).similarity.open(graph, "line")
     graph.close()
     assert index.closed
-    with pytest.raises(ValueError, match="no index 'forwards'; there is 'backwards'"):
-        Retriever(graph, "line", index="forwards")
-    with pytest.raises(ValueError, match="'map' is there already"):
-        register_index("map")
-    with pytest.raises(TypeError, match="index must be a name or a callable"):
-        Retriever(graph, "line", index=3)  # type: ignore[arg-type]
+    for wrong in ("forwards", 3):
+        with pytest.raises(TypeError, match="index must be 'default', 'map' or a callable"):
+            Retriever(graph, "line", index=wrong)  # type: ignore[arg-type]
