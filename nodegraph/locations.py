@@ -1,8 +1,7 @@
-"""Locations of parts of a text in its file: pages with rectangles, lines, or cells."""
+"""Locations of parts of a text in its file: pages with rectangles."""
 
 from __future__ import annotations
 
-import re
 import struct
 import unicodedata
 import zlib
@@ -23,16 +22,16 @@ LAYOUTS = "layout"
 class TextBox(NamedTuple):
     """A part of a text that has a rectangle in its file.
 
-    On a page, coordinates count from the upper left corner; the page measures ``SCALE`` by
-    ``SCALE`` units. In a sheet, a box is one row, and its coordinates are rows and columns from 0.
+    Coordinates count from the upper left corner of the page, which measures ``SCALE`` by ``SCALE``
+    units.
 
     Attributes:
         start: Start offset in the text.
         end: End offset, exclusive.
-        left: Left edge, or the first column.
-        top: Upper edge, or the row.
-        right: Right edge, or the column after the last column.
-        bottom: Lower edge, or the next row.
+        left: Left edge.
+        top: Upper edge.
+        right: Right edge.
+        bottom: Lower edge.
         is_line: Whether the box is one line of text from left to right, so that a part of the box
             has a narrower rectangle.
     """
@@ -52,11 +51,9 @@ class Layout:
 
     Args:
         boxes: The boxes, in the order of the text, with disjoint offsets.
-        in_cells: Whether the boxes are rows of a sheet.
     """
 
     boxes: Sequence[TextBox]
-    in_cells: bool = False
 
     def to_bytes(self) -> bytes:
         """Convert the layout to compressed bytes, for ``from_bytes``."""
@@ -65,23 +62,23 @@ class Layout:
             starts, ends = columns[:2]
             columns[0] = tuple(map(sub, starts, (0, *starts)))
             columns[1] = tuple(map(sub, ends, starts))
-        numbers = [int(self.in_cells), *chain.from_iterable(columns)]
+        numbers = [*chain.from_iterable(columns)]
         return zlib.compress(struct.pack(f"<{len(numbers)}i", *numbers), 1)
 
     @classmethod
     def from_bytes(cls, value: bytes) -> Layout:
         """Restore a layout from ``to_bytes``."""
         data = zlib.decompress(value)
-        in_cells, *numbers = struct.unpack(f"<{len(data) // 4}i", data)
+        numbers = struct.unpack(f"<{len(data) // 4}i", data)
         count = len(numbers) // len(TextBox._fields)
         if not count:
-            return cls((), bool(in_cells))
+            return cls(())
         offsets, lengths, *columns = (
             numbers[at : at + count] for at in range(0, len(numbers), count)
         )
         starts = list(accumulate(offsets))
         ends = map(add, starts, lengths)
-        return cls(tuple(map(TextBox, starts, ends, *columns)), bool(in_cells))
+        return cls(tuple(map(TextBox, starts, ends, *columns)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,18 +90,14 @@ class Location:
         rectangle: Left, top, right and bottom edge of one line or table cell, as fractions of the
             page's width and height, from the upper left corner. For a part of a line, left and
             right are estimated from its characters. None: unknown.
-        lines: The first and the last line of a text file, from 1. None: not a text file.
-        cells: The cells of a sheet, such as ``"B2"`` or ``"A2:C4"``. None: not a sheet.
     """
 
     page: int | None = None
     rectangle: tuple[float, float, float, float] | None = None
-    lines: tuple[int, int] | None = None
-    cells: str | None = None
 
 
 def locations_in(
-    text: str, start: int, end: int, layout: Layout | None, page_break: str | None, has_lines: bool
+    text: str, start: int, end: int, layout: Layout | None, page_break: str | None
 ) -> list[Location]:
     """Return the locations of a part of a text, in the order of the text.
 
@@ -114,18 +107,12 @@ def locations_in(
         end: End offset, exclusive.
         layout: The boxes of the text. None: unknown.
         page_break: The separator between two pages. None: the text has no pages.
-        has_lines: Whether the lines of the text are equal to the lines of its file.
     """
     locations: list[Location] = []
     for page, first, last in _page_spans(text, start, end, page_break):
         boxes = [] if layout is None else list(_boxes(layout, first, last))
-        if layout is not None and layout.in_cells and boxes:
-            locations.append(Location(page, cells=_cells(text, boxes, first, last)))
-        elif boxes:
+        if boxes:
             locations += (Location(page, _rectangle(text, p, first, last)) for p in boxes)
-        elif has_lines:
-            line = text.count("\n", 0, first) + 1
-            locations.append(Location(page, lines=(line, line + text.count("\n", first, last))))
         elif page is not None:
             locations.append(Location(page))
     return locations
@@ -167,8 +154,6 @@ def _rectangle(text: str, box: TextBox, start: int, end: int) -> tuple[float, fl
     return x0, y0, x1, y1
 
 
-_BAR = re.compile(r"(?<!\\)\|")
-
 _NARROW = dict.fromkeys("iljtfrI.,;:'|!()[]{}\"- ", 0.6)
 
 _CHARACTER_WIDTHS = {**_NARROW, **dict.fromkeys("mwMWABCDEGHKNOPQRSUVXYZ%@", 1.4)}
@@ -184,31 +169,3 @@ def _width(text: str) -> float:
         else _CHARACTER_WIDTHS.get(character, 1.0)
         for character in text
     )
-
-
-def _cells(text: str, rows: Sequence[TextBox], start: int, end: int) -> str:
-    """Return the range of cells of a part of a text, from the rows of a Markdown table."""
-    columns: list[int] = []
-    for row in rows:
-        bars = [bar.start() for bar in _BAR.finditer(text, row.start, row.end)]
-        for at in (max(start, row.start), min(end, row.end) - 1):
-            column = row.left + bisect_right(bars, at) - 1
-            columns.append(min(max(column, row.left), row.right - 1))
-    first = f"{_column_name(min(columns))}{rows[0].top + 1}"
-    last = f"{_column_name(max(columns))}{rows[-1].bottom}"
-    return first if first == last else f"{first}:{last}"
-
-
-def _column_name(number: int) -> str:
-    """Return the spreadsheet name of a column, from 0.
-
-    Example:
-        >>> [_column_name(number) for number in (0, 25, 26, 701, 702)]
-        ['A', 'Z', 'AA', 'ZZ', 'AAA']
-    """
-    name = ""
-    number += 1
-    while number:
-        number, digit = divmod(number - 1, 26)
-        name = chr(ord("A") + digit) + name
-    return name

@@ -142,7 +142,7 @@ def pages_between(text: str, start: int, stop: int) -> tuple[int, int]:
 
 
 def locations_of(node: Node, layout: Layout | None) -> list[Location]:
-    """Return the pages, rectangles, lines or cells of a node; see ``Node.locations``.
+    """Return the pages and rectangles of a node; see ``Node.locations``.
 
     Args:
         node: The node.
@@ -151,13 +151,8 @@ def locations_of(node: Node, layout: Layout | None) -> list[Location]:
     text = _document_text(node)
     if text is None or node.start is None or node.end is None:
         return []
-    from .readers.formats import has_lines
-
-    metadata = node.metadata
-    page_break = PAGE_BREAK if "page_unit" in metadata else None
-    name = file_name_of(metadata) or ""
-    is_as_in_file = bool(name) and "#" not in node.document_id and has_lines(name)
-    return locations_in(text, node.start, node.end, layout, page_break, is_as_in_file)
+    page_break = PAGE_BREAK if "page_unit" in node.metadata else None
+    return locations_in(text, node.start, node.end, layout, page_break)
 
 
 def _foreign_page(metadata: Mapping[str, Any]) -> str:

@@ -178,12 +178,10 @@ class Node:
 
     @property
     def locations(self) -> list[Location]:
-        """The exact locations in the file: pages with rectangles, lines, or cells.
+        """The exact locations in the file: pages with rectangles.
 
-        A PDF gives the page and the rectangle of each line, a sheet its cells, a text file its
-        lines. Other files give their pages, if they have pages. Empty: the node has no offsets or
-        no graph. Files that were indexed by an older nodekin have no rectangles until they are
-        reread.
+        A PDF gives the page and the rectangle of each line. Other files give their pages, if they
+        have pages. Empty: the file has no pages, or the node has no offsets or no graph.
         """
         return [] if self.graph is None else self.graph.reader.locations(self)
 

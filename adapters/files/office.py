@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 
 from ...nodegraph.document import Document
 from ...nodegraph.readers.source_files import SourceFile
-from ...nodegraph.readers.text import join_pages, markdown_table, sheet_layout
+from ...nodegraph.readers.text import join_pages, markdown_table
 from .drawings import (
     attribute,
     chart_lines,
@@ -164,7 +164,6 @@ def read_spreadsheet(source: SourceFile) -> Document:
     except PasswordError as error:
         raise source.encrypted("spreadsheet") from error
     pages: list[str] = []
-    sheets: list[tuple[int, list[int]]] = []
     for details in book.sheets_metadata:
         name = details.name
         if details.visible != SheetVisibleEnum.Visible:
@@ -173,13 +172,10 @@ def read_spreadsheet(source: SourceFile) -> Document:
         first_row, first_column = sheet.start or (0, 0)
         values = sheet.to_python(skip_empty_area=True)
         _repeat_merged(values, sheet.merged_cell_ranges or (), first_row, first_column)
-        rows = enumerate(values, first_row)
-        filled = [(n, row) for n, row in rows if any(value != "" for value in row)]
-        table = markdown_table(_values(row) for _, row in filled)
+        filled = (row for row in values if any(value != "" for value in row))
+        table = markdown_table(map(_values, filled))
         pages.append("\n\n".join([f"# {name}", table, *drawn.get(name, ())]))
-        sheets.append((first_column, [number for number, _ in filled]))
-    text = join_pages(pages)
-    return source.document(text, {"page_unit": "sheet"}, sheet_layout(text, sheets))
+    return source.document(join_pages(pages), {"page_unit": "sheet"})
 
 
 def _repeat_merged(

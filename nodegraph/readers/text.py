@@ -12,7 +12,6 @@ from typing import Any
 
 from ..document import Document
 from ..errors import ReadError
-from ..locations import Layout, TextBox
 from .decoding import BYTE_ORDER_MARKS, decoded
 from .source_files import SourceFile
 
@@ -46,28 +45,6 @@ def markdown_table(rows: Iterable[Iterable[object]]) -> str:
 
 
 BAR = re.compile(r"(?<!\\)\|")
-
-
-_TABLE_LINE = re.compile(r"(?m)^\|.*$")
-
-
-def sheet_layout(text: str, sheets: Sequence[tuple[int, Sequence[int]]]) -> Layout:
-    """Return the layout of a text with one Markdown table per page.
-
-    Args:
-        text: The text.
-        sheets: The first column and the row numbers of each sheet, from 0.
-    """
-    boxes: list[TextBox] = []
-    at = 0
-    for page, (left, rows) in zip(text.split(PAGE_BREAK), sheets, strict=True):
-        lines = list(_TABLE_LINE.finditer(page))
-        del lines[1:2]  # the line below the header is not a row
-        for row, line in zip(rows, lines, strict=True):
-            right = left + len(BAR.findall(line[0])) - 1
-            boxes.append(TextBox(at + line.start(), at + line.end(), left, row, right, row + 1))
-        at += len(page) + 1
-    return Layout(boxes, in_cells=True)
 
 
 _BREAKS = re.compile(r"\s*[\r\n\f\v]+\s*")
@@ -231,30 +208,25 @@ def read_csv(source: SourceFile) -> Document:
     """
     text = decoded(source)
     first, _, rest = text.partition("\n")
-    first_row = 0
     if match := re.fullmatch(r'"?sep=(.)"?', first.strip(" "), re.I):
-        text, delimiter, first_row = rest, match[1], 1
+        text, delimiter = rest, match[1]
     elif source.path.suffix.lower() == ".tsv":
         delimiter = "\t"
     else:
         head = text[:50_000]
         delimiter = max(_DELIMITERS, key=lambda d: _share_of_equal_rows(_csv_rows(head, d)))
-    rows = [
-        (number, row)
-        for number, row in enumerate(_csv_rows(text, delimiter, source), first_row)
-        if any(cell.strip() for cell in row)
-    ]
-    width = _usual_width(row for _, row in rows)
+    read = _csv_rows(text, delimiter, source)
+    rows = [row for row in read if any(cell.strip() for cell in row)]
+    width = _usual_width(rows)
     start, end = 0, len(rows)
-    while width > 1 and start < end and _is_outside(rows[start][1], width, above=True):
+    while width > 1 and start < end and _is_outside(rows[start], width, above=True):
         start += 1
-    while width > 1 and start < end and _is_outside(rows[end - 1][1], width):
+    while width > 1 and start < end and _is_outside(rows[end - 1], width):
         end -= 1
-    lines = [" ".join(filter(None, map(_cell, row))) for _, row in rows]
-    table = markdown_table(row for _, row in rows[start:end])
+    lines = [" ".join(filter(None, map(_cell, row))) for row in rows]
+    table = markdown_table(rows[start:end])
     text = "\n\n".join(filter(None, ["\n".join(lines[:start]), table, "\n".join(lines[end:])]))
-    layout = sheet_layout(text, [(0, [number for number, _ in rows[start:end]])])
-    return source.document(text, {}, layout)
+    return source.document(text)
 
 
 def _csv_rows(text: str, delimiter: str, source: SourceFile | None = None) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""Locations of text parts: rectangles, lines and cells."""
+"""Locations of text parts: pages and rectangles."""
 
 import pickle
 from dataclasses import replace
@@ -23,14 +23,13 @@ def part(graph: NodeGraph, text: str) -> Node:
 
 @given(
     st.lists(st.tuples(st.integers(0, 99), *[st.integers(-9, 2**31 - 1)] * 4, st.booleans())),
-    st.booleans(),
 )
-def test_packed_layout_is_restored(rows, in_cells: bool) -> None:
+def test_packed_layout_is_restored(rows) -> None:
     boxes, at = [], 0
     for length, left, top, right, bottom, is_line in rows:
         boxes.append(TextBox(at + 1, at + 1 + length, left, top, right, bottom, is_line=is_line))
         at += 1 + length
-    layout = Layout(tuple(boxes), in_cells)
+    layout = Layout(tuple(boxes))
     assert Layout.from_bytes(layout.to_bytes()) == layout
 
 
@@ -55,52 +54,29 @@ def test_lines_of_a_page_have_rectangles() -> None:
     assert part(graph, "said.\n\n\f\n\nMore.").locations == [second, Location(2)]
 
 
-def test_text_files_have_lines(tmp_path: Path) -> None:
+def test_files_without_pages_have_no_locations(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("# Tea\n\nGreen.\nBlack.\n", encoding="utf-8")
     graph = NodeGraph(tmp_path / "a.md", progress=False)
-    assert part(graph, "Green.\nBlack.").locations == [Location(lines=(3, 4))]
-    assert part(graph, "\n\nGreen.\n").locations == [Location(lines=(3, 3))]
+    assert part(graph, "Green.\nBlack.").locations == []
     assert Node("Green.").locations == []
-    graph.create_node_group("upper", lambda text: [text.upper()])
-    assert graph.nodes("upper")[0].locations == []
     paged = NodeGraph(progress=False)
     paged.add(Document("One.\n\n\f\n\nTwo.", {"page_unit": "slide"}, id="a"))
     assert part(paged, "Two.").locations == [Location(2)]
-    graph = NodeGraph(progress=False)
-    graph.add("Tea of no file.")
-    assert part(graph, "Tea").locations == []
-
-
-def test_table_rows_have_cells(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("tea,cup\n\ngreen|white,3\nblack,4\n", encoding="utf-8")
-    graph = NodeGraph(tmp_path / "a.csv", progress=False)
-    assert part(graph, "cup").locations == [Location(cells="B1")]
-    assert part(graph, "white").locations == [Location(cells="A3")]
-    assert part(graph, "white | 3 |\n| black").locations == [Location(cells="A3:B4")]
-    (root,) = graph.nodes("ROOT")
-    assert root.locations == [Location(cells="A1:B4")]
 
 
 def test_layout_is_deleted_with_its_text(tmp_path: Path) -> None:
-    file = tmp_path / "a.csv"
-    file.write_text("tea\n3\n", encoding="utf-8")
-    store = tmp_path / "graph"
-    with NodeGraph(file, store=store, progress=False) as graph:
-        assert "layout" not in graph.nodes("ROOT")[0].metadata
-    with NodeGraph(store=store, progress=False) as graph:
-        assert part(graph, "3").locations == [Location(cells="A2")]
-        file.write_text("tea\n\n3\n", encoding="utf-8")  # the same text, elsewhere in the file
-        graph.refresh()
-        assert part(graph, "3").locations == [Location(cells="A3")]
-        file.rename(tmp_path / "b.csv")
-        graph.remove(file)
-        assert not graph.reader.values("layout")
-        graph.add(tmp_path / "b.csv")
-        assert part(graph, "3").locations == [Location(cells="A3")]
-        node = pickle.loads(pickle.dumps(part(graph, "3")))
+    layout = Layout([TextBox(0, 3, 100, 100, 900, 200)]).to_bytes()
+    document = Document("Tea", {"page_unit": "page"}, id="a", layout=layout)
+    with NodeGraph(store=tmp_path / "graph", progress=False) as graph:
+        graph.add(document)
+    with NodeGraph(store=tmp_path / "graph", progress=False) as graph:
+        assert part(graph, "Tea").locations == [Location(1, (0.01, 0.01, 0.09, 0.02))]
+        node = pickle.loads(pickle.dumps(part(graph, "Tea")))
         assert node.locations == []
-        graph.add(Document("tea 3", id=graph.nodes("ROOT")[0].id))
-        assert part(graph, "3").locations == []
+        graph.add(Document("Tea.", {"page_unit": "page"}, id="a"))
+        assert part(graph, "Tea").locations == [Location(1)]
+        graph.remove("a")
+        assert not graph.reader.values("layout")
 
 
 @pytest.mark.parametrize("where", ["memory", "file"])
