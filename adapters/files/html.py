@@ -42,19 +42,65 @@ def read_html(source: SourceFile) -> Document:
     match = _TITLE.search(html)
     if match and (title := " ".join(unescape(match[1]).split())):
         metadata["title"] = title
-    return source.document(markdown(html), metadata)
+    return source.document(page_text(html, source), metadata)
+
+
+_LEFT_OUT = {
+    "menus": "nav",
+    "hidden parts": "hidden",
+    "form fields": "input select datalist textarea button",
+    "pictures": "img svg picture canvas video audio",
+}
+
+_KINDS = {tag: f"{kind} left out" for kind, tags in _LEFT_OUT.items() for tag in tags.split()}
+
+_ELEMENT = re.compile(
+    r"<!--(?:(?!-->).)*|<(script|style|template)\b(?:(?!</\1\b).)*"  # not displayed
+    r"|<input\b[^<>]*\btype=[\"']?(?:hidden|submit)[^<>]*>"
+    rf"|<(?P<tag>{'|'.join(_KINDS)})\b"
+    r"|<\w+(?P<hidden>\s(?:[^<>]*\s)?(?:hidden(?=[\s=/>])|style=[\"'][^\"'<>]*display:\s*none))",
+    re.I | re.S,
+)
+
+_ALTERNATIVE = re.compile(r"<img\b[^<>]*?\salt\s*=\s*(?:\"([^\"<>]+)\"|'([^'<>]+)')[^<>]*>", re.I)
+
+
+def page_text(html: str, source: SourceFile, place: str = "") -> str:
+    """Convert a page to Markdown, with the texts of pictures. Note what is left out.
+
+    Args:
+        html: The page.
+        source: The file, which records the notes.
+        place: The place of the page in the file. Empty: the line is noted.
+    """
+    for match in _ELEMENT.finditer(html):
+        kind = (
+            "hidden parts left out" if match["hidden"] else _KINDS.get((match["tag"] or "").lower())
+        )
+        if kind in source.notes:
+            source.note(kind)
+        elif kind:
+            source.note(kind, place or f"line {html.count(chr(10), 0, match.start()) + 1}")
+    return markdown(_ALTERNATIVE.sub(lambda image: image[1] or image[2], html))
 
 
 def markdown(html: str) -> str:
-    """Convert HTML to Markdown, without emphasis, scripts, forms and menus.
+    """Convert HTML to Markdown, without emphasis, scripts, form fields and menus.
 
     Raises:
         ReadError: If html-to-markdown is not installed.
     """
     with parser("html_to_markdown"):
-        from html_to_markdown import ConversionOptions, convert
+        from html_to_markdown import ConversionOptions, PreprocessingOptions, convert
     options = ConversionOptions(
-        skip_images=True, compact_tables=True, extract_metadata=False, strip_tags=_EMPHASIS
+        skip_images=True,
+        compact_tables=True,
+        extract_metadata=False,
+        strip_tags=_EMPHASIS,
+        exclude_selectors=_LEFT_OUT["form fields"].split(),
+        preprocessing=PreprocessingOptions(
+            enabled=True, remove_forms=False, remove_navigation=True
+        ),
     )
     html = with_repeated_cells(with_scripts(html))
     text = convert(_unwrapped(html), options).content or ""
@@ -121,6 +167,9 @@ def read_epub(source: SourceFile) -> Document:
             if name in names:
                 data = archive.read(name)
                 place = f"chapter {len(chapters) + 1}"
-                chapters.append(markdown(decode(data, source, label_in(data), place)))
+                html = decode(data, source, label_in(data), place)
+                chapters.append(page_text(html, source, place))
+            else:
+                source.note("missing chapters", name)
     metadata = {**title_and_author(package.iter()), "page_unit": "chapter"}
     return source.document(join_pages(filter(None, chapters)), metadata)

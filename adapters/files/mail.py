@@ -14,7 +14,7 @@ from ...nodegraph.errors import ReadError
 from ...nodegraph.readers.decoding import decode, label_in
 from ...nodegraph.readers.formats import format_of
 from ...nodegraph.readers.source_files import SourceFile
-from .html import markdown
+from .html import page_text
 
 if TYPE_CHECKING:
     from email.policy import EmailPolicy  # a slow import of network modules
@@ -157,7 +157,7 @@ def _content(part: Any, source: SourceFile, place: str) -> str:
     except ReadError:
         source.note("texts of unknown encoding", place)
         text = data.decode("utf-8", "replace")
-    return markdown(text) if is_html else text
+    return page_text(text, source, place or "the message") if is_html else text
 
 
 def _attachment(part: Any, name: str, source: SourceFile) -> str:

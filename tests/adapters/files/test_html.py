@@ -48,6 +48,20 @@ def test_text_of_deeply_nested_page_is_kept(tmp_path: Path) -> None:
     assert node.text == "Tea is green."
 
 
+def test_page_within_a_form_is_read(tmp_path: Path) -> None:
+    form = "<form><h1>Tea</h1><p>Green.</p><select><option>Other</option></select></form>"
+    (tmp_path / "a.html").write_text(f"<html><body>{form}</body></html>")
+    (node,) = NodeGraph(tmp_path, progress=False).nodes("ROOT")
+    assert node.text == "# Tea\n\nGreen."
+
+
+@pytest.mark.parametrize("part", ["<!--", "<script>", "<input ", "<p hidden style='"])
+def test_unclosed_parts_take_linear_time(tmp_path: Path, part: str) -> None:
+    (tmp_path / "a.html").write_text(f"<html><p>Tea.</p>{part * 200_000}")
+    (node,) = NodeGraph(tmp_path, progress=False).nodes("ROOT")
+    assert node.text.startswith("Tea.")
+
+
 @pytest.mark.parametrize(
     ("html", "text"),
     [
