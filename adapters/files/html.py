@@ -97,10 +97,9 @@ def markdown(html: str) -> str:
         compact_tables=True,
         extract_metadata=False,
         strip_tags=_EMPHASIS,
-        exclude_selectors=_LEFT_OUT["form fields"].split(),
-        preprocessing=PreprocessingOptions(
-            enabled=True, remove_forms=False, remove_navigation=True
-        ),
+        exclude_selectors=["nav", *_LEFT_OUT["form fields"].split()],
+        # By default, the library drops forms and headers with all their text.
+        preprocessing=PreprocessingOptions(remove_forms=False, remove_navigation=False),
     )
     html = with_repeated_cells(with_scripts(html))
     text = convert(_unwrapped(html), options).content or ""
@@ -162,6 +161,7 @@ def read_epub(source: SourceFile) -> Document:
         for reference in (e for e in package.iter() if e.tag.endswith("}itemref")):
             item = items.get(reference.get("idref"))
             if item is None or item.get("properties") == "nav":
+                source.note("tables of contents left out")
                 continue
             name = posixpath.normpath(posixpath.join(base, unquote(item.get("href", ""))))
             if name in names:

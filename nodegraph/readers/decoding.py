@@ -136,7 +136,9 @@ def _text(data: bytes, name: str, errors: str = "strict") -> str | None:
     except UnicodeDecodeError:
         return None
     bad = 0 if errors == "strict" else text.count("\ufffd")
-    return text if 4 * bad <= sum(c > "\x7f" for c in text) - bad else None
+    is_marked = name in dict(BYTE_ORDER_MARKS).values()
+    good = len(text) / 5 if is_marked else sum(c > "\x7f" for c in text) - bad
+    return text if 4 * bad <= good else None
 
 
 _CANDIDATES = (

@@ -1,7 +1,10 @@
-"""Office files with the features of their formats, made without an office program."""
+"""Files with the features of their formats, made without an office program."""
 
+import json
 import zipfile
 from collections.abc import Callable, Mapping
+from email.message import EmailMessage
+from io import BytesIO
 from pathlib import Path
 
 _W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
@@ -521,3 +524,158 @@ FEATURES: dict[str, tuple[Callable[[Path], None], list[str], list[str]]] = {
     "features.xlsx": (sheets_file, SHEETS, SHEETS_NOTES),
 }
 """By file name: a function that writes the file, its text in parts, and the notes on the rest."""
+
+
+Features = tuple[bytes, str, dict[str, str]]
+"""A file, its words, and by note: the words of the file that are left out."""
+
+
+def web_page() -> Features:
+    html = (
+        '<!DOCTYPE html><html><head><meta charset="gb2312"><title>Crown</title>'
+        "<style>p {color: red}</style><script>var unseen = 1</script></head><body>"
+        "<nav>Menuword</nav><header>Headline</header><form><h1>Chapter</h1><p>Inside "
+        "<b>bold</b> and 2<sup>30</sup> of H<sub>2</sub>O, see<sup><a href='#n'>7</a></sup></p>"
+        "<label>Label</label><select><option>Optional</option></select><button>Push</button>"
+        "<textarea>Typed</textarea></form><ul><li>Outer<ul><li>Inner</li></ul></li></ul>"
+        "<ol start=3><li>Third</li></ol><dl><dt>Term</dt><dd>Meaning</dd></dl>"
+        "<table><caption>Caption</caption><tr><th rowspan=2>Merged</th><td>One</td></tr><tr>"
+        "<td>Two<table><tr><td>Nested</td></tr></table></td></tr></table>"
+        "<pre><code>indent  code</code></pre><blockquote>Quoted</blockquote>"
+        "<p>Math <math><mi>alpha</mi><mo>=</mo><mn>12</mn></math>, <ruby>漢<rt>kan</rt></ruby></p>"
+        '<figure><img src="a.png" alt="Pictured"><figcaption>Below</figcaption></figure>'
+        "<svg><text>Drawn</text></svg><p hidden>Concealed</p>"
+        '<p style="color: red; display: none">Vanished</p><del>Deleted</del> <ins>Inserted</ins>'
+        "<details><summary>Summary</summary>Detail</details><aside>Sidebar</aside>"
+        "<p id=n>7 Noted 镕</p><footer>Footline</footer></body></html>"
+    )
+    words = "Headline Chapter Inside bold 2^30 H2O [7] Label Outer Inner Third Term Meaning "
+    words += "Caption Merged One Two Nested indent code Quoted Math alpha 12 漢 kan Pictured Below "
+    words += "Deleted Inserted Summary Detail Sidebar Noted 镕 Footline"
+    left_out = {
+        "menus left out: 1 (first: line 1)": "Menuword",
+        "form fields left out: 3": "Optional Push Typed",
+        "pictures left out: 2": "Drawn",
+        "hidden parts left out: 2": "Concealed Vanished",
+    }
+    return html.encode("gb18030"), words, left_out
+
+
+def mail_file() -> Features:
+    mail = EmailMessage()
+    mail["Subject"], mail["From"] = "Subjected", "sender@example.org"
+    mail.set_content("Plain words only here\n")
+    mail.add_alternative("<p>Rich 茶 words</p><img src='cid:1' alt='Photo'>", subtype="html")
+    mail.get_payload()[1].add_related(b"\x89PNG", "image", "png", cid="<1>")
+    table = "id;name\n1;Attached\n".encode("utf-16")
+    mail.add_attachment(table, "text", "csv", filename="a.csv")
+    mail.add_attachment(b"\0\1", "application", "octet-stream", filename="b.bin")
+    forwarded = EmailMessage()
+    forwarded["Subject"] = "Forwarded"
+    forwarded.set_content("Köln und Düsseldorf liegen beide am Rhein.", charset="iso-8859-1")
+    mail.add_attachment(forwarded)
+    footer = EmailMessage()
+    footer.set_content("ありがとうございます", charset="shift_jis")
+    mail.attach(footer)
+    words = "Rich 茶 Photo a.csv Attached Forwarded Köln Rhein ありがとうございます"
+    left_out = {
+        "alternative texts with other words left out: 1": "Plain only here",
+        "inline images left out: 1": "",
+        "attachments without a reader: 1 (first: b.bin)": "b.bin",
+    }
+    return bytes(mail), words, left_out
+
+
+def book_file() -> Features:
+    ns = 'xmlns="http://www.idpf.org/2007/opf" xmlns:dc="http://purl.org/dc/elements/1.1/"'
+    names = ("one", "gone", "two")
+    items = "".join(f'<item id="{name}" href="{name}.xhtml"/>' for name in names)
+    package = (
+        f"<package {ns}><metadata><dc:title>Titled</dc:title></metadata><manifest>{items}"
+        '<item id="toc" href="toc.xhtml" properties="nav"/></manifest><spine>'
+        '<itemref idref="toc"/><itemref idref="one"/><itemref idref="gone"/><itemref idref="two"/>'
+        "</spine></package>"
+    )
+    declared = (
+        '<?xml version="1.0" encoding="shift_jis"?><html><body><p>①番 Second</p></body></html>'
+    )
+    buffer = BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("mimetype", "application/epub+zip")
+        archive.writestr(
+            "META-INF/container.xml",
+            '<c:container xmlns:c="x"><c:rootfile full-path="book.opf"/></c:container>',
+        )
+        archive.writestr("book.opf", package)
+        archive.writestr("one.xhtml", "<html><body><h1>First</h1><nav>Menu</nav></body></html>")
+        archive.writestr("two.xhtml", declared.encode("cp932"))
+        archive.writestr("toc.xhtml", "<html><body><nav>Contents</nav></body></html>")
+    left_out = {
+        "menus left out: 1 (first: chapter 1)": "Menu",
+        "missing chapters: 1 (first: gone.xhtml)": "",
+        "tables of contents left out: 1": "Contents",
+    }
+    return buffer.getvalue(), "First ①番 Second", left_out
+
+
+def csv_file() -> Features:
+    rows = 'Titled\n\nid;note;price\n1;"multi\nline; quoted";1,20\n2;"un""even";2,40\nRemark\n'
+    return (
+        b"\xef\xbb\xbf" + rows.encode() + b"\xff\n",
+        "Titled id note multi line; quoted 1,20 Remark",
+        {
+            "bytes that are not utf-8: 1 (first: line 8)": "",
+        },
+    )
+
+
+def json_lines() -> Features:
+    lines = (
+        '{"a": {"b": "Deep", "n": 41.5}, "list": ["x1", "x2"], "rows": [{"k": "r1"}, {"k": "r2"}]}'
+        '\n{"broken": \n{"text": "Texted", "same": 1, "same": 2}\n["Listed", [7]]\n"Alone"\n'
+    )
+    left_out = {
+        "lines that are not JSON, left out: 1 (first: line 2)": "broken",
+        "repeated fields, of which the last is read: 1": "",
+    }
+    return lines.encode(), "a.b Deep a.n 41.5 x1 x2 rows.k r1 r2 Texted Listed 7 Alone", left_out
+
+
+def notebook() -> Features:
+    outputs = [
+        {"output_type": "stream", "text": ["\x1b[31mStreamed\x1b[0m\n"]},
+        {
+            "output_type": "execute_result",
+            "data": {"text/plain": "Plain", "text/html": "<b>Plain</b>"},
+        },
+        {"output_type": "display_data", "data": {"text/html": "<p>Paged</p>"}},
+        {"output_type": "display_data", "data": {"image/png": "iVBOR"}},
+        {"output_type": "error", "ename": "KeyError", "evalue": "tea", "traceback": []},
+    ]
+    cells = [
+        {"cell_type": "markdown", "source": ["# Headed\n", "Text"], "attachments": {"a.png": {}}},
+        {"cell_type": "code", "source": "print(1)", "outputs": outputs},
+        {"cell_type": "raw", "source": "Rawly"},
+    ]
+    left_out = {
+        "pictures left out: 1 (first: cell 1)": "",
+        "outputs of type image/png left out: 1 (first: cell 2)": "iVBOR",
+    }
+    words = "Headed Text print(1) Streamed Plain Paged KeyError tea Rawly"
+    return json.dumps({"cells": cells, "metadata": {}}).encode(), words, left_out
+
+
+def xml_file() -> Features:
+    text = '<?xml version="1.0" encoding="iso-8859-9"?><kitap adı="çay">Şeker, ığüö</kitap>'
+    return text.encode("cp1254"), "kitap adı çay Şeker ığüö", {}
+
+
+TEXT_FEATURES: dict[str, Callable[[], Features]] = {
+    "a.html": web_page,
+    "a.eml": mail_file,
+    "a.epub": book_file,
+    "a.csv": csv_file,
+    "a.jsonl": json_lines,
+    "a.ipynb": notebook,
+    "a.xml": xml_file,
+}

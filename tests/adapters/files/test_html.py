@@ -48,9 +48,10 @@ def test_text_of_deeply_nested_page_is_kept(tmp_path: Path) -> None:
     assert node.text == "Tea is green."
 
 
-def test_page_within_a_form_is_read(tmp_path: Path) -> None:
-    form = "<form><h1>Tea</h1><p>Green.</p><select><option>Other</option></select></form>"
-    (tmp_path / "a.html").write_text(f"<html><body>{form}</body></html>")
+@pytest.mark.parametrize("tag", ["form", "header", "footer"])
+def test_page_within_a_form_or_header_is_read(tmp_path: Path, tag: str) -> None:
+    page = f"<{tag}><h1>Tea</h1><p>Green.</p><select><option>Other</option></select></{tag}>"
+    (tmp_path / "a.html").write_text(f"<html><body>{page}</body></html>")
     (node,) = NodeGraph(tmp_path, progress=False).nodes("ROOT")
     assert node.text == "# Tea\n\nGreen."
 
