@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -268,25 +268,17 @@ class TransformerVectors:
         while parts or tokens:
             if parts:
                 part = parts.popleft()
-                tokenized = _outcome(self.tokenized, [texts[at] for at in part])
-                if not isinstance(tokenized, Exception):
-                    tokens |= zip(part, tokenized, strict=True)
-                elif len(part) > 1:  # for example a lone surrogate in one of the texts
-                    parts.extendleft([at] for at in part)
-                else:
-                    yield part, tokenized
+                tokens |= zip(part, self.tokenized([texts[at] for at in part]), strict=True)
             waiting, batches = list(tokens), self._batches([*tokens.values()])
             for rows in batches[:-1] if parts else batches:
                 batch = [waiting[row] for row in rows]
                 of_batch = [tokens.pop(at) for at in batch]
-                computing.append((batch, _outcome(self.begun, of_batch, normalize)))
+                computing.append((batch, self.begun(of_batch, normalize)))
                 if len(computing) > ahead:
-                    yield self._ended(*computing.popleft())
+                    batch, begun = computing.popleft()
+                    yield batch, self.ended(begun)
         for batch, begun in computing:
-            yield self._ended(batch, begun)
-
-    def _ended(self, batch: list[int], begun: Any) -> Batch:
-        return batch, begun if isinstance(begun, Exception) else _outcome(self.ended, begun)
+            yield batch, self.ended(begun)
 
     def tokenized(self, texts: Sequence[str]) -> list[Tokens]:
         """Tokenize texts, with special tokens."""
@@ -315,11 +307,3 @@ class TransformerVectors:
     def ended(self, vectors: Any) -> Any:
         """Wait for vectors, and return an array."""
         return vectors.float().cpu().numpy()
-
-
-def _outcome(call: Callable[..., Any], *args: object) -> Any:
-    """Return the result of a call, or the exception that it raises."""
-    try:
-        return call(*args)
-    except Exception as error:
-        return error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field
@@ -195,8 +194,7 @@ class Embedder:
     the model, or to set the batch size.
 
     Models get passages sorted by length, since a batch is padded to its longest text. A
-    sentence-transformers model gets batches that suit its device. A function gets passages in
-    document order.
+    sentence-transformers model gets batches that suit its device.
 
     Args:
         embed: A function from a list of texts to vectors (texts, dimension), a LangChain,
@@ -229,7 +227,6 @@ class Embedder:
     aembed_queries: AsyncEmbedTexts | None = None
     batch_size: int = 64
     num_workers: int = 0
-    by_length: bool = field(init=False, repr=False, compare=False)
     embed_batches: EmbedBatches | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -246,7 +243,6 @@ class Embedder:
                 functions[name] = given
         own = {
             "name": self.name or model_name(self.embed),
-            "by_length": not inspect.isroutine(self.embed),
             "embed_batches": None,
         }
         for name, value in {**own, **functions}.items():
@@ -255,8 +251,6 @@ class Embedder:
     def batches(self, texts: Mapping[str, str]) -> list[list[str]]:
         """Return the keys of passages in batches."""
         keys = list(texts)
-        if not self.by_length:
-            return split_batches(keys, self.batch_size)
         lengths = [*map(len, texts.values())]
         batches = padded_batches(lengths, _BATCH_CHARACTERS, self.batch_size)
         return [[keys[at] for at in batch] for batch in batches]
@@ -271,17 +265,15 @@ class Embedder:
         batches = None if self.embed_batches is None else self.embed_batches(passages)
         if batches is None:
             return None
-        return (
-            ([keys[at] for at in batch], self._outcome([passages[at] for at in batch], vectors))
-            for batch, vectors in batches
-        )
+        return self._checked(batches, keys, passages)
 
-    def _outcome(self, texts: Sequence[str], vectors: Any) -> Vectors:
-        """Check vectors, or raise the error that the model returned instead."""
-        with self._failing(texts):
-            if isinstance(vectors, Exception):
-                raise vectors
-        return check_vectors(vectors, texts, self.name)
+    def _checked(
+        self, batches: Iterator[Batch], keys: Sequence[str], passages: Sequence[str]
+    ) -> Iterator[tuple[Sequence[str], Vectors]]:
+        with self._failing(passages):
+            for batch, vectors in batches:
+                texts = [passages[at] for at in batch]
+                yield [keys[at] for at in batch], check_vectors(vectors, texts, self.name)
 
     def passages(self, texts: Sequence[str]) -> Vectors:
         """Embed passages: (texts, dimension) float32. An unusable vector becomes zeros.

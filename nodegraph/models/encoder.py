@@ -11,7 +11,7 @@ from ..plugins import MODELS, load_plugin, plugins
 from .model_objects import has
 
 Batch: TypeAlias = "tuple[list[int], Any]"
-"""The positions of the texts of a batch, and their vectors or the exception that was raised."""
+"""The positions of the texts of a batch, and their vectors."""
 
 PASSAGES = "encode_document", ("document", "passage", "corpus")
 QUERIES = "encode_query", ("query",)
@@ -98,8 +98,6 @@ def _in_order(batches: Iterator[Batch]) -> list[Any]:
     """Return the vectors of batches in the order of the texts."""
     rows: dict[int, Any] = {}
     for batch, vectors in batches:
-        if isinstance(vectors, Exception):
-            raise vectors
         rows |= zip(batch, vectors, strict=True)
     return [rows[at] for at in range(len(rows))]
 

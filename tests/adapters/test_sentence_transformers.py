@@ -362,29 +362,3 @@ def encoder_of(direct, device):
     encoder = Encoder(model)
     encoder._direct = direct(model)
     return encoder
-
-
-def test_untokenizable_text_fails_alone():
-    class Direct(TransformerVectors):
-        def is_usable(self, prompt):
-            return True
-
-        def tokenized(self, texts):
-            "".join(texts).encode()
-            return [{"input_ids": text} for text in texts]
-
-        def begun(self, tokens, normalize):
-            return [[float(len(row["input_ids"])), 1.0] for row in tokens]
-
-        def ended(self, vectors):
-            return vectors
-
-    encoder = encoder_of(Direct, "cpu")
-    outcomes = list(encoder.embed_batches(["tea", "\ud800", "rice and tea"]))
-    failed = [(batch, error) for batch, error in outcomes if isinstance(error, Exception)]
-    assert [batch for batch, _ in failed] == [[1]]
-    assert isinstance(failed[0][1], UnicodeEncodeError)
-    assert sorted(outcomes[-1][0]) == [0, 2]
-    assert sorted(length for length, _ in outcomes[-1][1]) == [3.0, 12.0]
-    with pytest.raises(UnicodeEncodeError):
-        encoder.embed(["tea", "\ud800"])
