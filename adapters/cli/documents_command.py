@@ -15,7 +15,7 @@ from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Node
 from .exit_status import CommandError, ExitStatus, printable
 from .messages import message
-from .options import common_options, folders_option, store_option
+from .options import common_options, store_option
 from .output import document_name, echo_json, line_of
 from .workspace import find_index, open_graph, warn
 
@@ -25,20 +25,17 @@ _AROUND = 10  # lines before and after the requested line
 
 
 @click.command("list")
-@folders_option
 @store_option
 @common_options
-def list_documents(
-    folders: tuple[Path, ...], store: Path | None, as_json: bool, quiet: bool
-) -> int:
+def list_documents(store: Path | None, as_json: bool, quiet: bool) -> int:
     """List the documents of an index with their number of characters.
 
     The records of a file are one line.
     """
-    home, settings = find_index(store, folders)
+    home, settings = find_index(store)
     records = []
     files: dict[str, list[int]] = {}  # the lengths of the documents of a file
-    with open_graph(home, settings, folders, quiet=quiet) as graph:
+    with open_graph(home, settings, quiet=quiet) as graph:
         for document in documents_of(graph):
             name = document_name(document)
             path, length = document.metadata.get("file_path"), len(document.text)
@@ -64,20 +61,17 @@ def documents_of(graph: NodeGraph) -> Iterator[Node]:
 
 @click.command()
 @click.argument("document", metavar="DOCUMENT[:LINE]")
-@folders_option
 @store_option
 @common_options
-def show(
-    document: str, folders: tuple[Path, ...], store: Path | None, as_json: bool, quiet: bool
-) -> int:
+def show(document: str, store: Path | None, as_json: bool, quiet: bool) -> int:
     """Show the text of a DOCUMENT, or the lines around LINE.
 
     \b
     nodekin show docs/tea.md
     nodekin show docs/tea.md:12
     """
-    home, settings = find_index(store, folders)
-    with open_graph(home, settings, folders, quiet=quiet) as graph:
+    home, settings = find_index(store)
+    with open_graph(home, settings, quiet=quiet) as graph:
         node, line = find_document(graph, document)
         if as_json:
             nodes = [

@@ -38,12 +38,11 @@ def test_version_is_printed(nodekin):
 
 
 @pytest.mark.slow
-def test_shell_completion_of_quickstart(nodekin, monkeypatch):
+def test_shell_completion():
     quickstart = (REPO / "docs" / "quickstart.md").read_text(encoding="utf-8")
-    shells = re.findall(r"_NODEKIN_COMPLETE=(\w+)_source nodekin", quickstart)
-    assert shells == ["bash", "zsh", "fish"]
+    assert "_NODEKIN_COMPLETE=bash_source nodekin" in quickstart
     program = "from nodekin.adapters.cli import main; import sys; sys.argv[0] = 'nodekin'; main()"
-    for shell in shells:
+    for shell in ("bash", "zsh", "fish"):
         environment = {**os.environ, "_NODEKIN_COMPLETE": f"{shell}_complete"}
         environment |= {"COMP_WORDS": "nodekin se", "COMP_CWORD": "1" if shell != "fish" else "se"}
         ran = subprocess.run(

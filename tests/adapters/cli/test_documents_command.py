@@ -5,10 +5,6 @@ def test_list_prints_lengths(indexed):
     assert rows == [["54", "docs/river.txt"], ["77", "docs/tea.md"], ["32", "docs/茶.md"]]
 
 
-def test_list_of_folder(nodekin):
-    assert nodekin("list", "--in", "docs").out.count("\n") == 3
-
-
 def test_show_prints_text(indexed, here):
     text = (here / "docs" / "tea.md").read_text("utf-8")
     for name in ("docs/tea.md", "tea.md", str(here / "docs" / "tea.md")):
