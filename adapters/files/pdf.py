@@ -83,6 +83,8 @@ def read_pdf(source: SourceFile) -> Document:
         )
     if unreadable:
         metadata["unread_pages"] = unreadable
+        kind = "pages without readable text, which ReadOptions(ocr=...) may read"
+        source.note(kind, f"page {unreadable[0]}", len(unreadable))
     metadata["page_unit"] = "page"
     metadata["page_count"] = len(pages)
     text, placed = pages_as_text(pages, outline)

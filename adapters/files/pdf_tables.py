@@ -12,8 +12,10 @@ from math import inf
 from operator import neg
 from typing import Any, NamedTuple
 
-from ...nodegraph.readers.text import BAR, markdown_table
+from ...nodegraph.readers.text import markdown_table
 from .pdf_layout import Lines, Rectangle, TextLine, joined, without_bullets
+
+_BAR = re.compile(r"(?<!\\)\|")
 
 _NEAR = 3.0  # points between rules that count as one rule
 
@@ -72,7 +74,7 @@ def cell_spans(table: str) -> Iterator[tuple[int, int]]:
     """
     at = 0
     for number, row in enumerate(table.split("\n")):
-        bars = [at + bar.start() for bar in BAR.finditer(row)]
+        bars = [at + bar.start() for bar in _BAR.finditer(row)]
         at += len(row) + 1
         if number != 1:  # the line below the header contains no cells
             for left, right in pairwise(bars):

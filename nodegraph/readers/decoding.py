@@ -43,6 +43,11 @@ _LABELS = dict(
 """Labels of the WHATWG table that Python does not know, without ``x-`` and ``windows-``."""
 
 
+def is_text(head: bytes) -> bool:
+    """Return whether the first bytes of a file are text."""
+    return b"\0" not in head or head.startswith(tuple(mark for mark, _ in BYTE_ORDER_MARKS))
+
+
 def codec_of(label: str) -> str | None:
     """Return the codec of a declared label, as browsers understand the label. None: unknown.
 

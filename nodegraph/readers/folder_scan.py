@@ -112,19 +112,13 @@ def _walk(
 ) -> Iterator[tuple[Path, list[str]]]:
     """Yield each folder with the names of its files that are not skipped."""
     is_ignored = _ignore_rules(root, options.ignore_files)
-    seen: set[Path] = set()
-    for name, folders, names in os.walk(root, followlinks=options.links):
+    for name, folders, names in os.walk(root):
         folder = Path(name)
-        if options.links:  # a link may lead back
-            if folder.resolve() in seen:
-                folders.clear()
-                continue
-            seen.add(folder.resolve())
 
         def stays(entry: str, is_folder: bool, folder: Path = folder) -> bool:
             if entry == INDEX_FOLDER:
                 return False
-            if reason := _skip_reason(folder / entry, is_folder, root, options, is_ignored):
+            if reason := _skip_reason(folder / entry, is_folder, options, is_ignored):
                 passed_over[reason] += 1
             return not reason
 
@@ -136,9 +130,7 @@ IsIgnored = Callable[[Path, bool], bool]
 """A function from a path, and whether it is a folder, to whether it is ignored."""
 
 
-def _skip_reason(
-    path: Path, is_folder: bool, root: Path, options: ReadOptions, is_ignored: IsIgnored
-) -> str:
+def _skip_reason(path: Path, is_folder: bool, options: ReadOptions, is_ignored: IsIgnored) -> str:
     """Return the rule by which an entry is skipped, or an empty string."""
     if path.name.startswith(".") and not options.hidden:
         return "hidden"
@@ -147,14 +139,7 @@ def _skip_reason(
     if is_ignored(path, is_folder):
         return "ignored"
     if path.is_symlink():
-        if not options.links:  # files of the folder are read at their own place
-            return "links"
-        full, target = root.resolve(), path.resolve()
-        if full in target.parents:
-            inner = root / target.relative_to(full)
-            above = [folder for folder in inner.parents if root in folder.parents]
-            if is_ignored(inner, is_folder) or any(is_ignored(f, True) for f in above):
-                return "ignored"
+        return "links"
     return "" if is_folder or path.is_file() else "not regular files"  # a pipe would block
 
 

@@ -23,8 +23,9 @@ from ..document import Document, as_document
 from ..errors import ReadError
 from ..plugins import READERS, load_plugin, plugins
 from ..splitters.headings import PROGRAMS
+from .decoding import is_text
 from .source_files import Records, SourceFile
-from .text import is_text, read_csv, read_json, read_json_lines, read_text
+from .text import read_csv, read_json, read_json_lines, read_text
 
 logger = logging.getLogger(__name__)
 
@@ -312,7 +313,7 @@ def format_of(path: Path) -> FileFormat | None:
     is_empty = len(head) < _HEAD and not head.strip()
     if not by_name.binary and (not is_empty or by_name.symbols):  # __init__.py may be empty
         return by_name
-    if not is_empty and is_text(path):
+    if not is_empty and is_text(head):
         return TEXT
     raise ReadError(
         f"{path} is not a {by_name.name} file: it begins with {head[:8]!r}"

@@ -39,7 +39,6 @@ class ReadOptions:
         ignore_files: Names of files with patterns of ignored paths, in the format of git.
         skip_folders: Names of folders that are skipped at any depth.
         hidden: Whether to read files and folders with a leading dot.
-        links: Whether to follow symbolic links, also out of the folder.
         max_bytes: Maximum size of a file.
         max_unpacked_bytes: Maximum size of the parts of a packed file (DOCX, EPUB, ...).
         seconds: Processor time of a parser per file. Real time is limited to twelve times as
@@ -60,7 +59,6 @@ class ReadOptions:
     ignore_files: tuple[str, ...] = (".gitignore", ".nodekinignore")
     skip_folders: tuple[str, ...] = INSTALLED
     hidden: bool = False
-    links: bool = False
     max_bytes: int = 200_000_000
     max_unpacked_bytes: int = 500_000_000
     seconds: float = 10
@@ -139,15 +137,8 @@ class ReadReport:
         names = {str(document.metadata.get("encoding", "")) for document in documents}
         self.encodings.update(names - {""})
         for document in documents:
-            changes = document.metadata.get("read_notes")
-            notes = [f"{path} was read with changes: {'; '.join(changes)}"] if changes else []
-            if pages := document.metadata.get("unread_pages"):
-                notes.append(
-                    f"{path} was read without {_pages(pages)} of {document.metadata['page_count']},"
-                    " where no text can be read: give ReadOptions(ocr=...)"
-                )
-            if notes:
-                self.notes[str(path)] = "; ".join(notes)
+            if changes := document.metadata.get("read_notes"):
+                self.notes[str(path)] = f"{path} was read with changes: {'; '.join(changes)}"
 
     def __str__(self) -> str:
         counts = [f"{self.read:,} read"]
@@ -167,23 +158,6 @@ class ReadReport:
             text += f"; {len(self.notes):,} read with notes"
         passed = ", ".join(f"{count:,} {rule}" for rule, count in self.passed_over.most_common())
         return f"{text}; {passed}" if passed else text
-
-
-def _pages(pages: Sequence[int]) -> str:
-    """Return page numbers as text.
-
-    Example:
-        >>> _pages([3]), _pages([1, 2, 3, 7])
-        ('page 3', 'pages 1-3, 7')
-    """
-    runs: list[list[int]] = []
-    for page in pages:
-        if runs and page == runs[-1][-1] + 1:
-            runs[-1].append(page)
-        else:
-            runs.append([page])
-    names = [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
-    return f"page{'s' if len(pages) > 1 else ''} {', '.join(names)}"
 
 
 _NOUNS = ("PDF", "document", "file", "archive", "picture", "EPUB", "spreadsheet", "database")

@@ -7,12 +7,11 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from ..document import Document
 from ..errors import ReadError
-from .decoding import BYTE_ORDER_MARKS, decoded
+from .decoding import decoded
 from .source_files import SourceFile
 
 PAGE_BREAK = "\f"
@@ -42,9 +41,6 @@ def markdown_table(rows: Iterable[Iterable[object]]) -> str:
     width = max(map(len, cells), default=0)
     lines = [f"| {' | '.join([*row, *[''] * (width - len(row))])} |" for row in cells]
     return "\n".join([*lines[:1], f"|{' --- |' * width}", *lines[1:]]) if width else ""
-
-
-BAR = re.compile(r"(?<!\\)\|")
 
 
 _BREAKS = re.compile(r"\s*[\r\n\f\v]+\s*")
@@ -87,7 +83,7 @@ def read_json_lines(source: SourceFile) -> list[Document]:
         if not line.strip():
             continue
         try:
-            document = _from_record(_parsed(line, source), number)
+            document = _from_record(json.loads(line), number)
         except (ValueError, RecursionError) as error:  # RecursionError: deep nesting
             problem = problem or f"line {number} is not JSON: {error}"
             source.note("lines that are not JSON, left out", f"line {number}")
@@ -100,25 +96,6 @@ def read_json_lines(source: SourceFile) -> list[Document]:
     if problem and not documents:
         raise ReadError(f"{source.path}, {problem}")
     return list(documents.values())
-
-
-def _parsed(text: str, source: SourceFile) -> Any:
-    """Parse JSON. Repeated fields of an object are noted.
-
-    Raises:
-        ValueError: If the text is not JSON.
-        RecursionError: If it is nested too deeply.
-    """
-
-    def as_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        fields = dict(pairs)
-        if len(fields) < len(pairs):
-            source.note(
-                "repeated fields, of which the last is read", count=len(pairs) - len(fields)
-            )
-        return fields
-
-    return json.loads(text, object_pairs_hook=as_object)
 
 
 def _from_record(record: Any, number: int) -> Document:
@@ -188,7 +165,7 @@ def read_json(source: SourceFile) -> Document:
     """
     text = decoded(source)
     try:
-        value = _parsed(text, source)
+        value = json.loads(text)
         metadata = _fields(value)
         lines = _lines(value)
     except (ValueError, RecursionError):
@@ -215,7 +192,7 @@ def read_csv(source: SourceFile) -> Document:
     else:
         head = text[:50_000]
         delimiter = max(_DELIMITERS, key=lambda d: _share_of_equal_rows(_csv_rows(head, d)))
-    read = _csv_rows(text, delimiter, source)
+    read = _csv_rows(text, delimiter)
     rows = [row for row in read if any(cell.strip() for cell in row)]
     width = _usual_width(rows)
     start, end = 0, len(rows)
@@ -229,23 +206,11 @@ def read_csv(source: SourceFile) -> Document:
     return source.document(text)
 
 
-def _csv_rows(text: str, delimiter: str, source: SourceFile | None = None) -> list[list[str]]:
+def _csv_rows(text: str, delimiter: str) -> list[list[str]]:
     import csv
 
     csv.field_size_limit(10_000_000)
-
-    def read(**options: Any) -> list[list[str]]:
-        return list(csv.reader(io.StringIO(text), delimiter=delimiter, **options))
-
-    try:
-        return read(strict=True)
-    except csv.Error as error:
-        rows = read()
-        if "unexpected end" not in str(error):  # text after a closing quotation mark
-            return rows
-    if source is not None:
-        source.note("cells with a quotation mark that is not closed")
-    return max(rows, read(quoting=csv.QUOTE_NONE), key=lambda r: (_share_of_equal_rows(r), len(r)))
+    return list(csv.reader(io.StringIO(text), delimiter=delimiter))
 
 
 def _usual_width(rows: Iterable[Sequence[str]]) -> int:
@@ -265,10 +230,3 @@ def _is_outside(row: Sequence[str], width: int, *, above: bool = False) -> bool:
     """Return whether a row of a few cells is a title above a table or a remark below it."""
     filled = sum(bool(cell.strip()) for cell in row)
     return filled <= width / 2 if len(row) < width else above and filled == 1
-
-
-def is_text(path: Path) -> bool:
-    """Return whether the first bytes of a file are text."""
-    with path.open("rb") as file:
-        head = file.read(4096)
-    return any(head.startswith(bom) for bom, _ in BYTE_ORDER_MARKS) or b"\0" not in head

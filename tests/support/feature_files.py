@@ -632,12 +632,9 @@ def csv_file() -> Features:
 def json_lines() -> Features:
     lines = (
         '{"a": {"b": "Deep", "n": 41.5}, "list": ["x1", "x2"], "rows": [{"k": "r1"}, {"k": "r2"}]}'
-        '\n{"broken": \n{"text": "Texted", "same": 1, "same": 2}\n["Listed", [7]]\n"Alone"\n'
+        '\n{"broken": \n{"text": "Texted", "same": 2}\n["Listed", [7]]\n"Alone"\n'
     )
-    left_out = {
-        "lines that are not JSON, left out: 1 (first: line 2)": "broken",
-        "repeated fields, of which the last is read: 1": "",
-    }
+    left_out = {"lines that are not JSON, left out: 1 (first: line 2)": "broken"}
     return lines.encode(), "a.b Deep a.n 41.5 x1 x2 rows.k r1 r2 Texted Listed 7 Alone", left_out
 
 

@@ -32,8 +32,7 @@ def test_pages_without_text_are_reported(tmp_path: Path) -> None:
     assert node.text.strip("\n\f") == "Tea is a drink."
     assert node.metadata["unread_pages"] == [2, 4]  # the third is blank
     (note,) = graph.read_report.notes.values()
-    assert "a.pdf was read without pages 2, 4 of 4" in note
-    assert "ReadOptions(ocr=...)" in note
+    assert "without readable text, which ReadOptions(ocr=...) may read: 2 (first: page 2)" in note
     assert str(graph.read_report) == "1 read; 1 read with notes"
 
 

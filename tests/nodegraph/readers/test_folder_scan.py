@@ -114,24 +114,6 @@ def test_symbolic_links_are_skipped_by_default(folder: Path, tmp_path: Path) -> 
         "links": 4,
         "not regular files": 1,
     }
-    assert "out.txt" in read(folder, links=True)  # the loop is read once
-
-
-@pytest.mark.skipif(os.name == "nt", reason="symbolic links")
-def test_links_to_ignored_files_are_ignored(folder: Path) -> None:
-    (folder / ".nodekinignore").write_text("build/\nnode_modules/\n")
-    (folder / "src" / ".nodekinignore").write_text("*.log\n!keep.log\n")
-    (folder / "log.txt").symlink_to(folder / "src" / "c.log")
-    (folder / "out.txt").symlink_to(Path("build") / "out.txt")
-    (folder / "kept.txt").symlink_to(folder / "src" / "keep.log")
-    (folder / "src" / "modules").symlink_to(folder / "node_modules" / "x")
-    names = read(folder, links=True)
-    assert names == [
-        *("a.txt", "kept.txt", "src/b.txt"),
-        *("src/deep/d.txt", "src/deep/e.txt", "src/keep.log"),
-    ]
-    graph = NodeGraph(folder, progress=False, reading=ReadOptions(links=True))
-    assert graph.read_report.passed_over["ignored"] == 5
 
 
 def test_report_counts_skipped_files(folder: Path) -> None:

@@ -137,7 +137,6 @@ def test_json_lines_give_one_document_each(docs: Path) -> None:
             {"x": "a", "x (line 2)": "b"},
             "ids of earlier lines, numbered: 1 (first: line 2)",
         ),
-        (['{"a": 1, "a": 2}'], {"1": "a: 2"}, "repeated fields, of which the last is read: 1"),
     ],
 )
 def test_bad_json_lines_are_noted(

@@ -157,7 +157,6 @@ HEAD = "| tea | price, cup |\n| --- | --- |"
             "Prices,,\na,b,c\n1,2,3\nTotal,,3\n",
             "Prices\n\n| a | b | c |\n| --- | --- | --- |\n| 1 | 2 | 3 |\n| Total |  | 3 |",
         ),
-        ("a.csv", 'tea;price, cup\n"5 in;3\nb;4\n', f'{HEAD}\n| "5 in | 3 |\n| b | 4 |'),
     ],
 )
 def test_csv_becomes_a_markdown_table(tmp_path: Path, name: str, content: str, text: str) -> None:
