@@ -14,6 +14,7 @@ import click
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.readers.folder_scan import scan_files
+from ...retrievers.analysis.phrases import quoted_phrases
 from ...retrievers.composite.default_retriever import DefaultRetriever
 from ...retrievers.filters import all_of, metadata_key, parse_filters
 from ...retrievers.group_failures import describe_failures, group_failures
@@ -38,10 +39,11 @@ from .workspace import (
 @click.command()
 @click.argument("query", nargs=-1, required=True)
 @click.option("--explain", is_flag=True, help="Print how each result was found.")
+@click.option("--exact", is_flag=True, help="Print only passages with the phrase.")
 @search_options
 @common_options
 def search(
-    query: tuple[str, ...], explain: bool, as_json: bool, quiet: bool, **options: Any
+    query: tuple[str, ...], explain: bool, exact: bool, as_json: bool, quiet: bool, **options: Any
 ) -> int:
     """Find passages for QUERY ("-" reads standard input).
 
@@ -49,10 +51,14 @@ def search(
     nodekin search green tea
     nodekin search 绿茶 --in docs -k 3
     nodekin search tea --filter author=Lu --explain
+    nodekin search --exact green tea
+
+    Phrases in quotation marks rank first; with --exact, other passages are left out, and a QUERY
+    without quotation marks is one phrase.
     """
     text = as_text(" ".join(query))
-    with open_search(quiet=quiet, **options) as session:
-        results = session.results(text)
+    with open_search(quiet=quiet, exact=exact, **options) as session:
+        results = session.results(f'"{text}"' if exact and not quoted_phrases(text) else text)
         if as_json:
             records = [result_record(rank, result) for rank, result in enumerate(results, 1)]
             echo_json("search", {"query": text, "count": len(records), "results": records})
@@ -92,6 +98,7 @@ class SearchSession:
 def open_search(
     *,
     quiet: bool,
+    exact: bool = False,
     folders: tuple[Path, ...] = (),
     store: Path | None = None,
     top_k: int = 6,
@@ -121,7 +128,9 @@ def open_search(
             if missing > MAX_MISSING_VECTORS:
                 embed_keys = list[str]()
                 warn(message("words only", count=missing))
-        retriever = DefaultRetriever(graph, top_k=top_k, embed_keys=embed_keys)
+        retriever = DefaultRetriever(
+            graph, top_k=top_k, embed_keys=embed_keys, phrases="required" if exact else "first"
+        )
         yield SearchSession(graph, retriever, conditions, top_k)
 
 

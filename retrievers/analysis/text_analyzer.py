@@ -407,6 +407,26 @@ class TextAnalyzer:
         """Return the terms of a passage, without parts of words."""
         return self._analyze(text, parts=False)[0]
 
+    def sequence(self, text: str) -> list[str]:
+        """Return the words, and the letters of scripts without spaces, in the order of a text.
+
+        Example:
+            >>> TextAnalyzer().sequence("Green teas, 绿茶")
+            ['green', 'tea', '绿', '茶']
+        """
+        runs = segments(normalized(text))
+        by_language = {
+            script: self._language(words, script) for script, words in by_script(runs).items()
+        }
+        result: list[str] = []
+        for run in runs:
+            if isinstance(run, str):
+                result += run
+            else:
+                for script, words in groupby(run, word_script):
+                    result += self._stems([*words], by_language[script])
+        return result
+
     def query(self, text: str) -> list[str]:
         """Return the terms of a query, in its most likely language."""
         form, languages = self._content(text, None)
@@ -421,8 +441,7 @@ class TextAnalyzer:
 
         Short queries often do not identify a language. Then a word may have a form for each
         language of the index: a tuple, with the form in the index's main language first. The parts
-        of a word follow it and weigh less than 1. Names with digits are first, and weigh less
-        than 1 if the index has their parts.
+        of a word follow it and weigh less than 1. Names are first.
 
         Args:
             text: The query.
@@ -442,8 +461,8 @@ class TextAnalyzer:
     ) -> Iterator[tuple[str, float, Sequence[str]]]:
         """Yield the terms of names in a query that the index has, their weights, and their parts.
 
-        A name of words is a word itself, and its parts weigh less. A name with digits is added to
-        its parts.
+        The parts of a name weigh less than other words. Short decimals, and dates in words, are
+        added to their parts with a low weight.
         """
 
         def stems(word: str) -> list[str]:
@@ -458,13 +477,13 @@ class TextAnalyzer:
             if name.isalnum() and all(found):  # letters and digits, written as in the index
                 continue
             for stem in filter(frequency, stems(term)):
-                if not any(map(str.isdigit, name)):
-                    yield stem, 1.0, parts
-                elif not any(found):
+                if is_common(term, name) and any(found):
+                    yield stem, _COMMON_WEIGHT, ()
+                elif name.isalnum():
                     yield stem, 1.0, ()
                 else:
-                    weight = _COMMON_WEIGHT if is_common(term, name) else _NAME_WEIGHT
-                    yield stem, weight, ()
+                    has_digits = any(map(str.isdigit, name))
+                    yield stem, _NUMBER_WEIGHT if has_digits else 1.0, parts
         for pair in pairs:
             if not all(any(map(frequency, stems(word))) for word in pair):
                 yield from ((stem, 1.0, ()) for stem in filter(frequency, stems("".join(pair))))
@@ -659,10 +678,10 @@ def _runs(text: str) -> tuple[Segments, Segments, Segments]:
     return every, asked, [*map(_without_function_words, asked)]
 
 
-# The weights of names with digits, and of the parts of names without digits; a word weighs 1.
-# Selected on XQuAD, HotpotQA, Python's documentation and code. Decimals such as 0.5, and dates
-# and amounts of several words, are often in other passages than the answer.
-_NAME_WEIGHT, _COMMON_WEIGHT, _PART_WEIGHT = 0.9, 0.1, 0.8
+# The weights of names with digits, of the parts of names, and of short decimals and dates in words,
+# which are often in other passages than the answer; a word weighs 1. Selected on XQuAD, HotpotQA,
+# Python's documentation and code.
+_NUMBER_WEIGHT, _PART_WEIGHT, _COMMON_WEIGHT = 1.4, 0.8, 0.1
 
 
 def _with_names(

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import islice
 from time import monotonic
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from ...nodegraph.extractors.entity_extractor import EntityExtractor
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.models.embedder import split_batches
 from ...nodegraph.models.embedding_cache import MAX_QUERIES
+from ..analysis.phrases import Phrase, quoted_phrases
 from ..filters import Filters, parse_filters
 from ..indexes.bm25_scores import Floats
 from ..indexes.nearest_vectors import unit
@@ -144,6 +145,8 @@ class DefaultRetriever(PlannedRetriever):
         index: The index of embeddings, as in ``Retriever``.
         collapse: Whether results with equal texts are returned once, with their copies as evidence
             ("also in"). Case, punctuation, white space, width and markup may differ.
+        phrases: Results with the phrases in quotation marks of a query are ``"first"``, or they are
+            ``"required"``: then others are returned, with a note, only if no result has them.
         **output: ``output_format`` and ``join``, see ``OutputOptions``.
 
     Raises:
@@ -181,6 +184,7 @@ class DefaultRetriever(PlannedRetriever):
         embed_keys: Sequence[str] | None = None,
         index: str | MakeIndex = DEFAULT,
         collapse: bool = True,
+        phrases: Literal["first", "required"] = "first",
         **output: Unpack[OutputOptions],
     ) -> None:
         super().__init__(top_k=check_top_k(top_k), **output)
@@ -195,6 +199,9 @@ class DefaultRetriever(PlannedRetriever):
         self.filters = filters
         self.follow_links = follow_links
         self.collapse = collapse
+        if phrases not in ("first", "required"):
+            raise ValueError(f"phrases must be 'first' or 'required', got {phrases!r}")
+        self.phrases = phrases
         self.sentences, self.entities = sentence_group(graph, target), f"{target} entity"
         self._needs_vectors = embed_keys is not None
         keys = list(graph.embeddings.embedders) if embed_keys is None else list(embed_keys)
@@ -270,11 +277,33 @@ class DefaultRetriever(PlannedRetriever):
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> list[Results]:
         """Return the results of each query."""
-        if len(queries) > MAX_QUERIES:  # limited by the cache of query vectors
-            rankings: list[Results] = []
-            for batch in split_batches(queries, MAX_QUERIES):
-                rankings += await self.search_all(batch, limit, filters)
+        rankings: list[Results] = []
+        for batch in split_batches(queries, MAX_QUERIES):  # limited by the cache of query vectors
+            rankings += await self._search_batch(batch, limit, filters)
+        if self.phrases == "first":
             return rankings
+        pairs = zip(queries, rankings, strict=True)
+        return await Do(lambda: [self._with_phrases(*pair) for pair in pairs], kind="work")
+
+    def _with_phrases(self, query: str, results: Results) -> Results:
+        """Return the results with all phrases of a query; all results if none has them."""
+        phrases = [Phrase(self.bm25.analyzer, text) for text in quoted_phrases(query)]
+        with self.graph.reader.reading():
+            texts = self.graph.reader.searched_texts([result.node for result in results])
+        kept = [
+            result
+            for result, text in zip(results, texts, strict=True)
+            if all(phrase.is_in(text) for phrase in phrases)
+        ]
+        if kept or not results:
+            return kept
+        note = f"no result has {' and '.join(phrase.text for phrase in phrases)}"
+        logger.warning("%s; the results have some of the words", note)
+        return with_variant(results, QueryVariant(query, self.name, note))
+
+    async def _search_batch(
+        self, queries: Sequence[str], limit: int | None, filters: Filters | None
+    ) -> list[Results]:
         by_words = self._without_vectors()
         if by_words is None:
             return await self._search(queries, limit, filters)

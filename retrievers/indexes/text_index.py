@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from itertools import chain
 from typing import Any
 
@@ -17,6 +17,7 @@ from ...nodegraph.concurrency import track
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import fingerprint
 from ...nodegraph.node import Node
+from ..analysis.phrases import Phrase
 from ..analysis.text_analyzer import Analyzer, TextAnalyzer
 from ..filters import Filter, parse_filters
 from ..results import Hits
@@ -36,6 +37,8 @@ _HELD = 1 << 22  # postings cached for the next queries
 
 # Increase after a change of the terms or lengths of TextAnalyzer, to rebuild older files.
 _ANALYSIS = 6
+
+_PHRASE_COUNT = 1 << 20  # of a phrase in a node: so high that the node's length does not matter
 
 _ALL = parse_filters(None)
 
@@ -119,6 +122,31 @@ class TextIndex(SyncedIndex):
             LookupError: If a node is not in the group.
         """
         return self.snapshot([query], _ALL).term_scores(0, ids)
+
+    def find_phrase(self, phrase: Phrase, words: Sequence[Sequence[str]]) -> int:
+        """Find the nodes with a phrase, which then is a term. Return their number.
+
+        Args:
+            phrase: The phrase.
+            words: The forms of each word. The texts of nodes with all words are read.
+        """
+        statistics = self.statistics()
+        if phrase.text not in statistics:
+            of_words = [np.concatenate([statistics[form][0] for form in forms]) for forms in words]
+            rows = reduce(np.intersect1d, of_words).astype(np.int64)
+            found: list[int] = []
+            for start in range(0, len(rows), _PORTION):
+                portion = rows[start : start + _PORTION]
+                ids = [self.table.ids[row] for row in portion.tolist()]
+                nodes = self._graph.reader.nodes_by_id(ids)
+                texts = self._graph.reader.searched_texts(nodes)
+                numbers = portion.tolist()
+                found += [
+                    row for row, text in zip(numbers, texts, strict=True) if phrase.is_in(text)
+                ]
+            counts = np.full(len(found), _PHRASE_COUNT, np.uint32)
+            statistics[phrase.text] = np.array(found, np.int32), counts
+        return len(statistics[phrase.text][0])
 
     def _postings_of(self, query: TermWeights) -> QueryPostings:
         return self.statistics().of_query(query.weights, query.saturation)

@@ -10,6 +10,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from ...nodegraph.graph import NodeGraph
+from ..analysis.phrases import Phrase, quoted_phrases
 from ..analysis.text_analyzer import Analyzer, TextAnalyzer
 from ..validation import number
 
@@ -23,6 +24,9 @@ _Weigh = Callable[[str, Callable[[str], int], int], Terms]
 
 DEFAULT_ANALYZER = TextAnalyzer()
 
+# The weight of a phrase, compared with all words of its query together.
+_PHRASE_WEIGHT = 10.0
+
 
 @dataclass(frozen=True, slots=True)
 class Bm25:
@@ -32,6 +36,8 @@ class Bm25:
     average_length))``. ``tf`` is its count in the node, and ``idf = log(1 + (N - n + 0.5) / (n +
     0.5))`` for a term in ``n`` of ``N`` nodes. Statistics cover the whole current group, over all
     graphs of a search. Filters don't change the statistics.
+
+    A phrase in quotation marks is a term as well: nodes with the phrase rank before all others.
 
     Args:
         k1: The weight of repeated terms. 0: repetitions don't count.
@@ -106,6 +112,12 @@ class Bm25:
                 missing += occurrences * highest
         if silent:
             silent.difference_update(*others)
+        of_phrase = _PHRASE_WEIGHT * (sum(weights.values()) + missing)
+        for phrase in (Phrase(self.analyzer, text) for text in quoted_phrases(query)):
+            terms = self.weigh_terms(phrase.words, frequency, size)
+            words = [(t,) if isinstance(t, str) else t for t, weight in terms if weight >= 1]
+            if words and sum([index.find_phrase(phrase, words) for index in indexes]):
+                weights[phrase.text] = of_phrase
         heaviest_first = sorted(sorted(weights), key=weights.__getitem__, reverse=True)
         weights = {term: weights[term] for term in heaviest_first}
         saturation = Saturation(self.k1, self.b, length / size if size else 0.0)

@@ -109,6 +109,11 @@ def test_graph_of_wrong_type_raises(graph: object) -> None:
         Retriever(graph, "ROOT")
 
 
+def test_unknown_index_raises(library) -> None:
+    with pytest.raises(ValueError, match="no index 'hnsw'; there is 'default'"):
+        Retriever(library, "line", index="hnsw")
+
+
 def test_invalid_filter_raises_immediately(library) -> None:
     with pytest.raises(ValueError, match="allows no value"):
         Retriever(library, "line", filters={"topic": []})

@@ -1,0 +1,70 @@
+"""Phrases in quotation marks: find them in queries and in texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ...nodegraph.lazy_names import lazy_pattern
+from ...nodegraph.splitters.chunking import UNSPACED
+from .text_analyzer import Analyzer, TextAnalyzer
+
+# Quotation marks open a phrase only before a word, so that 5" and a single mark are text.
+_QUOTED = re.compile(
+    r'(?<!\w)"(?=\w)([^"]*\w\W?)"(?!\w)|[“„](\w[^“”]*)[”“]|「(\w[^「」]*)」|『(\w[^『』]*)』'
+)
+
+
+_SEPARATOR = re.compile(r"[\W_]+")
+
+_LETTER = lazy_pattern(f"[{UNSPACED}]")
+
+_PLAIN = TextAnalyzer(stem=False)
+
+
+def quoted_phrases(query: str) -> list[str]:
+    """Return the phrases of several words in quotation marks of a query.
+
+    Example:
+        >>> quoted_phrases('Who wrote "green tea" and 「绿茶」, 5" thick?')
+        ['green tea', '绿茶']
+    """
+    found = dict.fromkeys(next(filter(None, groups)) for groups in _QUOTED.findall(query))
+    return [phrase for phrase in found if len(_sequence(_PLAIN, phrase)) > 1]
+
+
+class Phrase:
+    """A phrase, which texts contain or not.
+
+    Words are compared after analysis; separators and case do not matter.
+
+    Args:
+        analyzer: The analyzer of the index.
+        phrase: The phrase.
+
+    Example:
+        >>> Phrase(TextAnalyzer(), "gentle coding").is_in("We teach Gentle-Coding.")
+        True
+    """
+
+    def __init__(self, analyzer: Analyzer, text: str) -> None:
+        self._analyzer = analyzer
+        self.text = f'"{text}"'
+        """The phrase in quotation marks, the name of its term."""
+        self.words = _LETTER.sub(r"\g<0> ", _SEPARATOR.sub(" ", text))
+        """The words, and the letters of scripts without spaces, separated by spaces."""
+
+    def is_in(self, text: str) -> bool:
+        """Return whether a text contains the phrase."""
+        analyzer = self._analyzer
+        if isinstance(analyzer, TextAnalyzer):
+            analyzer = analyzer.like(text)
+        return _joined(_sequence(analyzer, self.words)) in _joined(_sequence(analyzer, text))
+
+
+def _sequence(analyzer: Analyzer, text: str) -> Sequence[str]:
+    return analyzer.sequence(text) if isinstance(analyzer, TextAnalyzer) else [*analyzer(text)]
+
+
+def _joined(words: Sequence[str]) -> str:
+    return "\0".join(["", *words, ""])
