@@ -1,0 +1,200 @@
+"""Versions, dates, codes, amounts and units: the share of names whose text is the first result.
+
+Each row has one-line records that differ in their names, asked by the name, as written or in
+another spelling. The last row has passages of 150 words with five names each. The peers are the
+retrievers by words of LangChain (``pip install langchain-community rank-bm25``) and LlamaIndex
+(``pip install llama-index-retrievers-bm25``), as they come; missing ones are skipped.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from harness import arguments, show
+
+from nodekin import NodeGraph, as_retriever
+from nodekin.nodegraph import Document
+
+Search = Callable[[str], list[tuple[str, float]]]
+"""Returns the ids and scores of the first two results."""
+
+THINGS = "valve pump gasket spring cable sensor filter motor panel switch".split()
+KINDS = "blue red steel brass small large spare main left right".split()
+VERBS = "adds fixes removes replaces tests".split()
+WORDS = "the of and in to a system operator manual check pressure water before after every".split()
+
+
+class Names(NamedTuple):
+    """Names of a kind, the text of each, and the question about it."""
+
+    kind: str
+    names: Sequence[str]
+    text: Callable[[str], str]
+    question: Callable[[str], str]
+
+
+def kinds(pick: random.Random) -> Iterator[Names]:
+    """Yield names of each kind."""
+
+    def thing() -> str:
+        return f"the {pick.choice(KINDS)} {pick.choice(THINGS)}"
+
+    def distinct(make: Callable[[], str], count: int = 300) -> list[str]:
+        return list({make(): None for _ in range(4 * count)})[:count]
+
+    def number(first: int, last: int) -> int:
+        return pick.randrange(first, last)
+
+    versions = distinct(lambda: f"{number(1, 6)}.{number(0, 12)}.{number(0, 9)}")
+    yield Names(
+        "versions", versions, lambda v: f"Version {v} {pick.choice(VERBS)} {thing()}.",
+        lambda v: f"what changed in version {v}?",
+    )  # fmt: skip
+    dates = distinct(lambda: f"20{number(20, 27)}-{number(1, 13):02}-{number(1, 13):02}")
+    yield Names(
+        "dates", dates, lambda v: f"Meeting of {v}: {thing()} was discussed.",
+        lambda v: f"what was discussed on {v}?",
+    )  # fmt: skip
+    hosts = distinct(lambda: f"10.{number(0, 4)}.{number(0, 30)}.{number(1, 30)}")
+    yield Names(
+        "IP addresses", hosts, lambda v: f"Host {v} serves {thing()}.",
+        lambda v: f"which service runs on {v}?",
+    )  # fmt: skip
+    cves = distinct(lambda: f"CVE-{number(2019, 2026)}-{number(1000, 1100)}")
+    yield Names(
+        "CVEs", cves, lambda v: f"{v} affects {thing()}.", lambda v: f"is {v} fixed?"
+    )  # fmt: skip
+    codes = ("AB", "AC", "BA", "CD")
+    parts = distinct(
+        lambda: f"{pick.choice('ABEKMX')}{number(10, 40)}-{pick.choice(codes)}-{number(1, 20):02}"
+    )
+    yield Names(
+        "part numbers", parts, lambda v: f"Part {v} is {thing()} for the press.",
+        lambda v: f"what is part {v}?",
+    )  # fmt: skip
+    errors = distinct(lambda: f"{pick.choice('EFW')}-{number(100, 220)}", 200)
+    yield Names(
+        "codes, asked without hyphen", errors, lambda v: f"{v}: {thing()} does not answer.",
+        lambda v: f"error {v.replace('-', '')}",
+    )  # fmt: skip
+    amounts = distinct(lambda: f"{number(1, 900)},{number(0, 1000):03}", 200)
+    yield Names(
+        "amounts, asked without comma", amounts, lambda v: f"Invoice of {v} euros for {thing()}.",
+        lambda v: f"invoice of {v.replace(',', '')} euros",
+    )  # fmt: skip
+    units = [f"{n}{unit}" for n in range(1, 31) for unit in ("GHz", "kW", "mm", "ml", "V")]
+    yield Names(
+        "units, asked with a space", units, lambda v: f"The part is rated {v} by {thing()}.",
+        lambda v: f"rated {spaced(v)}",
+    )  # fmt: skip
+    yield Names(
+        "units, written with a space", units,
+        lambda v: f"The part is rated {spaced(v)} by {thing()}.", lambda v: f"rated {v}",
+    )  # fmt: skip
+
+
+def spaced(unit: str) -> str:
+    """Return a number and its unit with a space."""
+    return re.sub(r"([0-9]+)([A-Za-z]+)", r"\1 \2", unit)
+
+
+def long_passages(pick: random.Random) -> tuple[list[Document], list[tuple[str, str]]]:
+    """Return passages of 150 words with five names each, and questions with the right ids."""
+    every = [(names, name) for names in kinds(pick) for name in names.names[:150]]
+    unique = list({name: (names, name) for names, name in every}.values())
+    pick.shuffle(unique)
+    documents, questions = [], []
+    for i, start in enumerate(range(0, len(unique) - 4, 5)):
+        words = [pick.choice(WORDS + THINGS + KINDS) for _ in range(145)]
+        for names, name in unique[start : start + 5]:
+            words.insert(pick.randrange(len(words)), name)
+            questions.append((names.question(name), str(i)))
+        documents.append(Document(" ".join(words), id=str(i)))
+    return documents, questions
+
+
+def nodekin(documents: Sequence[Document]) -> Search:
+    """Return nodekin's default search."""
+    graph = NodeGraph(progress=False)
+    graph.add(documents)
+    retriever = as_retriever(graph)
+    return lambda query: [
+        (result.node.document_id, result.score) for result in retriever.retrieve(query, top_k=2)
+    ]
+
+
+def langchain(documents: Sequence[Document]) -> Search:
+    """Return LangChain's BM25Retriever."""
+    from langchain_community.retrievers import BM25Retriever
+
+    ids = [{"id": document.id} for document in documents]
+    bm25 = BM25Retriever.from_texts([document.text for document in documents], ids, k=2)
+
+    def search(query: str) -> list[tuple[str, float]]:
+        scores = sorted(bm25.vectorizer.get_scores(bm25.preprocess_func(query)), reverse=True)
+        found = [document.metadata["id"] for document in bm25.invoke(query)]
+        pairs = zip(found, map(float, scores), strict=False)
+        return [(i, score) for i, score in pairs if score > 0]
+
+    return search
+
+
+def llama_index(documents: Sequence[Document]) -> Search:
+    """Return LlamaIndex's BM25Retriever."""
+    from llama_index.core.schema import TextNode
+    from llama_index.retrievers.bm25 import BM25Retriever
+
+    nodes = [TextNode(id_=str(document.id), text=document.text) for document in documents]
+    bm25 = BM25Retriever.from_defaults(nodes=nodes, similarity_top_k=2)
+    return lambda query: [
+        (result.node.node_id, float(result.score))
+        for result in bm25.retrieve(query)
+        if result.score
+    ]
+
+
+SYSTEMS = {"nodekin": nodekin, "LangChain": langchain, "LlamaIndex": llama_index}
+
+
+def measure(search: Search, questions: Sequence[tuple[str, str]]) -> tuple[float, float]:
+    """Return the share of questions with the right first result, and the share of ties."""
+    right = ties = 0
+    for query, i in questions:
+        found = search(query)
+        is_tie = len(found) > 1 and abs(found[0][1] - found[1][1]) < 1e-9
+        ties += is_tie
+        right += bool(found) and found[0][0] == i and not is_tie
+    return right / len(questions), ties / len(questions)
+
+
+def main() -> None:
+    """Print the table."""
+    arguments(__doc__).parse_args()
+    rows: dict[str, list[str]] = {}
+    used = []
+    for system, make in SYSTEMS.items():
+        try:
+            make([Document("tea", id="0")])
+        except ImportError as error:
+            print(f"skipped: {system}, no {error.name}")
+            continue
+        used.append(system)
+        cases = []
+        for names in kinds(random.Random(7)):
+            documents = [Document(names.text(name), id=name) for name in names.names]
+            questions = [(names.question(name), name) for name in names.names]
+            cases.append((names.kind, documents, questions))
+        cases.append(("long passages", *long_passages(random.Random(7))))
+        for kind, documents, questions in cases:
+            first, ties = measure(make(documents), questions)
+            row = rows.setdefault(f"{kind} ({len(questions)})", [])
+            row.append(f"{first:.2f}, {ties:.2f}")
+    header = ["names", *(f"{system}: first, ties" for system in used)]
+    show("Names", header, [[kind, *cells] for kind, cells in rows.items()])
+
+
+if __name__ == "__main__":
+    main()
