@@ -6,8 +6,8 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from ctypes import c_double, c_int
-from math import degrees, hypot
+from ctypes import c_double, c_int, create_string_buffer
+from math import degrees, hypot, pi
 from typing import Any, NamedTuple
 
 from ...nodegraph.document import Document
@@ -17,6 +17,7 @@ from ...nodegraph.readers.source_files import SourceFile
 from .markup import RAISED
 from .packed_files import parser
 from .pdf_layout import (
+    HEADING_NUMBER,
     Lines,
     PlacedLine,
     Rectangle,
@@ -57,22 +58,32 @@ def read_pdf(source: SourceFile) -> Document:
     Raises:
         ReadError: If the file is damaged or encrypted, or no page has text.
     """
+    with parser("pypdfium2"):
+        from pypdfium2 import PdfiumError
+    damage: PdfiumError | None = None
     with _opened(source) as pdf:
         pages: list[Lines] = []
         projections: list[_Projection] = []
         unreadable: list[int] = []
         for number in range(1, len(pdf) + 1):
-            page = page_with_fields(pdf, number)
-            projections.append(_Projection.of(page))
             above = pages[-1][-_MAX_FOOT:] if pages else ()
-            lines = _lines_of_page(page, any(line.is_table for line in above))
-            if lines is None:
-                lines = lines_of_text(source.ocr(_png(page))) if source.ocr else []
-                if not lines:
-                    unreadable.append(number)
+            try:
+                page = page_with_fields(pdf, number)
+                projections.append(_Projection.of(page))
+                lines = _lines_of_page(page, source, number, any(line.is_table for line in above))
+                if lines is None:
+                    lines = lines_of_text(source.ocr(_png(page))) if source.ocr else []
+                    if not lines:
+                        unreadable.append(number)
+            except PdfiumError as error:
+                damage, lines = error, []
+                source.note("damaged pages left out", f"page {number}")
+                projections[number - 1 :] = [_Projection(0, 0, 0, 0, 0, 0, False)]
             pages.append(lines)
         outline = list(_outline(pdf))
         metadata = _properties(pdf)
+    if damage and not any(pages):
+        raise source.damaged(f"it is a damaged PDF: {damage}") from damage
     if unreadable and not any(pages):
         raise ReadError(
             f"{source.path} has no text on its pages ({len(pages):,}), only pictures or characters "
@@ -121,17 +132,26 @@ class _Projection(NamedTuple):
         left, bottom, right, top = box
         x0, y0, a, b, c, d, is_upright = self
         if is_upright:
-            return int(x0 + a * left), int(y0 + d * top), int(x0 + a * right), int(y0 + d * bottom)
-        xs = sorted((int(x0 + a * left + c * top), int(x0 + a * right + c * bottom)))
-        ys = sorted((int(y0 + b * left + d * top), int(y0 + b * right + d * bottom)))
-        return xs[0], ys[0], xs[1], ys[1]
+            return _clamped(x0 + a * left, y0 + d * top, x0 + a * right, y0 + d * bottom)
+        xs = sorted((x0 + a * left + c * top, x0 + a * right + c * bottom))
+        ys = sorted((y0 + b * left + d * top, y0 + b * right + d * bottom))
+        return _clamped(xs[0], ys[0], xs[1], ys[1])
+
+
+_FARTHEST = 2**31 - 1  # the largest number of a layout
+
+
+def _clamped(*values: float) -> tuple[int, int, int, int]:
+    """Return coordinates as integers that a layout can store; not a number becomes the least."""
+    left, top, right, bottom = (int(min(max(-_FARTHEST, v), _FARTHEST)) for v in values)
+    return left, top, right, bottom
 
 
 def _boxes(placed: Iterable[PlacedLine], projections: Sequence[_Projection]) -> Iterator[TextBox]:
     """Yield the boxes of lines. For tables, yield the boxes of the cells."""
     for start, end, page, line in placed:
         project = projections[page]
-        _, _, x0, x1, _, size, _, turn, cells = line
+        _, _, x0, x1, _, size, _, turn, cells, _ = line
         if x1 > x0 and size > 0:
             is_line = not turn and project.is_upright
             yield TextBox(start, end, *project(line.rectangle), is_line)
@@ -182,7 +202,9 @@ def _outline(pdf: Any) -> Iterator[tuple[int, int, str]]:
                 yield page, bookmark.level + 1, bookmark.get_title()
 
 
-def _lines_of_page(page: Any, below_table: bool = False) -> Lines | None:
+def _lines_of_page(
+    page: Any, source: SourceFile, number: int, below_table: bool = False
+) -> Lines | None:
     """Return the lines of a page. None: no meaningful text."""
     from pypdfium2 import raw
 
@@ -202,10 +224,27 @@ def _lines_of_page(page: Any, below_table: bool = False) -> Lines | None:
     lines = _lines(textpage, text, is_upward=angle == 270)
     if angle:
         return lines
+    turned = [line for line in lines if line.is_placed and _is_turned(textpage, line)]
+    is_vertical = 2 * sum(line.turn != 0 for line in lines) > len(lines)  # as in old Chinese books
+    if turned and not is_vertical:
+        words = " ".join(line.text for line in turned)
+        source.note("turned lines left out", f"page {number}: {words[:40]}", len(turned))
+        lines = [line for line in lines if line not in turned]
     joined = with_parts_joined(lines)
     if not (below_table or may_have_rows(joined)):
         return joined
     return with_parts_joined(with_tables(page, textpage, lines))
+
+
+_MAX_SLOPE = 0.1  # radians
+
+
+def _is_turned(textpage: Any, line: TextLine) -> bool:
+    """Return whether a line is turned against the page, such as a stamp or a watermark."""
+    from pypdfium2 import raw
+
+    angle: float = raw.FPDFText_GetCharAngle(textpage, line.start)
+    return _MAX_SLOPE < angle < 2 * pi - _MAX_SLOPE
 
 
 def _with_ligatures_in_order(textpage: Any, text: str) -> str:
@@ -299,8 +338,23 @@ def _lines(textpage: Any, text: str, *, is_upward: bool = False) -> list[TextLin
             position = (baseline, box.top, -x0)
             lines.append(TextLine(text[start:stop], start, *position, abs(size), False, -1))
         else:
-            lines.append(TextLine(text[start:stop], start, x0, right, baseline, abs(size)))
+            is_bold = HEADING_NUMBER.match(text, start, stop) and _is_bold(handle, start)
+            line = TextLine(text[start:stop], start, x0, right, baseline, abs(size))
+            lines.append(line._replace(is_bold=True) if is_bold else line)
     return lines
+
+
+_BOLD = re.compile("bold|black|heavy|cmbx|cmb10|-bd|demi", re.I)
+
+
+def _is_bold(handle: Any, index: int) -> bool:
+    """Return whether a character is bold, according to the name or the weight of its font."""
+    from pypdfium2 import raw
+
+    name, flags = create_string_buffer(200), c_int()
+    raw.FPDFText_GetFontInfo(handle, index, name, 200, flags)
+    is_named = _BOLD.search(name.value.decode("utf-8", "replace"))
+    return bool(is_named) or raw.FPDFText_GetFontWeight(handle, index) >= 600
 
 
 _NUMBER = re.compile(r"[+−–-]?\d+(?:[,–-]\d+)*")

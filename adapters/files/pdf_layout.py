@@ -53,6 +53,10 @@ _LAST_LETTERS = re.compile(r"[^\W\d_]{1,40}\Z")
 
 _FIRST_LETTERS = re.compile(r"[^\W\d_]*")
 
+_COMPOUND = re.compile(r"[\w-]*")
+
+_LAST_COMPOUND = re.compile(r"[\w-]+\Z")
+
 _MARKS = "!\"#$%&'()*+,./:;<=>?@[\\]^_`{|}~"  # ASCII punctuation without hyphens
 
 
@@ -70,7 +74,8 @@ class TextLine(NamedTuple):
 
     ``start`` is the index of its first character. ``baseline`` grows upwards. A table is one line
     with Markdown text, and with the spans and rectangles of its cells. A line that is rotated
-    downwards (``turn`` 1) or upwards (-1) has the position of a rotated page.
+    downwards (``turn`` 1) or upwards (-1) has the position of a rotated page. Only lines that
+    may be numbered headings are examined for bold letters.
     """
 
     text: str
@@ -82,11 +87,12 @@ class TextLine(NamedTuple):
     is_table: bool = False
     turn: int = 0
     cells: Sequence[tuple[int, int, Rectangle]] = ()
+    is_bold: bool = False
 
     @property
     def rectangle(self) -> Rectangle:
         """The rectangle of the line on the page, including ascenders and descenders."""
-        _, _, x0, x1, baseline, size, _, turn, _ = self
+        _, _, x0, x1, baseline, size, _, turn, *_ = self
         bottom, top = baseline - 0.25 * size, baseline + 0.9 * size
         if not turn:
             return Rectangle(x0, bottom, x1, top)
@@ -198,7 +204,9 @@ _COUNTED = re.compile(r"(?<!\d)\d{1,5}(?!\d)")
 
 _ROMAN_COUNTED = re.compile(rf"\A{_ROMAN}(?!\S)|(?<!\S){_ROMAN}\Z")
 
-_FIELD = re.compile(r":(?!\S)|：")  # after the name of a form field
+_FIELD = re.compile(r":\s|[:：]\Z")  # after the name of a form field
+
+_MAX_FIELDS = 3  # a line on more pages is a header, even with a colon
 
 
 class _Place(NamedTuple):
@@ -228,10 +236,10 @@ def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lin
     If the first page contains a header elsewhere, such as a title, no occurrence is kept.
 
     A header or footer is separated from the text. Its letters are not larger than the text, except
-    for page numbers. It is at one place on more than half of all pages, or of all left or all right
-    pages, and on at least three pages if available. Its text is constant and not a form field, or
-    it contains a page number. A page number may be alone at another place. Roman page numbers are
-    recognized on two pages.
+    for page numbers and for a header of all pages, which is not a heading. It is at one place on
+    more than half of all pages, or of all left or all right pages, and on at least three pages if
+    available. Its text is constant and not a form field, or it contains a page number. A page
+    number may be alone at another place. Roman page numbers are recognized on two pages.
     """
     places: dict[_Place, list[_Found]] = {}
     margins: dict[int, list[tuple[int, str]]] = {}
@@ -254,21 +262,32 @@ def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lin
     heights = {place.height for place in heads}.union(of_titles)
     start = _squeezed("".join(line.text for line in pages[0]))
     body = _body_size(pages)
-    of_any_size = {place for place in heads if _is_number(place, places[place])}
+    of_any_size = {
+        place
+        for place in heads
+        if _is_number(place, places[place])
+        or len({one.page for one in places[place]}) == len(pages) > 1
+    }
 
-    def stays(line: TextLine, number: int) -> bool:
+    def kept(line: TextLine, number: int) -> TextLine | None:
+        """Return a line, the first header in the size of the text, or None."""
+        if round(line.baseline / 4) not in heights:
+            return line
         at = [place for place, _ in _places(line, number) if place in first]
-        if _rounded(line.size) > body and not of_any_size.intersection(at):
-            return True
+        is_large = _rounded(line.size) > body
+        if is_large and not of_any_size.intersection(at):
+            return line
         if line.text in of_titles.get(round(line.baseline / 4), ()):
-            return False
+            return None
         on = [first[place] for place in at]
         is_page_number = _PAGE_NUMBER.fullmatch(line.text)
         is_new = not number or _squeezed(line.text) not in start
-        return not on or (number == min(on) and is_new and not is_page_number)
+        if on and not (number == min(on) and is_new and not is_page_number):
+            return None
+        return line._replace(size=body) if on and is_large else line
 
     return [
-        [line for line in lines if round(line.baseline / 4) not in heights or stays(line, number)]
+        [stays for line in lines if (stays := kept(line, number))]
         for number, lines in enumerate(pages)
     ]
 
@@ -310,6 +329,8 @@ def _is_head(place: _Place, on: Sequence[_Found], count: int) -> bool:
     """
     if place.text.startswith(_ROMAN_PLACE):
         return len({one.page for one in on}) > 1
+    if _FIELD.search(place.text) and len(on) <= _MAX_FIELDS:
+        return False
     if _is_on_most([one.page for one in on if one.is_sure], count):
         return True
     return _is_number(place, on) and _is_on_most([one.page for one in on], count)
@@ -324,7 +345,7 @@ def _is_number(place: _Place, on: Sequence[_Found]) -> bool:
 def _is_on_most(numbers: Sequence[int], count: int) -> bool:
     """Return whether the numbers are most of ``count`` pages, or of the left or right pages."""
     on = set(numbers)
-    if len({number % 2 for number in on}) == 1 and len(on) > 2:
+    if len({number % 2 for number in on}) == 1 and len(on) >= max(2, min(3, (count + 1) // 2)):
         return len(on) > count // 4
     return len(on) >= max(2, min(3, count), count // 2 + 1)
 
@@ -343,7 +364,7 @@ def _places(line: TextLine, number: int) -> Iterator[tuple[_Place, _Found]]:
     than three words (more than five Chinese characters).
     """
     text, height = line.text, round(line.baseline / 4)
-    if not _FIELD.search(text):
+    if text[-1] not in ":：":
         yield _Place(text, height), _Found(number, "", True)
     numbers = list(_COUNTED.finditer(text))
     is_counted = len(numbers) > 1 or _PAGE_NUMBER.fullmatch(text)
@@ -400,7 +421,7 @@ def _line_pitch(pages: Sequence[Lines]) -> float:
     pitches: list[float] = []
     for lines in pages[:: len(pages) // 8 + 1]:
         above = above_size = 0.0
-        for _, _, x0, x1, baseline, size, _, _, _ in lines:
+        for _, _, x0, x1, baseline, size, *_ in lines:
             if above_size and -0.1 * above_size <= above_size - size <= 0.1 * above_size:
                 pitches.append((above - baseline) / above_size)
             above, above_size = baseline, size if x1 > x0 else 0.0
@@ -652,7 +673,7 @@ def _headings(
 
 
 # "1 Tea", "1.2. Tea", "1茶"; "1. Tea" may be an item.
-_HEADING_NUMBER = re.compile(
+HEADING_NUMBER = re.compile(
     rf"(\d{{1,2}}(?:\.\d{{1,2}}){{0,3}})(\.?)(?:\s+(?=[^\W\d_]{{2}}|[{_UNSPACED}])|(?=[{_UNSPACED}]))"
 )
 
@@ -672,8 +693,8 @@ def _numbered_headings(
 ) -> dict[int, dict[int, tuple[int, int]]]:
     """Return the numbered headings by page and line, if the file has at least three.
 
-    Numbered headings have space above and consecutive numbers: 1, 1.1, 1.2, 2. The values are the
-    level and the number of lines (1).
+    Numbered headings have space above or bold letters, and consecutive numbers: 1, 1.1, 1.2, 2.
+    The values are the level and the number of lines (1).
     """
     found = [
         _NumberedHeading(number, page, at, lines[at].size)
@@ -699,7 +720,7 @@ def _heading_number(
 ) -> tuple[int, ...]:
     """Return the number of a line that may be a heading. Empty: not a heading."""
     line = lines[at]
-    match = _HEADING_NUMBER.match(line.text)
+    match = HEADING_NUMBER.match(line.text)
     if not match or len(line.text) > 80 or _NO_TITLE.search(line.text):
         return ()
     near = 1.3 * pitch * line.size
@@ -713,6 +734,8 @@ def _heading_number(
     )
     number = tuple(map(int, match[1].split(".")))
     is_item = match[2] and len(number) == 1 and line.size not in levels
+    if line.is_bold:
+        return () if _SENTENCE_END.search(line.text) else number
     if 0 < above < near or is_wrapped or is_item or _SENTENCE_END.search(line.text):
         return ()
     return number
@@ -788,7 +811,7 @@ def _sizes(pages: Sequence[Lines]) -> tuple[Mapping[float, int], Counter[float]]
     """Return the number of characters by size, and by rounded size."""
     exact: dict[float, int] = {}
     for lines in pages:
-        for text, _, x0, x1, _, size, _, _, _ in lines:
+        for text, _, x0, x1, _, size, *_ in lines:
             if x1 > x0:
                 exact[size] = exact.get(size, 0) + len(text)
     characters: Counter[float] = Counter()
@@ -870,7 +893,7 @@ def _continues_paragraph(line: TextLine, following: TextLine, edge: float) -> bo
 
 def _is_full(line: TextLine, following: TextLine, edge: float) -> bool:
     """Return whether the next line's first word did not fit at the end of a line."""
-    text, _, x0, x1, _, size, is_table, _, _ = line
+    text, _, x0, x1, _, size, is_table, *_ = line
     if x1 <= x0 or size <= 0:
         return not is_table
     advance = (x1 - x0) / len(text)  # average width of a character
@@ -933,6 +956,9 @@ def _hyphens_resolved(text: str) -> tuple[str, list[int]]:
         before = _LAST_LETTERS.search(text, max(0, at - 40), at)
         following = _FIRST_LETTERS.match(text, after)
         parts = (before[0] if before else "", following[0] if following else "")
+        compound = (_LAST_COMPOUND.search(text, max(0, at - 60), at), _COMPOUND.match(text, after))
+        if "-".join(part[0] if part else "" for part in compound).casefold() in words:
+            return "-"
         if not _is_joined(*parts, words):
             return "-"
         removed.append(at)
@@ -954,6 +980,8 @@ def _is_joined(first: str, second: str, words: Set[str]) -> bool:
     """Return whether two parts form one word without a hyphen, according to the text."""
     if not (first and second):
         return False
+    if _CJK.match(first[-1]) and _CJK.match(second[0]):
+        return True
     first_part, second_part = first.casefold(), second.casefold()
     if first_part + second_part in words:
         return True

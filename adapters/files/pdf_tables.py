@@ -27,11 +27,13 @@ _WORD = re.compile(r"\S+")
 def with_tables(page: Any, textpage: Any, lines: Lines) -> Lines:
     """Replace the lines of each ruled table by one line with its Markdown.
 
-    A table has at least two rows and two columns between drawn lines. Each text in it is included
-    once. If a line of text crosses its border, the lines are unchanged.
+    A table has at least two rows and two columns between drawn lines, or at least three rules of
+    equal width and columns between gaps. Each text in it is included once. If a line of text
+    crosses its border, the lines are unchanged.
     """
     horizontal, vertical = _rules(page)
-    for grid in _grids(horizontal, vertical):
+    grids = [*_grids(horizontal, vertical), *_open_grids(horizontal, vertical, textpage, lines)]
+    for grid in grids:
         inside = grid.lines_inside(lines)
         if inside and (table := _table(_filled(grid, textpage, inside), inside)):
             merged_starts = {line.start for line in inside[1:]}
@@ -89,7 +91,7 @@ def may_have_rows(lines: Lines) -> bool:
     Otherwise, the page contains no table, except for the rest of a table on the previous page.
     """
     above = inf
-    for text, _, x0, x1, baseline, size, _, _, _ in lines:
+    for text, _, x0, x1, baseline, size, *_ in lines:
         # Average width of a character: at most 0.63, 0.6 in monospaced fonts, 1.13 in Chinese.
         wide = 0 if text.isascii() else 0.25 * (len(text.encode()) - len(text))
         width = size * (0.63 * len(text) + wide + 0.3)
@@ -258,6 +260,95 @@ def _grids(horizontal: list[_Rule], vertical: list[_Rule]) -> Iterator[_Grid]:
         xs, ys = _positions(columns, rows), _positions(rows, columns)
         if len(xs) > 2 and len(ys) > 2:
             yield _Grid(rows, columns, xs, ys[::-1])
+
+
+_MAX_OPEN_RULES = 30  # maximum of equal width
+
+_MAX_CELL = 30  # mean characters of a cell between gaps; columns of prose have more
+
+
+def _open_grids(
+    horizontal: Sequence[_Rule], vertical: Sequence[_Rule], textpage: Any, lines: Lines
+) -> Iterator[_Grid]:
+    """Yield tables with rules above, below the header, and below, but without vertical rules."""
+    by_ends: dict[tuple[int, int], list[_Rule]] = {}
+    for rule in horizontal:
+        if not any(other.reaches(rule.at) and rule.reaches(other.at) for other in vertical):
+            by_ends.setdefault((round(rule.start / 4), round(rule.end / 4)), []).append(rule)
+    for rules in by_ends.values():
+        rules = rules[: -_MAX_OPEN_RULES - 1 : -1]  # from the top of the page
+        first = 0
+        while first < len(rules) - 2:
+            for last in range(len(rules), first + 2, -1):
+                if grid := _open_grid(rules[first:last], textpage, lines):
+                    yield grid
+                    first = last
+                    break
+            else:
+                first += 1
+
+
+def _open_grid(rules: Sequence[_Rule], textpage: Any, lines: Lines) -> _Grid | None:
+    """Return the table between rules, from top to bottom. None: the text has no columns."""
+    (top, left, right), head, bottom = rules[0], rules[1].at, rules[-1].at
+    inside = [
+        line
+        for line in lines
+        if line.is_placed and bottom < line.baseline < top and line.x0 < right and line.x1 > left
+    ]
+    words = {line.start: _word_boxes(textpage, line) for line in inside}
+    body = sorted((x for x in inside if x.baseline < head), key=lambda x: -x.baseline)
+    if not body or len(body) == len(inside):
+        return None
+    size = body[len(body) // 2].size
+    columns, of_all = (
+        [left, *_gaps([box for line in some for box in words[line.start]], 0.6 * size), right]
+        for some in (body, inside)
+    )
+    if len(of_all) == len(columns):  # no cell of the header spans columns
+        columns = of_all
+    if len(columns) < 3:
+        return None
+    firsts = [x.baseline for x in body if any(a < columns[1] for a, _ in words[x.start])]
+    rows = [top, head]
+    for baseline in firsts[1:]:
+        if rows[-1] - baseline > 1.5 * size:
+            rows.append(baseline + 0.9 * size)
+    rows.append(bottom)
+    cells = (len(rows) - 1) * (len(columns) - 1)
+    if sum(len(line.text) for line in inside) > _MAX_CELL * cells:
+        return None
+    return _Grid(
+        [_Rule(y, left, right) for y in reversed(rows)],
+        [_Rule(x, bottom, top) for x in columns],
+        columns,
+        rows,
+    )
+
+
+def _gaps(boxes: Sequence[tuple[float, float]], width: float) -> list[float]:
+    """Return the middles of the gaps between words that are wider than a width."""
+    gaps: list[float] = []
+    edge = inf
+    for start, end in sorted(boxes):
+        if start - edge > width:
+            gaps.append((edge + start) / 2)
+        edge = end if edge == inf else max(edge, end)
+    return gaps
+
+
+def _word_boxes(textpage: Any, line: TextLine) -> list[tuple[float, float]]:
+    """Return the left and the right edge of each word of a line."""
+    from pypdfium2 import raw
+
+    box = raw.FS_RECTF()
+
+    def edges(character: int) -> tuple[float, float]:
+        raw.FPDFText_GetLooseCharBox(textpage.raw, line.start + character, box)
+        return box.left, box.right
+
+    spans = (word.span() for word in _WORD.finditer(line.text))
+    return [(edges(start)[0], edges(end - 1)[1]) for start, end in spans]
 
 
 def _positions(rules: Sequence[_Rule], across: Sequence[_Rule]) -> list[float]:

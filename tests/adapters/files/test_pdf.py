@@ -375,6 +375,109 @@ def test_superscripts_and_subscripts_stay_in_their_line() -> None:
     assert [line.text for line in with_parts_joined(parts)] == ["2 g of CO2 a m⁻²", "of leaves"]
 
 
+@pytest.mark.parametrize(
+    ("count", "left", "right", "size"),
+    [
+        (4, "Annual report of tea", "Annual report of tea", 10),
+        (4, "Annual report of tea", "Volume 2 of the house", 10),
+        (5, "Tea: the second volume", "Tea: the second volume", 10),
+        (5, "茶室年度报告：第二卷", "茶室年度报告：第二卷", 10),
+        (2, "Tea House News", "Tea House News", 16),
+        (3, "Tea House News", "Tea House News", 16),
+    ],
+)
+def test_constant_running_heads_appear_once(count: int, left: str, right: str, size: int) -> None:
+    pages = [page_of(*LINES, head=(left, right)[n % 2]) for n in range(count)]
+    for lines in pages:
+        lines[0] = lines[0]._replace(size=size)
+    text, _ = pages_as_text(pages, [])
+    assert [text.count(head) for head in {left, right}] == [1] * len({left, right})
+    assert "#" not in text
+
+
+def test_compound_broken_at_its_hyphen_keeps_it() -> None:
+    lines = [
+        "A low-",
+        "dose, state-of-the-",
+        "art scan.",
+        "",
+        "The state-of-the-art low-dose scan.",
+    ]
+    text, _ = pages_as_text([lines_of_text("\n".join(lines))], [])
+    assert text.startswith("A low-dose, state-of-the-art scan.")
+
+
+def test_hyphen_between_chinese_characters_is_removed() -> None:
+    text, _ = pages_as_text([lines_of_text("茶室购买绿-\n茶和红茶。")], [])
+    assert text == "茶室购买绿茶和红茶。"
+
+
+def test_broken_page_is_skipped_and_noted(tmp_path: Path) -> None:
+    data = pdf_of(TEXT, TEXT, TEXT)
+    (tmp_path / "a.pdf").write_bytes(data.replace(b"6 0 obj<</Type/Page/", b"6 0 obj<</Type/Pagx/"))
+    graph = NodeGraph(tmp_path / "a.pdf", progress=False)
+    (node,) = graph.nodes("ROOT")
+    assert node.text.count("Tea is a drink.") == 2
+    (note,) = graph.read_report.notes.values()
+    assert note.endswith("damaged pages left out: 1 (first: page 2)")
+    (tmp_path / "a.pdf").write_bytes(data.replace(b"/Type/Page/", b"/Type/Pagx/"))
+    with pytest.raises(ReadError, match="damaged PDF"):
+        NodeGraph(tmp_path / "a.pdf", progress=False)
+
+
+@pytest.mark.parametrize("matrix", ["1e9 0 0 1e9 0 0", "1 0 0 1 3e12 -3e12", "1e30 0 0 1e30 1 1"])
+def test_wild_matrices_are_clamped(tmp_path: Path, matrix: str) -> None:
+    wild = f"q {matrix} cm BT /F 12 Tf 20 250 Td (Wild.) Tj ET Q ".encode()
+    (tmp_path / "a.pdf").write_bytes(pdf_of(wild + TEXT))
+    assert "Tea is a drink." in NodeGraph(tmp_path / "a.pdf", progress=False).nodes("ROOT")[0].text
+
+
+@pytest.mark.parametrize("matrix", ["0 1 -1 0 20 20", ".7 .7 -.7 .7 60 60"])
+def test_turned_text_is_noted(tmp_path: Path, matrix: str) -> None:
+    stamp = f" BT /F 40 Tf {matrix} Tm (Stamped) Tj ET".encode()
+    (tmp_path / "a.pdf").write_bytes(pdf_of(TEXT + stamp))
+    graph = NodeGraph(tmp_path / "a.pdf", progress=False)
+    assert graph.nodes("ROOT")[0].text == "Tea is a drink."
+    (note,) = graph.read_report.notes.values()
+    assert "turned lines left out: " in note
+    assert "(first: page 1: St" in note
+
+
+def test_bold_numbered_headings_are_found(tmp_path: Path) -> None:
+    typst = pytest.importorskip("typst", reason="no typst: pip install typst")
+    sections = [
+        f"*{number} {title} it* \\\n#lorem(50)\n\n"
+        for n in range(1, 5)
+        for number, title in ((f"{n}.", "Teas"), (f"{n}.1", "Cups"), (f"{n}.2", "Pots"))
+    ]
+    setting = '#set page(paper: "a4", columns: 2)\n#set par(spacing: 0.65em)\n'
+    (tmp_path / "a.typ").write_text(setting + "".join(sections))
+    typst.compile(str(tmp_path / "a.typ"), output=str(tmp_path / "a.pdf"))
+    (node,) = NodeGraph(tmp_path / "a.pdf", progress=False).nodes("ROOT")
+    headings = [line for line in node.text.split("\n") if line.startswith("#")]
+    assert len(headings) == 12
+    assert headings[:3] == ["# 1. Teas it", "## 1.1 Cups it", "## 1.2 Pots it"]
+
+
+def test_table_with_three_rules_is_found(tmp_path: Path) -> None:
+    typst = pytest.importorskip("typst", reason="no typst: pip install typst")
+    rows = "[BM25 with words], [.84], [12 ms], [Vectors], [.88], [30 ms], [Both], [.92], [41 ms],"
+    table = (
+        "#table(columns: 3, stroke: none, table.hline(), [*Method*], [*Recall*], [*Time*], "
+        f"table.hline(), {rows} table.hline())"
+    )
+    (tmp_path / "a.typ").write_text(f"#lorem(50)\n\n{table}\n\n#lorem(50)\n\n{table}")
+    typst.compile(str(tmp_path / "a.typ"), output=str(tmp_path / "a.pdf"))
+    (node,) = NodeGraph(tmp_path / "a.pdf", progress=False).nodes("ROOT")
+    expected = [
+        ["Method", "Recall", "Time"],
+        ["BM25 with words", ".84", "12 ms"],
+        ["Vectors", ".88", "30 ms"],
+        ["Both", ".92", "41 ms"],
+    ]
+    assert node.text.count(markdown_table(expected)) == 2
+
+
 @pytest.mark.parametrize(("turn", "expected"), [(0, 0.1), (90, 0.9), (180, 0.9), (270, 0.1)])
 def test_boxes_of_rotated_pages_match_displayed_positions(
     tmp_path: Path, turn: int, expected: float
