@@ -57,7 +57,6 @@ def codec_of(label: str) -> str | None:
     """
     label = label.strip().lower()
     short = re.sub(r"^(?:x-)*(?:windows-(?=874|949|31j))?", "", label)
-    short = re.sub(r"^iso8859(?=\d)", "iso8859-", short)
     try:
         name = codecs.lookup(_LABELS.get(short, short)).name
     except (LookupError, ValueError):  # ValueError: a null character
@@ -163,8 +162,7 @@ _LATIN = {
     "de": ("cp1252", "äöüß", "der die und in den von zu das mit ist des auf ein"),
     "nl": ("cp1252", "áéèëïóöü", "de het een van en in is dat op te met voor zijn"),
     "da": ("cp1252", "æøåéèêòôü", "og i det er en til som for med den av af ikke"),
-    "sv": ("cp1252", "åäöéü", "och i att det som en av den med till ett inte"),
-    "fi": ("cp1252", "äöåšž", "ja on ei se oli joka tai mutta ovat kun"),
+    "sv": ("cp1252", "åäöéü", "och i att det som en av den med till ja on ei joka ovat kun"),
     "is": ("cp1252", "áðéíóúýþæö", "og sem er til um var hann ekki fyrir"),
     "pl": ("cp1250 iso8859_2", "ąćęłńóśźż", "i w na z do nie jest to od za przez oraz po"),
     "cs": ("cp1250 iso8859_2", "áčďéěíňóřšťúůýž", "a v na se je do to z pro jsou ve od"),
@@ -177,7 +175,10 @@ _LATIN = {
     "lt": ("cp1257", "ąčęėįšųūž", "ir yra kad su tai iki bei"),
     "et": ("cp1257", "äõöüšž", "ja on ei see et oli ka mis"),
 }
-"""Languages in Latin letters: their encodings, letters beyond ASCII, and frequent words."""
+"""Languages in Latin letters: their encodings, letters beyond ASCII, and frequent words.
+
+``sv`` includes Finnish.
+"""
 
 
 def detected(data: bytes) -> str | None:

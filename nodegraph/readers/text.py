@@ -138,10 +138,7 @@ def _lines(value: Any) -> str:
     for name, inner in _values(value):
         if inner in (None, "", [], {}):
             continue
-        if isinstance(inner, list) and not any(isinstance(item, list) for item in inner):
-            text = ", ".join(map(_scalar, inner))
-        else:
-            text = _scalar(inner)
+        text = ", ".join(map(_scalar, inner if isinstance(inner, list) else [inner]))
         lines.append(f"{name}: {text}" if name else text)
     return "\n".join(lines)
 

@@ -26,7 +26,7 @@ def test_json_becomes_lines_and_metadata(tmp_path: Path) -> None:
     (node,) = NodeGraph(tmp_path, progress=False).nodes("ROOT")
     assert node.text == (
         "name: 茶\nprice.cup: 3.5\nprice.pot: 8, 9\nteas.id: 1\nteas.hot: true\nteas.id: 2\n"
-        f"points: [[1, 2], [3, 4]]\nlong: {'leaf ' * 50}"
+        f"points: [1, 2], [3, 4]\nlong: {'leaf ' * 50}"
     )
     fields = {"name": "茶", "price.cup": 3.5, "price.pot": [8, 9], "teas.id": [1, 2]}
     assert node.metadata.items() >= fields.items()
