@@ -19,13 +19,14 @@ def test_documents_are_limited_and_filtered(client, graph) -> None:
     assert "No document matches." in text_of(client.get("/documents", like="no such"))
 
 
-def test_documents_view_lists_skipped_files(tmp_path) -> None:
-    (tmp_path / "a.md").write_text("Tea.")
+def test_documents_view_lists_skipped_files_and_notes(tmp_path) -> None:
+    (tmp_path / "a.html").write_text("<html><p>Tea.</p><img src='a.png'></html>")
     (tmp_path / "<b>.pdf").write_bytes(b"%PDF-1.7 damaged")
     with NodeGraph(tmp_path, progress=False, on_error="skip") as graph:
         shown = text_of(Client(PageApp(graph)).get("/documents"))
     assert "Skipped files: 1" in shown
     assert "<b>.pdf" in shown
+    assert "pictures left out: 1 (first: line 1)" in shown
 
 
 def test_document_view_marks_a_passage_in_its_surroundings(client, graph) -> None:
