@@ -374,7 +374,7 @@ class StoreIndex(FilterIndex):
             allowed = table.alive
         directions = [unit(query[np.newaxis])[0] for query in queries]
         unwritten = self._unwritten_ids()
-        return StoreSnapshot(self, self._revision, table, allowed, unwritten, directions)
+        return StoreSnapshot(self, table, allowed, unwritten, directions)
 
     def nearest_ids(self, query: Vectors, count: int) -> list[str]:
         """Return the ids of the nearest nodes in the store."""
@@ -442,7 +442,6 @@ class StoreSnapshot:
 
     Args:
         index: The index.
-        revision: The revision of the group.
         table: The nodes by row.
         allowed: Which rows meet the filter.
         unwritten: The nodes that are not in the store. None: possibly all nodes.
@@ -450,7 +449,6 @@ class StoreSnapshot:
     """
 
     index: StoreIndex
-    revision: int
     table: NodeTable
     allowed: Mask
     unwritten: list[str] | None

@@ -48,11 +48,7 @@ class Index(Protocol[PreparedT]):
 
 
 class IndexSnapshot(Protocol):
-    """The arrays of an index in one revision, and the queries of a search."""
-
-    @property
-    def revision(self) -> int:
-        """The revision of the group."""
+    """The arrays of an index in one revision of its group, and the queries of a search."""
 
     def search(self, queries: Sequence[int], limit: int | None) -> list[Hits]:
         """Return the best nodes for queries, by their numbers; None for all nodes."""

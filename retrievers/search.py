@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice, repeat
@@ -181,7 +181,6 @@ class Branch:
             self._name = "bm25" if key is None else "cosine"
         self._uses_search_text = [getattr(i, "uses_search_text", False) for i in self.indexes]
         self._snapshots: list[IndexSnapshot] = []
-        self._changed: dict[int, set[str]] = {}  # ids by index
         self.best_score = -math.inf  # of all queries, before the lowest score applies
 
     def take(self, queries: Sequence[str], vectors: Sequence[Any]) -> bool:
@@ -261,16 +260,6 @@ class Branch:
         """
         snapshot: Any = self._snapshots[0]
         return snapshot.term_scores(number, ids)
-
-    def changed_ids(self, source: int) -> Container[str]:
-        """Return the ids of the nodes that changed since ``take``; the graphs are held."""
-        if source not in self._changed:
-            graph, group = self.sources[source]
-            changed = graph.reader.changed_ids(group, self._snapshots[source].revision)
-            if changed is None:
-                raise LookupError(f"the changes of {group!r} are unknown")
-            self._changed[source] = {*chain.from_iterable(changed)}
-        return self._changed[source]
 
     def evidence(self, hit: Hit, node: Node, query: str, share: float | None) -> Evidence:
         """Return the evidence of a hit."""
@@ -558,9 +547,12 @@ class _Turns(Generic[T]):
     def _are_outdated(
         self, rankings: Sequence[Ranking], revisions: Mapping[NodeGraph, int]
     ) -> bool:
-        """Return whether a target, a hit or a document of them has changed since the first turn.
+        """Return whether the document of a target or hit has changed since the first turn.
 
         A node may be the same while its document has new metadata.
+
+        Raises:
+            LookupError: If a target or hit is gone.
         """
         documents = {}
         for graph, revision in revisions.items():
@@ -568,22 +560,20 @@ class _Turns(Generic[T]):
             if changed is None:
                 return True
             documents[graph] = {*chain.from_iterable(changed)}
+        ids: dict[NodeGraph, set[str]] = {graph: set() for graph in revisions}
         for ranking in rankings:
-            ids: dict[NodeGraph, set[str]] = {graph: set() for graph in revisions}
             for key in ranking.scores:
                 graph, node_id = self.searches[0].node_of(key)
                 ids[graph].add(node_id)
                 for branch, (_, source, hit_id) in chain.from_iterable(
                     part.hits(key) for part in ranking.parts
                 ):
-                    if hit_id in branch.changed_ids(source):
-                        return True
                     ids[branch.sources[source][0]].add(hit_id)
-            for graph, of_graph in ids.items():
-                nodes = graph.reader.nodes_by_id([*of_graph])
-                if any(node.document_id in documents[graph] for node in nodes):
-                    return True
-        return False
+        return any(
+            node.document_id in documents[graph]
+            for graph, of_graph in ids.items()
+            for node in graph.reader.nodes_by_id([*of_graph])
+        )
 
     def _selected(self, rankings: Sequence[Ranking]) -> list[T]:
         """Return the result of each query; the graphs are held."""

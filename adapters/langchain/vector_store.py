@@ -102,8 +102,6 @@ class NodeGraphVectorStore(VectorStore):
         """The nodekin retriever of the group."""
         return self.retriever
 
-    native_filters = staticmethod(as_filters)
-
     @property
     def embeddings(self) -> Embeddings | None:
         """The LangChain model of the graph. None: no model, or a model of another kind."""

@@ -16,9 +16,9 @@ from ..filters import Filters
 from ..results import ScoredNode
 from .qa import PresetAnswer
 
-OmissionReason = Literal["context_window", "calls", "contained", "duplicate", "empty"]
-"""The reason why a result is not in the prompts: no space in the context window, the limit of model
-calls, text contained in another result, text equal to another result, or no text."""
+OmissionReason = Literal["context_window", "contained", "duplicate", "empty"]
+"""The reason why a result is not in the prompts: no space in the context window, text contained in
+another result, text equal to another result, or no text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class OmittedResult:
 
     Attributes:
         result: The result.
-        reason: ``"context_window"``, ``"calls"``, ``"contained"``, ``"duplicate"`` or ``"empty"``.
+        reason: ``"context_window"``, ``"contained"``, ``"duplicate"`` or ``"empty"``.
         of: The result that contains or equals the text, for ``"contained"`` and ``"duplicate"``.
     """
 

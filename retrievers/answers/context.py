@@ -196,28 +196,6 @@ class AnswerContext:
             parts += [replace(source, text=text, complete=len(texts) == 1) for text in texts]
         return parts
 
-    def limit_parts(self, parts: Sequence[Source], limit: int) -> list[Source]:
-        """Return the first parts. Omit sources without a part, and truncate incomplete sources."""
-        selected, remaining = list(parts[:limit]), parts[limit:]
-        texts: dict[int, list[str]] = {}
-        for part in selected:
-            texts.setdefault(part.number, []).append(part.text)
-        incomplete = {part.number for part in remaining}
-        sources, self.sources = self.sources, []
-        for source in sources:
-            if source.number not in texts:
-                self.omit(source, "calls")
-                continue
-            if source.number in incomplete:
-                read = texts[source.number]
-                source = replace(source, text="\n".join(read), complete=False)
-                self.notes.append(
-                    f"only the first {len(read)} parts of [{source.number}] were read: more "
-                    f"would take more than {self.engine.max_calls} calls of the model"
-                )
-            self.sources.append(source)
-        return selected
-
     def build_answer(
         self, text: str, sources: Iterable[Source], answered: bool, notes: Iterable[str] = ()
     ) -> Answer:
@@ -238,15 +216,11 @@ class AnswerContext:
         )
 
     def _omission_notes(self) -> Iterator[str]:
-        """Yield notes on results without space in the prompt, or without a model call."""
-        limits = {
-            "context_window": f"context_window={self.engine.context_window}",
-            "calls": f"max_calls={self.engine.max_calls}",
-        }
-        for reason, limit in limits.items():
-            if count := sum(omission.reason == reason for omission in self.omitted):
-                noun = "result was" if count == 1 else "results were"
-                yield f"{count} {noun} omitted because of {limit}"
+        """Yield a note on results without space in the prompt."""
+        if count := sum(omission.reason == "context_window" for omission in self.omitted):
+            noun = "result was" if count == 1 else "results were"
+            limit = f"context_window={self.engine.context_window}"
+            yield f"{count} {noun} omitted because of {limit}"
 
     def partial_answer(self, reason: str) -> Answer:
         """Return the answer so far. The last note is the reason."""

@@ -75,7 +75,6 @@ class QueryEngine(EngineArguments):
             the model's tokenizer.
         language: The language of the prompts, ``"zh"`` or ``"en"``. None: the question's language.
         title: A function that returns the line above a passage from the best matching node in it.
-        max_calls: Maximum number of model calls per answer. Results beyond the limit are omitted.
         timeout: Seconds per model call. None: the model's client decides.
         total_timeout: Seconds per question, including the search. For a stream, the time starts
             with the first text. When the time is over, the answer so far is returned with a note.

@@ -236,18 +236,13 @@ async def refine(context: AnswerContext) -> FinalAnswer:
         ModelError: If all calls fail, or if the last call fails after a part of its answer was
             streamed.
     """
-    all_parts = parts = await Do(partial(_parts_to_refine, context), kind="work")
+    parts = await Do(partial(_parts_to_refine, context), kind="work")
     best: FinalAnswer | None = None
     failure: ModelError | None = None
-    calls = 0
     while parts:
         earlier = best.text if best is not None and best.answered else None
         prompt, batch = await Do(partial(_pack_parts, context, parts, earlier), kind="work")
         parts = parts[len(batch) :]
-        calls += 1
-        if parts and calls == context.engine.max_calls:
-            context.limit_parts(all_parts, len(all_parts) - len(parts))
-            parts = []
         try:
             answer = await context.ask(prompt, last=not parts)
         except ModelError as error:
@@ -311,8 +306,7 @@ async def map_reduce(context: AnswerContext) -> FinalAnswer:
         ModelError: If all calls for passages fail, or the last call fails after a part of its
             answer was streamed.
     """
-    max_parts = (context.engine.max_calls + 1) // 2  # the other calls are for reducing
-    parts, prompts = await Do(partial(_single_prompts, context, "partial", max_parts), kind="work")
+    parts, prompts = await Do(partial(_single_prompts, context, "partial"), kind="work")
     partials = await _ask_all(context, prompts, [f"[{part.number}]" for part in parts])
     while len(partials) > 1:
         prompts, single = await Do(partial(_reduce_prompts, context, partials), kind="work")
@@ -329,12 +323,9 @@ async def map_reduce(context: AnswerContext) -> FinalAnswer:
     return FinalAnswer("".join(partials), bool(partials))
 
 
-def _single_prompts(
-    context: AnswerContext, name: str, max_parts: int
-) -> tuple[list[Source], list[str]]:
-    """Return the first parts of the passages, and a prompt for each part."""
+def _single_prompts(context: AnswerContext, name: str) -> tuple[list[Source], list[str]]:
+    """Return the parts of the passages, and a prompt for each part."""
     parts = context.number_parts(lambda source: context.has_space(name, [source]))
-    parts = context.limit_parts(parts, max_parts)
     context.check_space(name)
     return parts, [context.passages_prompt(name, [part]) for part in parts]
 
@@ -405,8 +396,7 @@ async def map_rerank(context: AnswerContext) -> FinalAnswer:
     Raises:
         ModelError: If all calls fail.
     """
-    max_parts = context.engine.max_calls
-    parts, prompts = await Do(partial(_single_prompts, context, "rank", max_parts), kind="work")
+    parts, prompts = await Do(partial(_single_prompts, context, "rank"), kind="work")
     engine, schema = context.engine, schema_of(_RANK_FORM)
 
     async def rank(prompt: str) -> RankedAnswer:

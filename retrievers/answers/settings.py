@@ -262,7 +262,6 @@ class EngineArguments(PromptMixin):
         length: Callable[[str], int] = count_tokens,
         language: Language | None = None,
         title: Callable[[Node], str] = passage_title,
-        max_calls: int = 64,
         timeout: float | None = None,
         total_timeout: float | None = None,
     ) -> None:
@@ -280,7 +279,6 @@ class EngineArguments(PromptMixin):
         self.context_window = whole(window, "context_window", 1)
         self.num_output = whole(num_output, "num_output", 0)
         self.history_window = whole(history_window, "history_window", 0)
-        self.max_calls = whole(max_calls, "max_calls", 1)
         self.language: Language | None = choice(language, "language", (None, *get_args(Language)))
         for name, function in (("length", length), ("title", title)):
             if not callable(function):

@@ -13,7 +13,6 @@ from .. import default_search
 from ..protocols import RetrieverProtocol
 from ..validation import takes_any_keyword
 from .foreign_retriever import (
-    ConfiguredRetriever,
     ForeignRetriever,
     FunctionRetriever,
     LangChainRetriever,
@@ -24,8 +23,6 @@ from .foreign_retriever import (
 
 FACE = "native_retriever"
 """The property of framework adapter classes that returns the wrapped native retriever."""
-
-_STORE_K = 4  # LangChain's default number of results
 
 
 def as_retriever(
@@ -117,19 +114,6 @@ def _ours(source: Any) -> RetrieverProtocol | None:
     if hasattr(type(source), FACE):  # a Runnable may forward attributes of its inner object
         native: RetrieverProtocol = getattr(source, FACE)
         return native
-    if hasattr(type(getattr(source, "vectorstore", None)), FACE) and _only_searches(source):
-        store, options = source.vectorstore, source.search_kwargs
-        return ConfiguredRetriever(
-            getattr(store, FACE),
-            top_k=options.get("k", _STORE_K),
-            filters=store.native_filters(options.get("filter")),
-        )
     if isinstance(source, NodeGraph):
         return default_search.make_default(source)
     return source if _is_native(source) else None
-
-
-def _only_searches(source: Any) -> bool:
-    """Return whether a LangChain retriever only searches its vector store."""
-    kinds = ("k", "filter")
-    return source.search_type == "similarity" and all(key in kinds for key in source.search_kwargs)

@@ -269,7 +269,6 @@ class HeldIndex:
     index: Any
     queries: Sequence[Any]
     filter: Filter
-    revision: int = 0
 
     def search(self, queries: Sequence[int], limit: int | None) -> list[Hits]:
         """Return the best nodes for queries."""

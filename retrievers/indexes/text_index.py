@@ -104,7 +104,7 @@ class TextIndex(SyncedIndex):
     def snapshot(self, queries: Sequence[TermWeights], filter: Filter) -> WordSnapshot:
         """Return the arrays for queries, which later changes of the index do not change."""
         postings = [self._postings_of(query) for query in queries]
-        return WordSnapshot(self._revision, self.table.snapshot(filter), postings)
+        return WordSnapshot(self.table.snapshot(filter), postings)
 
     def known(self) -> Container[str]:
         """Return the ids of all nodes."""
@@ -212,15 +212,11 @@ class WordSnapshot:
     """The arrays of an index for some queries; see ``IndexSnapshot``.
 
     Args:
-        revision: The revision of the group.
         table: The nodes.
         queries: The postings of each query.
     """
 
-    def __init__(
-        self, revision: int, table: TableSnapshot, queries: Sequence[QueryPostings]
-    ) -> None:
-        self.revision = revision
+    def __init__(self, table: TableSnapshot, queries: Sequence[QueryPostings]) -> None:
         self._table, self._queries = table, queries
         self._rows: dict[str, int] = {}  # rows of found nodes
 

@@ -137,9 +137,7 @@ class VectorIndex(SyncedIndex):
         if allowed is None:
             allowed = self.table.alive
         table = self.table.snapshot(filter)
-        return VectorSnapshot(
-            self._revision, table, allowed, self._vectors, self._hnsw, [*map(unit, queries)]
-        )
+        return VectorSnapshot(table, allowed, self._vectors, self._hnsw, [*map(unit, queries)])
 
     # Following the graph
 
@@ -205,7 +203,6 @@ class VectorSnapshot:
     """The arrays of an index for some queries; see ``IndexSnapshot``.
 
     Args:
-        revision: The revision of the group.
         table: The nodes.
         allowed: Which rows count.
         vectors: The vectors by row.
@@ -215,14 +212,12 @@ class VectorSnapshot:
 
     def __init__(
         self,
-        revision: int,
         table: TableSnapshot,
         allowed: Mask,
         vectors: Floats | None,
         hnsw: Hnsw | None,
         queries: Sequence[Floats],
     ) -> None:
-        self.revision = revision
         self._table, self._allowed, self._queries = table, allowed, queries
         self._vectors, self._hnsw = vectors, hnsw
         self._rows: dict[str, int] = {}  # rows of found nodes

@@ -40,12 +40,11 @@ def accounted_for(answer: Answer) -> list[int]:
     mode=st.sampled_from(["stuff", "refine", "map_reduce", "map_rerank"]),
     window=st.integers(420, 900),
     length=LENGTHS,
-    max_calls=st.integers(1, 12),
     question=st.sampled_from(["What is tea?", "茶是什么？"]),
     wordy=st.integers(1, 60),
 )
 def test_prompts_fit_and_results_are_used_or_omitted(
-    texts, mode, window, length, max_calls, question, wordy
+    texts, mode, window, length, question, wordy
 ) -> None:
     prompts = []
 
@@ -55,10 +54,10 @@ def test_prompts_fit_and_results_are_used_or_omitted(
 
     retriever = passages(*texts)
     scale = 1 if length is count_tokens else 2
-    engine = small(retriever, model, mode, scale * window, length=length, max_calls=max_calls)
+    engine = small(retriever, model, mode, scale * window, length=length)
     answer = engine.query(question)
     assert max(map(length, prompts)) <= scale * window - 50
-    assert len(prompts) == answer.calls <= max_calls
+    assert len(prompts) == answer.calls
     assert accounted_for(answer) == sorted(id(result.node) for result in retriever.results)
     assert [source.number for source in answer.sources] == list(range(1, len(answer.sources) + 1))
     for source in answer.sources:
@@ -101,17 +100,6 @@ def test_other_modes_read_a_long_passage_in_parts(mode, scripted) -> None:
     assert all(f"Sentence {n} tells" in shown for n in range(100))
     (source,) = answer.sources
     assert (source.text, source.complete, answer.omitted) == (text, True, ())
-
-
-@pytest.mark.parametrize("mode", ["refine", "map_reduce", "map_rerank"])
-def test_max_calls_omits_results_with_a_note(mode, scripted) -> None:
-    retriever = passages(*(f"Fact {n}. " + "word " * 60 for n in range(20)))
-    model = scripted(lambda _: "Tea [1].\nConfidence: 9")
-    answer = small(retriever, model, mode, 440, max_calls=3).query("tea?")
-    assert len(model.prompts) == 3
-    assert answer.omitted
-    assert {item.reason for item in answer.omitted} == {"calls"}
-    assert len(answer.sources) + len(answer.omitted) == 20
 
 
 def test_too_long_question_raises(scripted) -> None:

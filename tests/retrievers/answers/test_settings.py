@@ -23,7 +23,6 @@ from nodekin.retrievers.answers.engine import QueryEngine
         ({"context_window": 300, "num_output": 200}, ValueError, "raise context_window"),
         ({"context_window": 0}, ValueError, "context_window must be 1 or more"),
         ({"num_output": -1}, ValueError, "num_output must be 0 or more"),
-        ({"max_calls": 0}, ValueError, "max_calls must be 1 or more"),
         ({"top_k": 0}, ValueError, "top_k"),
         ({"language": "fr"}, ValueError, "language must be None, 'zh' or 'en'"),
         ({"length": 5}, TypeError, "length must be a function"),

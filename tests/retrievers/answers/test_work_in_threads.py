@@ -34,7 +34,7 @@ class Length:
 
 def engine(mode: AnswerMode, count: int, length: Length, window: int, model: Any) -> QueryEngine:
     retriever = FixedRetriever([passage(TEXT.format(number)) for number in range(count)])
-    options: dict[str, Any] = {"context_window": window, "length": length, "max_calls": 2 * count}
+    options: dict[str, Any] = {"context_window": window, "length": length}
     return QueryEngine(retriever, model, mode, top_k=count, **options)
 
 

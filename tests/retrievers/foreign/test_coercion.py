@@ -107,9 +107,6 @@ def test_own_langchain_adapters_are_unwrapped(graph: NodeGraph) -> None:
     assert [r.node.id for r in both] == ["nile"]
     store = NodeGraphVectorStore(graph)
     assert as_retriever(store) is store.retriever
-    bound = store.as_retriever(search_kwargs={"k": 1, "filter": {"topic": "tea"}})
-    (result,) = as_retriever(bound).retrieve("tea river")
-    assert (result.node.id, result.node.graph) == ("tea", graph)
     face = plain(native)
     assert len(as_retriever(face.bind(k=1)).retrieve("tea river")) == 1
     assert len(as_retriever(face.with_config(tags=["x"])).retrieve("tea river", top_k=2)) == 2
