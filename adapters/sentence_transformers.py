@@ -112,7 +112,7 @@ class SentenceTransformerEmbedder:
         )
 
     def embed_batches(self, texts: Sequence[str]) -> Iterator[Batch] | None:
-        """Return passages in batches, the longest first, None if ``batch_size`` decides."""
+        """Embed passages in batches, longest first. None if ``batch_size`` is set."""
         return self._encoder.embed_batches(list(texts))
 
     def embed(self, texts: Sequence[str]) -> Any:
@@ -263,7 +263,7 @@ class TransformerVectors:
         """Tokenize some texts at a time, while a GPU computes earlier batches."""
         ahead = 0 if self._batch_tokens == CPU_BATCH_TOKENS else _AHEAD
         parts = deque(padded_batches([*map(len, texts)], _TOKENIZED_CHARACTERS))
-        tokens: dict[int, Tokens] = {}  # of texts that wait for texts of similar length
+        tokens: dict[int, Tokens] = {}  # token ids of texts that are not yet in a batch
         computing: deque[Batch] = deque()
         while parts or tokens:
             if parts:

@@ -455,7 +455,7 @@ class StoreSnapshot:
     queries: Sequence[Vectors]
 
     def search(self, queries: Sequence[int], limit: int | None) -> list[Hits]:
-        """Return the best nodes for queries, by their numbers; None for all nodes."""
+        """Return the best nodes of each query. A limit of None returns all nodes."""
         return [self._best(self.queries[number], limit) for number in queries]
 
     def parents(self, ids: Sequence[str]) -> Sequence[str | None]:

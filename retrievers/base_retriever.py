@@ -128,7 +128,7 @@ class BaseRetriever:
     def takes_filters(self) -> bool:
         """Whether the retriever applies the filters of a call.
 
-        A retriever without this attribute counts as one that does not (see ``restrict``).
+        ``restrict`` rejects retrievers without this attribute.
         """
         return True
 

@@ -205,7 +205,5 @@ def _joined(name: str, value: Any) -> Filter:
     if name == "and":
         return _all(tuple(filter(None, parts)))
     if not all(parts):
-        raise ValueError(
-            f"the filter {name!r} has {value!r:.80}, in which one has no condition; leave it out"
-        )
+        raise ValueError(f"the filter {name!r} has {value!r:.80} with an empty item; omit the item")
     return Filter("or" if several else "not", parts)

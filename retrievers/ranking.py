@@ -259,7 +259,9 @@ def check_mode(mode: Mode) -> Mode:
         ValueError: If the mode is unknown.
     """
     if mode not in get_args(Mode):
-        raise ValueError(f"no mode {mode!r}; there is {nearest_names(str(mode), get_args(Mode))}")
+        raise ValueError(
+            f"unknown mode {mode!r}; known: {nearest_names(str(mode), get_args(Mode))}"
+        )
     return mode
 
 

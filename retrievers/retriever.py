@@ -314,8 +314,8 @@ class Retriever(PlannedRetriever):
         array = np.asarray(vectors, np.float32)
         if array.ndim != 2 or len(array) != len(queries):
             raise ValueError(
-                f"vectors_of gave an array of the shape {array.shape} for {len(queries)} queries; "
-                "it has to be (queries, dimension)"
+                f"vectors_of must return an array (queries, dimension) for {len(queries)} queries, "
+                f"got the shape {array.shape}"
             )
         return array
 

@@ -301,7 +301,7 @@ def _load(name: str) -> Any:
         return attrgetter(attribute)(module)
     except AttributeError as error:
         names = nearest_names(attribute, [n for n in dir(module) if not n.startswith("_")])
-        raise CommandError(f"{module_name} has no {attribute!r}; there is {names}") from error
+        raise CommandError(f"{module_name} has no {attribute!r}; it has {names}") from error
 
 
 def _required(source: Any) -> list[str]:

@@ -86,8 +86,8 @@ def read_pdf(source: SourceFile) -> Document:
         raise source.damaged(f"it is a damaged PDF: {damage}") from damage
     if unreadable and not any(pages):
         raise ReadError(
-            f"{source.path} has no text on its pages ({len(pages):,}), only pictures or characters "
-            "without a meaning: give ReadOptions(ocr=...), such as tesseract() of "
+            f"{source.path} has no text on its pages ({len(pages):,}), only pictures or unreadable "
+            "characters: give ReadOptions(ocr=...), such as tesseract() of "
             "nodekin.adapters.files.ocr",
             "scanned PDF",
             skippable=True,

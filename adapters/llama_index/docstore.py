@@ -138,7 +138,7 @@ class GraphDocstore(KVDocumentStore):
             ValueError: If the id is unknown and ``raise_error`` is True.
         """
         if raise_error and not self.ref_doc_exists(ref_doc_id):
-            raise ValueError(f"there is no document {ref_doc_id!r}")
+            raise ValueError(f"unknown document {ref_doc_id!r}")
         ids = [*self.nodes_of(ref_doc_id), ref_doc_id]
         for collection in (_NODES, _HASHES, _SOURCES):
             self.records.delete_many(ids, collection)

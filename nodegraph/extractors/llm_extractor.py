@@ -85,13 +85,11 @@ class LLMExtractor:
         ):
             if value not in allowed:
                 raise ValueError(
-                    f"no {what} {value!r}; there is {nearest_names(str(value), allowed)}"
+                    f"unknown {what} {value!r}; known: {nearest_names(str(value), allowed)}"
                 )
         prompt = None if prompt is None else prompt_text(prompt, _NAMES)
         if prompt is not None and "{text}" not in prompt:
-            raise ValueError(
-                f"the prompt {prompt!r:.80} has no place for the text; write {{text}} in it"
-            )
+            raise ValueError(f"the prompt {prompt!r:.80} must contain {{text}}")
         self.llm: LLM = as_llm(llm)
         self.task: Task = task
         self.language: Literal["auto", "zh", "en"] = language

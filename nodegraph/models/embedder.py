@@ -73,7 +73,7 @@ def adapt_embedder(model: Any) -> dict[str, Any]:
         return {name: getattr(model, name, None) for name in names}
     if has(getattr(model, "embeddings", None), "create"):
         raise TypeError(
-            f"{model!r:.60} is an OpenAI client, which does not say which model to use; write "
+            f"{model!r:.60} is an OpenAI client without the name of a model; write "
             'OpenAIEmbedder("model-name", client=client), from nodekin.adapters.openai'
         )
     if not callable(model):
@@ -125,14 +125,14 @@ def check_vectors(output: Any, texts: Sequence[str], name: str) -> Vectors:
         >>> check_vectors([[1, 0]], ["a", "b"], "model")
         Traceback (most recent call last):
         ...
-        nodekin.nodegraph.errors.EmbeddingError: the embedding model 'model' gave 1 vector for 2 \
-texts; it has to give an array (2 texts, dimension) of numbers
+        nodekin.nodegraph.errors.EmbeddingError: the embedding model 'model' returned 1 vector \
+for 2 texts; it must return an array (2 texts, dimension) of numbers
     """
     import numpy as np
 
-    def error(gave: str) -> EmbeddingError:
-        allowed = f"it has to give an array ({count_of(texts, 'text')}, dimension) of numbers"
-        return EmbeddingError(f"the embedding model {name!r} gave {gave}; {allowed}")
+    def error(returned: str) -> EmbeddingError:
+        allowed = f"it must return an array ({count_of(texts, 'text')}, dimension) of numbers"
+        return EmbeddingError(f"the embedding model {name!r} returned {returned}; {allowed}")
 
     rows = _plain(output)
     if isinstance(rows, list) and rows and isinstance(rows[0], Mapping):
@@ -162,7 +162,7 @@ def check_usable(vectors: Vectors, texts: Sequence[str], name: str) -> Vectors:
     unusable = ~vectors.any(axis=1)
     if unusable.any():
         raise EmbeddingError(
-            f"the embedding model {name!r} gave no usable vector (zeros or NaN) for "
+            f"the embedding model {name!r} returned no usable vector (zeros or NaN) for "
             f"{int(unusable.sum())} of {count_of(texts, 'text')}, first "
             f"{texts[int(unusable.argmax())]!r:.80}"
         )

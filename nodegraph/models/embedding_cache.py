@@ -224,9 +224,9 @@ class EmbeddingCache:
         expected, dimension = self._dimension(embedder), vectors.shape[1]
         if expected not in (None, dimension):
             raise VectorLengthError(
-                f"the embedding model {embedder.name!r} gives vectors of {dimension} numbers, and "
-                f"vectors stored under its name have {expected}; if it is another model, give it "
-                "another name: Embedder(embed, name=...)"
+                f"the embedding model {embedder.name!r} returns vectors of {dimension} numbers, "
+                f"but vectors stored under this name have {expected}; name another model "
+                "differently: Embedder(embed, name=...)"
             )
 
     def query_vectors(self, queries: Sequence[str], key: str) -> Vectors:
@@ -311,8 +311,8 @@ def _warn(embedder: Embedder, unusable: Sequence[str]) -> None:
     """Log a warning about texts without a usable vector."""
     if unusable:
         logger.warning(
-            "the embedding model %r gave no usable vector (zeros or NaN) for %s, first %s; vector "
-            "search leaves them out",
+            "the embedding model %r returned no usable vector (zeros or NaN) for %s, first %s; "
+            "vector search leaves them out",
             embedder.name,
             count_of(unusable, "text"),
             f"{unusable[0]!r:.80}",

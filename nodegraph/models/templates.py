@@ -74,7 +74,7 @@ def _template_text(template: Any, variables: list[str], names: Sequence[str]) ->
         if name not in names:
             allowed = " and ".join(f"{{{alias}}}" for alias in names)
             raise ValueError(
-                f"the prompt template has a place {variable!r}, which nothing fills; there is "
+                f"the prompt template has an unknown placeholder {variable!r}; known: "
                 f"{allowed}: leave it out, or fill it with template.partial({variable}=...)"
             )
         values[variable] = f"\ue000{name}\ue001"

@@ -205,7 +205,7 @@ def parse_file(options: ReadOptions, has_ocr: bool, file: tuple[str, bytes]) -> 
                 read: Reader = _unpickled(pickled)
             except Exception as error:  # from a module that the reader imports
                 raise ReadError(
-                    f"can't read {path}: its process can't load its reader: "
+                    f"can't read {path}: the reader could not be loaded in a process: "
                     f"{type(error).__name__}: {error}; register the reader with isolated=False"
                 ) from error
             records = records_of(read(Path(path)))

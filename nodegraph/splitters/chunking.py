@@ -226,7 +226,7 @@ def tokens_before(text: str) -> npt.NDArray[np.int32]:
     import numpy as np
 
     counts, lengths = np.zeros(len(text) + 1, np.int32), np.array(_LENGTHS, np.int32)
-    kind = start = 0  # of the last run of the previous block
+    kind = start = 0  # kind and start of the current run of characters
     for at in range(0, len(text), _BLOCK):
         kinds = _kinds_of(text[at : at + _BLOCK])
         places = np.arange(at, at + len(kinds), dtype=np.int32)

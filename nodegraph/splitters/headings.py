@@ -290,7 +290,7 @@ class MarkdownSplitter:
 
     def __post_init__(self) -> None:
         if not 1 <= self.max_level <= 6:
-            raise ValueError(f"max_level must be in 1 to 6, not {self.max_level!r}")
+            raise ValueError(f"max_level must be from 1 to 6, got {self.max_level!r}")
         if self.chunk_size is None and self.chunk_overlap:
             raise ValueError(
                 f"chunk_overlap={self.chunk_overlap!r} needs a chunk_size; without one sections "

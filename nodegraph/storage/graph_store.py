@@ -42,8 +42,7 @@ class Changes:
     Attributes:
         revision: The revision that the changes lead to.
         removed: Ids of removed nodes. Apply the removals first.
-        added: New nodes, and nodes whose place or metadata changed, whose ids are in ``removed``
-            as well.
+        added: New and changed nodes. The ids of changed nodes are in ``removed``, too.
         complete: Whether ``added`` is the whole group and the former content is invalid.
     """
 

@@ -28,21 +28,21 @@ def to_id(name: str) -> bytes:
 
 
 def from_id(value: bytes) -> str:
-    """Convert an id back."""
+    """Decode an id of ``to_id``."""
     return value.hex() if len(value) == _OWN_SIZE else from_text(value.lstrip(_FOREIGN))
 
 
 def to_text(text: str) -> bytes:
-    """Convert a text, which may contain lone surrogates."""
+    """Encode a text as UTF-8. Lone surrogates are allowed."""
     return text.encode("utf-8", "surrogatepass")
 
 
 def from_text(value: bytes) -> str:
-    """Convert a text back."""
+    """Decode a text of ``to_text``."""
     return value.decode("utf-8", "surrogatepass")
 
 
-_OBJECT = b"\0"  # starts no JSON
+_OBJECT = b"\0"  # no JSON text begins with this byte
 
 
 class ValueColumns:

@@ -23,7 +23,7 @@ _ANY_NAME = lazy_pattern(_NAME.replace("{0}", _LETTER))
 # What every name contains. It begins with a character class, so that prose is skipped quickly.
 _SIGN = re.compile(r"[-./:@^,'’0-9](?<=[^\W_].)(?=[^\W_])|[0-9](?=[^\W_0-9])")
 
-_PHRASES = {"ie", "eg", "andor"}  # of i.e., e.g., and/or
+_PHRASES = {"ie", "eg", "andor"}  # i.e., e.g. and and/or are not identifiers
 
 _DIGITS = re.compile("[0-9]+")
 

@@ -376,7 +376,7 @@ class TextAnalyzer:
         existing = ["auto", *names()]
         if self.language not in existing:
             raise ValueError(
-                f"no language {self.language!r}; there is "
+                f"unknown language {self.language!r}; known: "
                 f"{nearest_names(str(self.language), existing)}"
             )
 

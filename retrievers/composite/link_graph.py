@@ -161,7 +161,7 @@ class LinkIndex(SyncedIndex):
 
     @classmethod
     def open(cls, graph: NodeGraph, group: str) -> LinkIndex | None:
-        """Return the shared index of a group. None if the group is not by ``EntityExtractor``.
+        """Return the shared index of a group. None if no ``EntityExtractor`` created the group.
 
         Raises:
             UnknownGroupError: If the graph has no such group.

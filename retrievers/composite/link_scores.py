@@ -166,12 +166,11 @@ def least_repeating(
     exempt: Sequence[bool],
     titles: Sequence[str | None] = (),
 ) -> list[tuple[int, float]]:
-    """Return positions and scores in an order in which repetitions come later.
+    """Rank passages again, with repetitive passages lower. Return positions and scores.
 
-    The next passage has the best remaining score, lowered by ``weight`` times the score of the
-    words that passages before it have (maximal marginal relevance, Carbonell and Goldstein 1998,
-    by the terms of the query), and by ``weight`` times the first score if two passages before it
-    have the same title.
+    Maximal marginal relevance (Carbonell and Goldstein 1998) over the terms of the query: a
+    score is lowered by ``weight`` times the score of the terms in earlier passages. It is
+    lowered by ``weight`` times the first score if two earlier passages have the same title.
 
     Args:
         scores: The scores, best first.

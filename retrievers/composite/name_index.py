@@ -118,7 +118,7 @@ class NameIndex:
         return self._passages[passage].title_key if passage in self._passages else ""
 
     def is_title(self, key: str) -> bool:
-        """Return whether passages have that title."""
+        """Return whether a passage has the title with a key."""
         return key in self._about
 
     def entity(self, key: str) -> Entity | None:
@@ -164,7 +164,7 @@ class NameIndex:
 
     @classmethod
     def from_state(cls, has_finder: bool, state: Mapping[str, Any]) -> NameIndex:
-        """Return the index of a state."""
+        """Restore an index from the output of ``state``."""
         index = cls(has_finder)
         index._lower.update(state["lower"])
         index._upper.update(state["upper"])

@@ -80,7 +80,7 @@ class CorpusView:
             raise ToolError(f"{name!r:.200} is several documents; give one of these: {listed}")
         existing = [node.id for node in islice(self.documents(), 2_000)]
         raise ToolError(
-            f"there is no document {name!r:.200}; there is {nearest_names(name, existing)}. "
+            f"unknown document {name!r:.200}; known: {nearest_names(name, existing)}. "
             "outline lists all"
         )
 

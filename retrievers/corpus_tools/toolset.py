@@ -206,7 +206,7 @@ class CorpusTools:
                 written for the model.
         """
         if name not in self.tools:
-            raise ToolError(f"there is no tool {name!r:.80}; there is {', '.join(self.tools)}")
+            raise ToolError(f"unknown tool {name!r:.80}; known: {', '.join(self.tools)}")
         tool = self.tools[name]
         values = check_arguments(tool, arguments or {})
         budget = check_integer(max_tokens or self.max_tokens, "max_tokens", 1)

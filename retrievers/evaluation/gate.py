@@ -206,7 +206,7 @@ def compare_with_baseline(
     for name, limit in limits.items():
         if name not in evaluation.metrics:
             names = nearest_names(name, evaluation.metrics)
-            raise ValueError(f"max_loss has {name!r}, which is not measured; there is {names}")
+            raise ValueError(f"max_loss has {name!r}, which is not measured; measured: {names}")
         if isinstance(limit, bool) or not 0 <= limit < math.inf:
             raise ValueError(f"max_loss of {name!r} must be a number from 0, got {limit!r}")
     if not Path(path).exists():

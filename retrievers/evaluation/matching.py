@@ -225,7 +225,7 @@ _SPACED = re.compile(rf"[^\W{UNSPACED}]")  # a letter of a script with spaces be
 
 
 def has_words(text: str, answer: str) -> bool:
-    """Return whether a text contains an answer, as whole words in scripts with spaces."""
+    """Return whether a text contains an answer. Words separated by spaces must match whole."""
     at = text.find(answer)
     while at >= 0:
         before, after = text[at - 1 : at], text[at + len(answer) : at + len(answer) + 1]

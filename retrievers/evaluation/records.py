@@ -113,7 +113,7 @@ class RecordFile:
         self.setups = {name: re.sub(r" at 0x[0-9a-f]+", "", text) for name, text in setups.items()}
         self.records: dict[tuple[str, str], Record] = {}
         self.described: dict[str, str] = {}
-        self._size = 0  # of the complete lines
+        self._size = 0  # bytes of complete lines
         if self.path is None or not self.path.exists():
             return
         data = self.path.read_bytes()

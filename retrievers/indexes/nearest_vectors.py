@@ -23,7 +23,7 @@ Scores = npt.NDArray[np.float64]
 EXACT = 200_000
 """The maximum number of vectors for a full comparison, which takes milliseconds."""
 
-_GROWTH = 4  # a graph is rebuilt after adding one vector per this many
+_GROWTH = 4  # rebuild the HNSW graph after adding 1/4 of its vectors
 
 # Settings of HNSW: neighbors per vector, candidates during the build, and candidates of a search:
 # minimum, and per hit. The recall of the best ten is 0.994 to 1.0.

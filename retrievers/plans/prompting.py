@@ -68,14 +68,12 @@ class Prompt:
             placeholders = dict.fromkeys(PLACEHOLDER.findall(text))
             for name in self.required:
                 if name not in placeholders:
-                    raise ValueError(
-                        f"the prompt {text!r:.80} has no place for {name!r}; write {{{name}}} in it"
-                    )
+                    raise ValueError(f"the prompt {text!r:.80} must contain {{{name}}}")
             for name in placeholders:
                 if name not in names:
                     raise ValueError(
-                        f"the prompt {text!r:.80} has a place for {name!r}, which nothing fills; "
-                        f"there is {nearest_names(name, names)}"
+                        f"the prompt {text!r:.80} has an unknown placeholder {name!r}; known: "
+                        f"{nearest_names(name, names)}"
                     )
 
     def of(self, language: Language) -> str:
@@ -110,7 +108,7 @@ class Prompt:
         for language in replacement:
             if language not in get_args(Language):
                 raise ValueError(
-                    f"no prompts in the language {language!r}; there is "
+                    f"unknown language of prompts {language!r}; known: "
                     f"{nearest_names(str(language), get_args(Language))}"
                 )
         replaced = {language: prompt_text(text, names) for language, text in replacement.items()}
@@ -140,15 +138,13 @@ def replace_prompts(
     replaced = dict(prompts)
     for name, replacement in replacements.items():
         if name not in prompts:
-            raise ValueError(
-                f"there is no prompt {name!r}; there is {nearest_names(str(name), prompts)}"
-            )
+            raise ValueError(f"unknown prompt {name!r}; known: {nearest_names(str(name), prompts)}")
         replaced[name] = prompts[name].replaced(replacement)
     return replaced
 
 
 class PromptMixin:
-    """A base class of objects with ``prompts``, of which copies can have other prompts.
+    """A base class for objects with replaceable prompts.
 
     Example:
         >>> from nodekin.retrievers import QueryRewrite

@@ -180,19 +180,19 @@ def _checked_scores(output: Any, count: int) -> list[float]:
         scores = [_as_float(v) for v in (values if hasattr(values, "__iter__") else [values])]
     except (TypeError, ValueError) as error:
         raise RerankError(
-            f"the model gave {output!r:.80} for {count} passages; it has to give one number a "
-            "passage (a cross-encoder with num_labels=1)"
+            f"the model returned {output!r:.80} for {count} passages; it must return one number "
+            "per passage (a cross-encoder with num_labels=1)"
         ) from error
     if len(scores) != count:
         raise RerankError(
-            f"the model gave {len(scores)} scores for {count} passages; it has to give one a "
-            "passage, in their order"
+            f"the model returned {len(scores)} scores for {count} passages; it must return one "
+            "per passage, in their order"
         )
     for index, score in enumerate(scores, 1):
         if not math.isfinite(score):
             raise RerankError(
-                f"the model gave {score!r} for passage {index} of {count}; a score is a finite "
-                "number: look for overflow in half precision, or an empty passage"
+                f"the model returned {score!r} for passage {index} of {count}; scores must be "
+                "finite numbers: look for overflow in half precision, or an empty passage"
             )
     return scores
 

@@ -179,7 +179,7 @@ class NearDuplicateFilter:
             threshold = 0.6 if self.embedder is None else 0.95
         check_number(threshold, "threshold")
         if not 0 < threshold <= 1:
-            raise ValueError(f"threshold={threshold!r} has to be above 0, and 1 at most")
+            raise ValueError(f"threshold must be above 0 and at most 1, got {threshold!r}")
         self.threshold = threshold
 
     @property

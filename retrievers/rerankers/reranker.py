@@ -391,7 +391,7 @@ def get_reranker(reranker: Any, settings: Mapping[str, object]) -> RerankerProto
     if isinstance(reranker, str):
         if reranker not in RERANKERS:
             raise ValueError(
-                f"no reranker {reranker!r}; there is {nearest_names(reranker, RERANKERS)}; "
+                f"unknown reranker {reranker!r}; known: {nearest_names(reranker, RERANKERS)}; "
                 "register your own with @register_reranker"
             )
         factory = RERANKERS[reranker]

@@ -208,7 +208,7 @@ def get_similarity(similarity: str | Similarity | None, /, **settings: object) -
         return replace(REGISTERED[similarity], settings=settings)
     if similarity not in SIMILARITIES:
         names = nearest_names(similarity, [*SIMILARITIES, *REGISTERED])
-        raise ValueError(f"no similarity {similarity!r}; there is {names}")
+        raise ValueError(f"unknown similarity {similarity!r}; known: {names}")
     make = SIMILARITIES[similarity]
     check_settings(settings, make, repr(similarity), "name")
     return make(**settings)
@@ -391,8 +391,8 @@ class CustomSimilarity:
         number = float(score)
         if math.isnan(number):
             raise ValueError(
-                f"similarity {self.name!r} gave NaN for {node!r}; give a number, or None for no "
-                "match"
+                f"similarity {self.name!r} returned NaN for {node!r}; return a number, or None "
+                "for no match"
             )
         return number if self.higher_is_better else -number
 
@@ -405,7 +405,7 @@ def _aligned(scored: Any, nodes: Sequence[Node], name: str) -> list[Any]:
         return [scores.get(node.id) for node in nodes]
     if rows and len(rows) != len(nodes):
         raise ValueError(
-            f"similarity {name!r} gave {len(rows)} scores for {len(nodes)} nodes; give one for "
-            "each, or pairs of a node and its score"
+            f"similarity {name!r} returned {len(rows)} scores for {len(nodes)} nodes; "
+            "return one for each, or pairs of a node and its score"
         )
     return rows or [None] * len(nodes)

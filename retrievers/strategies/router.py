@@ -96,7 +96,7 @@ class QueryRouter(QueryTransform):
             raise ValueError("routes must not be empty, got {}")
         if default is not None and default not in routes:
             names = nearest_names(str(default), routes)
-            raise ValueError(f"default must be a route, got {default!r}; there is {names}")
+            raise ValueError(f"default must be a route, got {default!r}; known: {names}")
         self.routes = dict(routes)
         self.default = next(iter(routes)) if default is None else default
         self.multiple = multiple

@@ -79,7 +79,7 @@ def make_strategy(
     """
     if name not in STRATEGIES:
         names = nearest_names(str(name), STRATEGIES)
-        raise ValueError(f"there is no strategy {name!r}; there is {names}")
+        raise ValueError(f"unknown strategy {name!r}; known: {names}")
     create: Callable[..., PlannedRetriever] = STRATEGIES[name].retriever
     return create(inner, llm, **options)
 
@@ -106,5 +106,5 @@ def make_transform(name: str, llm: object, **options: object) -> QueryTransform:
     create: Callable[..., QueryTransform] | None = {**by_strategy, **by_name}.get(name)
     if create is None:
         names = nearest_names(str(name), by_name)
-        raise ValueError(f"there is no query transform {name!r}; there is {names}")
+        raise ValueError(f"unknown query transform {name!r}; known: {names}")
     return create(llm, **options)

@@ -244,7 +244,7 @@ class QueryDecomposition(QueryTransform):
             attempts.append((questions[: self.max_queries], unknown))
             if unknown:
                 raise ValueError(
-                    f"there is no tool {unknown[0][0]!r}; the tools are {', '.join(tools)}"
+                    f"unknown tool {unknown[0][0]!r}; the tools are {', '.join(tools)}"
                 )
             return questions[: self.max_queries]
 

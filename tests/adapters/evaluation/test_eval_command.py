@@ -262,7 +262,7 @@ def test_eval_measures_functions_objects_and_langchain(measured, here):
 @pytest.mark.parametrize(
     ("names", "status", "error"),
     [
-        (["mine:serch"], 2, "mine has no 'serch'; there is 'search'"),
+        (["mine:serch"], 2, "mine has no 'serch'; it has 'search'"),
         (["mine:number"], 2, "mine:number must be an object with retrieve()"),
         (["mine:unset"], 2, "mine:unset: RuntimeError: no key is set"),
         (["mine:texts", "mine:texts"], 2, "retrievers must be different, got mine:texts"),
@@ -270,7 +270,7 @@ def test_eval_measures_functions_objects_and_langchain(measured, here):
         (["no_such_module:a"], 2, "can't import 'no_such_module': ModuleNotFoundError"),
         (["mine:chain"], 2, "there are no documents: name a folder with --docs"),
         (["default"], 3, "there is no index"),
-        (["math:pi.x"], 2, "math has no 'pi.x'; there is"),
+        (["math:pi.x"], 2, "math has no 'pi.x'; it has"),
     ],
 )
 def test_invalid_retriever_is_one_line(measured, names, status, error):

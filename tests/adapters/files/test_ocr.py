@@ -30,7 +30,7 @@ def scan(tmp_path: Path) -> Path:
 
 def test_scan_without_text_raises(scan: Path) -> None:
     pytest.importorskip("pypdfium2")
-    with pytest.raises(ReadError, match="only pictures or characters without a meaning"):
+    with pytest.raises(ReadError, match="only pictures or unreadable characters"):
         NodeGraph(scan, progress=False)
 
 

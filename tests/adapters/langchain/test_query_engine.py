@@ -162,7 +162,7 @@ async def test_stages_and_model_are_nested_runs(text, way):
 
 
 @pytest.mark.parametrize("way", ["stream", "astream"])
-async def test_work_between_chunks_is_no_child(text, retriever, way):
+async def test_runs_between_chunks_are_not_children(text, retriever, way):
     seen = FinishedRuns()
     with trace() as traced:
         if way == "stream":

@@ -239,7 +239,7 @@ def test_second_index_in_a_storage_context_raises(nodes: list[TextNode]) -> None
         NodeGraphIndex(nodes, similarity="bm25", storage_context=context)
 
 
-def test_index_shares_a_storage_context_with_their_index(
+def test_storage_context_is_shared_with_vector_store_index(
     nodes: list[TextNode], model: Words
 ) -> None:
     context = StorageContext.from_defaults()
@@ -313,7 +313,7 @@ def test_unknown_arguments_raise(nodes: list[TextNode]) -> None:
         NodeGraphIndex(nodes, similarity="bm25", path="index.db")
     with pytest.raises(TypeError, match="unexpected keyword argument 'top_k'"):
         NodeGraphIndex(nodes, similarity="bm25").as_retriever(top_k=3)
-    with pytest.raises(ValueError, match="no similarity 'bm52'"):
+    with pytest.raises(ValueError, match="unknown similarity 'bm52'"):
         NodeGraphIndex(nodes, similarity="bm52")
 
 

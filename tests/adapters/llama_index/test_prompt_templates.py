@@ -26,7 +26,7 @@ def test_prompts_are_read_and_replaced_one_level_deep(
     assert llm.prompts[0] == 'MINE {"a": 1} tee 2 europe'
     engine.query("茶")
     assert not llm.prompts[-2].startswith("MINE")
-    with pytest.raises(ValueError, match="no place for 'query'"):
+    with pytest.raises(ValueError, match=r"must contain \{query\}"):
         engine.update_prompts({"retriever:rewrite_en": PromptTemplate("MINE")})
 
 

@@ -262,7 +262,7 @@ async def test_tools_are_searched_by_their_retrievers(scripted: Scripted) -> Non
 
 def test_wrong_arguments_raise(search: Retriever, scripted: Scripted) -> None:
     llm = scripted("Tea.")
-    with pytest.raises(ValueError, match="no strategy 'multistep'; there is 'multi_step'"):
+    with pytest.raises(ValueError, match="unknown strategy 'multistep'; known: 'multi_step'"):
         NodeGraphQueryEngine(search, llm, strategy="multistep")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"unknown arguments: \['max_steps'\]; options of a str"):
         NodeGraphQueryEngine(search, llm, max_steps=2)

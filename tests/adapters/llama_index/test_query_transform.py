@@ -99,7 +99,7 @@ def test_vector_search_reads_the_embedding_strings(scripted: Scripted) -> None:
 
 
 def test_unknown_transform_raises() -> None:
-    with pytest.raises(ValueError, match="no query transform 'rewite'; there is 'rewrite'"):
+    with pytest.raises(ValueError, match="unknown query transform 'rewite'; known: 'rewrite'"):
         NodeGraphQueryTransform("rewite", str.upper)  # type: ignore[arg-type]
 
 
@@ -154,7 +154,7 @@ def test_unknown_tool_is_retried_then_omitted(caplog: pytest.LogCaptureFixture) 
 
     def learning(prompt: str) -> str:
         prompts.append(prompt)
-        return "tea: What is tea?" if "there is no tool 'plants'" in prompt else bad
+        return "tea: What is tea?" if "unknown tool 'plants'" in prompt else bad
 
     generator = NodeGraphQuestionGenerator(learning)
     (made,) = generator.generate(TOOLS, BOTH)
@@ -163,7 +163,7 @@ def test_unknown_tool_is_retried_then_omitted(caplog: pytest.LogCaptureFixture) 
     with caplog.at_level(logging.WARNING):
         assert asked(bad) == [("tea", "Is black tea fermented?")]
     assert "unknown tool: plants: What is tea?" in caplog.text
-    with pytest.raises(ModelError, match="no tool 'plants'; the tools are tea, animals"):
+    with pytest.raises(ModelError, match="unknown tool 'plants'; the tools are tea, animals"):
         NodeGraphQuestionGenerator(lambda prompt: bad, on_error="raise").generate(TOOLS, BOTH)
 
 

@@ -74,7 +74,7 @@ async def test_invalid_call_is_an_error_for_the_model(server) -> None:
     async with Client(server.server) as client:
         for name, arguments, message in (
             ("search", {"query": 3}, "query of search must be of type string"),
-            ("read", {"document": "../../etc/passwd"}, "there is no document"),
+            ("read", {"document": "../../etc/passwd"}, "unknown document"),
             (
                 "read",
                 {"document": "tea/green.md", "start": "x" * 99_999},
@@ -106,7 +106,7 @@ async def test_search_fetch_offers_two_tools(tools) -> None:
         wrong = await client.call_tool("fetch", {"id": 3})
         for name in ("tea/green.md#²-³", "tea/green.md#1-" + "9" * 5_000, "nothing#1-2"):
             refused = await client.call_tool("fetch", {"id": name})
-            assert "there is no document" in refused.content[0].text
+            assert "unknown document" in refused.content[0].text
     assert set(best) == {"id", "title", "url", "text"}
     assert json.loads(fetched.content[0].text)["text"] == TEXTS["茶/茶 经.md"]
     assert json.loads(whole.content[0].text)["text"] == TEXTS["tea/green.md"]

@@ -126,9 +126,9 @@ def test_failing_model_is_not_retried():
 @pytest.mark.parametrize(
     ("given", "error", "says"),
     [
-        ({"task": "keyword"}, ValueError, "no task 'keyword'; there is 'keywords'"),
-        ({"language": "fr"}, ValueError, "no language 'fr'; there is"),
-        ({"prompt": "Summarize!"}, ValueError, "no place for the text"),
+        ({"task": "keyword"}, ValueError, "unknown task 'keyword'; known: 'keywords'"),
+        ({"language": "fr"}, ValueError, "unknown language 'fr'; known:"),
+        ({"prompt": "Summarize!"}, ValueError, r"must contain \{text\}"),
         ({"prompt": 3}, TypeError, "prompt must be a text"),
         ({"limit": 0}, ValueError, "limit must be 1 or more"),
         ({"retries": -1}, ValueError, "retries must be 0 or more"),

@@ -274,7 +274,7 @@ BAD = {
     "too few": ([[1, 2]], "1 vector for 2 texts"),
     "too many": ([[1, 2]] * 3, "3 vectors for 2 texts"),
     "ragged": ([[1, 2], [3]], r"\[\[1, 2\], \[3\]\]"),
-    "flat": ([1, 2], r"shape \(2,\); it has to give an array \(2 texts, dimension\)"),
+    "flat": ([1, 2], r"shape \(2,\); it must return an array \(2 texts, dimension\)"),
     "deep": ([[[1]], [[1]]], r"shape \(2, 1, 1\)"),
     "no dimension": ([[], []], r"shape \(2, 0\)"),
     "nothing": ([], r"shape \(0,\)"),
@@ -308,7 +308,7 @@ async def test_unusable_vectors_of_queries_only_raise(what):
 
     embedder = Embedder(lambda texts: UNUSABLE[what], "m", aembed_queries=aembed)
     assert embedder.passages(["a", "b"]).tolist() == [[1, 2], [0, 0]]
-    message = r"'m' gave no usable vector \(zeros or NaN\) for 1 of 2 texts, first 'b'"
+    message = r"'m' returned no usable vector \(zeros or NaN\) for 1 of 2 texts, first 'b'"
     with pytest.raises(EmbeddingError, match=message):
         embedder.queries(["a", "b"])
     with pytest.raises(EmbeddingError, match=message):

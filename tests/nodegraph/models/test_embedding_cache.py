@@ -100,7 +100,7 @@ def test_other_dimension_under_one_name_raises():
     store = memory_store()
     make(Model(), store).vectors(["tea"], "default")
     longer = make(Model(dimension=3), store)
-    says = r"gives vectors of 3 numbers, and vectors stored under its name have 2; .*another name"
+    says = r"returns vectors of 3 numbers, but vectors stored under this name have 2; name another"
     with pytest.raises(EmbeddingError, match=says):
         longer.vectors(["tea", "water"], "default")
     with pytest.raises(EmbeddingError, match=says):
@@ -119,7 +119,7 @@ def test_dimension_is_read_from_stored_vectors(deleted):
     longer = make(Model(dimension=3), store)
     assert longer.vectors(["tea"], "default").shape == (1, 3)
     assert cache.vectors([], "default").shape == (0, 3)
-    with pytest.raises(VectorLengthError, match=r"vectors of 2 numbers, and .* have 3"):
+    with pytest.raises(VectorLengthError, match=r"vectors of 2 numbers, but .* have 3"):
         cache.query_vectors(["water"], "default")
     longer.delete_unused(set())
     assert cache.query_vectors(["water"], "default").shape == (1, 2)

@@ -66,7 +66,7 @@ def test_texts_without_usable_vectors_are_left_out(
             assert not graph.embeddings.vectors([TEXTS[3], TEXTS[5]], "default").any()
     messages = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
     assert messages == [
-        "the embedding model 'flawed' gave no usable vector (zeros or NaN) for 2 texts, first "
+        "the embedding model 'flawed' returned no usable vector (zeros or NaN) for 2 texts, first "
         f"{TEXTS[3]!r}; vector search leaves them out"
     ]
 

@@ -144,7 +144,7 @@ def test_prompt_text_joins_messages(template):
 
 def test_two_names_for_one_value_raise():
     template = PromptTemplate.from_template("{question} {query}")
-    with pytest.raises(ValueError, match=r"a place 'question', which nothing fills; there is \{q"):
+    with pytest.raises(ValueError, match=r"an unknown placeholder 'question'; known: \{q"):
         prompt_text(template, ["query"])
 
 

@@ -180,7 +180,7 @@ def test_reader_that_cannot_be_pickled_warns_once(
     [
         (
             outside_readers.OnlyHere(),
-            "can't load its reader: ImportError: no module named elsewhere",
+            "could not be loaded in a process: ImportError: no module named elsewhere",
         ),
         (outside_readers.read_unwritable, "can't be kept in a file"),
     ],

@@ -30,8 +30,8 @@ def test_markdown_sections_cover_text(
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"max_level": 0}, "max_level must be in 1 to 6, not 0"),
-        ({"max_level": 7}, "max_level must be in 1 to 6, not 7"),
+        ({"max_level": 0}, "max_level must be from 1 to 6, got 0"),
+        ({"max_level": 7}, "max_level must be from 1 to 6, got 7"),
         ({"chunk_size": 0}, "chunk_size must be 1 or more"),
         ({"chunk_size": 3, "chunk_overlap": 3}, "less than chunk_size"),
         ({"chunk_overlap": 10}, "needs a chunk_size"),

@@ -338,7 +338,7 @@ def test_language_option_selects_stemmer() -> None:
 
 
 def test_unknown_language_raises_with_nearest_name() -> None:
-    with pytest.raises(ValueError, match=r"no language 'germn'; there is 'german'"):
+    with pytest.raises(ValueError, match=r"unknown language 'germn'; known: 'german'"):
         TextAnalyzer(language="germn")
 
 

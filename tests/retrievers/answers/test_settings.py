@@ -15,10 +15,10 @@ from nodekin.retrievers.answers.engine import QueryEngine
         (
             {"prompts": {"anwser": "x"}},
             ValueError,
-            "there is no prompt 'anwser'; there is 'answer'",
+            "unknown prompt 'anwser'; known: 'answer'",
         ),
-        ({"prompts": {"answer": "{question}"}}, ValueError, "has no place for 'passages'"),
-        ({"prompts": {"condense": "{history}{question}{tea}"}}, ValueError, "place for 'tea'"),
+        ({"prompts": {"answer": "{question}"}}, ValueError, r"must contain \{passages\}"),
+        ({"prompts": {"condense": "{history}{question}{tea}"}}, ValueError, "placeholder 'tea'"),
         ({"prompts": "x"}, TypeError, "by name"),
         ({"context_window": 300, "num_output": 200}, ValueError, "raise context_window"),
         ({"context_window": 0}, ValueError, "context_window must be 1 or more"),

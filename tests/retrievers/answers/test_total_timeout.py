@@ -106,7 +106,7 @@ async def test_endless_call_is_abandoned(clock, way) -> None:
     assert any(OVER in note for note in answer.notes)
 
 
-async def test_partial_answers_without_time_are_the_answer(clock, way) -> None:
+async def test_timeout_joins_partial_answers(clock, way) -> None:
     def model(prompt: str) -> str:
         clock.now += 25
         return "Tea is hot [1]."

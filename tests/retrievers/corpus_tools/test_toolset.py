@@ -215,7 +215,7 @@ def test_filters_and_restrictions_apply_to_all_tools(graph, make) -> None:
     assert cited["status"] == "not_found"
     assert {entry["document"] for entry in cited["nearest"]} <= {*ibsen}
     for name in ("plays/brand.md", "茶/茶.md"):
-        with pytest.raises(ToolError, match="there is no document") as error:
+        with pytest.raises(ToolError, match="unknown document") as error:
             tools.call("read", {"document": name})
         assert str(error.value).count(name) == 1
 
@@ -401,7 +401,7 @@ def test_read_returns_passage_at_start(graph, tools) -> None:
 @pytest.mark.parametrize(
     ("name", "arguments", "message"),
     [
-        ("find", {}, "no tool 'find'; there is search, grep, outline, read, related"),
+        ("find", {}, "unknown tool 'find'; known: search, grep, outline, read, related"),
         ("search", {}, "search needs query: A question or key words"),
         ("search", {"q": "tea"}, "no argument 'q'; it has 'query'"),
         ("search", {"query": " "}, "the query is empty"),
@@ -410,7 +410,7 @@ def test_read_returns_passage_at_start(graph, tools) -> None:
         ("search", {"query": "tea", "skip": "many"}, "skip of search must be of type integer"),
         ("search", {"query": "tea", "skip": True}, "skip of search must be of type integer"),
         ("search", {"query": "tea", "filters": {"year": {"above": 3}}}, "above"),
-        ("read", {"document": "ibsen.md"}, r"no document 'ibsen.md'; there is 'people/ibsen"),
+        ("read", {"document": "ibsen.md"}, r"unknown document 'ibsen.md'; known: 'people/ibsen"),
         (
             "read",
             {"document": "ibsen.txt", "start": 5, "end": 3},

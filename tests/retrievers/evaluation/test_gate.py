@@ -164,7 +164,7 @@ def test_incomparable_baseline_raises(baseline, tmp_path):
     path = tmp_path / "baseline.jsonl"
     with pytest.raises(ValueError, match="has the set-ups 'search', and the evaluation 'other'"):
         compare_with_baseline(evaluation, path)
-    with pytest.raises(ValueError, match="'recall@1', which is not measured; there is 'recall@5'"):
+    with pytest.raises(ValueError, match="'recall@1', which is not measured; measured: 'recall@5'"):
         compare_with_baseline(evaluation, path, {"recall@1": 0.1})
     (tmp_path / "empty.jsonl").write_text("", encoding="utf-8")
     with pytest.raises(ValueError, match="has no results of an evaluation"):

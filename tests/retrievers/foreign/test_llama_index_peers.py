@@ -178,7 +178,7 @@ def test_failed_or_unknown_tool_is_recorded_as_error() -> None:
     parts = f"{PARTS}\nseas: How deep is the sea?"
     llm = scripted(lambda prompt: parts if "Tools:" in prompt else "Tea.")
     tools = engine_tools(tea=Fixed(), rivers=FAILING)
-    unknown = "LookupError: there is no tool 'seas'; there is 'tea', 'rivers'"
+    unknown = "LookupError: unknown tool 'seas'; known: 'tea', 'rivers'"
     assert NodeGraphQueryEngine.from_defaults(tools, llm).query("What?").metadata["errors"] == [
         {"question": "Where do rivers run?", "error": "ConnectionError: no route"},
         {"question": "How deep is the sea?", "error": unknown},

@@ -37,13 +37,13 @@ def test_other_braces_stay() -> None:
 @pytest.mark.parametrize(
     ("zh", "en", "error", "says"),
     [
-        ("{query}", "none", ValueError, r"'none' has no place for 'query'; write \{query\} in it"),
-        ("", "{query}", ValueError, "has no place for 'query'"),
+        ("{query}", "none", ValueError, r"'none' must contain \{query\}"),
+        ("", "{query}", ValueError, r"must contain \{query\}"),
         (
             "{query}",
             "{query} {cuont}",
             ValueError,
-            "place for 'cuont', which nothing .*'count'",
+            "placeholder 'cuont'; known: .*'count'",
         ),
         ("{query}", 7, TypeError, "a prompt must be a string, got 7"),
         (None, "{query}", TypeError, "a prompt must be a string, got None"),
@@ -75,9 +75,9 @@ def test_prompt_accepts_texts_mappings_and_templates(given: Any, zh: str, en: st
     ("given", "error", "says"),
     [
         (7, TypeError, "a prompt must be a text with .*query.*, or a prompt template .* got 7"),
-        ({"fr": "{query}"}, ValueError, "no prompts in the language 'fr'; there is 'zh', 'en'"),
-        ("nothing", ValueError, "no place for 'query'"),
-        (Prompt("{text}", "{text}", ("text",)), ValueError, "no place for 'query'"),
+        ({"fr": "{query}"}, ValueError, "unknown language of prompts 'fr'; known: 'zh', 'en'"),
+        ("nothing", ValueError, r"must contain \{query\}"),
+        (Prompt("{text}", "{text}", ("text",)), ValueError, r"must contain \{query\}"),
         ({"zh": 3}, TypeError, "a prompt must be a text with .*, got 3"),
     ],
 )
@@ -97,7 +97,7 @@ def test_with_prompts_replaces_single_prompts_of_a_copy() -> None:
     assert (other.prompts["first"].en, other.prompts["first"].zh) == ("{query}?", PROMPT.zh)
     assert other.prompts["second"] == asking.prompts["second"]
     assert asking.prompts["first"] == PROMPT
-    with pytest.raises(ValueError, match="no prompt 'frist'; there is 'first'"):
+    with pytest.raises(ValueError, match="unknown prompt 'frist'; known: 'first'"):
         asking.with_prompts({"frist": "{query}"})
     with pytest.raises(TypeError):
         asking.prompts["first"] = PROMPT  # type: ignore[index]

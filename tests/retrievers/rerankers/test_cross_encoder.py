@@ -97,15 +97,15 @@ async def test_sync_models_run_one_at_a_time() -> None:
 @pytest.mark.parametrize(
     ("scores", "says"),
     [
-        ([1.0], "gave 1 scores for 2 passages"),
-        ([1.0, 2.0, 3.0], "gave 3 scores for 2 passages"),
-        ([1.0, math.nan], "gave nan for passage 2 of 2; a score is a finite number"),
-        ([-math.inf, 1.0], "gave -inf for passage 1"),
-        ([[1.0, 2.0], [1.0, 2.0]], "one number a passage .a cross-encoder with num_labels=1"),
-        (["1", "2"], "one number a passage"),
-        ([None, 1.0], "one number a passage"),
-        (None, "one number a passage"),
-        ("ab", "one number a passage"),
+        ([1.0], "returned 1 scores for 2 passages"),
+        ([1.0, 2.0, 3.0], "returned 3 scores for 2 passages"),
+        ([1.0, math.nan], "returned nan for passage 2 of 2; scores must be finite numbers"),
+        ([-math.inf, 1.0], "returned -inf for passage 1"),
+        ([[1.0, 2.0], [1.0, 2.0]], "one number per passage .a cross-encoder with num_labels=1"),
+        (["1", "2"], "one number per passage"),
+        ([None, 1.0], "one number per passage"),
+        (None, "one number per passage"),
+        ("ab", "one number per passage"),
     ],
 )
 def test_invalid_scores_raise(scores, says) -> None:

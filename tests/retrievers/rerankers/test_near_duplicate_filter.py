@@ -87,7 +87,7 @@ def test_texts_without_vectors_are_kept() -> None:
 
 @pytest.mark.parametrize("threshold", [0, -1, 1.5, float("nan")])
 def test_threshold_out_of_range_raises(threshold: float) -> None:
-    with pytest.raises(ValueError, match="above 0, and 1 at most"):
+    with pytest.raises(ValueError, match="above 0 and at most 1"):
         NearDuplicateFilter(threshold)
 
 

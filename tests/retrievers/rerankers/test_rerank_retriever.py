@@ -73,7 +73,7 @@ def nan(query: str, texts: list[str]) -> list[float]:
 @pytest.mark.parametrize("way", ["retrieve", "aretrieve", "batch"])
 @pytest.mark.parametrize(
     ("model", "says"),
-    [(broken, "failed on 8 passages: OSError: gone"), (nan, "gave nan for passage 1 of 8")],
+    [(broken, "failed on 8 passages: OSError: gone"), (nan, "returned nan for passage 1 of 8")],
 )
 def test_failed_model_keeps_order_and_is_logged(
     way: str, model: Any, says: str, caplog: pytest.LogCaptureFixture
@@ -169,7 +169,7 @@ def test_nested_rerank_retriever_can_be_pickled() -> None:
 @pytest.mark.parametrize(
     ("reranker", "settings", "error", "says"),
     [
-        ("KeywordFiltr", {}, ValueError, "no reranker 'KeywordFiltr'"),
+        ("KeywordFiltr", {}, ValueError, "unknown reranker 'KeywordFiltr'"),
         ("ModuleReranker", {}, TypeError, "needs model"),
         (Reranker("KeywordFilter"), {"required": "a"}, TypeError, "itself"),
         ("KeywordFilter", {"top_k": 0}, ValueError, "top_k must be 1 or more"),

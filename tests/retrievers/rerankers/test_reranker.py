@@ -104,7 +104,12 @@ CROSS: dict[str, Any] = {"model": Scores()}
 @pytest.mark.parametrize(
     ("given", "settings", "error", "says"),
     [
-        ("ModulReranker", {}, ValueError, "no reranker 'ModulReranker'; there is 'ModuleReranker'"),
+        (
+            "ModulReranker",
+            {},
+            ValueError,
+            "unknown reranker 'ModulReranker'; known: 'ModuleReranker'",
+        ),
         ("ModuleReranker", {}, TypeError, r"needs model: write Reranker\('ModuleReranker', model="),
         ("ModuleReranker", {"modl": 1}, TypeError, "no setting 'modl'; it has 'model'"),
         ("ModuleReranker", {**CROSS, "max_tokens": 0}, ValueError, "max_tokens must be 1"),

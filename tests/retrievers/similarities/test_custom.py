@@ -133,7 +133,7 @@ def test_invalid_custom_similarity_raises(graph: NodeGraph) -> None:
     def nothing(query: str, node: Node) -> float:
         return float("nan")
 
-    with pytest.raises(ValueError, match="gave NaN for Node"):
+    with pytest.raises(ValueError, match="returned NaN for Node"):
         Retriever(graph, "line", "nothing")("x")
     with pytest.raises(TypeError, match="has no setting 'power'"):
         get_similarity("nothing", power=2)
@@ -142,7 +142,7 @@ def test_invalid_custom_similarity_raises(graph: NodeGraph) -> None:
     def few(query: str, nodes: list[Node]) -> list[float]:
         return [1.0]
 
-    with pytest.raises(ValueError, match="gave 1 scores for 5 nodes"):
+    with pytest.raises(ValueError, match="returned 1 scores for 5 nodes"):
         Retriever(graph, "line", "few")("x")
 
 

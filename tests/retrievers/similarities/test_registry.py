@@ -23,7 +23,9 @@ def test_bm25_names_return_equal_scores(library) -> None:
 
 
 def test_unknown_similarity_raises() -> None:
-    with pytest.raises(ValueError, match="no similarity 'bm52'; there is 'bm25', 'bm25_chinese'"):
+    with pytest.raises(
+        ValueError, match="unknown similarity 'bm52'; known: 'bm25', 'bm25_chinese'"
+    ):
         get_similarity("bm52")
 
 

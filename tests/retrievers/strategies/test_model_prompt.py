@@ -36,11 +36,11 @@ def test_custom_prompts_replace_and_are_checked(kind: Any, scripted: Any) -> Non
     changed(QUERY)
     assert model.prompts[1] == f"Other: {QUERY}"
     assert other.prompts[other.name].en == kind.PROMPT.en
-    with pytest.raises(ValueError, match=r"no place for 'query'; write \{query\} in it"):
+    with pytest.raises(ValueError, match=r"must contain \{query\}"):
         kind(model, prompt="nothing")
-    with pytest.raises(ValueError, match=r"place for 'qeury', which nothing fills"):
+    with pytest.raises(ValueError, match=r"unknown placeholder 'qeury'"):
         kind(model, prompt="{query} {qeury}")
-    with pytest.raises(ValueError, match="no prompt 'rewritten'"):
+    with pytest.raises(ValueError, match="unknown prompt 'rewritten'"):
         other.with_prompts({"rewritten": "{query}"})
 
 

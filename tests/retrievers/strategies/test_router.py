@@ -128,7 +128,7 @@ def test_invalid_arguments_raise(routes: dict[str, Any], plain: Retriever) -> No
         RouterRetriever({"a": 7}, str.upper)  # type: ignore[dict-item]
     with pytest.raises(ValueError, match="routes must not be empty"):
         RouterRetriever({}, str.upper)
-    with pytest.raises(ValueError, match="default must be a route, got 'b'; there is 'a'"):
+    with pytest.raises(ValueError, match="default must be a route, got 'b'; known: 'a'"):
         RouterRetriever({"a": plain}, str.upper, default="b")
     replaced = RouterRetriever(routes, str.upper).with_prompts({"route": "{query}{routes}"})
     assert replaced.prompts["route"].zh == "{query}{routes}"

@@ -59,11 +59,11 @@ def test_make_transform_creates_each_transform(name: str, scripted: Any) -> None
 
 
 def test_unknown_names_and_options_raise(plain: Retriever) -> None:
-    with pytest.raises(ValueError, match="no strategy 'multistep'; there is 'multi_step'"):
+    with pytest.raises(ValueError, match="unknown strategy 'multistep'; known: 'multi_step'"):
         make_strategy("multistep", plain, str.upper)
-    with pytest.raises(ValueError, match="no strategy 'router'"):  # it needs routes
+    with pytest.raises(ValueError, match="unknown strategy 'router'"):  # it needs routes
         make_strategy("router", plain, str.upper)
-    with pytest.raises(ValueError, match="no query transform 'expnd'; there is 'expand'"):
+    with pytest.raises(ValueError, match="unknown query transform 'expnd'; known: 'expand'"):
         make_transform("expnd", str.upper)
     with pytest.raises(TypeError, match="cuont"):
         make_strategy("multi_query", plain, str.upper, cuont=3)

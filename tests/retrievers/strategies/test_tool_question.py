@@ -81,15 +81,15 @@ def test_unknown_tool_is_reported_and_others_answer(tools):
     answer = f"{PARTS}\nseas: How deep is the sea?"
     model = scripted(answer, answer)
     groups = SubQuestionRetriever(tools, model).grouped(BOTH)
-    assert "there is no tool 'seas'; the tools are rivers, teas" in model.prompts[1]
+    assert "unknown tool 'seas'; the tools are rivers, teas" in model.prompts[1]
     assert [(g.tool, g.error) for g in groups] == [
         ("rivers", None),
         ("teas", None),
-        ("seas", "LookupError: there is no tool 'seas'; there is 'teas', 'rivers'"),
+        ("seas", "LookupError: unknown tool 'seas'; known: 'teas', 'rivers'"),
     ]
     results = SubQuestionRetriever(tools, lambda prompt: answer)(BOTH)
-    assert "there is no tool 'seas'" in results[0].evidence[0].variants[0].note
-    with pytest.raises(ModelError, match="there is no tool 'seas'"):
+    assert "unknown tool 'seas'" in results[0].evidence[0].variants[0].note
+    with pytest.raises(ModelError, match="unknown tool 'seas'"):
         SubQuestionRetriever(tools, lambda prompt: answer, on_error="raise")(BOTH)
 
 

@@ -184,5 +184,5 @@ def test_invalid_arguments_raise(plain: Retriever) -> None:
         MultiQueryRetriever(plain, model, cuont=2)
     with pytest.raises(ValueError, match="query_weight must be above 0"):
         MultiQueryRetriever(plain, model, query_weight=0)
-    with pytest.raises(ValueError, match="no mode 'rff'"):
+    with pytest.raises(ValueError, match="unknown mode 'rff'"):
         MultiQueryRetriever(plain, model, mode="rff")  # type: ignore[arg-type]
