@@ -110,7 +110,7 @@ def test_graph_of_wrong_type_raises(graph: object) -> None:
 
 
 def test_unknown_index_raises(library) -> None:
-    with pytest.raises(ValueError, match="no index 'hnsw'; there is 'default'"):
+    with pytest.raises(TypeError, match="index must be 'default', 'map' or a callable"):
         Retriever(library, "line", index="hnsw")
 
 
