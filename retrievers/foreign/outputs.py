@@ -60,11 +60,9 @@ def read_output(output: Any, name: str, query: str) -> list[ScoredNode]:
     """Convert the output of a foreign retriever or a function to results.
 
     Documents keep their order. Duplicates are dropped. Scores are used if all documents have a
-    score and the scores are descending. Ascending numbers in (document, score) pairs are distances,
-    and the scores are the negative distances. If all numbers of pairs are equal, they could be
-    scores or distances and are ignored. Without usable scores, the score is the reciprocal rank (1,
-    1/2, 1/3), and the evidence's ``similarity`` ends with ``", by rank"``. An answer is one result,
-    with its sources as further evidence. An empty answer is no result.
+    score and the scores are descending. Otherwise, as for distances, the score is the reciprocal
+    rank (1, 1/2, 1/3), and the evidence's ``similarity`` ends with ``", by rank"``. An answer is
+    one result, with its sources as further evidence. An empty answer is no result.
 
     Args:
         output: A list of documents of LangChain, nodes of LlamaIndex, texts, or mappings with a
@@ -83,7 +81,7 @@ def read_output(output: Any, name: str, query: str) -> list[ScoredNode]:
         >>> [result, _] = read_output([(tea, 0.8), ("Milk", 0.3)], "store", "tea?")
         >>> result.score, result.evidence[0].similarity
         (0.8, 'store')
-        >>> [result] = read_output([(tea, 0.8)], "store", "tea?")  # a distance, perhaps
+        >>> [result, _] = read_output([(tea, 0.3), ("Milk", 0.8)], "store", "tea?")
         >>> result.score, result.evidence[0].similarity
         (1.0, 'store, by rank')
         >>> read_output("Tea is a drink.", "chain", "tea?")[0].node.text
@@ -105,8 +103,7 @@ def read_sources(output: Any, name: str, query: str) -> tuple[str | None, list[S
             f"mapping with {' or '.join(map(repr, ANSWER_KEYS))}), got {output!r:.80}"
         )
     items = [_item(document, name) for document in documents]
-    in_pairs = all(isinstance(document, tuple) for document in documents)
-    scores = _scores([score for _, score, _ in items], distances=in_pairs)
+    scores = _scores([score for _, score, _ in items])
     label = name if scores is not None else name + BY_RANK
     ranks = [1 / rank for rank in range(1, len(items) + 1)]
     results: dict[tuple[str, str], ScoredNode] = {}
@@ -251,23 +248,12 @@ def _derived_id(text: str, metadata: Mapping[str, Any]) -> str:
     return Document(text, {k: v for k, v in metadata.items() if k != SCORE_KEY}).id
 
 
-def _scores(scores: Sequence[float | None], *, distances: bool) -> list[float] | None:
-    """Return the scores, higher is better, if they agree with the ranking. None: use ranks.
-
-    Args:
-        scores: Scores of the documents, best first.
-        distances: Whether ascending numbers are distances, as in pairs of vector stores.
-    """
+def _scores(scores: Sequence[float | None]) -> list[float] | None:
+    """Return the scores, best first, if they agree with the ranking. None: use ranks."""
     numbers = [score for score in scores if score is not None]
     if not numbers or len(numbers) < len(scores) or any(n != n for n in numbers):
         return None
-    if distances and len(set(numbers)) == 1:
-        return None
-    if all(single >= other for single, other in pairwise(numbers)):
-        return numbers
-    if distances and all(single <= other for single, other in pairwise(numbers)):
-        return [-number for number in numbers]
-    return None
+    return numbers if all(a >= b for a, b in pairwise(numbers)) else None
 
 
 def _is_list(value: object) -> bool:

@@ -1,4 +1,4 @@
-"""Exact look-up: a hash map from texts, or values of a metadata field, to nodes."""
+"""Exact look-up: a hash map from texts to nodes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Literal
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Node
 from ...nodegraph.splitters.chunking import UNSPACED
-from ..conditions import SEVERAL
 from ..filters import Filter
 from ..results import Hits
 from .node_table import FilterIndex
@@ -59,7 +58,6 @@ class Exact:
     Every hit scores 1.
 
     Args:
-        field: The metadata field to compare instead of the text. In a list, any item can match.
         normalize: Whether to ignore case, width, spaces and outer punctuation, or a function from
             a text to its compared form. Texts with an empty compared form never match.
 
@@ -67,40 +65,29 @@ class Exact:
         >>> from nodekin.nodegraph import Document, NodeGraph
         >>> from nodekin.retrievers import Retriever
         >>> graph = NodeGraph()
-        >>> ids = graph.add([Document("A kettle.", {"code": "K-1"}), Document("A cup.")])
+        >>> ids = graph.add([Document("A kettle."), Document("A cup.")])
         >>> [result.node.text for result in Retriever(graph, "ROOT", "exact")("a cup")]
         ['A cup.']
-        >>> [result.node.text for result in Retriever(graph, "ROOT", Exact("code"))("k1")]
-        ['A kettle.']
     """
 
-    field: str | None = None
     normalize: bool | Callable[[str], str] = True
     name: str = "exact"
     mode: ClassVar[Literal["text"]] = "text"
 
     def open(self, graph: NodeGraph, group: str, key: str | None = None) -> ExactIndex:
         """Return the shared index of a group."""
-        name = ("exact index", group, self.field, self.normalize)
+        name = ("exact index", group, self.normalize)
         return graph.reader.shared(name, lambda: ExactIndex(graph, group, self))
 
     def prepare(self, query: str, indexes: Sequence[ExactIndex]) -> str:
         """Return the key to look up."""
         return self.key(query)
 
-    def key(self, value: Any) -> str:
-        """Return the key of a value."""
+    def key(self, text: str) -> str:
+        """Return the key of a text. Empty: the text never matches."""
         if self.normalize is True:
-            return normal_text(str(value))
-        return self.normalize(str(value)) if self.normalize else str(value)
-
-    def keys(self, node: Node) -> set[str]:
-        """Return the keys of a node."""
-        value = node.text if self.field is None else node.metadata.get(self.field)
-        if isinstance(value, SEVERAL):
-            return {self.key(item) for item in value} - {""}
-        key = "" if value is None else self.key(value)
-        return {key} if key else set()
+            return normal_text(text)
+        return self.normalize(text) if self.normalize else text
 
 
 class ExactIndex(SyncedIndex):
@@ -119,16 +106,16 @@ class ExactIndex(SyncedIndex):
         """Remove nodes."""
         for node_id in ids:
             if (node := self._nodes.pop(node_id, None)) is not None:
-                for key in self._exact.keys(node):
-                    self._ids[key].pop(node_id, None)
-                    if not self._ids[key]:
-                        del self._ids[key]
+                same = self._ids.get(key := self._exact.key(node.text), {})
+                same.pop(node_id, None)
+                if not same:
+                    self._ids.pop(key, None)
 
     def add(self, nodes: Sequence[Node]) -> None:
         """Add nodes."""
         for node in nodes:
             self._nodes[node.id] = node
-            for key in self._exact.keys(node):
+            if key := self._exact.key(node.text):
                 self._ids.setdefault(key, {})[node.id] = None
 
     def search(self, query: str, limit: int | None, filter: Filter) -> Hits:

@@ -101,10 +101,10 @@ class Auto:
 _WORDS, _VECTORS = Bm25(), Cosine()
 
 
-def _exact(field: str | None = None, normalize: bool | Callable[[str], str] = True) -> Exact:
+def _exact(normalize: bool | Callable[[str], str] = True) -> Exact:
     from ..indexes.exact_index import Exact
 
-    return Exact(field, normalize)
+    return Exact(normalize)
 
 
 SIMILARITIES: dict[str, Callable[..., Similarity]] = {

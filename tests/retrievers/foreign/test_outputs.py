@@ -31,9 +31,8 @@ RANKS = [("a", 1.0, "it, by rank"), ("b", 0.5, "it, by rank")]
         ([document("a", 1), document("b")], RANKS),
         ([document("a", float("nan")), document("b", 0)], RANKS),
         ([(document("a"), 0.4), (document("b"), 0.0)], [("a", 0.4, "it"), ("b", 0.0, "it")]),
-        ([("a", 0.1), ("b", 0.4)], [("a", -0.1, "it"), ("b", -0.4, "it")]),  # distances
-        ([("a", 0.2), ("b", 0.2)], RANKS),  # scores or distances
-        ([("a", 0.2)], RANKS[:1]),
+        ([("a", 0.1), ("b", 0.4)], RANKS),  # distances
+        ([("a", 0.2)], [("a", 0.2, "it")]),
         (["a", "b", "a"], RANKS),
         ([{"text": "a", "score": 3}, {"content": "b", "score": 1}],
          [("a", 3.0, "it"), ("b", 1.0, "it")]),
