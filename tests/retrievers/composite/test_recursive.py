@@ -399,5 +399,5 @@ def test_recursive_with_map_index_finds_exact_texts():
     found = retriever("tea")
     assert [(r.node.text, r.evidence[0].similarity) for r in found] == [("green tea", "exact")]
     assert [r.node.text for r in retriever("红茶")] == ["红茶"]
-    with pytest.raises(ValueError, match="tree"):
+    with pytest.raises(TypeError, match="index must be 'default'"):
         RecursiveRetriever(graph, ["ROOT"], index="tree")
