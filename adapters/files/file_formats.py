@@ -7,6 +7,7 @@ import re
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from ...nodegraph.readers.source_files import SourceFile
 from ...nodegraph.readers.text import join_pages
 from .html import markdown, read_epub, read_html
 from .mail import read_mailbox, read_message
-from .office import read_pptx, read_rtf, read_spreadsheet
+from .office import INSTALL_LEGACY, read_old_office, read_pptx, read_rtf, read_spreadsheet
 from .open_document import read_open_document
 from .symbols import symbols_in
 from .word import read_docx
@@ -142,6 +143,8 @@ def _is_packed(*folders: str, types: tuple[bytes, ...] = ()) -> Callable[[Path, 
     return recognizes
 
 
+_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+
 _OLD_FORMATS = {"__substg1.0_": "eml", "PowerPoint Document": "pptx", "WordDocument": "docx"}
 """Streams in files of old Office programs, with the suffix of a conversion target."""
 
@@ -156,10 +159,10 @@ def _is_old_spreadsheet(path: Path, head: bytes) -> bool:
     """Return whether a file of old Office formats is a spreadsheet.
 
     Raises:
-        ReadError: If the file is encrypted, another old Office file, or an Outlook message. These
-            have no reader.
+        ReadError: If the file is encrypted, an Outlook message, or another old Office file without
+            office-oxide to read it.
     """
-    if not head.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"):
+    if not head.startswith(_OLE):
         return False
     with path.open("rb") as file:
         data = file.read(1 << 20)
@@ -181,8 +184,10 @@ def _is_old_spreadsheet(path: Path, head: bytes) -> bool:
     target = _OLD_FORMATS[streams[0]] if streams else suffix
     what, remedy = "message of Outlook", "save it as .eml"
     if target != "eml":
+        if find_spec("office_oxide"):
+            return False
         what = "file of old Office programs"
-        remedy = f"convert it: soffice --headless --convert-to {target} {path.name!r}"
+        remedy = f"{INSTALL_LEGACY}; or soffice --headless --convert-to {target} {path.name!r}"
     raise ReadError(
         f"{path} is a {what}, for which there is no reader; {remedy}; or register a reader: "
         f"register_reader({'*' + path.suffix!r}, SomeLoader)",
@@ -198,6 +203,10 @@ _is_workbook = _is_packed("xl/", types=(_OPEN_DOCUMENT + b"spreadsheet",))
 
 def _is_spreadsheet(path: Path, head: bytes) -> bool:
     return _is_workbook(path, head) or _is_old_spreadsheet(path, head)
+
+
+def _is_old_office(path: Path, head: bytes) -> bool:
+    return head.startswith(_OLE) and not _is_old_spreadsheet(path, head)
 
 
 def _read_pdf(source: SourceFile) -> Document:
@@ -221,6 +230,12 @@ FORMATS = (
         (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"),
         read_spreadsheet,
         recognizes=_is_spreadsheet,
+    ),
+    FileFormat(
+        "old Office file",
+        (".doc", ".dot", ".ppt", ".pps"),
+        read_old_office,
+        recognizes=_is_old_office,
     ),
     FileFormat(
         "OpenDocument file",

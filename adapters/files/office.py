@@ -26,6 +26,7 @@ from .drawings import (
     named,
     texts,
 )
+from .html import markdown
 from .markup import joined_runs, subscript, superscript
 from .packed_files import core_properties, opened_zip, parser, relations, xml_part
 
@@ -280,6 +281,31 @@ def _value(value: object) -> object:
     if isinstance(value, datetime.datetime) and value.time() == datetime.time():
         return value.date()
     return value
+
+
+INSTALL_LEGACY = 'pip install "nodekin[legacy]"'
+
+
+def read_old_office(source: SourceFile) -> Document:
+    """Read a Word document or slides of Office 97 to 2003.
+
+    Raises:
+        ReadError: If the file is damaged or encrypted.
+    """
+    from office_oxide import Document as OldDocument
+    from office_oxide import OfficeOxideError
+
+    data = source.path.read_bytes()
+    is_slides = "PowerPoint Document".encode("utf-16-le") in data
+    try:
+        with OldDocument.from_bytes(data, "ppt" if is_slides else "doc") as document:
+            html = document.to_html()
+    except OfficeOxideError as error:
+        raise source.damaged(f"it is a damaged or encrypted file: {error}") from error
+    if not is_slides:
+        return source.document(markdown(html))
+    slides = map(markdown, re.split(r"<hr ?/?>", html))
+    return source.document(join_pages(slides), {"page_unit": "slide"})
 
 
 _FOOTNOTE = re.compile(r"\{\s*(?:\\\*)?\\footnote\b")

@@ -1,6 +1,7 @@
 """Files with the features of their formats, made without an office program."""
 
 import json
+import struct
 import zipfile
 from collections.abc import Callable, Mapping
 from email.message import EmailMessage
@@ -515,6 +516,60 @@ def rich_text_file(path: Path) -> None:
 RICH_TEXT = ["# Buying", "Count 2^30 and H2O.[5] Noted (Footnote)", "Field", "Header: Teahouse"]
 
 RICH_TEXT_NOTES = ["pictures left out: 1", "comments left out: 1"]
+
+
+def _compound_file(streams: Mapping[str, bytes]) -> bytes:
+    """Return an OLE file of streams of up to 4,096 bytes."""
+    free, end = 0xFFFFFFFF, 0xFFFFFFFE
+
+    def entry(name: str, kind: int, start: int, size: int, child: int, following: int) -> bytes:
+        raw = f"{name}\0".encode("utf-16-le")
+        numbers = struct.pack("<HBBIII", len(raw), kind, 1, free, following, child)
+        return raw.ljust(64, b"\0") + numbers + bytes(36) + struct.pack("<IQ", start, size)
+
+    fat = [0xFFFFFFFD, end]
+    entries = entry("Root Entry", 5, end, 0, 1, free)
+    names = sorted(streams, key=lambda name: (len(name), name))
+    for number, name in enumerate(names, 2):
+        following = number if number <= len(names) else free
+        entries += entry(name, 2, len(fat), 4096, free, following)
+        fat += [*range(len(fat) + 1, len(fat) + 8), end]
+    head = bytes.fromhex("d0cf11e0a1b11ae1") + bytes(16)
+    head += struct.pack("<6H10I", 0x3E, 3, 0xFFFE, 9, 6, 0, 0, 0, 1, 1, 0, 4096, end, 0, end, 0)
+    head += struct.pack("<I", 0)
+    table = struct.pack(f"<{len(fat)}I", *fat)
+    body = b"".join(streams[name].ljust(4096, b"\0") for name in names)
+    return head.ljust(512, b"\xff") + table.ljust(512, b"\xff") + entries.ljust(512, b"\0") + body
+
+
+def old_word_file(path: Path, text: str) -> None:
+    """Write a document of Word 97 with paragraphs that end with ``\\r``."""
+    data = text.encode("cp1252")
+    header = bytearray(1024)
+    for place, value in ((0, 0xA5EC), (2, 0xC1), (10, 0x200), (32, 14), (62, 22), (152, 0x5D)):
+        struct.pack_into("<H", header, place, value)
+    pieces = b"\x02" + struct.pack("<3IHIH", 16, 0, len(data), 0, 2048 | 0x40000000, 0)
+    struct.pack_into("<I", header, 76, len(data))
+    struct.pack_into("<II", header, 418, 0, len(pieces))
+    path.write_bytes(_compound_file({"WordDocument": bytes(header) + data, "1Table": pieces}))
+
+
+def old_slides_file(path: Path, *slides: tuple[str, str]) -> None:
+    """Write slides of PowerPoint 97: titles and texts."""
+
+    def record(kind: int, data: bytes, flags: int = 0) -> bytes:
+        return struct.pack("<HHI", flags, kind, len(data)) + data
+
+    listed = b""
+    for number, parts in enumerate(slides):
+        listed += record(0x3F3, struct.pack("<5I", number + 2, 0, 0, 256 + number, 0))
+        for kind, text in enumerate(parts):
+            listed += record(0xF9F, struct.pack("<I", kind)) + record(0xFA8, text.encode("latin-1"))
+    data = record(0x3E8, record(0xFF0, listed, 15), 15)
+    data += record(0x3EE, record(0x3EF, bytes(24)), 15) * len(slides)
+    user = record(0xFF6, struct.pack("<3I2H2BH", 20, 0xE391C05F, 0, 0, 0x3F4, 3, 0, 0))
+    path.write_bytes(_compound_file({"PowerPoint Document": data, "Current User": user}))
+
 
 FEATURES: dict[str, tuple[Callable[[Path], None], list[str], list[str]]] = {
     "features.docx": (word_file, WORD, WORD_NOTES),

@@ -4,6 +4,7 @@ import io
 import re
 import zipfile
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -147,6 +148,8 @@ OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504)
 def test_unreadable_files_in_folder_are_skipped_and_reported(
     tmp_path: Path, name: str, content: bytes, kind: str
 ) -> None:
+    if kind in ("old .doc file", "old .ppt file") and find_spec("office_oxide"):
+        pytest.skip("office-oxide reads it")
     docs = tmp_path / "docs"
     docs.mkdir()
     (docs / name).write_bytes(content)
@@ -190,6 +193,8 @@ def test_truncated_file_raises_error_with_file_name(tmp_path: Path, name: str) -
     ],
 )
 def test_legacy_format_error_names_converter(tmp_path, name, content, remedy) -> None:
+    if name != "a.msg" and find_spec("office_oxide"):
+        pytest.skip("office-oxide reads it")
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ReadError, match=re.escape(remedy)):
         NodeGraph(tmp_path / name, progress=False)

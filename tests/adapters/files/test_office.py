@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+import pytest
+from support.feature_files import old_slides_file, old_word_file
+
 from nodekin.nodegraph import NodeGraph
 
 
@@ -27,3 +30,17 @@ def test_slides(tmp_path: Path) -> None:
         "# 价格\n\n| 茶 | 价 |\n| --- | --- |\n| 龙井 | 4\\|2 |"
     )
     assert (node.metadata["title"], node.metadata["page_unit"]) == ("Numbers", "slide")
+
+
+def test_old_word_file_and_slides_are_read(tmp_path: Path) -> None:
+    pytest.importorskip("office_oxide", reason="no office-oxide: pip install office-oxide")
+    old_word_file(tmp_path / "a.doc", "The tea handbook\rGreen tea is bought in May.\r")
+    old_slides_file(tmp_path / "b.ppt", ("Buying", "Green tea\rBlack tea"), ("Serving", "Pour it"))
+    (tmp_path / "c.doc").write_bytes((tmp_path / "a.doc").read_bytes()[:1500])
+    graph = NodeGraph(tmp_path, progress=False)
+    word, slides = graph.nodes("ROOT")
+    assert word.text == "# The tea handbook\n\nGreen tea is bought in May."
+    assert slides.text == "# Buying\n\nGreen tea\n\nBlack tea\n\n\f\n\n# Serving\n\nPour it"
+    assert slides.metadata["page_unit"] == "slide"
+    (failure,) = graph.failures
+    assert "damaged" in str(failure.error)
