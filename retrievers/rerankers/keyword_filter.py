@@ -9,9 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-import numpy as np
-
-from ...nodegraph.models.embedder import as_embedder
 from ...nodegraph.splitters.chunking import UNSPACED
 from ..analysis.text_analyzer import TextAnalyzer
 from ..ranking import merge
@@ -148,18 +145,15 @@ class NearDuplicateFilter:
     are found. A result is compared with the kept results before it.
 
     Texts are compared by their shingles, all runs of five letters, without case, width and white
-    space, in any language (Broder, "On the resemblance and containment of documents", 1997). With a
-    model, texts are compared by the cosine of their vectors, which also finds paraphrases.
+    space, in any language (Broder, "On the resemblance and containment of documents", 1997).
 
     Args:
-        threshold: Minimum similarity of duplicates, from 0 to 1: the Jaccard similarity of their
-            shingles, or the cosine. Defaults to 0.6 for shingles and 0.95 for vectors. Two versions
-            of a text with one word in ten changed share 0.6 to 0.7 of their shingles. Below 0.5,
-            pages with a common template count as duplicates.
-        model: An embedding model, as for ``embed`` of a graph. None: compare shingles.
+        threshold: Minimum Jaccard similarity of the shingles of duplicates, from 0 to 1. Two
+            versions of a text with one word in ten changed share 0.6 to 0.7 of their shingles.
+            Below 0.5, pages with a common template count as duplicates.
 
     Raises:
-        TypeError: If the threshold is not a number, or the model is invalid.
+        TypeError: If the threshold is not a number.
         ValueError: If the threshold is not above 0 and at most 1.
 
     Example:
@@ -172,44 +166,26 @@ class NearDuplicateFilter:
     """
 
     name = "NearDuplicateFilter"
+    is_filter = True
 
-    def __init__(self, threshold: float | None = None, *, model: object = None) -> None:
-        self.embedder = None if model is None else as_embedder(model)
-        if threshold is None:
-            threshold = 0.6 if self.embedder is None else 0.95
+    def __init__(self, threshold: float = 0.6) -> None:
         check_number(threshold, "threshold")
         if not 0 < threshold <= 1:
             raise ValueError(f"threshold must be above 0 and at most 1, got {threshold!r}")
         self.threshold = threshold
 
-    @property
-    def is_filter(self) -> bool:
-        """Whether the filter calls no model."""
-        return self.embedder is None
-
     def __repr__(self) -> str:
         return f"NearDuplicateFilter({self.threshold!r})"
 
     def rerank(self, results: Sequence[ScoredNode], query: str) -> Results:
-        """Return the results without near-duplicates.
-
-        Args:
-            results: The results to filter, best first.
-            query: Not used.
-
-        Raises:
-            EmbeddingError: If the model fails.
-        """
-        if not results:
-            return []
-        texts = [result.node.text for result in results]
-        firsts = self._by_shingles(texts) if self.embedder is None else self._by_vectors(texts)
+        """Return the results without near-duplicates. The query is not used."""
+        firsts = self._firsts([result.node.text for result in results])
         same: dict[int, list[ScoredNode]] = {}
         for result, first in zip(results, firsts, strict=True):
             same.setdefault(first, []).append(result)
         return [merge(alike[0].node, alike, alike[0].score) for alike in same.values()]
 
-    def _by_shingles(self, texts: Sequence[str]) -> Iterator[int]:
+    def _firsts(self, texts: Sequence[str]) -> Iterator[int]:
         """Return the position of each text's first near-duplicate, or the text's position."""
         sizes: dict[int, int] = {}
         having: dict[str, list[int]] = {}  # shingle -> positions of kept texts that contain it
@@ -226,19 +202,6 @@ class NearDuplicateFilter:
                 sizes[position] = len(shingles)
                 for shingle in shingles:
                     having.setdefault(shingle, []).append(position)
-            yield first
-
-    def _by_vectors(self, texts: Sequence[str]) -> Iterator[int]:
-        assert self.embedder is not None
-        vectors = np.asarray(self.embedder.passages(texts), np.float64).reshape(len(texts), -1)
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        units = vectors / np.where(lengths, lengths, 1)  # a zero vector is similar to no text
-        saved: list[int] = []
-        for position, unit in enumerate(units):
-            like = np.flatnonzero(units[saved] @ unit >= self.threshold - 1e-9)
-            first = saved[like[0]] if len(like) else position
-            if first == position:
-                saved.append(position)
             yield first
 
 

@@ -97,8 +97,7 @@ def graph() -> NodeGraph:
 
 def engine(mode: AnswerMode, model: object = ANSWER) -> QueryEngine:
     window = 60 * COUNT if mode in ("stuff", "refine") else 4096
-    settings: dict[str, Any] = {"context_window": window, "max_calls": 2 * COUNT}
-    return QueryEngine(fixed(), model, mode, top_k=COUNT, **settings)
+    return QueryEngine(fixed(), model, mode, top_k=COUNT, context_window=window)
 
 
 def read(stream: Any) -> Awaitable[object]:

@@ -2,14 +2,12 @@
 
 import itertools
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import NearDuplicateFilter, RerankRetriever, Retriever
-from nodekin.retrievers.rerankers.reranker import Reranker
 from nodekin.retrievers.results import Evidence, ScoredNode
 
 PAGE = (
@@ -63,26 +61,6 @@ def test_top_k_is_filled_with_different_texts() -> None:
     found = ids(retriever.retrieve("river Nile of Africa"))
     assert len(found) == 3
     assert sum(name.startswith("copy") for name in found) == 1
-
-
-def test_near_duplicates_by_vectors_collapse() -> None:
-    def embed(texts: list[str]) -> np.ndarray:
-        return np.array([[1, 0.1] if "tea" in text or "茶" in text else [0, 3] for text in texts])
-
-    alike = NearDuplicateFilter(model=embed)
-    assert ids(alike.rerank(results("green tea", "绿茶", "rivers", "tea"), "q")) == ["n0", "n2"]
-    assert alike.rerank([], "q") == []
-    assert not Reranker(alike).is_filter  # a model is not called again and again
-    assert Reranker("NearDuplicateFilter").is_filter
-
-
-@pytest.mark.filterwarnings("error")
-def test_texts_without_vectors_are_kept() -> None:
-    def embed(texts: list[str]) -> list[list[float]]:
-        return [[0.0, float("nan")] if text[0] == "x" else [1.0, 0.0] for text in texts]
-
-    selected = NearDuplicateFilter(model=embed).rerank(results("x one", "a", "x two", "b"), "q")
-    assert [result.node.text for result in selected] == ["x one", "a", "x two"]
 
 
 @pytest.mark.parametrize("threshold", [0, -1, 1.5, float("nan")])
