@@ -11,10 +11,8 @@ from .base_retriever import BaseRetriever as BaseRetriever
 from .composite.auto_merge import AutoMergeRetriever as AutoMergeRetriever
 from .composite.default_retriever import DefaultRetriever as DefaultRetriever
 from .composite.fusion import FusionRetriever as FusionRetriever
-from .composite.link_graph import LinkOptions as LinkOptions
 from .composite.link_retriever import LinkRetriever as LinkRetriever
 from .composite.recursive import RecursiveRetriever as RecursiveRetriever
-from .composite.window import DocumentCompletionRetriever as DocumentCompletionRetriever
 from .composite.window import WindowRetriever as WindowRetriever
 from .corpus_tools.tool_output import ToolError as ToolError
 from .corpus_tools.tool_output import ToolSession as ToolSession

@@ -25,7 +25,6 @@ from nodekin.adapters import langchain, llama_index
 from nodekin.nodegraph import Document, EntityExtractor, Node, NodeGraph
 from nodekin.retrievers import (
     AutoMergeRetriever,
-    DocumentCompletionRetriever,
     FusionRetriever,
     HyDERetriever,
     LinkRetriever,
@@ -145,7 +144,6 @@ Wrap = Callable[[Any, NodeGraph, Any, Seen], Any]
 WRAPS: dict[str, Wrap] = {
     "window": lambda r, g, own, seen: WindowRetriever(r, 2, 2),
     "merge": lambda r, g, own, seen: AutoMergeRetriever(r, ratio=0.2),
-    "complete": lambda r, g, own, seen: DocumentCompletionRetriever(r, share=0.1),
     "fuse": lambda r, g, own, seen: FusionRetriever([r, LEAVES["lifted"](g, own, seen)]),
     "rerank": lambda r, g, own, seen: RerankRetriever(r, "ModuleReranker", model=seen.scores),
     "links": lambda r, g, own, seen: LinkRetriever(documents_of(r, g, own), g, filters=own),

@@ -46,7 +46,6 @@ from .default_settings import (
     sentence_group,
 )
 from .fusion import FusionRetriever
-from .link_graph import LinkOptions
 from .link_retriever import LinkRetriever
 from .relevance import (
     COMPARED,
@@ -136,7 +135,7 @@ class DefaultRetriever(PlannedRetriever):
             else ``"passage"``. It is declared with ``PassageSplitter`` if it is missing.
         top_k: The maximum number of results.
         filters: Conditions on metadata, checked before ranking.
-        follow_links: Whether links are followed, or ``LinkOptions``. None: this is measured.
+        follow_links: Whether links are followed. None: this is measured.
         words: The similarity of words, a ``Bm25``.
         embed_keys: The embeddings that join; ``[]`` for words alone. None: all embeddings. Then
             words alone answer if a model fails (the log and the evidence contain the error), or
@@ -179,7 +178,7 @@ class DefaultRetriever(PlannedRetriever):
         *,
         top_k: int = 6,
         filters: Filters | None = None,
-        follow_links: bool | LinkOptions | None = None,
+        follow_links: bool | None = None,
         words: str | Bm25 = "bm25",
         embed_keys: Sequence[str] | None = None,
         index: str | MakeIndex = DEFAULT,
@@ -454,10 +453,8 @@ class DefaultRetriever(PlannedRetriever):
         )
         if options.links:
             self._declare_entities()
-            given = self.follow_links
-            how = given if isinstance(given, LinkOptions) else LinkOptions(repetition=0)
             retriever = LinkRetriever(
-                retriever, self.graph, via=self.entities, options=how, filters=self.filters
+                retriever, self.graph, via=self.entities, repetition=0, filters=self.filters
             )
         rankings = await find_all(retriever, queries, max(limit, COMPARED), options.filters)
         score = partial(self._scored, queries, rankings, options.measured.backgrounds)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -105,30 +104,6 @@ class FusionRetriever(PlannedRetriever):
         if merge_by is not None and not isinstance(merge_by, str):
             raise TypeError(f"merge_by must be a metadata field, got {merge_by!r:.80}")
         self.merge_by = merge_by
-
-    def with_weights(self, weights: Sequence[float] | None) -> FusionRetriever:
-        """Return a copy with other weights. Copies are cheap enough to make one per call.
-
-        Args:
-            weights: The weight of each retriever. None: equal weights.
-
-        Raises:
-            TypeError: If a weight is not a number.
-            ValueError: If the number of weights is wrong, a weight is below 0, or all are 0.
-
-        Example:
-            >>> from nodekin.nodegraph import NodeGraph
-            >>> from nodekin.retrievers import Retriever
-            >>> graph = NodeGraph()
-            >>> ids = graph.add(["Green tea.", "Green, green leaves."])
-            >>> words = Retriever(graph, "ROOT")
-            >>> fusion = FusionRetriever([words, words], weights=[0.5, 0.5])
-            >>> fusion.with_weights([1, 0]).retrieve("tea")[0].node.text
-            'Green tea.'
-        """
-        other = copy.copy(self)
-        other.weights = check_weights(weights, len(self.retrievers))
-        return other
 
     @property
     def inner_retrievers(self) -> Sequence[tuple[str, RetrieverProtocol]]:

@@ -1,4 +1,4 @@
-"""Links between passages, direct or through entities."""
+"""Links between passages, direct or through names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from ..indexes.array_files import Arrays
 from ..indexes.bm25_scores import Floats
 from ..indexes.synced_index import SyncedIndex
 from ..indexes.text_index import Meets, TextIndex
-from ..validation import number, whole
 from .name_index import Entity, NameIndex
 
 UNTITLED = 2 / 3
@@ -30,57 +29,21 @@ UNTITLED = 2 / 3
 IN_TITLE = 3 / 4
 """The factor of an entity's rarity if a title contains the entity among other words."""
 
+MAX_PASSAGES_PER_ENTITY = 100
+"""Entities of more passages are not followed."""
+
+MAX_PASSAGES = 500
+"""The maximum number of passages scored for a query, those of rare entities first."""
+
 _REMOVED = 1000  # numbers of removed passages, in addition to the number of existing passages
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkOptions:
-    """Options of ``LinkRetriever``.
-
-    Args:
-        seeds: The number of first hits from which links are followed.
-        strength_exponent: The effect of weak connections on the score of a pair: 0 for none, 1
-            for proportional.
-        pair_weight: The weight of a pair compared with a single passage. Below 1, a passage that
-            answers the question itself stays before pairs that are hardly better.
-        path_weight: The weight of the gain of a second link. 0: links are followed once.
-        named: The number of passages per title that count as much as the first hit if the query
-            names the title. 0: none, and words of a name count one by one.
-        repetition: How much a passage's score is lowered by query words that passages before it
-            have, and, in parts of the first score, by two passages before it with the same title.
-        max_passages_per_entity: Entities of more passages are not followed.
-        max_passages: The maximum number of passages scored for a query, those of rare entities
-            first.
-
-    Raises:
-        TypeError: If a value is not a number.
-        ValueError: If a number is out of range.
-    """
-
-    seeds: int = 10
-    strength_exponent: float = 0.5
-    pair_weight: float = 0.9
-    path_weight: float = 0.75
-    named: int = 2
-    repetition: float = 0.15
-    max_passages_per_entity: int = 100
-    max_passages: int = 500
-
-    def __post_init__(self) -> None:
-        for name in ("seeds", "max_passages_per_entity", "max_passages"):
-            whole(getattr(self, name), name, 1)
-        whole(self.named, "named", 0)
-        for name in ("strength_exponent", "pair_weight", "path_weight", "repetition"):
-            number(getattr(self, name), name)
 
 
 class PassageLink(NamedTuple):
     """The connection of two passages.
 
     Attributes:
-        type: The type of the link, or of a link of the entity.
-        entity: The id of the entity node between the passages, or the key of a name. None for a
-            direct link.
+        type: The type of the link.
+        entity: The key of the name that connects the passages. None for a direct link.
     """
 
     type: str
@@ -160,16 +123,20 @@ class LinkIndex(SyncedIndex):
         super().__init__(graph, group)
 
     @classmethod
-    def open(cls, graph: NodeGraph, group: str) -> LinkIndex | None:
-        """Return the shared index of a group. None if no ``EntityExtractor`` created the group.
+    def open(cls, graph: NodeGraph, group: str) -> LinkIndex:
+        """Return the shared index of a group.
 
         Raises:
             UnknownGroupError: If the graph has no such group.
+            ValueError: If the transform of the group is not an ``EntityExtractor``.
         """
         declared = graph.reader.lineage(group)[-1]
         extractor = getattr(declared.rule, "call", None)
         if not isinstance(extractor, EntityExtractor):
-            return None
+            raise ValueError(
+                f"group {group!r} must have the transform EntityExtractor; for your own names, use "
+                "EntityExtractor(find)"
+            )
         key = ("link index", group, declared.version)
         return graph.reader.shared(key, lambda: cls(graph, group, extractor))
 
@@ -281,20 +248,13 @@ class LinkGraph:
         graph: The graph.
         passages: The indexed passages.
         allowed: A predicate for passages that may be results. None: all passages.
-        via: The group of the entities, whose nodes are linked to passages. None: only links
-            between passages are followed.
-        index: The index of names. None: no names are looked up.
-        types: The types of links to follow. None: all.
-        options: The options.
+        index: The index of names. None: only direct links are followed.
     """
 
     graph: NodeGraph
     passages: TextIndex
     allowed: Meets | None
-    via: str | None
     index: LinkIndex | None
-    types: tuple[str, ...] | None
-    options: LinkOptions
     _numbering: Numbering = field(init=False)
 
     def __post_init__(self) -> None:
@@ -303,16 +263,13 @@ class LinkGraph:
     def connections(self, seeds: Sequence[str]) -> LinkMatrix:
         """Return the strongest connections of passages; of equal connections, the first."""
         links: list[tuple[int, str, Link]] = []
-        others: dict[str, None] = {}
-        of_seeds = [*self._links(seeds)]
         existing = self.passages.known()
-        for row, seed_links in enumerate(of_seeds):
-            for other, link in seed_links:
-                if other in existing:
-                    links.append((row, other, link))
-                else:
-                    others[other] = None
-        entities = self._entities(seeds, others)
+        for row, seed_links in enumerate(self._links(seeds)):
+            links += [(row, other, link) for other, link in seed_links if other in existing]
+        entities: list[LinkedEntity] = []
+        if self.index is not None:  # the rarest first
+            found = self.index.entities(seeds, MAX_PASSAGES_PER_ENTITY)
+            entities = sorted(map(self.index.link, found), key=attrgetter("place"))
         numbers = self._numbering([*seeds, *(other for _, other, _ in links)])
         passages, columns = self._columns(
             np.concatenate([numbers, *(entity.passages for entity in entities)]), len(seeds)
@@ -335,15 +292,8 @@ class LinkGraph:
         np.fill_diagonal(strengths, 0.0)  # no passage is connected to itself
         return LinkMatrix(passages, strengths, strongest, connections)
 
-    def entity_nodes(self, entities: Iterable[str]) -> dict[str, Node]:
-        """Return the nodes of entities, by ``PassageLink.entity``."""
-        distinct = list(dict.fromkeys(entities))
-        if self.index is not None:
-            return {key: self.index.node(key) for key in distinct}
-        return {node.id: node for node in self.graph.reader.nodes_by_id(distinct)}
-
     def _columns(self, numbers: Numbers, seeds: int) -> tuple[list[str], Numbers]:
-        """Return the seeds and the other possible results, up to ``max_passages``.
+        """Return the seeds and the other possible results, up to ``MAX_PASSAGES``.
 
         Args:
             numbers: Numbers of passages, the seeds first. They may repeat.
@@ -361,49 +311,19 @@ class LinkGraph:
             others = [ids[number] for number in distinct[seeds:].tolist()]
             meeting = np.array([*map(self.allowed, others)], np.bool_)
             distinct = np.append(distinct[:seeds], distinct[seeds:][meeting])
-        distinct = distinct[: max(seeds, self.options.max_passages)]
+        distinct = distinct[: max(seeds, MAX_PASSAGES)]
         at[numbers] = -1
         at[distinct] = np.arange(len(distinct))
         return [ids[number] for number in distinct.tolist()], at[numbers]
-
-    def _entities(self, seeds: Sequence[str], others: Iterable[str]) -> list[LinkedEntity]:
-        """Return the entities of the seeds, the rarest first.
-
-        Args:
-            seeds: The seeds.
-            others: The ids of linked nodes that are not passages.
-        """
-        limit = self.options.max_passages_per_entity
-        if self.index is not None:
-            follows = self.types is None or MEMBER in self.types
-            found = self.index.entities(seeds, limit) if follows else []
-            entities = [self.index.link(entity) for entity in found]
-        elif self.via is not None:
-            entities = [*self._linked_entities(others, limit)]
-        else:
-            return []
-        return sorted(entities, key=attrgetter("place"))
-
-    def _linked_entities(self, ids: Iterable[str], limit: int) -> Iterator[LinkedEntity]:
-        """Yield the entities among some nodes, which are linked to passages."""
-        nodes = [n for n in self.graph.reader.existing_nodes([*ids]) if n.group == self.via]
-        of_nodes = [*self._links([node.id for node in nodes])]
-        existing = self.passages.known()
-        for node, links in zip(nodes, of_nodes, strict=True):
-            passages = list(dict.fromkeys(other for other, _ in links if other in existing))
-            if 1 < len(passages) <= limit:
-                link, place = PassageLink(links[0][1].type, node.id), (len(passages), node.order)
-                yield LinkedEntity(link, place, self._numbering(passages), np.ones(len(passages)))
 
     def _links(self, ids: Sequence[str]) -> Iterator[list[tuple[str, Link]]]:
         """Yield the links of each node, with the ids of the nodes at the other ends."""
         outgoing = self.graph.reader.links_of(ids)
         incoming = self.graph.reader.links_of(ids, incoming=True)
-        types = self.types
         for links_out, links_in in zip(outgoing, incoming, strict=True):
             ends = [(link.target, link) for link in links_out if link.weight > 0]
             ends += [(link.source, link) for link in links_in if link.weight > 0]
-            yield ends if types is None else [end for end in ends if end[1].type in types]
+            yield ends
 
 
 def _strongest(

@@ -24,8 +24,8 @@ from ..retrieval_conditions import Conditions, HitConditions
 from ..similarities.bm25 import Bm25
 from ..token_budget import without_budget
 from ..tracing import start_span
-from ..validation import check_top_k
-from .link_graph import LinkGraph, LinkIndex, LinkOptions
+from ..validation import check_top_k, number, whole
+from .link_graph import LinkGraph, LinkIndex
 from .link_scores import (
     Pair,
     QueryWords,
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 NAMED = "named"
 """The ``similarity`` of evidence for a passage whose title the query names."""
 
+_NAMED = 2  # passages per title that rank before the hits
+
 _GO_ON = 5  # linked passages with a second hop
 
 
@@ -54,15 +56,14 @@ class LinkRetriever(PlannedRetriever):
     keep their first hit. To follow longer chains of links, nest a ``LinkRetriever`` in another.
 
     Passages whose title occurs in the query, word for word, get the score of the first hit and are
-    ranked before it. Of several passages with one title, the best ``named`` by their words count.
+    ranked before it. Of several passages with one title, the best two by their words count.
     The words of such a title count only in passages that mention the whole title.
 
     Each of the first ``seeds`` hits forms a pair with each passage that is linked to it, directly
     or through an entity. A pair's score is the score of the hit and what the other passage adds
     to the query's words in it, lowered if the connection is weak::
 
-        pair(hit, other) = pair_weight * strength ** strength_exponent
-                           * (score(hit) + gain(other | hit))
+        pair(hit, other) = 0.9 * sqrt(strength) * (score(hit) + gain(other | hit))
 
     ``gain`` is the sum over the query's terms of how much more BM25 gives the other passage than
     the hit. If the hits' scores are of another kind, the gain is scaled to them by the best BM25
@@ -78,7 +79,7 @@ class LinkRetriever(PlannedRetriever):
     From the best five linked passages, links are followed once more, to passages that have words
     of the query which both passages of the pair lack. Such a path scores like a pair::
 
-        path(hit, second, third) = path_weight * strength ** strength_exponent
+        path(hit, second, third) = 0.75 * sqrt(strength)
                                    * (pair(hit, second) + gain(third | hit, second))
 
     At the end, passages that repeat query words of the passages before them are ranked lower, and
@@ -91,11 +92,12 @@ class LinkRetriever(PlannedRetriever):
     Args:
         inner: The retriever of the first hits, passages of ``graph``.
         graph: The node graph whose links are followed.
-        via: The group between passages: of ``EntityExtractor``, whose names link the passages, or
-            any group whose nodes are linked to passages. None: only links from passage to passage.
-        types: The types of links to follow. None: all. Names link passages by ``"member"``.
+        via: The group of an ``EntityExtractor``, whose names link the passages. None: only links
+            from passage to passage.
         top_k: The maximum number of results.
-        options: How far links are followed, and how pairs score.
+        seeds: The number of first hits from which links are followed.
+        repetition: How much a passage's score is lowered by query words that passages before it
+            have, and, in parts of the first score, by two passages before it with the same title.
         bm25: The weights of the query's words. None: the inner retriever's ``Bm25`` if it has one.
         filters: Conditions on metadata, for hits and linked passages. Linked passages also meet
             the conditions of the retrievers that found the hits.
@@ -104,8 +106,8 @@ class LinkRetriever(PlannedRetriever):
     Raises:
         UnknownGroupError: If the graph has no group ``via``.
         TypeError: If an argument has the wrong type.
-        ValueError: If a number is out of range. In a retrieval, if the hits are not of the group
-            that ``via`` links.
+        ValueError: If a number is out of range, or ``via`` has another transform. In a retrieval,
+            if the hits are not of the group that ``via`` links.
 
     Example:
         >>> from nodekin.nodegraph import EntityExtractor
@@ -126,9 +128,9 @@ class LinkRetriever(PlannedRetriever):
         graph: NodeGraph,
         *,
         via: str | None = None,
-        types: str | Sequence[str] | None = None,
         top_k: int = 6,
-        options: LinkOptions | None = None,
+        seeds: int = 10,
+        repetition: float = 0.15,
         bm25: Bm25 | None = None,
         filters: Filters | None = None,
         **output: Unpack[OutputOptions],
@@ -142,8 +144,8 @@ class LinkRetriever(PlannedRetriever):
         check_in_graph(self.inner, "LinkRetriever")
         self.graph = graph
         self.via = via
-        self.types = (types,) if isinstance(types, str) else None if types is None else tuple(types)
-        self.options = LinkOptions() if options is None else options
+        self.seeds = whole(seeds, "seeds", 1)
+        self.repetition = number(repetition, "repetition")
         retriever = self.inner
         inherited = getattr(retriever, "similarity", None) or getattr(retriever, "bm25", None)
         self.bm25 = bm25 or (inherited if isinstance(inherited, Bm25) else Bm25())
@@ -160,7 +162,7 @@ class LinkRetriever(PlannedRetriever):
         assert limit is not None
         conditions = all_of(self.filters, filters)
         with without_budget():
-            hits = await find_all(self.inner, queries, max(limit, self.options.seeds), conditions)
+            hits = await find_all(self.inner, queries, max(limit, self.seeds), conditions)
         hit_conditions = HitConditions(conditions)
 
         def follow_all() -> list[Results]:
@@ -206,14 +208,13 @@ class LinkRetriever(PlannedRetriever):
             conditions: The conditions of seeds and of linked passages.
             attributes: The attributes of the span.
         """
-        options = self.options
         passages = self.bm25.open(self.graph, group)
         passages.sync()
         index = None if self.via is None else LinkIndex.open(self.graph, self.via)
         titles: list[Entity] = []
         if index is not None:
             index.sync()
-            titles = index.named(query) if options.named else []
+            titles = index.named(query)
         allowed = passages.meeting(conditions.filter)
         existing = passages.known()
 
@@ -227,27 +228,27 @@ class LinkRetriever(PlannedRetriever):
         named: dict[str, Evidence] = {}
         for title in titles:
             about = [*filter(is_allowed, title.about)]
-            order = np.argsort(-words.scores(about).sum(axis=1), kind="stable")[: options.named]
+            order = np.argsort(-words.scores(about).sum(axis=1), kind="stable")[:_NAMED]
             for node in self.graph.reader.nodes_by_id([about[at] for at in order]):
                 named[node.id] = Evidence(node, first, NAMED, query, filters=conditions.filters)
         hits = self._with_named(hits, named)
         scores = {h.node.id: h.score - lowest for h in hits if h.node.graph is self.graph}
-        seeds = [*filter(is_allowed, scores)][: options.seeds]
-        links = LinkGraph(self.graph, passages, allowed, self.via, index, self.types, options)
+        seeds = [*filter(is_allowed, scores)][: self.seeds]
+        links = LinkGraph(self.graph, passages, allowed, index)
         matrix = links.connections(seeds)
         terms = words.scores(matrix.passages)
         seed_scores = [scores[seed] for seed in seeds]
-        positions = max(limit, options.seeds)
-        pairs = best_pairs(matrix, seed_scores, terms, options, max(positions, _GO_ON))
+        positions = max(limit, self.seeds)
+        pairs = best_pairs(matrix, seed_scores, terms, max(positions, _GO_ON))
         scale = score_scale(seed_scores, terms[: len(seeds)].sum(axis=1)) if seeds else 0.0
         covered = dict(zip(seeds, scale * terms, strict=False))
         paths = self._paths(pairs, covered, links, words, scale, positions)
         attributes.update(passages=len(matrix.passages), pairs=len(pairs), paths=len(paths))
         better = {i: p for i, p in paths.items() if i not in pairs or p.score > pairs[i].score}
         ranking = self._rank_pairs(hits, {**pairs, **better}, lowest, positions)[:positions]
-        if options.repetition:
+        if self.repetition:
             ranking = self._without_repetition(ranking, words, passages, index, scale)
-        return self._with_evidence(query, ranking[:limit], links, conditions.filters)
+        return self._with_evidence(query, ranking[:limit], index, conditions.filters)
 
     def _with_named(self, hits: Results, named: Mapping[str, Evidence]) -> Results:
         """Return hits, with the passages whose title the query names before them."""
@@ -269,8 +270,7 @@ class LinkRetriever(PlannedRetriever):
     ) -> dict[str, Pair]:
         """Follow links once more, from the best linked passages."""
         linked = [item for item in pairs.items() if item[0] not in terms_of_seeds]
-        count = _GO_ON if self.options.path_weight else 0
-        best = nlargest(count, linked, key=lambda item: item[1].score)
+        best = nlargest(_GO_ON, linked, key=lambda item: item[1].score)
         if not best:
             return {}
         matrix = links.connections([i for i, _ in best])
@@ -278,7 +278,7 @@ class LinkRetriever(PlannedRetriever):
         of_partners = np.array([terms_of_seeds[pair.partner] for _, pair in best])
         covered = np.maximum(terms[: len(best)], of_partners)
         scores = [pair.score for _, pair in best]
-        return best_paths(matrix, scores, terms, covered, self.options, limit)
+        return best_paths(matrix, scores, terms, covered, limit)
 
     def _without_repetition(
         self,
@@ -297,22 +297,19 @@ class LinkRetriever(PlannedRetriever):
         order = least_repeating(
             [ranked.score for ranked in ranking],
             terms,
-            self.options.repetition,
+            self.repetition,
             [_is_named(ranked.evidence) for ranked in ranking],
             [] if index is None else [index.title(ranked.node.id) for ranked in ranking],
         )
         return [ranking[position]._replace(score=score) for position, score in order]
 
     def _check_group(self, group: str) -> None:
-        """Check that the hits are of the group that the entities link, if that is one group."""
-        if self.via is None:
-            return
-        entities = self.graph.reader.lineage(self.via)[-1]
-        is_bound = entities.scope == "group" or LinkIndex.open(self.graph, self.via) is not None
-        if is_bound and entities.parent != group:
+        """Check that the hits are of the group whose names link passages."""
+        parent = None if self.via is None else self.graph.reader.lineage(self.via)[-1].parent
+        if parent is not None and parent != group:
             raise ValueError(
-                f"the hits must be of group {entities.parent!r}, which {self.via!r} links, got "
-                f"{group!r}; set target={entities.parent!r} in the inner retriever"
+                f"the hits must be of group {parent!r}, which {self.via!r} links, got {group!r}; "
+                f"set target={parent!r} in the inner retriever"
             )
 
     def _rank_pairs(
@@ -339,13 +336,18 @@ class LinkRetriever(PlannedRetriever):
         return ranking
 
     def _with_evidence(
-        self, query: str, ranking: Sequence[_Ranked], links: LinkGraph, filters: Filters | None
+        self,
+        query: str,
+        ranking: Sequence[_Ranked],
+        index: LinkIndex | None,
+        filters: Filters | None,
     ) -> Results:
         """Return results whose evidence has the other passage of the pair and the entity."""
         pairs = [ranked.pair for ranked in ranking if ranked.pair is not None]
         ids = list(dict.fromkeys(pair.partner for pair in pairs))
         partners = dict(zip(ids, self.graph.reader.nodes_by_id(ids), strict=True))
-        entities = links.entity_nodes(p.connection.entity for p in pairs if p.connection.entity)
+        names = {pair.connection.entity for pair in pairs} - {None}
+        entities = {} if index is None else {name: index.node(name) for name in names if name}
         results = []
         for score, _, node, evidence, pair in ranking:
             if pair is not None:

@@ -15,8 +15,20 @@ from ..indexes.bm25_scores import Floats
 from ..indexes.text_index import TextIndex
 from ..results import Results, ScoredNode
 from ..similarities.bm25 import Bm25
-from .link_graph import LinkMatrix, LinkOptions, PassageLink
+from .link_graph import LinkMatrix, PassageLink
 from .name_index import Entity
+
+STRENGTH_EXPONENT = 0.5
+"""The effect of weak connections on the score of a pair: 0 for none, 1 for proportional."""
+
+PAIR_WEIGHT = 0.9
+"""The weight of a pair compared with a single passage.
+
+Below 1, a passage that answers the question itself stays before pairs that are hardly better.
+"""
+
+PATH_WEIGHT = 0.75
+"""The weight of the gain of a second link."""
 
 SAME_TITLE = 2
 """The number of passages with the same title whose scores are not lowered."""
@@ -48,8 +60,7 @@ def best_pairs(
     matrix: LinkMatrix,
     seed_scores: Sequence[float],
     terms: Floats,
-    options: LinkOptions,
-    limit: int | None = None,
+    limit: int,
 ) -> dict[str, Pair]:
     """Return the best pair of each passage that is in a pair, by the passage's id.
 
@@ -57,17 +68,14 @@ def best_pairs(
         matrix: The connections of the seeds to passages.
         seed_scores: The scores of the seeds, 0 or more.
         terms: Array (passages, terms): the scores of terms, in the order of ``matrix.passages``.
-        options: The weights.
-        limit: The minimum number of passages in addition to the seeds. None: all.
+        limit: The minimum number of passages in addition to the seeds.
     """
     seeds = len(seed_scores)
     if not seeds:
         return {}
     word_scores = terms.sum(axis=1)
     scale = score_scale(seed_scores, word_scores[:seeds])
-    scores, _ = _scores(
-        matrix, seed_scores, terms, terms, scale, options.pair_weight, options.strength_exponent
-    )
+    scores, _ = _scores(matrix, seed_scores, terms, terms, scale, PAIR_WEIGHT)
     own_scores = [*seed_scores, *(scale * word_scores[seeds:]).tolist()]
     partners = scores.argmax(axis=0)
     best = scores.max(axis=0)
@@ -86,8 +94,7 @@ def best_paths(
     scores: Sequence[float],
     terms: Floats,
     covered: Floats,
-    options: LinkOptions,
-    limit: int | None = None,
+    limit: int,
 ) -> dict[str, Pair]:
     """Return the best path of each passage that has further words of the query, by its id.
 
@@ -97,12 +104,9 @@ def best_paths(
         terms: Array (passages, terms): the scores of terms, in the order of ``matrix.passages``,
             on the scale of the pairs' scores.
         covered: Array (pairs, terms): the scores of terms in the pairs.
-        options: The weights.
-        limit: The minimum number of paths. None: all.
+        limit: The minimum number of paths.
     """
-    every, gains = _scores(
-        matrix, scores, terms, covered, 1.0, options.path_weight, options.strength_exponent
-    )
+    every, gains = _scores(matrix, scores, terms, covered, 1.0, PATH_WEIGHT)
     rows, linked = matrix.strengths.nonzero()
     nothing_new = gains <= 0
     every[rows[nothing_new], linked[nothing_new]] = -1.0
@@ -119,12 +123,11 @@ def _scores(
     covered: Floats,
     scale: float,
     weight: float,
-    exponent: float,
 ) -> tuple[Floats, Floats]:
     """Return the scores by row and passage, -1 without a connection, and the gains."""
     rows, linked = matrix.strengths.nonzero()
     gains = np.maximum(terms[linked] - covered[rows], 0.0).sum(axis=1)
-    strengths = matrix.strengths[rows, linked] ** exponent
+    strengths = matrix.strengths[rows, linked] ** STRENGTH_EXPONENT
     every = np.full_like(matrix.strengths, -1.0)
     every[rows, linked] = weight * strengths * (np.array(scores)[rows] + scale * gains)
     return every, gains
@@ -149,11 +152,11 @@ def _pairs(
     }
 
 
-def _best_columns(scores: Floats, seeds: int, limit: int | None) -> list[int]:
+def _best_columns(scores: Floats, seeds: int, limit: int) -> list[int]:
     """Return the columns of the seeds and of the best other scores that are 0 or more."""
     others = scores[seeds:]
     lowest = 0.0
-    if limit is not None and len(others) > limit:
+    if len(others) > limit:
         lowest = max(0.0, float(np.partition(others, -limit)[-limit]))
     others_kept = seeds + (others >= lowest).nonzero()[0]
     return [*(scores[:seeds] >= 0).nonzero()[0].tolist(), *others_kept.tolist()]

@@ -1,4 +1,4 @@
-"""Make results of the hits of another retriever: the base of windows, merging and completion."""
+"""Make results of the hits of another retriever: the base of windows and merging."""
 
 from __future__ import annotations
 
@@ -42,7 +42,6 @@ class PostprocessRetriever(PlannedRetriever):
     """
 
     name = "postprocess"
-    over_fetch = OVER_FETCH
     fetches_on = False
     """Whether more hits are retrieved if the hits yield fewer than ``top_k`` results."""
 
@@ -91,7 +90,7 @@ class PostprocessRetriever(PlannedRetriever):
                 hits = await find_all(self.inner, queries, None, filters)
                 results = [created for created, _ in await select(queries, hits)]
             else:
-                fetch_k = self.over_fetch * limit
+                fetch_k = OVER_FETCH * limit
                 max_fetch_k = sys.maxsize if self.fetches_on and self.is_free else fetch_k
                 results = await fetch_until_full(
                     *(self.inner, queries, select),

@@ -10,7 +10,6 @@ from nodekin.adapters import langchain, llama_index
 from nodekin.nodegraph import Document, Embedder, NodeGraph
 from nodekin.retrievers import (
     AutoMergeRetriever,
-    DocumentCompletionRetriever,
     FusionRetriever,
     HyDERetriever,
     LinkRetriever,
@@ -80,7 +79,6 @@ MAKE: dict[str, Callable[[NodeGraph], Any]] = {
     "cosine": lambda g: Retriever(g, "line", "cosine", filters=OURS, top_k=20),
     "window": lambda g: WindowRetriever(own(g), 1, 1),
     "auto-merge": lambda g: AutoMergeRetriever(own(g)),
-    "completion": lambda g: DocumentCompletionRetriever(own(g)),
     "fusion": lambda g: FusionRetriever([own(g), own(g, target="ROOT")], top_k=20),
     "rerank": lambda g: RerankRetriever(own(g), "KeywordFilter", required=["tea"], top_k=20),
     "recursive": lambda g: RecursiveRetriever(

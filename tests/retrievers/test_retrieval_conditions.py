@@ -9,7 +9,6 @@ from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.nodegraph.node import LinkedText
 from nodekin.retrievers import (
     AutoMergeRetriever,
-    DocumentCompletionRetriever,
     FusionRetriever,
     LinkRetriever,
     QaRetriever,
@@ -110,13 +109,6 @@ def test_window_ends_before_filtered_neighbor(book: NodeGraph) -> None:
     assert window.node.text == "Tea is green.\nTea is black."
 
 
-def test_window_uses_conditions_of_its_hit(book: NodeGraph) -> None:
-    tea = Retriever(book, "line", filters={"heading": "Tea"}, top_k=1)
-    milk = Retriever(book, "line", filters={"heading": "Milk"}, top_k=1)
-    windows = WindowRetriever(FusionRetriever([tea, milk]), merge=False)("tea black milk")
-    assert sorted(texts(windows)) == ["Tea and milk.", "Tea is green.\nTea is black."]
-
-
 def test_parent_with_filtered_child_is_not_merged(book: NodeGraph) -> None:
     lines = Retriever(book, "line")
     merging = AutoMergeRetriever(lines)
@@ -127,19 +119,6 @@ def test_parent_with_filtered_child_is_not_merged(book: NodeGraph) -> None:
     assert [result.node.id for result in all_of_them] == ["book"]
     own = AutoMergeRetriever(Retriever(book, "line", filters={"heading": "Tea"}))
     assert {result.node.group for result in own("tea")} == {"line"}
-
-
-def test_document_with_filtered_node_is_not_completed(book: NodeGraph) -> None:
-    lines = Retriever(book, "line")
-    whole = DocumentCompletionRetriever(lines)
-    assert whole("tea")[0].node.id == "book"
-    (span,) = whole("tea", filters={"heading": "Tea"})
-    assert span.node.text == "Tea is green.\nTea is black."
-    between = graph_of(
-        book=[("Tea one.", {"k": 1}), ("Tea two.", {"k": 2}), ("Tea three.", {"k": 1})]
-    )
-    hits = DocumentCompletionRetriever(Retriever(between, "line", filters={"k": 1}))("tea")
-    assert sorted(texts(hits)) == ["Tea one.", "Tea three."]
 
 
 def test_parent_with_changed_tenant_is_not_merged() -> None:
@@ -154,12 +133,7 @@ def test_parent_with_changed_tenant_is_not_merged() -> None:
         aretrieve = retrieve
 
     inner: Any = Changing()
-    for around in (
-        AutoMergeRetriever(inner),
-        DocumentCompletionRetriever(inner),
-        WindowRetriever(inner, merge=False),
-    ):
-        assert sorted(texts(around("tea"))) == ["Tea a.", "Tea b."]
+    assert sorted(texts(AutoMergeRetriever(inner)("tea"))) == ["Tea a.", "Tea b."]
 
 
 # Links

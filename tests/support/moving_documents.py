@@ -9,7 +9,6 @@ from typing import Any
 from nodekin.nodegraph import Document, Embedder, EntityExtractor, NodeGraph
 from nodekin.retrievers import (
     AutoMergeRetriever,
-    DocumentCompletionRetriever,
     FusionRetriever,
     LinkRetriever,
     MultiQueryRetriever,
@@ -70,9 +69,6 @@ COMPOSITES: Mapping[str, Callable[[NodeGraph, Inner], RetrieverProtocol]] = {
         inner(Retriever(g, "word", top_k=40)), ratio=0.2, target="ROOT"
     ),
     "window": lambda g, inner: WindowRetriever(inner(Retriever(g, "line")), 2, 2),
-    "complete": lambda g, inner: DocumentCompletionRetriever(
-        inner(Retriever(g, "line")), share=0.1
-    ),
     "fuse": lambda g, inner: FusionRetriever(
         [inner(Retriever(g, "line", target="ROOT")), inner(Retriever(g, "ROOT"))]
     ),

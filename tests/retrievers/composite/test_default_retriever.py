@@ -13,7 +13,6 @@ from nodekin.nodegraph.errors import VectorLengthError
 from nodekin.retrievers import (
     DefaultRetriever,
     FusionRetriever,
-    LinkOptions,
     QueryEngine,
     Retriever,
     ScoredNode,
@@ -270,19 +269,6 @@ def test_slow_failing_model_is_not_retried_immediately(
         DefaultRetriever(graph, embed_keys=["default"]).retrieve("tea")
     clock, works = clock + 21, True
     assert not retriever.retrieve("tea of kind 2")[0].evidence[0].variants
-
-
-def test_links_are_followed_with_link_options() -> None:
-    graph = NodeGraph(progress=False)
-    graph.add(documents(titled=True))
-    options = LinkOptions(repetition=0)
-    plain = NodeGraph(progress=False)
-    plain.add(documents(titled=False))
-    for target, follows in ((graph, True), (plain, False)):
-        retriever = DefaultRetriever(target, "ROOT", follow_links=options)
-        with trace() as traced:
-            retriever.retrieve("rivers")
-        assert traced.children[0].attributes["links"] is follows
 
 
 @pytest.mark.parametrize("fails_at", ["query", "passages"])

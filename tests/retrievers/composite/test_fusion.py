@@ -296,14 +296,3 @@ def test_fusion_merge_by_joins_equal_metadata() -> None:
     assert [r.node.id for r in FusionRetriever([same], merge_by="n")("q")] == ["1", "3"]
     with pytest.raises(TypeError, match="merge_by must be a metadata field"):
         FusionRetriever([same], merge_by=["n"])  # type: ignore[arg-type]
-
-
-async def test_fusion_with_weights_returns_changed_copy() -> None:
-    fusion = FusionRetriever([FixedRetriever(ONE), FixedRetriever(TWO)], weights=[3, 1])
-    second = fusion.with_weights([0, 1])
-    assert second.retrieve("q") == await second.aretrieve("q") == fuse([TWO])
-    assert second.batch(["q"]) == await second.abatch(["q"]) == [fuse([TWO])]
-    assert fusion.retrieve("q") == fuse([ONE, TWO], weights=[3, 1])  # unchanged
-    assert fusion.with_weights(None).weights == [1, 1]
-    with pytest.raises(ValueError, match="weights must have 2 numbers"):
-        fusion.with_weights([1, 2, 3])

@@ -13,7 +13,6 @@ from nodekin.retrievers.composite.link_graph import (
     LinkGraph,
     LinkIndex,
     LinkMatrix,
-    LinkOptions,
 )
 from nodekin.retrievers.similarities.bm25 import DEFAULT_ANALYZER, open_postings
 
@@ -48,7 +47,7 @@ def test_entity_in_title_connects_more_strongly() -> None:
     with graph.reader.reading("ROOT", "entity"):
         passages.sync()
         index = link_index(graph)
-        links = LinkGraph(graph, passages, None, "entity", index, None, LinkOptions())
+        links = LinkGraph(graph, passages, None, index)
         from_a, from_c = strengths(links.connections(["a", "c"]))
     rarity = math.log(5 / 4) / math.log(5)
     shares = {"b": 1.0, "c": IN_TITLE, "d": UNTITLED}

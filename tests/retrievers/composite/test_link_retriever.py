@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 from support.fixed_retriever import FixedRetriever, ids, scored
 
-from nodekin.nodegraph import Document, Node, NodeGraph, TransformError
+from nodekin.nodegraph import Document, NodeGraph, TransformError
 from nodekin.nodegraph.extractors.entity_extractor import EntityExtractor
-from nodekin.nodegraph.node import LinkedText
 from nodekin.retrievers import Evidence, Retriever, trace
-from nodekin.retrievers.composite.link_retriever import LinkOptions, LinkRetriever
+from nodekin.retrievers.composite.link_retriever import LinkRetriever
 
 TEXTS = {
     "brand": "Brand (play)\nBrand is a play by Henrik Ibsen.",
@@ -59,38 +58,31 @@ def test_pair_score_equals_manual_score(graph: NodeGraph) -> None:
     only = {r.node.id: r.score for r in plain.retrieve("university")}  # the term that brand lacks
     shared = {r.node.id: r.score for r in plain.retrieve("author play Brand")}
     assert alone["brand"] == pytest.approx(shared["brand"])
-    results = LinkRetriever(plain, graph, via="entity", options=LinkOptions(seeds=1)).retrieve(
-        QUESTION
-    )
+    results = LinkRetriever(plain, graph, via="entity", seeds=1).retrieve(QUESTION)
     rarity = math.log(6 / 2) / math.log(6)  # two of five mention him; he is the title of one
     assert results[1].score == pytest.approx(0.9 * rarity**0.5 * (alone["brand"] + only["ibsen"]))
     assert results[0].score == alone["brand"]
 
 
 def test_higher_pair_score_applies_to_both_passages(graph: NodeGraph) -> None:
-    graph.create_node_group("none", lambda nodes: [], scope="group")
     graph.link("tea", "bergen", weight=7)
-    results = LinkRetriever(
-        fixed(graph, tea=2.0, play=1.9), graph, options=LinkOptions(pair_weight=1), types="related"
-    ).retrieve("drink university")
+    inner = fixed(graph, tea=2.0, play=1.9)
+    results = LinkRetriever(inner, graph).retrieve("drink university")
     assert ids(results) == ["tea", "bergen", "play"]
     assert results[0].score == results[1].score > 2
     assert results[0].evidence[0].node.id == "bergen"
 
 
-def test_manual_links_are_followed_both_ways_by_type(graph: NodeGraph) -> None:
+def test_manual_links_are_followed_both_ways(graph: NodeGraph) -> None:
     graph.link("ibsen", "tea", "cites")
     graph.link("tea", "bergen", "cites", weight=0.25)
     graph.link("tea", "play", "denies")
     graph.link("tea", "brand", "cites", weight=0)
     inner = fixed(graph, tea=1.0)
-    found = LinkRetriever(inner, graph, types="cites", options=LinkOptions(pair_weight=1)).retrieve(
-        "drink"
-    )
-    assert [(r.node.id, r.score) for r in found] == [("tea", 1.0), ("ibsen", 1.0), ("bergen", 0.5)]
-    assert found[1].evidence == (Evidence(graph.node("tea"), 1.0, "link 'cites'", "drink"),)
-    assert ids(LinkRetriever(inner, graph).retrieve("drink")) == ["tea", "ibsen", "play", "bergen"]
-    assert ids(LinkRetriever(inner, graph, types=[]).retrieve("drink")) == ["tea"]
+    found = LinkRetriever(inner, graph).retrieve("drink")
+    expected = [("tea", 1.0), ("ibsen", 0.9), ("play", 0.9), ("bergen", 0.45)]
+    assert [(r.node.id, r.score) for r in found] == expected
+    assert found[1].evidence == (Evidence(graph.node("tea"), 0.9, "link 'cites'", "drink"),)
     graph.unlink("ibsen", "tea", "cites")
     assert "ibsen" not in ids(LinkRetriever(inner, graph).retrieve("drink"))
 
@@ -114,8 +106,6 @@ def test_second_link_adds_words_missing_in_pair(graph: NodeGraph) -> None:
     assert second.score == 0.9
     assert third.score > 0.75 * 0.5 * 0.9  # plus the gain of "town"
     assert [e.node.id for e in third.evidence] == ["play"]
-    pairs = LinkRetriever(inner, graph, options=LinkOptions(path_weight=0))
-    assert ids(pairs.retrieve(query)) == ["tea", "play"]
     for filters, expected in (
         ({"kind": ["t", "p"]}, ["tea", "play"]),
         ({"kind": ["t", "b"]}, ["tea"]),  # passages within a path must meet the filters
@@ -131,8 +121,8 @@ def test_passage_that_repeats_words_is_ranked_lower(graph: NodeGraph) -> None:
     graph.add([Document(text, id=i) for i, text in texts.items()])
     inner = fixed(graph, one=2.0, two=1.9, three=1.8)
     for repetition, expected in ((0, ["one", "two", "three"]), (0.5, ["one", "three", "two"])):
-        options = LinkOptions(repetition=repetition)
-        assert ids(LinkRetriever(inner, graph, options=options)("green tea, river")) == expected
+        retriever = LinkRetriever(inner, graph, repetition=repetition)
+        assert ids(retriever("green tea, river")) == expected
 
 
 def test_third_passage_of_title_is_ranked_lower(graph: NodeGraph) -> None:
@@ -140,9 +130,8 @@ def test_third_passage_of_title_is_ranked_lower(graph: NodeGraph) -> None:
     scores = {"oslo 0": 2.0, "oslo 1": 1.9, "oslo 2": 1.8, "tea": 1.7}
 
     def order(**options: float) -> list[str]:
-        settings = LinkOptions(pair_weight=0, **options)
         inner = fixed(graph, **scores)
-        return ids(LinkRetriever(inner, graph, via="entity", options=settings).retrieve("x"))
+        return ids(LinkRetriever(inner, graph, via="entity", **options).retrieve("x"))
 
     assert order()[:4] == ["oslo 0", "oslo 1", "tea", "oslo 2"]
     assert order(repetition=0)[:4] == list(scores)
@@ -178,7 +167,7 @@ def test_linked_passages_meet_filters(graph: NodeGraph) -> None:
     assert ids(unfiltered.retrieve(QUESTION, filters={"kind": "i"})) == ["ibsen"]
 
 
-def test_link_options_limit_results_and_entities(graph: NodeGraph) -> None:
+def test_top_k_and_seeds_limit_results(graph: NodeGraph) -> None:
     plain = Retriever(graph, "ROOT")
     graph.add([Document(f"Oslo number {at}", id=f"oslo {at}") for at in range(5)])
 
@@ -188,17 +177,14 @@ def test_link_options_limit_results_and_entities(graph: NodeGraph) -> None:
             graph,
             via="entity",
             top_k=top_k,
-            options=LinkOptions(**options),
+            **options,
         )
         return ids(retriever.retrieve("number"))
 
     assert retrieved(3) == ["ibsen", "brand", "oslo 0"]
     assert len(retrieved(20)) == 7
-    assert retrieved(20, max_passages_per_entity=5) == ["ibsen", "brand"]
-    assert len(retrieved(20, max_passages=4)) == 4
     with trace() as traced:
-        options = LinkOptions(max_passages=3, seeds=1)
-        LinkRetriever(plain, graph, via="entity", options=options, top_k=1).retrieve(QUESTION)
+        LinkRetriever(plain, graph, via="entity", seeds=1, top_k=1).retrieve(QUESTION)
     (followed,) = [span for span in traced.children if span.name == "follow links"]
     assert (followed.attributes["passages"], followed.attributes["results"]) == (2, 1)
 
@@ -240,26 +226,9 @@ def test_entity_extractor_of_whole_group_raises(graph: NodeGraph) -> None:
     graph.create_node_group("whole", EntityExtractor(), scope="group")
     with pytest.raises(TransformError, match="takes one passage: declare it without scope"):
         LinkRetriever(Retriever(graph, "ROOT"), graph, via="whole").retrieve("a play")
-
-
-def test_custom_entity_group_links_passages(graph: NodeGraph) -> None:
-    def by_letter(nodes: list[Node]) -> list[LinkedText]:
-        return [
-            LinkedText(letter, [node for node in nodes if node.text[0] == letter], "begins")
-            for letter in "BHPT"
-        ]
-
-    graph.create_node_group("letter", by_letter, scope="group")
-    results = LinkRetriever(fixed(graph, brand=1.0), graph, via="letter").retrieve("university")
-    assert ids(results) == ["brand", "bergen"]
-    entity = results[1].evidence[1].node
-    assert (entity.text, results[1].evidence[1].similarity) == ("B", "link 'begins'")
-    retriever = LinkRetriever(fixed(graph, tea=1.0), graph, via="letter")
-    assert ids(retriever.retrieve("university")) == ["tea"]
-    graph.link("tea", entity, "mentions")
-    assert {*ids(retriever.retrieve("university"))} == {"tea", "bergen", "brand"}
-    graph.unlink("tea", entity, "mentions")
-    assert ids(retriever.retrieve("university")) == ["tea"]
+    graph.create_node_group("line", str.splitlines)
+    with pytest.raises(ValueError, match="'line' must have the transform EntityExtractor"):
+        LinkRetriever(Retriever(graph, "ROOT"), graph, via="line")
 
 
 def test_link_retriever_with_other_graph_or_no_hits(graph: NodeGraph) -> None:
@@ -288,17 +257,16 @@ def test_results_are_equal_after_reopening_graph(tmp_path: Path) -> None:
     ("options", "error", "message"),
     [
         ({"seeds": 0}, ValueError, "seeds must be 1 or more, got 0"),
-        ({"max_passages_per_entity": 1.5}, TypeError, "entity must be an integer, got 1.5"),
-        ({"strength_exponent": -1}, ValueError, "must be 0 or more, and finite, got -1"),
-        ({"pair_weight": "1"}, TypeError, "pair_weight must be a number, got '1'"),
+        ({"seeds": 1.5}, TypeError, "seeds must be an integer, got 1.5"),
         ({"repetition": -1}, ValueError, "repetition must be 0 or more, and finite, got -1"),
+        ({"repetition": "1"}, TypeError, "repetition must be a number, got '1'"),
     ],
 )
-def test_link_options_with_invalid_value_raises(
-    options: dict[str, Any], error: type[Exception], message: str
+def test_invalid_numbers_raise(
+    graph: NodeGraph, options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        LinkOptions(**options)
+        LinkRetriever(fixed(graph, tea=1.0), graph, **options)
 
 
 def test_link_retriever_with_invalid_argument_raises(graph: NodeGraph) -> None:
@@ -391,12 +359,12 @@ def test_passage_with_named_title_ranks_first(films: NodeGraph) -> None:
     assert [result.score for result in results[:2]] == [3.0, 3.0]
     assert results[2].score < 3.0  # contains words of the title, but not the title
     assert results[0].evidence[0].similarity == "named"
-    one = LinkRetriever(words, films, via="entity", options=LinkOptions(named=1))
-    first, *rest = one.retrieve("Who directed Cool Water, a film?")
-    assert first.node.id == "film"
-    assert "named" not in {result.evidence[0].similarity for result in rest}
-    none = LinkRetriever(words, films, via="entity", options=LinkOptions(named=0))
-    assert ids(none.retrieve("Who directed Cool Water?"))[0] == "lake"
+
+
+def test_two_passages_of_a_named_title_rank_first(films: NodeGraph) -> None:
+    films.add([Document("A film.", {"title": "Zyx"}, id=f"zyx {n}") for n in range(3)])
+    results = LinkRetriever(fixed(films, lake=3.0), films, via="entity").retrieve("Who is in Zyx?")
+    assert [result.evidence[0].similarity for result in results].count("named") == 2
 
 
 @pytest.mark.parametrize(
@@ -404,12 +372,11 @@ def test_passage_with_named_title_ranks_first(films: NodeGraph) -> None:
 )
 def test_common_words_do_not_name_titles(films: NodeGraph, query: str) -> None:
     words = fixed(films, lake=3.0, drink=2.0)
-    plain = LinkRetriever(words, films, via="entity", options=LinkOptions(named=0))
     named = LinkRetriever(words, films, via="entity").retrieve(query)
     if query == "is cool water good":  # two adjacent words name the title in any case
         assert ids(named)[:2] == ["film", "song"]
     else:
-        assert named == plain.retrieve(query)
+        assert "named" not in {match.similarity for r in named for match in r.evidence}
 
 
 def test_chinese_title_in_query_ranks_first(films: NodeGraph) -> None:
@@ -430,12 +397,11 @@ def test_words_of_named_title_count_together() -> None:
     )
     graph.create_node_group("entity", EntityExtractor())
     query = "How many live where Dodge City Airport is?"
-    plain = Retriever(graph, "ROOT")
-    found = {named: [*scores_of(graph, query, named)] for named in (0, 2)}
-    assert ids(plain(query)).index("parts") < ids(plain(query)).index("mention")
-    assert found[2][:2] == ["airport", "kansas"]
-    assert found[2].index("mention") < found[2].index("parts")
-    assert found[0].index("parts") < found[0].index("mention")
+    plain = ids(Retriever(graph, "ROOT")(query))
+    found = [*scores_of(graph, query)]
+    assert plain.index("parts") < plain.index("mention")
+    assert found[:2] == ["airport", "kansas"]
+    assert found.index("mention") < found.index("parts")
 
 
 def test_lowercase_title_in_text_counts_as_mention() -> None:
@@ -450,17 +416,15 @@ def test_lowercase_title_in_text_counts_as_mention() -> None:
     )
     graph.create_node_group("entity", EntityExtractor())
     query = "Which drugs help with breast cancer?"
-    plain = Retriever(graph, "ROOT")
-    scores = {named: scores_of(graph, query, named) for named in (0, 2)}
-    assert ids(plain(query)).index("apart") < ids(plain(query)).index("drug")
-    assert scores[0]["drug"] == scores[2]["drug"] > scores[2]["apart"]
-    assert scores[0]["apart"] > scores[2]["apart"]
+    plain = {result.node.id: result.score for result in Retriever(graph, "ROOT")(query)}
+    scores = scores_of(graph, query)
+    assert plain["apart"] > plain["drug"]
+    assert plain["drug"] == scores["drug"] > scores["apart"]
 
 
-def scores_of(graph: NodeGraph, query: str, named: int) -> dict[str, float]:
+def scores_of(graph: NodeGraph, query: str) -> dict[str, float]:
     """Return the scores of the results by id, best first."""
-    options = LinkOptions(named=named, repetition=0)
-    retriever = LinkRetriever(Retriever(graph, "ROOT"), graph, via="entity", options=options)
+    retriever = LinkRetriever(Retriever(graph, "ROOT"), graph, via="entity", repetition=0)
     return {result.node.id: result.score for result in retriever(query)}
 
 

@@ -20,13 +20,11 @@ from nodekin.retrievers.similarities.bm25 import Bm25
 WORDS = Bm25(analyzer=str.split)
 
 
-def test_window_stays_within_document_or_parent() -> None:
+def test_window_stays_within_document() -> None:
     graph = words("a b c\nd e\nf g", "x y")
     inner = fixed(pick(graph, "d,y,a"))
-    assert texts(WindowRetriever(inner, merge=False)("q")) == ["c\nd e", "x y", "a b"]
-    assert texts(WindowRetriever(inner, boundary="parent")("q")) == ["d e", "x y", "a b"]
+    assert texts(WindowRetriever(inner)("q")) == ["a b c\nd e", "x y"]
     assert texts(WindowRetriever(inner, 0, 0)("q")) == ["d", "y", "a"]
-    assert texts(WindowRetriever(inner, 0, 3, merge=False)("q")) == ["d e\nf g", "y", "a b c\nd"]
     assert texts(WindowRetriever(inner, 9, 9)("q")) == ["a b c\nd e\nf g", "x y"]
 
 
@@ -113,26 +111,19 @@ def test_windows_of_two_languages_apply_filters() -> None:
     st.data(),
     st.integers(0, 3),
     st.integers(0, 3),
-    st.booleans(),
-    st.sampled_from(["document", "parent"]),
     st.one_of(st.none(), st.integers(1, 3)),
 )
-def test_windows_contain_neighbors_of_hits(
-    shape, data, before, after, merge, boundary, top_k
-) -> None:
+def test_windows_contain_neighbors_of_hits(shape, data, before, after, top_k) -> None:
     graph = numbered(shape)
     every = graph.nodes("word")
     hits = data.draw(st.lists(st.sampled_from(every), unique=True, max_size=8))
-    windows = WindowRetriever(
-        fixed(hits), before, after, merge=merge, boundary=boundary, top_k=top_k
-    )
+    windows = WindowRetriever(fixed(hits), before, after, top_k=top_k)
     results = windows.retrieve("q")
-    home = "document_id" if boundary == "document" else "parent_id"
 
     def around(hit: Node) -> set[str]:
         place = every.index(hit)
         some = every[max(0, place - before) : place + after + 1]
-        return {n.text for n in some if getattr(n, home) == getattr(hit, home)}
+        return {n.text for n in some if n.document_id == hit.document_id}
 
     read = {e.node.id for r in results for e in r.evidence}
     assert read == {n.id for n in hits[: len(read)]}  # the best hits, without gaps
@@ -154,15 +145,14 @@ def test_windows_contain_neighbors_of_hits(
         )
         assert result.score == result.evidence[0].score
         seen += node.text.split()
-    if merge:
-        assert len(set(seen)) == len(seen)
-        order = [n.text for n in every]
-        spans = sorted(
-            (order.index(r.node.text.split()[0]), order.index(r.node.text.split()[-1]), r.node)
-            for r in results
-        )
-        for (_, end, one), (begin, _, other) in itertools.pairwise(spans):
-            assert begin > end + 1 or getattr(one, home) != getattr(other, home)
+    assert len(set(seen)) == len(seen)
+    order = [n.text for n in every]
+    spans = sorted(
+        (order.index(r.node.text.split()[0]), order.index(r.node.text.split()[-1]), r.node)
+        for r in results
+    )
+    for (_, end, one), (begin, _, other) in itertools.pairwise(spans):
+        assert begin > end + 1 or one.document_id != other.document_id
     assert asyncio.run(windows.aretrieve("q")) == results
 
 
@@ -172,7 +162,6 @@ def test_windows_contain_neighbors_of_hits(
         ({"inner": 3}, TypeError, "inner must be an object with retrieve.* got 3"),
         ({"before": -1}, ValueError, "before must be 0 or more, got -1"),
         ({"after": 1.5}, TypeError, "after must be an integer, got 1.5"),
-        ({"boundary": "page"}, ValueError, "boundary must be 'document' or 'parent'"),
         ({"top_k": True}, TypeError, "top_k must be an integer"),
         ({"output_format": "x"}, ValueError, "output_format must be"),
     ],

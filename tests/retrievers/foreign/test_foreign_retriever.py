@@ -30,7 +30,6 @@ from nodekin.adapters.llama_index.nodes import to_results
 from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import (
     AutoMergeRetriever,
-    DocumentCompletionRetriever,
     FusionRetriever,
     LinkRetriever,
     RerankRetriever,
@@ -316,7 +315,6 @@ def test_aretrieve_uses_async_search_or_a_thread() -> None:
     [
         WindowRetriever,
         AutoMergeRetriever,
-        DocumentCompletionRetriever,
         lambda inner: LinkRetriever(inner, NodeGraph()),
         lambda inner: WindowRetriever(FusionRetriever([inner, inner])),
     ],

@@ -40,11 +40,11 @@ def test_fusion_weights_and_rank_constant_match_ensemble(question, weights):
     words = face(Retriever(peer_graph, "ROOT", "bm25", top_k=3))
     for constant in (1, 60):
         expected = EnsembleRetriever(retrievers=[mine, words], weights=weights, c=constant)
-        fusion = FusionRetriever([mine, words], rank_constant=constant)
+        fusion = FusionRetriever([mine, words], weights=weights, rank_constant=constant)
         found = expected.invoke(question)
         if 0 in weights:  # skipped by our fusion, ranked last by the ensemble
             found = mine.invoke(question)
-        assert face(fusion.with_weights(weights)).invoke(question) == found
+        assert face(fusion).invoke(question) == found
 
 
 def test_merge_by_metadata_key_matches_ensemble():
