@@ -91,8 +91,8 @@ class SentenceTransformerEmbedder:
             loading = {"device": device, "dtype": dtype, **settings}
             passed = [key for key, value in loading.items() if value] or ["local_files_only"]
             raise TypeError(
-                f"{passed[0]} is for loading a model, and {model!r:.60} is loaded; leave it out, "
-                "or give the model's folder or name"
+                f"{passed[0]} applies to a model that is loaded by name, got the object "
+                f"{model!r:.60}; leave {passed[0]} out, or pass the model's folder or name"
             )
         else:
             loaded = model

@@ -555,7 +555,7 @@ class StoreRecord:
         self._state_kind = f"{self._kind} state"
 
     def state(self) -> tuple[StoreState | None, int]:
-        """Return the recorded state of the store, and its number of rows. None: never complete."""
+        """Return the recorded state of the store and its number of rows. None: not recorded."""
         value = None if self._kind is None else self._reader.values(self._state_kind).get("")
         if value is None:
             return None, 0

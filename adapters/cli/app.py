@@ -75,7 +75,7 @@ class App(click.Group):
             raise click.UsageError(f"{error.message}{hint}", ctx) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands in sections. Others come from packages."""
+        """Write the commands in sections. The last section has commands of other packages."""
         names = self.list_commands(ctx)
         others = [name for name in names if name not in _HELP]
         for title, section in {**_SECTIONS, "Others": others}.items():

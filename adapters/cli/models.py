@@ -11,7 +11,7 @@ from .. import named_models
 from .exit_status import CommandError, ExitStatus, as_command_error
 from .messages import message
 
-_REQUESTS = 4  # to an embedding server at the same time
+_REQUESTS = 4  # concurrent requests to an embedding server
 
 
 def embedding_model(name: str, base_url: str | None = None) -> Any:

@@ -98,7 +98,7 @@ def status(store: Path | None, check: bool, as_json: bool, quiet: bool) -> int:
 
 
 def model_problem(graph: NodeGraph, *, call: bool) -> str:
-    """Return how the embedding model differs from the stored vectors. Empty: it does not.
+    """Return the difference of the embedding model to the stored vectors. Empty: none.
 
     Args:
         graph: The graph with its model.

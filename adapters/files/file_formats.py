@@ -43,7 +43,7 @@ def read_notebook(source: SourceFile) -> Document:
             for number, cell in enumerate(cells, start=1)
         ]
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
-        raise source.damaged(f"it is no notebook ({type(error).__name__}: {error})") from error
+        raise source.damaged(f"it is not a notebook ({type(error).__name__}: {error})") from error
     return source.document(join_pages(pages), {"page_unit": "cell"})
 
 
@@ -137,7 +137,9 @@ def _is_packed(*folders: str, types: tuple[bytes, ...] = ()) -> Callable[[Path, 
             by_name = format_by_name(path)
             if by_name is None or not by_name.binary:
                 return False
-            raise ReadError(f"can't read {path}: it is no whole {by_name.name}: {error}") from error
+            raise ReadError(
+                f"can't read {path}: it is not a complete {by_name.name}: {error}"
+            ) from error
         return mime_type.startswith(types or b"\0") or any(n.startswith(folders) for n in names)
 
     return recognizes
@@ -189,7 +191,7 @@ def _is_old_spreadsheet(path: Path, head: bytes) -> bool:
         what = "file of old Office programs"
         remedy = f"{INSTALL_LEGACY}; or soffice --headless --convert-to {target} {path.name!r}"
     raise ReadError(
-        f"{path} is a {what}, for which there is no reader; {remedy}; or register a reader: "
+        f"{path} is a {what}, a format without a reader; {remedy}; or register a reader: "
         f"register_reader({'*' + path.suffix!r}, SomeLoader)",
         f"old {path.suffix.lower() or 'Office'} file",
         skippable=True,

@@ -49,7 +49,7 @@ def opened_zip(source: SourceFile, what: str) -> Iterator[zipfile.ZipFile]:
     try:
         archive = zipfile.ZipFile(source.path)
     except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-        raise source.damaged(f"it is no whole {what}: {error}") from error
+        raise source.damaged(f"it is not a complete {what}: {error}") from error
     with archive:
         parts = archive.infolist()
         if any(part.flag_bits & 1 for part in parts):

@@ -168,7 +168,7 @@ def _opened(source: SourceFile) -> Iterator[Any]:
     except PdfiumError as error:
         if getattr(error, "err_code", None) == _PASSWORD:
             raise source.encrypted("PDF") from error
-        raise source.damaged(f"it is no whole PDF: {error}") from error
+        raise source.damaged(f"it is not a complete PDF: {error}") from error
     try:
         if not len(pdf):
             raise source.damaged("it is a PDF without a page")

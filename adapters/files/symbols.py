@@ -97,7 +97,7 @@ def _parser(language: str) -> Any:
         grammar = import_module(module)
     except ModuleNotFoundError as error:
         raise ImportError(
-            f"{error.name} is not installed, by which symbols of programs are found; get it with: "
+            f"symbols of programs need {error.name}, which is not installed: "
             'pip install "nodekin[files]"',
             name=error.name,
         ) from error

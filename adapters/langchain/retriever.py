@@ -337,6 +337,8 @@ def _declare_group(
     if splitter is None:
         return group
     if group is not None:
-        raise ValueError(f"give either {name}_splitter or the name of a group, got {group!r} too")
+        raise ValueError(
+            f"{name}_splitter cannot be combined with the group {group!r}; leave one out"
+        )
     graph.create_node_group(name, splitter, parent=parent)
     return name

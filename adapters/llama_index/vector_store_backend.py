@@ -97,7 +97,7 @@ class LlamaIndexBackend(StoreBackend):
         """Return the node for the store: many stores allow only few, flat metadata fields."""
         node = embedded.node
         metadata = {_GROUP: node.group, _FINGERPRINT: embedded.fingerprint}
-        # A store that deletes by source only can delete a node that is its own.
+        # If a store deletes by source only, each node is its own source.
         source = node.document_id if self._deletes_nodes and node.document_id else node.id
         return TextNode(
             id_=node.id,

@@ -88,7 +88,9 @@ class EmbeddingCache:
                 or no model.
         """
         if key is None and len(self.embedders) > 1:
-            raise LookupError(f"say which embedding: {nearest_names('', self.embedders)}")
+            raise LookupError(
+                f"several embeddings exist; name one: {nearest_names('', self.embedders)}"
+            )
         key = next(iter(self.embedders), "default") if key is None else key
         self.embedder(key)
         return key

@@ -524,7 +524,7 @@ class GraphStore:
     def links(self, ids: Sequence[str], *, incoming: bool = False) -> list[list[Link]]:
         """Return the links from (or to) each node, in insertion order.
 
-        Only links whose both ends exist.
+        Links to or from missing nodes are omitted.
         """
         with self._turns:
             return self._links.of(ids, incoming=incoming)

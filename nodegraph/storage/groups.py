@@ -11,7 +11,7 @@ from ..node import ROOT
 from .database import Database
 from .rows import Table, from_id, from_text, to_id, to_text
 
-_KEPT_ENTRIES = 500  # of a journal that is shortened
+_KEPT_ENTRIES = 500  # entries that remain in a truncated journal
 
 
 def random_step() -> int:
@@ -84,7 +84,7 @@ class Groups(Table):
         return self._all().get(group, _UNKNOWN)
 
     def key(self, group: str) -> int:
-        """Return the key of a group. A new group is stored; inside a transaction."""
+        """Return the key of a group. Requires a transaction, since it stores new groups."""
         row = self.row(group)
         if row.key < 0:
             row = row._replace(key=self._next_key("node_groups", 1))

@@ -14,7 +14,7 @@ _OWN_ID = re.compile("[0-9a-f]{24}")
 
 _OWN_SIZE = 12  # bytes
 
-_FOREIGN = b"\xff"  # no byte of UTF-8
+_FOREIGN = b"\xff"  # a byte that UTF-8 never uses
 
 _VARIABLES = 900  # the limit of one statement in every build of SQLite
 

@@ -237,7 +237,7 @@ class DefaultRetriever(PlannedRetriever):
         except EmbeddingError as error:
             if self._needs_vectors or isinstance(error, VectorLengthError):
                 raise
-            logger.warning("words alone answer, since passages have no vectors: %s", error)
+            logger.warning("searches use words only, since passages have no vectors: %s", error)
         with reader.reading(self.target):
             first = reader.nodes_by_id(reader.ids(self.target)[:1])
         self.retrieve("".join(node.text[:_PROBED] for node in first), top_k=1)
@@ -308,7 +308,7 @@ class DefaultRetriever(PlannedRetriever):
             return await self._search(queries, limit, filters)
         if missing := await Do(self._count_missing_vectors, kind="work"):
             logger.warning(
-                "words alone answer: %s vectors of %r are missing; graph.build(%r, embed=True) "
+                "searches use words only: %s vectors of %r are missing; graph.build(%r, embed=True) "
                 "computes them",
                 *(missing, self.sentences, self.sentences),
             )
@@ -329,7 +329,7 @@ class DefaultRetriever(PlannedRetriever):
             pause = min(PATIENCE, monotonic() - started)
             again = EmbeddingError(f"{error} (a short time ago, it is not tried again yet)")
             failed[keys] = monotonic() + pause, again
-        logger.warning("words alone answer %s: %s", summarize_queries(queries), error)
+        logger.warning("searched with words only, %s: %s", summarize_queries(queries), error)
         found = await by_words._search(queries, limit, filters)
         note = f"words alone were compared: {type(error).__name__}: {error}"
         return [

@@ -103,7 +103,9 @@ class NameIndex:
         self._having: Postings = {}  # by all names
         self._by_word: Postings = {}  # by words that a name may begin or end with
         self._has_words = True  # False after ``from_state``, until the first change
-        self._lengths: defaultdict[str, Counter[int]] = defaultdict(Counter)  # by two characters
+        self._lengths: defaultdict[str, Counter[int]] = defaultdict(
+            Counter
+        )  # by first two characters
 
     def count(self, key: str) -> int:
         """Return the number of passages that have a name."""

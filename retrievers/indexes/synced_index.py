@@ -126,7 +126,7 @@ class SyncedIndex:
         """Do slow work (a model) before the graph is held; nothing by default."""
 
     def file_name(self) -> str | None:
-        """Return the name of the file, to which the group is added. None: no file."""
+        """Return the base name of the index file, without the group. None: no file."""
         return None
 
     def header(self) -> dict[str, Any]:

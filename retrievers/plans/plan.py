@@ -261,7 +261,7 @@ async def astream(
             if (item := await items.get()) is end:
                 break
             yield item
-            if number % TURN == 0:  # a long queue never waits
+            if number % TURN == 0:  # let other tasks run, even if the queue is long
                 await asyncio.sleep(0)
         await task
     finally:

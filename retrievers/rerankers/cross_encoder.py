@@ -98,8 +98,9 @@ def as_cross_encoder(model: Any) -> CrossEncoder:
             return _pair_model(model, method).cross_encoder()
     if not callable(model):
         raise TypeError(
-            f"{model!r:.80} is no reranking model; give a function from a query and a list of "
-            "passages to their scores, or a cross-encoder of sentence-transformers or LangChain"
+            "the reranking model must be a function from a query and a list of passages to their "
+            "scores, or a cross-encoder of sentence-transformers or LangChain, got "
+            f"{model!r:.80}"
         )
     if is_async(model):
         raise TypeError(
@@ -202,7 +203,7 @@ def _as_float(value: Any) -> float:
     if isinstance(value, list | tuple):
         (value,) = value
     if isinstance(value, str):
-        raise TypeError("a text is no number")
+        raise TypeError("a score must be a number, got a text")
     return float(value)
 
 

@@ -151,10 +151,10 @@ def test_other_settings_keep_the_name(other):
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"device": "cpu"}, "device is for loading"),
-        ({"dtype": "auto"}, "dtype is for loading"),
-        ({"local_files_only": True}, "local_files_only is for loading"),
-        ({"truncate_dim": 3}, "truncate_dim is for loading"),
+        ({"device": "cpu"}, "device applies to a model"),
+        ({"dtype": "auto"}, "dtype applies to a model"),
+        ({"local_files_only": True}, "local_files_only applies to a model"),
+        ({"truncate_dim": 3}, "truncate_dim applies to a model"),
     ],
 )
 def test_load_settings_with_loaded_model_raise(settings, says):

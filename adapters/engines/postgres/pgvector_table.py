@@ -41,7 +41,7 @@ _MAX_EF_SEARCH = 1_000  # pgvector's limit
 
 _FULL = 2_000  # the longest vectors that HNSW searches with 32 bits per number
 
-_HALF = 4_000  # with 16 bits per number; longer vectors are all compared
+_HALF = 4_000  # the longest vectors of HNSW with 16 bits per number
 
 _MAX_DIMENSION = 16_000  # pgvector's limit
 

@@ -188,7 +188,7 @@ def test_truncated_file_raises_error_with_file_name(tmp_path: Path, name: str) -
         (
             "a.msg",
             OLE + "__substg1.0_".encode("utf-16-le"),
-            "Outlook, for which there is no reader",
+            "Outlook, a format without a reader",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""PDF: pages without a text, fonts without a meaning, passwords, OCR."""
+"""PDF: pages without a text, fonts unreadable characters, passwords, OCR."""
 
 from pathlib import Path
 
@@ -79,7 +79,7 @@ MEANINGLESS = (
 def test_text_without_unicode_mapping_raises(tmp_path: Path) -> None:
     page = b"BT /F 12 Tf 20 250 Td (ABCDEFGHABCDEFGH) Tj ET"
     (tmp_path / "a.pdf").write_bytes(pdf_of(page, font=MEANINGLESS))
-    with pytest.raises(ReadError, match="without a meaning"):
+    with pytest.raises(ReadError, match="unreadable characters"):
         NodeGraph(tmp_path / "a.pdf", progress=False)
 
 

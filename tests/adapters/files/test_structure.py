@@ -14,7 +14,7 @@ def graph() -> NodeGraph:
     return NodeGraph(SAMPLES, progress=False)
 
 
-def test_sections(graph: NodeGraph) -> None:
+def test_section_group_follows_headings(graph: NodeGraph) -> None:
     sections = graph.nodes("section")
     of_pdf = [node.own_metadata for node in sections if node.document_id == "files/handbook.pdf"]
     assert [(fields["level"], fields["heading"], fields["page"]) for fields in of_pdf] == [

@@ -130,7 +130,7 @@ async def test_graph_embeddings_does_not_block_loop():
 def test_graph_embeddings_requires_known_key():
     graph = NodeGraph(embed={"a": numbers, "b": Letters()}, progress=False)
     assert GraphEmbeddings(graph, "a").key == "a"
-    with pytest.raises(LookupError, match="say which embedding"):
+    with pytest.raises(LookupError, match="several embeddings exist; name one"):
         GraphEmbeddings(graph)
     with pytest.raises(LookupError, match="no embedding"):
         GraphEmbeddings(NodeGraph())

@@ -20,7 +20,7 @@ def node(id: str) -> Node:
     return Node(f"Tea {id}.", id=id, group="line", document_id="d")
 
 
-async def test_results_equal_those_of_the_native_retriever(
+async def test_results_equal_results_of_native_retriever(
     retriever: NodeGraphRetriever, search: Retriever, graph: NodeGraph
 ) -> None:
     for query in (QUERY, "大熊猫吃什么", "nothing of the kind in it"):

@@ -104,7 +104,7 @@ def pairs(results: Any) -> list[tuple[str, float]]:
         {"min_score": 0.8, "top_k": 30},
     ],
 )
-def test_results_equal_those_of_the_built_in_index(
+def test_results_equal_results_of_built_in_index(
     store: Callable[[], BasePydanticVectorStore], settings: dict[str, Any]
 ) -> None:
     graph = made()

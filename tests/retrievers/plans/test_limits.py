@@ -100,7 +100,7 @@ def test_total_timeout_ends_models_and_searches(drive: Any, kind: Any) -> None:
 
 
 @DRIVERS
-def test_own_timeout_of_a_call_exceeds_no_limit(drive: Any) -> None:
+def test_timeout_of_call_does_not_exceed_limits(drive: Any) -> None:
     release = threading.Event()
     limits = CallLimits(total_timeout=300)
 

@@ -44,9 +44,9 @@ def test_langchain_cross_encoder_is_accepted() -> None:
     ("model", "says"),
     [
         ("bge-reranker-large", r"name of a model.*CrossEncoder\('bge-reranker-large'\)"),
-        (None, "None is no reranking model"),
+        (None, "the reranking model must be a function .*, got None"),
         (Scores, "Scores is a class; give a model of it"),
-        (3, "3 is no reranking model; give a function"),
+        (3, "the reranking model must be a function .*, got 3"),
     ],
 )
 def test_model_of_wrong_type_raises(model, says) -> None:

@@ -71,7 +71,7 @@ def test_a_text_or_a_bundle_not_both(rerank: Any, nodes: list[NodeWithScore]) ->
         rerank(2).postprocess_nodes(nodes, query_bundle=QueryBundle("a"), query_str="b")
 
 
-def test_it_stands_behind_a_retriever(rerank: Any, nodes: list[NodeWithScore]) -> None:
+def test_postprocessor_runs_after_retriever(rerank: Any, nodes: list[NodeWithScore]) -> None:
     from llama_index.core import VectorStoreIndex
 
     index = VectorStoreIndex([node.node for node in nodes])
