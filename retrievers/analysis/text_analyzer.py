@@ -11,7 +11,7 @@ from functools import cache, lru_cache, partial
 from importlib.resources import files
 from itertools import chain, groupby, islice, pairwise
 from operator import add
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ...nodegraph.errors import nearest_names
 from ...nodegraph.lazy_names import lazy_pattern
@@ -449,44 +449,10 @@ class TextAnalyzer:
             size: Number of texts in the index. Their terms come from ``indexed``.
         """
         form, languages = self._content(text, partial(_present, frequency, size))
-        weighed = _weighed(self, text, form, tuple(languages.items()))
-        names = [*self._query_names(text, languages, frequency)]
+        by_script = tuple(languages.items())
+        weighed = _weighed(self, text, form, by_script)
+        names = [*_present_names(*_names(self, text, by_script), frequency)]
         return _with_names(names, weighed) if names else weighed
-
-    def _query_names(
-        self,
-        text: str,
-        languages: Mapping[str, tuple[Language, ...]],
-        frequency: Callable[[str], int],
-    ) -> Iterator[tuple[str, float, Sequence[str]]]:
-        """Yield the terms of names in a query that the index has, their weights, and their parts.
-
-        The parts of a name weigh less than other words. Short decimals, and dates in words, are
-        added to their parts with a low weight.
-        """
-
-        def stems(word: str) -> list[str]:
-            of_script = languages.get(word_script(word), (ENGLISH,))
-            every = chain.from_iterable(self._stems([word], language) for language in of_script)
-            return [*dict.fromkeys(every)]
-
-        names, pairs = _names(text)
-        for term, name in names:
-            parts = [stem for part in _RUNS.findall(name) for stem in stems(part)]
-            found = [*map(frequency, parts)]
-            if name.isalnum() and all(found):  # letters and digits, written as in the index
-                continue
-            for stem in filter(frequency, stems(term)):
-                if is_common(term, name) and any(found):
-                    yield stem, _COMMON_WEIGHT, ()
-                elif name.isalnum():
-                    yield stem, 1.0, ()
-                else:
-                    has_digits = any(map(str.isdigit, name))
-                    yield stem, _NUMBER_WEIGHT if has_digits else 1.0, parts
-        for pair in pairs:
-            if not all(any(map(frequency, stems(word))) for word in pair):
-                yield from ((stem, 1.0, ()) for stem in filter(frequency, stems("".join(pair))))
 
     def like(self, text: str) -> TextAnalyzer:
         """Return an analyzer in the language of a text, for words and queries to compare with it.
@@ -684,6 +650,75 @@ def _runs(text: str) -> tuple[Segments, Segments, Segments]:
 _NUMBER_WEIGHT, _PART_WEIGHT, _COMMON_WEIGHT = 1.4, 0.8, 0.1
 
 
+class _Name(NamedTuple):
+    """A term of a name in a query.
+
+    Attributes:
+        forms: The forms of the term, one per language.
+        parts: The words of the name.
+        weight: The weight of the term.
+        is_part: Whether the term is a part of a word with letters and digits.
+    """
+
+    forms: Sequence[str]
+    parts: Sequence[str]
+    weight: float
+    is_part: bool
+
+
+_Pair = tuple[Sequence[str], Sequence[str], Sequence[str]]
+"""The forms of two adjacent words, and of both as one word, as in ``sign off`` and ``signoff``."""
+
+
+@lru_cache(_LATEST)
+def _names(
+    analyzer: TextAnalyzer, text: str, languages: tuple[tuple[str, tuple[Language, ...]], ...]
+) -> tuple[Sequence[_Name], Sequence[_Pair]]:
+    """Return the names of a query, and its pairs of adjacent words."""
+    by_script = dict(languages)
+
+    @cache
+    def forms(word: str) -> list[str]:
+        of_script = by_script.get(word_script(word), (ENGLISH,))
+        every = chain.from_iterable(analyzer._stems([word], language) for language in of_script)
+        return [*dict.fromkeys(every)]
+
+    names = []
+    for term, name in dict.fromkeys(identifiers(normalized(text))):
+        parts = [form for part in _RUNS.findall(name) for form in forms(part)]
+        weight = _NUMBER_WEIGHT if any(map(str.isdigit, name)) else 1.0
+        if is_common(term, name):
+            weight = _COMMON_WEIGHT
+        names.append(_Name(forms(term), parts, weight, name.isalnum()))
+    runs = (run for run in _runs(text)[_ENGLISH_CONTENT] if isinstance(run, list))
+    pairs = dict.fromkeys(chain.from_iterable(map(pairwise, runs)))
+    return names, [(forms(a), forms(b), forms(a + b)) for a, b in pairs if len(a) > 1 < len(b)]
+
+
+def _present_names(
+    names: Sequence[_Name], pairs: Sequence[_Pair], frequency: Callable[[str], int]
+) -> Iterator[tuple[str, float, Sequence[str]]]:
+    """Yield the terms of names that an index has, their weights, and their parts.
+
+    The parts of a name weigh less than other words. Short decimals, and dates in words, are added
+    to their parts with a low weight.
+    """
+    for forms, parts, weight, is_part in names:
+        found = [*map(frequency, parts)]
+        if is_part and all(found):  # letters and digits, written as in the index
+            continue
+        for form in filter(frequency, forms):
+            if is_part:
+                yield form, 1.0, ()
+            elif weight == _COMMON_WEIGHT and any(found):
+                yield form, weight, ()
+            else:
+                yield form, max(weight, 1.0), parts
+    for first, second, both in pairs:
+        if not (any(map(frequency, first)) and any(map(frequency, second))):
+            yield from ((form, 1.0, ()) for form in filter(frequency, both))
+
+
 def _with_names(
     names: Iterable[tuple[str, float, Sequence[str]]],
     words: Iterable[tuple[str | _Alternatives, float]],
@@ -700,15 +735,6 @@ def _with_names(
         if weight:
             added.append((term, weight))
     return added
-
-
-@lru_cache(_LATEST)
-def _names(text: str) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Return the terms of names in a query, with the names, and the pairs of adjacent words."""
-    names = dict.fromkeys(identifiers(normalized(text)))
-    runs = (run for run in _runs(text)[_ENGLISH_CONTENT] if isinstance(run, list))
-    pairs = chain.from_iterable(map(pairwise, runs))
-    return [*names], [pair for pair in dict.fromkeys(pairs) if min(map(len, pair)) > 1]
 
 
 @lru_cache(_LATEST)
