@@ -308,8 +308,8 @@ class DefaultRetriever(PlannedRetriever):
             return await self._search(queries, limit, filters)
         if missing := await Do(self._count_missing_vectors, kind="work"):
             logger.warning(
-                "searches use words only: %s vectors of %r are missing; graph.build(%r, embed=True) "
-                "computes them",
+                "searches use words only: %s vectors of %r are missing; "
+                "graph.build(%r, embed=True) computes them",
                 *(missing, self.sentences, self.sentences),
             )
             return await by_words._search(queries, limit, filters)
