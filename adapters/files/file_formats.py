@@ -226,7 +226,9 @@ FORMATS = (
     FileFormat(
         "Word document", (".docx", ".docm", ".dotx"), read_docx, recognizes=_is_packed("word/")
     ),
-    FileFormat("slides", (".pptx", ".pptm", ".ppsx"), read_pptx, recognizes=_is_packed("ppt/")),
+    FileFormat(
+        "PowerPoint file", (".pptx", ".pptm", ".ppsx"), read_pptx, recognizes=_is_packed("ppt/")
+    ),
     FileFormat(
         "spreadsheet",
         (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"),

@@ -102,7 +102,7 @@ def _displayed(part: Any, source: SourceFile, place: str) -> Iterator[str]:
     """Yield the texts of a part that a mail program displays, and of its attachments."""
     kind = part.get_content_type()
     name = _file_name(part)
-    if kind == "multipart/alternative":
+    if kind == "multipart/alternative" and part.is_multipart():
         yield from _richest(part.get_payload(), source, place)
     elif part.is_multipart():
         for inner in part.get_payload():
@@ -113,7 +113,7 @@ def _displayed(part: Any, source: SourceFile, place: str) -> Iterator[str]:
             yield from _displayed(inner, source, place)
     elif (name and kind not in ("text/plain", "text/html")) or _is_attached(part):
         yield _attachment(part, name or kind, source)
-    elif part.get_content_maintype() == "text":
+    elif part.get_content_maintype() in ("text", "multipart"):  # without the parts it declares
         yield _content(part, source, place)
     else:
         what = "inline images" if part.get_content_maintype() == "image" else f"{kind} parts"

@@ -41,10 +41,14 @@ def read_pptx(source: SourceFile) -> Document:
     logging.getLogger("pptx").setLevel(logging.ERROR)
     with opened_zip(source, "PowerPoint file") as archive:
         properties = core_properties(archive)
+    try:
+        deck = list(Presentation(str(source.path)).slides)
+    except AttributeError as error:  # an element of another kind
+        raise source.damaged("its slides are in no list that can be read") from error
     heads: set[str] = set()
     slides = [
         "\n\n".join(_slide_blocks(slide, source, f"slide {number}", heads))
-        for number, slide in enumerate(Presentation(str(source.path)).slides, 1)
+        for number, slide in enumerate(deck, 1)
     ]
     return source.document(join_pages(slides), {**properties, "page_unit": "slide"})
 

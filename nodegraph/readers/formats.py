@@ -126,8 +126,19 @@ class FileFormat:
     symbols: Callable[[str, str], Sequence[Symbol]] | None = None
 
     def records(self, source: SourceFile) -> Records:
-        """Read a file."""
-        return source.records(self.read(source))
+        """Read a file.
+
+        Raises:
+            ReadError: If the file is damaged.
+        """
+        try:
+            return source.records(self.read(source))
+        except (ReadError, OSError, MemoryError):
+            raise
+        except Exception as error:  # of the parser
+            reason = " ".join(str(error).split())[:300]
+            what = f"it is a damaged {self.name} ({type(error).__name__}: {reason})"
+            raise source.damaged(what) from error
 
 
 INSTALL_FILES = 'pip install "nodekin[files]"'
