@@ -7,7 +7,6 @@ import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import islice
-from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -82,10 +81,7 @@ _SPARE = 4  # additional results, since texts may repeat
 _DEEPEST = 16  # times the limit: a search for distinct texts stops at this depth
 
 PATIENCE = 60.0
-"""The timeout in seconds of an optional embedding model for queries.
-
-After a failure, only words are compared for the duration of the failed attempt, up to this limit.
-"""
+"""The timeout in seconds of an optional embedding model for queries."""
 
 _PROBED = 200  # characters of the query of ``build``
 
@@ -254,7 +250,7 @@ class DefaultRetriever(PlannedRetriever):
     def _follows_links(self, measured: MeasuredSettings | None) -> bool:
         if isinstance(self.follow_links, bool):
             return self.follow_links
-        return measured is not None and measured.links.follow
+        return measured is not None and measured.links
 
     def _declare_entities(self) -> None:
         self.graph.create_node_group(self.entities, EntityExtractor(), parent=self.target)
@@ -313,22 +309,13 @@ class DefaultRetriever(PlannedRetriever):
                 *(missing, self.sentences, self.sentences),
             )
             return await by_words._search(queries, limit, filters)
-        name, keys = "failures of embedding models", tuple(self._embed_keys)
-        failed: dict[tuple[str, ...], tuple[float, EmbeddingError]]
-        failed = self.graph.reader.shared(name, dict)
-        started = monotonic()
-        until, error = failed.get(keys, (started, EmbeddingError()))
-        if started >= until:
-            try:
-                await self._embed(queries)
-                return await self._search(queries, limit, filters)
-            except VectorLengthError:  # a changed model under an old name, not a server failure
-                raise
-            except EmbeddingError as raised:
-                error = raised
-            pause = min(PATIENCE, monotonic() - started)
-            again = EmbeddingError(f"{error} (a short time ago, it is not tried again yet)")
-            failed[keys] = monotonic() + pause, again
+        try:
+            await self._embed(queries)
+            return await self._search(queries, limit, filters)
+        except VectorLengthError:  # a changed model under an old name, not a server failure
+            raise
+        except EmbeddingError as raised:
+            error = raised
         logger.warning("searched with words only, %s: %s", summarize_queries(queries), error)
         found = await by_words._search(queries, limit, filters)
         note = f"words alone were compared: {type(error).__name__}: {error}"
@@ -397,8 +384,6 @@ class DefaultRetriever(PlannedRetriever):
                 measured = await Do(self._measure)
             weights = [SENTENCES, WHOLE, *measured.weights]
             options = _Options(filters, measured, weights, self._follows_links(measured))
-            if not isinstance(self.follow_links, bool):
-                span.attributes.update(measured.links.attributes)
             span.attributes.update(weights=weights, links=options.links)
             budget = BUDGET.get()
             if budget is not None:  # windows never repeat sentences, so copies are not collapsed

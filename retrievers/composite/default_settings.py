@@ -7,7 +7,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -37,7 +37,7 @@ _PASSAGES = "passage"
 
 _KIND = "default search"  # kind of values in the store
 
-_VERSION = "2"  # version of the measurement; another version is measured again
+_VERSION = "3"  # version of the measurement; another version is measured again
 
 
 def default_target(graph: NodeGraph) -> str:
@@ -63,37 +63,6 @@ def sentence_group(graph: NodeGraph, target: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class LinkMeasure:
-    """The measurement of the titles of a group of passages.
-
-    Links are followed if titles are names that other passages mention, as in an encyclopedia:
-    ``named`` is 0.2 or more and ``written_as_names`` 0.7 or more. Headings of documentation are
-    mentioned in lower case or not at all.
-
-    Attributes:
-        titled: The share of passages with a title.
-        named: The average number of titles of other documents that a titled passage mentions.
-            Titles that more than 2 % of the passages mention are not counted.
-        written_as_names: The share of these mentions with capital letters.
-    """
-
-    titled: float = 0.0
-    named: float = 0.0
-    written_as_names: float = 0.0
-
-    @property
-    def attributes(self) -> dict[str, float]:
-        """The attributes of a span."""
-        shares = {"titled": self.titled, "named": self.named, "as_names": self.written_as_names}
-        return {name: round(share, 3) for name, share in shares.items()}
-
-    @property
-    def follow(self) -> bool:
-        """Whether links are followed."""
-        return self.named >= _MIN_NAMED and self.written_as_names >= _MIN_WRITTEN_AS_NAMES
-
-
-@dataclass(frozen=True, slots=True)
 class MeasuredSettings:
     """The measured settings of the default search of a graph.
 
@@ -106,7 +75,7 @@ class MeasuredSettings:
 
     documents: int
     weights: tuple[float, ...] = ()
-    links: LinkMeasure = field(default_factory=LinkMeasure)
+    links: bool = False
     backgrounds: Mapping[str, Vectors] = field(default_factory=dict, compare=False)
 
     def to_json(self) -> bytes:
@@ -119,7 +88,7 @@ class MeasuredSettings:
             {
                 "documents": self.documents,
                 "weights": self.weights,
-                "links": asdict(self.links),
+                "links": self.links,
                 "backgrounds": backgrounds,
             }
         ).encode()
@@ -132,8 +101,7 @@ class MeasuredSettings:
             key: np.frombuffer(base64.b64decode(data), "<f4").reshape(-1, dimension)
             for key, (dimension, data) in record["backgrounds"].items()
         }
-        links = LinkMeasure(**record["links"])
-        return cls(record["documents"], tuple(record["weights"]), links, backgrounds)
+        return cls(record["documents"], tuple(record["weights"]), record["links"], backgrounds)
 
 
 def read_settings(
@@ -264,29 +232,21 @@ _MIN_WRITTEN_AS_NAMES = 0.7  # share of the mentions
 _MIN_MENTIONS = 5  # fewer give no reliable measurement
 
 
-def measure_links(graph: NodeGraph, group: str) -> LinkMeasure:
-    """Measure a sample of a group's passages and log the decision.
+def measure_links(graph: NodeGraph, group: str) -> bool:
+    """Return whether links are worth following, by a sample of a group's passages.
+
+    Links are followed if titles are names that other passages mention, as in an encyclopedia.
+    Headings of documentation are mentioned in lower case or not at all.
 
     Args:
         graph: The graph. Its lock must be held and the group must be built.
         group: The group.
     """
-    measured = _measure_links(graph, group)
-    _logger.info(
-        "links between the nodes of %r are %sfollowed: %.0f %% have titles, and name %.2f titles "
-        "of others on average, %.0f %% of them in capital letters",
-        *(group, "" if measured.follow else "not ", 100 * measured.titled),
-        *(measured.named, 100 * measured.written_as_names),
-    )
-    return measured
-
-
-def _measure_links(graph: NodeGraph, group: str) -> LinkMeasure:
     ids = graph.reader.ids(group)
     checked = graph.reader.nodes_by_id(sample(ids, _CHECKED))
-    titled = sum(bool(split_title(node)[0]) for node in checked) / max(1, len(checked))
-    if titled < _MIN_TITLED:
-        return LinkMeasure(titled)
+    titled = sum(bool(split_title(node)[0]) for node in checked)
+    if titled < _MIN_TITLED * max(1, len(checked)):
+        return False
     nodes = graph.reader.nodes_by_id(sample(ids, _MAX_TITLES))
     documents, texts = _titles_and_texts(nodes)
     mentions: Counter[str] = Counter()
@@ -300,9 +260,15 @@ def _measure_links(graph: NodeGraph, group: str) -> LinkMeasure:
     rare = [name for name, count in mentions.items() if count <= limit]
     count = sum(mentions[name] for name in rare)
     if count < _MIN_MENTIONS:
-        return LinkMeasure(titled)
+        return False
     named = count / len(texts) * len(ids) / len(nodes)
-    return LinkMeasure(titled, named, sum(as_names[name] for name in rare) / count)
+    capital = sum(as_names[name] for name in rare) / count
+    _logger.info(
+        "passages of %r mention %.2f titles of others on average, %.0f %% of them in capital "
+        "letters; links are followed from %s and %.0f %%",
+        *(group, named, 100 * capital, _MIN_NAMED, 100 * _MIN_WRITTEN_AS_NAMES),
+    )
+    return named >= _MIN_NAMED and capital >= _MIN_WRITTEN_AS_NAMES
 
 
 def _titles_and_texts(

@@ -127,7 +127,7 @@ def test_links_are_followed_if_texts_mention_titles() -> None:
     ):
         graph = NodeGraph(progress=False)
         graph.add(texts)
-        assert measured(graph).links.follow == follows
+        assert measured(graph).links == follows
         assert ("passage entity" in graph.groups) == follows
     graph = NodeGraph(progress=False)
     graph.add(documents(titled=True))
@@ -144,20 +144,17 @@ def test_link_measurement_is_logged_once(caplog: pytest.LogCaptureFixture) -> No
     for query in ("tea", "rivers"):
         with trace() as traced:
             retriever.retrieve(query)
-        attributes = traced.children[0].attributes
-        assert attributes["links"] is True
-        assert (attributes["titled"], attributes["as_names"]) == (1.0, 1.0)
-        assert attributes["named"] >= 0.9
+        assert traced.children[0].attributes["links"] is True
     (message,) = [r.getMessage() for r in caplog.records if "links" in r.getMessage()]
-    assert message.startswith("links between the nodes of 'passage' are followed: 100 % have")
+    assert message.startswith("passages of 'passage' mention ")
 
 
 def test_settings_are_measured_again_after_growth() -> None:
     graph = NodeGraph(progress=False)
     graph.add(documents()[:3])
-    assert not measured(graph).links.follow
+    assert not measured(graph).links
     graph.add(documents(titled=True))
-    assert measured(graph).links.follow
+    assert measured(graph).links
     graph.remove([i for i in graph.reader.document_ids() if i[-1] != "0"])
     assert measured(graph).documents == len(TOPICS)
 
@@ -219,7 +216,7 @@ def test_existing_sentence_group_is_reused() -> None:
     assert "ROOT sentence" not in graph.groups
 
 
-def test_hanging_model_is_not_called_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_words_answer_if_the_model_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(default_retriever, "PATIENCE", 0.2)
     hanging, calls = threading.Event(), 0
 
@@ -236,39 +233,9 @@ def test_hanging_model_is_not_called_again(monkeypatch: pytest.MonkeyPatch) -> N
         first = retriever.retrieve("tea of kind 2")
         (variant,) = first[0].evidence[0].variants
         assert "took over 0.2 s" in str(variant.note)
-        monkeypatch.setattr(default_retriever, "monotonic", lambda: 0.0)  # stops the clock
-        for query in ("tea of kind 3", "river of kind 1"):
-            assert retriever.retrieve(query)
         assert calls == 1
     finally:
         hanging.set()
-
-
-def test_slow_failing_model_is_not_retried_immediately(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    clock, calls, works = 1000.0, 0, False
-
-    def embed(texts: list[str]) -> np.ndarray:
-        nonlocal clock, calls
-        if works:
-            return by_topic(texts)
-        clock += 20
-        calls += 1
-        raise TimeoutError("no answer")
-
-    monkeypatch.setattr(default_retriever, "monotonic", lambda: clock)
-    graph = NodeGraph(embed=Embedder(embed, "m", embed_queries=by_topic), progress=False)
-    graph.add(documents())
-    retriever = as_retriever(graph)
-    for _ in range(3):
-        (variant,) = retriever.retrieve("tea of kind 2")[0].evidence[0].variants
-        assert "no answer" in str(variant.note)
-    assert calls == 1
-    with pytest.raises(EmbeddingError, match="no answer"):
-        DefaultRetriever(graph, embed_keys=["default"]).retrieve("tea")
-    clock, works = clock + 21, True
-    assert not retriever.retrieve("tea of kind 2")[0].evidence[0].variants
 
 
 @pytest.mark.parametrize("fails_at", ["query", "passages"])
