@@ -107,7 +107,7 @@ def test_filters_match_functions_in_langchains_store(stores, filter, function) -
     assert listed == sorted(expected)  # in the order of the documents
     retriever = own.as_retriever(search_kwargs={"k": 9, "filter": filter})
     assert {d.id for d in retriever.invoke("dream")} == expected
-    assert {r.node.document_id for r in as_retriever(retriever).retrieve("dream")} == expected
+    assert {r.node.id for r in as_retriever(retriever).retrieve("dream")} == expected
     native = NodeGraphRetriever(retriever=own.retriever, k=9, filter=filter)
     assert {d.id for d in native.invoke("dream")} == expected
     assert {r.node.document_id for r in as_retriever(native).retrieve("dream")} == expected
