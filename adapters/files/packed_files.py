@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from xml.etree import ElementTree
@@ -62,7 +63,10 @@ def opened_zip(source: SourceFile, what: str) -> Iterator[zipfile.ZipFile]:
                 "too large unpacked",
                 skippable=True,
             )
-        yield archive
+        try:
+            yield archive
+        except (zipfile.BadZipFile, NotImplementedError, zlib.error, EOFError) as error:
+            raise source.damaged(f"it is not a complete {what}: {error}") from error
 
 
 def core_properties(archive: zipfile.ZipFile) -> dict[str, str]:

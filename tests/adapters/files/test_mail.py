@@ -85,3 +85,9 @@ def test_all_displayed_parts_are_read_in_order(tmp_path: Path) -> None:
         "attachments without a reader: 1 (first: b.bin)",
     ):
         assert part in note
+
+
+def test_alternatives_without_boundary_are_read_as_text(tmp_path: Path) -> None:
+    (tmp_path / "a.eml").write_text("Content-Type: multipart/alternative\n\nTea is a drink.")
+    (node,) = NodeGraph(tmp_path, progress=False).nodes("ROOT")
+    assert node.text == "Tea is a drink."
