@@ -270,10 +270,10 @@ def test_figures_of_cmrc_equal_readme(data):
     )
     figures = {name: figure.value for name, figure in evaluation.figures["paragraphs"].items()}
     assert {name: round(value, 3) for name, value in figures.items()} == {
-        "recall@1": 0.979, "recall@3": 0.995, "recall@5": 0.995, "mrr@5": 0.987,
+        "recall@1": 0.977, "recall@3": 0.995, "recall@5": 0.995, "mrr@5": 0.986,
         "context_recall@5": 0.995,
     }  # fmt: skip
-    assert round(figures["mrr@5"], 4) == 0.9867
+    assert round(figures["mrr@5"], 4) == 0.9857
     assert evaluation.missing_gold == []
     assert evaluation.figure("paragraphs", "recall@1").judged == 1002
 
