@@ -141,10 +141,14 @@ class _Projection(NamedTuple):
 _FARTHEST = 2**31 - 1  # the largest number of a layout
 
 
-def _clamped(*values: float) -> tuple[int, int, int, int]:
+def _clamped(left: float, top: float, right: float, bottom: float) -> tuple[int, int, int, int]:
     """Return coordinates as integers that a layout can store; not a number becomes the least."""
-    left, top, right, bottom = (int(min(max(-_FARTHEST, v), _FARTHEST)) for v in values)
-    return left, top, right, bottom
+    if -_FARTHEST < left <= right < _FARTHEST and -_FARTHEST < top <= bottom < _FARTHEST:
+        return int(left), int(top), int(right), int(bottom)
+    left, top, right, bottom = (
+        min(max(-_FARTHEST, value), _FARTHEST) for value in (left, top, right, bottom)
+    )
+    return int(left), int(top), int(right), int(bottom)
 
 
 def _boxes(placed: Iterable[PlacedLine], projections: Sequence[_Projection]) -> Iterator[TextBox]:
@@ -224,7 +228,7 @@ def _lines_of_page(
     lines = _lines(textpage, text, is_upward=angle == 270)
     if angle:
         return lines
-    turned = [line for line in lines if line.is_placed and _is_turned(textpage, line)]
+    turned = _turned(textpage, lines)
     is_vertical = 2 * sum(line.turn != 0 for line in lines) > len(lines)  # as in old Chinese books
     if turned and not is_vertical:
         words = " ".join(line.text for line in turned)
@@ -239,12 +243,14 @@ def _lines_of_page(
 _MAX_SLOPE = 0.1  # radians
 
 
-def _is_turned(textpage: Any, line: TextLine) -> bool:
-    """Return whether a line is turned against the page, such as a stamp or a watermark."""
+def _turned(textpage: Any, lines: Lines) -> list[TextLine]:
+    """Return the lines that are turned against the page, such as stamps and watermarks."""
     from pypdfium2 import raw
 
-    angle: float = raw.FPDFText_GetCharAngle(textpage, line.start)
-    return _MAX_SLOPE < angle < 2 * pi - _MAX_SLOPE
+    def angle(line: TextLine) -> float:
+        return float(raw.FPDFText_GetCharAngle(textpage, line.start))
+
+    return [x for x in lines if x.is_placed and _MAX_SLOPE < angle(x) < 2 * pi - _MAX_SLOPE]
 
 
 def _with_ligatures_in_order(textpage: Any, text: str) -> str:
