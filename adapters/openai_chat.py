@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..nodegraph.errors import ModelError
+from ..nodegraph.models.templates import ChatPrompt
 from .extras import extra
 from .openai import TIMEOUT, Clients, check_at_least, check_model
 
@@ -173,8 +174,10 @@ class OpenAIChat:
         self, prompt: Prompt, schema: Mapping[str, Any] | None = None, **options: Any
     ) -> Callable[[Any], Any]:
         if isinstance(prompt, str):
-            system = [] if self.system is None else [{"role": "system", "content": self.system}]
-            prompt = [*system, {"role": "user", "content": prompt}]
+            messages = prompt.messages if isinstance(prompt, ChatPrompt) else [("user", prompt)]
+            if self.system is not None and all(role != "system" for role, _ in messages):
+                messages = [("system", self.system), *messages]
+            prompt = [{"role": role, "content": text} for role, text in messages]
         body = {"model": self.model, "messages": list(prompt), **self.settings, **options}
         if schema is not None:
             named = {"name": "answer", "schema": dict(schema), "strict": True}

@@ -24,6 +24,7 @@ from .model_objects import (
     named_model,
     owner_of,
 )
+from .templates import ChatPrompt
 
 T = TypeVar("T")
 
@@ -84,15 +85,26 @@ def text_of(answer: Any) -> str:
 
 def _langchain(model: Any) -> LLMCalls:
     def structured(prompt: str, schema: Mapping[str, Any]) -> Any:
-        return model.with_structured_output(_titled(schema)).invoke(prompt)
+        return model.with_structured_output(_titled(schema)).invoke(_input(prompt))
 
     async def astructured(prompt: str, schema: Mapping[str, Any]) -> Any:
-        return await model.with_structured_output(_titled(schema)).ainvoke(prompt)
+        return await model.with_structured_output(_titled(schema)).ainvoke(_input(prompt))
 
-    others: list[Any] = [_first(model, name) for name in ("ainvoke", "stream", "astream")]
+    others: list[Any] = [
+        _with_messages(_first(model, name)) for name in ("ainvoke", "stream", "astream")
+    ]
     if _supports_schema(model):
         others += [structured, astructured]
-    return LLMCalls(model.invoke, *others)
+    return LLMCalls(lambda prompt: model.invoke(_input(prompt)), *others)
+
+
+def _with_messages(call: Callable[..., Any] | None) -> Callable[[str], Any] | None:
+    return None if call is None else lambda prompt: call(_input(prompt))
+
+
+def _input(prompt: str) -> str | list[tuple[str, str]]:
+    """Return the input of a LangChain model: a text, or the messages of a ``ChatPrompt``."""
+    return list(prompt.messages) if isinstance(prompt, ChatPrompt) else prompt
 
 
 def _supports_schema(model: Any) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Literal, Protocol
 
@@ -16,6 +16,8 @@ from ..lazy_names import lazy_pattern
 Language = Literal["zh", "en"]
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
+
+_ROLES = {"human": "user", "user": "user", "ai": "assistant", "assistant": "assistant"}
 
 _ALIASES = (
     ("query", "question", "input", "query_str"),
@@ -34,6 +36,44 @@ class PromptTemplate(Protocol):
         """Return the prompt with values."""
 
 
+class ChatPrompt(str):
+    """A prompt of several messages, usable as a text for models without messages.
+
+    Args:
+        messages: Pairs of a role (``"system"``, ``"user"``, ``"assistant"``) and a text.
+
+    Example:
+        >>> prompt = ChatPrompt([("system", "Be brief."), ("user", "What is tea?")])
+        >>> prompt
+        'Be brief.\\n\\nWhat is tea?'
+        >>> prompt.map(str.upper).messages
+        (('system', 'BE BRIEF.'), ('user', 'WHAT IS TEA?'))
+    """
+
+    messages: tuple[tuple[str, str], ...]
+
+    def __new__(cls, messages: Sequence[tuple[str, str]]) -> ChatPrompt:
+        """Join the messages to a text."""
+        # Roles are needed only in a conversation.
+        label = any(role == "assistant" for role, _ in messages)
+        texts = (f"{role.capitalize()}: {text}" if label else text for role, text in messages)
+        prompt = super().__new__(cls, "\n\n".join(texts))
+        prompt.messages = tuple((role, text) for role, text in messages)
+        return prompt
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return (self.messages,)
+
+    def __add__(self, text: str) -> ChatPrompt:
+        """Return the prompt with a text added to its last message."""
+        *others, (role, last) = self.messages
+        return ChatPrompt([*others, (role, last + text)])
+
+    def map(self, change: Callable[[str], str]) -> ChatPrompt:
+        """Return the prompt with the text of each message changed."""
+        return ChatPrompt([(role, change(text)) for role, text in self.messages])
+
+
 def prompt_text(prompt: object, names: Sequence[str]) -> str:
     """Convert a prompt to a text with placeholders, ``{name}``.
 
@@ -41,8 +81,8 @@ def prompt_text(prompt: object, names: Sequence[str]) -> str:
     ``{query}``, ``{context}`` by ``{passages}``.
 
     Args:
-        prompt: A text, or a prompt template of LangChain or LlamaIndex. Several messages become
-            one text.
+        prompt: A text, or a prompt template of LangChain or LlamaIndex. A template of several
+            messages becomes a ``ChatPrompt``.
         names: The supported names.
 
     Raises:
@@ -53,6 +93,8 @@ def prompt_text(prompt: object, names: Sequence[str]) -> str:
         >>> prompt_text("What is {question}?", ["query"])
         'What is {query}?'
     """
+    if isinstance(prompt, ChatPrompt):
+        return prompt.map(lambda text: _with_native_names(text, names))
     if isinstance(prompt, str):
         return _with_native_names(prompt, names)
     variables = getattr(prompt, "input_variables", None)  # LangChain
@@ -68,6 +110,14 @@ def prompt_text(prompt: object, names: Sequence[str]) -> str:
 
 def _template_text(template: Any, variables: list[str], names: Sequence[str]) -> str:
     """Format a template with marks as values, and replace the marks by placeholders."""
+    placeholders = {
+        message.variable_name
+        for message in getattr(template, "messages", None) or ()
+        if hasattr(message, "variable_name")
+    }
+    # ("placeholder", "{chat_history}") is optional: filled only if the name is supported.
+    optional = [v for v in getattr(template, "optional_variables", None) or () if v in placeholders]
+    variables += [v for v in optional if _native_name(v, names, variables) in names]
     values: dict[str, Any] = {}
     for variable in variables:
         name = _native_name(variable, names, variables)
@@ -77,16 +127,27 @@ def _template_text(template: Any, variables: list[str], names: Sequence[str]) ->
                 f"the prompt template has an unknown placeholder {variable!r}; known: "
                 f"{allowed}: leave it out, or fill it with template.partial({variable}=...)"
             )
-        values[variable] = f"\ue000{name}\ue001"
+        signal = f"\ue000{name}\ue001"
+        values[variable] = [("human", signal)] if variable in placeholders else signal
     if callable(getattr(template, "format_prompt", None)):
         messages = template.format_prompt(**values).to_messages()
     else:
         messages = template.format_messages(**values)
-    for message in messages:
-        if not isinstance(message.content, str):
-            raise TypeError(f"a message of a prompt must be a text, got {message.content!r:.80}")
-    text = "\n\n".join(message.content for message in messages)
-    return re.sub("\ue000(\\w+)\ue001", r"{\1}", text)
+    pairs = [_role_and_text(message) for message in messages]
+    if len(pairs) == 1 and pairs[0][0] == "user":
+        return pairs[0][1]
+    return ChatPrompt(pairs)
+
+
+def _role_and_text(message: Any) -> tuple[str, str]:
+    role = getattr(message, "type", None) or getattr(message, "role", None)
+    if role == "chat":
+        role = message.role
+    role = str(getattr(role, "value", role))
+    if not isinstance(message.content, str):
+        raise TypeError(f"a message of a prompt must be a text, got {message.content!r:.80}")
+    text = re.sub("\ue000(\\w+)\ue001", r"{\1}", message.content)
+    return _ROLES.get(role, role), text
 
 
 def _with_native_names(text: str, names: Sequence[str]) -> str:
@@ -195,6 +256,8 @@ def fill_template(template: str, **values: object) -> str:
         value = values[match[1]]
         return value if isinstance(value, QuotedText) else neutralize(str(value), value_ids)
 
+    if isinstance(template, ChatPrompt):
+        return template.map(lambda text: PLACEHOLDER.sub(value, text))
     return PLACEHOLDER.sub(value, template)
 
 

@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
-from importlib.resources import files
 from itertools import chain, groupby, islice, pairwise
 from operator import add
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from ...nodegraph.errors import nearest_names
@@ -199,11 +199,14 @@ def normalized(text: str) -> str:
     return _POSSESSIVE.sub("", text) if "'" in text or "’" in text else text
 
 
+# Read at import, since the first search may be in an event loop.
+_SIMPLIFIED = Path(__file__).with_name("simplified.txt").read_text("utf-8")
+
+
 @cache
 def _simple_forms() -> tuple[re.Pattern[str], dict[int, int]]:
     """Return a pattern of traditional Chinese characters, and their simplified forms."""
-    lines = files(__package__).joinpath("simplified.txt").read_text("utf-8").splitlines()
-    pairs = "".join(line for line in lines if not line.startswith("#"))
+    pairs = "".join(line for line in _SIMPLIFIED.splitlines() if not line.startswith("#"))
     forms = zip(map(ord, pairs[::2]), map(ord, pairs[1::2]), strict=True)
     return re.compile(f"[{pairs[::2]}]"), dict(forms)
 

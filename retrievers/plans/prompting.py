@@ -91,7 +91,7 @@ class Prompt:
             replacement: A text or a prompt template of LangChain or LlamaIndex for both languages,
                 a mapping from ``"zh"`` and ``"en"`` to these, or a ``Prompt``. None: no change.
                 Placeholders of the frameworks are converted (``{question}`` to ``{query}``,
-                ``{context}`` to ``{passages}``), and messages are joined to one text.
+                ``{context}`` to ``{passages}``), and messages stay messages for chat models.
 
         Raises:
             TypeError: If the replacement has another type.

@@ -1,17 +1,22 @@
 """Languages of prompts, and templates whose values stay in their places."""
 
+import copy
+import pickle
 from pathlib import Path
 
 import pytest
+from langchain_core.messages import AIMessage
 from langchain_core.prompts import (
     ChatPromptTemplate,
     FewShotPromptTemplate,
+    MessagesPlaceholder,
     PromptTemplate,
 )
 from llama_index.core.prompts import ChatPromptTemplate as LlamaIndexChatTemplate
 from llama_index.core.prompts import PromptTemplate as LlamaIndexTemplate
 
 from nodekin.nodegraph.models.templates import (
+    ChatPrompt,
     Language,
     QuotedText,
     fill_template,
@@ -135,17 +140,54 @@ def test_prompt_text_keeps_examples():
         ),
     ],
 )
-def test_prompt_text_joins_messages(template):
+def test_prompt_text_keeps_messages(template):
     prompt = prompt_text(template, ["query", "tea"])
-    assert prompt == "Be brief about {tea}.\n\nWhat is {query}?"
+    assert prompt.messages == (("system", "Be brief about {tea}."), ("user", "What is {query}?"))
     filled = fill_template(prompt, query="{tea}", tea="green tea")
+    assert filled.messages[1] == ("user", "What is {tea}?")
     assert filled == "Be brief about green tea.\n\nWhat is {tea}?"
+
+
+def test_conversation_text_has_roles():
+    template = ChatPromptTemplate([("human", "Hello."), AIMessage("Yes?"), ("human", "{question}")])
+    prompt = prompt_text(template, ["query"])
+    assert prompt == "User: Hello.\n\nAssistant: Yes?\n\nUser: {query}"
+
+
+def test_messages_placeholder_becomes_history():
+    messages = [("system", "Rewrite."), MessagesPlaceholder("chat_history"), ("human", "{input}")]
+    prompt = prompt_text(ChatPromptTemplate(messages), ["history", "question"])
+    assert prompt.messages == (
+        ("system", "Rewrite."),
+        ("user", "{history}"),
+        ("user", "{question}"),
+    )
+    with pytest.raises(ValueError, match="a place for messages 'chat_history', which nothing"):
+        prompt_text(ChatPromptTemplate(messages), ["question"])
+    messages[1] = MessagesPlaceholder("chat_history", optional=True)
+    assert len(prompt_text(ChatPromptTemplate(messages), ["question"]).messages) == 2
+    messages[1] = ("placeholder", "{chat_history}")  # optional
+    template = ChatPromptTemplate(messages)
+    assert prompt_text(template, ["history", "question"]).messages == prompt.messages
 
 
 def test_two_names_for_one_value_raise():
     template = PromptTemplate.from_template("{question} {query}")
     with pytest.raises(ValueError, match=r"an unknown placeholder 'question'; known: \{q"):
         prompt_text(template, ["query"])
+
+
+def test_added_text_extends_last_message():
+    prompt = ChatPrompt([("system", "Be brief."), ("user", "Why?")]) + " (In JSON.)"
+    assert prompt.messages == (("system", "Be brief."), ("user", "Why? (In JSON.)"))
+    assert prompt == "Be brief.\n\nWhy? (In JSON.)"
+
+
+@pytest.mark.parametrize("clone", [copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))])
+def test_chat_prompt_is_copied_and_pickled(clone):
+    prompt = ChatPrompt([("system", "Be brief."), ("user", "Why?")])
+    assert clone(prompt).messages == prompt.messages
+    assert clone(prompt) == prompt
 
 
 @pytest.mark.parametrize("prompt", [5, None, ["{query}"], str.upper])
