@@ -162,7 +162,7 @@ def test_messages_placeholder_becomes_history():
         ("user", "{history}"),
         ("user", "{question}"),
     )
-    with pytest.raises(ValueError, match="a place for messages 'chat_history', which nothing"):
+    with pytest.raises(ValueError, match="an unknown placeholder 'chat_history'"):
         prompt_text(ChatPromptTemplate(messages), ["question"])
     messages[1] = MessagesPlaceholder("chat_history", optional=True)
     assert len(prompt_text(ChatPromptTemplate(messages), ["question"]).messages) == 2
