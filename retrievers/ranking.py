@@ -82,7 +82,7 @@ def fuse(
         for same in by_node(shares, merge_by)
     ]
     fused.sort(key=lambda result: -result.score)
-    return in_document_order(fused[:top_k])
+    return in_document_order(fused)[:top_k]
 
 
 def in_document_order(results: Sequence[ScoredNode]) -> list[ScoredNode]:

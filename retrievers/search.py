@@ -440,7 +440,12 @@ def one_ranking(query: str, rankings: Sequence[Ranking]) -> Ranking:
 
 def all_results(reader: Reader) -> Results:
     """Return all targets of a ranking as results."""
-    return in_document_order(reader.results([*reader.ranking.scores]))
+    return reader.results([*reader.ranking.scores])
+
+
+def ordered_results(reader: Reader) -> Results:
+    """Return all targets; equal scores of a document by position, which fused scores ignore."""
+    return in_document_order(all_results(reader))
 
 
 def search(

@@ -16,7 +16,7 @@ from ..protocols import RetrieverLike, RetrieverProtocol
 from ..ranking import RANK_CONSTANT, Mode, check_mode, fuse
 from ..results import OutputOptions, Results
 from ..retriever import Retriever, search_together
-from ..search import Ranking, all_results, fused
+from ..search import Ranking, fused, ordered_results
 from ..tracing import start_span
 from ..validation import check_top_k, choice, number
 
@@ -133,7 +133,9 @@ class FusionRetriever(PlannedRetriever):
                 def rank(query: str, rankings: Sequence[Ranking]) -> Ranking:
                     return fused(rankings, self.mode, weights, self.rank_constant).first(top_k)
 
-                found = await search_together(local, queries, limits, filters, rank, all_results)
+                found = await search_together(
+                    local, queries, limits, filters, rank, ordered_results
+                )
                 span.set_results(found)
                 return found
             outcomes = await All(
