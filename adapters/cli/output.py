@@ -17,7 +17,8 @@ from ...nodegraph.readers.formats import PROGRAM, has_lines
 from ...nodegraph.search_text import file_name_of
 from ...nodegraph.splitters.chunking import UNSPACED
 from ...nodegraph.splitters.sentences import sentence_spans
-from ...retrievers.analysis.text_analyzer import TextAnalyzer
+from ...retrievers.analysis.identifiers import identifiers
+from ...retrievers.analysis.text_analyzer import TextAnalyzer, normalized
 from ...retrievers.results import ScoredNode
 from .exit_status import escaped, printable
 
@@ -39,6 +40,8 @@ def matches(text: str, query: str) -> list[Span]:
     Example:
         >>> [("长江的 Rivers"[a:b]) for a, b in matches("长江的 Rivers", "长江 river 的水")]
         ['长江', 'Rivers']
+        >>> [("Pump E-105, 3.1.0"[a:b]) for a, b in matches("Pump E-105, 3.1.0", "E105 3.1.0")]
+        ['E-105', '3.1.0']
     """
     analyze = TextAnalyzer().like(text)
     terms = set(analyze.query(query)).intersection(analyze.words(query))
@@ -53,6 +56,12 @@ def matches(text: str, query: str) -> list[Span]:
             spans += (span for span in found if text[slice(*span)] in allowed)
         elif terms.intersection(analyze.words(text[start:end])):
             spans.append((start, end))
+    named = terms.union(term for term, _ in identifiers(normalized(query)))
+    for term, name in dict.fromkeys(identifiers(normalized(text))):
+        if term in named and term not in re.findall(
+            r"\w+", name
+        ):  # as written, such as E-105 for E105
+            spans += (m.span() for m in re.finditer(re.escape(name), text, re.IGNORECASE))
     merged: list[Span] = []
     for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:

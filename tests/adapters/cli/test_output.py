@@ -23,6 +23,8 @@ SAMPLES = Path(__file__).parents[3] / "examples" / "files"
         ("ดื่มน้ำชา", "น้ำชา", ["น้ำชา"]),
         ("x = getUserName(y)", "user name", ["getUserName"]),
         ("", "tea", []),
+        ("Pump E-105 of 3.1.0 at 5GHz", "E105 3.1.0 5 GHz", ["E-105", "3.1.0", "5GHz"]),
+        ("On March 9, 2026: 1,106,500", "2026-03-09 1106500", ["March 9, 2026", "1,106,500"]),
     ],
 )
 def test_matches_returns_query_words(text, query, found):
