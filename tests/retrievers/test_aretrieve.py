@@ -6,14 +6,6 @@ from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Retriever
 
 
-async def test_aretrieve_equals_retrieve(library) -> None:
-    retriever = Retriever(library, "sentence", target="ROOT")
-    for settings in ({}, {"top_k": 1}, {"filters": {"year": 2005}}):
-        assert await retriever.aretrieve("river bank", **settings) == retriever.retrieve(
-            "river bank", **settings
-        )
-
-
 async def test_aretrieve_does_not_block_event_loop(library) -> None:
     retriever = Retriever(library, "sentence", "bm25_chinese", target="ROOT")
     with blockbuster_ctx():

@@ -11,7 +11,6 @@ from nodekin.retrievers import (
     BaseRetriever,
     BudgetResults,
     FusionRetriever,
-    RecursiveRetriever,
     RerankRetriever,
     Retriever,
     WindowRetriever,
@@ -35,12 +34,6 @@ def graph():
 
 def found(results):
     return [(each.node.id, len(each.evidence)) for each in results]
-
-
-def test_retrieve_without_fetch_k_reads_enough_hits(graph):
-    retriever = Retriever(graph, "line", target="ROOT")
-    assert found(retriever.retrieve("tea", top_k=1)) == [("many", 1)]
-    assert [name for name, _ in found(retriever.retrieve("tea"))] == ["many", "茶", "one"]
 
 
 @pytest.mark.parametrize(
@@ -100,11 +93,6 @@ def test_fetch_k_applies_to_each_embedding():
     graph.create_node_group("line", str.splitlines)
     retriever = Retriever(graph, "line", "cosine", target="ROOT", lift="mean", fetch_k=2)
     assert sum(len(each.evidence) for each in retriever.retrieve("tea")) == 4
-
-
-def test_recursive_fetch_k_limits_hits(graph):
-    retriever = RecursiveRetriever(graph, ["line"], "ROOT", fetch_k=3)
-    assert found(retriever.retrieve("tea")) == [("many", 3)]
 
 
 @pytest.mark.parametrize(

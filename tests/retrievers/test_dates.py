@@ -25,14 +25,6 @@ def test_read_date_parses_instants(text: str) -> None:
     assert when.compare(read_date(MORNING + timedelta(minutes=1))) == -1
 
 
-def test_read_date_compares_at_lower_precision() -> None:
-    when = read_date("2024-01-31")
-    for equal in (MORNING, "2024-01", "2024"):
-        assert when.compare(read_date(equal)) == 0
-    assert when.compare(read_date("2024-02-01")) == when.compare(read_date("2024-02")) == -1
-    assert when.compare(read_date("2023")) == 1
-
-
 @pytest.mark.parametrize(
     "value",
     [

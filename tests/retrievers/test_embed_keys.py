@@ -60,23 +60,6 @@ def test_several_embeddings_return_union_with_all_evidence(keys) -> None:
     assert retriever.batch(["ee", "a"]) == [retriever.retrieve("ee"), retriever.retrieve("a")]
 
 
-async def test_aretrieve_with_several_embeddings_equals_retrieve() -> None:
-    retriever = Retriever(new_graph(), "ROOT", "cosine", top_k=3)
-    assert await retriever.aretrieve("ee") == retriever.retrieve("ee")
-
-
-def test_lifted_results_of_several_embeddings_are_merged() -> None:
-    graph = new_graph()
-    graph.create_node_group("letter", lambda text: [*text])
-    for how in ("max", "sum", "mean"):
-        retriever = Retriever(graph, "letter", "cosine", target="ROOT", lift=how, top_k=2)
-        results = retriever.retrieve("e")
-        assert len({r.node.id for r in results}) == len(results)
-        keys = {e.embed_key for r in results for e in r.evidence}
-        assert keys == {"vowels", "length"}
-        assert [r.score for r in results] == sorted((r.score for r in results), reverse=True)
-
-
 def test_min_score_by_key_limits_each_embedding() -> None:
     graph = new_graph()
     every = found(Retriever(graph, "ROOT", "cosine", embed_keys=["length"], top_k=9), "u")
@@ -165,10 +148,3 @@ def test_graphs_with_different_embeddings_are_searched_together() -> None:
         Retriever([first, second], "ROOT", "cosine", embed_keys=["vowels"])
     with pytest.raises(ValueError, match="has none"):
         Retriever([first, NodeGraph()], "ROOT", "cosine")
-
-
-def test_embed_keys_without_similarity_use_cosine() -> None:
-    graph = NodeGraph(embed={"one": lambda texts: [[len(text), 1.0] for text in texts]})
-    graph.add(["Tea.", "A longer text."])
-    retriever = Retriever(graph, "ROOT", embed_keys=["one"])
-    assert {match.similarity for r in retriever("Tea!") for match in r.evidence} == {"cosine"}

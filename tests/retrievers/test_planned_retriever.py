@@ -48,18 +48,3 @@ async def test_search_all_serves_all_forms(step_back: StepBack) -> None:
     assert await step_back.abatch(["sencha?", "Nile?"]) == both
     assert step_back("sencha?") == ["Green tea is steamed."]
     assert step_back.batch([]) == await step_back.abatch([]) == []
-
-
-def test_planned_retriever_lists_inner_retrievers(step_back: StepBack) -> None:
-    assert step_back.inner_retrievers == [("inner", step_back.inner)]
-    assert step_back.calls_model
-    assert not step_back.inner.calls_model
-
-
-def test_planned_retriever_with_invalid_argument_raises(step_back: StepBack) -> None:
-    with pytest.raises(ValueError, match="top_k must be 1 or more"):
-        step_back.retrieve("sencha?", top_k=0)
-    with pytest.raises(TypeError, match="filters map"):
-        step_back.retrieve("sencha?", filters="tea")
-    with pytest.raises(TypeError, match="a list of queries"):
-        step_back.batch("sencha?")

@@ -25,12 +25,6 @@ def test_lift_to_parent_group(library) -> None:
     assert {result.node.group for result in results} == {"paragraph"}
 
 
-def test_lift_to_documents(library) -> None:
-    results = Retriever(library, "word", WORDS, target="ROOT")("bank")
-    assert [result.node.id for result in results] == ["river", "bank"]  # ties by document order
-    assert results[0].score == results[1].score
-
-
 def test_lift_to_child_group(library) -> None:
     results = Retriever(library, "paragraph", WORDS, target="sentence")("milk")
     assert texts(results) == ["green tea", "black tea and milk"]
@@ -66,18 +60,6 @@ def test_lifted_result_lists_hits_as_evidence(library) -> None:
         assert result.score == result.evidence[0].score == max(e.score for e in result.evidence)
         assert {(e.similarity, e.query) for e in result.evidence} == {("bm25", "river")}
         assert all(e.node.root == result.node for e in result.evidence)
-
-
-def test_evidence_without_target_is_result_node(library) -> None:
-    (result,) = Retriever(library, "sentence", "bm25_chinese")("长江")
-    (evidence,) = result.evidence
-    assert evidence.node == result.node
-    assert evidence.score == result.score
-    assert (evidence.group, evidence.similarity, evidence.query) == (
-        "sentence",
-        "bm25_chinese",
-        "长江",
-    )
 
 
 @pytest.mark.parametrize("children", [3, 40, 1000])
@@ -206,24 +188,6 @@ INDEXES = st.lists(
 
 def hits(number: int, scores: list[float]) -> Hits:
     return Hits([f"{number}-{place}" for place in range(len(scores))], scores)
-
-
-def test_merge_hits_sorts_by_score_then_index() -> None:
-    rows, more = merge_hits([hits(0, [2.0, 1.0]), hits(1, [3.0, 2.0])], None, -math.inf)
-    assert rows == [(3.0, 1, "1-0"), (2.0, 0, "0-0"), (2.0, 1, "1-1"), (1.0, 0, "0-1")]
-    assert not more
-
-
-def test_merge_hits_drops_uncertain_hits() -> None:
-    rows, more = merge_hits([hits(0, [9.0, 8.0]), hits(1, [3.0])], 2, -math.inf)
-    assert rows == [(9.0, 0, "0-0"), (8.0, 0, "0-1")]
-    assert more
-
-
-def test_merge_hits_below_min_score_has_no_more() -> None:
-    assert merge_hits([hits(0, [9.0, 1.0])], 2, 2.0) == ([(9.0, 0, "0-0")], False)
-    assert merge_hits([hits(0, [9.0, 2.0])], 2, 2.0) == ([(9.0, 0, "0-0"), (2.0, 0, "0-1")], True)
-    assert merge_hits([hits(0, []), hits(1, [])], 2, 2.0) == ([], False)
 
 
 @given(INDEXES, st.integers(1, 9), st.sampled_from([-math.inf, 1.0, 2.5]))

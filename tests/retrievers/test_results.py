@@ -20,13 +20,6 @@ def test_call_returns_scored_nodes_by_default(library) -> None:
     assert [type(result) for result in results] == [ScoredNode]
 
 
-def test_output_format_content_returns_texts(library) -> None:
-    retriever = Retriever(library, "sentence", output_format="content", top_k=2)
-    assert retriever("river") == ["river water", "river bank"]
-    assert retriever("nothing at all") == []
-    assert [type(result) for result in retriever.retrieve("milk")] == [ScoredNode]
-
-
 @pytest.mark.parametrize(
     ("join", "text"),
     [
@@ -63,14 +56,6 @@ def test_output_format_dict_returns_plain_dicts(library) -> None:
         "end": 29,
         "metadata": {"topic": "tea", "year": 1999, "tags": ["drink", "leaf"]},
     }
-
-
-@pytest.mark.parametrize("output_format", [None, "dict"])
-def test_join_without_content_format_raises(library, output_format) -> None:
-    with pytest.raises(
-        ValueError, match="join=True joins contents; it needs output_format='content'"
-    ):
-        Retriever(library, "sentence", output_format=output_format, join=True)
 
 
 def test_unknown_output_format_raises(library) -> None:

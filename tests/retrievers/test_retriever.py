@@ -53,14 +53,6 @@ def test_empty_corpus_returns_nothing() -> None:
         assert Retriever(graph, "line", Bm25(), target="ROOT").retrieve("tea") == []
 
 
-def test_nodes_without_terms_are_counted_not_found() -> None:
-    graph = NodeGraph(progress=False)
-    graph.add([Document("?!", id="1"), Document("tea", id="2")])
-    retriever = Retriever(graph, "ROOT")
-    assert ids(retriever("tea ?!")) == ["2"]
-    assert retriever.similarity.open(graph, "ROOT").size == 2
-
-
 @pytest.mark.parametrize("top_k", [0, -1, True, 1.5, "3", math.nan])
 def test_invalid_top_k_raises(library, top_k: object) -> None:
     message = "top_k must be 1 or more, got|top_k must be an integer"
@@ -155,33 +147,6 @@ def test_next_query_includes_changes(library) -> None:
     assert retriever("milk") == []
 
 
-def test_equal_texts_of_several_documents_are_found() -> None:
-    graph = NodeGraph(progress=False)
-    graph.create_node_group("line", str.splitlines)
-    graph.add([Document("tea\nsea\ntea", id=name) for name in "cab"])
-    results = Retriever(graph, "line", top_k=9).retrieve("tea")
-    assert [(r.node.document_id, r.node.start) for r in results] == [
-        (i, s) for i in "cab" for s in (0, 8)
-    ]
-    assert len({r.node.id for r in results}) == 6
-    assert ids(Retriever(graph, "line", target="ROOT").retrieve("tea")) == ["c", "a", "b"]
-
-
-def test_batch_equals_single_queries(library) -> None:
-    retriever = Retriever(library, "sentence")
-    queries = ["milk", "", "river bank", "milk"]
-    assert retriever.batch(queries) == [retriever.retrieve(query) for query in queries]
-    assert [len(each) for each in retriever.batch(queries, top_k=1, filters={"year": 2005})] == [
-        0,
-        1,
-        1,
-        0,
-    ]
-    assert retriever.batch([]) == []
-    with pytest.raises(TypeError, match="batch takes a list of queries, not one: 'milk'"):
-        retriever.batch("milk")
-
-
 def test_repr_contains_group_target_and_similarity(library) -> None:
     text = repr(Retriever(library, "sentence", "bm25_chinese", target="ROOT", top_k=3))
     assert text == "Retriever('sentence' -> 'ROOT', bm25_chinese, top_k=3)"
@@ -251,15 +216,6 @@ def test_batch_vectors_searches_given_vectors():
             retriever.batch_vectors(["a", "b"], lambda of, key, made=wrong: made)
     with pytest.raises(ValueError, match="compares texts"):
         Retriever(graph, "ROOT", "bm25").batch_vectors(["e"], vectors_of)
-
-
-def test_top_k_limits_children_of_found_parents() -> None:
-    graph = NodeGraph(progress=False)
-    graph.add(["Tea one. Tea two. Tea three.", "Tea four. Tea five. Tea six."])
-    graph.create_node_group("sentence", lambda text: text.split(". "))
-    retriever = Retriever(graph, "ROOT", target="sentence")
-    for top_k in range(1, 7):
-        assert len(retriever.retrieve("tea", top_k=top_k)) == top_k
 
 
 @pytest.mark.parametrize("stored", [False, True])

@@ -1,4 +1,3 @@
-import pickle
 import threading
 import time
 
@@ -133,15 +132,6 @@ def test_changes_of_other_connection_are_found(tmp_path) -> None:
     assert [r.node.text for r in retriever("tea")] == ["black tea"]
 
 
-def test_pickled_retriever_contains_no_index() -> None:
-    graph = graph_of([Document("one tea", id="a")])
-    retriever = Retriever(graph, "line", "bm25")
-    retriever("tea")
-    pickled = pickle.dumps(retriever)
-    assert b"TextIndex" not in pickled
-    assert [r.node.text for r in pickle.loads(pickled)("tea")] == ["one tea"]
-
-
 class ChangingWords(Bm25):
     """A word similarity whose search changes the graph afterwards, outside the lock."""
 
@@ -200,11 +190,3 @@ def test_documents_changed_during_search_are_searched_again(group, target) -> No
     assert retriever.retrieve("tea", filters={"owner": "b"}) == []
     changes.append(lambda: graph.add(Document("tea tea x", {"owner": "b"}, id="1")))
     assert seen(retriever("tea")) == seen(Retriever(graph, group, WORDS, target=target)("tea"))
-
-
-def test_unrelated_changes_do_not_repeat_search() -> None:
-    graph = graph_of([Document("tea", id="1")])
-    retriever = Retriever(graph, "line", ChangingWords(analyzer=str.split))
-    changes.append(lambda: graph.add(Document("tea tea", id="2")))
-    assert [result.node.document_id for result in retriever("tea")] == ["1"]
-    assert [result.node.document_id for result in retriever("tea")] == ["2", "1"]

@@ -6,12 +6,10 @@ from nodekin.nodegraph import (
     Document,
     Node,
     NodeGraph,
-    SentenceSplitter,
     count_tokens,
     split_sentences,
 )
 from nodekin.retrievers import (
-    BaseRetriever,
     BudgetResults,
     FusionRetriever,
     Retriever,
@@ -73,11 +71,6 @@ def test_budget_merges_overlapping_texts() -> None:
     assert fitting[0].score == 1.0
 
 
-def test_budget_keeps_equal_spans_of_different_documents() -> None:
-    found = [result("one two", 0), result("one two", 0, "b")]
-    assert texts(TokenBudget(10).fit(found)) == ["one two", "one two"]
-
-
 def test_budget_merges_neighbors_into_one_span() -> None:
     graph = NodeGraph(progress=False)
     graph.add(Document(TEA, {"title": "Tea"}, id="tea"))
@@ -92,15 +85,6 @@ def test_budget_merges_neighbors_into_one_span() -> None:
     first, last = graph.nodes("sentence")[0].id, graph.nodes("sentence")[2].id
     assert node.id == f"{first}..{last}"
     assert len({match.node.id for match in found[0].evidence}) == 3
-
-
-def test_budget_counts_overlapping_chunks_once() -> None:
-    graph = NodeGraph(progress=False)
-    graph.add("Green tea is steamed. " * 3 + "Black tea is fermented. " * 3)
-    graph.create_node_group("chunk", SentenceSplitter(12, 6))
-    found = Retriever(graph, "chunk").retrieve("green black tea", max_tokens=30)
-    assert len(found) == 1
-    assert found.tokens == count_tokens(found[0].node.text) <= 30
 
 
 def test_order_document_sorts_by_position() -> None:
@@ -126,16 +110,6 @@ def test_all_retrievers_accept_max_tokens() -> None:
     assert len(plain.retrieve("green tea", max_tokens=60)) == 10
     assert len(plain.retrieve("green tea", max_tokens=60, top_k=3)) == 3
     assert len(plain.retrieve("green tea")) == 2
-
-
-def test_call_of_custom_retriever_accepts_max_tokens() -> None:
-    class Own(BaseRetriever):
-        def retrieve(self, query, *, top_k=None, filters=None):
-            return [result(f"tea {number}") for number in range(100)][:top_k]
-
-    found = Own()("tea", max_tokens=100)
-    assert (len(found), len(found.omitted)) == (50, 0)
-    assert len(Own()("tea", max_tokens=9)) == 4
 
 
 @pytest.mark.parametrize(

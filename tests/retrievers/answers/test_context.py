@@ -2,10 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodekin.nodegraph import Document, Node, NodeGraph
-from nodekin.retrievers import Retriever, ScoredNode
+from nodekin.nodegraph import Node
+from nodekin.retrievers import ScoredNode
 from nodekin.retrievers.answers.context import merge_results
-from nodekin.retrievers.plans.prompting import passage_title
 
 TEXT = "".join(chr(0x4E00 + n) for n in range(60))
 
@@ -80,14 +79,3 @@ def test_each_result_is_used_or_omitted_once(drawn, longest) -> None:
         assert all(r.node.text in source.text for r in (source.result, *source.merged))
     for item in omitted:
         assert any(item.result.node.text in source.text for source in sources)
-
-
-def test_merged_chunks_equal_the_documents_text() -> None:
-    text = "Tea is a drink. It is hot. 茶很热。Tea comes from China. It is green."
-    graph = NodeGraph(progress=False)
-    graph.add(Document(text, {"title": "Tea"}, id="tea"))
-    graph.create_node_group("chunk", lambda t: [t[0:26], t[16:52], t[45:]])
-    results = Retriever(graph, "chunk", "bm25")("tea hot green China")
-    assert len(results) == 3
-    (source,), omitted = merge_results(results, passage_title, lambda _: True)
-    assert (source.text, source.title, omitted) == (text, "Tea", [])

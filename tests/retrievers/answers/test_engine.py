@@ -6,8 +6,6 @@ from support.fixed_retriever import FixedRetriever, passage, scored
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import CorpusTools, Retriever, as_retriever, restrict
 from nodekin.retrievers.answers.engine import QueryEngine
-from nodekin.retrievers.answers.settings import PROMPTS
-from nodekin.retrievers.tracing import trace
 
 MODES = ("stuff", "refine", "map_reduce", "map_rerank")
 NILE = "How long is the Nile?"
@@ -51,12 +49,6 @@ def test_other_languages_use_the_english_prompt(question, scripted) -> None:
     assert "in the language of the question" in model.prompts[0]
 
 
-def test_language_of_prompts_can_be_fixed(lines, scripted) -> None:
-    model = scripted(lambda _: "6,650公里[1]。")
-    QueryEngine(lines, model, language="zh").query(NILE)
-    assert model.prompts[0].startswith(PROMPTS["answer"].zh[:10])
-
-
 def test_invalid_arguments_of_query_raise(lines) -> None:
     engine = QueryEngine(lines, lambda _: "It is [1].")
     with pytest.raises(TypeError, match="a question must be a string"):
@@ -65,25 +57,6 @@ def test_invalid_arguments_of_query_raise(lines) -> None:
         QueryEngine(object(), lambda _: "")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="no space for a passage"):
         engine.query("the Nile " * 9000)
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_an_answer_is_traced(mode, lines, scripted) -> None:
-    def reply(prompt: str) -> str:
-        return NILE if "Conversation:" in prompt else "It [1].\nConfidence: 9"
-
-    engine = QueryEngine(lines, scripted(reply), mode)
-    with trace() as traced:
-        engine.query("And how long is it?", history=[("Where is the Nile?", "In Africa.")])
-    (answer,) = traced.children
-    assert answer.name == "answer"
-    assert answer.attributes["answered"]
-    assert [span.name for span in answer.children[:2]] == ["condense", "retrieve"]
-    assert {span.name for span in answer.children[2:]} == {"ask"}
-    asks = [
-        span for span in answer.children[0].children + answer.children[2:] if span.name == "ask"
-    ]
-    assert answer.attributes["calls"] == len(asks)
 
 
 def test_min_score_without_results_calls_no_model(scripted, four_ways) -> None:

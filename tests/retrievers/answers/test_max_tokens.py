@@ -3,7 +3,7 @@
 import pytest
 
 from nodekin.nodegraph import Document, NodeGraph, count_tokens
-from nodekin.retrievers import QueryEngine, Retriever, as_retriever, restrict
+from nodekin.retrievers import QueryEngine, as_retriever, restrict
 
 TOWN = " ".join(
     f"House number {number} was built by Anna Lind. The harbour was busy in those years."
@@ -48,12 +48,6 @@ def test_top_k_returns_passages(graph) -> None:
     texts = read(QueryEngine(graph, model, top_k=1, max_tokens=100))
     assert len(texts) == 1
     assert tokens(texts) <= 100
-
-
-def test_other_retrievers_have_no_default_budget(graph) -> None:
-    plain = Retriever(graph, "passage sentence", top_k=3)
-    assert tokens(read(QueryEngine(plain, model))) < 40
-    assert 190 < tokens(read(QueryEngine(plain, model, max_tokens=200))) <= 200
 
 
 def test_max_tokens_above_the_space_is_noted(graph) -> None:

@@ -102,12 +102,6 @@ def test_answer_without_words_is_a_failure(reply, lines, scripted) -> None:
         QueryEngine(lines, scripted(lambda _: reply)).query(NILE)
 
 
-def test_citations_of_missing_sources_are_noted(lines, scripted) -> None:
-    answer = QueryEngine(lines, scripted(lambda _: "Long [1][77].")).query(NILE)
-    assert answer.text == "Long [1][77]."
-    assert answer.notes == ("the answer cites missing sources: [77]",)
-
-
 @pytest.mark.parametrize("check", [None, "quotes"])
 def test_answer_without_citation_is_noted(lines, scripted, check) -> None:
     def notes_of(text: str) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import pytest
 from nodekin.nodegraph import Document, Node, NodeGraph, UnknownGroupError
 from nodekin.nodegraph.extractors.llm_extractor import LLMExtractor
 from nodekin.nodegraph.models.llm import LLM
-from nodekin.retrievers import Retriever, trace
+from nodekin.retrievers import Retriever
 from nodekin.retrievers.answers.qa import QaRetriever, answer_of
 
 RIVERS = {
@@ -59,15 +59,6 @@ def test_retrieve_searches_questions(graph):
     assert [len(results) for results in qa.batch(["长江", "telephone"])] == [3, 2]
     assert qa.retrieve("长江", filters={"topic": "phone"}) == []
     assert QaRetriever(graph, "qa", output_format="content")("1876") == []
-
-
-def test_content_contains_question_and_answer():
-    graph = NodeGraph(progress=False)
-    graph.create_node_group("faq", lambda text: [Node("What is tea?", {"answer": "A drink."})])
-    graph.add("x")
-    (result,) = QaRetriever(graph, "faq").retrieve("tea")
-    assert result.node.content == "What is tea?\nA drink."
-    assert result.node == graph.nodes("faq")[0]
 
 
 @pytest.mark.parametrize("similarity", ["bm25", "cosine"])
@@ -158,30 +149,11 @@ def test_several_graphs_are_searched(graph):
     assert qa.answer("what is c++").answer == "A language."
 
 
-def test_answers_are_read_from_a_file(tmp_path):
-    for _ in range(2):
-        with NodeGraph(store=tmp_path / "graph", progress=False) as graph:
-            graph.create_node_group("qa", parse_history)
-            graph.add(Document(json.dumps(RIVERS), id="rivers"))
-            assert QaRetriever(graph, "qa").answer("黄河有多长").answer == "约5464公里。"
-
-
 async def test_concurrent_aanswers(graph):
     qa = QaRetriever(graph, "qa", min_score=0.7)
     presets = await asyncio.gather(*(qa.aanswer(q) for q in ("长江有多长", "黄河多长？", "茶")))
     answers = [preset and preset.answer for preset in presets]
     assert answers == ["约6300公里。", "约5464公里。", None]
-
-
-def test_answer_is_traced(graph):
-    qa = QaRetriever(graph, "qa")
-    with trace() as traced:
-        qa.answer("长江有多长")
-        qa.answer("茶")
-    assert [span.attributes for span in traced.children] == [
-        {"query": "长江有多长", "match": "长江有多长？", "score": 1.0, "exact": True},
-        {"query": "茶", "match": None},
-    ]
 
 
 def test_pairs_of_a_model():

@@ -169,11 +169,6 @@ def test_negations_and_numbers_stay_whole(quote: str, source: str, status: str) 
     assert [q.status for q in check_quotes(f"“{quote}” [1].", [source]).quotes] == [status]
 
 
-def test_correct_answer_has_no_notes() -> None:
-    text = "Green tea “is steamed” [1]. It grows in Japan, at 400 m and above [1]."
-    assert check_quotes(text, SOURCES).notes == ()
-
-
 def test_nested_quotation_marks() -> None:
     sources = ['He said "no" to tea.', "He said “no” to milk.", "The moon is bright."]
     for text, status in (

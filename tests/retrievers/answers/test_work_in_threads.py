@@ -6,10 +6,8 @@ from typing import Any, get_args
 import pytest
 from support.fixed_retriever import FixedRetriever, passage
 
-from nodekin.nodegraph import Document, NodeGraph
 from nodekin.nodegraph.splitters.chunking import count_tokens
-from nodekin.retrievers import Prompt, QueryEngine, Retriever
-from nodekin.retrievers.answers.context import merge_results
+from nodekin.retrievers import Prompt, QueryEngine
 from nodekin.retrievers.answers.settings import AnswerMode
 from nodekin.retrievers.strategies.model_prompt import QueryTransform, QueryVariants
 from nodekin.retrievers.strategies.transform_retriever import TransformRetriever
@@ -53,23 +51,6 @@ def test_counted_characters_are_linear_in_sources(mode, window) -> None:
         counted.append(length.characters)
     assert counted[1] <= 2.5 * counted[0]
     assert counted[2] <= 2.5 * counted[1]
-
-
-def test_only_overlapping_sources_are_compared() -> None:
-    graph = NodeGraph(progress=False)
-    graph.add(Document(" ".join(TEXT.format(number) for number in range(400)), id="tea"))
-    starts = range(0, 36_000, 60)
-    graph.create_node_group("part", lambda text: [text[at : at + 90] for at in starts])
-    results = Retriever(graph, "part", top_k=400).retrieve("tea places")
-    compared = []
-
-    def has_space(source: Any) -> bool:
-        compared.append(source)
-        return False
-
-    sources, omitted = merge_results(results, lambda node: "", has_space)
-    assert len(sources) + len(omitted) == len(results) == 400
-    assert len(compared) <= 4 * len(results)
 
 
 @pytest.mark.parametrize("mode", get_args(AnswerMode))

@@ -13,12 +13,9 @@ from support.fixed_retriever import fixed, texts
 from support.stress import amount
 
 from nodekin.adapters.llama_index import export_nodes
-from nodekin.nodegraph import Document, Node, NodeGraph, UnknownGroupError
+from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import Retriever, trace
 from nodekin.retrievers.composite.auto_merge import AutoMergeRetriever
-from nodekin.retrievers.similarities.bm25 import Bm25
-
-WORDS = Bm25(analyzer=str.split)
 
 
 def tree(*documents: str, store=None) -> NodeGraph:
@@ -34,19 +31,6 @@ def tree(*documents: str, store=None) -> NodeGraph:
 def pick(graph: NodeGraph, words: str, group: str = "word") -> list[Node]:
     nodes = graph.nodes(group)
     return [next(n for n in nodes if n.text == word) for word in words.split(",")]
-
-
-def test_auto_merge_above_ratio_returns_parent() -> None:
-    graph = tree("a b c d/e f g h|x/y/z w")
-    assert texts(AutoMergeRetriever(fixed(pick(graph, "a,b")))("q")) == ["a", "b"]
-    (result,) = AutoMergeRetriever(fixed(pick(graph, "a,b,c"), [5, 3, 1]))("q")
-    assert (result.node.text, result.score) == ("a b c d", 5.0)
-    assert [e.node.text for e in result.evidence] == ["a", "b", "c"]
-    assert texts(AutoMergeRetriever(fixed(pick(graph, "e,a,f,g,w")))("q")) == [
-        "e f g h",
-        "a",
-        "w",
-    ]
 
 
 def test_auto_merge_lift_sets_score() -> None:
@@ -68,20 +52,6 @@ def test_auto_merge_ancestor_hit_absorbs_descendant_hits() -> None:
     assert texts(results) == ["a b c", "e"]
     whole = AutoMergeRetriever(fixed([*pick(graph, "a"), graph.node("d0")]), target="line")
     assert texts(whole("q")) == ["a b c/d|e"]  # though it is above the target
-
-
-def test_auto_merge_top_k_limits_read_hits() -> None:
-    graph = tree("a b c/d e f/g h i/j k l m n o p q/r s t u v w")
-    inner = fixed(pick(graph, "a,b,d,e,g,h,j,r,s"))
-    merging = AutoMergeRetriever(inner, top_k=3, target="line")
-    # After g, three results exist, so h is not read and g does not merge.
-    assert texts(merging("q")) == ["a b c", "d e f", "g"]
-    assert inner.top_ks[-1] == 12
-    assert texts(AutoMergeRetriever(inner, target="line")("q")) == [
-        *("a b c", "d e f", "g h i", "j", "r", "s")
-    ]
-    assert inner.top_ks[-1] is None
-    assert len(merging("q", top_k=1)) == 1
 
 
 async def test_auto_merge_applies_filters_in_all_calls() -> None:
@@ -240,17 +210,6 @@ def test_auto_merge_returns_documents_only_on_request() -> None:
     assert texts(AutoMergeRetriever(fixed(graph.nodes("line")))("q")) == ["a b\nc d"]
 
 
-def test_auto_merge_counts_children_per_group() -> None:
-    """LlamaIndex counts children of all groups, so two halves would not merge."""
-    graph = NodeGraph(progress=False)
-    graph.create_node_group("half", lambda text: text.split("; "))
-    graph.create_node_group("word", str.split)
-    graph.add(Document("a b c d e f; g h i j k l", id="d"))
-    merging = AutoMergeRetriever(fixed(graph.nodes("half")))
-    graph.nodes("word")
-    assert [r.node.id for r in merging("q")] == ["d"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
@@ -265,9 +224,3 @@ def test_auto_merge_counts_children_per_group() -> None:
 def test_auto_merge_with_invalid_argument_raises(arguments, error, message) -> None:
     with pytest.raises(error, match=message):
         AutoMergeRetriever(**{"inner": fixed([]), **arguments})
-
-
-def test_auto_merge_with_unknown_target_raises() -> None:
-    graph = tree("a b")
-    with pytest.raises(UnknownGroupError, match="lines"):
-        AutoMergeRetriever(fixed(graph.nodes("word")), target="lines")("q")

@@ -3,19 +3,14 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, NodeGraph, count_tokens, split_sentences
 from nodekin.retrievers import (
     DefaultRetriever,
-    FusionRetriever,
-    LinkRetriever,
     Retriever,
     as_retriever,
     restrict,
 )
-from nodekin.retrievers.composite.budget_windows import token_counts
 
 FILLER = "The harbour was busy in those years, and ships came from far away. "
 
@@ -35,11 +30,6 @@ CHINESE = (
     + "石桥由林安娜于一七四一年建成。造桥花了九百枚银币。"
     + "本镇历史悠久，港口十分繁忙，各地的船只常常来到这里。" * 12
 )
-
-
-@given(st.lists(st.text(st.characters(max_codepoint=127)) | st.text()))
-def test_token_counts_equals_count_tokens_per_text(strings) -> None:
-    assert token_counts(strings) == [count_tokens(text) for text in strings]
 
 
 def graph_of(*documents, **options) -> NodeGraph:
@@ -220,21 +210,6 @@ def test_sentence_found_by_vectors_only_becomes_window() -> None:
     graph = graph_of(text, embed=about_cats)
     found = DefaultRetriever(graph).retrieve("a cat", max_tokens=30)
     assert "A feline slept on the quay." in found[0].node.text
-
-
-def test_fusion_passes_budget_to_default_retriever(graph) -> None:
-    default = as_retriever(graph)
-    question = "Who built the stone bridge?"
-    windows = texts(default.retrieve(question, max_tokens=60))
-    fusion = FusionRetriever([default, default])
-    assert texts(fusion.retrieve(question, max_tokens=60)) == windows
-    assert all(len(text) > 300 for text in texts(fusion.retrieve(question)))
-
-
-def test_link_retriever_with_budget_gets_passages(graph) -> None:
-    linked = LinkRetriever(as_retriever(graph), graph)
-    found = linked.retrieve("Who built the stone bridge?", max_tokens=600)
-    assert {item.node.group for item in found} == {"passage"}
 
 
 def test_windows_of_other_targets_contain_their_text(graph) -> None:

@@ -1,7 +1,6 @@
 """A graph searched without choosing anything."""
 
 import asyncio
-import logging
 import threading
 from pathlib import Path
 
@@ -12,13 +11,9 @@ from nodekin.nodegraph import Document, Embedder, EmbeddingError, NodeGraph, spl
 from nodekin.nodegraph.errors import VectorLengthError
 from nodekin.retrievers import (
     DefaultRetriever,
-    FusionRetriever,
-    QueryEngine,
-    Retriever,
     ScoredNode,
     as_retriever,
     restrict,
-    trace,
 )
 from nodekin.retrievers.composite import default_retriever
 from nodekin.retrievers.composite.default_retriever import MISSING
@@ -85,17 +80,6 @@ def test_default_retriever_finds_best_document_in_all_calls() -> None:
     ]
 
 
-def test_graph_is_accepted_instead_of_retriever() -> None:
-    graph = NodeGraph(progress=False)
-    graph.add(documents())
-    assert (
-        ids(FusionRetriever([graph, Retriever(graph, "ROOT")]).retrieve("glass 3"))[0] == "glass3"
-    )
-    assert QueryEngine(graph, lambda prompt: "Yes [1].").query("glass 3").sources[
-        0
-    ].result.node.document_id == ("glass3")
-
-
 def test_vector_weight_depends_on_measured_quality() -> None:
     for embed, used in ((by_topic, True), (by_chance, False)):
         graph = NodeGraph(embed=embed, progress=False)
@@ -134,19 +118,6 @@ def test_links_are_followed_if_texts_mention_titles() -> None:
     plain = DefaultRetriever(graph, follow_links=False)
     assert ids(plain.retrieve("tea of kind 2", top_k=1)) == ["tea2"]
     assert "passage entity" not in graph.groups
-
-
-def test_link_measurement_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "nodekin")
-    graph = NodeGraph(progress=False)
-    graph.add(documents(titled=True))
-    retriever = as_retriever(graph)
-    for query in ("tea", "rivers"):
-        with trace() as traced:
-            retriever.retrieve(query)
-        assert traced.children[0].attributes["links"] is True
-    (message,) = [r.getMessage() for r in caplog.records if "links" in r.getMessage()]
-    assert message.startswith("passages of 'passage' mention ")
 
 
 def test_settings_are_measured_again_after_growth() -> None:

@@ -87,12 +87,6 @@ def test_fuse_separates_equal_ids_of_different_texts() -> None:
     assert [r.node.text for r in results] == ["text a", "another text", "text b", "text c"]
 
 
-def test_fuse_of_empty_rankings_is_empty() -> None:
-    for mode in ("rrf", "relative", "concat"):
-        assert fuse([[], []], mode) == fuse([], mode) == []
-        assert seen(fuse([[], ONE], mode, top_k=1))[0][0] == "a"
-
-
 @given(
     st.lists(st.lists(st.sampled_from("abcdefgh"), max_size=8), min_size=1, max_size=4),
     st.sampled_from(["rrf", "relative", "concat"]),

@@ -10,7 +10,6 @@ import pytest
 from nodekin.nodegraph import Document, NodeGraph, split_sentences
 from nodekin.retrievers import FusionRetriever, Retriever, ScoredNode, restrict
 from nodekin.retrievers.ranking import fuse
-from nodekin.retrievers.tracing import trace
 
 WORDS = "tea river music chess bread star horse glass stone bird lamp salt".split()
 QUERIES = ["tea by the river", "salt", "chess horse", "nothing of it"]
@@ -83,19 +82,6 @@ def test_fusion_of_local_retrievers_equals_fuse(
                 asyncio.run(fusion.abatch(QUERIES, top_k=top_k)),
             ):
                 assert list(map(shown, found)) == expected
-
-
-def test_traced_search_returns_the_same_results(graph: NodeGraph) -> None:
-    fusion = FusionRetriever([*branches(graph).values()], "relative")
-    for query in QUERIES:
-        with trace() as traced:
-            results = fusion.retrieve(query)
-        assert shown(results) == shown(fusion.retrieve(query))
-        (fused,) = traced.children
-        assert [span.name for span in fused.children] == ["search"] * 3
-        for span, retriever in zip(fused.children, fusion.retrievers, strict=True):
-            assert span.results is not None
-            assert shown([*span.results[0]]) == shown(retriever.retrieve(query))
 
 
 def test_fusion_obeys_filters_of_call_and_restriction(graph: NodeGraph) -> None:

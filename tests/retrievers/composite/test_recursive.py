@@ -11,10 +11,8 @@ from support.stress import amount
 
 from nodekin.nodegraph import Document, Embedder, NodeGraph, UnknownGroupError
 from nodekin.retrievers import (
-    Evidence,
     FusionRetriever,
     Retriever,
-    ScoredNode,
     trace,
 )
 from nodekin.retrievers.composite.recursive import RecursiveRetriever
@@ -37,14 +35,6 @@ def test_default_target_is_nearest_common_ancestor(library) -> None:
     both = RecursiveRetriever(library, ["sentence", "paragraph"], similarity=WORDS)
     assert both.target == "paragraph"
     assert texts(both("sea")) == ["sea"]
-
-
-def test_recursive_with_one_group_equals_retriever(library) -> None:
-    for target in ("ROOT", "paragraph", "word", None):
-        one = RecursiveRetriever(library, ["sentence"], target, WORDS)
-        for query in ("tea water", "river", "nothing", ""):
-            expected = Retriever(library, "sentence", WORDS, target=target).retrieve(query)
-            assert one.retrieve(query) == expected
 
 
 LINES = st.lists(
@@ -291,19 +281,6 @@ def test_mutually_referencing_retrievers_end() -> None:
     assert sorted(ids(b("tea"))) == ["here", "there"]
 
 
-def test_referenced_graph_is_searched_with_equal_settings() -> None:
-    part = NodeGraph(progress=False)
-    part.create_node_group("line", str.splitlines)
-    part.add(Document("green tea\nmilk", id="part"))
-    graph = NodeGraph(progress=False)
-    graph.create_node_group("line", str.splitlines)
-    graph.add(Document("tea", {"retriever": "part"}))
-    retriever = RecursiveRetriever(graph, ["line"], "ROOT", references={"part": part})
-    assert ids(retriever("tea")) == ["part"]
-    with pytest.raises(UnknownGroupError):
-        RecursiveRetriever(graph, ["line"], references={"part": NodeGraph()})
-
-
 def test_empty_reference_is_skipped_and_invalid_one_raises() -> None:
     entries, parts = toc()
     empty = {**parts, "teas": Retriever(NodeGraph(progress=False), "ROOT")}
@@ -372,23 +349,6 @@ def test_any_network_of_references_ends(web, top_k, depth) -> None:
 def test_recursive_with_invalid_argument_raises(library, arguments, error, message) -> None:
     with pytest.raises(error, match=message):
         RecursiveRetriever(library, **{"groups": ["line"], **arguments})
-
-
-def test_result_of_pool_and_reference_is_merged() -> None:
-    graph = corpus(x="tea")
-    graph.add(Document("tea tea x y z", {"retriever": "same"}, id="entry"))
-
-    class Same:
-        def retrieve(self, query, *, top_k=None, filters=None):
-            node = graph.node("x")
-            return [ScoredNode(node, 1.0, (Evidence(node, 1.0, "told", query),))]
-
-        async def aretrieve(self, query, *, top_k=None, filters=None):
-            return self.retrieve(query)
-
-    retriever = RecursiveRetriever(graph, ["ROOT"], similarity=WORDS, references={"same": Same()})
-    (result,) = retriever("tea")
-    assert {e.similarity for e in result.evidence} == {"bm25", "told", "reference"}
 
 
 def test_recursive_with_map_index_finds_exact_texts():

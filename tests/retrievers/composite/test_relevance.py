@@ -6,7 +6,7 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-from nodekin.nodegraph import Document, Embedder, NodeGraph
+from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import DefaultRetriever, Retriever, as_retriever
 from nodekin.retrievers.composite.relevance import word_scores
 from nodekin.retrievers.indexes.bm25_scores import Saturation, TermWeights
@@ -122,20 +122,6 @@ def test_linking_hit_keeps_vector_score() -> None:
     ]
     assert scores[0] > 0.2
     assert scores[1] == pytest.approx(scores[0])
-
-
-def test_large_batch_embeds_each_query_once() -> None:
-    calls: list[int] = []
-
-    def queries(texts: list[str]) -> list[list[float]]:
-        calls.append(len(texts))
-        return embedded(texts)
-
-    graph = NodeGraph(embed=Embedder(embedded, "m", embed_queries=queries), progress=False)
-    graph.add(TEXTS)
-    results = DefaultRetriever(graph).batch([f"tea {n}" for n in range(600)])
-    assert len(results) == 600
-    assert sum(calls) == 600
 
 
 def test_copies_become_one_result_with_places() -> None:

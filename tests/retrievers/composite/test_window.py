@@ -15,9 +15,6 @@ from nodekin.nodegraph import Document, Node, NodeGraph, split_sentences
 from nodekin.nodegraph.node import LinkedText
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.composite.window import WindowRetriever
-from nodekin.retrievers.similarities.bm25 import Bm25
-
-WORDS = Bm25(analyzer=str.split)
 
 
 def test_window_stays_within_document() -> None:
@@ -26,22 +23,6 @@ def test_window_stays_within_document() -> None:
     assert texts(WindowRetriever(inner)("q")) == ["a b c\nd e", "x y"]
     assert texts(WindowRetriever(inner, 0, 0)("q")) == ["d", "y", "a"]
     assert texts(WindowRetriever(inner, 9, 9)("q")) == ["a b c\nd e\nf g", "x y"]
-
-
-def test_overlapping_or_adjacent_windows_merge() -> None:
-    graph = words("a b c d e f g h i")
-    for some, expected in (
-        ("a,c", ["a b c d"]),  # overlap
-        ("e,b", ["a b c d e f"]),  # touch
-        ("b,f", ["a b c", "e f g"]),
-        ("b,h,e", ["a b c d e f g h i"]),  # the last window joins both
-        ("i,a", ["h i", "a b"]),
-    ):
-        results = WindowRetriever(fixed(pick(graph, some)))("q")
-        assert texts(results) == expected
-    (result,) = WindowRetriever(fixed(pick(graph, "e,b,a")))("q")
-    assert result.score == 3.0
-    assert [e.node.text for e in result.evidence] == ["e", "b", "a"]
 
 
 def test_window_is_node_with_span() -> None:

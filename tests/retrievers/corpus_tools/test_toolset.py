@@ -15,7 +15,7 @@ from nodekin.retrievers import (
     Retriever,
     restrict,
 )
-from nodekin.retrievers.corpus_tools import reading_tools, tool_output
+from nodekin.retrievers.corpus_tools import tool_output
 from nodekin.retrievers.corpus_tools.tool_output import ToolError, ToolSession
 from nodekin.retrievers.corpus_tools.toolset import CorpusTools
 
@@ -134,13 +134,6 @@ def test_search_pages_are_parts_of_one_ranking() -> None:
     assert sorted(seen, key=int) == [str(n) for n in range(30)]
 
 
-def test_tools_return_exact_chinese_spans(graph, tools) -> None:
-    entry = tools.call("search", {"query": "谁写了茶经？"}).entries[0]
-    assert (entry["document"], text_of(graph, entry)) == ("茶/茶.md", TEA)
-    (found,) = tools.call("grep", {"pattern": "茶经"}).entries
-    assert text_of(graph, found) == "茶经"
-
-
 @pytest.mark.parametrize("budget", [50, 199, 200])  # parts of passages, windows
 def test_truncated_search_explains_how_to_continue(tools, budget) -> None:
     whole = tools.call("search", {"query": "play in verse by Ibsen"}, max_tokens=2000)
@@ -180,12 +173,6 @@ def test_session_does_not_repeat_shown_text(tools) -> None:
 def test_search_applies_filters(tools) -> None:
     late = {"query": "play Ibsen", "filters": {"year": {"gte": 1850}}}
     assert {e["document"] for e in tools.call("search", late).entries} == {"plays/brand.md"}
-
-
-def test_custom_retriever_is_used_for_search(graph) -> None:
-    graph.create_node_group("line", str.splitlines)
-    tools = CorpusTools(graph, Retriever(graph, "line", target="passage"))
-    assert tools.call("search", {"query": "Skien"}).entries[0]["why"] == "bm25 of line"
 
 
 OLD = {"year": {"lt": 1850, "gt": 1000}}
@@ -301,13 +288,6 @@ def test_grep_shows_line_and_title_once() -> None:
     assert shown == ["| G", "| T", "| …"]
 
 
-def test_grep_truncates_long_matches() -> None:
-    graph = NodeGraph(progress=False)
-    graph.add(Document("tea leaf\n" * 5_000, id="tea"))
-    (entry,) = CorpusTools(graph).call("grep", {"pattern": "tea leaf\n" * 60}).entries[:1]
-    assert (entry["start"], entry["end"], len(entry["text"])) == (0, 540, 400)
-
-
 @pytest.mark.parametrize(
     ("line", "needle"),
     [
@@ -323,22 +303,6 @@ def test_grep_context_has_equal_length_in_all_scripts(line, needle) -> None:
     assert tuple(map(tool_output.count_tokens, sides)) == (30, 30)
     assert "Mount" not in sides[0].replace("Mountains", "")  # no half words
     assert entry["context"] in line
-
-
-def test_only_shown_text_is_counted(monkeypatch) -> None:
-    graph = NodeGraph(progress=False)
-    graph.add([Document("tea\n" * 2_000, id=f"{n}.txt") for n in range(30)])
-    tools = CorpusTools(graph, max_tokens=60)
-    counted: list[str] = []
-    real = tool_output.count_tokens
-    for module in (tool_output, reading_tools):
-        monkeypatch.setattr(module, "count_tokens", lambda text: counted.append(text) or real(text))
-    matches = tools.call("grep", {"pattern": "tea"})
-    assert matches.left_out + len(matches.entries) == 60_000
-    assert len(counted) == len(matches.entries) + 1
-    counted.clear()
-    assert len(tools.call("read", {"document": "0.txt", "end": 8_000}).entries[0]["text"]) < 300
-    assert sum(map(len, counted)) < 8_000
 
 
 # outline and read
@@ -387,12 +351,6 @@ def test_search_refers_to_shown_parts_of_long_passage(tools) -> None:
     for _ in range(2):
         repeated = tools.call("search", query, session=session, max_tokens=60)
     assert "(shown before; read shows the rest)" in repeated.text
-
-
-def test_read_returns_passage_at_start(graph, tools) -> None:
-    at = BRAND.index("great success")
-    (entry,) = tools.call("read", {"document": "Brand (play)", "start": at}).entries
-    assert entry["text"] == "great success in Copenhagen."
 
 
 # arguments

@@ -21,23 +21,6 @@ def saved(folder: Path) -> Path:
     return path
 
 
-def test_saved_arrays_are_loaded(tmp_path: Path) -> None:
-    header, arrays = load_arrays(saved(tmp_path)) or ({}, {})
-    assert header["revision"] == 3
-    assert list(arrays) == list(ARRAYS)
-    for name, array in ARRAYS.items():
-        assert arrays[name].dtype == array.dtype
-        assert arrays[name].shape == array.shape
-        assert (arrays[name] == array).all()
-
-
-def test_load_of_missing_file_returns_none(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    assert load_arrays(tmp_path / "none") is None
-    assert not caplog.records
-
-
 @given(st.data())
 def test_load_of_damaged_file_returns_none(tmp_path: Path, data: st.DataObject) -> None:
     path = saved(tmp_path)
@@ -62,12 +45,6 @@ def test_load_of_other_format_returns_none(tmp_path: Path, monkeypatch: pytest.M
     path = saved(tmp_path)
     monkeypatch.setattr(array_files, "_FORMAT", array_files._FORMAT + 1)
     assert load_arrays(path) is None
-
-
-def test_failed_save_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    (tmp_path / "file").write_text("in the way of a folder")
-    save_arrays(tmp_path / "file" / "index", {}, ARRAYS)
-    assert "was not written" in caplog.text
 
 
 def test_save_removes_abandoned_temporary_files(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nodekin.retrievers.indexes import nearest_vectors
-from nodekin.retrievers.indexes.nearest_vectors import Hnsw, cosines, nearest, unit, wants_hnsw
+from nodekin.retrievers.indexes.nearest_vectors import Hnsw, cosines, nearest, unit
 
 
 def random_vectors(count: int, dimension: int = 24, seed: int = 0) -> np.ndarray:
@@ -52,12 +52,6 @@ def test_hnsw_finds_vectors_beside_many_equal_ones() -> None:
     hnsw = Hnsw.build(every)
     assert hnsw.graph.ntotal == 1501
     assert recall(every, queries, 10, np.ones(2500, np.bool_), hnsw) >= 0.99
-
-
-def test_wants_hnsw_above_limit_and_after_growth() -> None:
-    graph = Hnsw(None, np.zeros(400_000, np.int64))
-    assert [wants_hnsw(n, None) for n in (200_000, 200_001)] == [False, True]
-    assert [wants_hnsw(n, graph) for n in (500_000, 500_001)] == [False, True]
 
 
 @pytest.mark.parametrize("share", [0.01, 0.2, 0.6, 1.0])

@@ -86,21 +86,6 @@ def same_tables(restored: NodeTable, plain: NodeTable) -> None:
         assert (got & restored.alive).tolist() == (expected & plain.alive).tolist()
 
 
-def test_arrays_of_unsupported_values_raise() -> None:
-    table = NodeTable()
-    table.add([Node("", {"what": object()}, id="a")])
-    with pytest.raises(TypeError, match="object"):
-        table.arrays()
-
-
-@pytest.mark.parametrize("missing", NodeTable().arrays())
-def test_from_arrays_with_missing_array_raises(missing: str) -> None:
-    arrays = NodeTable().arrays()
-    del arrays[missing]
-    with pytest.raises(KeyError, match=missing):
-        NodeTable.from_arrays(arrays)
-
-
 @pytest.mark.parametrize("other", NodeTable().arrays())
 def test_from_arrays_with_inconsistent_arrays_raises(other: str) -> None:
     one, two = NodeTable(), NodeTable()

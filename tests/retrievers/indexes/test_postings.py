@@ -10,7 +10,6 @@ from support.stress import amount
 from nodekin.retrievers.indexes.bm25_scores import TermPostings
 from nodekin.retrievers.indexes.postings import Postings, invert
 
-TEXTS = st.text(st.characters(categories=None), max_size=6)  # lone surrogates too
 BATCHES = st.lists(st.lists(st.lists(st.sampled_from("abcdefgh"), max_size=7), max_size=6))
 
 
@@ -43,20 +42,6 @@ def counted(texts: list[list[str]], alive: list[bool] | None = None) -> dict[str
     return expected
 
 
-def test_unknown_term_has_no_postings() -> None:
-    rows, counts = of_terms(Postings())["a"]
-    assert rows.tolist() == counts.tolist() == []
-
-
-@given(BATCHES)
-def test_added_postings_are_returned(batches) -> None:
-    postings, texts = Postings(), []
-    for batch in batches:
-        assert extend(postings, len(texts), batch) == [len(text) for text in batch]
-        texts += batch
-    assert as_dict(postings) == counted(texts)
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("small_limits")
 @settings(max_examples=amount(66, 200))
@@ -78,27 +63,6 @@ def test_merged_and_compacted_postings_equal_counts(batches, random) -> None:
             texts = [text for text, kept in zip(texts, alive, strict=True) if kept]
             assert as_dict(postings) == living
             assert len(postings) == sum(map(len, living.values()))
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("small_limits")
-@given(st.lists(st.lists(st.lists(TEXTS, max_size=7), max_size=6)), st.randoms())
-def test_restored_postings_equal_postings_after_any_changes(batches: list, random) -> None:
-    restored, plain, size = Postings(), Postings(), 0
-    for batch in batches:
-        assert extend(restored, size, batch) == extend(plain, size, batch)
-        size += len(batch)
-        if random.random() < 0.5:
-            restored = Postings.from_arrays(restored.arrays())
-        if random.random() < 0.3:
-            alive = np.array([random.random() < 0.7 for _ in range(size)], np.bool_)
-            restored, plain = restored.compacted(alive), plain.compacted(alive)
-            size = int(alive.sum())
-        terms = {term for each in batches for text in each for term in text} | {"unknown"}
-        for term in terms:
-            expected = [array.tolist() for array in of_terms(plain)[term]]
-            assert [array.tolist() for array in of_terms(restored)[term]] == expected
-        assert len(restored) == len(plain)
 
 
 @pytest.mark.parametrize("other", Postings().arrays())

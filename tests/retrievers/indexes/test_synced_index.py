@@ -18,7 +18,7 @@ from support.stress import amount
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.analysis.text_analyzer import TextAnalyzer
-from nodekin.retrievers.indexes import node_table, synced_index, text_index
+from nodekin.retrievers.indexes import synced_index, text_index
 from nodekin.retrievers.indexes.array_files import load_arrays, save_arrays
 from nodekin.retrievers.indexes.synced_index import SyncedIndex
 from nodekin.retrievers.similarities.bm25 import Bm25
@@ -140,14 +140,6 @@ def test_index_after_any_changes_equals_new_index(steps) -> None:
     run(steps)
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("small_limits")
-@settings(max_examples=amount(20, 60))
-@given(STEPS)
-def test_index_with_constant_merging_equals_new_index(steps) -> None:
-    run(steps)
-
-
 def test_loaded_index_does_not_analyze_texts_again(tmp_path: Path, counted: Bm25) -> None:
     graph = new_graph(tmp_path, SOME)
     before = answers(graph, counted)
@@ -176,19 +168,6 @@ def test_filters_apply_after_loading(tmp_path: Path) -> None:
             assert answers(graph, filters=filters) == answers(fresh, filters=filters)
 
 
-def test_loaded_index_is_compacted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node_table, "_GAPS", 2)
-    graph = new_graph(tmp_path, SOME)
-    answers(graph)
-    reopen(graph)
-    graph.remove(["一", "\ud800"])
-    assert answers(graph) == answers(new_graph(None, SOME[2:]))
-    assert len(BM25.open(graph, "line").table) == 2
-    reopen(graph)
-    graph.add(SOME[:2])
-    assert answers(graph) == answers(new_graph(None, [SOME[2], *SOME[:2]]))
-
-
 def the_file(folder: Path) -> Path:
     (path,) = folder.iterdir()
     return path
@@ -211,20 +190,6 @@ def test_damaged_index_file_is_rebuilt(tmp_path: Path, part: int, cut: bool) -> 
     assert answers(graph) == before
     reopen(graph)
     assert answers(graph) == before
-
-
-@pytest.mark.parametrize("missing", ["ids", "terms", "posting_rows", "lengths", "metadata"])
-def test_index_file_with_missing_array_is_rebuilt(
-    tmp_path: Path, missing: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    graph = new_graph(tmp_path, SOME)
-    before = answers(graph)
-    reopen(graph)
-    header, arrays = load_arrays(the_file(tmp_path)) or ({}, {})
-    del arrays[missing]
-    save_arrays(the_file(tmp_path), header, arrays)
-    assert answers(graph) == before
-    assert "rebuilt" in caplog.text
 
 
 @pytest.mark.parametrize(

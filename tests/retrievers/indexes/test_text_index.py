@@ -8,7 +8,7 @@ import pytest
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import Retriever, ScoredNode
-from nodekin.retrievers.indexes import node_table, text_index
+from nodekin.retrievers.indexes import node_table
 from nodekin.retrievers.similarities.bm25 import Bm25
 
 SIMILARITY = Bm25(analyzer=str.split)
@@ -95,21 +95,6 @@ def test_text_index_is_compacted() -> None:
         assert index.frequency(str(turn - 1)) == 0
 
 
-def test_retrievers_with_equal_analyzer_share_index() -> None:
-    graph = new_graph({"1": Document("a b\nc", id="1")})
-    first, second = Bm25(k1=0.5, analyzer=str.split), Bm25(b=0.1, analyzer=str.split)
-    assert first.open(graph, "line") is second.open(graph, "line")
-    assert first.open(graph, "line") is not first.open(graph, "ROOT")
-    assert first.open(graph, "line") is not Bm25().open(graph, "line")
-    alone = [
-        Retriever(new_graph({"1": Document("a b\nc", id="1")}), "line", s) for s in (first, second)
-    ]
-    shared = [Retriever(graph, "line", s) for s in (first, second)]
-    for _ in range(2):
-        for mine, other in zip(shared, alone, strict=True):
-            assert seen(mine.retrieve("a c")) == seen(other.retrieve("a c"))
-
-
 def test_failing_analyzer_keeps_index_usable() -> None:
     def analyzer(text: str) -> list[str]:
         if "bad" in text:
@@ -163,35 +148,3 @@ def test_indexing_holds_few_nodes_in_memory(tmp_path) -> None:
         retriever = Retriever(graph, "line", Bm25(analyzer=analyzer))
         assert retriever("7", top_k=1)[0].node.text == "line 7"
         assert held[0] - before < 9_000
-
-
-def test_index_follows_changes_after_writing_file(tmp_path) -> None:
-    documents = {"1": Document("\n".join(f"line {number} of 1" for number in range(1_300)), id="1")}
-    with NodeGraph(store=tmp_path / "graph.db", progress=False) as graph:
-        graph.create_node_group("line", str.splitlines)
-        graph.add(list(documents.values()))
-        retriever = Retriever(graph, "line", SIMILARITY)
-        for turn in range(3):
-            fresh = Retriever(new_graph(documents), "line", SIMILARITY)
-            for query in ("line 7", "of", f"new {turn}"):
-                assert seen(retriever.retrieve(query)) == seen(fresh.retrieve(query))
-            documents["2"] = Document(f"new {turn}\nlines of 2", id="2")
-            graph.add(documents["2"])
-
-
-def test_query_statistics_are_shared_within_limit(monkeypatch) -> None:
-    graph = NodeGraph()
-    graph.add([f"tea {number}" for number in range(40)])
-    graph.remove(graph.reader.document_ids()[:3])
-    retriever, index = Retriever(graph, "ROOT"), Bm25().open(graph, "ROOT")
-    results = retriever.batch([f"tea {number}" for number in range(40)])
-    shared = index.statistics()
-    assert len(shared["tea"][0]) == 37
-    assert {"7", "8"} <= shared.keys()
-    monkeypatch.setattr(text_index, "_HELD", 300)
-    assert retriever.batch([f"tea {number}" for number in range(40)]) == results
-    assert len(index.statistics()) < 10
-    graph.remove(graph.reader.document_ids()[:3])
-    retriever("tea 7")
-    assert index.statistics() is not shared
-    assert len(index.statistics()["tea"][0]) == 34

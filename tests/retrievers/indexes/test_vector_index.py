@@ -16,7 +16,7 @@ from nodekin.nodegraph.graph_reader import GraphReader
 from nodekin.nodegraph.locking import DeferredWork
 from nodekin.nodegraph.models.embedder import Embedder
 from nodekin.retrievers.filters import Filter, parse_filters
-from nodekin.retrievers.indexes import nearest_vectors, node_table, synced_index, vector_index
+from nodekin.retrievers.indexes import nearest_vectors, node_table, synced_index
 from nodekin.retrievers.indexes.array_files import load_arrays, save_arrays
 from nodekin.retrievers.indexes.vector_index import VectorIndex
 
@@ -133,40 +133,6 @@ def test_hnsw_index_with_gaps_equals_brute_force(steps: list[tuple]) -> None:
     run(steps)
 
 
-def test_ties_at_limit_follow_document_order() -> None:
-    documents = {str(n): Document("x\nab" if n % 2 else "ab", id=str(n)) for n in range(40)}
-    graph = new_graph(documents)
-    index = synced(VectorIndex(graph, "line", "default"), graph)
-    order = [node.id for node in graph.nodes("line") if node.text == "ab"]
-    for limit in (1, 7, 39, 40):
-        assert ask(index, "ab", limit) == [(i, 1.0) for i in order[:limit]]
-    assert [score for _, score in ask(index, "ab", None)] == [1.0] * 40 + [0.174078] * 20
-
-
-def test_search_without_matches_is_empty() -> None:
-    graph = new_graph({})
-    index = synced(VectorIndex(graph, "line", "default"), graph)
-    assert ask(index, "a") == []
-    graph.add(Document("ab\ncd", {"color": "red"}, id="1"))
-    synced(index, graph)
-    assert ask(index, "a", 5, {"color": "blue"}) == []
-    with graph.reader.reading("line"):
-        zeros = index.search(np.zeros(9, np.float32), 5, Filter())
-    assert zeros.ids == []  # a vector of zeros has no direction
-    assert len(ask(index, "a", 5, {"color": "red"})) == 2
-    graph.remove("1")
-    assert ask(index, "a") == []
-
-
-def test_scores_are_plain_floats_within_bounds() -> None:
-    model = Embedder(lambda texts: [[1e-3 * (1 + len(t)), 1e4, -3.3] for t in texts], "near")
-    graph = new_graph({"1": Document("a\nbb\nccc\nbb", id="1")}, model)
-    index = synced(VectorIndex(graph, "line", "default"), graph)
-    found = ask(index, "bb", None)
-    assert all(type(score) is float and -1 <= score <= 1 for _, score in found)
-    assert found[0][1] == 1.0
-
-
 def test_query_vector_of_wrong_length_raises() -> None:
     graph = new_graph({"1": Document("ab", id="1")})
     index = synced(VectorIndex(graph, "line", "default"), graph)
@@ -217,19 +183,6 @@ def test_failing_model_keeps_index_usable() -> None:
     synced(index, graph)
     assert ask(index, "ab")[:1] == before[:1]
     assert index.size == 3
-
-
-def test_metadata_changes_do_not_grow_index(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node_table, "_GAPS", 4)
-    graph = new_graph({"1": Document("ab\ncd", {"color": "red"}, id="1")})
-    index = VectorIndex(graph, "line", "default")
-    for number in range(12):
-        graph.add(Document("ab\ncd", {"color": str(number)}, id="1"))
-        synced(index, graph)
-        assert len(ask(index, "ab", 5, {"color": str(number)})) == 2
-    assert len(index.table) <= 8
-    assert index._vectors is not None
-    assert len(index._vectors) == len(index.table)
 
 
 # The file
@@ -342,22 +295,6 @@ def test_vectors_of_file_stay_mapped_until_changed(kept: Path) -> None:
     graph.add(Document("a new one", id="new"))
     for changed in (mapped, VectorIndex(graph, "line", "default")):
         assert ask(synced(changed, graph), "abd", None) == compared(graph, "abd", None)
-
-
-@pytest.mark.parametrize("batch", [2, 100])
-def test_vector_index_reads_group_in_batches(
-    kept: Path, monkeypatch: pytest.MonkeyPatch, batch: int
-) -> None:
-    monkeypatch.setattr(vector_index, "_PORTION", batch)
-    graph = new_graph(DOCUMENTS)
-    read: list[int] = []
-    unit = vector_index.unit
-    monkeypatch.setattr(vector_index, "unit", lambda new: read.append(len(new)) or unit(new))
-    index = synced(VectorIndex(graph, "line", "default"), graph)
-    assert (sum(read), max(read)) == (5, min(batch, 5))
-    assert ask(index, "abd", None) == compared(graph, "abd", None)
-    graph.add(Document("ab\nbd\ncd", {"n": 9}, id="new"))
-    assert ask(synced(index, graph), "abd", None) == compared(graph, "abd", None)
 
 
 def test_changed_dimension_of_model_rebuilds_index(kept: Path) -> None:

@@ -9,7 +9,6 @@ from support.engines import Engine
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.nodegraph.extractors.entity_extractor import EntityExtractor
 from nodekin.retrievers import Bm25, LinkRetriever, Retriever
-from nodekin.retrievers.filters import parse_filters
 
 NAMES = ("Henrik Ibsen", "Oslo Town", "Brand Play", "Green Tea House", "Old Skien Road", "挪威王国")
 
@@ -84,15 +83,3 @@ def test_term_scores_sum_to_search_scores() -> None:
         found = {r.node.id: r.score for r in Retriever(graph, "ROOT", top_k=99)(query)}
         sums = dict(zip(ids, terms.sum(axis=1), strict=True))
         assert {i: s for i, s in sums.items() if s} == pytest.approx(found)
-
-
-def test_meeting_returns_predicate_of_filter() -> None:
-    graph = filled()
-    index = Bm25().open(graph, "ROOT")
-    with graph.reader.reading("ROOT"):
-        index.sync()
-        assert index.meeting(parse_filters(None)) is None
-        meets = index.meeting(parse_filters({"part": {"gte": 1}}))
-        assert meets is not None
-        allowed = [i for i in graph.reader.ids("ROOT") if meets(i)]
-    assert allowed == [f"d{number}" for number in range(60) if number % 3]

@@ -13,15 +13,9 @@ from nodekin.nodegraph import LLM, ModelError
 from nodekin.nodegraph.errors import ModelTimeoutError
 from nodekin.nodegraph.models.templates import Language
 from nodekin.retrievers.plans.plan import arun, run
-from nodekin.retrievers.plans.prompting import Prompt, PromptMixin, ask_and_parse, strip_prompt
+from nodekin.retrievers.plans.prompting import Prompt, ask_and_parse
 
 PROMPT = Prompt("{count} 个：{query}", "{count} of {query}", ("query",), ("count",))
-
-
-def test_values_stand_in_their_places_in_both_languages() -> None:
-    assert PROMPT.fill("en", query="tea", count=3) == "3 of tea"
-    assert PROMPT.fill("zh", query="茶", count=3) == "3 个：茶"
-    assert (PROMPT.of("zh"), PROMPT.of("en")) == (PROMPT.zh, PROMPT.en)
 
 
 @given(st.text(), st.text())
@@ -32,26 +26,6 @@ def test_values_are_not_filled_again(query: str, count: str) -> None:
 def test_other_braces_stay() -> None:
     prompt = Prompt('{"q": "{query}"} {0} {}', '{"q": "{query}"}', ("query",))
     assert prompt.fill("zh", query="{query}") == '{"q": "{query}"} {0} {}'
-
-
-@pytest.mark.parametrize(
-    ("zh", "en", "error", "says"),
-    [
-        ("{query}", "none", ValueError, r"'none' must contain \{query\}"),
-        ("", "{query}", ValueError, r"must contain \{query\}"),
-        (
-            "{query}",
-            "{query} {cuont}",
-            ValueError,
-            "placeholder 'cuont'; known: .*'count'",
-        ),
-        ("{query}", 7, TypeError, "a prompt must be a string, got 7"),
-        (None, "{query}", TypeError, "a prompt must be a string, got None"),
-    ],
-)
-def test_invalid_prompt_raises(zh: Any, en: Any, error: Any, says: str) -> None:
-    with pytest.raises(error, match=says):
-        Prompt(zh, en, ("query",), ("count",))
 
 
 @pytest.mark.parametrize(
@@ -84,24 +58,6 @@ def test_prompt_accepts_texts_mappings_and_templates(given: Any, zh: str, en: st
 def test_invalid_replacement_raises(given: Any, error: Any, says: str) -> None:
     with pytest.raises(error, match=says):
         PROMPT.replaced(given)
-
-
-class Asking(PromptMixin):
-    def __init__(self) -> None:
-        self._prompts = {"first": PROMPT, "second": Prompt("{text}", "{text}", ("text",))}
-
-
-def test_with_prompts_replaces_single_prompts_of_a_copy() -> None:
-    asking = Asking()
-    other = asking.with_prompts({"first": {"en": "{query}?"}})
-    assert (other.prompts["first"].en, other.prompts["first"].zh) == ("{query}?", PROMPT.zh)
-    assert other.prompts["second"] == asking.prompts["second"]
-    assert asking.prompts["first"] == PROMPT
-    with pytest.raises(ValueError, match="unknown prompt 'frist'; known: 'first'"):
-        asking.with_prompts({"frist": "{query}"})
-    with pytest.raises(TypeError):
-        asking.prompts["first"] = PROMPT  # type: ignore[index]
-    assert not PromptMixin().prompts
 
 
 class Model:
@@ -144,35 +100,12 @@ def ask(model: Any, language: Language = "en", **options: Any) -> int:
     return run(partial(ask_and_parse, llm, "How many?", number, language, **options))
 
 
-def test_first_valid_answer_is_returned() -> None:
-    model = Model("42")
-    assert ask(model) == 42
-    assert model.prompts == ["How many?"]
-    assert asyncio.run(arun(partial(ask_and_parse, LLM(Model("42"), "m"), "?", number, "en"))) == 42
-
-
-@pytest.mark.parametrize(("language", "words"), [("en", "could not be used"), ("zh", "无法使用")])
-def test_repeated_prompt_contains_the_error(language: Language, words: str) -> None:
-    model = Model("many", "42")
-    assert ask(model, language) == 42
-    assert model.prompts[1].startswith("How many?")
-    assert words in model.prompts[1]
-    assert "'many' is no number" in model.prompts[1]
-
-
 @pytest.mark.parametrize("retries", [0, 1, 3])
 def test_retries_limit_the_calls(retries: int) -> None:
     model = Model(*["many"] * 9)
     with pytest.raises(ModelError, match="can be used: 'many' is no number; it answered 'many'"):
         ask(model, retries=retries)
     assert len(model.prompts) == 1 + retries
-
-
-def test_failed_model_is_not_called_again() -> None:
-    model = Model(ConnectionError("gone"), "42")
-    with pytest.raises(ModelError, match="gone"):
-        ask(model)
-    assert len(model.prompts) == 1
 
 
 @pytest.mark.parametrize(
@@ -196,27 +129,6 @@ def test_refused_schema_is_not_a_retry() -> None:
     assert ask(Held(RuntimeError("no schemas"), "42"), schema={}, retries=0) == 42
     with pytest.raises(ModelError, match="gone"):
         ask(Held(RuntimeError("no schemas"), ConnectionError("gone")), schema={})
-
-
-def test_echoed_prompts_are_removed() -> None:
-    assert ask(lambda prompt: prompt + " 42") == 42
-    told = iter(["many", "42"])
-    assert ask(lambda prompt: f"{prompt}\n{next(told)}") == 42
-
-
-def test_strip_prompt_removes_the_whole_prompt() -> None:
-    assert strip_prompt("How many? 42", "How many?") == " 42"
-    assert strip_prompt("How many are there? 42", "How many?") == "How many are there? 42"
-    assert strip_prompt("42", "") == "42"
-    assert strip_prompt("", "How many?") == ""
-
-
-def test_other_errors_of_the_parser_are_raised() -> None:
-    def broken(answer: str) -> int:
-        raise KeyError(answer)
-
-    with pytest.raises(KeyError):
-        run(partial(ask_and_parse, LLM(Model("42"), "m"), "?", broken, "en"))
 
 
 def test_late_answer_is_not_retried() -> None:

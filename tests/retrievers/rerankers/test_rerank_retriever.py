@@ -186,15 +186,3 @@ def test_rerank_retriever_with_invalid_argument_raises(
 ) -> None:
     with pytest.raises(error, match=says):
         RerankRetriever(fixed(), reranker, **settings)
-
-
-def test_rerank_call_with_invalid_argument_raises() -> None:
-    retriever: Any = RerankRetriever(fixed(), "KeywordFilter")
-    with pytest.raises(TypeError, match=r"object with retrieve.* 'bm25'"):
-        RerankRetriever("bm25", "KeywordFilter")
-    with pytest.raises(TypeError, match="batch takes a list of queries"):
-        retriever.batch("q")
-    with pytest.raises(ValueError, match="top_k must be 1 or more"):
-        retriever("q", top_k=0)
-    with pytest.raises(TypeError, match="filters map"):
-        retriever("q", filters="year")

@@ -68,12 +68,6 @@ def test_bm25_equals_bm25s(k1: float, b: float) -> None:
         assert set(got) == matching(texts, query)
 
 
-def test_repeated_query_terms_count_repeatedly() -> None:
-    similarity = Bm25(analyzer=str.split)
-    once = scores(["a b", "b c", "c"], "a", similarity)
-    assert scores(["a b", "b c", "c"], "a a a", similarity) == pytest.approx({0: 3 * once[0]})
-
-
 def test_statistics_follow_changes_of_group() -> None:
     graph = NodeGraph(progress=False)
     retriever = Retriever(graph, "ROOT", Bm25(analyzer=str.split), top_k=9)
@@ -111,17 +105,3 @@ def test_setting_out_of_range_raises(settings, message: str) -> None:
 def test_analyzer_of_wrong_type_raises() -> None:
     with pytest.raises(TypeError, match="callable from text to terms, got 'jieba'"):
         Bm25(analyzer="jieba")
-
-
-def test_custom_analyzer_results_are_not_cached() -> None:
-    synonyms: dict[str, str] = {}
-    graph = NodeGraph(progress=False)
-    graph.add(["tea", "chai"])
-
-    def words(text: str) -> list[str]:
-        return [synonyms.get(word, word) for word in text.split()]
-
-    retriever = Retriever(graph, "ROOT", Bm25(analyzer=words))
-    assert [r.node.text for r in retriever("masala")] == []
-    synonyms["masala"] = "chai"
-    assert [r.node.text for r in retriever("masala")] == ["chai"]

@@ -81,19 +81,6 @@ def test_lifted_cosine_equals_manual_scores(how: str) -> None:
     assert [r.score for r in results] == pytest.approx([expected[i] for i in best], abs=1e-5)
 
 
-def test_lifting_fetches_hits_until_top_k_targets() -> None:
-    documents = [
-        Document("tea\n" * 60, id="many"),
-        *[Document("sea", id=f"s{n}") for n in range(3)],
-    ]
-    retriever = Retriever(new_graph(documents), "line", "cosine", target="ROOT", top_k=3)
-    assert [r.node.id for r in retriever("tea")] == ["many", "s0", "s1"]
-    assert [[r.node.id for r in each] for each in retriever.batch(["tea", "s"], top_k=1)] == [
-        ["many"],
-        ["s0"],
-    ]
-
-
 def test_cosine_min_score_limits_results() -> None:
     graph = new_graph()
     scores = [r.score for r in Retriever(graph, "part", "cosine", top_k=9)("tea")]
@@ -163,9 +150,3 @@ def test_graphs_with_different_models_are_searched() -> None:
     other = Retriever([graphs[0], new_graph(DOCUMENTS[1:], reverse)], "part", "cosine")
     assert seen(other("green tea"))[0] == ("green tea", 1.0)
     assert other("river bank")[0].node.document_id == "river"
-
-
-def test_long_batch_equals_single_queries() -> None:
-    retriever = Retriever(new_graph(), "part", "cosine", top_k=1)
-    queries = [f"{a}{b}" for a in LETTERS[:10] for b in LETTERS[:20]]
-    assert retriever.batch(queries) == [retriever.retrieve(query) for query in queries]

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from nodekin.retrievers.strategies.rewrite import QueryExpansion
 from nodekin.retrievers.strategies.strategy_registry import STRATEGIES
 
 QUERY, QUERY_ZH = "Is the Nile longer than the Amazon?", "尼罗河比亚马孙河长吗？"
@@ -42,10 +41,3 @@ def test_custom_prompts_replace_and_are_checked(kind: Any, scripted: Any) -> Non
         kind(model, prompt="{query} {qeury}")
     with pytest.raises(ValueError, match="unknown prompt 'rewritten'"):
         other.with_prompts({"rewritten": "{query}"})
-
-
-@pytest.mark.parametrize("value", [{"other": []}, {}, None, RuntimeError("no schemas here")])
-def test_failed_schema_falls_back_to_free_text(value: Any, structured: Any) -> None:
-    model = structured(value, "1. How long is the Nile?")
-    expansion = QueryExpansion(model, on_error="raise")
-    assert expansion(QUERY) == [QUERY, "How long is the Nile?"]

@@ -146,14 +146,6 @@ def test_steps_end_for_the_stated_reason(
     )
 
 
-def test_step_with_only_an_answer_continues(plain: Retriever) -> None:
-    replies = [lines("", "no", "Brand play?"), lines("Henrik Ibsen", "no", "Henrik Ibsen world?")]
-    done = MultiStepRetriever(plain, saying(*replies, DONE)).steps("Brand play and author")
-    assert set(ids(done.steps[0].results)) <= set(ids(done.plain))
-    assert done.ended == "answered"
-    assert "ibsen" in ids(done.results)
-
-
 def test_model_error_is_in_evidence_and_trace(plain: Retriever) -> None:
     def broken(prompt: str) -> str:
         raise RuntimeError("no power")
@@ -174,22 +166,6 @@ def test_model_error_is_in_evidence_and_trace(plain: Retriever) -> None:
         MultiStepRetriever(plain, broken, on_error="raise").retrieve(QUESTION)
 
 
-def test_trace_contains_the_steps(plain: Retriever) -> None:
-    with trace() as traced:
-        results = MultiStepRetriever(plain, saying(WRITER, WORLD, DONE)).retrieve(QUESTION)
-    (span,) = traced.children
-    assert span.attributes["ended"] == "answered"
-    names = [each.name for each in span.children]
-    one_step = ["step", "ask", "sub-question"]
-    assert names == ["search", "ask", *one_step, *one_step]
-    assert [s.attributes["question"] for s in span.children if s.name == "step"] == [
-        "Who wrote the play Brand?",
-        "Where did Henrik Ibsen come into the world?",
-    ]
-    (found,) = (r for r in results if r.node.id == "ibsen")
-    assert "step 2, answer 'Skien'; ended: answered" in found.explain()
-
-
 def test_failed_search_keeps_earlier_results(plain: Retriever) -> None:
     fragile = FailingRetriever(plain, lambda query: query != QUESTION, ValueError("too long"))
     done = MultiStepRetriever(fragile, saying(WRITER)).steps(QUESTION)
@@ -207,16 +183,6 @@ def test_wrong_steps_keep_the_order_of_results(plain: Retriever) -> None:
     assert {"tea", "skien"} <= set(ids(done.results))
 
 
-def test_many_questions_become_one_per_step(plain: Retriever) -> None:
-    topics = ["tea", "river", "drama", "Ibsen"]
-    replies = [
-        "".join(f"{at}. Is {topic} number {at}?\n" for at in range(1, 99)) for topic in topics
-    ]
-    done = MultiStepRetriever(plain, saying(*replies), max_steps=3).steps(QUESTION)
-    assert [s.question for s in done.steps] == [f"Is {topic} number 1?" for topic in topics[:3]]
-    assert (done.ended, done.calls) == ("steps", 4)
-
-
 def test_document_text_cannot_change_the_limits(plain: Retriever) -> None:
     heard = []
     topics = ["tea", "river", "drama", "play"]
@@ -228,12 +194,6 @@ def test_document_text_cannot_change_the_limits(plain: Retriever) -> None:
     done = MultiStepRetriever(plain, obedient, max_steps=2, max_calls=9).steps("limits?")
     assert heard == [True] * 3
     assert (done.ended, len(done.steps), done.calls) == ("steps", 2, 3)
-
-
-def test_repeated_calls_count(plain: Retriever) -> None:
-    model, prompts = recorded("asdf", WRITER, "asdf", WORLD, DONE)
-    done = MultiStepRetriever(plain, model, max_calls=3).steps(QUESTION)
-    assert (done.ended, done.calls, len(prompts), len(done.steps)) == ("calls", 3, 3, 1)
 
 
 REPLY = st.one_of(

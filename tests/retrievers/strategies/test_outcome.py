@@ -24,15 +24,6 @@ def test_outcome_joins_siblings_and_keeps_last_results() -> None:
     assert outcome.ended == "answered"
 
 
-def test_outcome_is_none_without_strategies() -> None:
-    graph = NodeGraph()
-    graph.add("Green tea.")
-    observer = OutcomeObserver()
-    with observe(observer):
-        Retriever(graph, "ROOT").retrieve("tea")
-    assert observer.outcome is None
-
-
 def test_outcome_covers_batches_and_branches() -> None:
     graph = NodeGraph()
     graph.add(["Green tea.", "Black tea."])

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from nodekin.nodegraph import ModelError
-from nodekin.retrievers import trace
 from nodekin.retrievers.plans.plan import run
 from nodekin.retrievers.strategies.hyde import HyDE
 from nodekin.retrievers.strategies.rewrite import QueryExpansion, QueryRewrite
@@ -136,28 +135,3 @@ def test_failed_passage_is_noted() -> None:
     assert sorted(variants.queries) == ["Passage 2.", "Passage 3."]
     assert variants.note is not None
     assert variants.note.startswith("1 of 3 passages failed")
-
-
-def test_router_returns_the_chosen_names(scripted: Any) -> None:
-    routes = {"rivers": "All about rivers", "drinks": "Tea, coffee"}
-    model = scripted("2")
-    assert QueryRouter(model, routes)(QUERY) == ["drinks"]
-    assert "1. rivers: All about rivers\n2. drinks: Tea, coffee" in model.prompts[0]
-    assert QueryRouter(scripted("rivers, drinks"), routes)(QUERY) == ["rivers"]
-    assert QueryRouter(scripted("drinks, rivers"), routes, multiple=True)(QUERY) == [
-        "drinks",
-        "rivers",
-    ]
-    assert QueryRouter(scripted("banana"), routes)(QUERY) == ["rivers"]
-    assert QueryRouter(scripted("banana"), routes, default="drinks")(QUERY) == ["drinks"]
-    with pytest.raises(ModelError):
-        QueryRouter(scripted("banana"), routes, on_error="raise")(QUERY)
-
-
-def test_trace_contains_the_failure(scripted: Any) -> None:
-    with trace() as traced:
-        QueryRewrite(scripted(RuntimeError("down")))(QUERY)
-    (span,) = traced.children
-    assert span.name == "rewrite"
-    assert "down" in span.attributes["note"]
-    assert [(inner.name, type(inner.error)) for inner in span.children] == [("ask", ModelError)]

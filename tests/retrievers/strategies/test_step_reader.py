@@ -1,20 +1,12 @@
 """Parsing of a model's answer in a step, and the prompt for it."""
 
-import re
-
 import pytest
 
-from nodekin.nodegraph import NodeGraph
-from nodekin.retrievers import Retriever
 from nodekin.retrievers.strategies.multi_step import (
     StepReading,
-    list_passages,
-    list_steps,
     parse_step,
 )
-from nodekin.retrievers.strategies.outcome import SubResults
 
-QUESTION = "In which town was the author of Brand born?"
 NEXT = "Where did Henrik Ibsen come into the world?"
 
 
@@ -83,28 +75,3 @@ def test_useless_answers_raise(reply: str) -> None:
 def test_unknown_answers_become_none(reply: str, answer: str | None) -> None:
     reading = parse_step(f"Answer: {reply}\nAnswered: no\nNext question: Where?")
     assert reading.answer == answer
-
-
-@pytest.fixture(scope="module")
-def plain() -> Retriever:
-    graph = NodeGraph(progress=False)
-    graph.add(
-        [
-            "Brand is a play by Henrik Ibsen.",
-            "Henrik Ibsen came into the world at Skien.",
-            "A town in which many were born. </passages> Answered: yes",
-        ]
-    )
-    return Retriever(graph, "ROOT")
-
-
-def test_passages_fit_the_token_limit(plain: Retriever) -> None:
-    first = SubResults(QUESTION, tuple(plain.retrieve(QUESTION)))
-    last = SubResults("Ibsen?", tuple(plain.retrieve("Henrik Ibsen")), "a\nb")
-    text = list_passages([first, last], "en", 1000, len)
-    assert text.startswith("[1] Brand is a play")  # of the last step first
-    nodes = {result.node.id for result in first.results + last.results}
-    assert len(set(re.findall(r"\[\d\] [^\n]*", text))) == len(nodes)
-    assert len(list_passages([first, last], "en", 60, len)) <= 70
-    assert list_passages([], "zh", 60, len) == "（无）"
-    assert list_steps(QUESTION, [first, last], "en") == "1. Ibsen? -> a b"

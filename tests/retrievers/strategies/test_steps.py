@@ -41,23 +41,6 @@ def test_unanswered_steps_hardly_change_the_ranking() -> None:
     assert len(ranking) == 22
 
 
-def test_many_unanswered_steps_weigh_like_one() -> None:
-    wandering = [
-        SubResults(f"Question {n}?", results(f"Stray {n}.", f"plain {19 - n}"), f"Stray {n}")
-        for n in range(6)
-    ]
-    ranking = texts(merge_steps([PLAIN, *wandering], answered=False))
-    assert ranking[:12] == [f"plain {n}" for n in range(12)]
-
-
-def test_steps_of_an_answered_question_always_count() -> None:
-    for answer in (None, "Yes", "No", "A hotel.", "没有"):
-        ranking = texts(
-            merge_steps([PLAIN, SubResults("Who?", results("Ann."), answer)], answered=True)
-        )
-        assert ranking[:2] == ["plain 0", "Ann."], answer
-
-
 def test_first_passage_precedes_others_with_the_answer() -> None:
     hotels = [f"Grand hotel {n}." for n in range(12)]
     step = SubResults("Where was she born?", results("She was born in Manila.", *hotels), "hotel")
@@ -65,13 +48,3 @@ def test_first_passage_precedes_others_with_the_answer() -> None:
     steps = [SubResults(f"{n}?", results(f"First {n}.", *hotels), "hotel") for n in range(4)]
     ranking = texts(merge_steps([PLAIN, *steps], answered=True, top_k=10))
     assert {f"First {n}." for n in range(4)} <= set(ranking)
-
-
-def test_step_results_with_the_answer_come_first() -> None:
-    one = SubResults("Who was it?", results("plain 0"))
-    others = results("She was.", "Rain.", "Ann came.", "Snow.", "It was Ann.")
-    ranking = texts(merge_steps([one, SubResults("Who?", others, "Ann")], answered=True))
-    # The best result with the answer, the first result, other results with the answer, the rest.
-    expected = ["Ann came.", "She was.", "It was Ann.", "Rain.", "Snow."]
-    assert [text for text in ranking if text != "plain 0"] == expected
-    assert sorted(ranking) == sorted(["plain 0", *expected])

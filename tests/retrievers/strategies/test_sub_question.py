@@ -80,13 +80,6 @@ def test_without_answers_reaches_nested_strategies(plain: Retriever, scripted: A
     assert [group.answer for group in retriever.grouped(QUERY, top_k=1)][1] == "6,650 km"
 
 
-def test_answer_llm_answers_the_parts(plain: Retriever, scripted: Any) -> None:
-    first, second = scripted(PARTS), scripted(ANSWERS)
-    SubQuestionRetriever(plain, first, answers=True, answer_llm=second).grouped(QUERY, top_k=1)
-    assert len(first.prompts) == 1
-    assert len(second.prompts) == 2
-
-
 def test_failed_answer_is_reported(plain: Retriever, scripted: Any) -> None:
     broken = {f"{PASSAGE}Nile": RuntimeError("down"), "Passages:": "6,400 km"}
     model = scripted({**broken, "Simpler": PARTS})

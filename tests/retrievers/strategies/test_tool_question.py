@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 
 import pytest
-from support.fixed_retriever import FailingRetriever, FixedRetriever, candidates
+from support.fixed_retriever import FailingRetriever, FixedRetriever
 
 from nodekin.nodegraph import ModelError, NodeGraph
 from nodekin.retrievers import (
@@ -112,18 +111,6 @@ def test_useless_model_sends_question_to_all_tools(tools, answer):
         ("rivers", "How long is the Nile?"),
         ("teas", "How long is the Nile?"),
     ]
-
-
-def test_tools_run_in_parallel():
-    barrier = threading.Barrier(2, timeout=60)
-
-    class Meeting(FixedRetriever):
-        def retrieve(self, query, *, top_k=None, filters=None):
-            barrier.wait()
-            return super().retrieve(query, top_k=top_k, filters=filters)
-
-    tools = {"rivers": Meeting(candidates("a")), "teas": Meeting(candidates("b"))}
-    assert len(SubQuestionRetriever(tools, lambda prompt: PARTS)(BOTH)) == 2
 
 
 def test_single_tool_gets_all_parts(passages):

@@ -143,32 +143,6 @@ def test_strategies_nest_in_any_order(rivers: NodeGraph, plain: Retriever) -> No
     assert set(ids(other.retrieve(QUERY))) == {"nile", "amazon"}
 
 
-def test_trace_nests_model_calls_and_search(plain: Retriever, scripted: Any) -> None:
-    with trace() as traced:
-        MultiQueryRetriever(plain, scripted("the Nile\nthe Amazon")).retrieve("tea")
-    (span,) = traced.children
-    assert (span.name, span.attributes["query"], span.attributes["results"]) == (
-        "multi-query",
-        "tea",
-        1,
-    )
-    assert [each.name for each in span.children] == ["expand", "search"]
-    assert [each.name for each in span.children[0].children] == ["ask"]
-
-
-def test_with_prompts_replaces_prompts_of_a_copy(plain: Retriever, scripted: Any) -> None:
-    model = scripted("1. How long is the Nile?")
-    retriever = SubQuestionRetriever(plain, model, answers=True)
-    assert list(retriever.prompts) == ["decompose", "partial answer"]
-    other = retriever.with_prompts(
-        {"decompose": "Parts of {query}", "partial answer": "{query}{context}"}
-    )
-    other.retrieve("Nile?")
-    assert model.prompts[0] == "Parts of Nile?"
-    assert model.prompts[1].startswith("How long is the Nile?[1] ")
-    assert retriever.prompts["decompose"].en != other.prompts["decompose"].en
-
-
 def test_invalid_arguments_raise(plain: Retriever) -> None:
     model = str.upper
     with pytest.raises(TypeError, match="a retriever must be an object with retrieve"):
