@@ -1,15 +1,18 @@
-"""Write equations, charts and diagrams of Office files as text."""
+"""Functions shared by the readers of Office files: XML, equations, charts, omitted elements."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from .markup import subscript
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
+
+    from ...nodegraph.readers.source_files import SourceFile
 
 
 def local_name(element: Element) -> str:
@@ -113,24 +116,41 @@ def _equation(element: Element) -> str:
     return f"[{text}]" if name in ("m", "mtable") else _root(text) if name == "msqrt" else text
 
 
-def chart_lines(root: Element) -> list[str]:
-    """Return the title, the axes, and the series of a chart with their categories and values."""
+def drawing_lines(root: Element) -> list[str]:
+    """Return the texts of a SmartArt diagram, or the title, the axes and the series of a chart."""
+    if local_name(root) == "dataModel":
+        return [text for point in named(root, "pt") if (text := texts(point, "t").strip())]
     titles = [" ".join(texts(title, "t", "v").split()) for title in named(root, "title")]
     lines = [f"Chart: {'; '.join(filter(None, titles))}"]
     for series in named(root, "ser"):
-        parts = {local_name(part): part for part in series}
-        name = texts(parts["tx"], "v") if "tx" in parts else ""
         heads, values = (
-            [texts(p, "v") for part in kinds if part in parts for p in named(parts[part], "pt")]
+            [texts(point, "v") for part in named(series, *kinds) for point in named(part, "pt")]
             for kinds in (("cat", "xVal"), ("val", "yVal"))
         )
-        heads += [""] * (len(values) - len(heads))
-        values += [""] * (len(heads) - len(values))
-        pairs = (" ".join(pair).strip() for pair in zip(heads, values, strict=True))
+        pairs = (" ".join(pair).strip() for pair in zip_longest(heads, values, fillvalue=""))
+        name = "".join(texts(part, "v") for part in named(series, "tx"))
         lines.append(f"{name}: {', '.join(pairs)}".removeprefix(": "))
     return lines
 
 
-def diagram_lines(root: Element) -> list[str]:
-    """Return the texts of a SmartArt diagram's data."""
-    return [text for point in named(root, "pt") if (text := texts(point, "t").strip())]
+def running_heads(parts: Iterable[tuple[str, str]]) -> list[str]:
+    """Return the different headers and footers with letters, from their kinds and texts."""
+    found = ((kind.capitalize(), " ".join(text.split())) for kind, text in parts)
+    heads = (f"{kind}: {text}" for kind, text in found if any(map(str.isalpha, text)))
+    return list(dict.fromkeys(heads))
+
+
+def note_left_out(source: SourceFile, root: Element, kinds: Mapping[str, Sequence[str]]) -> None:
+    """Note the elements that a reader leaves out, with the paragraph of the first element.
+
+    Args:
+        source: The file.
+        root: The XML of its text.
+        kinds: The names of the elements, by kind of note.
+    """
+    for kind, names in kinds.items():
+        if count := sum(1 for _ in named(root, *names)):
+            paragraphs = (p for p in named(root, "p") if next(named(p, *names), None) is not None)
+            first = next(paragraphs, root)
+            text = texts(first, "t") or "".join(first.itertext())
+            source.note(kind, " ".join(text.split())[:60], count)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from html import unescape
 from itertools import groupby
 from operator import itemgetter
@@ -147,53 +146,23 @@ def with_scripts(html: str) -> str:
     return _SCRIPT.sub(as_text, html)
 
 
-_TABLE_TAG = re.compile(r"<(/?)(table|tr|td|th)\b([^<>]*)>", re.I)
+_INNER_TABLE = re.compile(r"<table\b(?:(?!<table\b).)*?(?:</table\s*>|\Z)", re.I | re.S)
 
-_SPAN = re.compile(r"\b(col|row)span\s*=\s*[\"']?(\d+)[\"']?", re.I)
+_PLACEHOLDER = re.compile(r"\0(\d+)\0")
+
+_TABLE_PART = re.compile(r"</?(?:table|thead|tbody|tfoot|tr|td|th)\b[^<>]*>", re.I)
+
+_ROW = re.compile(r"<tr\b[^<>]*>", re.I)
+
+_CELL = re.compile(r"<t[dh]\b([^<>]*)>", re.I)
+
+_SPAN = re.compile(r"\b(col|row)span\s*=\s*[\"']?(\d{1,5})", re.I)
 
 _MAX_SPAN = 100  # columns
 
+_MAX_NESTED = 10  # tables
+
 _MAX_REPEATED = 1_000  # characters of a cell
-
-
-@dataclass
-class _Table:
-    """The state of an open table.
-
-    Attributes:
-        below: Cells that continue in the next rows, by column: remaining rows and HTML.
-        column: The column of the next cell.
-        start: The index of the first part of the open cell. -1: no open cell.
-        spans: The numbers of columns and rows of the open cell.
-    """
-
-    below: dict[int, tuple[int, str]] = field(default_factory=dict)
-    column: int = 0
-    start: int = -1
-    spans: tuple[int, int] = (1, 1)
-
-    def fill(self, parts: list[str], *, to_end: bool = False) -> None:
-        """Add the cells that continue from the rows above."""
-        while self.column in self.below or (to_end and self.column < max(self.below, default=-1)):
-            rows, cell = self.below.pop(self.column, (1, "<td></td>"))
-            if rows > 1:
-                self.below[self.column] = (rows - 1, cell)
-            parts.append(cell)
-            self.column += 1
-
-    def end_cell(self, parts: list[str]) -> None:
-        """End the open cell, if any, and repeat it into its columns."""
-        if self.start < 0:
-            return
-        cell = f"{''.join(parts[self.start :])}</td>"
-        repeated = cell if len(cell) <= _MAX_REPEATED else "<td></td>"
-        columns, rows = self.spans
-        parts += ["</td>", *[repeated] * (columns - 1)]
-        for _ in range(columns):
-            if rows > 1:
-                self.below[self.column] = (rows - 1, repeated)
-            self.column += 1
-        self.start = -1
 
 
 def with_repeated_cells(html: str) -> str:
@@ -205,45 +174,50 @@ def with_repeated_cells(html: str) -> str:
     """
     if not _SPAN.search(html):
         return html
-    parts: list[str] = []
-    tables: list[_Table] = []
-    at = 0
-    for tag in _TABLE_TAG.finditer(html):
-        parts.append(html[at : tag.start()])
-        at = tag.end()
-        closing, name = tag[1], tag[2].lower()
-        table = tables[-1] if tables else None
-        if name == "table":
-            if table and closing:
-                _end_row(table, parts)
-                tables.pop()
-            elif not closing:
-                tables.append(_Table())
-            parts.append(tag[0])
-        elif table is None:
-            parts.append(tag[0])
-        elif name == "tr":
-            _end_row(table, parts)
-            if not closing:
-                parts.append(tag[0])
-                table.column = 0
-        else:
-            table.end_cell(parts)
-            if not closing:
-                table.column = max(table.column, 0)
-                table.fill(parts)
-                spans = {kind.lower(): int(number[:5]) for kind, number in _SPAN.findall(tag[3])}
-                columns = min(max(spans.get("col", 1), 1), _MAX_SPAN)
-                table.spans = columns, spans.get("row", 1) or 65_535
-                table.start = len(parts)
-                parts.append("<td>")
-    return "".join([*parts, html[at:]])
+    html = html.replace("\0", "")  # the mark of an inner table
+    tables: list[str] = []
+
+    def as_placeholder(table: re.Match[str]) -> str:
+        tables.append(_repeated(table[0]) if _SPAN.search(table[0]) else table[0])
+        return f"\0{len(tables) - 1}\0"
+
+    for _ in range(_MAX_NESTED):
+        html = _INNER_TABLE.sub(as_placeholder, html)
+    for _ in range(_MAX_NESTED):
+        html = _PLACEHOLDER.sub(lambda match: tables[int(match[1])], html)
+    return html
 
 
-def _end_row(table: _Table, parts: list[str]) -> None:
-    table.end_cell(parts)
-    if table.column >= 0:
-        table.fill(parts, to_end=True)
-        if table.column:
-            parts.append("</tr>")
-        table.column = -1
+def _repeated(table: str) -> str:
+    """Repeat the merged cells of a table, except for long cells and cells with an inner table."""
+    above, *rows = _ROW.split(table)
+    if _CELL.search(above):  # cells without a row
+        return table
+    below: dict[int, tuple[int, str]] = {}  # cells of the rows above: remaining rows and text
+    lines: list[str] = []
+
+    def continued(column: int) -> str:
+        count, cell = below.pop(column, (1, ""))
+        if count > 1:
+            below[column] = count - 1, cell
+        return cell
+
+    for row in rows:
+        cells: list[str] = []
+        before, *parts = _CELL.split(row)
+        for attributes, content in zip(parts[::2], parts[1::2], strict=True):
+            while len(cells) in below:
+                cells.append(continued(len(cells)))
+            spans = {kind.lower(): int(number) for kind, number in _SPAN.findall(attributes)}
+            text = _TABLE_PART.sub("", content)
+            repeated = text if len(text) <= _MAX_REPEATED and "\0" not in text else ""
+            count = spans.get("row", 1) or 65_535
+            for number in range(min(max(spans.get("col", 1), 1), _MAX_SPAN)):
+                if count > 1:
+                    below[len(cells)] = count - 1, repeated
+                cells.append(repeated if number else text)
+        while len(cells) <= max(below, default=-1):
+            cells.append(continued(len(cells)))
+        written = "".join(f"<td>{cell}</td>" for cell in cells)
+        lines.append(f"<tr>{_TABLE_PART.sub('', before)}{written}</tr>")
+    return f"<table>{_TABLE_PART.sub('', above)}{''.join(lines)}</table>"

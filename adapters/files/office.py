@@ -18,12 +18,12 @@ from ...nodegraph.readers.source_files import SourceFile
 from ...nodegraph.readers.text import join_pages, markdown_table
 from .drawings import (
     attribute,
-    chart_lines,
-    diagram_lines,
+    drawing_lines,
     equation,
     integer,
     local_name,
     named,
+    running_heads,
     texts,
 )
 from .html import markdown
@@ -91,14 +91,14 @@ def _shape_blocks(shape: Any, source: SourceFile, place: str, heads: set[str]) -
             yield from _shape_blocks(inner, source, place, heads)
     elif local_name(element) == "pic":
         source.note("pictures left out", place)
-    elif getattr(shape, "has_table", False) and shape.has_table:
+    elif getattr(shape, "has_table", False):
         yield markdown_table(_table_rows(element))
-    elif getattr(shape, "has_chart", False) and shape.has_chart:
-        yield "\n".join(chart_lines(ElementTree.fromstring(shape.chart_part.blob)))
+    elif getattr(shape, "has_chart", False):
+        yield "\n".join(drawing_lines(ElementTree.fromstring(shape.chart_part.blob)))
     elif diagram := next(named(element, "relIds"), None):
         part = shape.part.related_part(attribute(diagram, "dm"))
-        yield "\n".join(f"- {line}" for line in diagram_lines(ElementTree.fromstring(part.blob)))
-    elif getattr(shape, "has_text_frame", False) and shape.has_text_frame:
+        yield "\n".join(f"- {line}" for line in drawing_lines(ElementTree.fromstring(part.blob)))
+    elif shape.has_text_frame:
         lines = _frame_lines(element, indented=True)
         placeholder = next(named(element, "ph"), None)
         if placeholder is not None and placeholder.get("type") in _RUNNING_HEADS:
@@ -162,10 +162,7 @@ def read_spreadsheet(source: SourceFile) -> Document:
             copy = _with_scripts(archive)
             drawn = {name: _drawn(archive, part, name, source) for name, part in _sheets(archive)}
     try:
-        if copy is None:
-            book = CalamineWorkbook.from_path(str(source.path))
-        else:
-            book = CalamineWorkbook.from_filelike(copy)
+        book = CalamineWorkbook.from_object(copy or str(source.path))
     except PasswordError as error:
         raise source.encrypted("spreadsheet") from error
     pages: list[str] = []
@@ -178,7 +175,7 @@ def read_spreadsheet(source: SourceFile) -> Document:
         values = sheet.to_python(skip_empty_area=True)
         _repeat_merged(values, sheet.merged_cell_ranges or (), first_row, first_column)
         filled = (row for row in values if any(value != "" for value in row))
-        table = markdown_table(map(_values, filled))
+        table = markdown_table(map(_displayed, row) for row in filled)
         pages.append("\n\n".join([f"# {name}", table, *drawn.get(name, ())]))
     return source.document(join_pages(pages), {"page_unit": "sheet"})
 
@@ -236,7 +233,7 @@ def _sheets(archive: zipfile.ZipFile) -> Iterator[tuple[str, str]]:
             yield sheet.get("name", ""), part[1]
 
 
-_PRINTED = re.compile(rb"<odd(Header|Footer)>(.*?)</odd", re.S)
+_PRINTED = re.compile(r"<odd(Header|Footer)>(.*?)</odd", re.S)
 
 _PRINT_CODE = re.compile(r"&(?:[A-Z]|\"[^\"]*\"|\d+)")
 
@@ -246,10 +243,7 @@ _WITHOUT_VALUE = re.compile(rb"(?:</f>|<f[^>]*/>)(?:<v\s*/>|<v></v>)?</c>")
 def _drawn(archive: zipfile.ZipFile, part: str, name: str, source: SourceFile) -> list[str]:
     """Return the charts, text boxes, headers and footers of a sheet."""
     blocks: list[str] = []
-    try:
-        data = archive.read(part)
-    except KeyError:
-        return blocks
+    data = archive.read(part)
     if empty := len(_WITHOUT_VALUE.findall(data)):
         source.note("formulas without a stored value", name, empty)
     for kind, target in relations(archive, part).values():
@@ -265,20 +259,13 @@ def _drawn(archive: zipfile.ZipFile, part: str, name: str, source: SourceFile) -
         for kind_of, drawing in relations(archive, target).values():
             chart = xml_part(archive, drawing) if kind_of in ("chart", "diagramData") else None
             if chart is not None:
-                lines = (chart_lines if kind_of == "chart" else diagram_lines)(chart)
-                blocks.append("\n".join(lines))
-    for edge, printed in _PRINTED.findall(data):
-        text = " ".join(_PRINT_CODE.sub(" ", unescape(printed.decode("utf-8", "replace"))).split())
-        if any(map(str.isalpha, text)):
-            blocks.append(f"{edge.decode()}: {text}")
+                blocks.append("\n".join(drawing_lines(chart)))
+    printed = _PRINTED.findall(data.decode("utf-8", "replace"))
+    blocks += running_heads((edge, _PRINT_CODE.sub(" ", unescape(text))) for edge, text in printed)
     return [block.replace("|", "\\|") for block in blocks if block]
 
 
-def _values(row: Iterable[object]) -> list[object]:
-    return [_value(value) for value in row]
-
-
-def _value(value: object) -> object:
+def _displayed(value: object) -> object:
     """Return the displayed value: integers without a fraction, dates without midnight."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return int(value)
@@ -338,13 +325,11 @@ _PRIVATE = re.compile("[\ue000-\uf8ff]")  # these markers, and bullets of symbol
 def read_rtf(source: SourceFile) -> Document:
     """Read rich text with headings, lists, tables and inline footnotes."""
     data = source.path.read_bytes().decode("latin-1")
-    heads: dict[str, None] = {}
-    for match in _RUNNING_HEAD.finditer(data):
-        group = f"{{\\rtf1 {data[match.end() : _group_end(data, match.end())]}}}"
-        head = " ".join(_plain(group).split())
-        if any(map(str.isalpha, head)):
-            heads[f"{match[1].capitalize()}: {head}"] = None
-    data = _with_scripts_marked(_with_footnotes(data))
+    heads = running_heads(
+        (match[1], _plain(f"{{\\rtf1 {data[match.end() : _group_end(data, match)]}}}"))
+        for match in _RUNNING_HEAD.finditer(data)
+    )
+    data = _marked(_marked(data, _FOOTNOTE), _SCRIPT)
     data = data.replace("{\\listtext", f"{{\\u{0xE020}?}}{{\\listtext")
     data = _OUTLINE_LEVEL.sub(lambda match: rf"{{\u{0xE010 + int(match[1])}?}}", data)
     for kind, name in (("pict", "pictures"), ("atnid", "comments"), ("object", "embedded objects")):
@@ -360,43 +345,34 @@ def _plain(data: str) -> str:
     return str(rtf_to_text(data, errors="replace"))  # type: ignore[no-untyped-call]
 
 
-def _with_footnotes(data: str) -> str:
-    """Move footnotes, which the parser would drop, into brackets in the text."""
+def _marked(data: str, pattern: re.Pattern[str]) -> str:
+    """Put marks around footnotes, or superscripts and subscripts, which the parser would drop."""
     parts: list[str] = []
     at = 0
-    for match in _FOOTNOTE.finditer(data):
-        if match.start() < at:
-            continue
-        end = _group_end(data, match.end())
-        parts += (data[at : match.start()], f"{{\\u{0xE021}?", data[match.end() : end], ")")
-        at = end
+    for match in pattern.finditer(data):
+        end = _group_end(data, match)
+        mark, end_mark = 0xE021, ")"
+        if pattern is _SCRIPT:
+            ending = _SCRIPT_END.search(data, match.end(), end)
+            end = ending.start() if ending else end
+            mark, end_mark = 0xE022 if match[1] == "super" else 0xE023, f"\\u{0xE024}?"
+            if f"\\u{0xE021}?" in data[match.end() : end]:  # the mark of a footnote
+                continue
+        if match.start() >= at:
+            mark_group = f"{{\\u{mark}?" if pattern is _FOOTNOTE else f"\\u{mark}?"
+            parts += (data[at : match.start()], mark_group, data[match.end() : end], end_mark)
+            at = end
     return "".join([*parts, data[at:]])
 
 
-def _group_end(data: str, at: int) -> int:
-    """Return the position of the brace that ends the group at a position."""
+def _group_end(data: str, start: re.Match[str]) -> int:
+    """Return the position of the brace that ends the group of a match."""
     depth = 1
-    for brace in _BRACE.finditer(data, at):
+    for brace in _BRACE.finditer(data, start.end()):
         depth += {"{": 1, "}": -1}.get(brace[0], 0)
         if not depth:
             return brace.start()
     return len(data)
-
-
-def _with_scripts_marked(data: str) -> str:
-    """Put marks around superscripts and subscripts, which the parser would not show."""
-    parts: list[str] = []
-    at = 0
-    for match in _SCRIPT.finditer(data):
-        if match.start() < at:
-            continue
-        end = _group_end(data, match.end())
-        if ending := _SCRIPT_END.search(data, match.end(), end):
-            end = ending.start()
-        mark = 0xE022 if match[1] == "super" else 0xE023
-        parts += (data[at : match.start()], f"\\u{mark}?", data[match.end() : end], f"\\u{0xE024}?")
-        at = end
-    return "".join([*parts, data[at:]])
 
 
 def _script_text(match: re.Match[str]) -> str:

@@ -12,24 +12,27 @@ from xml.etree.ElementTree import Element
 from ...nodegraph.document import Document
 from ...nodegraph.readers.source_files import SourceFile
 from ...nodegraph.readers.text import join_pages
-from .drawings import attribute, equation, integer, local_name, named
+from .drawings import (
+    attribute,
+    equation,
+    integer,
+    local_name,
+    named,
+    note_left_out,
+    running_heads,
+)
 from .html import markdown
 from .list_numbers import ListCounts, labeled, with_labels
 from .packed_files import opened_zip, xml_part
 
-_HTML_TAGS = {
-    "list-header": "li",
-    "table": "table",
-    "table-row": "tr",
-    "table-cell": "td",
-}
+_HTML_TAGS = {"list-header": "li", "table": "table", "table-row": "tr", "table-cell": "td"}
 
 _SKIPPED = frozenset(
-    {
-        *("annotation", "tracked-changes", "note-citation", "forms", "sequence-decls", "number"),
-        "covered-table-cell",
-    }
+    "annotation tracked-changes note-citation forms sequence-decls number "
+    "covered-table-cell".split()
 )
+
+_HEADS = ("header", "footer", "header-first", "header-left", "footer-left")
 
 _LEFT_OUT = {
     "comments left out": ("annotation",),
@@ -60,9 +63,7 @@ def read_open_document(source: SourceFile) -> Document:
             raise source.damaged(f"it has no readable content ({error})") from error
         styles = xml_part(archive, "styles.xml")
         converter = _Converter(archive, [root] if styles is None else [styles, root])
-        for kind, names in _LEFT_OUT.items():
-            if count := sum(1 for _ in named(root, *names)):
-                source.note(kind, count=count)
+        note_left_out(source, root, _LEFT_OUT)
         if slides := list(named(root, "page")):
             for number, slide in enumerate(slides, 1):
                 if attribute(slide, "style-name") in converter.hidden:
@@ -70,21 +71,13 @@ def read_open_document(source: SourceFile) -> Document:
             pages = [_markdown(converter.html(slide)) for slide in slides]
             return source.document(join_pages(pages), {"page_unit": "slide"})
         text = _markdown(converter.html(root))
-    return source.document("\n\n".join([text, *(() if styles is None else _running_heads(styles))]))
+    heads = named(styles, *_HEADS) if styles is not None else ()
+    found = ((local_name(e).partition("-")[0], "".join(e.itertext())) for e in heads)
+    return source.document("\n\n".join([text, *running_heads(found)]))
 
 
 def _markdown(html: Iterator[str]) -> str:
     return with_labels(markdown("".join(html)))
-
-
-def _running_heads(styles: Element) -> Iterator[str]:
-    """Yield the headers and footers of a text once."""
-    seen: set[str] = set()
-    for element in named(styles, "header", "footer", "header-first", "header-left", "footer-left"):
-        text = " ".join("".join(element.itertext()).split())
-        if any(map(str.isalpha, text)) and text not in seen:
-            seen.add(text)
-            yield f"{local_name(element).partition('-')[0].capitalize()}: {text}"
 
 
 class _Converter:

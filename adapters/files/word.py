@@ -7,7 +7,6 @@ import posixpath
 import re
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
@@ -15,12 +14,13 @@ from ...nodegraph.document import Document
 from ...nodegraph.readers.source_files import SourceFile
 from .drawings import (
     attribute,
-    chart_lines,
-    diagram_lines,
+    drawing_lines,
     equation,
     integer,
     local_name,
     named,
+    note_left_out,
+    running_heads,
     texts,
 )
 from .html import markdown
@@ -53,7 +53,7 @@ def read_docx(source: SourceFile) -> Document:
     with opened_zip(source, "Word document") as archive:
         properties = core_properties(archive)
         file = io.BytesIO()
-        heads: dict[str, None] = {}
+        heads: list[tuple[str, str]] = []
         with zipfile.ZipFile(file, "w") as copy:
             labels = _Labels(archive)
             for name in archive.namelist():
@@ -64,33 +64,19 @@ def read_docx(source: SourceFile) -> Document:
                 if part in ("document", "footnotes", "endnotes"):
                     root = ElementTree.fromstring(data)
                     if part == "document":
-                        _note_left_out(source, root)
+                        note_left_out(source, root, _LEFT_OUT)
                         labels.write(root)
                     _rewrite(root, _related(archive, name))
                     data = ElementTree.tostring(root)
                 elif part in ("header", "footer"):
-                    text = " ".join(texts(ElementTree.fromstring(data), "t", "tab").split())
-                    if any(map(str.isalpha, text)):
-                        heads[f"{part.capitalize()}: {text}"] = None
+                    heads.append((part, texts(ElementTree.fromstring(data), "t", "tab")))
                 copy.writestr(name, data)
-    html = mammoth.convert_to_html(file, convert_image=mammoth.images.img_element(_no_image))
+    html = mammoth.convert_to_html(file, convert_image=lambda image: [])
     for message in html.messages:
         if " style: " not in message.message and not message.message.startswith("Image of type"):
             source.note(message.message)
     text = with_labels(markdown(_NOTE_REFERENCE.sub(r"\1", html.value)))
-    return source.document("\n\n".join([text, *heads]).strip(), properties)
-
-
-def _no_image(image: Any) -> dict[str, str]:
-    return {"src": ""}
-
-
-def _note_left_out(source: SourceFile, root: Element) -> None:
-    for kind, tags in _LEFT_OUT.items():
-        if count := sum(1 for _ in named(root, *tags)):
-            paragraphs = root.iter(f"{_W}p")
-            at = next((p for p in paragraphs if next(named(p, *tags), None) is not None), root)
-            source.note(kind, " ".join(texts(at, "t").split())[:60], count)
+    return source.document("\n\n".join([text, *running_heads(heads)]).strip(), properties)
 
 
 def _related(archive: zipfile.ZipFile, name: str) -> Callable[[str], Element | None]:
@@ -137,10 +123,9 @@ def _replaced(child: Element, related: Callable[[str], Element | None]) -> list[
             ElementTree.SubElement(picture, _VML_TEXT_BOX).append(box)
         return [picture]
     for drawing in named(chosen, "chart", "relIds"):
-        is_chart = local_name(drawing) == "chart"
-        root = related(attribute(drawing, "id" if is_chart else "dm"))
+        root = related(attribute(drawing, "id") or attribute(drawing, "dm"))
         if root is not None:
-            return [_run((chart_lines if is_chart else diagram_lines)(root))]
+            return [_run(drawing_lines(root))]
     has_fallback = next(named(child, "Fallback"), None) is not None
     return [child] if has_fallback or name == "drawing" else list(chosen)
 
@@ -196,11 +181,8 @@ class _Labels:
 
 def _level(element: Element) -> tuple[int, Level]:
     values = _values(element)
-    level = (
-        values.get("numFmt", "none"),
-        values.get("lvlText", ""),
-        integer(values.get("start"), 1),
-    )
+    start = integer(values.get("start"), 1)
+    level = values.get("numFmt", "none"), values.get("lvlText", ""), start
     return integer(attribute(element, "ilvl")), level
 
 
