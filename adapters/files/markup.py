@@ -24,6 +24,8 @@ _ORDINALS = frozenset("st nd rd th er re ère e ème eme o a os as me mes lle ll
 
 _SYMBOLS = re.compile(r"[*†‡§¶#™®©°ºª′″]+|\[.*\]")
 
+_EXPONENT = re.compile(r"[+−-]?[\w.]*[+−-]?")
+
 _CJK = "\u2e80"
 
 
@@ -40,21 +42,22 @@ def superscript(before: str, text: str, after: str = "", *, is_link: bool = Fals
         >>> superscript("about 2", "30"), superscript("the fee", "5"), superscript("19", "th")
         ('^30', '[5]', 'th')
     """
-    if (
+    is_number = _NUMBERS.fullmatch(text)
+    if not is_number and (
         not text
         or _SYMBOLS.fullmatch(text)
         or (text.lower() in _ORDINALS and before[-1:].isalnum())
     ):
         return text
-    if is_link or (_NUMBERS.fullmatch(text) and not _is_power(before, text, after)):
+    if is_link or (is_number and not _is_power(before, text, after)):
         return f"[{text}] " if not before and after[:1].isalnum() else f"[{text}]"
-    power = f"^{text}" if re.fullmatch(r"[+−-]?[\w.]*[+−-]?", text) else f"^({text})"
+    power = f"^{text}" if _EXPONENT.fullmatch(text) else f"^({text})"
     return f"{power} " if after[:1].isdigit() else power
 
 
 def _is_power(before: str, number: str, after: str) -> bool:
     """Return whether a raised number is a power. Otherwise, it is a note mark."""
-    match = _BASE.search(before)
+    match = _BASE.search(before, before.rfind(" ") + 1)
     if match is None:  # "14C" is an isotope, "1A note" a note
         return len(number) > 1 and after[:1].isupper()
     base = match[0]

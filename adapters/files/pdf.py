@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from ctypes import c_double, c_int, create_string_buffer
-from math import degrees, hypot, pi
+from math import atan2, degrees, hypot
 from typing import Any, NamedTuple
 
 from ...nodegraph.document import Document
@@ -225,10 +225,9 @@ def _lines_of_page(
         return () if next(images, None) is None else None
     if max(garbage_share(text), _unmapped_share(textpage)) > _MAX_GARBAGE:
         return None
-    lines = _lines(textpage, text, is_upward=angle == 270)
+    lines, turned = _lines(textpage, text, is_upward=angle == 270)
     if angle:
         return lines
-    turned = _turned(textpage, lines)
     is_vertical = 2 * sum(line.turn != 0 for line in lines) > len(lines)  # as in old Chinese books
     if turned and not is_vertical:
         words = " ".join(line.text for line in turned)
@@ -238,19 +237,6 @@ def _lines_of_page(
     if not (below_table or may_have_rows(joined)):
         return joined
     return with_parts_joined(with_tables(page, textpage, lines))
-
-
-_MAX_SLOPE = 0.1  # radians
-
-
-def _turned(textpage: Any, lines: Lines) -> list[TextLine]:
-    """Return the lines that are turned against the page, such as stamps and watermarks."""
-    from pypdfium2 import raw
-
-    def angle(line: TextLine) -> float:
-        return float(raw.FPDFText_GetCharAngle(textpage, line.start))
-
-    return [x for x in lines if x.is_placed and _MAX_SLOPE < angle(x) < 2 * pi - _MAX_SLOPE]
 
 
 def _with_ligatures_in_order(textpage: Any, text: str) -> str:
@@ -302,37 +288,49 @@ def _unmapped_share(textpage: Any) -> float:
     return sum(unmapped) / len(unmapped)
 
 
-def _lines(textpage: Any, text: str, *, is_upward: bool = False) -> list[TextLine]:
+_MAX_SLOPE = 0.1  # radians
+
+
+def _lines(
+    textpage: Any, text: str, *, is_upward: bool = False
+) -> tuple[list[TextLine], list[TextLine]]:
     """Return the lines of a page with positions, measured at their first and last characters.
 
     Vertical and upward lines have the positions of a rotated page. The positions of
     right-to-left lines are unknown.
+
+    Returns:
+        All lines, and the lines turned against the page, such as stamps and watermarks.
     """
     from pypdfium2 import raw
 
     if len(text) != textpage.count_chars():  # characters can't be matched to indexes
-        return lines_of_text(text)
+        return lines_of_text(text), []
     handle = textpage.raw
     box, matrix, x, y = raw.FS_RECTF(), raw.FS_MATRIX(), c_double(), c_double()
     lines: list[TextLine] = []
+    turned: list[TextLine] = []
     text = _with_raised_digits(handle, text)
     pending = [match.span() for match in _LINE.finditer(text)][::-1]
     while pending:
         start, stop = pending.pop()
         raw.FPDFText_GetCharOrigin(handle, start, x, y)
         x0, baseline = x.value, y.value
-        size: float = raw.FPDFText_GetFontSize(handle, start)
+        size: float = abs(raw.FPDFText_GetFontSize(handle, start))
+        is_turned = False
         if raw.FPDFText_GetMatrix(handle, start, matrix):
             size *= hypot(matrix.c, matrix.d)
+            is_turned = abs(atan2(matrix.b, matrix.a)) > _MAX_SLOPE
         raw.FPDFText_GetLooseCharBox(handle, stop - 1, box)
         depth = baseline - box.bottom
-        if not 0 <= depth <= 0.5 * abs(size):  # the usual descent of letters
-            if at := _parting(handle, text, start, stop, abs(size)):
+        if not 0 <= depth <= 0.5 * size:  # the usual descent of letters
+            if at := _parting(handle, text, start, stop, size):
                 pending += [(at, stop), (start, start + len(text[start:at].rstrip()))]
                 continue
             if box.top < baseline and baseline - box.top > abs(box.left - x0):
                 position = (-baseline, -box.bottom, x0)
-                lines.append(TextLine(text[start:stop], start, *position, abs(size), False, 1))
+                lines.append(TextLine(text[start:stop], start, *position, size, False, 1))
+                turned += lines[-1:] if is_turned else ()
                 continue
         right = box.right
         if right <= x0 and not (is_upward or _RIGHT_TO_LEFT.search(text, start, stop)):
@@ -342,12 +340,16 @@ def _lines(textpage: Any, text: str, *, is_upward: bool = False) -> list[TextLin
                 x0, right = min(x0, box.left), max(right, box.right)
         if is_upward:
             position = (baseline, box.top, -x0)
-            lines.append(TextLine(text[start:stop], start, *position, abs(size), False, -1))
+            lines.append(TextLine(text[start:stop], start, *position, size, False, -1))
         else:
-            is_bold = HEADING_NUMBER.match(text, start, stop) and _is_bold(handle, start)
-            line = TextLine(text[start:stop], start, x0, right, baseline, abs(size))
-            lines.append(line._replace(is_bold=True) if is_bold else line)
-    return lines
+            line = TextLine(text[start:stop], start, x0, right, baseline, size)
+            may_be_heading = text[start].isdigit() and HEADING_NUMBER.match(text, start, stop)
+            if may_be_heading and _is_bold(handle, start):
+                line = line._replace(is_bold=True)
+            lines.append(line)
+            if is_turned and line.is_placed:
+                turned.append(line)
+    return lines, turned
 
 
 _BOLD = re.compile("bold|black|heavy|cmbx|cmb10|-bd|demi", re.I)
@@ -363,7 +365,7 @@ def _is_bold(handle: Any, index: int) -> bool:
     return bool(is_named) or raw.FPDFText_GetFontWeight(handle, index) >= 600
 
 
-_NUMBER = re.compile(r"[+−–-]?\d+(?:[,–-]\d+)*")
+_NUMBER = re.compile("[0-9]+(?:[,–-][0-9]+)*")
 
 
 def _with_raised_digits(handle: Any, text: str) -> str:
@@ -377,32 +379,42 @@ def _with_raised_digits(handle: Any, text: str) -> str:
     left, right, bottom, top = (c_double() for _ in range(4))
     matrix = raw.FS_MATRIX()
 
-    def is_raised(index: int, beside: int) -> bool:
+    def first_raised(start: int, end: int, beside: int) -> int:
+        """Return the start of the raised characters at the end of a number."""
         raw.FPDFText_GetCharOrigin(handle, beside, x, y)
-        raw.FPDFText_GetCharBox(handle, index, left, right, bottom, top)
-        rise = bottom.value - y.value
-        if rise < 0.5:
-            return False
-        size: float = raw.FPDFText_GetFontSize(handle, beside)
-        if raw.FPDFText_GetMatrix(handle, beside, matrix):
-            size *= hypot(matrix.c, matrix.d)
-        if not text[index].isdigit():  # a sign, in the middle of a line
-            return rise > 0.42 * size
-        return 0.18 * size < rise < 0.8 * size > 1.4 * (top.value - bottom.value)
+        baseline, size = y.value, 0.0
+        while end > start:
+            if text[end - 1] != ",":
+                raw.FPDFText_GetCharBox(handle, end - 1, left, right, bottom, top)
+                rise = bottom.value - baseline
+                if rise < 0.5:
+                    break
+                if not size:
+                    size = raw.FPDFText_GetFontSize(handle, beside)
+                    if raw.FPDFText_GetMatrix(handle, beside, matrix):
+                        size *= hypot(matrix.c, matrix.d)
+                if not text[end - 1].isdigit():  # a sign, in the middle of a line
+                    if rise <= 0.42 * size:
+                        break
+                elif not 0.18 * size < rise < 0.8 * size > 1.4 * (top.value - bottom.value):
+                    break
+            end -= 1
+        return end
 
-    characters = list(text)
+    parts: list[str] = []
+    done = 0
     for match in _NUMBER.finditer(text):
         start, end = match.span()
-        begins_line = not start or text[start - 1] in "\r\n"
-        besides = [start] if not start or text[start - 1].isspace() else [start - 1]
-        if begins_line and end < len(text) and not text[end].isspace():
-            besides.append(end)
-        for beside in besides:
-            index = end - 1
-            while index >= start and (text[index] == "," or is_raised(index, beside)):
-                characters[index] = text[index].translate(RAISED)
-                index -= 1
-    return "".join(characters)
+        if start and text[start - 1] in "+−–-":
+            start -= 1
+        before = text[start - 1] if start else "\n"
+        first = first_raised(start, end, start if before.isspace() else start - 1)
+        if before in "\r\n" and end < len(text) and not text[end].isspace():
+            first = min(first, first_raised(start, end, end))
+        if first < end:
+            parts += (text[done:first], text[first:end].translate(RAISED))
+            done = end
+    return "".join([*parts, text[done:]]) if parts else text
 
 
 def _parting(handle: Any, text: str, start: int, stop: int, size: float) -> int:

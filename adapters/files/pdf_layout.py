@@ -303,11 +303,12 @@ def _heads_of_titles(
             likely[height] = {text for _, text in titled if len(text) < 160}
     if not likely:
         return {}
+    longest = max((len(text) for texts in likely.values() for text in texts), default=0)
     titles = {""}.union(
         _squeezed(line.text)
         for lines in pages
         for line in lines
-        if len(line.text) < 80 and round(line.baseline / 4) not in likely
+        if len(line.text) < min(80, 2 * longest) and round(line.baseline / 4) not in likely
     )
 
     def is_of_titles(text: str) -> bool:
@@ -329,11 +330,10 @@ def _is_head(place: _Place, on: Sequence[_Found], count: int) -> bool:
     """
     if place.text.startswith(_ROMAN_PLACE):
         return len({one.page for one in on}) > 1
-    if _FIELD.search(place.text) and len(on) <= _MAX_FIELDS:
-        return False
-    if _is_on_most([one.page for one in on if one.is_sure], count):
-        return True
-    return _is_number(place, on) and _is_on_most([one.page for one in on], count)
+    is_head = _is_on_most([one.page for one in on if one.is_sure], count) or (
+        _is_number(place, on) and _is_on_most([one.page for one in on], count)
+    )
+    return is_head and not (len(on) <= _MAX_FIELDS and _FIELD.search(place.text))
 
 
 def _is_number(place: _Place, on: Sequence[_Found]) -> bool:
@@ -953,13 +953,13 @@ def _hyphens_resolved(text: str) -> tuple[str, list[int]]:
 
     def resolved(hyphen: re.Match[str]) -> str:
         at, after = hyphen.span()
-        before = _LAST_LETTERS.search(text, max(0, at - 40), at)
-        following = _FIRST_LETTERS.match(text, after)
+        start = max(0, at - 60, text.rfind(" ", 0, at) + 1)
+        before, following = _LAST_COMPOUND.search(text, start, at), _COMPOUND.match(text, after)
         parts = (before[0] if before else "", following[0] if following else "")
-        compound = (_LAST_COMPOUND.search(text, max(0, at - 60), at), _COMPOUND.match(text, after))
-        if "-".join(part[0] if part else "" for part in compound).casefold() in words:
+        if "-".join(parts).casefold() in words:
             return "-"
-        if not _is_joined(*parts, words):
+        last, first = _LAST_LETTERS.search(parts[0]), _FIRST_LETTERS.match(parts[1])
+        if not _is_joined(last[0] if last else "", first[0] if first else "", words):
             return "-"
         removed.append(at)
         return ""

@@ -7,6 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from ctypes import c_double, c_float, c_int
 from dataclasses import dataclass, field
+from functools import cache, partial
 from itertools import pairwise
 from math import inf
 from operator import neg
@@ -267,6 +268,9 @@ _MAX_OPEN_RULES = 30  # maximum of equal width
 _MAX_CELL = 30  # mean characters of a cell between gaps; columns of prose have more
 
 
+_Edges = tuple[float, float]  # left and right
+
+
 def _open_grids(
     horizontal: Sequence[_Rule], vertical: Sequence[_Rule], textpage: Any, lines: Lines
 ) -> Iterator[_Grid]:
@@ -275,12 +279,13 @@ def _open_grids(
     for rule in horizontal:
         if not any(other.reaches(rule.at) and rule.reaches(other.at) for other in vertical):
             by_ends.setdefault((round(rule.start / 4), round(rule.end / 4)), []).append(rule)
+    words = cache(partial(_word_boxes, textpage))
     for rules in by_ends.values():
         rules = rules[: -_MAX_OPEN_RULES - 1 : -1]  # from the top of the page
         first = 0
         while first < len(rules) - 2:
             for last in range(len(rules), first + 2, -1):
-                if grid := _open_grid(rules[first:last], textpage, lines):
+                if grid := _open_grid(rules[first:last], lines, words):
                     yield grid
                     first = last
                     break
@@ -288,28 +293,34 @@ def _open_grids(
                 first += 1
 
 
-def _open_grid(rules: Sequence[_Rule], textpage: Any, lines: Lines) -> _Grid | None:
+def _open_grid(
+    rules: Sequence[_Rule], lines: Lines, words: Callable[[TextLine], Sequence[_Edges]]
+) -> _Grid | None:
     """Return the table between rules, from top to bottom. None: the text has no columns."""
     (top, left, right), head, bottom = rules[0], rules[1].at, rules[-1].at
     inside = [
         line
         for line in lines
-        if line.is_placed and bottom < line.baseline < top and line.x0 < right and line.x1 > left
+        if bottom < line.baseline < top and line.x0 < right and line.x1 > left and line.is_placed
     ]
-    words = {line.start: _word_boxes(textpage, line) for line in inside}
     body = sorted((x for x in inside if x.baseline < head), key=lambda x: -x.baseline)
     if not body or len(body) == len(inside):
         return None
     size = body[len(body) // 2].size
+    boxes = [(x, x) for x in (min(x.x0 for x in body), max(x.x1 for x in body))]
+    for line in sorted(body, key=lambda x: x.x0 - x.x1):  # one wide line of prose is enough
+        boxes += words(line)
+        if not _gaps(boxes, 0.6 * size):
+            return None
     columns, of_all = (
-        [left, *_gaps([box for line in some for box in words[line.start]], 0.6 * size), right]
+        [left, *_gaps([box for line in some for box in words(line)], 0.6 * size), right]
         for some in (body, inside)
     )
     if len(of_all) == len(columns):  # no cell of the header spans columns
         columns = of_all
     if len(columns) < 3:
         return None
-    firsts = [x.baseline for x in body if any(a < columns[1] for a, _ in words[x.start])]
+    firsts = [x.baseline for x in body if any(a < columns[1] for a, _ in words(x))]
     rows = [top, head]
     for baseline in firsts[1:]:
         if rows[-1] - baseline > 1.5 * size:
@@ -326,7 +337,7 @@ def _open_grid(rules: Sequence[_Rule], textpage: Any, lines: Lines) -> _Grid | N
     )
 
 
-def _gaps(boxes: Sequence[tuple[float, float]], width: float) -> list[float]:
+def _gaps(boxes: Sequence[_Edges], width: float) -> list[float]:
     """Return the middles of the gaps between words that are wider than a width."""
     gaps: list[float] = []
     edge = inf
@@ -337,13 +348,13 @@ def _gaps(boxes: Sequence[tuple[float, float]], width: float) -> list[float]:
     return gaps
 
 
-def _word_boxes(textpage: Any, line: TextLine) -> list[tuple[float, float]]:
+def _word_boxes(textpage: Any, line: TextLine) -> list[_Edges]:
     """Return the left and the right edge of each word of a line."""
     from pypdfium2 import raw
 
     box = raw.FS_RECTF()
 
-    def edges(character: int) -> tuple[float, float]:
+    def edges(character: int) -> _Edges:
         raw.FPDFText_GetLooseCharBox(textpage.raw, line.start + character, box)
         return box.left, box.right
 

@@ -443,6 +443,14 @@ def test_turned_text_is_noted(tmp_path: Path, matrix: str) -> None:
     assert "(first: page 1: St" in note
 
 
+def test_slanted_letters_are_not_turned_text(tmp_path: Path) -> None:
+    slanted = b" BT /F 12 Tf 1 0 .3 1 20 150 Tm (Green tea.) Tj ET"
+    (tmp_path / "a.pdf").write_bytes(pdf_of(TEXT + slanted))
+    graph = NodeGraph(tmp_path / "a.pdf", progress=False)
+    assert "Green tea." in graph.nodes("ROOT")[0].text
+    assert not graph.read_report.notes
+
+
 def test_bold_numbered_headings_are_found(tmp_path: Path) -> None:
     typst = pytest.importorskip("typst", reason="no typst: pip install typst")
     sections = [
