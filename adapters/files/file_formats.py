@@ -15,7 +15,7 @@ from ...nodegraph.document import Document
 from ...nodegraph.errors import ReadError
 from ...nodegraph.readers.decoding import decoded
 from ...nodegraph.readers.formats import PROGRAM, FileFormat, format_by_name
-from ...nodegraph.readers.source_files import SourceFile
+from ...nodegraph.readers.source_files import ReadOptions, SourceFile
 from ...nodegraph.readers.text import join_pages
 from .html import markdown, read_epub, read_html
 from .mail import read_mailbox, read_message
@@ -28,22 +28,14 @@ _MAX_OUTPUT = 2000  # maximum characters of the outputs of a cell
 
 
 def read_notebook(source: SourceFile) -> Document:
-    """Read a notebook as Markdown, with a page break between two cells.
-
-    Raises:
-        ReadError: If it is not a notebook.
-    """
-    text = decoded(source)
-    try:
-        notebook: Any = json.loads(text)
-        cells = notebook["cells"] if "cells" in notebook else notebook["worksheets"][0]["cells"]
-        language = str(notebook.get("metadata", {}).get("kernelspec", {}).get("language", ""))
-        pages = [
-            "\n\n".join(_blocks(cell, language or "python", source, f"cell {number}"))
-            for number, cell in enumerate(cells, start=1)
-        ]
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
-        raise source.damaged(f"it is not a notebook ({type(error).__name__}: {error})") from error
+    """Read a notebook as Markdown, with a page break between two cells."""
+    notebook = json.loads(decoded(source))
+    cells = notebook["cells"] if "cells" in notebook else notebook["worksheets"][0]["cells"]
+    language = str(notebook.get("metadata", {}).get("kernelspec", {}).get("language", ""))
+    pages = [
+        "\n\n".join(_blocks(cell, language or "python", source, f"cell {number}"))
+        for number, cell in enumerate(cells, start=1)
+    ]
     return source.document(join_pages(pages), {"page_unit": "cell"})
 
 
@@ -93,6 +85,8 @@ _HTML = re.compile(rb"\s*(?:<!--.{0,400}?-->\s*)?(?:<!doctype\s+html|<html[\s>])
 
 _HTML_NAMES = (".html", ".htm", ".xhtml")
 
+_MAYBE_HTML = ("", ".txt", ".text", *_HTML_NAMES)
+
 _PDF = re.compile(rb"\s*%PDF-\d\.\d[\r\n]")
 
 
@@ -103,21 +97,12 @@ def _is_text_name(path: Path) -> bool:
 
 
 def _is_html(path: Path, head: bytes) -> bool:
-    is_other = _is_text_name(path) and path.suffix.lower() not in (
-        "",
-        ".txt",
-        ".text",
-        *_HTML_NAMES,
-    )
+    is_other = _is_text_name(path) and path.suffix.lower() not in _MAYBE_HTML
     return not is_other and _HTML.match(head.removeprefix(b"\xef\xbb\xbf")) is not None
 
 
 def _is_pdf(path: Path, head: bytes) -> bool:
     return bool(_PDF.match(head)) if _is_text_name(path) else b"%PDF-" in head[:1024]
-
-
-def _is_rtf(path: Path, head: bytes) -> bool:
-    return head.startswith(b"{\\rtf1")
 
 
 _BROKEN_ZIP = (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, RuntimeError)
@@ -147,53 +132,46 @@ def _is_packed(*folders: str, types: tuple[bytes, ...] = ()) -> Callable[[Path, 
 
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 
-_OLD_FORMATS = {"__substg1.0_": "eml", "PowerPoint Document": "pptx", "WordDocument": "docx"}
-"""Streams in files of old Office programs, with the suffix of a conversion target."""
-
-_OLD_SUFFIXES = {
-    **dict.fromkeys((".doc", ".dot"), "docx"),
-    **dict.fromkeys((".ppt", ".pps"), "pptx"),
-    ".msg": "eml",
-}
+_OLD_SUFFIXES = (".doc", ".dot", ".ppt", ".pps")
 
 
-def _is_old_spreadsheet(path: Path, head: bytes) -> bool:
-    """Return whether a file of old Office formats is a spreadsheet.
-
-    Raises:
-        ReadError: If the file is encrypted, an Outlook message, or another old Office file without
-            office-oxide to read it.
-    """
-    if not head.startswith(_OLE):
-        return False
+def _has_stream(path: Path, *names: str) -> bool:
+    """Return whether a file of old Office programs has one of these streams."""
     with path.open("rb") as file:
         data = file.read(1 << 20)
         file.seek(max(0, path.stat().st_size - (1 << 16)))
         data += file.read()
-    if "EncryptedPackage".encode("utf-16-le") in data:
-        by_name = format_by_name(path)
-        raise ReadError(
-            f"{path} is encrypted: save it without a password, or leave it out",
-            f"encrypted {by_name.name if by_name else 'Office file'}",
-            skippable=True,
-        )
-    if any(name.encode("utf-16-le") in data for name in ("Workbook", "Book")):
-        return True
-    streams = [name for name in _OLD_FORMATS if name.encode("utf-16-le") in data]
-    suffix = _OLD_SUFFIXES.get(path.suffix.lower())
-    if not streams and suffix is None:  # another program's file in this container format
+    return any(name.encode("utf-16-le") in data for name in names)
+
+
+def _is_old_office(path: Path, head: bytes) -> bool:
+    """Return whether a file is a text or slides of old Office programs.
+
+    Raises:
+        ReadError: If the file is encrypted, a message of Outlook, or needs office-oxide, which is
+            not installed.
+    """
+    suffix = path.suffix.lower()
+    if not head.startswith(_OLE):
         return False
-    target = _OLD_FORMATS[streams[0]] if streams else suffix
-    what, remedy = "message of Outlook", "save it as .eml"
-    if target != "eml":
-        if find_spec("office_oxide"):
-            return False
+    if _has_stream(path, "EncryptedPackage"):
+        by_name = format_by_name(path)
+        what = by_name.name if by_name else "Office file"
+        raise SourceFile(path, ReadOptions()).encrypted(what)
+    if suffix == ".msg" or _has_stream(path, "__substg1.0_"):
+        what, remedy = "message of Outlook", "save it as .eml"
+    else:
+        is_slides = suffix in (".ppt", ".pps") or _has_stream(path, "PowerPoint Document")
+        is_known = is_slides or suffix in _OLD_SUFFIXES or _has_stream(path, "WordDocument")
+        if not is_known or find_spec("office_oxide"):
+            return is_known
+        target = "pptx" if is_slides else "docx"
         what = "file of old Office programs"
         remedy = f"{INSTALL_LEGACY}; or soffice --headless --convert-to {target} {path.name!r}"
     raise ReadError(
         f"{path} is a {what}, a format without a reader; {remedy}; or register a reader: "
         f"register_reader({'*' + path.suffix!r}, SomeLoader)",
-        f"old {path.suffix.lower() or 'Office'} file",
+        f"old {suffix or 'Office'} file",
         skippable=True,
     )
 
@@ -204,11 +182,8 @@ _is_workbook = _is_packed("xl/", types=(_OPEN_DOCUMENT + b"spreadsheet",))
 
 
 def _is_spreadsheet(path: Path, head: bytes) -> bool:
-    return _is_workbook(path, head) or _is_old_spreadsheet(path, head)
-
-
-def _is_old_office(path: Path, head: bytes) -> bool:
-    return head.startswith(_OLE) and not _is_old_spreadsheet(path, head)
+    is_old = head.startswith(_OLE) and _has_stream(path, "Workbook", "Book")
+    return is_old or _is_workbook(path, head)
 
 
 def _read_pdf(source: SourceFile) -> Document:
@@ -221,7 +196,9 @@ FORMATS = (
     replace(PROGRAM, symbols=symbols_in),
     FileFormat("notebook", (".ipynb",), read_notebook, isolated=False, binary=False),
     FileFormat("PDF", (".pdf",), _read_pdf, recognizes=_is_pdf),
-    FileFormat("rich text", (".rtf",), read_rtf, recognizes=_is_rtf),
+    FileFormat(
+        "rich text", (".rtf",), read_rtf, recognizes=lambda _, head: head.startswith(b"{\\rtf1")
+    ),
     FileFormat("EPUB", (".epub",), read_epub, recognizes=_is_packed(types=(b"application/epub",))),
     FileFormat(
         "Word document", (".docx", ".docm", ".dotx"), read_docx, recognizes=_is_packed("word/")
@@ -237,7 +214,7 @@ FORMATS = (
     ),
     FileFormat(
         "old Office file",
-        (".doc", ".dot", ".ppt", ".pps"),
+        _OLD_SUFFIXES,
         read_old_office,
         recognizes=_is_old_office,
     ),

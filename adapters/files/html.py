@@ -74,9 +74,8 @@ def page_text(html: str, source: SourceFile, place: str = "") -> str:
         place: The place of the page in the file. Empty: the line is noted.
     """
     for match in _ELEMENT.finditer(html):
-        kind = (
-            "hidden parts left out" if match["hidden"] else _KINDS.get((match["tag"] or "").lower())
-        )
+        tag = "hidden" if match["hidden"] else match["tag"] or ""
+        kind = _KINDS.get(tag.lower())
         if kind in source.notes:
             source.note(kind)
         elif kind:
@@ -139,7 +138,7 @@ def read_epub(source: SourceFile) -> Document:
     """Read a book, with a page break between chapters.
 
     Raises:
-        ReadError: If the book is damaged or protected.
+        ReadError: If the book is protected.
     """
     from xml.etree import ElementTree
 
@@ -147,14 +146,11 @@ def read_epub(source: SourceFile) -> Document:
         names = set(archive.namelist())
         if "META-INF/rights.xml" in names:
             raise source.encrypted("EPUB")
-        try:
-            container = ElementTree.fromstring(archive.read("META-INF/container.xml"))
-            package_path = next(
-                e.attrib["full-path"] for e in container.iter() if e.tag.endswith("}rootfile")
-            )
-            package = ElementTree.fromstring(archive.read(package_path))
-        except (KeyError, StopIteration, ElementTree.ParseError) as error:
-            raise source.damaged(f"it has no list of its chapters ({error})") from error
+        container = ElementTree.fromstring(archive.read("META-INF/container.xml"))
+        package_path = next(
+            e.attrib["full-path"] for e in container.iter() if e.tag.endswith("}rootfile")
+        )
+        package = ElementTree.fromstring(archive.read(package_path))
         base = posixpath.dirname(package_path)
         items = {e.get("id"): e for e in package.iter() if e.tag.endswith("}item")}
         chapters: list[str] = []

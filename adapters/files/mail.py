@@ -102,6 +102,7 @@ def _displayed(part: Any, source: SourceFile, place: str) -> Iterator[str]:
     """Yield the texts of a part that a mail program displays, and of its attachments."""
     kind = part.get_content_type()
     name = _file_name(part)
+    is_attached = _parsed(part.get_content_disposition, "") == "attachment"
     if kind == "multipart/alternative" and part.is_multipart():
         yield from _richest(part.get_payload(), source, place)
     elif part.is_multipart():
@@ -111,17 +112,13 @@ def _displayed(part: Any, source: SourceFile, place: str) -> Iterator[str]:
                 shown = _SHOWN if kind == "message/rfc822" else fields
                 yield "\n".join(f"{name}: {fields[name]}" for name in shown if fields.get(name))
             yield from _displayed(inner, source, place)
-    elif (name and kind not in ("text/plain", "text/html")) or _is_attached(part):
+    elif is_attached or (name and kind not in ("text/plain", "text/html")):
         yield _attachment(part, name or kind, source)
     elif part.get_content_maintype() in ("text", "multipart"):  # without the parts it declares
         yield _content(part, source, place)
     else:
         what = "inline images" if part.get_content_maintype() == "image" else f"{kind} parts"
         source.note(f"{what} left out", place)
-
-
-def _is_attached(part: Any) -> bool:
-    return bool(_parsed(part.get_content_disposition, None) == "attachment")
 
 
 def _richest(parts: Any, source: SourceFile, place: str) -> Iterator[str]:

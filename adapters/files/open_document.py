@@ -52,15 +52,12 @@ def read_open_document(source: SourceFile) -> Document:
     heads at its end.
 
     Raises:
-        ReadError: If the file is damaged or encrypted.
+        ReadError: If the file is encrypted.
     """
     with opened_zip(source, "OpenDocument file") as archive:
-        try:
-            if b"encryption-data" in archive.read("META-INF/manifest.xml"):
-                raise source.encrypted("OpenDocument file")
-            root = ElementTree.fromstring(archive.read("content.xml"))
-        except (KeyError, ElementTree.ParseError) as error:
-            raise source.damaged(f"it has no readable content ({error})") from error
+        if b"encryption-data" in archive.read("META-INF/manifest.xml"):
+            raise source.encrypted("OpenDocument file")
+        root = ElementTree.fromstring(archive.read("content.xml"))
         styles = xml_part(archive, "styles.xml")
         converter = _Converter(archive, [root] if styles is None else [styles, root])
         note_left_out(source, root, _LEFT_OUT)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 import zipfile
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from xml.etree import ElementTree
@@ -45,13 +44,9 @@ def opened_zip(source: SourceFile, what: str) -> Iterator[zipfile.ZipFile]:
     """Open a zip file and check its unpacked size.
 
     Raises:
-        ReadError: If the file is damaged, encrypted, or larger unpacked than the options allow.
+        ReadError: If the file is encrypted, or larger unpacked than the options allow.
     """
-    try:
-        archive = zipfile.ZipFile(source.path)
-    except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-        raise source.damaged(f"it is not a complete {what}: {error}") from error
-    with archive:
+    with zipfile.ZipFile(source.path) as archive:
         parts = archive.infolist()
         if any(part.flag_bits & 1 for part in parts):
             raise source.encrypted(what)
@@ -63,10 +58,7 @@ def opened_zip(source: SourceFile, what: str) -> Iterator[zipfile.ZipFile]:
                 "too large unpacked",
                 skippable=True,
             )
-        try:
-            yield archive
-        except (zipfile.BadZipFile, NotImplementedError, zlib.error, EOFError) as error:
-            raise source.damaged(f"it is not a complete {what}: {error}") from error
+        yield archive
 
 
 def core_properties(archive: zipfile.ZipFile) -> dict[str, str]:

@@ -28,9 +28,8 @@ _MAX_PIXELS = 4_000_000
 
 _MAX_CACHED_BYTES = 20_000_000
 
-_HIGHLIGHT = np.array(
-    [255, 228, 92], dtype=np.uint8
-)  # a factor of each color, so that text stays readable
+# The maximum of each color under a highlight, so that text stays readable.
+_HIGHLIGHT = np.array([255, 228, 92], dtype=np.uint8)
 
 _PADDING = 0.002  # share of a page's height, around a highlight
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from importlib import import_module
+from os.path import splitext
 from typing import Any
 
 from ...nodegraph.readers.formats import Symbol
@@ -60,11 +61,6 @@ _KINDS = {
 _SCOPES = frozenset("class struct enum interface module implementation".split())
 
 
-def _suffix(file_name: str) -> str:
-    name = file_name.lower()
-    return name[name.rfind(".") :] if "." in name else ""
-
-
 @lru_cache(maxsize=64)
 def symbols_in(text: str, file_name: str) -> tuple[Symbol, ...]:
     """Return the symbols of a program in order. Outer symbols precede inner symbols.
@@ -76,7 +72,7 @@ def symbols_in(text: str, file_name: str) -> tuple[Symbol, ...]:
         >>> [(s.name, s.kind) for s in symbols_in("class A:\\n  def f(self): ...", "a.py")]
         [('A', 'class'), ('A.f', 'method')]
     """
-    language = _LANGUAGES.get(_suffix(file_name))
+    language = _LANGUAGES.get(splitext(file_name.lower())[1])
     if language is None:
         return ()
     data = text.encode("utf-8", "replace")

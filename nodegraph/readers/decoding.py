@@ -128,9 +128,10 @@ def _decoded(data: bytes, source: SourceFile, label: str) -> tuple[str, str]:
         if name and (text := _text(data, name, errors)) is not None:
             return text, name.removesuffix("-sig")
     last = given or mark.removesuffix("-sig") or detected(data) or "utf-8"
-    if (text := _text(data, last)) is not None:
-        return text, last
-    raise _not_in(source, last, data)
+    try:
+        return data.decode(last), last
+    except UnicodeDecodeError as error:
+        raise _not_in(source, last, data, error) from None
 
 
 def _text(data: bytes, name: str, errors: str = "strict") -> str | None:
@@ -246,12 +247,8 @@ def _common_share(sample: bytes, high: int) -> float:
     return 2 * common / high if high else 0
 
 
-def _not_in(source: SourceFile, name: str, data: bytes) -> ReadError:
-    try:
-        data.decode(name)
-        offset = 0
-    except UnicodeDecodeError as error:
-        offset = error.start + len(data) - len(error.object)  # without the byte order mark
+def _not_in(source: SourceFile, name: str, data: bytes, error: UnicodeDecodeError) -> ReadError:
+    offset = error.start + len(data) - len(error.object)  # without the byte order mark
     names = _CANDIDATES[:-1] if b"\0" not in data else ()
     fitting = [name for name in names if _text(data, name) is not None][:3]
     fit = f" (its bytes fit {', '.join(fitting)})" if fitting else ""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import ReadError, UnsupportedFilesError
-from .formats import can_read, format_of, how_to_read_more
+from .formats import format_by_name, format_of, how_to_read_more, registered_reader
 from .source_files import INDEX_FOLDER, ReadOptions
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def scan_files(source: str | Path, options: ReadOptions | None = None) -> Folder
         above = f"{full.name}/{folder.relative_to(path).as_posix()}/".replace("/./", "/")
         for name in names:
             file = folder / name
-            if can_read(name) or _has_format(file):
+            if format_by_name(name) or registered_reader(name) or _has_format(file):
                 scan.files[f"{above}{name}".lstrip("/")] = file
             else:
                 scan.unsupported.append(str(file))
@@ -155,12 +155,11 @@ def _ignore_rules(root: Path, names: Sequence[str]) -> IsIgnored:
         return [*above, *_rules_in(folder, names)]
 
     def is_ignored(path: Path, is_folder: bool) -> bool:
-        ignored = False
-        for base, spec in rules_for(path.parent):
+        for base, spec in reversed(rules_for(path.parent)):
             name = path.relative_to(base).as_posix() + ("/" if is_folder else "")
-            verdict = spec.check_file(name).include
-            ignored = ignored if verdict is None else verdict
-        return ignored
+            if (verdict := spec.check_file(name).include) is not None:
+                return verdict
+        return False
 
     return is_ignored
 

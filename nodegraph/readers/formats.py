@@ -65,9 +65,8 @@ _instance: Callable[[Any], Any] = cache(lambda reader: reader())
 
 def _read(reader: Any, path: Path) -> Any:
     if hasattr(reader, "load_data"):  # LlamaIndex
-        return _documents(
-            (_instance(reader) if inspect.isclass(reader) else reader).load_data(path)
-        )
+        instance = _instance(reader) if inspect.isclass(reader) else reader
+        return _documents(instance.load_data(path))
     read = reader(str(path)) if hasattr(reader, "load") else reader(path)
     if hasattr(read, "load"):  # a LangChain loader
         return _documents(read.load())
@@ -124,6 +123,10 @@ class FileFormat:
     has_lines: bool = False
     recognizes: Callable[[Path, bytes], bool] | None = None
     symbols: Callable[[str, str], Sequence[Symbol]] | None = None
+
+    def pickled(self) -> bytes | None:
+        """Return no bytes for another process, None if files are read in this process."""
+        return b"" if self.isolated else None
 
     def records(self, source: SourceFile) -> Records:
         """Read a file.
@@ -280,11 +283,10 @@ def _reads_as_text(path: Path) -> bool:
     return bool(text.strip()) and all(c >= " " or c in "\t\n\r\f\x1b" for c in text)
 
 
+_ARCHIVES = b"PK\x03\x04 \x1f\x8b BZh \xfd7zXZ\x00 7z\xbc\xaf'\x1c Rar! \x28\xb5\x2f\xfd"
+
 _NOT_DOCUMENTS = {
-    "archive": (
-        *(b"PK\x03\x04", b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"7z\xbc\xaf'\x1c", b"Rar!"),
-        b"\x28\xb5\x2f\xfd",
-    ),
+    "archive": tuple(_ARCHIVES.split(b" ")),
     "picture": (b"\x89PNG", b"\xff\xd8\xff", b"GIF8"),
     "program file": (b"\x7fELF", b"MZ"),
     "database": (b"SQLite format 3\x00",),
@@ -326,13 +328,9 @@ def format_of(path: Path) -> FileFormat | None:
         return by_name
     if not is_empty and is_text(head):
         return TEXT
-    raise ReadError(
-        f"{path} is not a {by_name.name} file: it begins with {head[:8]!r}"
-        if not is_empty
-        else f"{path} is empty",
-        "empty" if is_empty else "damaged",
-        skippable=is_empty,
-    )
+    if is_empty:
+        raise ReadError(f"{path} is empty", "empty", skippable=True)
+    raise ReadError(f"{path} is not a {by_name.name} file: it begins with {head[:8]!r}")
 
 
 @dataclass(slots=True)
@@ -473,8 +471,3 @@ def supported_suffixes() -> list[str]:
     """Return the suffixes of all formats and registered readers, sorted."""
     patterns = (reader.pattern for reader in (*_READERS.values(), *_plugins()[1]))
     return sorted({*_by_suffix(), *(each[1:] for each in patterns if each.startswith("*."))})
-
-
-def can_read(path: str | Path) -> bool:
-    """Return whether a file name has a format or a registered reader."""
-    return format_by_name(path) is not None or registered_reader(path) is not None

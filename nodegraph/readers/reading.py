@@ -43,10 +43,7 @@ def read_files(
         except ReadError as error:
             yield file_id, error
             continue
-        if isinstance(reader, FileFormat):
-            pickled = b"" if reader.isolated else None
-        else:
-            pickled = reader.pickled()
+        pickled = reader.pickled()
         if pickled is None:
             unisolated[file_id] = reader
         else:
@@ -120,14 +117,14 @@ def _read_error(path: Path, error: BaseException, options: ReadOptions) -> ReadE
     """Return the error of a reader as a ``ReadError`` with the path."""
     if isinstance(error, ReadError):
         return error
+    kind = "damaged"
+    reason = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
     if isinstance(error, MemoryError):
+        kind = "too large for the memory limit"
         reason = f"it takes more memory than ReadOptions(memory_bytes={options.memory_bytes})"
-        read_error = ReadError(f"can't read {path}: {reason}", "too large for the memory limit")
     elif isinstance(error, OSError):
-        read_error = ReadError(f"can't read {path}: {error.strerror or error}", "unreadable")
-    else:
-        reason = " ".join(str(error).split())[:300]
-        read_error = ReadError(f"can't read {path}: {type(error).__name__}: {reason}")
+        kind, reason = "unreadable", error.strerror or str(error)
+    read_error = ReadError(f"can't read {path}: {reason}", kind)
     read_error.__cause__ = error
     return read_error
 

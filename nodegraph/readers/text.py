@@ -109,9 +109,7 @@ def _from_record(record: Any, number: int) -> Document:
     if isinstance(inner := record.get("metadata", {}), dict | None):
         record.pop("metadata", None)
         record.update(inner or {})
-    metadata = _fields(record)
-    if not name:
-        metadata = {k: v for k, v in metadata.items() if len(str(v)) <= _LONGEST_FIELD}
+    metadata = _fields(record) if name else _short_fields(record)
     return Document(text, metadata, id=str(number if record_id in (None, "") else record_id))
 
 
@@ -136,10 +134,9 @@ def _lines(value: Any) -> str:
     """Return a JSON value as lines ``a.b: value``. Empty values are left out."""
     lines = []
     for name, inner in _values(value):
-        if inner in (None, "", [], {}):
-            continue
-        text = ", ".join(map(_scalar, inner if isinstance(inner, list) else [inner]))
-        lines.append(f"{name}: {text}" if name else text)
+        if inner not in (None, "", [], {}):
+            text = ", ".join(map(_scalar, inner if isinstance(inner, list) else [inner]))
+            lines.append(f"{name}: {text}" if name else text)
     return "\n".join(lines)
 
 
@@ -155,6 +152,10 @@ def _fields(value: Any) -> dict[str, Any]:
     return {name: found[0] if len(found) == 1 else found for name, found in values.items() if name}
 
 
+def _short_fields(value: Any) -> dict[str, Any]:
+    return {k: v for k, v in _fields(value).items() if len(str(v)) <= _LONGEST_FIELD}
+
+
 def read_json(source: SourceFile) -> Document:
     """Read a JSON file as lines ``a.b: value``. A small file has the same fields as metadata.
 
@@ -163,12 +164,10 @@ def read_json(source: SourceFile) -> Document:
     text = decoded(source)
     try:
         value = json.loads(text)
-        metadata = _fields(value)
-        lines = _lines(value)
+        metadata = _short_fields(value) if len(_fields(value)) <= _MAX_FIELDS else {}
+        return source.document(_lines(value) or text, metadata)
     except (ValueError, RecursionError):
         return source.document(text)
-    short = {k: v for k, v in metadata.items() if len(str(v)) <= _LONGEST_FIELD}
-    return source.document(lines or text, short if len(metadata) <= _MAX_FIELDS else {})
 
 
 _DELIMITERS = "\t;|,"  # on ties, the first wins: commas are also decimal points and text
