@@ -5,9 +5,7 @@ from hypothesis import strategies as st
 from nodekin.retrievers.analysis.text_analyzer import (
     TextAnalyzer,
     ascii_words,
-    by_script,
     normalized,
-    run_spans,
     segments,
     sequences,
 )
@@ -49,10 +47,6 @@ def test_sequences_keep_combining_signs(run: str, result: list[str]) -> None:
     assert sequences(run, is_query=True) == result[-1:]
 
 
-def test_query_sequences_have_two_and_three_letters() -> None:
-    assert sequences("กขคง", is_query=True) == ["กข", "ขค", "คง", "กขค", "ขคง"]
-
-
 def test_thai_query_drops_question_words() -> None:
     about, leaves = (sequences(run, is_query=True) for run in ("เกี่ยวกับชา", "ใบ"))
     assert TextAnalyzer().query("เกี่ยวกับชากี่ใบ") == [
@@ -62,25 +56,10 @@ def test_thai_query_drops_question_words() -> None:
     assert TextAnalyzer().query("อะไร") == sequences("อะไร", is_query=True)
 
 
-def test_by_script_groups_words() -> None:
-    runs = segments(normalized("Tea чай τσάι tea 3 茶 чаи"))
-    assert by_script(runs) == {"latin": ["tea", "tea", "3"], "cyrillic": ["чай", "чаи"]} | {
-        "greek": ["τσάι"]
-    }
-
-
 @given(st.text("aB1_'s +#\n."))
 def test_ascii_words_equals_segments(text: str) -> None:
     normal = normalized(text)
     assert ascii_words(normal) == [word for run in segments(normal) for word in run]
-
-
-@given(st.text())
-def test_run_spans_are_sorted_and_not_empty(text: str) -> None:
-    spans = run_spans(text)
-    assert spans == sorted(spans)
-    assert all(begin < end for begin, end in spans)
-    assert not any(c.isalnum() for c in text) or spans
 
 
 @given(st.text())

@@ -244,17 +244,6 @@ def test_query_of_english_corpus_uses_english_only() -> None:
     assert terms == {"ship": 1, "stay": 1}
 
 
-def test_query_terms_are_cached_by_index_languages() -> None:
-    query = "Which of the steamers stayed in Zanzibar?"
-    german, spanish = f"{LANGUAGE_TERM}german", f"{LANGUAGE_TERM}spanish"
-    first, second = (
-        analyze.weigh(query, lambda term, marks=marks: term in marks, 9)
-        for marks in ((LANGUAGE_TERM, german), (LANGUAGE_TERM, german, spanish))
-    )
-    assert {"steamer", "stay", "zanzibar"} < {*dict(first)}
-    assert first is second
-
-
 def test_query_word_has_form_per_index_language() -> None:
     frequencies = {LANGUAGE_TERM: 4, f"{LANGUAGE_TERM}german": 3, f"{LANGUAGE_TERM}spanish": 1}
     terms = dict(analyze.weigh("Hafenrundfahrten", lambda term: frequencies.get(term, 0), 5))
@@ -277,21 +266,6 @@ def test_stem_equal_to_english_word_has_low_weight() -> None:
         results = Retriever(graph, "ROOT")(query)
         assert "Leeds" in results[0].node.text
         assert results[0].score > 2 * results[1].score if results[1:] else True
-
-
-def test_language_terms_occur_in_index_only() -> None:
-    assert LANGUAGE_TERM in analyze.indexed(TEXTS["de"])[0]
-    assert LANGUAGE_TERM not in "".join(analyze(TEXTS["de"]) + analyze.query(TEXTS["de"]))
-    for language in ("en", "ru", "zh", "th", "ka"):  # languages identified by script need no mark
-        assert analyze.indexed(TEXTS[language])[0] == analyze(TEXTS[language])
-
-
-def test_text_length_equals_number_of_words() -> None:
-    texts = ["ships in harbours", "con sông này", "长江河", "ส้มตำ"]
-    assert [analyze.indexed(text)[1] for text in texts] == [3] * 4
-    german, russian = (analyze.indexed(TEXTS[language])[1] for language in ("de", "ru"))
-    assert 0.8 < german / len(TEXTS["de"].split()) < 1.8, german
-    assert 0.8 < russian / len(TEXTS["ru"].split()) < 1.8, russian
 
 
 def test_text_length_ignores_other_languages_of_index() -> None:

@@ -2,12 +2,10 @@ import pytest
 
 from nodekin.retrievers.analysis.languages import (
     folded,
-    grams,
     named,
     of_script,
     query_parts,
     stems,
-    syllable_pairs,
     terms,
 )
 
@@ -57,14 +55,6 @@ def test_folded_keeps_word_of_marks_only() -> None:
     assert folded(["ـ"], named("arabic")[0]) == ["ـ"]
 
 
-def test_grams_returns_parts_of_words() -> None:
-    assert grams("tee") == []
-    assert grams("1943er") == []
-    assert grams("u2boot")[:2] == ["_u2b", "u2bo"]
-    assert grams("haus") == ["_hau", "haus"]
-    assert set(grams("haus")[1:]) < set(grams("krankenhaus"))
-
-
 def test_parts_require_compounding_language() -> None:
     assert terms(["montagnes"], named("french")[0]) == ["montagn"]
     assert terms(["berge"], named("german")[0]) == ["berg", "_ber", "berg", "erge"]
@@ -72,8 +62,3 @@ def test_parts_require_compounding_language() -> None:
     assert query_parts(["berge"], named("french")) == [[]]
     both = [*named("french"), *named("german")]
     assert query_parts(["haus", "ei"], both) == [[("_hau", 0.3), ("haus", 0.3)], []]
-
-
-def test_syllable_pairs_have_no_tones() -> None:
-    assert syllable_pairs(["hà", "nội", "là"]) == ["ha_noi", "noi_la"]
-    assert terms(["đà", "nẵng"], named("vietnamese")[0]) == ["đà", "nẵng", "da_nang"]

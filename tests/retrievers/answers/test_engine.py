@@ -6,6 +6,7 @@ from support.fixed_retriever import FixedRetriever, passage, scored
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import CorpusTools, Retriever, as_retriever, restrict
 from nodekin.retrievers.answers.engine import QueryEngine
+from nodekin.retrievers.answers.settings import PROMPTS
 
 MODES = ("stuff", "refine", "map_reduce", "map_rerank")
 NILE = "How long is the Nile?"
@@ -47,6 +48,12 @@ def test_other_languages_use_the_english_prompt(question, scripted) -> None:
     model = scripted(lambda _: "6,650 km [1].")
     QueryEngine(FixedRetriever([passage("尼罗河长6650公里。")]), model).query(question)
     assert "in the language of the question" in model.prompts[0]
+
+
+def test_language_of_prompts_can_be_fixed(lines, scripted) -> None:
+    model = scripted(lambda _: "6,650公里[1]。")
+    QueryEngine(lines, model, language="zh").query(NILE)
+    assert model.prompts[0].startswith(PROMPTS["answer"].zh[:10])
 
 
 def test_invalid_arguments_of_query_raise(lines) -> None:

@@ -67,16 +67,6 @@ def test_truncated_text_is_noted(graph) -> None:
     assert any("was cut to fit max_tokens=3" in note for note in answer.notes)
 
 
-async def test_async_and_stream_use_equal_budgets(graph) -> None:
-    engine = QueryEngine(graph, model, max_tokens=300)
-    texts = read(engine)
-    answer = await engine.aquery(QUESTION)
-    assert [source.text for source in answer.sources] == texts
-    stream = engine.stream(QUESTION)
-    assert "".join(stream) == "All [1]."
-    assert [source.text for source in stream.answer.sources] == texts
-
-
 @pytest.mark.parametrize(("number", "error"), [(0, ValueError), ("9", TypeError), (1.5, TypeError)])
 def test_invalid_max_tokens_raises(graph, number, error) -> None:
     with pytest.raises(error, match="max_tokens"):

@@ -102,12 +102,6 @@ def test_other_modes_read_a_long_passage_in_parts(mode, scripted) -> None:
     assert (source.text, source.complete, answer.omitted) == (text, True, ())
 
 
-def test_too_long_question_raises(scripted) -> None:
-    engine = small(passages("Tea."), scripted(lambda _: "?"))
-    with pytest.raises(ValueError, match=r"no space for a passage.*of 400"):
-        engine.query("word " * 390)
-
-
 def test_refine_reads_all_passages(scripted, numbers_in, four_ways) -> None:
     retriever = passages(*(f"Fact {n} about tea. " + "x " * 60 for n in range(6)))
     model = scripted(lambda prompt: f"So far {numbers_in(prompt)}")

@@ -140,15 +140,6 @@ def test_answers_follow_the_graph(graph):
     assert qa.answer("长江有多长") is None
 
 
-def test_several_graphs_are_searched(graph):
-    other = NodeGraph(progress=False)
-    other.create_node_group("qa", parse_history)
-    other.add(json.dumps({"What is tea?": "A drink."}))
-    qa = QaRetriever([graph, other], "qa")
-    assert qa.answer("what is tea").answer == "A drink."
-    assert qa.answer("what is c++").answer == "A language."
-
-
 async def test_concurrent_aanswers(graph):
     qa = QaRetriever(graph, "qa", min_score=0.7)
     presets = await asyncio.gather(*(qa.aanswer(q) for q in ("长江有多长", "黄河多长？", "茶")))

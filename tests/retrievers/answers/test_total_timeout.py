@@ -143,9 +143,3 @@ async def test_endless_search_raises(way) -> None:
 
     with waiting() as release, pytest.raises(AnswerError, match=r"total_timeout=0\.01 s is over"):
         await ask(engine(str.upper, retriever=Endless([]), total_timeout=0.01), way)
-
-
-@pytest.mark.parametrize("wrong", [0, -1])
-def test_invalid_seconds_raise(wrong) -> None:
-    with pytest.raises(ValueError, match="total_timeout must be above 0"):
-        engine(str.upper, total_timeout=wrong)

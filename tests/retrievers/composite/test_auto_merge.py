@@ -6,13 +6,9 @@ from collections import defaultdict
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from llama_index.core import StorageContext
-from llama_index.core.retrievers import AutoMergingRetriever, BaseRetriever
-from llama_index.core.schema import NodeRelationship, NodeWithScore
 from support.fixed_retriever import fixed, texts
 from support.stress import amount
 
-from nodekin.adapters.llama_index import export_nodes
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import Retriever, trace
 from nodekin.retrievers.composite.auto_merge import AutoMergeRetriever
@@ -83,15 +79,6 @@ def test_auto_merge_keeps_nodes_without_graph() -> None:
     merging = AutoMergeRetriever(fixed([*nodes, alone]))
     assert texts(merging("q")) == ["alone"]
     assert AutoMergeRetriever(fixed([]))("q") == []
-
-
-class ScriptedThere(BaseRetriever):
-    def __init__(self, found) -> None:
-        self._found = found
-        super().__init__()
-
-    def _retrieve(self, query_bundle):
-        return list(self._found)
 
 
 def ancestors(graph: NodeGraph, node_id: str) -> list[Node]:
@@ -167,35 +154,6 @@ def test_auto_merge_equals_brute_force(shape, data, ratio) -> None:
         assert asyncio.run(merging.aretrieve("q")) == results
 
 
-@settings(max_examples=amount(13, 40))
-@given(DOCUMENTS, st.data(), st.sampled_from([0.3, 0.5, 0.9]))
-def test_auto_merge_equals_llama_index_without_nested_results(shape, data, ratio) -> None:
-    graph = numbered(shape)
-    exported = export_nodes(graph, "word")
-    for each in exported:  # without these, it adds missing nodes between hits
-        each.relationships.pop(NodeRelationship.NEXT, None)
-        each.relationships.pop(NodeRelationship.PREVIOUS, None)
-    hits = data.draw(st.lists(st.sampled_from(graph.nodes("word")), unique=True, max_size=10))
-    scores = range(len(hits), 0, -1)
-    there = {each.node_id: each for each in exported}
-    storage = StorageContext.from_defaults()
-    storage.docstore.add_documents(exported)
-    told = [
-        NodeWithScore(node=there[n.id], score=float(s)) for n, s in zip(hits, scores, strict=True)
-    ]
-    peer = AutoMergingRetriever(ScriptedThere(told), storage, simple_ratio_thresh=ratio)
-    found = peer.retrieve("q")
-    expected = {r.node.node_id: r.score for r in found}
-    # It returns nodes inside other results if their siblings merged more than one level up.
-    nested = {i for i in expected if any(above.id in expected for above in ancestors(graph, i))}
-    results = AutoMergeRetriever(fixed(hits, scores), ratio=ratio, lift="mean").retrieve("q")
-    assert {r.node.id for r in results} == set(expected) - nested
-    for result in results:
-        one_level = all(e.node.parent_id in (None, result.node.id) for e in result.evidence)
-        if one_level and len(expected) == len(found) and not nested:  # above, means of means
-            assert result.score == pytest.approx(expected[result.node.id])
-
-
 def test_auto_merge_returns_documents_only_on_request() -> None:
     graph = NodeGraph(progress=False)
     graph.add(Document("a b\nc d", id="d"))
@@ -208,6 +166,17 @@ def test_auto_merge_returns_documents_only_on_request() -> None:
     assert texts(AutoMergeRetriever(mixed)("q")) == ["a b", "c d"]
     # Lines are children of documents, so only documents remain to merge into.
     assert texts(AutoMergeRetriever(fixed(graph.nodes("line")))("q")) == ["a b\nc d"]
+
+
+def test_auto_merge_counts_children_per_group() -> None:
+    """LlamaIndex counts children of all groups, so two halves would not merge."""
+    graph = NodeGraph(progress=False)
+    graph.create_node_group("half", lambda text: text.split("; "))
+    graph.create_node_group("word", str.split)
+    graph.add(Document("a b c d e f; g h i j k l", id="d"))
+    merging = AutoMergeRetriever(fixed(graph.nodes("half")))
+    graph.nodes("word")
+    assert [r.node.id for r in merging("q")] == ["d"]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import pytest
 from nodekin.nodegraph import Document, NodeGraph, count_tokens, split_sentences
 from nodekin.retrievers import (
     DefaultRetriever,
-    Retriever,
     as_retriever,
     restrict,
 )
@@ -69,15 +68,6 @@ def test_window_contains_whole_sentences_of_document(graph, question, answer, do
     assert node.text in node.parent.text
 
 
-def test_window_equal_to_node_is_that_node() -> None:
-    graph = graph_of("Green tea is not fermented. Black tea is.", "Rivers run. So do noses.")
-    default = as_retriever(graph)
-    (found,) = default.retrieve("green black tea fermented", max_tokens=400)
-    assert found.node in graph.nodes("passage")
-    (found,) = default.retrieve("green tea", max_tokens=7)
-    assert found.node in graph.nodes("passage sentence")
-
-
 def test_budget_below_one_sentence_truncates_best_sentence(graph) -> None:
     found = as_retriever(graph).retrieve("Who built the stone bridge?", max_tokens=4)
     assert texts(found) == ["The stone bridge was"]
@@ -117,13 +107,6 @@ def test_window_keeps_introductions_before_introduced_text() -> None:
         for max_tokens in range(12, 120, 9):
             found = default.retrieve(question, max_tokens=max_tokens)
             assert not any(text.endswith((":", "Brewing sencha")) for text in texts(found))
-
-
-def test_repeated_sentence_is_returned_once() -> None:
-    repeated = "The stone bridge was built by Anna Lind. "
-    default = as_retriever(graph_of(repeated + FILLER * 40 + repeated))
-    found = default.retrieve("Who built the stone bridge?", max_tokens=24)
-    assert sum(repeated.strip() in text for text in texts(found)) == 1
 
 
 def test_document_of_one_heading_is_found() -> None:
@@ -210,14 +193,3 @@ def test_sentence_found_by_vectors_only_becomes_window() -> None:
     graph = graph_of(text, embed=about_cats)
     found = DefaultRetriever(graph).retrieve("a cat", max_tokens=30)
     assert "A feline slept on the quay." in found[0].node.text
-
-
-def test_windows_of_other_targets_contain_their_text(graph) -> None:
-    graph = graph_of(Document(HISTORY, id="history"))
-    found = DefaultRetriever(graph, "ROOT").retrieve("stone bridge", max_tokens=40)
-    assert "built by Anna Lind" in found[0].node.text
-    assert graph.node("history").text[found[0].node.start : found[0].node.end] == found[0].node.text
-    graph.create_node_group("upper", lambda text: [text.upper()])
-    found = DefaultRetriever(graph, "upper").retrieve("stone bridge", max_tokens=40)
-    assert "BUILT BY ANNA LIND" in found[0].node.text
-    assert Retriever(graph, "upper").retrieve("bridge", max_tokens=9).notes

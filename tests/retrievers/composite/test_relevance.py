@@ -8,8 +8,6 @@ import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import DefaultRetriever, Retriever, as_retriever
-from nodekin.retrievers.composite.relevance import word_scores
-from nodekin.retrievers.indexes.bm25_scores import Saturation, TermWeights
 
 TEXTS = [
     "The ferry to the island leaves at nine.",
@@ -235,8 +233,3 @@ def test_word_without_whole_match_finds_its_parts() -> None:
     ):
         found = as_retriever(graph).retrieve(query)
         assert {result.text.split()[0] for result in found} == expected, query
-
-
-def test_question_without_matching_terms_scores_zero() -> None:
-    query = TermWeights({}, Saturation(1.5, 0.75, 10.0), missing=2.0, silent=frozenset({"xyzz"}))
-    assert word_scores(query, np.zeros((2, 0))).tolist() == [0.0, 0.0]

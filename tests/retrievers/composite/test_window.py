@@ -63,17 +63,6 @@ def test_nodes_without_neighbors_stay_unchanged() -> None:
     assert texts(WindowRetriever(fixed(gone))("q")) == []  # removed after the search
 
 
-def test_window_top_k_counts_windows() -> None:
-    graph = words("a b c d e f g h i j k l m n o p")
-    inner = fixed(pick(graph, "a,b,c,h,n"))
-    windows = WindowRetriever(inner, top_k=2)
-    assert texts(windows("q")) == ["a b c d", "g h i"]
-    assert inner.top_ks == [8]
-    assert texts(windows("q", top_k=1)) == ["a b"]  # more is not read
-    assert len(WindowRetriever(inner)("q")) == 3
-    assert inner.top_ks == [8, 4, None]
-
-
 def test_windows_of_two_languages_apply_filters() -> None:
     graph = NodeGraph(progress=False)
     graph.create_node_group("sentence", split_sentences)

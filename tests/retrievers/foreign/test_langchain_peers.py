@@ -25,7 +25,6 @@ from nodekin.adapters.langchain import (
 )
 from nodekin.retrievers import (
     FusionRetriever,
-    NearDuplicateFilter,
     Reranker,
     RerankRetriever,
     Retriever,
@@ -101,30 +100,6 @@ def test_ensemble_accepts_our_retrievers():
     both = EnsembleRetriever(retrievers=[words, meaning], weights=[0.5, 0.5])
     assert both.invoke("Which tea is fermented?")[0] == DOCUMENTS[0]
     assert len(both.invoke("Which tea is fermented?")) == 4
-
-
-@pytest.mark.parametrize("question", QUESTIONS)
-def test_near_duplicate_filter_drops_as_many_as_langchain(question):
-    filters = pytest.importorskip(
-        "langchain_community.document_transformers",
-        reason="EmbeddingsRedundantFilter is in langchain-community",
-        exc_type=ImportError,
-    )
-    double = Document(
-        "Coffee is roasted. Coffee comes from beans. It is drunk hot!",
-        metadata={"source": "copy.md"}, id="double",
-    )  # fmt: skip
-    store = theirs([*DOCUMENTS, double])
-    ranked = store.similarity_search(question, k=5)
-    redundant = filters.EmbeddingsRedundantFilter(embeddings=Pairs(), similarity_threshold=0.95)
-    assert len(redundant.transform_documents(ranked)) == 4
-    ours = face(RerankRetriever(store.as_retriever(), NearDuplicateFilter(), top_k=4))
-    # Ours keeps the better of two near-duplicates. LangChain's filter may keep the worse.
-    assert ours.invoke(question) == [d for d in ranked if d.id != _worse(ranked)]
-
-
-def _worse(ranked):
-    return [document.id for document in ranked if document.id in ("coffee", "double")][-1]
 
 
 MADE = [str(uuid.UUID(int=n)) for n in (1, 2)]  # random ids, as stores create them

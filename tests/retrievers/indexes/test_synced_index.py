@@ -358,16 +358,6 @@ def lengths() -> Lengths:
     return index
 
 
-def test_failure_before_changes_keeps_index(lengths: Lengths) -> None:
-    lengths._graph.add(Document("sea", id="3"))
-    lengths.fail_in = "prepare"
-    with pytest.raises(OSError, match="failed in prepare"):
-        lengths.synced()
-    assert lengths.texts == {"1": "tea", "2": "river"}
-    lengths.fail_in = None
-    assert lengths.synced() == {"1": "tea", "2": "river", "3": "sea"}
-
-
 def test_failure_during_changes_rebuilds_index(lengths: Lengths) -> None:
     lengths._graph.add(Document("sea", id="3"))
     lengths.fail_in = "add"

@@ -1,13 +1,17 @@
 """The index after any changes, compared with brute force and a new graph."""
 
 import gc
+from collections import Counter
 from collections.abc import Callable
 from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import Retriever, ScoredNode
+from nodekin.retrievers.analysis.text_analyzer import TextAnalyzer
 from nodekin.retrievers.indexes import node_table
 from nodekin.retrievers.similarities.bm25 import Bm25
 
@@ -148,3 +152,15 @@ def test_indexing_holds_few_nodes_in_memory(tmp_path) -> None:
         retriever = Retriever(graph, "line", Bm25(analyzer=analyzer))
         assert retriever("7", top_k=1)[0].node.text == "line 7"
         assert held[0] - before < 9_000
+
+
+@given(st.lists(st.text("茶水长江い한𠀀ไท aé1.\0"), min_size=1, max_size=5))
+def test_index_counts_the_terms_of_its_analyzer(texts: list[str]) -> None:
+    graph = NodeGraph(progress=False)
+    graph.add([Document(text, id=str(number)) for number, text in enumerate(texts)])
+    Retriever(graph, "ROOT", "bm25").retrieve("茶")
+    index = Bm25().open(graph, "ROOT")
+    indexed = [TextAnalyzer().indexed(text) for text in texts]
+    expected = Counter(term for terms, _ in indexed for term in set(terms))
+    assert {term: index.frequency(term) for term in expected} == expected
+    assert index.statistics().total_length == sum(length for _, length in indexed)

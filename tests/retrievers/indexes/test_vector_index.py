@@ -133,6 +133,21 @@ def test_hnsw_index_with_gaps_equals_brute_force(steps: list[tuple]) -> None:
     run(steps)
 
 
+def test_search_without_matches_is_empty() -> None:
+    graph = new_graph({})
+    index = synced(VectorIndex(graph, "line", "default"), graph)
+    assert ask(index, "a") == []
+    graph.add(Document("ab\ncd", {"color": "red"}, id="1"))
+    synced(index, graph)
+    assert ask(index, "a", 5, {"color": "blue"}) == []
+    with graph.reader.reading("line"):
+        zeros = index.search(np.zeros(9, np.float32), 5, Filter())
+    assert zeros.ids == []  # a vector of zeros has no direction
+    assert len(ask(index, "a", 5, {"color": "red"})) == 2
+    graph.remove("1")
+    assert ask(index, "a") == []
+
+
 def test_query_vector_of_wrong_length_raises() -> None:
     graph = new_graph({"1": Document("ab", id="1")})
     index = synced(VectorIndex(graph, "line", "default"), graph)
@@ -183,6 +198,19 @@ def test_failing_model_keeps_index_usable() -> None:
     synced(index, graph)
     assert ask(index, "ab")[:1] == before[:1]
     assert index.size == 3
+
+
+def test_metadata_changes_do_not_grow_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node_table, "_GAPS", 4)
+    graph = new_graph({"1": Document("ab\ncd", {"color": "red"}, id="1")})
+    index = VectorIndex(graph, "line", "default")
+    for number in range(12):
+        graph.add(Document("ab\ncd", {"color": str(number)}, id="1"))
+        synced(index, graph)
+        assert len(ask(index, "ab", 5, {"color": str(number)})) == 2
+    assert len(index.table) <= 8
+    assert index._vectors is not None
+    assert len(index._vectors) == len(index.table)
 
 
 # The file

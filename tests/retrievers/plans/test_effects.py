@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nodekin.nodegraph import Document, NodeGraph
+from nodekin.nodegraph import Document, NodeGraph, split_sentences
 from nodekin.retrievers import (
     FusionRetriever,
     KeywordFilter,
@@ -131,3 +131,16 @@ def test_inner_model_is_called_once(teas: Retriever) -> None:
     paid = Paid()
     RerankRetriever(RerankRetriever(teas, paid), KeywordFilter(required="rice")).retrieve("tea")
     assert len(paid.calls) == 1
+
+
+def test_merged_windows_are_replaced() -> None:
+    graph = NodeGraph(progress=False)
+    tea = " ".join(f"Tea is a drink, {n}." for n in range(40))
+    graph.add([Document(tea + f" And document {n}.", id=str(n)) for n in range(12)])
+    graph.create_node_group("sentence", split_sentences)
+    sentences = Retriever(graph, "sentence")
+    windows = WindowRetriever(sentences, 5, 5, top_k=6)
+    results = everywhere(windows)
+    assert len(results) == 6
+    assert len({result.node.document_id for result in results}) == 6
+    assert len(everywhere(windows, top_k=20)) == 12  # exhausted

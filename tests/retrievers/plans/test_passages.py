@@ -14,18 +14,6 @@ from nodekin.retrievers.plans.prompting import (
 )
 
 PASSAGES = ["The Nile is 6,650 km long.", "The Amazon is 6,400 km long."]
-LIMIT = 6000
-
-
-def test_whole_passages_without_cutting() -> None:
-    context, count = fit_passages(PASSAGES, LIMIT, cut_last=False)
-    assert context == "\n\n".join(f"[{n}] {text}" for n, text in enumerate(PASSAGES, 1))
-    assert count == 2
-    long = "tea " * LIMIT
-    assert fit_passages([*PASSAGES, long], LIMIT, cut_last=False) == (context, 2)
-    context, count = fit_passages([long, *PASSAGES], LIMIT, cut_last=False)
-    assert (len(context), count) == (LIMIT, 1)
-    assert context.startswith("[1] tea tea")
 
 
 def test_first_too_long_passage_is_truncated_and_last() -> None:
@@ -35,12 +23,6 @@ def test_first_too_long_passage_is_truncated_and_last() -> None:
     for size in (92, 91):  # a twentieth is too little room
         assert fit_passages(["a" * size, "b" * 90], 100) == (f"[1] {'a' * size}", 1)
     assert fit_passages(["a" * 90, "b" * 90], 100) == (f"[1] {'a' * 90}\n\n[2 ...", 2)
-
-
-def test_any_measure_of_length() -> None:
-    words = lambda text: len(text.split())  # noqa: E731
-    assert fit_passages(["one two three", "four"], 6, words) == ("[1] one two three\n\n[2] four", 2)
-    assert fit_passages([], 5) == ("", 0)
 
 
 @pytest.mark.parametrize(

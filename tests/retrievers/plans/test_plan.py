@@ -11,7 +11,7 @@ import pytest
 from nodekin.nodegraph import LLM, ModelError, NodeGraph
 from nodekin.retrievers import All, Do, MultiQueryRetriever, Retriever, ScoredNode, as_retriever
 from nodekin.retrievers.plans.effects import ask, find_all
-from nodekin.retrievers.plans.plan import arun, astream, gather, intercept, run, stream
+from nodekin.retrievers.plans.plan import arun, astream, gather, run, stream
 from nodekin.retrievers.tracing import start_span, trace
 
 ECHO = LLM(lambda prompt: prompt.upper(), "echo")
@@ -274,18 +274,6 @@ def test_late_model_raises_a_timeout_error(drive: Any) -> None:
         drive(strategy)
 
 
-def test_schema_returns_json_text() -> None:
-    class Structured:
-        def complete(self, prompt: str) -> str:
-            return "plain"
-
-        def complete_json(self, prompt: str, schema: Any) -> Any:
-            return {"茶": [1, {2}]}  # JSON has no sets
-
-    answers = both(partial(ask, LLM(Structured(), "structured"), "tea", {"type": "object"}))
-    assert answers == ['{"茶": [1, "{2}"]}'] * 2
-
-
 async def streamed() -> str:
     first = await ask(LLM(Pieces(), "pieces"), "not streamed")
     return first + await ask(LLM(Pieces(), "pieces"), "green tea", streamed=True)
@@ -378,21 +366,3 @@ def test_stream_keeps_spans_of_its_reader_apart() -> None:
         list(pieces)
     assert [span.name for span in traced.children] == ["ask", "ask", "mine"]
     assert not traced.children[2].children
-
-
-@DRIVERS
-def test_intercept_replaces_the_results_of_effects(drive: Any) -> None:
-    async def strategy() -> list[int]:
-        values = [await Do(lambda: 1, kind="work")]
-        try:
-            values.append(await Do(lambda: 2, kind="model"))
-        except KeyError:
-            values.append(0)
-        return values
-
-    def hook(effect: Any) -> Any:
-        if effect.kind == "model":
-            raise KeyError(effect.kind)
-        return 10 + (yield effect)
-
-    assert drive(lambda: intercept(strategy, hook)) == [11, 0]

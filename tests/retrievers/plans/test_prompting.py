@@ -29,6 +29,26 @@ def test_other_braces_stay() -> None:
 
 
 @pytest.mark.parametrize(
+    ("zh", "en", "error", "says"),
+    [
+        ("{query}", "none", ValueError, r"'none' must contain \{query\}"),
+        ("", "{query}", ValueError, r"must contain \{query\}"),
+        (
+            "{query}",
+            "{query} {cuont}",
+            ValueError,
+            "placeholder 'cuont'; known: .*'count'",
+        ),
+        ("{query}", 7, TypeError, "a prompt must be a string, got 7"),
+        (None, "{query}", TypeError, "a prompt must be a string, got None"),
+    ],
+)
+def test_invalid_prompt_raises(zh: Any, en: Any, error: Any, says: str) -> None:
+    with pytest.raises(error, match=says):
+        Prompt(zh, en, ("query",), ("count",))
+
+
+@pytest.mark.parametrize(
     ("given", "zh", "en"),
     [
         (None, PROMPT.zh, PROMPT.en),

@@ -113,18 +113,6 @@ def test_invalid_scores_raise(scores, says) -> None:
         Reranker("ModuleReranker", model=lambda query, texts: scores)(candidates("a", "b"), "q")
 
 
-def test_failing_model_raises_rerank_error() -> None:
-    def model(query, texts):
-        raise OSError("gone")
-
-    reranker = Reranker("ModuleReranker", model=model)
-    with pytest.raises(RerankError, match="failed on 2 passages: OSError: gone") as caught:
-        reranker(candidates("a", "b"), "q")
-    assert isinstance(caught.value.__cause__, OSError)
-    with pytest.raises(RerankError, match="OSError: gone"):
-        asyncio.run(reranker.arerank(candidates("a", "b"), "q"))
-
-
 class Recording:
     """Score pairs by the length of the passage. Record the queries of each call."""
 

@@ -45,17 +45,6 @@ def test_reranker_sorts_any_scores(scores: list[float], top_k: int) -> None:
     assert text_scores(reranked(*scores, top_k=top_k)) == named[:top_k]
 
 
-def test_reranker_applies_format_and_top_k() -> None:
-    reranker = Reranker(
-        "ModuleReranker", model=scoring(0, 1, 2), top_k=2, output_format="content", join=", "
-    )
-    results = candidates("a", "b", "c")
-    assert reranker(results, "q") == "c, b"
-    assert reranker(results, query="q", top_k=1) == "c"
-    assert reranker([], "q") == ""
-    assert asyncio.run(reranker.arerank([], "q")) == []
-
-
 @pytest.mark.parametrize(
     ("scores", "settings", "kept"),
     [

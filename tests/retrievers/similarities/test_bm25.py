@@ -105,3 +105,17 @@ def test_setting_out_of_range_raises(settings, message: str) -> None:
 def test_analyzer_of_wrong_type_raises() -> None:
     with pytest.raises(TypeError, match="callable from text to terms, got 'jieba'"):
         Bm25(analyzer="jieba")
+
+
+def test_custom_analyzer_results_are_not_cached() -> None:
+    synonyms: dict[str, str] = {}
+    graph = NodeGraph(progress=False)
+    graph.add(["tea", "chai"])
+
+    def words(text: str) -> list[str]:
+        return [synonyms.get(word, word) for word in text.split()]
+
+    retriever = Retriever(graph, "ROOT", Bm25(analyzer=words))
+    assert [r.node.text for r in retriever("masala")] == []
+    synonyms["masala"] = "chai"
+    assert [r.node.text for r in retriever("masala")] == ["chai"]

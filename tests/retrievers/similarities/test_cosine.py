@@ -133,20 +133,3 @@ def test_models_run_without_graph_lock() -> None:
     graph.add(Document("sea", id="1"))
     results = Retriever(graph, "ROOT", "cosine", top_k=1)("tea")
     assert [r.node.id for r in results] == ["added by the model"]
-
-
-def test_graphs_with_different_models_are_searched() -> None:
-    def reverse(texts: list[str]) -> np.ndarray:
-        return count_letters(texts)[:, ::-1][:, :20]
-
-    graphs = [new_graph(DOCUMENTS[:1]), new_graph(DOCUMENTS[1:])]
-    several = Retriever(graphs, "part", "cosine", top_k=4)
-    one = Retriever(new_graph(), "part", "cosine", top_k=4)
-    for query in ("tea", "river bank"):
-        assert seen(several(query)) == seen(one(query))
-    assert [seen(r) for r in several.batch(["tea", "bank"])] == [
-        seen(one(q)) for q in ("tea", "bank")
-    ]
-    other = Retriever([graphs[0], new_graph(DOCUMENTS[1:], reverse)], "part", "cosine")
-    assert seen(other("green tea"))[0] == ("green tea", 1.0)
-    assert other("river bank")[0].node.document_id == "river"

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from support.fixed_retriever import FailingRetriever
 from support.stress import amount
 
-from nodekin.nodegraph import Document, ModelError, NodeGraph
-from nodekin.retrievers import Retriever, trace
+from nodekin.nodegraph import Document, NodeGraph
+from nodekin.retrievers import Retriever
 from nodekin.retrievers.plans import limits
 from nodekin.retrievers.strategies.multi_step import MultiStepRetriever, parse_step
 
@@ -146,26 +146,6 @@ def test_steps_end_for_the_stated_reason(
     )
 
 
-def test_model_error_is_in_evidence_and_trace(plain: Retriever) -> None:
-    def broken(prompt: str) -> str:
-        raise RuntimeError("no power")
-
-    retriever = MultiStepRetriever(plain, broken)
-    with trace() as traced:
-        results = retriever(QUESTION)
-    (span,) = traced.children
-    assert span.name == "multi-step"
-    assert (span.attributes["ended"], span.attributes["steps"], span.attributes["calls"]) == (
-        "failed",
-        0,
-        1,
-    )
-    assert "no power" in span.attributes["note"]
-    assert "ended: failed: ModelError" in results[0].explain()
-    with pytest.raises(ModelError, match="no power"):
-        MultiStepRetriever(plain, broken, on_error="raise").retrieve(QUESTION)
-
-
 def test_failed_search_keeps_earlier_results(plain: Retriever) -> None:
     fragile = FailingRetriever(plain, lambda query: query != QUESTION, ValueError("too long"))
     done = MultiStepRetriever(fragile, saying(WRITER)).steps(QUESTION)
@@ -194,6 +174,12 @@ def test_document_text_cannot_change_the_limits(plain: Retriever) -> None:
     done = MultiStepRetriever(plain, obedient, max_steps=2, max_calls=9).steps("limits?")
     assert heard == [True] * 3
     assert (done.ended, len(done.steps), done.calls) == ("steps", 2, 3)
+
+
+def test_repeated_calls_count(plain: Retriever) -> None:
+    model, prompts = recorded("asdf", WRITER, "asdf", WORLD, DONE)
+    done = MultiStepRetriever(plain, model, max_calls=3).steps(QUESTION)
+    assert (done.ended, done.calls, len(prompts), len(done.steps)) == ("calls", 3, 3, 1)
 
 
 REPLY = st.one_of(

@@ -6,27 +6,21 @@ from typing import Any
 import pytest
 from support.fixed_retriever import FailingRetriever
 
-from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import (
-    FusionRetriever,
-    RerankRetriever,
     Retriever,
     ScoredNode,
     trace,
 )
 from nodekin.retrievers.ranking import fuse
-from nodekin.retrievers.strategies.hyde import HyDERetriever
 from nodekin.retrievers.strategies.rewrite import (
     MultiQueryRetriever,
     QueryExpansion,
     QueryRewriteRetriever,
 )
 from nodekin.retrievers.strategies.strategy_registry import STRATEGIES
-from nodekin.retrievers.strategies.sub_question import SubQuestionRetriever
 from nodekin.retrievers.strategies.transform_retriever import TransformRetriever
 
 KINDS: list[Any] = [s.retriever for s in STRATEGIES.values() if s.transform]
-QUERY = "Which is the longer river?"
 
 
 def ids(results: list[ScoredNode]) -> list[str]:
@@ -109,38 +103,6 @@ def test_batch_parallelizes_models_and_searches_once(plain: Retriever) -> None:
     (span,) = traced.children
     assert [each.name for each in span.children] == ["expand"] * 3 + ["search"]
     assert span.children[-1].attributes["query"] == "5 queries"  # each once
-
-
-def test_strategies_nest_in_any_order(rivers: NodeGraph, plain: Retriever) -> None:
-    def model(prompt: str) -> str:
-        if "simpler questions" in prompt:
-            return "1. nile lenght?\n2. How long is the Amazon?"
-        if "search engine" in prompt:
-            return "How long is the Nile?" if "lenght" in prompt else "the Amazon"
-        if "other phrasings" in prompt:
-            return "length in km"
-        return "A river is 6,000 km long."
-
-    parts = SubQuestionRetriever(QueryRewriteRetriever(plain, model), model)
-    inner = FusionRetriever([parts, HyDERetriever(plain, model), plain], top_k=4)
-    retriever = RerankRetriever(
-        MultiQueryRetriever(inner, model), "KeywordFilter", excluded=["drink"], top_k=3
-    )
-    results = retriever.retrieve(QUERY)
-    assert set(ids(results)) == {"nile", "amazon"}
-    assert retriever.batch([QUERY, "tea"])[0] == results
-    asynchronous = asyncio.run(retriever.aretrieve(QUERY))
-    assert [(r.node.id, r.score) for r in asynchronous] == [(r.node.id, r.score) for r in results]
-    nile = next(result for result in results if result.node.id == "nile")
-    chains = [[variant.strategy for variant in match.variants] for match in nile.evidence]
-    assert ["sub-question", "rewrite"] in chains
-    assert ["hyde"] in chains
-    assert ["phrasing", "sub-question", "rewrite"] in chains
-    rewritten = nile.evidence[chains.index(["sub-question", "rewrite"])]
-    assert [variant.query for variant in rewritten.variants] == [QUERY, "nile lenght?"]
-    assert rewritten.query == "How long is the Nile?"
-    other = QueryRewriteRetriever(MultiQueryRetriever(parts, model), model)
-    assert set(ids(other.retrieve(QUERY))) == {"nile", "amazon"}
 
 
 def test_invalid_arguments_raise(plain: Retriever) -> None:
