@@ -30,7 +30,7 @@ _WRAP = re.compile(
     rf"|(?<=[^\s>])\r?\n\s*(?={_WIDE})"
 )
 
-_MAX_DEPTH = 1_000  # maximum depth of tags; above it, the HTML library may return nothing
+_MAX_TAGS = 1_000  # if more tags are nested, the HTML library may return nothing
 
 _EMPHASIS = ["b", "strong", "i", "em", "u", "s", "font", "span", "mark", "ins"]
 
@@ -102,7 +102,7 @@ def markdown(html: str) -> str:
     )
     html = with_repeated_cells(with_scripts(html))
     text = convert(_unwrapped(html), options).content or ""
-    if not text.strip() and _depth(html) > _MAX_DEPTH:
+    if not text.strip() and html.count("<") > _MAX_TAGS:
         text = unescape(_TAG.sub(" ", html))
     while "\n\n\n" in text:  # left by removed elements
         text = text.replace("\n\n\n", "\n\n")
@@ -123,15 +123,6 @@ def _unwrapped(html: str) -> str:
         if not at or parts[at - 1].startswith("</"):
             parts[at] = _WRAP.sub(lambda wrap: "" if wrap[1] else " ", parts[at])
     return "".join(parts)
-
-
-def _depth(html: str) -> int:
-    """Return the maximum depth of nested tags."""
-    depth = deepest = 0
-    for tag in _TAG.finditer(html):
-        depth += -1 if tag[0].startswith("</") else 1
-        deepest = max(deepest, depth)
-    return deepest
 
 
 def read_epub(source: SourceFile) -> Document:

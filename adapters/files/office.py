@@ -151,9 +151,7 @@ def read_spreadsheet(source: SourceFile) -> Document:
         from python_calamine import CalamineWorkbook, PasswordError, SheetVisibleEnum
     copy = None
     drawn: dict[str, list[str]] = {}
-    with source.path.open("rb") as head:
-        is_packed = head.read(2) == b"PK"
-    if is_packed:
+    if zipfile.is_zipfile(source.path):
         with opened_zip(source, "spreadsheet") as archive:
             copy = _with_scripts(archive)
             drawn = {name: _drawn(archive, part, name, source) for name, part in _sheets(archive)}

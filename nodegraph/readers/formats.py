@@ -457,16 +457,6 @@ def registered_reader(path: str | Path) -> RegisteredReader | None:
     return next((reader for reader in readers if fnmatchcase(name, reader.pattern)), None)
 
 
-def find_reader(path: Path) -> RegisteredReader | FileFormat | None:
-    """Return the registered reader of a file, or its format.
-
-    Raises:
-        ReadError: If the file is not a document, or does not have the format of its suffix.
-        OSError: If the file can't be opened.
-    """
-    return registered_reader(path) or format_of(path)
-
-
 def supported_suffixes() -> list[str]:
     """Return the suffixes of all formats and registered readers, sorted."""
     patterns = (reader.pattern for reader in (*_READERS.values(), *_plugins()[1]))

@@ -19,9 +19,9 @@ from .formats import (
     FileFormat,
     Reader,
     RegisteredReader,
-    find_reader,
     format_of,
     how_to_read_more,
+    registered_reader,
     supported_suffixes,
 )
 from .source_files import Ocr, ReadOptions, Records, SourceFile, records_of
@@ -91,7 +91,7 @@ def _reader(path: Path, options: ReadOptions) -> RegisteredReader | FileFormat:
                 "too large",
                 skippable=True,
             )
-        reader = find_reader(path)
+        reader = registered_reader(path) or format_of(path)
     except OSError as error:
         raise _read_error(path, error, options) from error
     if reader is None:
