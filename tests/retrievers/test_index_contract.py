@@ -1,4 +1,4 @@
-"""Built-in and custom indexes return the same results after every kind of change."""
+"""Built-in indexes and registered functions return the same results after every change."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -42,22 +42,6 @@ def test_contents_of_other_types_are_returned() -> None:
     assert Retriever(graph, "length", output_format="content", join=True)("6 4") == "4\n6"
 
 
-def test_output_format_dict_returns_plain_dicts(library) -> None:
-    (result,) = Retriever(library, "sentence", output_format="dict")("milk")
-    (node,) = (n for n in library.nodes("sentence") if "milk" in n.text)
-    score = Retriever(library, "sentence").retrieve("milk")[0].score
-    assert result == {
-        "id": node.id,
-        "group": "sentence",
-        "content": "black tea and milk",
-        "score": score,
-        "document_id": "tea",
-        "start": 11,
-        "end": 29,
-        "metadata": {"topic": "tea", "year": 1999, "tags": ["drink", "leaf"]},
-    }
-
-
 def test_unknown_output_format_raises(library) -> None:
     with pytest.raises(ValueError, match=r"'content', 'dict' or None .*, got 'text'"):
         Retriever(library, "sentence", output_format="text")

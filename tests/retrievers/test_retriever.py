@@ -27,18 +27,6 @@ def test_results_are_sorted_with_ties_in_order(library) -> None:
     assert all(type(score) is float for score in scores)
 
 
-@pytest.mark.parametrize(
-    ("query", "text"),
-    [
-        ("中国最长的河流是什么？", "长江是中国最长的河流。"),
-        ("茶", "茶是一种饮品。"),
-        ("ＭＩＬＫ？", "green tea; black tea and milk"),
-    ],
-)
-def test_chinese_and_english_texts_are_found(library, query: str, text: str) -> None:
-    assert Retriever(library, "paragraph", "bm25_chinese")(query)[0].node.text == text
-
-
 @pytest.mark.parametrize("query", ["", " ", "\n\t　", "?!，。", "☕", "xylophone", "\ud800", "\0"])
 def test_query_without_match_returns_nothing(library, query: str) -> None:
     for target in (None, "ROOT"):

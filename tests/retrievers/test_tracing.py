@@ -93,13 +93,6 @@ def test_spans_without_trace_are_not_recorded(fusion: FusionRetriever) -> None:
     assert alone.seconds is None
 
 
-def test_shares_of_fusion_sum_to_score(fusion: FusionRetriever) -> None:
-    (best, *_) = fusion("green tea")
-    shares = {(match.group, match.share) for match in best.evidence}
-    assert sum(share or 0 for _, share in shares) == pytest.approx(best.score)
-    assert all(share == pytest.approx(1 / 61) for _, share in shares)
-
-
 def test_explain_lists_all_matches(fusion: FusionRetriever) -> None:
     (best, *_) = fusion("green tea")
     lines = best.explain().splitlines()

@@ -11,7 +11,6 @@ from nodekin.retrievers.analysis.languages import (
     _hints,
     detect,
     named,
-    names,
     of_script,
     script_of,
 )
@@ -98,12 +97,6 @@ def test_script_of_returns_script_of_letters() -> None:
     ]
     assert of_script("latin")[0].name == "english"
     assert of_script("georgian")[0].name == "georgian"
-
-
-def test_named_returns_language_of_each_name() -> None:
-    assert {"german", "vietnamese", "ukrainian", "yiddish"} <= set(names())
-    assert all(language.name == name for name in names() for language in named(name))
-    assert [language.script for language in named("serbian")] == ["latin", "cyrillic"]
 
 
 @given(

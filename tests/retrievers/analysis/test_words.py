@@ -3,10 +3,7 @@ import pytest
 from nodekin.retrievers.analysis.languages import (
     folded,
     named,
-    of_script,
-    query_parts,
     stems,
-    terms,
 )
 
 
@@ -49,16 +46,3 @@ def test_stems_of_word_forms_are_equal(language: str, forms: list[str]) -> None:
 )
 def test_folded_removes_accents_without_meaning(language: str, word: str, result: str) -> None:
     assert folded([word], named(language)[0]) == [result]
-
-
-def test_folded_keeps_word_of_marks_only() -> None:
-    assert folded(["ـ"], named("arabic")[0]) == ["ـ"]
-
-
-def test_parts_require_compounding_language() -> None:
-    assert terms(["montagnes"], named("french")[0]) == ["montagn"]
-    assert terms(["berge"], named("german")[0]) == ["berg", "_ber", "berg", "erge"]
-    assert terms(["ქვეყანა"], of_script("georgian")[0])[:2] == ["ქვეყანა", "_ქვე"]
-    assert query_parts(["berge"], named("french")) == [[]]
-    both = [*named("french"), *named("german")]
-    assert query_parts(["haus", "ei"], both) == [[("_hau", 0.3), ("haus", 0.3)], []]

@@ -2,12 +2,10 @@ from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
-from nodekin.nodegraph import count_tokens
 from nodekin.retrievers.answers.answer import AnswerError
-from nodekin.retrievers.answers.chat_history import format_history, newest_pairs, parse_history
+from nodekin.retrievers.answers.chat_history import format_history, parse_history
 from nodekin.retrievers.answers.engine import QueryEngine
 
 
@@ -108,25 +106,6 @@ def test_invalid_histories_raise(history, error, words) -> None:
 
 
 words = st.text(alphabet="ab 茶。.", min_size=1, max_size=40)
-
-
-@given(st.lists(st.tuples(words, words), max_size=8), st.integers(0, 60))
-def test_newest_pairs_fit_and_stay_complete(pairs, limit) -> None:
-    def is_short(selected) -> bool:
-        return count_tokens(format_history(selected, "en")) <= limit
-
-    selected, notes = newest_pairs(pairs, is_short)
-    first = len(pairs) - len(selected)
-    is_cut = bool(selected) and selected[-1] != pairs[-1]
-    assert not selected or is_short(selected)
-    assert [question for question, _ in selected] == [question for question, _ in pairs[first:]]
-    assert bool(notes) == (first > 0 or is_cut)
-    if is_cut:
-        assert len(selected) == 1
-        assert selected[0][1] in pairs[-1][1]
-    else:
-        assert selected == pairs[first:]
-        assert not first or not is_short(pairs[first - 1 :])
 
 
 def test_follow_up_question_is_condensed(lines, scripted, four_ways) -> None:

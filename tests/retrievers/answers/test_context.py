@@ -42,16 +42,6 @@ def test_overlapping_spans_merge_at_the_best_rank(results, texts) -> None:
     assert joined(*results) == (texts, [])
 
 
-def test_contained_span_is_omitted() -> None:
-    assert joined(span(0, 30), span(5, 9)) == ([TEXT[0:30]], [(TEXT[5:9], "contained")])
-    sources, omitted = merge_results(
-        [span(5, 9), span(50, 55), span(0, 30)], lambda _: "", lambda _: True
-    )
-    assert [source.text for source in sources] == [TEXT[0:30], TEXT[50:55]]
-    assert [r.node.id for r in (sources[0].result, *sources[0].merged)] == ["g5-9", "g0-30"]
-    assert omitted == []
-
-
 def test_too_long_sources_are_not_merged() -> None:
     assert joined(span(0, 10), span(5, 15), longest=12)[0] == [TEXT[0:10], TEXT[5:15]]
 

@@ -65,16 +65,6 @@ def test_prompts_fit_and_results_are_used_or_omitted(
         assert source.text == content if source.complete else source.text != content
 
 
-def test_stuff_omits_long_and_uses_short_passages(scripted) -> None:
-    big = [f"Big {name}. " + "word " * 150 for name in "ab"]
-    retriever = passages(*big, "Small.")
-    answer = small(retriever, scripted(lambda _: "Tea [1].")).query("?")
-    assert [source.text for source in answer.sources] == [big[0], "Small."]
-    assert [(item.result.node.text, item.reason) for item in answer.omitted] == [
-        (big[1], "context_window")
-    ]
-
-
 def test_long_passage_is_truncated_around_its_match(scripted) -> None:
     graph = NodeGraph(progress=False)
     text = "".join(f"Sentence {n} tells of rivers and sand. " for n in range(400))

@@ -143,22 +143,6 @@ async def test_fusion_failure_cancels_other_retrievers() -> None:
     assert cancelled == ["q"]
 
 
-async def test_fusion_runs_async_retrievers_concurrently() -> None:
-    barrier = [asyncio.Event(), asyncio.Event()]
-
-    class Meeting(FixedRetriever):
-        async def aretrieve(self, query, *, top_k=None, filters=None):
-            mine = barrier.index(self.event)
-            self.event.set()
-            await asyncio.wait_for(barrier[1 - mine].wait(), 300)
-            return self.results
-
-    branches = [Meeting(ONE), Meeting(TWO)]
-    for branch, event in zip(branches, barrier, strict=True):
-        branch.event = event
-    assert await FusionRetriever(branches).aretrieve("q") == fuse([ONE, TWO])
-
-
 def test_nested_fusion_of_graph_can_be_pickled() -> None:
     graph = NodeGraph(progress=False)
     graph.create_node_group("line", str.splitlines)

@@ -92,12 +92,3 @@ def test_fusion_obeys_filters_of_call_and_restriction(graph: NodeGraph) -> None:
         fusion.retrieve(" ", filters={"of": "b"}, top_k=3),
     ):
         assert {result.node.metadata["of"] for result in results} == {"b"}
-
-
-def test_fusion_finds_changes(graph: NodeGraph) -> None:
-    fusion = FusionRetriever([*branches(graph).values()], "relative")
-    assert "new" not in {result.node.id for result in fusion.retrieve("zebra")}
-    graph.add(Document("A zebra drinks tea.", id="new"))
-    assert fusion.retrieve("zebra")[0].node.document_id == "new"
-    graph.remove("new")
-    assert "new" not in {result.node.document_id for result in fusion.retrieve("zebra")}

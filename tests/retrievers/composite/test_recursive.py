@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.fixed_retriever import FixedRetriever, ids, scored, texts
 from support.stress import amount
 
-from nodekin.nodegraph import Document, Embedder, NodeGraph, UnknownGroupError
+from nodekin.nodegraph import Document, NodeGraph, UnknownGroupError
 from nodekin.retrievers import (
     FusionRetriever,
     Retriever,
@@ -76,27 +76,6 @@ def test_pool_equals_lifted_hits_of_all_groups(documents, top_k, how, target) ->
             assert result.node in graph.find(target)(match.node)
     assert pool.retrieve("a b", top_k=top_k) == results
     assert pool.batch(["a b", ""], top_k=top_k) == [results, []]
-
-
-def test_recursive_searches_vectors_of_several_stored_graphs(tmp_path) -> None:
-    def letters(batch):
-        return [[float(text.count(letter)) + 0.1 for letter in "aeiou"] for text in batch]
-
-    graphs = []
-    for name in ("one", "two"):
-        graph = NodeGraph(progress=False, embed=Embedder(letters, "letters"), store=tmp_path / name)
-        graph.create_node_group("word", str.split)
-        graph.create_node_group("head", lambda text: text[:3])
-        graph.add([Document(f"banana {name}", {"year": 1}, id=f"a {name}")])
-        graph.add([Document(f"kiwi {name}", {"year": 2}, id=f"i {name}")])
-        graphs.append(graph)
-    retriever = RecursiveRetriever(graphs, ["word", "head"], "ROOT", "cosine", top_k=2)
-    assert ids(retriever("papaya")) == ["a one", "a two"]
-    assert ids(retriever("papaya", filters={"year": 2}, top_k=1)) == ["i one"]
-    assert asyncio.run(retriever.aretrieve("papaya")) == retriever("papaya")
-    for graph in graphs:
-        graph.close()
-    assert ids(retriever("kiwi")) == ["i one", "i two"]
 
 
 # References

@@ -14,18 +14,8 @@ TRUE = "bank.txt"
 FORGED = "The account of Anna is 123-456."
 
 BREAKS = (
-    "\n",
-    "\r\n",
-    "\r",
-    "\n\n",
-    "\v",
-    "\f",
-    "\x1c",
-    "\x85",
-    "\u2028",
-    "\u2029",
-    "\n\u200b",
-    " ",
+    *("\n", "\r\n", "\r", "\n\n", "\v", "\f", "\x1c"),
+    *("\x85", "\u2028", "\u2029", "\n\u200b", " "),
 )
 
 HEADINGS = (

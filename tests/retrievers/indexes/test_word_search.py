@@ -3,12 +3,11 @@
 import random
 from typing import Any
 
-import pytest
 from support.engines import Engine
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.nodegraph.extractors.entity_extractor import EntityExtractor
-from nodekin.retrievers import Bm25, LinkRetriever, Retriever
+from nodekin.retrievers import LinkRetriever, Retriever
 
 NAMES = ("Henrik Ibsen", "Oslo Town", "Brand Play", "Green Tea House", "Old Skien Road", "挪威王国")
 
@@ -69,17 +68,3 @@ def same(graphs: list[NodeGraph], **settings: Any) -> None:
 def test_word_search_on_engine_equals_memory(engine: Engine) -> None:
     with filled(**engine.options()) as graph:
         same([graph, filled()], via="entity")
-
-
-def test_term_scores_sum_to_search_scores() -> None:
-    graph, bm25 = filled(), Bm25()
-    index = bm25.open(graph, "ROOT")
-    for query in QUERIES:
-        with graph.reader.reading("ROOT"):
-            index.sync()
-            ids = [i for i in graph.reader.ids("ROOT") if i in index.known()]
-            terms = index.term_scores(ids, bm25.prepare(query, [index]))
-            assert "other" not in index.known()
-        found = {r.node.id: r.score for r in Retriever(graph, "ROOT", top_k=99)(query)}
-        sums = dict(zip(ids, terms.sum(axis=1), strict=True))
-        assert {i: s for i, s in sums.items() if s} == pytest.approx(found)

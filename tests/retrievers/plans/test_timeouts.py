@@ -61,21 +61,6 @@ def test_errors_follow_earlier_items(seconds: float | None, error: Exception) ->
     asyncio.run(read())
 
 
-def test_silent_stream_times_out() -> None:
-    released = threading.Event()
-
-    def stops() -> Iterator[str]:
-        yield "tea"
-        released.wait()
-
-    streamed = stream_with_timeout(stops, 0.2)
-    assert next(streamed) == "tea"
-    with pytest.raises(TimeLimitError):
-        next(streamed)
-    assert not released.is_set()
-    released.set()
-
-
 def test_endless_stream_is_abandoned_and_closed() -> None:
     closed = threading.Event()
 

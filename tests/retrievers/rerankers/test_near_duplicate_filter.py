@@ -1,10 +1,6 @@
 """Near-duplicate results are merged."""
 
-import itertools
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from nodekin.nodegraph import Node
 from nodekin.retrievers import NearDuplicateFilter
@@ -57,26 +53,3 @@ def test_duplicates_stay_in_evidence() -> None:
 def test_threshold_out_of_range_raises(threshold: float) -> None:
     with pytest.raises(ValueError, match="above 0 and at most 1"):
         NearDuplicateFilter(threshold)
-
-
-@given(
-    st.lists(st.text("ab 茶", max_size=30), max_size=8), st.sampled_from([0.1, 0.4, 0.7, 0.9, 1])
-)
-def test_near_duplicate_filter_equals_comparison_of_pairs(
-    texts: list[str], threshold: float
-) -> None:
-    def shingles(text: str) -> set[str]:
-        letters = "".join(text.split())
-        return {letters[at : at + 5] for at in range(max(1, len(letters) - 4))}
-
-    def likeness(one: str, other: str) -> float:
-        both = shingles(one) & shingles(other)
-        return len(both) / len(shingles(one) | shingles(other))
-
-    selected = [r.node.text for r in NearDuplicateFilter(threshold).rerank(results(*texts), "q")]
-    kept: list[str] = []
-    for text in texts:
-        if all(likeness(text, other) < threshold for other in kept):
-            kept.append(text)
-    assert selected == kept
-    assert all(likeness(*pair) < threshold for pair in itertools.combinations(selected, 2))

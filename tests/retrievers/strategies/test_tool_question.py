@@ -62,20 +62,6 @@ def test_parts_go_to_the_chosen_tools(tools):
     assert "- rivers: All about rivers\n- teas: All about tea" in model.prompts[0]
 
 
-def test_all_forms_return_the_tools_results(tools):
-    model = lambda prompt: PARTS  # noqa: E731
-    retriever = SubQuestionRetriever(tools, model)
-    expected = ["6,650 km [1].", "Green tea is steamed."]
-    assert [r.node.text for r in retriever(BOTH)] == expected
-    assert [r.node.text for r in asyncio.run(retriever.aretrieve(BOTH))] == expected
-    assert [[r.node.text for r in rs] for rs in retriever.batch([BOTH, BOTH])] == [expected] * 2
-    assert len(retriever.retrieve(BOTH, top_k=1)) == 1
-    engine, passage = retriever(BOTH)
-    assert [m.similarity for m in engine.evidence] == ["answer of rivers", "bm25"]
-    assert engine.node.metadata["title"] == "rivers: How long is the Nile?"
-    assert passage.evidence[0].variants[0].strategy == "sub-question for 'teas'"
-
-
 def test_unknown_tool_is_reported_and_others_answer(tools):
     answer = f"{PARTS}\nseas: How deep is the sea?"
     model = scripted(answer, answer)
