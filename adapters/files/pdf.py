@@ -232,11 +232,13 @@ def _lines_of_page(
     if turned and not is_vertical:
         words = " ".join(line.text for line in turned)
         source.note("turned lines left out", f"page {number}: {words[:40]}", len(turned))
-        lines = [line for line in lines if line not in turned]
+        starts = {line.start for line in turned}
+        lines = [line for line in lines if line.start not in starts]
     joined = with_parts_joined(lines)
     if not (below_table or may_have_rows(joined)):
         return joined
-    return with_parts_joined(with_tables(page, textpage, lines))
+    tabled = with_tables(page, textpage, lines)
+    return joined if tabled is lines else with_parts_joined(tabled)
 
 
 def _with_ligatures_in_order(textpage: Any, text: str) -> str:
@@ -320,7 +322,7 @@ def _lines(
         is_turned = False
         if raw.FPDFText_GetMatrix(handle, start, matrix):
             size *= hypot(matrix.c, matrix.d)
-            is_turned = abs(atan2(matrix.b, matrix.a)) > _MAX_SLOPE
+            is_turned = matrix.b != 0 and abs(atan2(matrix.b, matrix.a)) > _MAX_SLOPE
         raw.FPDFText_GetLooseCharBox(handle, stop - 1, box)
         depth = baseline - box.bottom
         if not 0 <= depth <= 0.5 * size:  # the usual descent of letters

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import pairwise
 from math import inf
+from operator import attrgetter
 from typing import NamedTuple
 
 from ...nodegraph.readers.text import PAGE_BREAK
@@ -92,7 +93,7 @@ class TextLine(NamedTuple):
     @property
     def rectangle(self) -> Rectangle:
         """The rectangle of the line on the page, including ascenders and descenders."""
-        _, _, x0, x1, baseline, size, _, turn, *_ = self
+        _, _, x0, x1, baseline, size, _, turn, _, _ = self
         bottom, top = baseline - 0.25 * size, baseline + 0.9 * size
         if not turn:
             return Rectangle(x0, bottom, x1, top)
@@ -137,6 +138,8 @@ _FILLER = "\ufdd1"  # the second unit of a character that has two in UTF-16
 
 def in_utf16_units(text: str) -> str:
     """Return a text with one character per UTF-16 unit, as PDFium counts. Letters are plain."""
+    if text.isascii():
+        return text
     return _ASTRAL.sub(lambda m: unicodedata.normalize("NFKC", m[0])[:1] + _FILLER, text)
 
 
@@ -181,9 +184,9 @@ _POWER = re.compile(r"[+−-]?\d+")
 
 
 def _is_same_line(first: TextLine, second: TextLine) -> bool:
-    size = max(first.size, second.size)
+    size = first.size if first.size > second.size else second.size
     return (
-        abs(first.baseline - second.baseline) < 0.6 * size
+        -0.6 * size < first.baseline - second.baseline < 0.6 * size
         and first.is_placed
         and second.is_placed
         and -0.3 * size <= second.x0 - first.x1 <= 0.9 * size
@@ -271,8 +274,6 @@ def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lin
 
     def kept(line: TextLine, number: int) -> TextLine | None:
         """Return a line, the first header in the size of the text, or None."""
-        if round(line.baseline / 4) not in heights:
-            return line
         at = [place for place, _ in _places(line, number) if place in first]
         is_large = _rounded(line.size) > body
         if is_large and not of_any_size.intersection(at):
@@ -287,7 +288,11 @@ def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lin
         return line._replace(size=body) if on and is_large else line
 
     return [
-        [stays for line in lines if (stays := kept(line, number))]
+        [
+            stays
+            for line in lines
+            if (stays := line if round(line.baseline / 4) not in heights else kept(line, number))
+        ]
         for number, lines in enumerate(pages)
     ]
 
@@ -402,7 +407,7 @@ def _margin_lines(lines: Lines, pitch: float) -> Iterator[TextLine]:
 
     Candidates are numbers, and lines above or below a gap larger than the line pitch.
     """
-    placed = sorted((x for x in lines if x.is_placed and not x.is_table), key=lambda x: x.baseline)
+    placed = sorted((x for x in lines if x.is_placed), key=attrgetter("baseline"))
     for from_edge in (placed[:3], placed[:-4:-1]):
         apart = [
             abs(line.baseline - inner.baseline) > max(2.0, 1.08 * pitch) * line.size
@@ -421,7 +426,7 @@ def _line_pitch(pages: Sequence[Lines]) -> float:
     pitches: list[float] = []
     for lines in pages[:: len(pages) // 8 + 1]:
         above = above_size = 0.0
-        for _, _, x0, x1, baseline, size, *_ in lines:
+        for _, _, x0, x1, baseline, size, _, _, _, _ in lines:
             if above_size and -0.1 * above_size <= above_size - size <= 0.1 * above_size:
                 pitches.append((above - baseline) / above_size)
             above, above_size = baseline, size if x1 > x0 else 0.0
@@ -799,8 +804,10 @@ def _heading_height(lines: Lines, at: int) -> int:
 
 
 def _squeezed(text: str) -> str:
-    text = "".join(text.split()).replace(_FILLER, "")
-    return (text if text.isascii() else unicodedata.normalize("NFKC", text)).casefold()
+    text = "".join(text.split())
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text.replace(_FILLER, ""))
+    return text.casefold()
 
 
 def _rounded(size: float) -> float:
@@ -811,7 +818,7 @@ def _sizes(pages: Sequence[Lines]) -> tuple[Mapping[float, int], Counter[float]]
     """Return the number of characters by size, and by rounded size."""
     exact: dict[float, int] = {}
     for lines in pages:
-        for text, _, x0, x1, _, size, *_ in lines:
+        for text, _, x0, x1, _, size, _, _, _, _ in lines:
             if x1 > x0:
                 exact[size] = exact.get(size, 0) + len(text)
     characters: Counter[float] = Counter()
@@ -852,7 +859,7 @@ def _columns(lines: Lines, pitch: float) -> _Columns:
     is_below, edges, reaches = [False] * count, [0.0] * count, [-inf] * count
     start, edge = 0, 0.0
     above_x0 = above_base = above_size = 0.0
-    for at, (text, _, x0, x1, baseline, size, *_) in enumerate(lines):
+    for at, (text, _, x0, x1, baseline, size, _, _, _, _) in enumerate(lines):
         advance = (x1 - x0) / len(text)
         has_gaps = advance > 1.3 * size
         if not has_gaps:
@@ -893,7 +900,7 @@ def _continues_paragraph(line: TextLine, following: TextLine, edge: float) -> bo
 
 def _is_full(line: TextLine, following: TextLine, edge: float) -> bool:
     """Return whether the next line's first word did not fit at the end of a line."""
-    text, _, x0, x1, _, size, is_table, *_ = line
+    text, _, x0, x1, _, size, is_table, _, _, _ = line
     if x1 <= x0 or size <= 0:
         return not is_table
     advance = (x1 - x0) / len(text)  # average width of a character

@@ -92,7 +92,7 @@ def may_have_rows(lines: Lines) -> bool:
     Otherwise, the page contains no table, except for the rest of a table on the previous page.
     """
     above = inf
-    for text, _, x0, x1, baseline, size, *_ in lines:
+    for text, _, x0, x1, baseline, size, _, _, _, _ in lines:
         # Average width of a character: at most 0.63, 0.6 in monospaced fonts, 1.13 in Chinese.
         wide = 0 if text.isascii() else 0.25 * (len(text.encode()) - len(text))
         width = size * (0.63 * len(text) + wide + 0.3)
