@@ -120,6 +120,8 @@ def drawing_lines(root: Element) -> list[str]:
     """Return the texts of a SmartArt diagram, or the title, the axes and the series of a chart."""
     if local_name(root) == "dataModel":
         return [text for point in named(root, "pt") if (text := texts(point, "t").strip())]
+    if local_name(root) != "chartSpace":
+        return []
     titles = [" ".join(texts(title, "t", "v").split()) for title in named(root, "title")]
     lines = [f"Chart: {'; '.join(filter(None, titles))}"]
     for series in named(root, "ser"):

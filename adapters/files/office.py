@@ -220,9 +220,8 @@ _HEIGHTS = {"superscript": 1, "subscript": -1}
 
 def _sheets(archive: zipfile.ZipFile) -> Iterator[tuple[str, str]]:
     """Yield the names of the sheets of a workbook in XML, with their parts."""
-    root = xml_part(archive, "xl/workbook.xml")
     parts = relations(archive, "xl/workbook.xml")
-    for sheet in named(root, "sheet") if root is not None else ():
+    for sheet in named(xml_part(archive, "xl/workbook.xml"), "sheet"):
         if part := parts.get(attribute(sheet, "id")):
             yield sheet.get("name", ""), part[1]
 
@@ -241,19 +240,17 @@ def _drawn(archive: zipfile.ZipFile, part: str, name: str, source: SourceFile) -
     if empty := len(_WITHOUT_VALUE.findall(data)):
         source.note("formulas without a stored value", name, empty)
     for kind, target in relations(archive, part).values():
-        root = xml_part(archive, target) if kind in ("comments", "drawing") else None
-        if root is None:
+        if kind not in ("comments", "drawing"):
             continue
-        if kind == "comments":
-            source.note("comments left out", name, sum(1 for _ in named(root, "comment")))
-            continue
+        root = xml_part(archive, target)
+        if comments := sum(1 for _ in named(root, "comment")):
+            source.note("comments left out", name, comments)
         blocks += ("\n".join(_frame_lines(shape)) for shape in named(root, "sp"))
         if pictures := sum(1 for _ in named(root, "pic")):
             source.note("pictures left out", name, pictures)
         for kind_of, drawing in relations(archive, target).values():
-            chart = xml_part(archive, drawing) if kind_of in ("chart", "diagramData") else None
-            if chart is not None:
-                blocks.append("\n".join(drawing_lines(chart)))
+            if kind_of in ("chart", "diagramData"):
+                blocks.append("\n".join(drawing_lines(xml_part(archive, drawing))))
     printed = _PRINTED.findall(data.decode("utf-8", "replace"))
     blocks += running_heads((edge, _PRINT_CODE.sub(" ", unescape(text))) for edge, text in printed)
     return [block.replace("|", "\\|") for block in blocks if block]

@@ -59,7 +59,7 @@ def read_open_document(source: SourceFile) -> Document:
             raise source.encrypted("OpenDocument file")
         root = ElementTree.fromstring(archive.read("content.xml"))
         styles = xml_part(archive, "styles.xml")
-        converter = _Converter(archive, [root] if styles is None else [styles, root])
+        converter = _Converter(archive, [styles, root])
         note_left_out(source, root, _LEFT_OUT)
         if slides := list(named(root, "page")):
             for number, slide in enumerate(slides, 1):
@@ -68,7 +68,7 @@ def read_open_document(source: SourceFile) -> Document:
             pages = [_markdown(converter.html(slide)) for slide in slides]
             return source.document(join_pages(pages), {"page_unit": "slide"})
         text = _markdown(converter.html(root))
-    heads = named(styles, *_HEADS) if styles is not None else ()
+    heads = named(styles, *_HEADS)
     found = ((local_name(e).partition("-")[0], "".join(e.itertext())) for e in heads)
     return source.document("\n\n".join([text, *running_heads(found)]))
 
@@ -152,7 +152,7 @@ class _Converter:
     def _object(self, target: str) -> str:
         """Return an equation, or the titles and values of a chart, as HTML."""
         root = xml_part(self._archive, f"{target.removeprefix('./')}/content.xml")
-        if root is None:
+        if not len(root):
             return ""
         if local_name(root) == "math":
             return escape(equation(root))

@@ -63,26 +63,24 @@ def opened_zip(source: SourceFile, what: str) -> Iterator[zipfile.ZipFile]:
 
 def core_properties(archive: zipfile.ZipFile) -> dict[str, str]:
     """Return the title and the author from the properties of an Office file."""
-    root = xml_part(archive, "docProps/core.xml")
-    return {} if root is None else title_and_author(root)
+    return title_and_author(xml_part(archive, "docProps/core.xml"))
 
 
-def xml_part(archive: zipfile.ZipFile, name: str) -> ElementTree.Element | None:
-    """Return the XML of a part. None: missing or damaged."""
+def xml_part(archive: zipfile.ZipFile, name: str) -> ElementTree.Element:
+    """Return the XML of a part, or an empty element if the part is missing or damaged."""
     try:
         return ElementTree.fromstring(archive.read(name))
     except (KeyError, ElementTree.ParseError):
-        return None
+        return ElementTree.Element("missing")
 
 
 def relations(archive: zipfile.ZipFile, name: str) -> dict[str, tuple[str, str]]:
     """Return the parts to which a part of an Office file refers, by id: kind and name."""
     folder, base = posixpath.split(name)
-    root = xml_part(archive, f"{folder}/_rels/{base}.rels")
     return {
         relation.get("Id", ""): (
             relation.get("Type", "").rpartition("/")[2],
             posixpath.normpath(posixpath.join("/", folder, relation.get("Target", ""))).strip("/"),
         )
-        for relation in (() if root is None else root)
+        for relation in xml_part(archive, f"{folder}/_rels/{base}.rels")
     }

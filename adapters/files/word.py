@@ -79,7 +79,7 @@ def read_docx(source: SourceFile) -> Document:
     return source.document("\n\n".join([text, *running_heads(heads)]).strip(), properties)
 
 
-def _related(archive: zipfile.ZipFile, name: str) -> Callable[[str], Element | None]:
+def _related(archive: zipfile.ZipFile, name: str) -> Callable[[str], Element]:
     """Return a function from the id of a related part to its XML."""
     targets = relations(archive, name)
     return lambda target: xml_part(archive, targets.get(target, ("", ""))[1])
@@ -94,7 +94,7 @@ def _run(lines: Iterable[str]) -> Element:
     return run
 
 
-def _rewrite(element: Element, related: Callable[[str], Element | None]) -> None:
+def _rewrite(element: Element, related: Callable[[str], Element]) -> None:
     """Replace the elements that mammoth does not know by elements that it knows."""
     children: list[Element] = []
     for child in element:
@@ -105,7 +105,7 @@ def _rewrite(element: Element, related: Callable[[str], Element | None]) -> None
     element[:] = children
 
 
-def _replaced(child: Element, related: Callable[[str], Element | None]) -> list[Element]:
+def _replaced(child: Element, related: Callable[[str], Element]) -> list[Element]:
     name = local_name(child)
     if name in ("oMath", "oMathPara"):
         return [_run([equation(child)])]
@@ -124,8 +124,8 @@ def _replaced(child: Element, related: Callable[[str], Element | None]) -> list[
         return [picture]
     for drawing in named(chosen, "chart", "relIds"):
         root = related(attribute(drawing, "id") or attribute(drawing, "dm"))
-        if root is not None:
-            return [_run(drawing_lines(root))]
+        if lines := drawing_lines(root):
+            return [_run(lines)]
     has_fallback = next(named(child, "Fallback"), None) is not None
     return [child] if has_fallback or name == "drawing" else list(chosen)
 
@@ -134,10 +134,8 @@ class _Labels:
     """The numbers of list items and headings, as Word shows them."""
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
-        numbering, styles = (
-            Element("none") if root is None else root
-            for root in (xml_part(archive, f"word/{name}.xml") for name in ("numbering", "styles"))
-        )
+        numbering = xml_part(archive, "word/numbering.xml")
+        styles = xml_part(archive, "word/styles.xml")
         self._counts = ListCounts(
             {
                 attribute(abstract, "abstractNumId"): dict(map(_level, abstract.iter(f"{_W}lvl")))
