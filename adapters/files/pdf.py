@@ -269,9 +269,10 @@ def _angle(textpage: Any, text: str) -> int:
     """Return the rotation of most characters of a page, in degrees clockwise."""
     from pypdfium2 import raw
 
+    handle = textpage.raw
     for count in _SAMPLES:
         indexes = range(0, len(text), len(text) // count + 1)
-        angles = [raw.FPDFText_GetCharAngle(textpage, i) for i in indexes if not text[i].isspace()]
+        angles = [raw.FPDFText_GetCharAngle(handle, i) for i in indexes if not text[i].isspace()]
         if not any(angles):
             return 0
     return round(degrees(sorted(angles)[len(angles) // 2]))
@@ -282,9 +283,10 @@ def _unmapped_share(textpage: Any) -> float:
     from pypdfium2 import raw
 
     length: int = textpage.count_chars()
+    handle = textpage.raw
     for count in _SAMPLES:
         indexes = range(0, length, length // count + 1)
-        unmapped = [bool(raw.FPDFText_HasUnicodeMapError(textpage, i) == 1) for i in indexes]
+        unmapped = [bool(raw.FPDFText_HasUnicodeMapError(handle, i) == 1) for i in indexes]
         if not any(unmapped):
             return 0.0
     return sum(unmapped) / len(unmapped)
@@ -367,7 +369,7 @@ def _is_bold(handle: Any, index: int) -> bool:
     return bool(is_named) or raw.FPDFText_GetFontWeight(handle, index) >= 600
 
 
-_NUMBER = re.compile("[0-9]+(?:[,–-][0-9]+)*")
+_NUMBERS = re.compile("[0-9][0-9,–-]*")  # with punctuation, such as "2,030" or "12,13"
 
 
 def _with_raised_digits(handle: Any, text: str) -> str:
@@ -405,8 +407,10 @@ def _with_raised_digits(handle: Any, text: str) -> str:
 
     parts: list[str] = []
     done = 0
-    for match in _NUMBER.finditer(text):
+    for match in _NUMBERS.finditer(text):
         start, end = match.span()
+        while text[end - 1] in ",–-":
+            end -= 1
         if start and text[start - 1] in "+−–-":
             start -= 1
         before = text[start - 1] if start else "\n"
