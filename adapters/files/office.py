@@ -87,11 +87,11 @@ def _shape_blocks(shape: Any, source: SourceFile, place: str, heads: set[str]) -
             yield from _shape_blocks(inner, source, place, heads)
     elif local_name(element) == "pic":
         source.note("pictures left out", place)
-    elif getattr(shape, "has_table", False):
+    elif shape.has_table:
         yield markdown_table(_table_rows(element))
-    elif getattr(shape, "has_chart", False):
+    elif shape.has_chart:
         yield "\n".join(drawing_lines(ElementTree.fromstring(shape.chart_part.blob)))
-    elif diagram := next(named(element, "relIds"), None):
+    elif (diagram := next(named(element, "relIds"), None)) is not None:
         part = shape.part.related_part(attribute(diagram, "dm"))
         yield "\n".join(f"- {line}" for line in drawing_lines(ElementTree.fromstring(part.blob)))
     elif shape.has_text_frame:

@@ -231,6 +231,8 @@ def slides_file(path: Path) -> None:
     from pptx import Presentation
     from pptx.chart.data import CategoryChartData
     from pptx.enum.chart import XL_CHART_TYPE
+    from pptx.opc.package import Part
+    from pptx.opc.packuri import PackURI
     from pptx.util import Inches
 
     deck = Presentation()
@@ -268,6 +270,12 @@ def slides_file(path: Path) -> None:
     chart.chart_title.text_frame.text = "Harvest"
     group = slide.shapes.add_group_shape()
     group.shapes.add_textbox(*place).text_frame.text = "Grouped"
+    name = PackURI("/ppt/diagrams/data1.xml")
+    part = Part(name, "application/xml", deck.part.package, DIAGRAM.encode())
+    target = slide.part.relate_to(part, f"{_LINKS}/diagramData")
+    graphic = slide.shapes.add_table(1, 1, *place)._element.graphic.graphicData
+    graphic.set("uri", "http://schemas.openxmlformats.org/drawingml/2006/diagram")
+    graphic[:] = [etree.fromstring(f'<dgm:relIds {_DGM} xmlns:r="{_LINKS}" r:dm="{target}"/>')]
     for number in (1, 2):
         slide = deck.slides.add_slide(deck.slide_layouts[6])
         footer = slide.shapes.add_textbox(*place)
@@ -290,6 +298,7 @@ SLIDES = [
     "Keemun: Spring 41",
     "Autumn 17",
     "Grouped",
+    "- Wither\n- Roll",
     "Teahouse",
     "Slide 1",
     "Slide 2",
