@@ -240,7 +240,7 @@ def main(count: int, seed: int, folders: list[str]) -> None:
     )
     if not CALLS.exists() or CALLS.stat().st_mtime < newest:
         tests = [f"tests/{room}" for room in (folders or (*ROOMS, "adapters"))]
-        run_tests(["-p", "mutants", "-m", _QUICK, *tests])
+        run_tests(["-p", "support.mutants", "-m", _QUICK, *tests])
     choose = random.Random(seed)
     files = sorted(path for room in rooms for path in (ROOT / room).rglob("*.py"))
     sizes = [path.stat().st_size for path in files]
