@@ -27,8 +27,8 @@ GROUPS = ["chunk", "line", "word", "initial"]
 KILLS = 20
 CALL = 0.02
 """Seconds that a call takes by the clock of what is killed, however busy the machine is."""
-LOST = 100
-"""Calls that a kill may cost: the calls of one second by that clock, and during the write."""
+LOST = 200
+"""Calls that a kill may cost: the calls of one second by that clock, and during a slow write."""
 
 if TYPE_CHECKING:  # not imported in the killed program
     import pytest
