@@ -209,10 +209,9 @@ def _pack_sources(context: AnswerContext) -> str:
             continue
         too_long = not context.has_space("answer", [source])
         shorter = shorten(source, partial(_has_space, context)) if too_long else None
-        if shorter is None:
+        if shorter is None or not packing.add(shorter):
             context.omit(candidate, "context_window")
         else:
-            packing.add(shorter)
             context.sources.append(shorter)
             note = f"[{shorter.number}] was cut: it is too long for the context window"
             context.notes.append(note)

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.fixed_retriever import FixedRetriever, passage
 from support.stress import amount
@@ -34,7 +34,14 @@ def accounted_for(answer: Answer) -> list[int]:
     return sorted(id(result.node) for result in answer.results)
 
 
+TEA = "Tea is a hot drink. "
+
+
 @settings(max_examples=amount(13, 40))
+@example(
+    texts=[TEA, TEA * 2, TEA * 4, TEA * 4 + "好" * 60 + TEA + "好" * 90],
+    mode="stuff", window=420, length=count_tokens, question="What is tea?", wordy=1,
+)  # fmt: skip
 @given(
     texts=st.lists(TEXTS, min_size=1, max_size=8),
     mode=st.sampled_from(["stuff", "refine", "map_reduce", "map_rerank"]),
