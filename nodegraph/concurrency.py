@@ -177,8 +177,8 @@ def track(
     Args:
         items: The items.
         total: The number of items.
-        what: The label.
-        unit: The name of an item.
+        what: The label of the bar.
+        unit: The unit of the count.
         show: Whether to draw the bar. None: only on a terminal, after two seconds.
     """
     with ProgressBar(unit, show) as bar:

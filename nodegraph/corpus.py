@@ -287,12 +287,12 @@ class Corpus:
 
         Args:
             parts: Pairs of a source, and the source or a path below it.
-            known: The files with known ids. The new files are added.
+            known: Files by document id; new files are added.
             excluded: Files and folders to leave out.
 
         Raises:
             ReadError: If files have no reader and reading is strict.
-            ValueError: If a file has the id of another known file.
+            ValueError: If two files have the same id.
         """
         from .readers.folder_scan import scan_files
 

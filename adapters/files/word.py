@@ -95,7 +95,7 @@ def _run(lines: Iterable[str]) -> Element:
 
 
 def _rewrite(element: Element, related: Callable[[str], Element]) -> None:
-    """Replace the elements that mammoth does not know by elements that it knows."""
+    """Replace elements that mammoth does not support by supported elements."""
     children: list[Element] = []
     for child in element:
         replaced = _replaced(child, related)

@@ -106,7 +106,8 @@ class DefaultRetriever(PlannedRetriever):
     """The default search of a graph, returned by ``as_retriever(graph)``.
 
     It fuses the relative scores of the words of targets (weight 3) and of their sentences (weight
-    1). The fusion is better than each ranking alone in all measured languages.
+    1). The fusion is better than each ranking alone in all measured languages. Passages with a
+    phrase in quotation marks are first.
 
     If the graph has embeddings, the vectors of sentences are fused as well. Their weight is
     measured: how often the nearest sentence by vectors is in the same target, compared with the
@@ -116,7 +117,7 @@ class DefaultRetriever(PlannedRetriever):
     Links are followed (``LinkRetriever``) if titles are names that other targets mention, as in
     an encyclopedia. Headings of documentation rarely are.
 
-    Both are measured on a sample of the graph at the first query, and measured again when the
+    The weights and links are measured on a sample at the first query, and again when the
     number of documents has doubled or halved. The settings are stored with the graph for all
     processes. A trace contains the settings.
 

@@ -55,9 +55,9 @@ class LinkRetriever(PlannedRetriever):
     found by this name, contains the place of his studies. Questions with an answer in one passage
     keep their first hit. To follow longer chains of links, nest a ``LinkRetriever`` in another.
 
-    Passages whose title occurs in the query, word for word, get the score of the first hit and are
-    ranked before it. Of several passages with one title, the best two by their words count.
-    The words of such a title count only in passages that mention the whole title.
+    Passages whose title occurs in the query, word for word, get the score of the first hit and
+    rank before it. If several passages have this title, the two best by words are used. The words
+    of the title count only in passages that contain the whole title.
 
     Each of the first ``seeds`` hits forms a pair with each passage that is linked to it, directly
     or through an entity. A pair's score is the score of the hit and what the other passage adds

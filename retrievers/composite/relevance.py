@@ -221,7 +221,7 @@ def _letters(text: str) -> str:
 
 
 def _words(text: str) -> str:
-    """Return the words, numbers and signs of a text, or the text if there are none."""
+    """Return the words, numbers and signs of a text. Without any, return the text."""
     return "\n".join(_SIGNIFICANT.findall(_plain(text))) or text
 
 

@@ -201,7 +201,7 @@ class LangChainRetriever(ForeignRetriever):
 
     @property
     def is_free(self) -> bool:
-        """Whether repeated queries call no language model, as far as known."""
+        """Whether repeated queries are assumed to call no language model."""
         return self.takes_top_k
 
     def request(self, query: str, top_k: int | None, filters: Filters | None) -> Do[Any]:

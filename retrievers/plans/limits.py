@@ -28,18 +28,18 @@ class LimitExceededError(ModelError):
 
 
 class CallLimits:
-    """A counter and limit of model calls, and a limit of the seconds from now.
+    """Limits on the number of model calls and on the time of a strategy.
 
     A call that exceeds a limit raises ``LimitExceededError`` where the strategy waits. Code within
     the strategy may catch the error, so check ``exceeded`` where the limits were set.
 
     Args:
         max_calls: Maximum number of model calls, including repeated calls. None: no limit.
-        total_timeout: Maximum seconds from now. None: no limit.
+        total_timeout: Maximum seconds after construction. None: no limit.
 
     Attributes:
         calls: Number of model calls so far.
-        exceeded: The limit that was exceeded first. None: no limit.
+        exceeded: The first exceeded limit. None: all limits are met.
     """
 
     def __init__(self, max_calls: int | None = None, total_timeout: float | None = None) -> None:
