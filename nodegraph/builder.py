@@ -473,7 +473,12 @@ class GroupBuilder:
 
             def send(parent: Node) -> Future[list[Draft]]:
                 node = Node(parent.text, dict(parent.own_metadata), id=parent.id)
-                return executor.submit(call_pickled, rule, node)
+                try:
+                    return executor.submit(call_pickled, rule, node)
+                except BrokenExecutor as error:  # a worker ended before this call
+                    failed = Future[list[Draft]]()
+                    failed.set_exception(error)
+                    return failed
 
             yield send
         elif group.num_workers > 1 and group.scope == "node":

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -80,6 +80,21 @@ def test_failing_transform_in_a_worker_is_skipped() -> None:
         (failure,) = graph.build("number", on_error="skip", executor=pool)
     assert (failure.document, type(failure.error)) == ("b", TransformError)
     assert [node.text for node in graph.nodes("number")] == ["1"]
+
+
+class EndedExecutor(Executor):
+    """An executor whose worker has ended before the first call."""
+
+    def submit(self, *args, **kwargs):
+        raise BrokenExecutor("the worker has ended")
+
+
+def test_executor_that_ended_before_a_call_raises_with_its_group() -> None:
+    graph = NodeGraph(progress=False)
+    graph.create_node_group("word", str.split)
+    graph.add("tea")
+    with pytest.raises(RuntimeError, match="a worker of the executor that builds group 'word'"):
+        graph.build("word", executor=EndedExecutor())
 
 
 def test_killed_worker_raises_and_leaves_whole_documents() -> None:
