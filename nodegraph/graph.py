@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
-from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from .groups import GroupRegistry, GroupSummary, Scope, make_group
 from .hashing import digest
 from .models.embedder import as_embedders
 from .models.embedding_cache import EmbeddingCache
-from .navigation import as_node, find, pages_of, place_of, read_outline
+from .navigation import as_node, find, pages_of
 from .node import ROOT, Link, Node
 from .readers.source_files import ReadOptions, ReadReport
 from .search_text import SearchTextOption, as_search_text
@@ -27,6 +26,8 @@ from .storage.graph_store import GraphStore, as_store
 from .transforms import check_model_names
 
 if TYPE_CHECKING:
+    from ..retrievers.protocols import RetrieverProtocol
+    from ..retrievers.results import ScoredNode
     from .models.embedder import Vectors
 
 # Texts are embedded in windows of this size, to limit memory.
@@ -112,7 +113,7 @@ class NodeGraph:
 
     def _set_up(self) -> None:
         """Create the attributes that are not pickled."""
-        self._outline = lru_cache(4096)(partial(read_outline, self))
+        self._default_retriever: RetrieverProtocol | None = None
         self._store.attach_to(self)
         self._builder = GroupBuilder(self._store, self.progress)
         self.reader: GraphReader = GraphReader(
@@ -124,7 +125,7 @@ class NodeGraph:
         self.embeddings = EmbeddingCache(self._store, self._embedders, self.progress)
 
     def __getstate__(self) -> dict[str, Any]:
-        derived = {"_builder", "_outline", "_corpus", "embeddings", "reader"}
+        derived = {"_builder", "_corpus", "_default_retriever", "embeddings", "reader"}
         return {k: v for k, v in self.__dict__.items() if k not in derived}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -450,6 +451,37 @@ class NodeGraph:
                 yield window
                 window = []
 
+    # Search
+
+    @explain_names
+    def search(
+        self, query: str, top_k: int = 6, *, filters: Mapping[str, Any] | None = None
+    ) -> list[ScoredNode]:
+        """Return the best passages for a question, best first: the default search.
+
+        The groups of the search are built first. Use ``nodekin.retrievers`` for other searches.
+
+        Args:
+            query: The question.
+            top_k: The maximum number of results.
+            filters: Conditions on metadata.
+
+        Raises:
+            TypeError: If ``query`` is not a string, or ``top_k`` is not an integer.
+            ValueError: If ``top_k`` is below 1, or a condition is invalid.
+
+        Example:
+            >>> graph = NodeGraph()
+            >>> _ = graph.add(["Green tea is steamed.", "Black tea is fermented."])
+            >>> print(graph.search("Which tea is steamed?", top_k=1)[0])
+            0.596  Green tea is steamed.
+        """
+        from ..retrievers import default_search  # the only import of a package above this one
+
+        if self._default_retriever is None:
+            self._default_retriever = default_search.make_default(self)
+        return self._default_retriever.retrieve(query, top_k=top_k, filters=filters)
+
     # Nodes
 
     def nodes(self, group: str) -> list[Node]:
@@ -589,11 +621,6 @@ class NodeGraph:
         links = [link for link in links if type in (None, link.type)]
         ids = dict.fromkeys(link.source if incoming else link.target for link in links)
         return sorted(self.reader.existing_nodes([*ids]), key=lambda other: other.order)
-
-    def place(self, node: Node) -> str:
-        """Return the position of a node in its file as text. See ``Node.place``."""
-        with self._store.turn() as state:
-            return place_of(node, partial(self._outline, state))
 
     def pages(self, node: Node) -> tuple[int, int] | None:
         """Return the first and last page number of a node, from 1, or None. See ``Node.pages``."""

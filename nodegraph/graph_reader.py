@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,7 +16,7 @@ from .groups import GroupRegistry, NodeGroup, make_group
 from .hashing import digest
 from .locations import LAYOUTS, Layout, Location
 from .locking import Lock
-from .navigation import locations_of
+from .navigation import locations_of, place_of, read_outline
 from .node import MEMBER, ROOT, Link, Node
 from .search_text import (
     DEFAULT,
@@ -66,6 +67,7 @@ class GraphReader:
         self._search_text = search_text
         self._lineages: dict[str, list[NodeGroup]] = {}  # replaced by each registration
         self._shared: dict[object, object] = {}
+        self._outline = lru_cache(4096)(partial(read_outline, graph))
         self._shared_lock = Lock()
         self._held: tuple[int, int] = (-1, 0)  # state, number of registrations
         # Held by changes of documents, and by builds that such changes have made stale twice.
@@ -259,6 +261,11 @@ class GraphReader:
             key, _, packed = (value or b"").partition(b"\0")
             is_of_text = stamp is not None and key == stamp.key.encode()
             return locations_of(node, Layout.from_bytes(packed) if is_of_text else None)
+
+    def place(self, node: Node) -> str:
+        """Return the position of a node in its file as text. See ``Node.place``."""
+        with self._store.turn() as state:
+            return place_of(node, partial(self._outline, state))
 
     def copy_to(self, path: Path) -> None:
         """Replace the content of a file with a copy of the graph's store."""

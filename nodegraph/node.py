@@ -159,7 +159,7 @@ class Node:
         above the node. For source code, it contains the function, class or method.
         """
         if self.graph is not None:
-            return self.graph.place(self)
+            return self.graph.reader.place(self)
         parts = [file_name_of(self.metadata) or "", *headings_of(self.metadata)[-1:]]
         return ", ".join(filter(None, parts))
 

@@ -1,6 +1,7 @@
 """The graph's documents, groups, errors and pickling."""
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -132,6 +133,41 @@ def test_node_returns_the_node_of_an_id(graph: NodeGraph) -> None:
     assert graph.node(node.id) == node
     with pytest.raises(LookupError, match="no node 'nothing' in the graph"):
         graph.node("nothing")
+
+
+def test_search_follows_changed_documents() -> None:
+    graph = NodeGraph(progress=False)
+    assert graph.search("green tea") == []
+    graph.add([Document("Green tea is steamed.", {"file_name": "tea.md"}, id="tea"), "Milk."])
+    (result,) = graph.search("Which tea is steamed?")
+    assert str(result) == "tea.md  0.626  Green tea is steamed."
+    graph.add("White tea is dried.")
+    assert [r.text for r in graph.search("white tea", top_k=1)] == ["White tea is dried."]
+    kept = {"file_name": "tea.md"}
+    assert [r.node.document_id for r in graph.search("white tea", filters=kept)] == ["tea"]
+    graph.remove("tea")
+    assert graph.search("steamed") == []
+
+
+def test_search_with_a_wrong_argument_raises(graph: NodeGraph) -> None:
+    with pytest.raises(TypeError, match="'k' is called 'top_k' here"):
+        graph.search("a", k=1)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="a query must be a str, got int 3"):
+        graph.search(3)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="top_k must be 1 or more, got 0"):
+        graph.search("a", 0)
+
+
+def test_search_works_in_threads_and_after_pickling() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add([f"Tea number {n} is made in garden {n}." for n in range(50)])
+    questions = [f"garden {n}" for n in range(50)]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda question: graph.search(question, 1)[0].text, questions))
+    assert found == [f"Tea number {n} is made in garden {n}." for n in range(50)]
+    other = pickle.loads(pickle.dumps(graph))
+    (result,) = other.search("garden 7", top_k=1)
+    assert (result.text, result.node.graph is other) == (found[7], True)
 
 
 def test_pickled_graph_keeps_its_nodes(graph: NodeGraph) -> None:
