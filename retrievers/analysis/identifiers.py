@@ -1,10 +1,11 @@
-"""Terms for names with digits or separators: versions, codes, dates, amounts and units."""
+"""Names in texts: versions, codes, dates, amounts, units, and compound names in programs."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
+from pathlib import Path
 
 from ...nodegraph.lazy_names import lazy_pattern
 from ...nodegraph.splitters.chunking import UNSPACED
@@ -63,18 +64,8 @@ _SYMBOLS = lazy_pattern(
     "\u2460-\u24ff\u2500-\u27bf\u2900-\u2bff\U0001f000-\U0001faff]"
 )
 
-_MONTHS = """january jan januar janvier enero gennaio janeiro januari январь января stycznia ocak
-february feb februar février febrero febbraio fevereiro februari февраль февраля lutego şubat
-march mar märz mars marzo março maart март марта marca mart
-april apr avril abril aprile апрель апреля kwietnia nisan
-may mai mayo maggio maio mei maj май мая maja mayıs
-june jun juni juin junio giugno junho июнь июня czerwca haziran
-july jul juli juillet julio luglio julho июль июля lipca temmuz
-august aug août agosto augustus augusti август августа sierpnia ağustos
-september sep sept septembre septiembre settembre setembro сентябрь сентября września eylül
-october oct oktober octobre octubre ottobre outubro октябрь октября października ekim
-november nov novembre noviembre novembro ноябрь ноября listopada kasım
-december dec dezember décembre diciembre dicembre dezembro декабрь декабря grudnia aralık"""
+# Read at import, since the first search may be in an event loop.
+_MONTHS = Path(__file__).with_name("months.txt").read_text("utf-8")
 
 _NUMERIC_DATE = re.compile(
     r"[0-9](?<![0-9].)(?:[0-9]{3}([-/.])[0-9]{1,2}\1[0-9]{1,2}"
@@ -93,7 +84,7 @@ _LAST_WORD = re.compile(r"([^\W\d_]+)\.? \Z")
 
 @cache
 def _months() -> dict[str, int]:
-    lines = enumerate(_MONTHS.split("\n"), 1)
+    lines = enumerate(_MONTHS.splitlines()[1:], 1)
     return {name: number for number, line in lines for name in line.split()}
 
 
@@ -211,3 +202,67 @@ def is_common(term: str, name: str) -> bool:
     These are often in several passages, and not all of them are about the name.
     """
     return bool(_DECIMAL.fullmatch(term) or (term != name and _ISO_DATE.fullmatch(term)))
+
+
+# Begins with a character class, so that prose is skipped quickly.
+CAMEL = re.compile(r"[A-Z](?:(?<=[a-z][A-Z])|(?<=[A-Z][A-Z])(?=[a-z]))")
+
+_CHARACTER = rf"[^\W{UNSPACED}]"
+
+_SMALL = rf"[^\WA-Z_{UNSPACED}]"
+
+# A possible compound name: it contains a capital or an underscore after its first character.
+_COMPOUND = lazy_pattern(rf"(?<!{_CHARACTER})(?:{_SMALL}+|[A-Z_]{_SMALL}*)[A-Z_]{_CHARACTER}*")
+
+_ASCII_COMPOUND = re.compile(r"\b(?:[a-z0-9]+|[A-Z_][a-z0-9]*)[A-Z_]\w*", re.ASCII)
+
+_SEVERAL_PARTS = re.compile(r"[a-z][A-Z]|[A-Z][A-Z][a-z]|[^\W_]_+[^\W_]")
+
+# The alternatives: a plural of capitals, capitals before a word, a word, a number.
+_PART = re.compile(r"[A-Z]+s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?(?:(?![A-Z])[^\W\d_])+|\d+")
+
+
+# McDonald, YouTube, PlayStation: class names in programs, but single words in prose.
+_CLASS_NAME = re.compile(r"[A-Z][a-z]+[A-Z][a-z]+")
+
+# Frequent in programs, rare in prose.
+_CODE = re.compile(r"[{}=]|\(\)|[^\W_]_[^\W_]|::|->")
+
+
+def with_parts(text: str) -> str:
+    """Insert the parts of each compound name after the name.
+
+    Underscores are removed from the name, so that all spellings of a name are one term. Names of
+    two capitalized words, such as ``PlayStation``, are split only in programs. Only texts with an
+    underscore or ``CAMEL`` contain compound names. The time is linear in the length of the text.
+
+    Example:
+        >>> with_parts("call getUserName or run_target")
+        'call getUserName get User Name or runtarget run target'
+    """
+    is_code = _CODE.search(text) is not None
+    compounds = _ASCII_COMPOUND if text.isascii() else _COMPOUND
+    return compounds.sub(lambda match: _with_parts(match[0], is_code), text)
+
+
+@lru_cache(4096)  # names are repeated often in programs
+def _with_parts(name: str, is_code: bool) -> str:
+    if not _SEVERAL_PARTS.search(name) or (not is_code and _CLASS_NAME.fullmatch(name)):
+        return name
+    full = name.replace("_", "")
+    expanded = " ".join([full, *(part for part in _parts_of(name) if part != full)])
+    # A combining sign may follow the underscore, which separates the words.
+    return f"{'_' * (name[0] == '_')}{expanded}{'_' * (name[-1] == '_')}"
+
+
+def _parts_of(name: str) -> list[str]:
+    parts: list[str] = []
+    for word in name.split("_"):
+        subwords = _PART.findall(word)
+        if len(subwords) > 1:  # the single letter of xAxis and iPhone is not a useful term
+            stored = [part for part in subwords if len(part) > 1 or part.isdigit()]
+            # As a query, the word is split only at capitals, and single letters are dropped.
+            is_part = "_" in name and (len(stored) < len(subwords) or not CAMEL.search(word))
+            subwords = [*stored, word] if is_part else stored
+        parts += subwords if len(subwords) > 1 or "_" in name else []
+    return parts

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain, pairwise
+from pathlib import Path
 
 from Stemmer import Stemmer, algorithms
 
@@ -57,192 +58,6 @@ class Language:
         return f"{LANGUAGE_TERM}{self.name}"
 
 
-# The default of each script is first. Words of scripts without an entry are not stemmed, and grow.
-_TABLE = """
-english latin
-a an the am is are was were be been being do does did can could will would should has have had i
-me my we us our you your it its he him his she her they them their this that these those there
-what when where which who whom whose why how
-
-german latin grows äöüß
-der die das den dem des ein eine einen einem einer eines kein keine und oder aber nicht ist sind
-war waren wird werden wurde wurden hat haben hatte hatten ich du er sie es wir ihr ihn ihm ihnen
-sich sein seine seinen seinem seiner ihre ihren ihrem ihrer dieser diese dieses diesem diesen mit
-von vom zu zum zur im am auf für aus bei nach über unter durch auch als wie nur noch dass wenn was
-wer wen wem wessen wann wo wohin woher warum wieso welche welcher welches welchen welchem wieviel
-viele gibt
-
-dutch latin grows
-de het een en van in op te dat die dit deze is zijn was waren wordt werd werden worden niet met
-voor aan door bij om uit ook naar als er hij zij ze ik je wij we hun haar heeft hebben had hadden
-kan naar over maar tot wat wie wanneer waar waarom welke welk hoe hoeveel
-
-swedish latin grows åäö
-och att det som en ett den de är var på av för med till inte om han hon jag vi har hade från eller
-men sig sin sina kan ska blev blir vid efter under vad vem vems när var varför vilken vilket vilka
-hur många
-
-danish latin grows æøå
-og at det som en et den de er var på af for med til ikke om han hun jeg vi har havde fra eller men
-sig sin sine kan skal blev bliver ved efter under også hvad hvem hvis hvornår hvor hvorfor hvilken
-hvilket hvilke hvordan mange
-
-norwegian latin grows æøå
-og at det som en et den de er var på av for med til ikke om han hun jeg vi har hadde fra eller men
-seg sin sine kan skal ble blir ved etter under også hva hvem når hvor hvorfor hvilken hvilket
-hvilke hvordan mange ein eit ikkje kva kven
-
-finnish latin grows äö
-ja on ei se että oli ovat olivat hän he joka jotka tai mutta kun kuin myös ole ollut tämä nämä sen
-hänen heidän niiden mukaan mikä mitä mitkä kuka ketkä kenen milloin missä mistä mihin miksi miten
-kuinka monta paljon millä
-
-estonian latin grows õä
-ja on ei see et oli olid ta nad kes mis või aga kui ka ole olnud selle tema nende oma ning mille
-mida millal kus kuhu kust miks kuidas milline millised mitu palju kelle
-
-hungarian latin grows őű
-a az és hogy nem egy van volt voltak meg is ez ezt ezek azt azok mint vagy de csak már még lesz
-amely aki ami ki kik kit mi mit mikor hol hova honnan miért hogyan hány mennyi melyik melyek milyen
-kinek
-
-turkish latin grows ğış
-ve bir bu da de ile için olarak olan çok daha gibi en ne kim kimin kimi nerede nereye nereden nasıl
-neden niçin kaç hangi zaman ya veya ama o onun şu her kadar sonra göre tarafından değil mi mı mu mü
-dir dır
-
-polish latin grows łąęśźżćń
-i w z na do nie się jest to że są był była było były o od po za przez dla jak ale lub oraz jego jej
-ich który która które tym tego co kto kogo kiedy gdzie dlaczego czemu ile jaki jaka jakie czy skąd
-dokąd
-
-czech latin grows řěůčšžýň
-a v z na do se je to že jsou byl byla bylo byli o od po za pro jak ale nebo jeho její jejich který
-která které jako při co kdo koho kdy kde proč kolik jaký jaká jaké čí odkud kam
-
-slovak latin grows ľĺŕôäčšžň
-a v z na do sa je to že sú bol bola bolo boli o od po za pre ako ale alebo jeho jej ich ktorý ktorá
-ktoré aj pri čo kto koho kedy kde prečo koľko aký aká aké čí odkiaľ kam
-
-serbian latin grows đćčšž
-i u na se je da su za od s sa koji koja koje nije bio bila bilo bili kao ali ili po iz do njegov
-njen njihov što šta tko ko koga kada kad gdje gde zašto koliko kakav kako čiji
-
-slovenian latin grows čšž
-in je v na se da so za z s ki ni bil bila bilo bili kot ali po iz do od pri tudi njegov njen kaj
-kdo koga kdaj kje zakaj koliko kakšen kateri katera kako čigav
-
-lithuanian latin grows ėųūįąęčšž
-ir yra buvo kad į iš su už ar bet ne tai jis ji jie jos jo kuris kuri kurie apie nuo po dėl kaip
-kas ką kada kur kodėl kiek koks kokia kurio
-
-latvian latin grows āēīūģķļņčšž
-un ir bija ka no ar uz par bet vai ne tas tā viņš viņa viņi kurš kura kuri pēc kā kas ko kad kur
-kāpēc cik kāds kāda
-
-romanian latin grows ășțşţ
-și în de la a al ale ai cu pe din pentru care este sunt era erau fost au un o unei unui nu să se
-mai prin după dar sau ca lui ei lor său sa ce cine cui când unde cum câți câte cât ceea cele cel
-
-spanish latin ñ¿¡
-el la los las un una unos unas de del que y o en a al por para con se su sus es son era fue fueron
-ser ha han como no lo le les más pero sobre entre qué quién quiénes cuándo dónde cuál cuáles cómo
-cuánto cuánta cuántos cuántas quien cuando donde
-
-portuguese latin ãõç
-o a os as um uma uns umas de do da dos das que e ou em no na nos nas por pelo pela para com se seu
-sua seus suas é são era foi foram ser tem como não mais mas ao à pelos qual quais quem quando onde
-quanto quantos quantas
-
-french latin çèêœ
-le la les un une des du de et ou en dans que qui ne pas se sa son ses leur leurs est sont était
-étaient a ont été au aux par pour avec sur ce cette ces il elle ils elles nous vous plus mais comme
-l d qu quel quelle quels quelles quand où comment pourquoi combien quoi lequel laquelle
-
-italian latin ìòù
-il lo la i gli le un uno una di del della dei delle dello degli da dal dalla in nel nella che e o a
-al alla per con su sul si è sono era erano ha hanno stato stata non più ma come suo sua suoi quale
-quali chi quando dove perché quanto quanti quante cosa cui
-
-catalan latin çŀ
-el la els les un una uns unes de del dels que i o en a al als per amb es seu seva seus és són era
-va van ser ha han com no més però aquest aquesta què qui quan on quin quina quins quines quant
-quants quantes
-
-indonesian latin
-yang dan di ke dari untuk pada dengan adalah ini itu dalam tidak oleh sebagai juga atau telah
-akan dapat karena mereka ia dia kami saya anda tersebut apa siapa kapan mana dimana mengapa
-bagaimana berapa apakah
-
-basque latin grows
-eta da ez bat ere zen ziren du dute izan hau hori baina edo den dira zuen zer nor nork noiz non
-nola zergatik zenbat zein
-
-irish latin
-agus an na is tá bhí ar le do go i ag de a sé sí siad nach ní ach mar cad cé cathain cá conas
-
-vietnamese latin ạảẹẻẽịỉĩọỏụủũỵỷỹơớờởỡợưứừửữựấầẩẫậắằẳẵặếềểễệốồổỗộđ
-và của là có được các những một cho trong với không người này đã để từ khi ở như đến về theo tại
-bởi gì ai nào đâu sao mấy bao nhiêu thế
-
-russian cyrillic grows ыэё
-и в на не с по из к у о от до за для при но а или же бы это этот эта эти он она оно они его её ее
-их был была было были есть быть как так также что чтобы который которая которое которые которого
-которой которых кто кого кому кем чего чему чем когда где куда откуда почему зачем сколько какой
-какая какое какие какого каком какую каким каких чей
-
-ukrainian cyrillic grows іїєґ
-і й в у на не з що та до за для від як це але або його її їх був була було були є який яка яке які
-хто кого коли де куди звідки чому навіщо скільки чий чим
-
-bulgarian cyrillic grows
-се са от със като това който която което които беше бил била били към през също или но и в на не за
-по е да кой кого какво какъв каква кога къде защо колко как чий
-
-serbian_cyrillic cyrillic grows ђјљњћџ
-и у на се је да су за од са који која које није био била било били као али или по из до његов што
-шта ко кога када где зашто колико како
-
-arabic arabic grows
-في من إلى على عن مع هو هي هم كان كانت يكون أن إن التي الذي الذين هذا هذه ذلك تلك ما ماذا متى أين
-كيف لماذا كم هل أي أية لم لا قد كما بين بعد قبل عند حيث او أو ثم كل و
-
-persian arabic grows پچژگکی
-و در به از که این آن را با است بود شد برای یک تا بر هم نیز می های هایی او آنها چه چی کی چند کجا
-چرا چگونه کدام آیا
-
-urdu arabic grows ٹڈڑںےہھ
-کا کی کے میں ہے ہیں اور سے کو نے پر تھا تھی تھے یہ وہ اس ان کیا کون کب کہاں کیوں کیسے کتنے کتنی
-
-greek greek grows
-ο η το οι τα του της των τον την τους τις στο στη στην στον στα στις και να με σε για από που είναι
-ήταν έχει είχε δεν ως ένα μια ένας θα αυτό αυτή τι ποιος ποια ποιο ποιον ποιοι ποιες ποιων πότε πού
-πώς γιατί πόσο πόσα πόσοι πόσες
-
-hindi devanagari grows
-का की के में है हैं था थी थे और से को ने पर यह वह ये वे इस उस इन एक भी नहीं तो ही कि जो गया गई गए
-लिए क्या कौन किस किसने किसे किसका कब कहाँ कहां क्यों कैसे कितने कितनी कितना कौनसा
-
-nepali devanagari grows
-छ छन् थियो थिए हो हुन् र को का की मा ले लाई बाट पनि यो त्यो तथा भएको गरेको के कसले कहिले कहाँ किन
-कसरी कति
-
-marathi devanagari grows ळ
-आहे आहेत होता होती होते आणि हा ही हे तो ती ते या व की च्या मध्ये नाही काय कोण कोणी केव्हा कधी कुठे
-का कसे किती
-
-hebrew hebrew grows
-של את על הוא היא הם הן זה זו אל עם לא כי אשר גם או היה הייתה היו יש אין מה מי מתי איפה היכן למה מדוע
-איך כיצד כמה איזה איזו האם
-
-armenian armenian grows
-և է են էր էին որ մեջ համար հետ այս այն նա նրա ինչ ով երբ որտեղ ինչու ինչպես քանի որը
-
-tamil tamil grows
-ஒரு இந்த அந்த மற்றும் என்று என இது அது ஆகும் என்ன யார் எப்போது எங்கே ஏன் எப்படி எத்தனை எந்த
-"""
-
-
 def _parse(entry: str) -> Language:
     head, *lines = entry.split("\n")
     name, script, *remaining = head.split(" ")
@@ -252,7 +67,10 @@ def _parse(entry: str) -> Language:
     return Language(name, script, name in _ALGORITHMS, "grows" in remaining, words, letters)
 
 
-_ALL = [_parse(entry) for entry in _TABLE.strip().split("\n\n")]
+# Read at import, since the first search may be in an event loop.
+_TABLE = Path(__file__).with_name("languages.txt").read_text("utf-8")
+
+_ALL = [_parse(entry) for entry in _TABLE.strip().split("\n\n")[1:]]
 
 ENGLISH = _ALL[0]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from ...nodegraph.lazy_names import lazy_pattern
 from ...nodegraph.splitters.chunking import UNSPACED
-from .text_analyzer import Analyzer, TextAnalyzer
+from .text_analyzer import INVISIBLE, SIGNS, Analyzer, TextAnalyzer
 
 # Quotation marks open a phrase only before a word, so that 5" and a single mark are text.
 _QUOTED = re.compile(
@@ -15,11 +15,9 @@ _QUOTED = re.compile(
 )
 
 
-_SEPARATOR = re.compile(r"[\W_]+")
+_SEPARATOR = lazy_pattern(rf"(?:[^\w{SIGNS}{INVISIBLE}]|_)+")
 
 _LETTER = lazy_pattern(f"[{UNSPACED}]")
-
-_PLAIN = TextAnalyzer(stem=False)
 
 
 def quoted_phrases(query: str) -> list[str]:
@@ -30,7 +28,7 @@ def quoted_phrases(query: str) -> list[str]:
         ['green tea', '绿茶']
     """
     found = dict.fromkeys(next(filter(None, groups)) for groups in _QUOTED.findall(query))
-    return [phrase for phrase in found if len(_sequence(_PLAIN, phrase)) > 1]
+    return [phrase for phrase in found if len(_spaced(phrase).split()) > 1]
 
 
 class Phrase:
@@ -51,20 +49,21 @@ class Phrase:
         self._analyzer = analyzer
         self.text = f'"{text}"'
         """The phrase in quotation marks, the name of its term."""
-        self.words = _LETTER.sub(r"\g<0> ", _SEPARATOR.sub(" ", text))
+        self.words = _spaced(text)
         """The words, and the letters of scripts without spaces, separated by spaces."""
 
     def is_in(self, text: str) -> bool:
         """Return whether a text contains the phrase."""
         analyzer = self._analyzer
+        analyze: Analyzer = analyzer
         if isinstance(analyzer, TextAnalyzer):
-            analyzer = analyzer.like(text)
-        return _joined(_sequence(analyzer, self.words)) in _joined(_sequence(analyzer, text))
+            analyze = analyzer.like(text).words
+        return _joined(analyze(self.words)) in _joined(analyze(_spaced(text)))
 
 
-def _sequence(analyzer: Analyzer, text: str) -> Sequence[str]:
-    return analyzer.sequence(text) if isinstance(analyzer, TextAnalyzer) else [*analyzer(text)]
+def _spaced(text: str) -> str:
+    return _LETTER.sub(r"\g<0> ", _SEPARATOR.sub(" ", text))
 
 
-def _joined(words: Sequence[str]) -> str:
+def _joined(words: Iterable[str]) -> str:
     return "\0".join(["", *words, ""])

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 from ...nodegraph.errors import nearest_names
 from ...nodegraph.lazy_names import lazy_pattern
 from ...nodegraph.splitters.chunking import UNSPACED
-from .identifiers import identifiers, is_common
+from .identifiers import CAMEL, identifiers, is_common, with_parts
 from .languages import (
     ENGLISH,
     LANGUAGE_TERM,
@@ -32,70 +32,6 @@ from .languages import (
     stems,
     terms,
 )
-
-# Begins with a character class, so that prose is skipped quickly.
-CAMEL = re.compile(r"[A-Z](?:(?<=[a-z][A-Z])|(?<=[A-Z][A-Z])(?=[a-z]))")
-
-_CHARACTER = rf"[^\W{UNSPACED}]"
-
-_SMALL = rf"[^\WA-Z_{UNSPACED}]"
-
-# A possible compound name: it contains a capital or an underscore after its first character.
-_WORD = lazy_pattern(rf"(?<!{_CHARACTER})(?:{_SMALL}+|[A-Z_]{_SMALL}*)[A-Z_]{_CHARACTER}*")
-
-_ASCII_WORD = re.compile(r"\b(?:[a-z0-9]+|[A-Z_][a-z0-9]*)[A-Z_]\w*", re.ASCII)
-
-_SEVERAL_PARTS = re.compile(r"[a-z][A-Z]|[A-Z][A-Z][a-z]|[^\W_]_+[^\W_]")
-
-# The alternatives: a plural of capitals, capitals before a word, a word, a number.
-_PART = re.compile(r"[A-Z]+s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?(?:(?![A-Z])[^\W\d_])+|\d+")
-
-
-# McDonald, YouTube, PlayStation: class names in programs, but single words in prose.
-_NAME = re.compile(r"[A-Z][a-z]+[A-Z][a-z]+")
-
-# Frequent in programs, rare in prose.
-_CODE = re.compile(r"[{}=]|\(\)|[^\W_]_[^\W_]|::|->")
-
-
-def with_parts(text: str) -> str:
-    """Insert the parts of each compound name after the name.
-
-    Underscores are removed from the name, so that all spellings of a name are one term. Names of
-    two capitalized words, such as ``PlayStation``, are split only in programs. Only texts with an
-    underscore or ``CAMEL`` contain compound names. The time is linear in the length of the text.
-
-    Example:
-        >>> with_parts("call getUserName or run_target")
-        'call getUserName get User Name or runtarget run target'
-    """
-    is_code = _CODE.search(text) is not None
-    names = _ASCII_WORD if text.isascii() else _WORD
-    return names.sub(lambda match: _with_parts(match[0], is_code), text)
-
-
-@lru_cache(4096)  # names are repeated often in programs
-def _with_parts(name: str, is_code: bool) -> str:
-    if not _SEVERAL_PARTS.search(name) or (not is_code and _NAME.fullmatch(name)):
-        return name
-    full = name.replace("_", "")
-    expanded = " ".join([full, *(part for part in _parts(name) if part != full)])
-    # A combining sign may follow the underscore, which separates the words.
-    return f"{'_' * (name[0] == '_')}{expanded}{'_' * (name[-1] == '_')}"
-
-
-def _parts(name: str) -> list[str]:
-    parts: list[str] = []
-    for word in name.split("_"):
-        subwords = _PART.findall(word)
-        if len(subwords) > 1:  # the single letter of xAxis and iPhone is not a useful term
-            stored = [part for part in subwords if len(part) > 1 or part.isdigit()]
-            # As a query, the word is split only at capitals, and single letters are dropped.
-            is_part = "_" in name and (len(stored) < len(subwords) or not CAMEL.search(word))
-            subwords = [*stored, word] if is_part else stored
-        parts += subwords if len(subwords) > 1 or "_" in name else []
-    return parts
-
 
 Segments = list[list[str] | str]
 """Lists of adjacent words, and runs of scripts without spaces, in the order of a text."""
@@ -120,13 +56,13 @@ _STACKED = _AM + "".join(
 # A letter of these alphabets with its signs and with the letters stacked below it.
 _CLUSTERS = lazy_pattern(f".(?:[\u17d2\u1039].|[{_STACKED}])*")
 
-_INVISIBLE = "\u00ad\u200d\u2060\ufeff"  # soft hyphens, joiners
+INVISIBLE = "\u00ad\u200d\u2060\ufeff"  # soft hyphens, joiners
 
 _RUNS = lazy_pattern(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:[{SIGNS}]+[^\W_{UNSPACED}]*)*(?:\+\+|#)?")
 
 # For texts before normalization, in which words contain soft hyphens.
 _RAW_RUNS = lazy_pattern(
-    rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:[{SIGNS}{_INVISIBLE}]+[^\W_{UNSPACED}]*)*(?:\+\+|#)?"
+    rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:[{SIGNS}{INVISIBLE}]+[^\W_{UNSPACED}]*)*(?:\+\+|#)?"
 )
 
 _ALPHABET_RUNS = lazy_pattern(rf"[{_ALPHABETS}]+|[^{_ALPHABETS}]+")
@@ -142,7 +78,7 @@ CHINESE = "\u3000"
 
 # A vowel of Thai and Lao is one letter, though compatibility forms split it.
 _REPLACED = [
-    *((character, "") for character in _INVISIBLE),
+    *((character, "") for character in INVISIBLE),
     ("\u0e4d\u0e32", _AM[0]),
     ("\u0ecd\u0eb2", _AM[1]),
 ]
@@ -158,12 +94,7 @@ _RAISED = re.compile("[\u2070\u00b9\u00b2\u00b3\u2074-\u2079]+")
 
 _MARKS = re.compile("[™℠]")
 
-# Digits of other scripts. A class is searched faster than \\d without 0 to 9.
-_FOREIGN_DIGITS = lazy_pattern(
-    "[\u0660-\u0669\u06f0-\u06f9\u07c0-\u07c9\u0966-\u096f\u09e6-\u09ef\u0a66-\u0a6f\u0ae6-\u0aef"
-    "\u0b66-\u0b6f\u0be6-\u0bef\u0c66-\u0c6f\u0ce6-\u0cef\u0d66-\u0d6f\u0de6-\u0def\u0e50-\u0e59"
-    "\u0ed0-\u0ed9\u0f20-\u0f29\u1040-\u1049\u17e0-\u17e9]"
-)
+_FOREIGN_DIGITS = re.compile(r"[^\D0-9]")  # digits of other scripts
 
 _POSSESSIVE = re.compile(r"['’](?<=\w['’])[sS]\b")
 
@@ -410,26 +341,6 @@ class TextAnalyzer:
         """Return the terms of a passage, without parts of words."""
         return self._analyze(text, parts=False)[0]
 
-    def sequence(self, text: str) -> list[str]:
-        """Return the words, and the letters of scripts without spaces, in the order of a text.
-
-        Example:
-            >>> TextAnalyzer().sequence("Green teas, 绿茶")
-            ['green', 'tea', '绿', '茶']
-        """
-        runs = segments(normalized(text))
-        by_language = {
-            script: self._language(words, script) for script, words in by_script(runs).items()
-        }
-        result: list[str] = []
-        for run in runs:
-            if isinstance(run, str):
-                result += run
-            else:
-                for script, words in groupby(run, word_script):
-                    result += self._stems([*words], by_language[script])
-        return result
-
     def query(self, text: str) -> list[str]:
         """Return the terms of a query, in its most likely language."""
         form, languages = self._content(text, None)
@@ -454,8 +365,7 @@ class TextAnalyzer:
         form, languages = self._content(text, partial(_present, frequency, size))
         by_script = tuple(languages.items())
         weighed = _weighed(self, text, form, by_script)
-        names = [*_present_names(*_names(self, text, by_script), frequency)]
-        return _with_names(names, weighed) if names else weighed
+        return _with_names(_names(self, text, by_script), weighed, frequency)
 
     def like(self, text: str) -> TextAnalyzer:
         """Return an analyzer in the language of a text, for words and queries to compare with it.
@@ -653,88 +563,85 @@ def _runs(text: str) -> tuple[Segments, Segments, Segments]:
 _NUMBER_WEIGHT, _PART_WEIGHT, _COMMON_WEIGHT = 1.4, 0.8, 0.1
 
 
+_Forms = Sequence[str]
+"""The forms of a word, one per language."""
+
+
 class _Name(NamedTuple):
     """A term of a name in a query.
 
     Attributes:
-        forms: The forms of the term, one per language.
-        parts: The words of the name.
-        weight: The weight of the term.
-        is_part: Whether the term is a part of a word with letters and digits.
+        forms: The forms of the term.
+        words: The words of the name.
+        weight: The weight of the term. None: the term is a spelling of words that is used if the
+            index does not have the words: a part of a word with letters and digits, or two adjacent
+            words as one, as in ``sign off`` and ``signoff``.
     """
 
-    forms: Sequence[str]
-    parts: Sequence[str]
-    weight: float
-    is_part: bool
-
-
-_Pair = tuple[Sequence[str], Sequence[str], Sequence[str]]
-"""The forms of two adjacent words, and of both as one word, as in ``sign off`` and ``signoff``."""
+    forms: _Forms
+    words: Sequence[_Forms]
+    weight: float | None
 
 
 @lru_cache(_LATEST)
 def _names(
     analyzer: TextAnalyzer, text: str, languages: tuple[tuple[str, tuple[Language, ...]], ...]
-) -> tuple[Sequence[_Name], Sequence[_Pair]]:
+) -> Sequence[_Name]:
     """Return the names of a query, and its pairs of adjacent words."""
     by_script = dict(languages)
 
     @cache
-    def forms(word: str) -> list[str]:
+    def forms(word: str) -> _Forms:
         of_script = by_script.get(word_script(word), (ENGLISH,))
         every = chain.from_iterable(analyzer._stems([word], language) for language in of_script)
         return [*dict.fromkeys(every)]
 
     names = []
     for term, name in dict.fromkeys(identifiers(normalized(text))):
-        parts = [form for part in _RUNS.findall(name) for form in forms(part)]
         weight = _NUMBER_WEIGHT if any(map(str.isdigit, name)) else 1.0
         if is_common(term, name):
             weight = _COMMON_WEIGHT
-        names.append(_Name(forms(term), parts, weight, name.isalnum()))
+        words = [forms(word) for word in _RUNS.findall(name)]
+        names.append(_Name(forms(term), words, None if name.isalnum() else weight))
     runs = (run for run in _runs(text)[_ENGLISH_CONTENT] if isinstance(run, list))
-    pairs = dict.fromkeys(chain.from_iterable(map(pairwise, runs)))
-    return names, [(forms(a), forms(b), forms(a + b)) for a, b in pairs if len(a) > 1 < len(b)]
-
-
-def _present_names(
-    names: Sequence[_Name], pairs: Sequence[_Pair], frequency: Callable[[str], int]
-) -> Iterator[tuple[str, float, Sequence[str]]]:
-    """Yield the terms of names that an index has, their weights, and their parts.
-
-    The parts of a name weigh less than other words. Short decimals, and dates in words, are added
-    to their parts with a low weight.
-    """
-    for forms, parts, weight, is_part in names:
-        found = [*map(frequency, parts)]
-        if is_part and all(found):  # letters and digits, written as in the index
-            continue
-        for form in filter(frequency, forms):
-            if is_part:
-                yield form, 1.0, ()
-            elif weight == _COMMON_WEIGHT and any(found):
-                yield form, weight, ()
-            else:
-                yield form, max(weight, 1.0), parts
-    for first, second, both in pairs:
-        if not (any(map(frequency, first)) and any(map(frequency, second))):
-            yield from ((form, 1.0, ()) for form in filter(frequency, both))
+    for pair in dict.fromkeys(chain.from_iterable(map(pairwise, runs))):
+        if min(map(len, pair)) > 1:
+            names.append(_Name(forms("".join(pair)), [*map(forms, pair)], None))
+    return names
 
 
 def _with_names(
-    names: Iterable[tuple[str, float, Sequence[str]]],
+    names: Iterable[_Name],
     words: Iterable[tuple[str | _Alternatives, float]],
-) -> list[tuple[str | _Alternatives, float]]:
-    """Insert the names of a query before its words, and their parts after them."""
+    frequency: Callable[[str], int],
+) -> Iterable[tuple[str | _Alternatives, float]]:
+    """Insert the names that an index has before the words of a query, and their words after them.
+
+    The words of a name weigh less than other words. Short decimals, and dates in words, are added
+    to their words with a low weight.
+    """
+    present: list[tuple[str, float, list[str]]] = []
+    for forms, parts, weight in names:
+        found = [any(map(frequency, part)) for part in parts]
+        lower: list[str] = []
+        if weight is None:
+            if all(found):  # written as in the index
+                continue
+            weight = 1.0
+        elif weight >= 1 or not any(found):
+            weight = max(weight, 1.0)
+            lower = [*chain.from_iterable(parts)]
+        present += ((form, weight, lower) for form in filter(frequency, forms))
+    if not present:
+        return words
     added: list[tuple[str | _Alternatives, float]] = []
     replaced: Counter[str] = Counter()
-    for name, weight, parts in sorted(names, key=lambda name: name[1]):
-        added += [(name, weight), *((part, _PART_WEIGHT) for part in parts)]
-        replaced.update(parts)
+    for name, weight, lower in sorted(present, key=lambda name: name[1]):
+        added += [(name, weight), *((word, _PART_WEIGHT) for word in lower)]
+        replaced.update(lower)
     for term, weight in words:
-        forms = (term,) if isinstance(term, str) else term
-        weight -= min(weight, max(map(replaced.__getitem__, forms)))
+        alternatives = (term,) if isinstance(term, str) else term
+        weight -= min(weight, max(map(replaced.__getitem__, alternatives)))
         if weight:
             added.append((term, weight))
     return added

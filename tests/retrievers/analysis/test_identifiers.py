@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import Retriever, TextAnalyzer
-from nodekin.retrievers.analysis.text_analyzer import with_parts
+from nodekin.retrievers.analysis.identifiers import with_parts
 
 
 @pytest.mark.parametrize(
