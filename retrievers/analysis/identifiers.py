@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 
 from ...nodegraph.lazy_names import lazy_pattern
@@ -65,7 +65,9 @@ _SYMBOLS = lazy_pattern(
 )
 
 # Read at import, since the first search may be in an event loop.
-_MONTHS = Path(__file__).with_name("months.txt").read_text("utf-8")
+_MONTH_NAMES = Path(__file__).with_name("months.txt").read_text("utf-8").splitlines()[1:]
+
+_MONTHS = {name: month for month, line in enumerate(_MONTH_NAMES, 1) for name in line.split()}
 
 _NUMERIC_DATE = re.compile(
     r"[0-9](?<![0-9].)(?:[0-9]{3}([-/.])[0-9]{1,2}\1[0-9]{1,2}"
@@ -80,12 +82,6 @@ _DAY_FIRST = re.compile(_DAY + r"\.? (?:de |of )?([^\W\d_]+)\.?,? (?:de )?([12][
 _MONTH_FIRST = re.compile(_DAY + r",? ([12][0-9]{3})(?![0-9])")
 
 _LAST_WORD = re.compile(r"([^\W\d_]+)\.? \Z")
-
-
-@cache
-def _months() -> dict[str, int]:
-    lines = enumerate(_MONTHS.splitlines()[1:], 1)
-    return {name: number for number, line in lines for name in line.split()}
 
 
 def identifiers(normal: str) -> Iterator[tuple[str, str]]:
@@ -155,11 +151,11 @@ def _numbers(normal: str) -> Iterator[tuple[str, str]]:
     for match in _NUMERIC_DATE.finditer(normal):
         yield from ((date, match[0]) for date in _numeric_dates(match[0]) if date != match[0])
     for match in _DAY_FIRST.finditer(normal):
-        if month := _months().get(match[2]):
+        if month := _MONTHS.get(match[2]):
             yield _date(match[3], month, int(match[1])), match[0]
     for match in _MONTH_FIRST.finditer(normal):
         before = _LAST_WORD.search(normal, max(0, match.start() - _LONGEST_MONTH), match.start())
-        if before and (month := _months().get(before[1])):
+        if before and (month := _MONTHS.get(before[1])):
             yield _date(match[2], month, int(match[1])), before[0] + match[0]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import digest
@@ -19,6 +19,8 @@ from ..results import Hits
 from .array_files import Arrays, load_arrays, save_arrays
 
 logger = logging.getLogger(__name__)
+
+Item = TypeVar("Item")
 
 # Above this number of unsaved changes, plus this share of the nodes, the file is written
 # immediately.
@@ -254,9 +256,9 @@ class SyncedIndex:
             self._reset()
 
 
-def portions(nodes: Iterable[Node], size: int) -> Iterator[list[Node]]:
-    """Yield nodes in lists, so that no more are held at a time."""
-    iterator = iter(nodes)
+def portions(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """Yield items in lists, so that no more are held at a time."""
+    iterator = iter(items)
     while portion := list(islice(iterator, size)):
         yield portion
 

@@ -135,15 +135,11 @@ class TextIndex(SyncedIndex):
             of_words = [np.concatenate([statistics[form][0] for form in forms]) for forms in words]
             rows = reduce(np.intersect1d, of_words).astype(np.int64)
             found: list[int] = []
-            for start in range(0, len(rows), _PORTION):
-                portion = rows[start : start + _PORTION]
-                ids = [self.table.ids[row] for row in portion.tolist()]
-                nodes = self._graph.reader.nodes_by_id(ids)
-                texts = self._graph.reader.searched_texts(nodes)
-                numbers = portion.tolist()
-                found += [
-                    row for row, text in zip(numbers, texts, strict=True) if phrase.is_in(text)
-                ]
+            reader = self._graph.reader
+            for batch in portions(rows.tolist(), _PORTION):
+                nodes = reader.nodes_by_id([self.table.ids[row] for row in batch])
+                texts = zip(batch, reader.searched_texts(nodes), strict=True)
+                found += [row for row, text in texts if phrase.is_in(text)]
             counts = np.full(len(found), _PHRASE_COUNT, np.uint32)
             statistics[phrase.text] = np.array(found, np.int32), counts
         return len(statistics[phrase.text][0])
