@@ -4,7 +4,6 @@ from datetime import date
 from typing import Any
 
 import pytest
-from support import index_checks
 from support.engines import Engine
 from support.index_checks import check_index, check_retriever
 from support.stress import amount
@@ -98,12 +97,8 @@ def rows(results: list[Any]) -> list[Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("similarity", ["bm25", "cosine"])
-def test_index_on_engine_is_correct_after_changes(
-    engine: Engine, similarity: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(index_checks, "_STEPS", amount(8, 25))
-    monkeypatch.setattr(index_checks, "_TOGGLES", amount(8, 20))
-    check_index(similarity, graph_options=engine.options)
+def test_index_on_engine_is_correct_after_changes(engine: Engine, similarity: str) -> None:
+    check_index(similarity, graph_options=engine.options, steps=amount(8, 25))
 
 
 @pytest.mark.slow
