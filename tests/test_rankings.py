@@ -9,7 +9,6 @@ from support.rankings import (
     agree,
     changes,
     frozen,
-    line_of,
     ranking_of,
     rankings,
 )
@@ -22,12 +21,7 @@ def check(data, name, kind):
         new = rankings(data, name, kind)
     except FileNotFoundError as error:
         pytest.skip(f"no data: {error}")
-    old = frozen()[name, kind]
-    changed = [
-        f"{search}, question {number}:\n- {line_of(old[search][number])}\n"
-        f"+ {line_of(new[search][number])}"
-        for search, number in changes(old, new)
-    ]
+    changed = [*changes(frozen()[name, kind], new)]
     assert not changed, "\n".join([f"{len(changed)} rankings changed", *changed[:5]])
 
 

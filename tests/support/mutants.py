@@ -1,14 +1,11 @@
-"""Change lines of the program at random, and see whether the tests that run them fail.
-
-``make mutants`` tries 200. Each mutant is one changed operator, number or condition, in place. The
-file is restored afterwards. First all quick tests run once, and it is written down which functions
-each of them calls. A mutant dies where a test that calls its function fails. The survivors are
-listed: each is a line that no test needs, or a test that is missing.
+"""Change random lines of the source, one at a time, and check that a test that runs them fails.
 
     python tests/support/mutants.py COUNT SEED [FOLDER ...]
 
-With folders, such as ``nodegraph`` or ``retrievers/indexes``, only their files are changed, and
-only the tests below the same paths are run: ``make mutants COUNT=12 FOLDERS=retrievers/indexes``.
+First all quick tests run once with coverage, which records the tests of each line. A mutant is one
+changed operator, number, condition or return value. Its file is restored after the tests. The
+report lists the mutants that no test noticed. With folders, such as ``retrievers/indexes``, only
+their files are changed, and only the tests below the same paths run.
 """
 
 from __future__ import annotations
@@ -19,32 +16,18 @@ import os
 import random
 import subprocess
 import sys
-import threading
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import partial
 from pathlib import Path
-from types import CodeType, FrameType
-from typing import Any
+from typing import Any, cast
 
-import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
-
-ROOMS = ("nodegraph", "retrievers")
-
-CALLS = Path(os.environ.get("NODEKIN_CALLS", ROOT / "build" / "calls.json"))
-
-SECONDS = 200.0
-"""How long the tests of a mutant take, by the time of each with its calls written down, which is
-some three times as long; the most specific come first."""
-
-_OPTIONS = ["-q", "-n", "0", "-p", "no:cacheprovider"]
-
-_SIZE = 64  # numbers from here on
-
-_FIRST = 12  # tests that run alone first: collecting all takes longer
-
-_QUICK = "not slow and not models"
+REPO = Path(__file__).resolve().parents[2]
+PACKAGES = ("nodegraph", "retrievers", "adapters")
+RECORD = REPO / "build" / "mutants.json"
+MOST_TESTS = 150  # of one mutant, the most specific first
+TIMEOUT = 300
+LARGE = 64  # a larger number is a size, which may be one more
 
 _OPERATORS: dict[type[ast.AST], Any] = {
     **{ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq},
@@ -52,222 +35,141 @@ _OPERATORS: dict[type[ast.AST], Any] = {
     **{ast.NotIn: ast.In, ast.And: ast.Or, ast.Or: ast.And, ast.Add: ast.Sub, ast.Sub: ast.Add},
 }
 
-
-class Calls:
-    """A plugin of pytest that writes down the functions that each test calls, and its time."""
-
-    def __init__(self) -> None:
-        self.codes: dict[int, CodeType] = {}
-        self.tests: dict[str, tuple[float, list[str]]] = {}
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        self.codes = {}
-        threading.settrace(self._call)
-        sys.settrace(self._call)
-        try:
-            return (yield)
-        finally:
-            sys.settrace(None)
-            threading.settrace(None)  # type: ignore[arg-type]
-            functions = {
-                f"{Path(code.co_filename).relative_to(ROOT)}:{code.co_firstlineno}"
-                for code in list(self.codes.values())  # threads may go on
-                if Path(code.co_filename).is_relative_to(ROOT)
-            }
-            seconds = self.tests.get(item.nodeid, (0.0, []))[0]
-            of_rooms = sorted(name for name in functions if name.startswith((*ROOMS, "adapters")))
-            self.tests[item.nodeid] = seconds, of_rooms
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        seconds, functions = self.tests.get(report.nodeid, (0.0, []))
-        self.tests[report.nodeid] = seconds + report.duration, functions
-
-    def pytest_sessionfinish(self) -> None:
-        CALLS.parent.mkdir(exist_ok=True)
-        CALLS.write_text(json.dumps(self.tests))
-
-    def _call(self, frame: FrameType, event: str, arg: object) -> None:
-        code = frame.f_code
-        self.codes[id(code)] = code
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(Calls())
+Tests = dict[str, dict[str, list[str]]]
+"""The tests of each line, by file and line number."""
 
 
 def mutations(tree: ast.Module) -> Iterator[tuple[int, Callable[[], None]]]:
-    """Yield the line of each place that can be changed, and what changes it."""
-    same = {id(part) for node in ast.walk(tree) for part in _without_effect(node)}
+    """Yield the line and the function of each possible change."""
+    skipped = {id(part) for node in ast.walk(tree) for part in ast.walk(_unnoticeable(node))}
     for node in ast.walk(tree):
-        if id(node) in same:
+        if id(node) in skipped or not isinstance(node, ast.expr | ast.stmt):
             continue
+        name, new = "", cast("Any", None)
         if isinstance(node, ast.Compare) and type(node.ops[0]) in _OPERATORS:
-            new = _OPERATORS[type(node.ops[0])]()
-            yield node.lineno, lambda node=node, new=new: node.ops.__setitem__(0, new)  # type: ignore[misc]
+            name, new = "ops", [_OPERATORS[type(node.ops[0])](), *node.ops[1:]]
         elif isinstance(node, ast.BoolOp | ast.BinOp) and type(node.op) in _OPERATORS:
-            new = _OPERATORS[type(node.op)]()
-            yield node.lineno, lambda node=node, new=new: setattr(node, "op", new)  # type: ignore[misc]
-        elif isinstance(node, ast.Constant) and type(node.value) in (bool, int):
-            value = not node.value if isinstance(node.value, bool) else node.value + 1
-            yield node.lineno, lambda node=node, value=value: setattr(node, "value", value)  # type: ignore[misc]
+            name, new = "op", _OPERATORS[type(node.op)]()
+        elif isinstance(node, ast.Constant) and isinstance(node.value, int):
+            is_bool = isinstance(node.value, bool)
+            name, new = "value", not node.value if is_bool else node.value + 1
         elif isinstance(node, ast.If | ast.IfExp | ast.While):
-            test = ast.UnaryOp(ast.Not(), node.test)
-            yield node.lineno, lambda node=node, test=test: setattr(node, "test", test)  # type: ignore[misc]
+            name, new = "test", ast.UnaryOp(ast.Not(), node.test)
         elif isinstance(node, ast.Return) and node.value is not None:
-            yield node.lineno, lambda node=node: setattr(node, "value", ast.Constant(None))  # type: ignore[misc]
+            name, new = "value", ast.Constant(None)
+        if name:
+            yield node.lineno, partial(setattr, node, name, new)
 
 
-def _without_effect(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the parts whose change nothing can notice but time, memory and a type checker.
-
-    And what only people read: logs, ``__repr__`` and the words of an error. A size of 64 or more is
-    as good as one more. ``zip(..., strict=True)`` has lists of one length, and JSON finite numbers,
-    unless the program is wrong already.
-    """
+def _unnoticeable(node: ast.AST) -> ast.AST:
+    """Return a part whose change only affects time, memory, types, logs or error messages."""
     match node:
         case ast.If(test=ast.Name(id="TYPE_CHECKING")) | ast.FunctionDef(name="__repr__"):
-            part = node
-        case ast.arg(annotation=part) | ast.AnnAssign(annotation=part):
-            pass
-        case ast.FunctionDef(returns=part) | ast.AsyncFunctionDef(returns=part):
-            pass
+            return node
+        case ast.arg(annotation=part) | ast.AnnAssign(annotation=part) if part:
+            return part
+        case ast.FunctionDef(returns=part) | ast.AsyncFunctionDef(returns=part) if part:
+            return part
         case ast.Call(func=ast.Attribute(value=ast.Name(id="_logger" | "logger"))):
-            part = node
+            return node
+        case ast.Call(func=ast.Name(id="lru_cache")) | ast.Return(value=ast.Constant(value=None)):
+            return node
         case ast.keyword(arg="slots" | "strict" | "repr" | "allow_nan"):
-            part = node
-        case ast.Raise(exc=ast.Call() as part):
-            pass
-        case ast.Constant(value=int(size)) if size >= _SIZE:
-            part = node
-        case ast.Assign(value=ast.BinOp(op=ast.LShift()) as part):
-            pass
-        case ast.Return(value=ast.Constant(value=None)) | ast.Call(func=ast.Name(id="lru_cache")):
-            part = node
-        case _:
-            part = None
-    if part is not None:
-        yield from ast.walk(part)
+            return node
+        case ast.Raise() | ast.BinOp(op=ast.LShift()):
+            return node
+        case ast.Constant(value=int(size)) if size >= LARGE:
+            return node
+    return ast.Pass()
 
 
-def tests_of(file: Path, tree: ast.Module, line: int) -> list[str]:
-    """Return the file's own tests, and those that call the function of a line, small ones first.
+def pytest(*arguments: str, **options: Any) -> int:
+    """Run the quick tests among the arguments; return the exit status."""
+    quick = ["-q", "-m", "not slow and not models", "-p", "no:cacheprovider", *arguments]
+    command = [sys.executable, "-m", "pytest", *quick]
+    env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(command, cwd=REPO, env=env, **options).returncode
 
-    Of a line outside of functions these are the tests that call any function of the file, and
-    one of the source.
-    """
-    first, last = 0, 10**9
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            at = min([node.lineno, *(each.lineno for each in node.decorator_list)])
-            if node.body[0].lineno <= line <= (node.end_lineno or 0) and at > first:
-                first, last = at, node.end_lineno or 0
-    own = f"tests/{file.parent}/test_{file.name}"
-    choice = list[tuple[int, float, str]]()
-    for numbers in (range(first, min(last, 10**4) + 1), range(10**4)):  # some run at import only
-        names = {f"{file}:{number}" for number in numbers}
-        for test, (seconds, functions) in _calls().items():
-            if not test.startswith(own) and not names.isdisjoint(functions):
-                choice.append((len(functions), seconds, test))
-        if choice:
-            break
-    tests, left = [own] if (ROOT / own).exists() else [], SECONDS
-    if not first:
-        tests.append("tests/test_architecture.py::test_values_can_not_be_changed")
-    for _, seconds, test in sorted(choice):
-        if seconds <= left:
-            tests.append(test)
-            left -= seconds
+
+def record(folders: list[str]) -> Tests:
+    """Run the tests of some folders; return the tests of each line."""
+    from coverage import CoverageData  # type: ignore[import-not-found]
+
+    RECORD.parent.mkdir(exist_ok=True)
+    paths = [f"tests/{folder}" for folder in folders] if folders else ["tests"]
+    pytest(
+        "-n", "auto", "--dist", "worksteal", "--cov", "--cov-context=test", "--cov-report=", *paths
+    )
+    data = CoverageData(str(REPO / ".coverage"))
+    data.read()
+    tests: Tests = {}
+    for file in data.measured_files():
+        lines = data.contexts_by_lineno(file)
+        tests[file] = {
+            str(line): sorted({name.partition("|")[0] for name in names if name})
+            for line, names in lines.items()
+        }
+    RECORD.write_text(json.dumps(tests))
     return tests
 
 
-@cache
-def _calls() -> dict[str, tuple[float, list[str]]]:
-    calls: dict[str, tuple[float, list[str]]] = json.loads(CALLS.read_text())
-    return calls
+def tests_of(file: str, line: int, tests: Tests) -> list[str]:
+    """Return the tests that run a line, or of its file, those that run the fewest lines first."""
+    lines = tests.get(file, {})
+    found = lines.get(str(line)) or [name for names in lines.values() for name in names]
+    sizes = Counter(name for each in tests.values() for names in each.values() for name in names)
+    return sorted(set(found), key=lambda name: (sizes[name], name))[:MOST_TESTS]
 
 
-def run_tests(arguments: list[str], limit: float | None = None) -> int:
-    """Run tests quietly; return their status: 5 where there are none, -1 after the limit."""
+def is_noticed(file: str, line: int, tests: Tests) -> bool:
+    """Run the tests of a changed line; return whether one of them fails."""
+    names = tests_of(file, line, tests)
+    if not names:
+        return False
+    listed = RECORD.with_name("mutant_tests.txt")
+    listed.write_text("\n".join(names))
     try:
-        ran = subprocess.run(
-            [sys.executable, "-m", "pytest", *_OPTIONS, *arguments],
-            cwd=ROOT,
-            capture_output=limit is not None,
-            timeout=limit,
-            env={
-                **os.environ,
-                "PYTHONDONTWRITEBYTECODE": "1",
-                "PYTHONPATH": str(ROOT / "tests"),
-            },
-        )
+        status = pytest("-x", "-n", "0", f"@{listed}", capture_output=True, timeout=TIMEOUT)
     except subprocess.TimeoutExpired:
-        return -1
-    if b"not found: " in (ran.stderr or b""):
-        raise RuntimeError(f"there are no such tests: {ran.stderr!r:.500}")
-    return ran.returncode
-
-
-def survives(file: Path, tree: ast.Module, line: int) -> bool:
-    """Run the tests that belong to a changed line; return whether all of them pass.
-
-    Last of all come the examples and the slow tests of the file.
-    """
-    tests, names = tests_of(file, tree, line), CALLS.with_name("tests.txt")
-    for batch in filter(None, (tests[:_FIRST], tests[_FIRST:])):
-        names.write_text("\n".join(batch))
-        if run_tests(["-x", "-m", _QUICK, f"@{names}"], 2 * SECONDS) not in (0, 5):
-            return False
-    own = ROOT / "tests" / file.parent / f"test_{file.name}"
-    module = ".".join(("nodekin", *file.with_suffix("").parts)).removesuffix(".__init__")
-    last = [
-        ["-m", _QUICK, f"tests/test_docs.py::test_docstring_examples[{module}]"],
-        *([["-m", "slow and not models", str(own)]] if own.exists() else []),
-    ]
-    return all(run_tests(["-x", *tests], SECONDS) in (0, 5, -1) for tests in last)
+        return True
+    if status not in (0, 1):
+        raise RuntimeError(f"pytest ended with {status} for {listed}")
+    return status == 1
 
 
 def main(count: int, seed: int, folders: list[str]) -> None:
-    global CALLS
-    if folders:
-        CALLS = CALLS.with_name(f"calls.{'.'.join(folders).replace('/', '-')}.json")
-        os.environ["NODEKIN_CALLS"] = str(CALLS)
-    rooms = folders or ROOMS
-    if subprocess.run(["git", "diff", "--quiet", "--", *rooms], cwd=ROOT).returncode:
-        sys.exit("there are changes that are not committed; commit them, since lines are changed")
-    newest = max(
-        path.stat().st_mtime for room in (*rooms, "tests") for path in (ROOT / room).rglob("*.py")
-    )
-    if not CALLS.exists() or CALLS.stat().st_mtime < newest:
-        tests = [f"tests/{room}" for room in (folders or (*ROOMS, "adapters"))]
-        run_tests(["-p", "support.mutants", "-m", _QUICK, *tests])
-    choose = random.Random(seed)
-    files = sorted(path for room in rooms for path in (ROOT / room).rglob("*.py"))
+    if subprocess.run(["git", "diff", "--quiet", "--", *PACKAGES], cwd=REPO).returncode:
+        sys.exit("commit or stash the changes of the source first, since files are changed")
+    tests = json.loads(RECORD.read_text()) if RECORD.exists() else record(folders)
+    rng = random.Random(seed)
+    files = sorted(path for folder in folders or PACKAGES for path in (REPO / folder).rglob("*.py"))
     sizes = [path.stat().st_size for path in files]
-    tried, survivors = 0, list[str]()
-    while tried < count:
-        (path,) = choose.choices(files, sizes)
-        source = path.read_text()
+    tried, noticed = defaultdict[str, int](int), defaultdict[str, int](int)
+    while sum(tried.values()) < count:
+        (path,) = rng.choices(files, sizes)
+        source = path.read_text(encoding="utf-8")
         tree = ast.parse(source)
-        if not (places := list(mutations(tree))):
+        if not (places := [*mutations(tree)]):
             continue
-        tried += 1
-        line, change = choose.choice(places)
-        before = ast.unparse(tree)
+        line, change = rng.choice(places)
+        before = ast.unparse(tree).splitlines()
         change()
-        file, mutant = path.relative_to(ROOT), ast.unparse(ast.fix_missing_locations(tree))
+        mutant = ast.unparse(ast.fix_missing_locations(tree))
+        file = path.relative_to(REPO).as_posix()
         try:
-            path.write_text(mutant)
-            if survives(file, ast.parse(source), line):
-                lines = zip(before.splitlines(), mutant.splitlines(), strict=False)
-                text = next(new.strip() for old, new in lines if old != new)
-                survivors.append(f"{file}:{line}: {text}")
-                sys.stderr.write(f"{survivors[-1]}\n")
+            path.write_text(mutant, encoding="utf-8")
+            dead = is_noticed(file, line, tests)
         finally:
-            path.write_text(source)
-        sys.stderr.write(f"{tried} tried, {len(survivors)} survived\n")
-    died = count - len(survivors)
-    sys.stdout.write("\n".join([f"seed {seed}: {died} of {count} died", *survivors, ""]))
+            path.write_text(source, encoding="utf-8")
+        tried[file.split("/")[0]] += 1
+        noticed[file.split("/")[0]] += dead
+        if not dead:
+            new = next(b for a, b in zip(before, mutant.splitlines(), strict=False) if a != b)
+            sys.stdout.write(f"not noticed: {file}:{line}: {new.strip()}\n")
+            sys.stdout.flush()
+    for package in tried:
+        sys.stdout.write(f"{package}: {noticed[package]} of {tried[package]} noticed\n")
+    sys.stdout.write(f"seed {seed}: {sum(noticed.values())} of {count} noticed\n")
 
 
 if __name__ == "__main__":

