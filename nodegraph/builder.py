@@ -17,7 +17,7 @@ from .errors import StoreError, TransformError
 from .groups import NodeGroup
 from .hashing import digest
 from .locking import Lock
-from .models.answer_cache import AnswerCache, keep_answers
+from .models.answer_cache import AnswerCache
 from .node import ROOT, Node
 from .storage.graph_store import GraphStore
 from .storage.rows import portions
@@ -456,10 +456,8 @@ class GroupBuilder:
         self._thread.groups = (*outer, group.name)
         transform: Any = group.rule
         try:
-            with keep_answers(self.answers):
-                drafts: list[Draft] = (
-                    transform(source) if isinstance(source, Node) else transform.of_group(source)
-                )
+            call = transform if isinstance(source, Node) else transform.of_group
+            drafts: list[Draft] = call(source, self.answers)
             return drafts
         finally:
             self._thread.groups = before

@@ -7,13 +7,16 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .document import declared_search_text
 from .models.model_objects import check_named
 from .node import LinkedText, Node
 from .search_text import SearchText, file_name_of, source_of
 from .splitters.chunking import Span, locate
+
+if TYPE_CHECKING:
+    from .models.answer_cache import AnswerCache
 
 Transform = Callable[[Any], Any]
 """A function from a text or a ``Node`` to one or several texts, nodes or other objects."""
@@ -48,18 +51,23 @@ class Rule:
     call: Transform
     trans_node: bool
 
-    def of_group(self, nodes: Sequence[Node]) -> list[Draft]:
+    def of_group(self, nodes: Sequence[Node], answers: AnswerCache | None = None) -> list[Draft]:
         """Call the transform with all nodes (or texts) of a group, and return the drafts."""
         inputs = list(nodes) if self.trans_node else [node.text for node in nodes]
-        return read_output(self.call(inputs), None)
+        return read_output(self._cached(answers)(inputs), None)
 
-    def __call__(self, node: Node) -> list[Draft]:
+    def _cached(self, answers: AnswerCache | None) -> Transform:
+        """Return the transform, with a cache of answers if it asks a language model."""
+        cached = None if answers is None else getattr(self.call, "with_answers", None)
+        return self.call if cached is None else cached(answers)
+
+    def __call__(self, node: Node, answers: AnswerCache | None = None) -> list[Draft]:
         """Call the transform with a node or its text, and return the drafts."""
         spans = getattr(self.call, "spans", None)
         if callable(spans) and not self.trans_node:  # the pieces have exact spans
             text = node.text
             return [Draft(text[a:b], None, {}, a, b) for a, b in spans(text)]
-        return read_output(self.call(node if self.trans_node else node.text), node)
+        return read_output(self._cached(answers)(node if self.trans_node else node.text), node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +88,7 @@ class PatternRule:
         """Whether any of the transforms receives nodes."""
         return any(rule is not None and rule.trans_node for _, rule in self.rules)
 
-    def __call__(self, node: Node) -> list[Draft]:
+    def __call__(self, node: Node, answers: AnswerCache | None = None) -> list[Draft]:
         """Return the drafts of a node, by the rule for its file.
 
         Raises:
@@ -92,7 +100,7 @@ class PatternRule:
         for pattern, rule in self.rules:
             names = paths if "/" in pattern else [name]
             if any(fnmatchcase(each, pattern) for each in names):
-                return rule(node) if rule else []
+                return rule(node, answers) if rule else []
         raise LookupError(
             f"no pattern of {', '.join(repr(p) for p, _ in self.rules)} matches {name!r}; "
             'add ("*", transform), or ("*", None) to skip such files'

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from ..errors import ModelError, ModelTimeoutError, check_integer, explain_names, nearest_names
-from ..models.answer_cache import cached_answer
+from ..models.answer_cache import AnswerCache, answer_key
 from ..models.llm import LLM, as_llm
 from ..models.output.queries import PARSERS
 from ..models.templates import (
@@ -115,21 +116,30 @@ class LLMExtractor:
             ModelError: If the model fails, or all answers are invalid. The message contains the
                 start of the text and the last answer.
         """
+        return self._extract(text, None)
+
+    def with_answers(self, answers: AnswerCache) -> Callable[[str | Node], list[Node]]:
+        """Return the transform with a cache of answers, such as the cache of a graph."""
+        return partial(self._extract, answers=answers)
+
+    def _extract(self, text: str | Node, answers: AnswerCache | None) -> list[Node]:
         text = text.text if isinstance(text, Node) else text
         if not text.strip():
             return []
         language = language_of(text) if self.language == "auto" else self.language
-        prompt = self._prompt(text, language)
-        answer = cached_answer(self.llm.name, prompt, lambda: self._ask(text, prompt, language))
+        in_language = "in the language of the text" if self.language == "auto" else "in English"
+        template = PROMPTS[language][self.task] if self.prompt is None else self.prompt
+        prompt = fill_template(template, text=text, limit=self.limit, in_language=in_language)
+        ask = partial(self._ask, text, prompt, language)
+        answer = ask() if answers is None else answers.ask(answer_key(self.llm.name, prompt), ask)
         try:
             items = PARSERS[self.task](answer)
         except ValueError:  # cached by another task or an older version
-            items = PARSERS[self.task](self._ask(text, prompt, language))
+            items = PARSERS[self.task](ask())
         return [self._node(item) for item in items[: self.limit]]
 
     def _ask(self, text: str, prompt: str, language: Language) -> str:
         """Return a valid answer of the model."""
-        why = answer = ""
         if self.llm.structured:
             form = FORMS[self.task]
             request = prompt + json_instruction(form, language)
@@ -141,6 +151,7 @@ class LLMExtractor:
                 raise  # a retry would take as long again
             except (ModelError, ValueError):  # request a plain text below
                 pass
+        why = answer = ""
         for _ in range(1 + self.retries):
             answer = self.llm.complete(prompt + (retry_note(language, why) if why else ""))
             try:
@@ -153,11 +164,6 @@ class LLMExtractor:
             f"the language model {self.llm.name!r} gave no {self.task} of the text {text!r:.80}: "
             f"{why}; it answered {answer!r:.300}"
         )
-
-    def _prompt(self, text: str, language: Language) -> str:
-        in_language = "in the language of the text" if self.language == "auto" else "in English"
-        template = PROMPTS[language][self.task] if self.prompt is None else self.prompt
-        return fill_template(template, text=text, limit=self.limit, in_language=in_language)
 
     def _node(self, item: str | tuple[str, str]) -> Node:
         if isinstance(item, str):

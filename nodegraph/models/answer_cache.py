@@ -5,14 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractContextManager
-from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
-from ..concurrency import context_value, in_thread
+from ..concurrency import in_thread
 from ..locking import Lock
 from ..storage.graph_store import GraphStore, as_store
 from .llm import LLM, as_llm
@@ -27,8 +25,8 @@ class AnswerCache:
         store: A store, or the path of a file. None: in memory.
 
     Attributes:
-        hits: Number of answers from the cache.
-        misses: Number of missing answers.
+        hits: Number of prompts that were answered from the cache.
+        misses: Number of prompts that were sent to the model.
     """
 
     def __init__(self, store: str | Path | GraphStore | None = None) -> None:
@@ -39,20 +37,25 @@ class AnswerCache:
         self._lock = Lock()
         self._asking: WeakValueDictionary[str, Lock] = WeakValueDictionary()
 
-    def get(self, key: str) -> Any:
-        """Return a stored answer, or None."""
-        stored = self.store.get_values(_KIND, [key]).get(key)
+    def ask(self, key: str, call: Callable[[], Any]) -> Any:
+        """Return the stored answer, or call the model and store its answer, any JSON value."""
         with self._lock.held():
-            self.hits += stored is not None
-            self.misses += stored is None
-        return None if stored is None else json.loads(stored)
+            asking = self._asking.setdefault(key, Lock())
+        with asking.held():
+            if (answer := self._get(key)) is None:
+                answer = call()
+                self._put(key, answer)
+            return answer
 
-    def put(self, key: str, answer: Any) -> None:
-        """Store an answer of any JSON type."""
-        self.store.put_values(_KIND, {key: json.dumps(answer).encode()})
+    async def aask(self, key: str, call: Callable[[], Awaitable[Any]]) -> Any:
+        """Async version of ``ask``. Concurrent tasks call the model separately."""
+        if (answer := await in_thread(self._get, key)) is None:
+            answer = await call()
+            await in_thread(self._put, key, answer)
+        return answer
 
     def clear(self) -> None:
-        """Delete all answers."""
+        """Delete all stored answers, of all models."""
         self.store.delete_values(_KIND)
 
     def close(self) -> None:
@@ -60,22 +63,15 @@ class AnswerCache:
         if self._closes_store:
             self.store.close()
 
-    def ask(self, key: str, call: Callable[[], Any]) -> Any:
-        """Return the stored answer, or call the model and store its answer."""
+    def _get(self, key: str) -> Any:
+        stored = self.store.get_values(_KIND, [key]).get(key)
         with self._lock.held():
-            asking = self._asking.setdefault(key, Lock())
-        with asking.held():
-            if (answer := self.get(key)) is None:
-                answer = call()
-                self.put(key, answer)
-            return answer
+            self.hits += stored is not None
+            self.misses += stored is None
+        return None if stored is None else json.loads(stored)
 
-    async def aask(self, key: str, call: Callable[[], Awaitable[Any]]) -> Any:
-        """Async version of ``ask``. Concurrent tasks call the model separately."""
-        if (answer := await in_thread(self.get, key)) is None:
-            answer = await call()
-            await in_thread(self.put, key, answer)
-        return answer
+    def _put(self, key: str, answer: Any) -> None:
+        self.store.put_values(_KIND, {key: json.dumps(answer).encode()})
 
 
 def answer_key(model: str, prompt: str, schema: Mapping[str, Any] | None = None) -> str:
@@ -84,24 +80,7 @@ def answer_key(model: str, prompt: str, schema: Mapping[str, Any] | None = None)
     return hashlib.sha256(request.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-_current: ContextVar[AnswerCache | None] = ContextVar("answers", default=None)
-
-
-def keep_answers(cache: AnswerCache) -> AbstractContextManager[AnswerCache | None]:
-    """Use a graph's cache for transforms in the block."""
-    return context_value(_current, cache)
-
-
-def cached_answer(model: str, prompt: str, call: Callable[[], str]) -> str:
-    """Return the answer to a prompt, from the graph's cache inside a transform."""
-    cache = _current.get()
-    if cache is None:
-        return call()
-    answer: str = cache.ask(answer_key(model, prompt), call)
-    return answer
-
-
-class CachedLLM:
+class CachedLLM(AnswerCache):
     """A language model with a cache of answers, in memory or in a file.
 
     It can be used like any model. Threads with the same prompt share a call of the model.
@@ -126,30 +105,15 @@ class CachedLLM:
     """
 
     def __init__(self, llm: object, store: str | Path | GraphStore | None = None) -> None:
-        self._answers = AnswerCache(store)
-        stored = "CachedLLM({model}, ...)" if self._answers.store.place else ""
-        self.llm: LLM = as_llm(llm, stored=stored)
+        super().__init__(store)
+        self.llm: LLM = as_llm(llm, stored="CachedLLM({model}, ...)" if self.store.place else "")
+        self.name = self.llm.name  # groups do not depend on the cache
         if self.llm.structured:  # the methods exist only if the model supports schemas
             self.complete_json = partial(self._answer, self.llm.json_text)
             self.acomplete_json = partial(self._aanswer, self.llm.ajson_text)
 
     def __repr__(self) -> str:
-        return f"CachedLLM({self.llm.name!r}, {self.hits} hits, {self.misses} misses)"
-
-    @property
-    def name(self) -> str:
-        """The model's name, so that groups do not depend on the cache."""
-        return self.llm.name
-
-    @property
-    def hits(self) -> int:
-        """Number of prompts that were answered from the cache."""
-        return self._answers.hits
-
-    @property
-    def misses(self) -> int:
-        """Number of prompts that were sent to the model."""
-        return self._answers.misses
+        return f"CachedLLM({self.name!r}, {self.hits} hits, {self.misses} misses)"
 
     def complete(self, prompt: str) -> str:
         """Return the answer to a prompt.
@@ -165,18 +129,8 @@ class CachedLLM:
         answer: str = await self._aanswer(self.llm.acomplete, prompt)
         return answer
 
-    def clear(self) -> None:
-        """Delete all stored answers, of all models."""
-        self._answers.clear()
+    def _answer(self, call: Callable[..., Any], *request: Any) -> Any:
+        return self.ask(answer_key(self.name, *request), partial(call, *request))
 
-    def close(self) -> None:
-        """Close the file, unless a store was given. The next use opens the file again."""
-        self._answers.close()
-
-    def _answer(self, ask: Callable[..., Any], *request: Any) -> Any:
-        key = answer_key(self.llm.name, *request)
-        return self._answers.ask(key, partial(ask, *request))
-
-    async def _aanswer(self, ask: Callable[..., Awaitable[Any]], *request: Any) -> Any:
-        key = answer_key(self.llm.name, *request)
-        return await self._answers.aask(key, partial(ask, *request))
+    async def _aanswer(self, call: Callable[..., Awaitable[Any]], *request: Any) -> Any:
+        return await self.aask(answer_key(self.name, *request), partial(call, *request))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import inspect
 import json
 import textwrap
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from ..concurrency import in_thread
 from ..errors import ModelError, ModelTimeoutError
@@ -26,107 +26,20 @@ from .model_objects import (
 )
 from .templates import ChatPrompt
 
-T = TypeVar("T")
-
 _CHAT = 'OpenAIChat("model-name", {}), from nodekin.adapters.openai_chat'
 
 
-@dataclass(frozen=True, slots=True)
-class LLMCalls:
-    """The functions of a model, from a prompt to an answer in any form.
+_CALLS = ("complete", "acomplete", "stream", "astream", "complete_json", "acomplete_json")
 
-    ``structured`` takes a prompt and a JSON schema, and returns a value of that schema.
-    """
-
-    complete: Callable[[str], Any]
-    acomplete: Callable[[str], Awaitable[Any]] | None = None
-    stream: Callable[[str], Any] | None = None
-    astream: Callable[[str], Any] | None = None
-    structured: Callable[[str, Mapping[str, Any]], Any] | None = None
-    astructured: Callable[[str, Mapping[str, Any]], Awaitable[Any]] | None = None
+_LLAMA_INDEX = {"stream": "stream_complete", "astream": "astream_complete"}
 
 
-def adapt_llm(model: Any) -> LLMCalls:
-    """Return the functions of a model of any supported kind.
+def _adapted(model: Any) -> dict[str, Callable[..., Any]]:
+    """Return the functions of a model of any supported kind, by the names in ``_CALLS``.
 
     Raises:
         TypeError: If the model is not supported. The message contains the remedy.
     """
-    _check_model(model)
-    if has(model, "invoke"):  # LangChain
-        return _langchain(model)
-    if has(model, "complete"):  # LlamaIndex and nodekin.adapters
-        streams = (("stream_complete", "stream"), ("astream_complete", "astream"))
-        others = (("acomplete",), *streams, ("complete_json",), ("acomplete_json",))
-        return LLMCalls(model.complete, *(_first(model, *names) for names in others))
-    if not callable(model):
-        raise TypeError(
-            "a language model must be a function from a prompt (str) to its answer, a model of "
-            f"LangChain or LlamaIndex, or {_CHAT.format('...')}, got {model!r:.80}"
-        )
-    if is_async(model):
-        return LLMCalls(partial(finish, model), model)
-    return LLMCalls(model)
-
-
-def text_of(answer: Any) -> str:
-    """Return the text of an answer: a text, a message or a completion.
-
-    The text parts of a message are joined. Reasoning and tool calls are left out.
-
-    Raises:
-        TypeError: If the answer has no text.
-    """
-    text = _text(answer)
-    if text is None:
-        raise TypeError(f"the model's answer has no text: {answer!r:.200}")
-    return text
-
-
-def _langchain(model: Any) -> LLMCalls:
-    def structured(prompt: str, schema: Mapping[str, Any]) -> Any:
-        return model.with_structured_output(_titled(schema)).invoke(_input(prompt))
-
-    async def astructured(prompt: str, schema: Mapping[str, Any]) -> Any:
-        return await model.with_structured_output(_titled(schema)).ainvoke(_input(prompt))
-
-    others: list[Any] = [
-        _with_messages(_first(model, name)) for name in ("ainvoke", "stream", "astream")
-    ]
-    if _supports_schema(model):
-        others += [structured, astructured]
-    return LLMCalls(lambda prompt: model.invoke(_input(prompt)), *others)
-
-
-def _with_messages(call: Callable[..., Any] | None) -> Callable[[str], Any] | None:
-    return None if call is None else lambda prompt: call(_input(prompt))
-
-
-def _input(prompt: str) -> str | list[tuple[str, str]]:
-    """Return the input of a LangChain model: a text, or the messages of a ``ChatPrompt``."""
-    return list(prompt.messages) if isinstance(prompt, ChatPrompt) else prompt
-
-
-def _supports_schema(model: Any) -> bool:
-    """Return whether a LangChain model supports JSON schemas.
-
-    All models have the method. The base class of chat models implements it with tools, and
-    requires that the model overrides ``bind_tools``.
-    """
-    if not has(model, "with_structured_output"):
-        return False
-    owner = owner_of(model, "with_structured_output")
-    if owner == "BaseChatModel":
-        return owner_of(model, "bind_tools") != "BaseChatModel"
-    return owner != "BaseLanguageModel"
-
-
-def _titled(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Add the fields that LangChain requires to a schema."""
-    return {"title": "answer", "description": "The answer.", **schema}
-
-
-def _check_model(model: Any) -> None:
     check_is_model(
         model, "name it to a server: OpenAIChat({name}), from nodekin.adapters.openai_chat"
     )
@@ -138,36 +51,74 @@ def _check_model(model: Any) -> None:
             f"{model!r:.60} is an OpenAI client, which does not say which model to use; write "
             + _CHAT.format(argument)
         )
+    if has(model, "invoke"):
+        return _langchain(model)
+    if has(model, "complete"):  # LlamaIndex and nodekin.adapters
+        names = ((name, _LLAMA_INDEX.get(name, name)) for name in _CALLS)
+        found = {n: attribute(model, theirs) or attribute(model, n) for n, theirs in names}
+        return {name: call for name, call in found.items() if callable(call)}
+    if not callable(model):
+        raise TypeError(
+            "a language model must be a function from a prompt (str) to its answer, a model of "
+            f"LangChain or LlamaIndex, or {_CHAT.format('...')}, got {model!r:.80}"
+        )
+    if is_async(model):
+        return {"complete": partial(finish, model), "acomplete": model}
+    return {"complete": model}
 
 
-def _first(model: object, *methods: str) -> Callable[..., Any] | None:
-    return next((getattr(model, method) for method in methods if has(model, method)), None)
+def _langchain(model: Any) -> dict[str, Callable[..., Any]]:
+    """Return the functions of a LangChain model. It takes a text, or messages of a chat prompt."""
+
+    def asks(call: Callable[..., Any]) -> Callable[[str], Any]:
+        return lambda prompt: call(
+            list(prompt.messages) if isinstance(prompt, ChatPrompt) else prompt
+        )
+
+    def by_schema(method: str) -> Callable[..., Any]:
+        def call(prompt: str, schema: Mapping[str, Any]) -> Any:
+            titled = {"title": "answer", "description": "The answer.", **schema}
+            return asks(getattr(model.with_structured_output(titled), method))(prompt)
+
+        return call
+
+    methods = {"complete": "invoke", "acomplete": "ainvoke", "stream": "stream"}
+    methods = {n: m for n, m in {**methods, "astream": "astream"}.items() if has(model, m)}
+    calls: dict[str, Callable[..., Any]] = {n: asks(getattr(model, m)) for n, m in methods.items()}
+    # All models have the method. The base class of chat models implements it with tools, and
+    # requires that the model overrides ``bind_tools``.
+    owner = owner_of(model, "with_structured_output")
+    by_tools = owner == "BaseChatModel" and owner_of(model, "bind_tools") == owner
+    if has(model, "with_structured_output") and owner != "BaseLanguageModel" and not by_tools:
+        calls |= {"complete_json": by_schema("invoke"), "acomplete_json": by_schema("ainvoke")}
+    return calls
 
 
 def _text(answer: Any) -> str | None:
+    """Return the text of a text, a message or a completion, None if it has no text.
+
+    The text parts of a message are joined. Reasoning and tool calls are left out.
+    """
     if answer is None or isinstance(answer, str):
         return answer
     if isinstance(answer, list | tuple):
-        texts = [_part(part) for part in answer]
-        return "".join(text for text in texts if text is not None) if texts else ""
+        return "".join(filter(None, map(_part, answer)))
     for name in ("content", "text"):
         value = _field(answer, name)
         if isinstance(value, str | list | tuple):
             return _text(value)
     choices = _field(answer, "choices")
-    inner = choices[0] if isinstance(choices, list | tuple) and choices else None
-    inner = _field(answer, "message") if inner is None else inner
-    return None if inner is None or inner is answer else _text(inner)
+    message = choices[0] if choices and isinstance(choices, list) else _field(answer, "message")
+    return None if message is None or message is answer else _text(message)
 
 
 def _part(part: Any) -> str | None:
     """Return the text of a message part, None for other kinds of parts."""
     if isinstance(part, str):
         return part
-    kind, text = _field(part, "type"), _field(part, "text")
-    if kind not in (None, "text", "output_text"):
-        return None
-    return text if isinstance(text, str) else None
+    is_text = _field(part, "type") in (None, "text", "output_text")
+    text = _field(part, "text")
+    return text if is_text and isinstance(text, str) else None
 
 
 def _chunk_text(chunk: Any) -> str | None:
@@ -206,12 +157,12 @@ class LLM:
 
     model: Any = field(compare=False, repr=False)
     name: str = ""
-    _calls: LLMCalls = field(init=False, compare=False, repr=False)
+    _calls: dict[str, Callable[..., Any]] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.name is not None and not isinstance(self.name, str):
             raise TypeError(f"a language model's name must be a text, got {self.name!r:.80}")
-        object.__setattr__(self, "_calls", adapt_llm(self.model))
+        object.__setattr__(self, "_calls", _adapted(self.model))
         object.__setattr__(self, "name", self.name or model_name(self.model))
 
     def __call__(self, prompt: str) -> str:
@@ -228,7 +179,7 @@ class LLM:
     @property
     def structured(self) -> bool:
         """Whether the model supports JSON schemas."""
-        return self._calls.structured is not None
+        return "complete_json" in self._calls
 
     def complete(self, prompt: str) -> str:
         """Return the answer to a prompt.
@@ -237,14 +188,14 @@ class LLM:
             ModelError: If the model fails, or its answer has no text.
         """
         with self._failing(prompt):
-            return text_of(self._calls.complete(prompt))
+            return _checked_text(self._calls["complete"](prompt))
 
     async def acomplete(self, prompt: str) -> str:
         """Async version of ``complete``. Uses a thread if the model has no async function."""
-        if self._calls.acomplete is None:
+        if "acomplete" not in self._calls:
             return await in_thread(self.complete, prompt)
         with self._failing(prompt):
-            return text_of(await self._calls.acomplete(prompt))
+            return _checked_text(await self._calls["acomplete"](prompt))
 
     def stream(self, prompt: str) -> Iterator[str]:
         """Yield the parts of the answer, or the whole answer if the model does not stream.
@@ -252,21 +203,19 @@ class LLM:
         Raises:
             ModelError: If the model fails, possibly in the middle of the answer.
         """
-        if self._calls.stream is None:
+        if "stream" not in self._calls:
             yield self.complete(prompt)
             return
         with self._failing(prompt):
-            for chunk in self._calls.stream(prompt):
-                if text := _chunk_text(chunk):
-                    yield text
+            yield from filter(None, map(_chunk_text, self._calls["stream"](prompt)))
 
     async def astream(self, prompt: str) -> AsyncIterator[str]:
         """Async version of ``stream``."""
-        if self._calls.astream is None:
+        if "astream" not in self._calls:
             yield await self.acomplete(prompt)
             return
         with self._failing(prompt):
-            stream = self._calls.astream(prompt)
+            stream = self._calls["astream"](prompt)
             if inspect.isawaitable(stream):  # LlamaIndex
                 stream = await stream
             async for chunk in stream:
@@ -281,20 +230,20 @@ class LLM:
         Raises:
             ModelError: If the model fails.
         """
-        if self._calls.structured is not None:
+        if self.structured:
             # LangChain returns None if the model called no tool. Some models support no schemas.
             with suppress(NotImplementedError), self._failing(prompt):
-                if (value := self._calls.structured(prompt, schema)) is not None:
+                if (value := self._calls["complete_json"](prompt, schema)) is not None:
                     return _json_text(value)
         return self.complete(prompt)
 
     async def ajson_text(self, prompt: str, schema: Mapping[str, Any]) -> str:
         """Async version of ``json_text``."""
-        if self._calls.astructured is not None:
+        if "acomplete_json" in self._calls:
             with suppress(NotImplementedError), self._failing(prompt):
-                if (value := await self._calls.astructured(prompt, schema)) is not None:
+                if (value := await self._calls["acomplete_json"](prompt, schema)) is not None:
                     return _json_text(value)
-        elif self._calls.structured is not None:
+        elif self.structured:
             return await in_thread(self.json_text, prompt, schema)
         return await self.acomplete(prompt)
 
@@ -338,6 +287,12 @@ def as_llm(model: object, *, stored: str = "") -> LLM:
     if stored:
         check_named(llm.name, stored.replace("{model}", 'LLM({function}, name="my-model")'))
     return llm
+
+
+def _checked_text(answer: Any) -> str:
+    if (text := _text(answer)) is None:
+        raise TypeError(f"the model's answer has no text: {answer!r:.200}")
+    return text
 
 
 def _json_text(value: Any) -> str:

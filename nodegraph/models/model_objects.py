@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import enum
 import functools
 import inspect
@@ -13,7 +12,7 @@ from pathlib import Path, PurePath
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from ..hashing import attributes, digest, fingerprint
+from ..hashing import attributes, fingerprint
 from ..plugins import MODELS, load_plugin
 
 T = TypeVar("T")
@@ -30,16 +29,7 @@ _IGNORED = frozenset(
     call calls count counts counter usage total seen asked stats history""".split()
 )
 
-_LARGE = 1 << 31  # larger integers are handles and addresses
-
-_DEEP = 4
-
-_FUNCTIONS = (
-    types.FunctionType,
-    types.BuiltinFunctionType,
-    types.MethodDescriptorType,
-    functools.partial,
-)
+_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType)
 
 _UNNAMED = "unnamed function "
 
@@ -57,19 +47,17 @@ def model_name(model: Any) -> str:
         'unnamed function <lambda>'
     """
     name = attribute(model, "name")
-    if isinstance(name, str) and name and any(has(model, call) for call in ("embed", "complete")):
+    if isinstance(name, str) and name and (has(model, "embed") or has(model, "complete")):
         return name
     if isinstance(model, types.MethodType):
         return f"{model_name(model.__self__)}.{model.__name__}"
-    if not isinstance(model, _FUNCTIONS):
+    function = model.func if isinstance(model, functools.partial) else model
+    if not isinstance(function, _FUNCTIONS):
         try:
             label = " ".join([type(model).__qualname__, *_stated(model)])
-            return f"{label} {fingerprint(_describe(model, _DEEP))[:16]}"
+            return f"{label} {fingerprint(_describe(model, 4))[:16]}"
         except _UnnamedError:
             pass
-    function = model
-    while isinstance(function, functools.partial):
-        function = function.func
     label = getattr(function, "__qualname__", type(function).__qualname__)
     return f"{_UNNAMED}{label.rsplit('<locals>.', 1)[-1]} {_number(model)}"
 
@@ -119,13 +107,11 @@ def _stated(model: Any) -> list[str]:
 
 def _describe(value: Any, depth: int) -> Any:
     """Return the settings that determine an object's output, as values for ``fingerprint``."""
-    if value is None or isinstance(value, str | bytes | bool | float | type):
+    if value is None or isinstance(value, str | bytes | int | float | type):
         return value
-    if isinstance(value, int):
-        return value if abs(value) < _LARGE else "handle"
     if isinstance(value, enum.Enum | PurePath | types.ModuleType):
         return str(value)
-    if isinstance(value, _FUNCTIONS):
+    if isinstance(value, (*_FUNCTIONS, functools.partial)):
         if "<" in (name := getattr(value, "__qualname__", "<partial>")):
             raise _UnnamedError
         return name
@@ -135,37 +121,26 @@ def _describe(value: Any, depth: int) -> Any:
         settings = {str(name): item for name, item in value.items()}
         return {n: _describe(v, depth - 1) for n, v in settings.items() if not _is_ignored(n, v)}
     if isinstance(value, list | tuple | set | frozenset):
-        items = [fingerprint(_describe(item, depth - 1)) for item in value]
-        return sorted(items) if isinstance(value, set | frozenset) else items
+        items = [_describe(item, depth - 1) for item in value]
+        return sorted(items, key=fingerprint) if isinstance(value, set | frozenset) else items
     if isinstance(value, types.MethodType):
         return [value.__name__, _describe(value.__self__, depth)]
     if has(value, "__array__", "tobytes"):
-        return [str(value.dtype), value.shape, digest(value.tobytes().hex())]
+        return value
     if has(value, "named_parameters"):
         return _weights(value)
-    cls, stated = type(value), _stated(value)
-    # The modules of a package move. A class that states no model is identified by its module.
-    module = cls.__module__.split(".")[0] if stated else cls.__module__
-    return [module, cls.__qualname__, stated, _describe(_settings(value), depth)]
+    return [type(value), _stated(value), _describe(_settings(value), depth)]
 
 
 def _settings(value: Any) -> dict[str, Any]:
     """Return an object's attributes, or the fields of a pydantic model that differ from default."""
     cls = type(value)
-    fields = getattr(cls, "model_fields", None)
-    if isinstance(fields, Mapping):
+    if isinstance(fields := getattr(cls, "model_fields", None), Mapping):
         current = {name: attribute(value, name) for name in fields}
-        return {n: v for n, v in current.items() if v != _default(fields[n])}
-    cached = functools.cached_property
+        return {n: v for n, v in current.items() if v != fields[n].default}
+    computed = functools.cached_property
     state = attributes(value).items()
-    return {n: v for n, v in state if not isinstance(getattr(cls, n, None), cached)}
-
-
-def _default(field: Any) -> Any:
-    """Return the default of a pydantic field."""
-    with contextlib.suppress(Exception):  # the factory needs arguments
-        return field.get_default(call_default_factory=True)
-    return None
+    return {n: v for n, v in state if not isinstance(getattr(cls, n, None), computed)}
 
 
 def _is_ignored(name: str, value: Any) -> bool:
@@ -201,16 +176,13 @@ def finish(call: Callable[[Any], Coroutine[Any, Any, T]], argument: Any) -> T:
     from concurrent.futures import ThreadPoolExecutor
     from contextvars import copy_context
 
-    def run() -> T:
-        return asyncio.run(call(argument))
-
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return run()
+        return asyncio.run(call(argument))
     # This thread runs an event loop, and blocks it like any other sync call.
     with ThreadPoolExecutor(1, "async call") as pool:
-        return pool.submit(copy_context().run, run).result()
+        return pool.submit(copy_context().run, lambda: asyncio.run(call(argument))).result()
 
 
 def is_async(call: Callable[..., Any]) -> bool:

@@ -8,12 +8,11 @@ from nodekin.nodegraph.models.output.answer_text import (
     find_json,
     is_no_answer,
     normalize,
-    parse_lines,
+    read_items,
     split_bullet,
     strip_markup,
 )
 from nodekin.nodegraph.models.output.free_text import (
-    FinalAnswerParser,
     is_unknown,
     parse_final_answer,
     parse_partial_answer,
@@ -35,14 +34,6 @@ from nodekin.nodegraph.models.output.verdicts import (
 from nodekin.retrievers.answers.pipeline import parse_ranked_answer
 from nodekin.retrievers.strategies.multi_step import parse_step
 
-
-def streamed(text: str) -> None:
-    parser = FinalAnswerParser()
-    for begin in range(0, len(text), 3):
-        parser.feed(text[begin : begin + 3])
-    parser.close()
-
-
 READERS: dict[str, Callable[[str], Any]] = {
     "clean": clean,
     "is_no_answer": is_no_answer,
@@ -51,7 +42,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "find_json": find_json,
     "normalize": normalize,
     "parse_final_answer": parse_final_answer,
-    "parse_lines": lambda text: list(parse_lines(text)),
+    "read_items": read_items,
     "parse_partial_answer": parse_partial_answer,
     "parse_passage": lambda text: parse_passage(text, "What is tea?"),
     "parse_phrasings": lambda text: parse_phrasings(text, "What is tea?", 5),
@@ -64,7 +55,6 @@ READERS: dict[str, Callable[[str], Any]] = {
     "parse_ranked_answer": parse_ranked_answer,
     "split_bullet": split_bullet,
     "split_questions": split_questions,
-    "streamed": streamed,
     "strip_markup": strip_markup,
     "parse_step": parse_step,
     **{parser.__name__: parser for parser in PARSERS.values()},

@@ -7,16 +7,15 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 MAX_ANSWER_LENGTH = 100_000
 """The length in characters after which an answer is cut, without thoughts."""
 
 THOUGHT_TAG = r"(?:think(?:ing)?|thoughts?|reasoning|reflection)"
 
-_THOUGHTS = re.compile(rf"<({THOUGHT_TAG})>.*?(?:</\1>|\Z)", re.S | re.I)
-
-_THOUGHTS_END = re.compile(rf"\A.*</{THOUGHT_TAG}>", re.S | re.I)
+# Some models omit the opening tag.
+_THOUGHTS = re.compile(rf"\A.*</{THOUGHT_TAG}>|<{THOUGHT_TAG}>.*\Z", re.S | re.I)
 
 _MARKUP = re.compile(
     r"^[ \t]*(?:```|~~~)[ \t]*[\w+-]*[ \t]*$\n?|<\|\w{2,20}\|>|</?answer>|</s>", re.M
@@ -45,7 +44,7 @@ _NONE = re.compile(r"none|no|no[ _]answer|nil|n/?a|null|nothing|empty|无|无答
 _PUNCTUATION = " \t\r\n.。!！*_`\"'“”‘’「」()（）[]{}<>#-:："
 
 # At the start of a line, also after a few words. "[1] Tea" and "{name}" are not JSON.
-_START = re.compile(
+_JSON_START = re.compile(
     r"^(?:[\w ,'’!]{1,60}[:：])?[ \t]*(\{(?!\w+\})|\[(?!\s{0,9}[\w-]{1,60}\s{0,9}\]\s{0,9}\S))",
     re.M,
 )
@@ -53,8 +52,13 @@ _START = re.compile(
 _MAX_BRACKETS = 300
 """The number of brackets after which JSON is not read: json-repair's time grows with its square."""
 
-MAX_REPAIR = 10_000
-"""The length in characters after which broken JSON is not repaired."""
+_MAX_REPAIR = 10_000  # characters of broken JSON that are repaired
+
+TEXT_KEYS = (
+    *("questions", "sub_questions", "queries", "names", "rewritten_question", "question", "query"),
+    *("sub_question", "passage", "text", "answer", "子问题", "改写后的问题", "问题", "答案"),
+)
+"""The keys of texts in JSON."""
 
 
 def clean(answer: str) -> str:
@@ -65,8 +69,7 @@ def clean(answer: str) -> str:
         'Tea is a drink.'
     """
     text = answer.replace("\r\n", "\n").replace("\r", "\n").replace("\ufeff", "")
-    text = _THOUGHTS_END.sub("", _THOUGHTS.sub("", text))  # some models omit the opening tag
-    text = _MARKUP.sub("", text).strip()
+    text = _MARKUP.sub("", _THOUGHTS.sub("", text)).strip()
     opening = _OPENING.match(text)
     return _CLOSING.sub("", text[opening.end() if opening else 0 :])
 
@@ -108,7 +111,7 @@ def find_json(text: str) -> Any:
         >>> find_json('Here: {questions: ["Why?" "When?"], // two\\n}'), find_json("[1] Tea.")
         ({'questions': ['Why?', 'When?']}, None)
     """
-    found = _START.search(text)
+    found = _JSON_START.search(text)
     if found is None:
         return None
     body = text[found.start(1) : max(map(text.rfind, "]}")) + 1]
@@ -118,10 +121,9 @@ def find_json(text: str) -> Any:
         return json.loads(body, strict=False)
     from json_repair import repair_json  # imports slowly, and is seldom needed
 
-    try:
-        value: Any = repair_json(f"[{body[:MAX_REPAIR]}]", return_objects=True)  # may be several
-    except Exception:  # an error of json-repair itself
-        value = None
+    value: Any = None
+    with suppress(Exception):  # an error of json-repair itself
+        value = repair_json(f"[{body[:_MAX_REPAIR]}]", return_objects=True)  # may be several
     if not value or not isinstance(value[0], list | dict):
         raise ValueError("the answer begins like JSON and cannot be read")
     return value[0] if len(value) == 1 else value
@@ -129,17 +131,15 @@ def find_json(text: str) -> Any:
 
 def texts_in(value: Any, keys: Iterable[str]) -> Iterator[str]:
     """Yield the texts of a JSON value: of an object those under the first key that it has."""
-    if isinstance(value, str):
-        yield value.strip()
-    elif isinstance(value, list):
+    if isinstance(value, list):
         for item in value:
             yield from texts_in(item, keys)
     elif isinstance(value, Mapping):
         selected = value_of(value, keys)
         nested = [item for item in value.values() if isinstance(item, list | Mapping)]
         yield from texts_in(nested if selected is None else selected, keys)
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield str(value)
+    elif isinstance(value, str | int | float) and not isinstance(value, bool):
+        yield str(value).strip()
 
 
 def objects_in(value: Any) -> Iterator[Mapping[Any, Any]]:
@@ -149,6 +149,19 @@ def objects_in(value: Any) -> Iterator[Mapping[Any, Any]]:
     for item in value.values() if isinstance(value, Mapping) else value:
         if isinstance(item, list | Mapping):
             yield from objects_in(item)
+
+
+def value_of(record: Mapping[Any, Any], keys: Iterable[str]) -> Any:
+    """Return the value of an object under the first of some keys, None without any.
+
+    Case is ignored, and so is the difference between spaces, hyphens and underscores.
+
+    Example:
+        >>> value_of({"Next question": "Why?"}, ("question", "next_question"))
+        'Why?'
+    """
+    by_key = {re.sub(r"[\s-]", "_", str(key).strip().casefold()): record[key] for key in record}
+    return next((by_key[key] for key in keys if key in by_key), None)
 
 
 def read_texts(answer: str, keys: Sequence[str]) -> tuple[str, list[str] | None]:
@@ -170,29 +183,41 @@ def read_texts(answer: str, keys: Sequence[str]) -> tuple[str, list[str] | None]
     return text, None if value is None else list(texts_in(value, keys))
 
 
-def value_of(record: Mapping[Any, Any], keys: Iterable[str]) -> Any:
-    """Return the value of an object under the first of some keys, None without any.
+def read_items(answer: str, keys: Sequence[str] = TEXT_KEYS) -> tuple[list[str], bool] | None:
+    """Return the texts of an answer, and whether they are items of JSON or of a list.
 
-    Case is ignored, and so is the difference between spaces, hyphens and underscores.
+    The texts of JSON are split at line breaks. In an answer in words, bullets, numbers and labels
+    are removed; headings, remarks and announcements are left out, and all lines outside of a list
+    if it has one. None: an answer such as NONE or [].
+
+    Raises:
+        ValueError: If the answer is empty, a refusal, or has JSON that cannot be read.
 
     Example:
-        >>> value_of({"Next question": "Why?"}, ("question", "next_question"))
-        'Why?'
+        >>> read_items("Two of them:\\n1. **Query**: How long is it?\\n2. Nile")
+        (['How long is it?', 'Nile'], True)
     """
-    by_key = {re.sub(r"[\s-]", "_", str(key).strip().casefold()): record[key] for key in record}
-    return next((by_key[key] for key in keys if key in by_key), None)
+    text, texts = read_texts(answer, keys)
+    if not text:
+        return None
+    if texts is not None:
+        return [item for item in "\n".join(texts).split("\n") if re.search(r"\w", item)], True
+    items = []
+    for line in text.split("\n"):
+        item, is_listed = split_bullet(line)
+        content = without_label(item).strip().removesuffix("**").strip()
+        is_heading = line.startswith("#") and not content.endswith(("?", "？"))
+        is_empty = content.endswith((":", "：")) or is_no_answer(content) or _REMARK.match(line)
+        if re.search(r"\w", content) and not is_heading and not is_empty:
+            items.append((unwrap(content), is_listed))
+    listed = [item for item, is_listed in items if is_listed]
+    return listed or [item for item, _ in items], bool(listed)
 
-
-TEXT_KEYS = (
-    *("questions", "sub_questions", "queries", "names", "rewritten_question", "question", "query"),
-    *("sub_question", "passage", "text", "answer", "子问题", "改写后的问题", "问题", "答案"),
-)
-"""The keys of texts in JSON."""
 
 # Spaces are limited in patterns: an answer may be a million spaces.
 _NUMBER = r"(?:\(?\d{1,3}[.)](?!\d)|[（(]?\d{1,3}[、）]|[一二三四五六七八九十]{1,3}、|[①-⑳])"
 
-BULLET = re.compile(
+_BULLET = re.compile(
     rf"\s{{0,9}}(?:>\s{{0,9}})?(?:#{{1,6}}\s{{1,9}})?(?:[-*+•·●]\s{{1,9}}|•)?[*_]{{0,2}}{_NUMBER}?\s{{0,9}}"
 )
 
@@ -214,18 +239,11 @@ def label_pattern(words: str) -> re.Pattern[str]:
     )
 
 
-LABEL = label_pattern(
+_LABEL = label_pattern(
     r"""(?:[\w'-]{1,15}\s){0,3}(?:(?:sub-?)?questions?|quer(?:y|ies)|phrasings?|alternatives?
         |versions?|passages?|summary|key\ ?words?|answers?|steps?|results?)(?:\ is|\ are)?
     |[\u4e00-\u9fff]{0,5}(?:问题|问法|查询|改写|关键词|摘要|段落|答案|回答)(?:是|为|如下)?|[QA问答]"""
 )
-
-
-def without_label(text: str, label: re.Pattern[str] = LABEL) -> str:
-    """Return a text without the label at its start."""
-    found = label.match(text)
-    return text[found.end() :] if found else text
-
 
 QUESTION_LABEL = label_pattern(r"questions?|Q|问题?|提问")
 
@@ -239,51 +257,15 @@ _REMARK = label_pattern(
 _CLOSING_QUOTE = {'"': '"', "'": "'", "“": "”", "‘": "’", "「": "」", "『": "』", "`": "`"}
 
 
-class Line(NamedTuple):
-    """A line of an answer.
-
-    Attributes:
-        text: The text behind bullet, number and label.
-        listed: Whether the line is an item of a list.
-        labelled: Whether the line had a label.
-    """
-
-    text: str
-    listed: bool
-    labelled: bool
-
-
-def parse_lines(text: str) -> Iterator[Line]:
-    """Yield the lines of a cleaned answer that have content, or the texts of its JSON.
-
-    Headings, remarks and lines that only announce something are left out.
-
-    Raises:
-        ValueError: If the answer has JSON that cannot be read.
-
-    Example:
-        >>> answer = "Note: two of them.\\n1. **Query**: How long is it?"
-        >>> [tuple(line) for line in parse_lines(answer)]
-        [('How long is it?', True, True)]
-    """
-    if (value := find_json(text)) is not None:
-        texts = "\n".join(texts_in(value, TEXT_KEYS)).split("\n")
-        yield from (Line(item, True, False) for item in texts if re.search(r"\w", item))
-        return
-    for line in text.split("\n"):
-        item, listed = split_bullet(line)
-        label = LABEL.match(item)
-        content = item[label.end() if label else 0 :].strip().removesuffix("**").strip()
-        is_heading = line.startswith("#") and not content.endswith(("?", "？"))
-        is_empty = content.endswith((":", "：")) or is_no_answer(content) or _REMARK.match(line)
-        if re.search(r"\w", content) and not is_heading and not is_empty:
-            numbered = label is not None and re.search(r"[\d一二三四五]", label[0]) is not None
-            yield Line(unwrap(content), listed or numbered, label is not None)
+def without_label(text: str, label: re.Pattern[str] = _LABEL) -> str:
+    """Return a text without the label at its start."""
+    found = label.match(text)
+    return text[found.end() :] if found else text
 
 
 def split_bullet(line: str) -> tuple[str, bool]:
     """Return a line without its bullet or number, and whether it had one."""
-    bullet = BULLET.match(line)
+    bullet = _BULLET.match(line)
     sign = bullet[0].strip(" \t*_#>") or re.match(r"\s*\*\s", line) if bullet else None
     return line[bullet.end() if bullet else 0 :].strip(), bool(sign)
 

@@ -40,8 +40,6 @@ _UNKNOWN = re.compile(
 
 _NO = re.compile(r"[\s*_\"'“”「」`]*(?:no|没有)[\s*_\"'“”「」`.。!！]*", re.I)
 
-_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]{1,20}://\S*|\bwww\.\S*|\S{1,100}@\S*", re.I)
-
 
 def parse_passage(answer: str, query: str) -> str:
     """Return the passage that a model wrote for a query.
@@ -54,7 +52,7 @@ def parse_passage(answer: str, query: str) -> str:
         'The Nile is 6,650 km long.'
     """
     text = _content(answer)
-    if not re.search(r"[^\W\d_]{2}|[\u3400-\u9fff]", _ADDRESS.sub("", text)):
+    if not re.search(r"[^\W\d_]{2}|[\u3400-\u9fff]", text):
         raise ValueError("the answer has no words")
     is_query = normalize(text).strip("?？") == normalize(query).strip("?？")
     if is_query or ("\n" not in text and text.endswith(("?", "？"))):
@@ -120,38 +118,24 @@ _SHUT = r"[】」\])）*`\"'”>。.!！\s]{0,8}"
 _ONLY_SIGNAL = re.compile(rf"\s*{_OPEN}(?:无答案|no[_ ]answer){_SHUT}\Z", re.I)
 
 _LEADING_SIGNAL = re.compile(
-    rf"\s*{_OPEN}(?:NO_ANSWER\b|无答案(?=[】」\])）*`。.!！，,：:；;\n])){_SHUT}[，,：:；;—–-]?\s*"
+    rf"\s*{_OPEN}(?:NO_ANSWER\b|无答案(?=[】」\])）*`。.！!，,：:；;\n])){_SHUT}[，,：:；;—–-]?\s*"
 )
 
 _TRAILING_SIGNAL = re.compile(rf"{_OPEN}(?:(?<!\w)NO_ANSWER|无答案){_SHUT}\Z")
 
-_PREFIXES = "|".join(
-    signal[:end] for signal in NO_ANSWER_SIGNALS.values() for end in range(len(signal), 0, -1)
-)
-
 # The end of a text that later chunks may turn into a signal, or into the end of thoughts.
 _UNCERTAIN = re.compile(
-    rf"(?:\n[ \t]{{0,9}}<[/a-zA-Z]{{0,12}}|{_OPEN}(?:(?:{_PREFIXES}){_SHUT})?)\Z"
+    rf"(?:\n[ \t]{{0,9}}<[/a-zA-Z]{{0,12}}|{_OPEN}(?:(?:[NO_ANSWER]{{1,9}}|无答?案?){_SHUT})?)\Z"
 )
 
 _MAX_SIGNAL = 40  # characters of a signal with brackets and punctuation
 
-_THOUGHTS_START = re.compile(rf"\s*<{THOUGHT_TAG}>", re.I)
-
-_MAYBE_THOUGHTS = re.compile(r"(?:</?[a-z]{0,10})?\Z", re.I)
-
-_THOUGHTS_END = re.compile(rf"</{THOUGHT_TAG}>", re.I)
+_THOUGHTS = re.compile(rf"\s*<{THOUGHT_TAG}>.*?(?:</{THOUGHT_TAG}>|\Z)", re.S | re.I)
 
 # Some models omit the opening tag.
-_LINE_ENDS_THOUGHTS = re.compile(rf"\n[ \t]{{0,9}}</{THOUGHT_TAG}>", re.I)
+_UNOPENED = re.compile(rf"\n[ \t]{{0,9}}</{THOUGHT_TAG}>", re.I)
 
-_MAX_TAG = len("</reflection>")
-
-_HEADS = ("no answer", NO_ANSWER_SIGNALS["zh"])
-
-_MARKUP = " \t\r\n【「[(（*`\"'“<"
-
-_MAX_HEAD = 40  # characters of a leading signal
+_MAYBE_THOUGHTS = re.compile(r"(?:</?[a-z]{0,10})?\Z", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,34 +162,47 @@ def parse_final_answer(answer: str) -> FinalAnswer:
         >>> parse_final_answer("这道题无答案。")
         FinalAnswer(text='这道题无答案。', answered=True)
     """
-    text, has_signal = _without_head(_without_thoughts(answer))
+    text, has_signal = _without_head(answer)
     if _ONLY_SIGNAL.match(text):
         return FinalAnswer("", False)
-    body = _without_trailing_signal(text)
+    body, signal = text, _TRAILING_SIGNAL.search(text, max(0, len(text) - _MAX_SIGNAL))
+    if signal is not None:
+        before = text[: signal.start()].rstrip()
+        is_sentence = (
+            before.endswith(tuple("。.!！?？")) or "\n" in text[len(before) : signal.start()]
+        )
+        body = before if is_sentence or NO_ANSWER_SIGNALS["en"] in signal[0] else text
     return FinalAnswer(body.strip(), not has_signal and body == text)
 
 
-def _without_thoughts(text: str) -> str:
-    if thoughts := _THOUGHTS_START.match(text):
-        end = _THOUGHTS_END.search(text, thoughts.end())
-        return text[end.end() :] if end else ""
-    end = _LINE_ENDS_THOUGHTS.search(f"\n{text}")
-    return text[end.end() - 1 :] if end else text
-
-
-def _without_head(text: str) -> tuple[str, bool]:
-    """Return a text without a leading signal, and whether it had a signal."""
-    text = text.lstrip()
+def _without_head(answer: str) -> tuple[str, bool]:
+    """Return an answer without thoughts and a leading signal, and whether it had a signal."""
+    answer = f"\n{answer}"
+    thoughts = _THOUGHTS.match(answer) or _UNOPENED.search(answer)
+    text = answer[thoughts.end() if thoughts else 0 :].lstrip()
     signal = _LEADING_SIGNAL.match(text)
     return text[signal.end() if signal else 0 :], signal is not None
+
+
+def _certain_text(answer: str) -> str:
+    """Return the part of an unfinished answer that later chunks cannot change."""
+    if _MAYBE_THOUGHTS.match(answer.lstrip()):
+        return ""
+    text = _without_head(answer)[0].rstrip()
+    if len(text) <= _MAX_SIGNAL:
+        words = re.sub(r"[\s*_:：]+", " ", text.lstrip(" \t\r\n【「[(（*`\"'“<")).strip().casefold()
+        signals = ("no answer", NO_ANSWER_SIGNALS["zh"])
+        if _ONLY_SIGNAL.match(text) or any(signal.startswith(words) for signal in signals):
+            return ""
+    uncertain = _UNCERTAIN.search(text, max(0, len(text) - _MAX_SIGNAL))
+    return text[: uncertain.start() if uncertain else None].rstrip()
 
 
 class FinalAnswerParser:
     """A parser of an answer that arrives in chunks.
 
     The returned texts are, joined, the ``text`` of ``parse_final_answer``, unless thoughts end
-    without an opening tag: these thoughts are returned before their end is found. The time is
-    linear in the length of the answer.
+    without an opening tag: these thoughts are returned before their end is found.
 
     Example:
         >>> parser = FinalAnswerParser()
@@ -216,70 +213,20 @@ class FinalAnswerParser:
     """
 
     def __init__(self) -> None:
-        self._chunks: list[str] = []
-        self._new: list[str] = []  # chunks since the last chunk with text
-        self._pending = ""  # not returned yet
-        self._returned = 0  # characters
-        self._in_body = False  # after thoughts and signal
-        self._has_thoughts = False
+        self._answer = ""
+        self._returned = ""
 
     def feed(self, chunk: str) -> str:
         """Take a chunk, and return the text that later chunks cannot change."""
-        self._chunks.append(chunk)
-        self._new.append(chunk)
-        if not chunk or chunk.isspace():
-            return ""
-        self._pending += "".join(self._new)
-        self._new = []
-        is_open = self._in_body and not self._has_thoughts
-        if is_open and (end := _LINE_ENDS_THOUGHTS.search(self._pending)):
-            self._pending = self._pending[end.end() :]
-            self._has_thoughts, self._in_body, self._returned = True, False, 0
-        self._in_body = self._in_body or self._skip_head()
-        if not self._in_body:
-            return ""
-        end_of_text = _certain(self._pending)
-        text, self._pending = self._pending[:end_of_text], self._pending[end_of_text:]
-        self._returned += len(text)
-        return text
+        self._answer += chunk
+        return self._new(_certain_text(self._answer))
 
     def close(self) -> str:
         """Return the rest of the text."""
-        return parse_final_answer("".join(self._chunks)).text[self._returned :]
+        return self._new(parse_final_answer(self._answer).text)
 
-    def _skip_head(self) -> bool:
-        """Drop thoughts and a signal from the pending text. Return whether that is done."""
-        text = self._pending = self._pending.lstrip()
-        if not self._has_thoughts:
-            thoughts = _THOUGHTS_START.match(text)
-            if thoughts and not _THOUGHTS_END.search(text, thoughts.end()):
-                self._pending = thoughts[0] + text[thoughts.end() :][-_MAX_TAG:]
-                return False
-            if _MAYBE_THOUGHTS.match(text):
-                return False
-            self._pending = _without_thoughts(text).lstrip()
-            self._has_thoughts = len(self._pending) < len(text)
-        body, _ = _without_head(self._pending)
-        words = re.sub(r"[\s*_:：]+", " ", body.lstrip(_MARKUP)).strip().casefold()
-        is_uncertain = _ONLY_SIGNAL.match(body) or any(head.startswith(words) for head in _HEADS)
-        if not body or (len(body) <= _MAX_HEAD and is_uncertain):
-            return False
-        self._pending = body
-        return True
-
-
-def _without_trailing_signal(text: str) -> str:
-    """Return an answer without a signal that is its last sentence."""
-    signal = _TRAILING_SIGNAL.search(text, max(0, len(text) - _MAX_SIGNAL))
-    if signal is None:
-        return text
-    before = text[: signal.start()].rstrip()
-    apart = "\n" in text[len(before) : signal.start()] or before.endswith(tuple("。.!！?？"))
-    return before if apart or NO_ANSWER_SIGNALS["en"] in signal[0] else text
-
-
-def _certain(text: str) -> int:
-    """Return the number of characters that later chunks cannot change."""
-    text = text.rstrip()
-    uncertain = _UNCERTAIN.search(text, max(0, len(text) - _MAX_SIGNAL))
-    return len(text[: uncertain.start() if uncertain else None].rstrip())
+    def _new(self, text: str) -> str:
+        """Return the new part of a text, all of it after thoughts without an opening tag."""
+        start = len(self._returned) if text.startswith(self._returned) else 0
+        self._returned = text
+        return text[start:]

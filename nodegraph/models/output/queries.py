@@ -7,7 +7,7 @@ such as NONE or [].
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...splitters.chunking import UNSPACED
@@ -15,18 +15,16 @@ from .answer_text import (
     ANSWER_LABEL,
     QUESTION_LABEL,
     TEXT_KEYS,
-    Line,
     find_json,
     normalize,
     objects_in,
-    parse_lines,
+    read_items,
     read_texts,
     split_bullet,
     strip_markup,
     texts_in,
     unique,
     unwrap,
-    usable_text,
     value_of,
     without_label,
 )
@@ -34,8 +32,6 @@ from .free_text import is_unknown
 
 MAX_QUERY_LENGTH = 400
 """The maximum length of a query from a model, in characters. A longer text is not used."""
-
-_MAX_PHRASE = 200
 
 _QUESTION = re.compile(
     r"(?:who\w*|what|when|where|which|why|how|is|are|was|were|do|does|did|can|could|should|would"
@@ -55,8 +51,6 @@ _OFFER = re.compile(
 )
 
 _NO_QUERY = re.compile(r"no (?:query|change)s?|unchanged|yes|可以|不(?:需要?|用)改写", re.I)
-
-_ROUTE_KEYS = ("names", "name", "routes", "route", "choice", *TEXT_KEYS)
 
 _TOOL_KEYS = ("tool", "tool_name", "工具", "工具名")
 
@@ -86,6 +80,11 @@ def is_question(text: str) -> bool:
     return text.strip().endswith(("?", "？")) or _QUESTION.match(text.strip()) is not None
 
 
+def _is_statement(text: str) -> bool:
+    ends = text.endswith((".", "。", "!", "！")) and not text.endswith("...")
+    return ends and not is_question(text)
+
+
 def is_query(text: str, query: str = "") -> bool:
     """Return whether a text can be searched for: words, not too many, and no remains of JSON.
 
@@ -105,6 +104,10 @@ def is_query(text: str, query: str = "") -> bool:
     return is_question(text) or not (_NO_QUERY.fullmatch(text) or is_unknown(text))
 
 
+def _one_mark(text: str) -> str:
+    return text[: len(text.rstrip("?？")) + 1]
+
+
 def split_questions(text: str) -> list[str]:
     """Return the questions of a text that end with a mark, without sentences before them.
 
@@ -115,9 +118,8 @@ def split_questions(text: str) -> list[str]:
     questions = []
     for asked in _ASKED.findall(text[: max(map(text.rfind, "?？")) + 1]):
         *_, last = re.split(r"(?<=[.!])\s+(?=[A-Z])|(?<=[。！；])", asked)
-        question = strip_markup(last if _QUESTION.match(last.strip()) else asked)
-        questions.append(question[: len(question.rstrip("?？")) + 1])
-    return [text for text in questions if re.search(r"\w", text) and not _OFFER.match(text)]
+        questions.append(_one_mark(strip_markup(last if _QUESTION.match(last.strip()) else asked)))
+    return [text for text in questions if _WORD.search(text) and not _OFFER.match(text)]
 
 
 def parse_query(answer: str, query: str = "") -> str:
@@ -130,14 +132,14 @@ def parse_query(answer: str, query: str = "") -> str:
         >>> parse_query("Sure! Rewritten question: **How long is the Nile?**")
         'How long is the Nile?'
     """
-    lines = sorted(parse_lines(usable_text(answer)), key=lambda line: not line.labelled)
-    for line in lines:
-        text = strip_markup(line.text)
-        text = text[: len(text.rstrip("?？")) + 1]
-        if is_query(text, query):
-            if is_question(query) and _is_statement(line.text):
+    texts, _ = read_items(answer) or ([], False)
+    wants_question = is_question(query)
+    for text in sorted(texts, key=lambda text: wants_question and not is_question(text)):
+        found = _one_mark(strip_markup(text))
+        if is_query(found, query):
+            if wants_question and _is_statement(text):
                 raise ValueError("the answer is a statement, and not the question in other words")
-            return text
+            return found
     raise ValueError(f"the answer has no query of at most {MAX_QUERY_LENGTH} characters")
 
 
@@ -151,13 +153,13 @@ def parse_phrasings(answer: str, query: str, limit: int) -> list[str]:
         >>> parse_phrasings("1. Nile length\\n2. How many km is the Nile?", "How long is it?", 3)
         ['Nile length', 'How many km is the Nile?']
     """
+    texts, _ = read_items(answer) or ([], False)
     phrasings = []
-    for line in _listed_or_all(usable_text(answer)):
-        questions = split_questions(line.text)
-        is_answer = is_question(query) and _is_statement(line.text)
-        if not re.search("[?？]", line.text) and not is_answer:
-            questions = [strip_markup(line.text)]
-        phrasings += questions
+    for text in texts:
+        if re.search("[?？]", text):
+            phrasings += split_questions(text)
+        elif not (is_question(query) and _is_statement(text)):
+            phrasings.append(strip_markup(text))
     return _usable(phrasings, query, limit, "other phrasing")
 
 
@@ -173,18 +175,34 @@ def parse_sub_questions(answer: str, query: str, limit: int) -> list[str]:
         >>> parse_sub_questions("NONE", "Who wrote it?", 5)
         []
     """
-    text, texts = read_texts(answer, TEXT_KEYS)
-    if not text:
+    if (items := read_items(answer)) is None:
         return []
-    lines = _listed_or_all(text)
-    questions = [question for line in lines for question in split_questions(line.text)]
-    if texts is not None or not questions:  # some models leave out the question marks
-        plain = [line.text for line in lines if line.listed or _QUESTION.match(line.text)]
-        phrases = [strip_markup(text) for text in plain if not _is_statement(text)]
-        questions = [p for p in phrases if len(p) <= _MAX_PHRASE and not _OFFER.match(p)]
+    texts, is_list = items
+    questions = []
+    for text in texts:
+        if re.search("[?？]", text):
+            questions += split_questions(text)
+        elif (is_list or _QUESTION.match(text)) and not _is_statement(text):
+            questions.append(strip_markup(text))  # some models leave out the question marks
     if questions and {*map(_same, questions)} == {_same(query)}:
         return []
     return _usable(questions, query, limit, "question")
+
+
+def _usable(texts: Sequence[str], query: str, limit: int, what: str) -> list[str]:
+    """Return the different queries among texts, without the query itself."""
+    queries: dict[str, str] = {}
+    for text in texts:
+        if is_query(text, query) and _same(text) != _same(query):
+            queries.setdefault(_same(text), text)
+    if not queries:
+        raise ValueError(f"the answer has no {what}")
+    return list(queries.values())[:limit]
+
+
+def _same(text: str) -> str:
+    """Return a key without spaces and punctuation, equal for near-copies."""
+    return " ".join(re.findall(r"[\w+#]+", normalize(text)))
 
 
 def parse_routes(answer: str, names: Sequence[str], multiple: bool = False) -> list[str]:
@@ -197,7 +215,7 @@ def parse_routes(answer: str, names: Sequence[str], multiple: bool = False) -> l
         >>> parse_routes('{"names": ["web"]}', ["docs", "web"]), parse_routes("2", ["docs", "web"])
         (['web'], ['web'])
     """
-    text, texts = read_texts(answer, _ROUTE_KEYS)
+    text, texts = read_texts(answer, ("names", "name", "routes", "route", "choice", *TEXT_KEYS))
     text = text if texts is None else "\n".join(texts)
     by_name = {name.casefold(): name for name in names}
     longest_first = "|".join(map(re.escape, sorted(by_name, key=len, reverse=True)))
@@ -227,53 +245,21 @@ def parse_tool_questions(answer: str, tools: Sequence[str]) -> tuple[ToolQuestio
     if not text:
         return [], []
     names = {normalize(tool): tool for tool in tools}
-    found = _lines_with_tools(text, names) if texts is None else _objects_with_tools(text)
-    pairs = [(tool, strip_markup(question)) for tool, question in dict.fromkeys(found)]
-    pairs = [(tool, question) for tool, question in pairs if is_query(question)]
+    pairs: list[tuple[Any, Any]] = []
+    if texts is None:
+        for line in text.split("\n"):
+            found = _TOOL_LINE.fullmatch(split_bullet(line)[0])
+            if found and (normalize(found[1]) in names or found[2].endswith(("?", "？"))):
+                pairs.append((found[1].strip(), found[2]))
+    else:
+        for record in objects_in(find_json(text)):
+            pairs.append((value_of(record, _TOOL_KEYS), value_of(record, TEXT_KEYS[5:])))
+    pairs = [(t, strip_markup(q)) for t, q in pairs if isinstance(t, str) and isinstance(q, str)]
+    pairs = [pair for pair in dict.fromkeys(pairs) if is_query(pair[1])]
     if not pairs:
         raise ValueError("the answer has no question for a tool")
     known = [(names[normalize(tool)], text) for tool, text in pairs if normalize(tool) in names]
     return known, [pair for pair in pairs if normalize(pair[0]) not in names]
-
-
-def _is_statement(text: str) -> bool:
-    ends = text.endswith((".", "。", "!", "！")) and not text.endswith("...")
-    return ends and not is_question(text)
-
-
-def _listed_or_all(text: str) -> list[Line]:
-    lines = list(parse_lines(text))
-    return [line for line in lines if line.listed] or lines
-
-
-def _usable(texts: Sequence[str], query: str, limit: int, what: str) -> list[str]:
-    """Return the different queries among texts, without the query itself."""
-    queries: dict[str, str] = {}
-    for text in texts:
-        if is_query(text, query) and _same(text) != _same(query):
-            queries.setdefault(_same(text), text)
-    if not queries:
-        raise ValueError(f"the answer has no {what}")
-    return list(queries.values())[:limit]
-
-
-def _same(text: str) -> str:
-    """Return a key without spaces and punctuation, equal for near-copies."""
-    return " ".join(re.findall(r"[\w+#]+", normalize(text)))
-
-
-def _objects_with_tools(text: str) -> Iterator[tuple[str, str]]:
-    for record in objects_in(find_json(text)):
-        tool, question = value_of(record, _TOOL_KEYS), value_of(record, TEXT_KEYS[5:])
-        if isinstance(tool, str) and isinstance(question, str):
-            yield tool, question
-
-
-def _lines_with_tools(text: str, names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    for line in text.split("\n"):
-        labelled = _TOOL_LINE.fullmatch(split_bullet(line)[0].strip())
-        if labelled and (normalize(labelled[1]) in names or labelled[2].endswith(("?", "？"))):
-            yield labelled[1].strip(), labelled[2]
 
 
 def parse_summary(answer: str) -> list[str]:
@@ -303,11 +289,12 @@ def parse_keywords(answer: str) -> list[str]:
         >>> parse_keywords("关键词：长江、黄河，Yangtze; 黄河")
         ['长江', '黄河', 'Yangtze']
     """
-    text, items = _items(answer, ("keywords", "keyword", "name", "关键词"))
-    words = [strip_markup(word) for item in items for word in _COMMAS.split(item)]
+    if (items := read_items(answer, ("keywords", "keyword", "name", "关键词"))) is None:
+        return []
+    words = [strip_markup(word) for item in items[0] for word in _COMMAS.split(item)]
     words = [word for word in words if _WORD.search(word)]
     short = [w for w in words if len(w) <= _MAX_KEYWORD and len(w.split()) <= _MAX_KEYWORD_WORDS]
-    if text and (not short or 2 * len(short) < len(words)):
+    if not short or 2 * len(short) < len(words):
         raise ValueError("the answer must be a list of keywords")
     return unique(short)
 
@@ -322,10 +309,11 @@ def parse_questions(answer: str) -> list[str]:
         >>> parse_questions("1. What is tea?\\n2. **Who drinks it?**")
         ['What is tea?', 'Who drinks it?']
     """
-    text, items = _items(answer, ("questions", "question", "问题"))
-    questions = [question for item in items for question in split_questions(item)]
-    questions = questions or [item for item in map(strip_markup, items) if is_question(item)]
-    if text and not questions:
+    if (items := read_items(answer, ("questions", "question", "问题"))) is None:
+        return []
+    questions = [question for item in items[0] for question in split_questions(item)]
+    questions = questions or [item for item in map(strip_markup, items[0]) if is_question(item)]
+    if not questions:
         raise ValueError("the answer has no question")
     return unique(questions)
 
@@ -343,12 +331,22 @@ def parse_pairs(answer: str) -> list[Pair]:
         [('茶是什么？', '一种饮品。\\n用叶子制成。')]
     """
     text, texts = read_texts(answer, ("pairs",))
-    pairs = _labelled_pairs(text) if texts is None else _pairs_in(find_json(text))
+    if not text:
+        return []
+    pairs: list[tuple[Any, str]] = []
+    if texts is None:
+        for part in QUESTION_LABEL.split(text)[1:]:
+            question, *reply = ANSWER_LABEL.split(part, 1)
+            pairs.append((strip_markup(question), unwrap("".join(reply))))
+    else:
+        for record in objects_in(find_json(text)):
+            reply = [*texts_in(value_of(record, ("answer", "答案")), ())]
+            pairs.append((value_of(record, ("question", "问题")), "\n".join(reply)))
     first: dict[str, Pair] = {}
-    for question, reply in pairs:
-        if _WORD.search(question) and _WORD.search(reply):
-            first.setdefault(normalize(question), (question, reply))
-    if text and not first:
+    for question, answered in pairs:
+        if isinstance(question, str) and _WORD.search(question) and _WORD.search(answered):
+            first.setdefault(normalize(question), (question.strip(), answered))
+    if not first:
         raise ValueError("the answer has no question with an answer")
     return list(first.values())
 
@@ -359,24 +357,3 @@ PARSERS: Mapping[str, Callable[[str], list[Any]]] = {
     "questions": parse_questions,
     "qa": parse_pairs,
 }
-
-
-def _items(answer: str, keys: Sequence[str]) -> tuple[str, list[str]]:
-    """Return a cleaned answer, and the texts in its JSON or lines."""
-    text, texts = read_texts(answer, keys)
-    return text, [line.text for line in parse_lines(text)] if texts is None else texts
-
-
-def _labelled_pairs(text: str) -> Iterator[Pair]:
-    for part in QUESTION_LABEL.split(text)[1:]:
-        question, *reply = ANSWER_LABEL.split(part, 1)
-        rows = [row.strip() for row in "".join(reply).split("\n") if _WORD.search(row)]
-        yield strip_markup(question), unwrap("\n".join(rows))
-
-
-def _pairs_in(value: Any) -> Iterator[Pair]:
-    for record in objects_in(value or []):
-        question = value_of(record, ("question", "问题"))
-        if isinstance(question, str):
-            reply = texts_in(value_of(record, ("answer", "答案")), ())
-            yield question.strip(), "\n".join(reply)

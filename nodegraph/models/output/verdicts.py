@@ -4,18 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from .answer_text import (
-    clean,
-    find_json,
-    label_pattern,
-    objects_in,
-    usable_text,
-    value_of,
-    without_label,
-)
+from .answer_text import clean, find_json, label_pattern, objects_in, usable_text, value_of
 
 _VERDICT_KEYS = ("verdict", "answered", "supported", "relevant", "answer", "已回答", "判断")
 
@@ -68,7 +59,7 @@ class Verdict(NamedTuple):
 
 
 def is_yes(answer: object) -> bool:
-    """Return whether a judge's answer is a clear yes, in Chinese or English, in words or JSON.
+    """Return whether an answer is a clear yes, in Chinese or English.
 
     Everything else is not a yes: a no, "not yet", a yes with a "but", an empty or unrelated answer.
     In doubt the search takes one more step. The opposite mistake would end it without results.
@@ -77,25 +68,15 @@ def is_yes(answer: object) -> bool:
         answer: A text, or a value: True is a yes, 1 is not.
 
     Example:
-        >>> [is_yes(answer) for answer in ("Yes.", "是的，已经回答。", '{"answered": true}', True)]
-        [True, True, True, True]
+        >>> [is_yes(answer) for answer in ("Yes.", "是的，已经回答。", True)]
+        [True, True, True]
         >>> [is_yes(answer) for answer in ("False", "否", "不能", "not yet", "Yes, but only half")]
         [False, False, False, False, False]
     """
-    if isinstance(answer, Mapping):
-        answer = value_of(answer, _VERDICT_KEYS)
     if not isinstance(answer, str):
         return answer is True
-    text = unicodedata.normalize("NFKC", clean(answer))
-    try:
-        value = find_json(text)
-    except ValueError:
-        return False
-    if value is not None:
-        return is_yes(value if isinstance(value, Mapping) else None)
-    lines = [line for line in text.split("\n") if line.strip(_EDGE)]
-    verdicts = [_of_line(line, _HEDGE.search) for line in (*lines[:1], *lines[-1:])]
-    return {verdict.yes for verdict in verdicts if verdict is not None} == {True}
+    verdict = _of_line(unicodedata.normalize("NFKC", clean(answer)), _HEDGE.search)
+    return verdict is not None and verdict.yes
 
 
 def parse_verdicts(answer: str, count: int) -> list[Verdict]:
@@ -152,10 +133,11 @@ def _of_line(line: str, hedge: Any = _HEDGE.match) -> Verdict | None:
         line: The line.
         hedge: Whether a hedge counts only next to a yes (``match``), or anywhere (``search``).
     """
-    text = without_label(line, _LABEL).lstrip(_EDGE)
+    label = _LABEL.match(line)
+    text = line[label.end() if label else 0 :].lstrip(_EDGE)
     yes = _YES.match(text)
     match = yes or _NO.match(text)
     reason = text[match.end() :].lstrip(_EDGE) if match else ""
-    if match is None or (yes and (hedge(reason))):
+    if match is None or (yes and hedge(reason)):
         return None
     return Verdict(yes is not None, reason.rstrip(" \t*_|")[:MAX_WORDS])

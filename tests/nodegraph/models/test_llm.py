@@ -13,7 +13,7 @@ from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
 
 from nodekin.nodegraph import CachedLLM, ModelError
 from nodekin.nodegraph.hashing import fingerprint
-from nodekin.nodegraph.models.llm import LLM, as_llm, text_of
+from nodekin.nodegraph.models.llm import LLM, as_llm
 
 
 def shout(prompt):
@@ -110,8 +110,8 @@ async def test_async_function_completes_in_event_loop():
         {"content": "tea"},
     ],
 )
-def test_text_of_reads_all_messages(answer):
-    assert text_of(answer) == "tea"
+def test_complete_reads_all_messages(answer):
+    assert LLM(lambda prompt: answer, "any").complete("?") == "tea"
 
 
 @pytest.mark.parametrize("answer", [None, 3, {"choices": []}, object()])

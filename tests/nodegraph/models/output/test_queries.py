@@ -30,21 +30,16 @@ LONGER_ZH = "尼罗河全长多少公里？"
 @pytest.mark.parametrize(
     "answer",
     [
-        *(NILE, f"Rewritten question: {NILE}", f"**Rewritten question:** {NILE}"),
-        *(f"Rewritten Question:\n\n{NILE}", f"### Rewritten question\n{NILE}"),
-        *(f"The rewritten question is: {NILE}", f"Sure! Here is the rewritten question: {NILE}"),
+        *(NILE, f"**Rewritten question:** {NILE}", f"Rewritten Question:\n\n{NILE}"),
+        *(f"### Rewritten question\n{NILE}", f"The rewritten question is: {NILE}"),
         f'Sure, here\'s a clearer version:\n\n"{NILE}"\n\nLet me know if you need more.',
-        *(f"Certainly!\n\n{NILE}", f"Okay. {NILE}"),
+        *(f"Certainly!\n\n{NILE}", f"1. {NILE}\n2. Nile length", f"> {NILE}"),
         f"Original question: nile long?\nRewritten question: {NILE}",
-        *(f"1. {NILE}\n2. Nile length", f"- {NILE}", f"> {NILE}", f"```\n{NILE}\n```"),
-        f'```json\n{{"query": "{NILE}"}}\n```',
-        *(f'{{"rewritten_question": "{NILE}", "explanation": "mended"}}', f'["{NILE}"]'),
-        *(f"{{'query': '{NILE}'}}", f"<think>The user wants...</think>{NILE}"),
-        f"hm, let me see\n</think>\n\n{NILE}",
-        f"{NILE}\n\nExplanation: I mended the spelling.",
-        *(f"Explanation: it was misspelt.\n{NILE}", f"Q: {NILE}", f"Question: {NILE}"),
-        *(f"Final answer: {NILE}", f"'{NILE}'", f"“{NILE}”", f"<answer>{NILE}</answer>"),
-        f"\ufeff{NILE}\r\n",
+        *(f"```\n{NILE}\n```", f'```json\n{{"query": "{NILE}"}}\n```', f'["{NILE}"]'),
+        f'{{"rewritten_question": "{NILE}", "explanation": "mended"}}',
+        *(f"<think>The user wants...</think>{NILE}", f"hm, let me see\n</think>\n\n{NILE}"),
+        *(f"{NILE}\n\nExplanation: I mended it.", f"Explanation: it was misspelt.\n{NILE}"),
+        *(f"Q: {NILE}", f"“{NILE}”", f"<answer>{NILE}</answer>", f"\ufeff{NILE}\r\n"),
     ],
 )
 def test_parse_query_strips_english_phrases(answer: str) -> None:
@@ -54,14 +49,11 @@ def test_parse_query_strips_english_phrases(answer: str) -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        *(LONGER_ZH, f"改写后的问题：{LONGER_ZH}", f"改写后的问题是：{LONGER_ZH}"),
-        *(f"好的，改写后的问题是：{LONGER_ZH}", f"好的，以下是改写后的问题：\n\n{LONGER_ZH}"),
-        *(f"**改写后的问题：**\n{LONGER_ZH}", f"【改写后的问题】{LONGER_ZH}"),
-        *(f"原问题：尼罗河有多长？\n改写：{LONGER_ZH}", f"改写：“{LONGER_ZH}”"),
-        *(f"「{LONGER_ZH}」", f"1、{LONGER_ZH}", f"（1）{LONGER_ZH}"),
-        *(f"{LONGER_ZH}\n\n说明：改写了用词。", f"问题：{LONGER_ZH}", f"问：{LONGER_ZH}"),
+        *(LONGER_ZH, f"改写后的问题是：{LONGER_ZH}", f"好的，以下是改写后的问题：\n\n{LONGER_ZH}"),
+        *(f"**改写后的问题：**\n{LONGER_ZH}", f"【改写后的问题】{LONGER_ZH}", f"「{LONGER_ZH}」"),
+        *(f"原问题：尼罗河有多长？\n改写：{LONGER_ZH}", f"1、{LONGER_ZH}", f"（1）{LONGER_ZH}"),
+        *(f"{LONGER_ZH}\n\n说明：改写了用词。", f"问：{LONGER_ZH}", f"当然可以！{LONGER_ZH}"),
         *(f"<think>想一想</think>\n{LONGER_ZH}", f'{{"改写后的问题": "{LONGER_ZH}"}}'),
-        *(f"可以改写为：{LONGER_ZH}", f"当然可以！{LONGER_ZH}"),
     ],
 )
 def test_parse_query_strips_chinese_phrases(answer: str) -> None:
@@ -72,13 +64,15 @@ def test_parse_query_strips_chinese_phrases(answer: str) -> None:
     "answer",
     [
         *("", "  \n ", "...", "。", "Sure!", "好的", "Here is the question:", "<think>never ends"),
-        *("I'm sorry, I can't help with that.", "As an AI language model, I cannot rewrite."),
-        *("The Nile is 6,650 km long.", "It is about 6,650 km.", "N/A", "None"),
-        *("Answer: 6,650 km", "[]", "{}", '{"query": ""}', '{"query": null}'),
-        '{"query": "How long is',
+        *("I'm sorry, I can't help with that.", "The Nile is 6,650 km long.", "N/A", "None"),
+        *("Answer: 6,650 km", "[]", '{"query": ""}', '{"query": null}', '{"query": "How long is'),
         "x" * (MAX_QUERY_LENGTH + 1),
-        *("抱歉，我无法回答这个问题。", "作为一个人工智能语言模型，我无法改写。"),
-        *("尼罗河全长6650公里。", "答案：6650公里", "无", "希望对您有帮助！"),
+        *(
+            "作为一个人工智能语言模型，我无法改写。",
+            "尼罗河全长6650公里。",
+            "无",
+            "希望对您有帮助！",
+        ),
     ],
 )
 def test_parse_query_without_query_raises(answer: str) -> None:
@@ -92,25 +86,29 @@ def test_parse_query_keeps_statement_for_phrase() -> None:
 
 
 BOTH = [
-    *("{0}\n{1}", "1. {0}\n2. {1}", "1) {0}\n2) {1}", "(1) {0}\n(2) {1}", "1、{0}\n2、{1}"),
-    *("1）{0}\n2）{1}", "（1）{0}\n（2）{1}", "①{0}\n②{1}", "一、{0}\n二、{1}", "- {0}\n- {1}"),
-    *("* {0}\n* {1}", "• {0}\n• {1}", "Sub-question 1: {0}\nSub-question 2: {1}"),
-    *("**Sub-question 1:** {0}\n**Sub-question 2:** {1}", "子问题1：{0}\n子问题2：{1}"),
-    *("**子问题一**：{0}\n**子问题二**：{1}", "【子问题1】{0}\n【子问题2】{1}"),
-    *("问题一：{0}\n问题二：{1}", "Q1: {0}\nQ2: {1}", "Step 1: {0}\nStep 2: {1}"),
+    *("{0}\n{1}", "1. {0}\n2. {1}", "(1) {0}\n(2) {1}", "1、{0}\n2、{1}", "（1）{0}\n（2）{1}"),
+    *("①{0}\n②{1}", "一、{0}\n二、{1}", "- {0}\n- {1}", "* {0}\n* {1}", "• {0}\n• {1}"),
+    *("**Sub-question 1:** {0}\n**Sub-question 2:** {1}", "**子问题一**：{0}\n**子问题二**：{1}"),
+    *(
+        "【子问题1】{0}\n【子问题2】{1}",
+        "Q1: {0}\nQ2: {1}",
+        "# Sub-questions\n\n## 1. {0}\n\n## 2. {1}",
+    ),
     "Sure! Here are the sub-questions:\n\n1. {0}\n2. {1}\n\nLet me know if you want more!",
     "好的，以下是分解后的子问题：\n\n1. {0}\n2. {1}\n\n希望对您有帮助！",
-    *("# Sub-questions\n\n## 1. {0}\n\n## 2. {1}", "```\n{0}\n{1}\n```"),
-    *('```json\n["{0}", "{1}"]\n```', '{{"questions": ["{0}", "{1}"]}}'),
-    '{{"子问题": ["{0}", "{1}"]}}',
+    *(
+        '```json\n["{0}", "{1}"]\n```',
+        '{{"questions": ["{0}", "{1}"]}}',
+        '{{"子问题": ["{0}", "{1}"]}}',
+    ),
     '{{"items": [{{"sub_question": "{0}", "tool": "a"}}, {{"sub_question": "{1}", "tool": "b"}}]}}',
-    '[{{"question": "{0}"}}, {{"question": "{1}"}}]',
-    *("<think>Compare? Yes.</think>\n1. {0}\n2. {1}", "{0} {1}", "1. {0} 2. {1}"),
-    *("子问题：1. {0} 2. {1}", "1. {0}\n   Answer: 6,650 km\n2. {1}\n   Answer: 6,400 km"),
-    "1. {0}\n答：6650公里\n2. {1}\n答：6400公里",
-    "1. {0} - to know the first\n2. {1} - to know the second",
-    *("1. {0}（用于比较）\n2. {1}（用于比较）", "1. **{0}**: the first\n2. **{1}**: the second"),
-    *("{0}\n{1}\nWould you like me to answer these?", "1. {0}\n2. {0}\n3. {1}"),
+    *("<think>Compare? Yes.</think>\n1. {0}\n2. {1}", "{0} {1}", "子问题：1. {0} 2. {1}"),
+    *("1. {0}\n   Answer: 6,650 km\n2. {1}\n   Answer: 6,400 km", "1. {0}\n2. {0}\n3. {1}"),
+    *("1. {0} - to know the first\n2. {1}", "1. {0}（用于比较）\n2. {1}（用于比较）"),
+    *(
+        "1. **{0}**: the first\n2. **{1}**: the second",
+        "{0}\n{1}\nWould you like me to answer these?",
+    ),
 ]
 
 
@@ -137,12 +135,10 @@ def test_simple_question_has_no_sub_questions(answer: str) -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        *("", "。。。", "The Nile is longer than the Amazon.", "Yes: 6,650 km to 6,400 km."),
-        *("asdf qwer", "I'm sorry, but I cannot help with that."),
-        *("I don't understand. Could you please clarify the question?", "尼罗河更长。"),
-        *("抱歉，我无法回答。", "请问您想了解什么？", "我不知道", "<think>What? Why?"),
-        *("The question is already simple.", "No decomposition needed."),
-        *("该问题已经足够简单，无需分解。", '["How long is the Nile?", "How lo'),
+        *("", "。。。", "The Nile is longer than the Amazon.", "asdf qwer", "尼罗河更长。"),
+        *("I don't understand. Could you please clarify the question?", "请问您想了解什么？"),
+        *("抱歉，我无法回答。", "我不知道", "<think>What? Why?", "No decomposition needed."),
+        '["How long is the Nile?", "How lo',
         "very " * 200 + "long?",
     ],
 )
@@ -151,51 +147,36 @@ def test_parse_sub_questions_without_question_raises(answer: str) -> None:
         parse_sub_questions(answer, "Is the Nile longer?", 5)
 
 
-def test_listed_sub_questions_need_no_marks() -> None:
-    for answer in (
-        '{"questions": ["Nile length", "How long is the Amazon"]}',
-        "1. Nile length\n2. How long is the Amazon",
-    ):
-        found = parse_sub_questions(answer, "Which is longer?", 5)
-        assert found[-1] == "How long is the Amazon"
-    assert parse_sub_questions('["Nile length", "Amazon?"]', "?", 5) == ["Nile length", "Amazon?"]
-    assert parse_sub_questions("- Nile length\n- Amazon length", "?", 5)[0] == "Nile length"
-    for garbage in (
-        '{"error": "rate limit"}',
-        '{"a": 1}',
-        "[1, 2]",
-        "1. It is long.\n2. So it is.",
-    ):
-        with pytest.raises(ValueError, match="no question"):
-            parse_sub_questions(garbage, "Which is longer?", 5)
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        ('{"questions": ["Nile length", "Amazon?"]}', ["Nile length", "Amazon?"]),
+        ("1. Nile length\n2. How long is the Amazon", ["Nile length", "How long is the Amazon"]),
+        ("Which band, The Exies or Circus Diablo??", ["Which band, The Exies or Circus Diablo?"]),
+        ("1. 它有多长？？\n2. 它有多宽？?", ["它有多长？", "它有多宽？"]),
+        (
+            "1. Who was St. Paul?\n2. How large is D.C.?",
+            ["Who was St. Paul?", "How large is D.C.?"],
+        ),
+        ("1. Is C fast?\n2. Is C++ fast?", ["Is C fast?", "Is C++ fast?"]),
+        ("1. What is law?\n2. What is law ?\nWhich is longer ?", ["What is law?"]),
+    ],
+)
+def test_parse_sub_questions_keeps_questions(answer: str, found: list[str]) -> None:
+    assert parse_sub_questions(answer, "Which is longer?", 5) == found
 
 
-def test_question_keeps_one_mark() -> None:
-    answer = "Which band was formed first, The Exies or Circus Diablo??"
-    assert parse_query(answer, "which band first") == answer[:-1]
-    assert parse_sub_questions("1. 它有多长？？\n2. 它有多宽？?", "?", 5) == [
-        "它有多长？",
-        "它有多宽？",
-    ]
-
-
-def test_abbreviations_do_not_split_questions() -> None:
-    answer = "1. Who was St. Paul?\n2. How large is Washington D.C. Metro?"
-    questions = ["Who was St. Paul?", "How large is Washington D.C. Metro?"]
-    assert parse_sub_questions(answer, "Which?", 5) == questions
+@pytest.mark.parametrize(
+    "answer", ['{"error": "rate limit"}', "[1, 2]", "1. It is long.\n2. So it is."]
+)
+def test_list_without_question_raises(answer: str) -> None:
+    with pytest.raises(ValueError, match="no question"):
+        parse_sub_questions(answer, "Which is longer?", 5)
 
 
 def test_parse_sub_questions_respects_limit() -> None:
     many = "\n".join(f"{number}. How long is river {number}?" for number in range(1, 60))
     assert parse_sub_questions(many, NILE, 2) == [f"How long is river {n}?" for n in (1, 2)]
-
-
-@pytest.mark.parametrize("form", BOTH[:16])
-def test_parse_phrasings_reads_lists_and_json(form: str) -> None:
-    english = ["How far does the Nile go?", "What is the length of the Nile?"]
-    assert parse_phrasings(form.format(*english), NILE, 5) == english
-    chinese = ["尼罗河的长度是多少？", "尼罗河全长几公里？"]
-    assert parse_phrasings(form.format(*chinese), NILE_ZH, 5) == chinese
 
 
 @pytest.mark.parametrize(
@@ -204,8 +185,6 @@ def test_parse_phrasings_reads_lists_and_json(form: str) -> None:
         *("Nile length\nlength of the river Nile", "1. Nile length\n2. length of the river Nile"),
         "Alternative 1: Nile length\nAlternative 2: length of the river Nile",
         "Phrasings:\nNile length\nlength of the river Nile\n\nNote: both keep the name.",
-        f"{NILE}\nNile length\nlength of the river Nile",
-        f"Original query: {NILE}\n- Nile length\n- length of the river Nile\n- more\n- and more",
         '{"queries": "Nile length\\nlength of the river Nile"}',
     ],
 )
@@ -228,24 +207,17 @@ NAMES = ["docs", "web", "web search", "数据库"]
 @pytest.mark.parametrize(
     ("answer", "one", "several"),
     [
-        ("docs", "docs", None),
         ("**Docs**.", "docs", None),
-        ("2", "web", None),
         ("(2)", "web", None),
-        ("Route 2", "web", None),
         ("选项2", "web", None),
-        ("3. web search", "web search", None),
         ('The best is "web search".', "web search", None),
-        ("数据库", "数据库", None),
         ("我选择数据库，因为更合适。", "数据库", None),
         ("I would choose docs, as web is slower.", "docs", ["docs", "web"]),
         ('{"names": ["docs", "web"]}', "docs", ["docs", "web"]),
         ('[{"choice": 2, "reason": "docs is bad"}]', "web", None),
-        ('{"route": "web"}', "web", None),
         ("1, 2", "docs", ["docs", "web"]),
         ("web\ndocs", "web", ["web", "docs"]),
         ("<think>web?</think>docs", "docs", None),
-        ("docs（文档）", "docs", None),
     ],
 )
 def test_parse_routes_reads_names_and_numbers(
@@ -300,14 +272,6 @@ def test_near_copies_of_query_are_dropped(copy: str) -> None:
     assert parse_sub_questions(f"1. {copy}", query, 5) == []
     assert parse_sub_questions(f"1. {copy}\n2. What is law?", query, 5) == ["What is law?"]
     assert parse_phrasings(f"1. {copy}\n2. A state is what?", query, 5) == ["A state is what?"]
-    assert parse_sub_questions(f"1. What is law?\n2. What is law ?\n{copy}", query, 5) == [
-        "What is law?"
-    ]
-
-
-def test_questions_differ_by_signs_in_names() -> None:
-    answer = "1. Is C fast?\n2. Is C++ fast?\n3. Is C# fast?"
-    assert len(parse_sub_questions(answer, "Is C the fastest?", 5)) == 3
 
 
 @pytest.mark.parametrize(
@@ -338,8 +302,6 @@ ABOUT_NILE, ABOUT_TEA = ("rivers", NILE), ("tea_facts", "Is tea green?")
     [
         "rivers: How long is the Nile?\ntea_facts: Is tea green?",
         "Here they are:\n1. **rivers**: How long is the Nile?\n2. Tea_Facts: Is tea green?",
-        '[{"tool": "rivers", "question": "How long is the Nile?"},'
-        ' {"tool_name": "tea_facts", "sub_question": "Is tea green?"}]',
         '<think>two</think>```json\n{"items": [{"sub_question": "How long is the Nile?", '
         '"tool_name": "rivers"}, {"sub_question": "Is tea green?", "tool": "TEA_FACTS"}]}\n```',
         "{'questions': [{'tool': 'rivers', 'question': 'How long is the Nile?'}, "
@@ -354,15 +316,11 @@ def test_parse_tool_questions_reads_lines_and_json(answer: str) -> None:
 
 
 def test_parse_tool_questions_reads_chinese() -> None:
+    pairs = [("茶叶", "红茶发酵吗？"), ("rivers", "长江有多长？")]
     answer = "以下是子问题：\n1. 茶叶：红茶发酵吗？\n2、【rivers】：长江有多长？"
-    assert parse_tool_questions(answer, TOOLS) == (
-        [("茶叶", "红茶发酵吗？"), ("rivers", "长江有多长？")],
-        [],
-    )
-    assert parse_tool_questions('[{"工具": "茶叶", "子问题": "红茶发酵吗？"}]', TOOLS) == (
-        [("茶叶", "红茶发酵吗？")],
-        [],
-    )
+    assert parse_tool_questions(answer, TOOLS) == (pairs, [])
+    answer = '[{"工具": "茶叶", "子问题": "红茶发酵吗？"}]'
+    assert parse_tool_questions(answer, TOOLS) == (pairs[:1], [])
 
 
 def test_unknown_tools_are_returned_separately() -> None:
@@ -370,13 +328,6 @@ def test_unknown_tools_are_returned_separately() -> None:
     assert parse_tool_questions(answer, TOOLS) == ([ABOUT_NILE], [("water", "Is it wet?")])
     answer = '[{"tool": "water", "question": "Is it wet?"}]'
     assert parse_tool_questions(answer, TOOLS) == ([], [("water", "Is it wet?")])
-
-
-def test_tool_name_may_begin_another_name() -> None:
-    assert parse_tool_questions("tea_facts: Is tea green?", ["tea", "tea_facts"]) == (
-        [ABOUT_TEA],
-        [],
-    )
 
 
 def test_parse_tool_questions_without_question_raises() -> None:
@@ -389,14 +340,11 @@ def test_parse_tool_questions_without_question_raises() -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        *("Tea is a drink.", "Summary: Tea is a drink.", "**Summary:** Tea is a drink."),
-        *('"Tea is a drink."', "**Tea is a drink.**"),
+        *("Tea is a drink.", "**Summary:** Tea is a drink.", '"Tea is a drink."'),
+        *("**Tea is a drink.**", "Sure!\nTea is a drink.", "Tea is a drink.<|im_end|>"),
         "<think>The user wants\n\na summary.</think>\n\nTea is a drink.",
-        *("I should be short.</think>Tea is a drink.", "Sure!\nTea is a drink."),
         "Sure! Here's a brief summary of the text:\n\nTea is a drink.",
-        "Here is the summary:\nTea is a drink.\n\nLet me know if you need anything else!",
         *("```\nTea is a drink.\n```", '```json\n{"summary": "Tea is a drink."}\n```'),
-        "Tea is a drink.<|im_end|>",
         *("好的，以下是摘要：\nTea is a drink.\n\n希望这对您有帮助！", "摘要：Tea is a drink."),
     ],
 )
@@ -408,9 +356,8 @@ def test_parse_summary_strips_label_and_phrases(answer):
     "summary",
     [
         *("Great apes live in Africa.\nThey are few.", "Based on trade: tea went west."),
-        *("好茶来自福建。\n它很贵。", "No trains run on Sunday.", "从唐代开始，茶成为饮品。"),
-        *("Unfortunately, the ship sank.", "I, Claudius is a novel."),
-        *("第一次世界大战始于1914年。", 'He said "no" and left "home"'),
+        *("好茶来自福建。\n它很贵。", "No trains run on Sunday.", "Unfortunately, the ship sank."),
+        'He said "no" and left "home"',
     ],
 )
 def test_parse_summary_keeps_unusual_summaries(summary):
@@ -420,34 +367,22 @@ def test_parse_summary_keeps_unusual_summaries(summary):
 @pytest.mark.parametrize("task", PARSERS)
 @pytest.mark.parametrize(
     "answer",
-    ["NONE", "None.", "**NONE**", "无。", "没有。", "<think>Hm</think>无", "```json\n[]\n```"],
+    ["NONE", "**None.**", "没有。", "<think>Hm</think>无", "```json\n[]\n```"],
 )
 def test_none_returns_empty_list(task, answer):
     assert PARSERS[task](answer) == []
-
-
-def test_empty_json_list_returns_empty_list():
-    assert parse_keywords('{"keywords": []}') == []
-    assert parse_pairs('{"pairs": []}') == []
 
 
 @pytest.mark.parametrize("task", PARSERS)
 @pytest.mark.parametrize(
     ("answer", "says"),
     [
-        ("", "empty"),
-        (" \n ", "empty"),
-        ("<think>I think and think", "empty"),
-        ("Here are the results:", "empty"),
-        ("Sure!", "empty"),
-        ("好的", "empty"),
-        ("**", "empty"),
-        ("I'm sorry, but I can't help with that.", "refused"),
-        ("I cannot provide a summary.", "refused"),
-        ("抱歉，我无法回答。", "refused"),
-        ("作为一个人工智能语言模型，我没有看法。", "refused"),
-        ('{"summary": "cut', "JSON"),
-        ('["cut', "JSON"),
+        *(
+            (answer, "empty")
+            for answer in ("", " \n ", "<think>I think", "Here are the results:", "好的")
+        ),
+        *((answer, "refused") for answer in ("I cannot provide a summary.", "抱歉，我无法回答。")),
+        *((answer, "JSON") for answer in ('{"summary": "cut', '["cut')),
     ],
 )
 def test_garbage_raises(task, answer, says):
@@ -458,10 +393,8 @@ def test_garbage_raises(task, answer, says):
 @pytest.mark.parametrize(
     "answer",
     [
-        *("长江, 黄河, tea", "长江，黄河、tea；长江", "关键词：长江、黄河、tea。"),
-        "Keywords: 长江, 黄河, Tea, tea".replace("Tea, ", ""),
-        *("1. 长江\n2. 黄河\n3. tea", "1、长江\n2、黄河\n（3）tea"),
-        *("- 长江\n- **黄河**\n* `tea`", '["长江", "黄河", "tea"]', "['长江', '黄河', 'tea',]"),
+        *("长江, 黄河, tea", "关键词：长江、黄河、tea。", "1. 长江\n2. 黄河\n3. tea"),
+        *("1、长江\n2、黄河\n（3）tea", "- 长江\n- **黄河**\n* `tea`", "['长江', '黄河', 'tea',]"),
         '{"keywords": [{"keyword": "长江"}, {"keyword": "黄河"}, "tea"]}',
         *('{"keywords": "长江，黄河, tea"}', '```json\n["长江", "黄河", "tea"]\n```'),
         "“长江”、“黄河”、“tea”",
@@ -485,11 +418,9 @@ def test_parse_keywords_rejects_sentences():
 @pytest.mark.parametrize(
     "answer",
     [
-        *("What is tea?\n谁喝茶？", "What is tea? 谁喝茶？", "1. What is tea?\n2. 谁喝茶？"),
-        "1) What is tea?  2) 谁喝茶？",
+        *("What is tea?\n谁喝茶？", "What is tea? 谁喝茶？", "1) What is tea?  2) 谁喝茶？"),
         "Questions:\n\n- **What is tea?**\n- 谁喝茶？ (see line 2)",
         "Q1: What is tea?\nA1: A drink.\nQ2: 谁喝茶？\nA2: 人。",
-        *("**问题1：** What is tea?\n**问题2：** 谁喝茶？", '["What is tea?", "谁喝茶？"]'),
         '{"questions": [{"question": "What is tea?"}, {"question": "谁喝茶？"}]}',
         *('1. "What is tea?"\n2. “谁喝茶？”', "I have read it.\nWhat is tea?\n谁喝茶？\n谁喝茶?"),
     ],
@@ -520,28 +451,18 @@ PAIRS = [("What is tea?", "A drink."), ("谁喝茶？", "人。\n- 多")]
     "answer",
     [
         "Q: What is tea?\nA: A drink.\n\nQ: 谁喝茶？\nA: 人。\n- 多",
-        "问：What is tea？\n答：A drink.\n问：谁喝茶？\n答：人。\n- 多".replace("tea？", "tea?"),
-        "问题1：What is tea?\n答案1：A drink.\n\n问题2：谁喝茶？\n答案2：人。\n- 多",
+        "问：What is tea?\n答：A drink.\n问：谁喝茶？\n答：人。\n- 多",
         "1. **问题：** What is tea?\n   **答案：** A drink.\n"
         "2. **问题：** 谁喝茶？\n   **答案：** 人。\n- 多",
         '[{"question": "What is tea?", "answer": "A drink."},'
         ' {"问题": "谁喝茶？", "答案": "人。\\n- 多"}]',
         '[{"question": "What is tea?", "answer": "A drink."}, {"question": "谁喝茶？", '
         '"answer": "人。\\n- 多"}, {"question": "cut',
-        "Sure! Here are the pairs:\n\nQ: What is tea?\nA: A drink.\n\n"
-        "Q: 谁喝茶？\nA: 人。\n- 多\n\nLet me know if you need more.",
         "Q: What is tea?\nA: A drink.\nQ: 谁喝茶？\nA: 人。\n- 多\nQ: And who",
     ],
 )
 def test_parse_pairs_reads_lines_and_json(answer):
     assert parse_pairs(answer) == PAIRS
-
-
-def test_parse_pairs_accepts_numbers_as_answers():
-    assert parse_pairs("Q: How many?\nA: 42\n\nQ: When?\nA: 1904") == [
-        ("How many?", "42"),
-        ("When?", "1904"),
-    ]
 
 
 noise = st.text(st.sampled_from("aQA?？:：问答1.、-*\n {}[]\"',，无<think>/`#江"), max_size=60)
