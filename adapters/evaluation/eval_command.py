@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from operator import attrgetter
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +21,9 @@ from ...retrievers.evaluation.judges import Judge
 from ...retrievers.evaluation.loaders import load_dataset
 from ...retrievers.evaluation.matching import Matching
 from ...retrievers.evaluation.metrics import JUDGED_METRICS, Metric, get_metric
-from ...retrievers.evaluation.report import Evaluation, check_figure_path
+from ...retrievers.evaluation.report import check_figure_path
 from ...retrievers.evaluation.runner import default_metrics, evaluate, graphs_of
 from ...retrievers.foreign.coercion import as_retriever
-from ...retrievers.protocols import RetrieverProtocol
 from ..cli.exit_status import CommandError, ExitStatus, printable
 from ..cli.options import common_options
 from ..cli.output import echo_json
@@ -36,7 +34,7 @@ _DEFAULT = "default"
 
 _MAX_LISTED = 10  # missing gold items
 
-_FILE = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
+_FILE = click.Path(path_type=Path, dir_okay=False)
 
 _TRIAD = ("judged_context_relevance@5", "groundedness@5", "answer_relevance")
 
@@ -85,60 +83,64 @@ def eval_command(retrievers: tuple[str, ...], quiet: bool, as_json: bool, **opti
 
     The exit status is 1 if a retriever has no figure, or the gate failed.
     """
-    limits = _checked_limits(options)
-    names = _short_names(retrievers or (_DEFAULT,))
+    limits = {name: float(n) for name, n in _pairs(options["max_loss"], "--max-loss").items()}
+    _check(options, limits)
     dataset = load_dataset(options["data"], _pairs(options["fields"], "--field"))
-    with _documents(names, dataset, options["docs"], options["store"], quiet) as graph:
+    sources = retrievers or (_DEFAULT,)
+    names = [source.rpartition(":")[2] for source in sources]
+    names = names if len(set(names)) == len(names) else list(sources)
+    if len(set(names)) < len(names):
+        raise CommandError(f"retrievers must be different, got {', '.join(sources)}")
+    with _documents(sources, dataset, options["docs"], options["store"], quiet) as graph:
         opened = {
             name: graph if source == _DEFAULT else load_retriever(source, graph)
-            for name, source in names.items()
+            for name, source in zip(names, sources, strict=True)
         }
-        metrics = _metrics(options, limits, dataset, opened)
         searched = [graph] if graph else [g for r in opened.values() for g in graphs_of(r)]
         result = evaluate(
             opened,
             dataset,
-            metrics,
+            _metrics(options, limits, dataset, opened),
             matching=Matching(options["match"], document_key=options["document_key"]),
             documents=searched[0] if searched else None,
             path=options["results"],
             descriptions={_DEFAULT: _DEFAULT},
             progress=False if quiet else None,
         )
-    gate, baseline = None, options["baseline"]
-    if baseline is not None:
-        gate = compare_with_baseline(result, baseline, limits)
+    baseline = options["baseline"]
+    gate = None if baseline is None else compare_with_baseline(result, baseline, limits)
     table = gate.evaluation if gate else result
-    for path, text in (
+    for path, write in (
         (options["markdown"], (gate or result).to_markdown),
         (options["csv"], table.to_csv),
     ):
-        if path == Path("-"):
-            click.echo(text(), nl=False)
-        elif path is not None:
-            path.write_text(text(), encoding="utf-8", newline="\n")
+        if path is not None:
+            path.write_text(write(), encoding="utf-8", newline="\n")
     if options["figure"] is not None:
         table.save_figure(options["figure"])
     if as_json:
         echo_json("eval", {**result.as_dict(), **({"gate": gate.as_dict()} if gate else {})})
-    elif Path("-") not in (options["markdown"], options["csv"]):
+    else:
         click.echo(printable(f"{table.table()}\n{gate}" if gate else str(result)))
-    if not quiet and len(result.missing_gold) > 1:
-        for gold in result.missing_gold[:_MAX_LISTED]:
-            warn(gold)
+    for gold in () if quiet else result.missing_gold[:_MAX_LISTED]:
+        warn(gold)
     if options["save_baseline"] is not None and (gate is None or gate.passed):
         result.save(options["save_baseline"])
-    return _status(result) if gate is None else ExitStatus(0 if gate.passed else 1)
+    if gate is not None:
+        return ExitStatus(0 if gate.passed else 1)
+    if not all(any(f.judged for f in figures.values()) for figures in result.figures.values()):
+        return ExitStatus.NO_RESULTS
+    failed = any(result.costs(setup)["failed"] for setup in result.records)
+    return ExitStatus.PARTIAL_SUCCESS if failed else ExitStatus.SUCCESS
 
 
-def _checked_limits(options: Mapping[str, Any]) -> dict[str, float]:
-    """Return the allowed losses, and check files and metrics before anything is read.
+def _check(options: Mapping[str, Any], limits: Mapping[str, float]) -> None:
+    """Check files and metrics before anything is read.
 
     Raises:
         CommandError: If a file or folder is missing, or ``--baseline`` is.
         ValueError: If a metric is unknown.
     """
-    limits = {name: float(n) for name, n in _pairs(options["max_loss"], "--max-loss").items()}
     baseline = options["baseline"]
     if limits and baseline is None:
         raise CommandError("--max-loss needs --baseline FILE, written by --save-baseline")
@@ -147,33 +149,20 @@ def _checked_limits(options: Mapping[str, Any]) -> dict[str, float]:
             f"there is no baseline {str(baseline)!r}; write one with --save-baseline",
             ExitStatus.INDEX_ERROR,
         )
-    for name in ("results", "save_baseline", "markdown", "csv", "figure"):
-        if (path := options[name]) is not None and not path.parent.is_dir():
+    paths = [options[n] for n in ("results", "save_baseline", "markdown", "csv", "figure")]
+    for path in filter(None, paths):
+        if not path.parent.is_dir():
             raise CommandError(f"{path}: there is no folder {str(path.parent)!r}")
     if options["figure"] is not None:
         check_figure_path(options["figure"])
     for name in (*options["metrics"], *limits):
         if name.partition("@")[0] not in JUDGED_METRICS:
             get_metric(name)
-    return limits
-
-
-def _short_names(sources: Sequence[str]) -> dict[str, str]:
-    """Return the sources by name: NAME, or MODULE:NAME if two modules have NAME.
-
-    Raises:
-        CommandError: If a source is repeated.
-    """
-    short = [source.rpartition(":")[2] for source in sources]
-    names = [name if short.count(name) == 1 else s for name, s in zip(short, sources, strict=True)]
-    if len(set(names)) < len(names):
-        raise CommandError(f"retrievers must be different, got {', '.join(sources)}")
-    return dict(zip(names, sources, strict=True))
 
 
 @contextmanager
 def _documents(
-    names: dict[str, str], dataset: Dataset, docs: Sequence[Path], store: Path | None, quiet: bool
+    sources: Sequence[str], dataset: Dataset, docs: Sequence[Path], store: Path | None, quiet: bool
 ) -> Iterator[NodeGraph | None]:
     """Open the graph of folders, of the questions' documents, or of an index.
 
@@ -183,16 +172,15 @@ def _documents(
         with NodeGraph(progress=False if quiet else None) as graph:
             graph.add(dataset.documents)
             yield graph
-        return
-    if not docs and store is None and _DEFAULT not in names.values():
+    elif not docs and store is None and _DEFAULT not in sources:
         yield None
-        return
-    home, settings = find_index(store, docs)
-    model = model_of(home, settings)
-    with open_graph(home, settings, docs, quiet=quiet, model=model) as graph:
-        if home is not None:
-            build_if_outdated(graph, quiet)
-        yield graph
+    else:
+        home, settings = find_index(store, docs)
+        model = model_of(home, settings)
+        with open_graph(home, settings, docs, quiet=quiet, model=model) as graph:
+            if home is not None:
+                build_if_outdated(graph, quiet)
+            yield graph
 
 
 def _metrics(
@@ -209,18 +197,18 @@ def _metrics(
     Raises:
         CommandError: If a metric needs a judge, and ``--judge`` is missing.
     """
-    names, judge, results = options["metrics"], options["judge"], options["results"]
-    if judge is not None and not names:
+    names, results = options["metrics"] or default_metrics(dataset), options["results"]
+    if options["judge"] is not None and not options["metrics"]:
         has_answers = any(hasattr(getattr(r, "source", r), "query") for r in opened.values())
-        names = (*default_metrics(dataset), *(_TRIAD if has_answers else _TRIAD[:1]))
-    names = dict.fromkeys((*(names or default_metrics(dataset)), *limits))
+        names = (*names, *(_TRIAD if has_answers else _TRIAD[:1]))
+    names = dict.fromkeys((*names, *limits))
     judged = [name for name in names if name.partition("@")[0] in JUDGED_METRICS]
-    if judged and judge is None:
+    if judged and options["judge"] is None:
         raise CommandError(f"{judged[0]} needs a language model; name it with --judge MODEL")
     if not judged:
-        return [get_metric(name) for name in names]
-    saved = None if results is None else results.with_suffix(".judge.db")
-    measure = Judge(chat_model(judge), store=saved).metric
+        return [*map(get_metric, names)]
+    store = None if results is None else results.with_suffix(".judge.db")
+    measure = Judge(chat_model(options["judge"]), store=store).metric
     return [measure(name) if name in judged else get_metric(name) for name in names]
 
 
@@ -241,16 +229,7 @@ def _pairs(texts: Sequence[str], option: str) -> dict[str, str]:
     return pairs
 
 
-def _status(result: Evaluation) -> ExitStatus:
-    """Return NO_RESULTS if a system has no figure, PARTIAL_SUCCESS if a question failed."""
-    for figures in result.figures.values():
-        if not any(figure.judged for figure in figures.values()):
-            return ExitStatus.NO_RESULTS
-    failed = any(result.costs(setup)["failed"] for setup in result.records)
-    return ExitStatus.PARTIAL_SUCCESS if failed else ExitStatus.SUCCESS
-
-
-def load_retriever(name: str, graph: NodeGraph | None) -> RetrieverProtocol:
+def load_retriever(name: str, graph: NodeGraph | None) -> object:
     """Return the retriever that ``module:name`` names.
 
     The object is a retriever of nodekin, LangChain or LlamaIndex, a function from a question to
@@ -264,48 +243,29 @@ def load_retriever(name: str, graph: NodeGraph | None) -> RetrieverProtocol:
     Raises:
         CommandError: If the object is missing, is not a retriever, or raises.
     """
-    source = _load(name)
-    required = _required(source) if inspect.isclass(source) or inspect.isroutine(source) else None
+    module_name, _, attribute = name.partition(":")
+    if not module_name or not attribute:
+        raise CommandError(f"{name!r} must be MODULE:NAME, such as my_module:make_retriever")
+    if (folder := str(Path.cwd())) not in sys.path:
+        sys.path.insert(0, folder)
     try:
+        module = import_module(module_name)
+        if (source := getattr(module, attribute, None)) is None:
+            names = nearest_names(attribute, [n for n in dir(module) if not n.startswith("_")])
+            raise CommandError(f"{module_name} has no {attribute!r}; it has {names}")
+        required = None
+        if inspect.isclass(source) or inspect.isroutine(source):
+            parameters = inspect.signature(source).parameters.values()
+            kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+            required = [p.name for p in parameters if p.default is p.empty and p.kind not in kinds]
         if required == []:
             source = source()
         elif required == ["documents"]:
             if graph is None:
                 raise CommandError("there are no documents: name a folder with --docs")
             source = source([Document(n.text, n.metadata, id=n.id) for n in graph.nodes("ROOT")])
-        try:
-            return as_retriever(source, name)
-        except TypeError:
-            if inspect.isclass(source) or not callable(source):
-                raise
-            return as_retriever(source.__call__, name=type(source).__name__)
+        return as_retriever(source, name)
     except CommandError:
         raise
     except Exception as error:  # any error of the user's code
         raise CommandError(f"{name}: {type(error).__name__}: {error}") from error
-
-
-def _load(name: str) -> Any:
-    module_name, _, attribute = name.partition(":")
-    if not module_name or not attribute:
-        raise CommandError(f"{name!r} must be MODULE:NAME, such as my_module:make_retriever")
-    folder = str(Path.cwd())
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
-    try:
-        module = importlib.import_module(module_name)
-    except Exception as error:  # any error of the user's code
-        message = f"can't import {module_name!r}: {type(error).__name__}: {error}"
-        raise CommandError(message) from error
-    try:
-        return attrgetter(attribute)(module)
-    except AttributeError as error:
-        names = nearest_names(attribute, [n for n in dir(module) if not n.startswith("_")])
-        raise CommandError(f"{module_name} has no {attribute!r}; it has {names}") from error
-
-
-def _required(source: Any) -> list[str]:
-    """Return the names of the required arguments."""
-    parameters = inspect.signature(source).parameters.values()
-    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return [p.name for p in parameters if p.default is p.empty and p.kind not in kinds]

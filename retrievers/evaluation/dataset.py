@@ -87,26 +87,6 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class MissingGold:
-    """Gold that is in no document.
-
-    Attributes:
-        question_id: The id of the question.
-        gold: The missing gold.
-        nearest: The most similar paragraph or document id. May be empty.
-    """
-
-    question_id: str
-    gold: Gold
-    nearest: str
-
-    def __str__(self) -> str:
-        expected = self.gold.text if isinstance(self.gold, GoldPassage) else self.gold.document_id
-        nearest = f"; nearest: {self.nearest!r:.120}" if self.nearest else ""
-        return f"{self.question_id}: {expected!r:.120} is in no document{nearest}"
-
-
-@dataclass(frozen=True, slots=True)
 class Dataset:
     """A set of questions, with documents if their source includes them.
 
@@ -131,19 +111,19 @@ class Dataset:
     def __post_init__(self) -> None:
         object.__setattr__(self, "questions", tuple(self.questions))
         object.__setattr__(self, "documents", tuple(self.documents))
-        name = self.name
         if not self.questions:
-            raise ValueError(f"{name} has no questions; a data set needs at least one")
+            raise ValueError(f"{self.name} has no questions; a data set needs at least one")
         counts = Counter(question.id for question in self.questions)
         if repeated := [repr(key) for key, count in counts.items() if count > 1]:
             raise ValueError(
-                f"question ids of {name} must be unique, got {', '.join(repeated[:5])} repeatedly"
+                f"question ids of {self.name} must be unique, got {', '.join(repeated[:5])} "
+                "repeatedly"
             )
         for question in self.questions:
             if any(not gold.grade > 0 for gold in question.gold):
                 raise ValueError(
                     f"grades must be above 0, got another one in question {question.id!r} of "
-                    f"{name}; leave out what is not relevant"
+                    f"{self.name}; leave out what is not relevant"
                 )
 
     def __len__(self) -> int:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from ...nodegraph.errors import nearest_names
+from ..validation import number
 from .dataset import Dataset
 from .gold_places import DocumentTexts, LocatedGold
 from .intervals import Difference
 from .matching import RetrievedItem
 from .metrics import Metric
-from .records import Record, RecordFile, document_changes, first_names
+from .records import RecordFile, document_changes, first_names
 from .report import Evaluation, escaped
 
 Verdict: TypeAlias = Literal["lost", "ok", "can't tell", "not judged", "no limit"]
@@ -29,26 +29,6 @@ _MAX_LISTED = 10  # questions
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """A question whose value has changed.
-
-    Attributes:
-        question_id: The id.
-        question: The text.
-        before: The value of the baseline.
-        after: The value now.
-    """
-
-    question_id: str
-    question: str
-    before: float
-    after: float
-
-    def __str__(self) -> str:
-        return f"{self.question_id}: {self.question} ({self.before:.3f} -> {self.after:.3f})"
-
-
-@dataclass(frozen=True, slots=True)
 class MetricCheck:
     """The comparison of a metric of a system with the baseline.
 
@@ -57,34 +37,28 @@ class MetricCheck:
         metric: The metric.
         max_loss: The allowed loss. None: no limit.
         difference: The paired difference, now minus before, with its 95 % interval.
-        lost: The questions that are worse, the largest loss first.
+        lost: The questions that are worse, the largest loss first: ``question_id``, ``question``,
+            and the values ``before`` and ``after``.
     """
 
     setup: str
     metric: Metric
     max_loss: float | None
     difference: Difference
-    lost: Sequence[Change] = ()
-
-    @property
-    def _gain(self) -> tuple[float, float, float]:
-        """The gain and its interval. Positive is better."""
-        d = self.difference
-        value, low, high = d.value or 0.0, d.low or 0.0, d.high or 0.0
-        return (value, low, high) if self.metric.higher_is_better else (-value, -high, -low)
+    lost: Sequence[Mapping[str, Any]] = ()
 
     @property
     def verdict(self) -> Verdict:
         """Whether the interval excludes the allowed loss. Else: can't tell."""
         if self.max_loss is None:
             return "no limit"
-        if self.difference.value is None:
+        d = self.difference
+        if d.value is None or d.low is None or d.high is None:
             return "not judged"
-        _, low, high = self._gain
-        if high < -self.max_loss and self.difference.different >= FEWEST_DIFFERENT:
+        worst, best = (d.low, d.high) if self.metric.higher_is_better else (-d.high, -d.low)
+        if best < -self.max_loss and d.different >= FEWEST_DIFFERENT:
             return "lost"
-        few = self.difference.questions < FEWEST_DIFFERENT
-        return "can't tell" if few or low < -self.max_loss else "ok"
+        return "can't tell" if d.questions < FEWEST_DIFFERENT or worst < -self.max_loss else "ok"
 
     def __str__(self) -> str:
         name, count = f"{self.metric.name} of {self.setup}", _questions(self.difference.questions)
@@ -92,14 +66,19 @@ class MetricCheck:
             return f"{name}: no question is judged both now and in the baseline"
         value, low, high = self.difference.numbers()
         numbers = f"{name}: {value} ({low} to {high})"
-        if self.max_loss is None:
-            return f"{numbers} on {count}"
-        limit = f"{self.max_loss:g}"
-        if self.verdict == "lost":
-            return f"{numbers} on {count}: worse by more than the {limit} allowed"
-        if self.verdict == "ok":
-            return f"{numbers} on {count}: no loss above {limit}"
-        return f"{numbers}: {count} can't tell whether the loss is above {limit}"
+        conclusions = {
+            "lost": f" on {count}: worse by more than the {self.max_loss} allowed",
+            "ok": f" on {count}: no loss above {self.max_loss}",
+            "can't tell": f": {count} can't tell whether the loss is above {self.max_loss}",
+        }
+        return numbers + conclusions.get(self.verdict, f" on {count}")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values, with the verdict and the sentence."""
+        names = ("setup", "max_loss", "lost", "verdict")
+        values = {name: getattr(self, name) for name in names}
+        difference, metric = asdict(self.difference), self.metric.name
+        return {**values, "metric": metric, "difference": difference, "sentence": str(self)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +107,7 @@ class Gate:
     def passed(self) -> bool:
         """Whether no loss exceeds its limit, no system failed, and all questions were compared."""
         lost = any(check.verdict in ("lost", "not judged") for check in self.checks)
-        if lost or self.lost_gold or self.lost_questions:
-            return False
-        return not self.failures
+        return not (lost or self.lost_gold or self.lost_questions or self.failures)
 
     def __str__(self) -> str:
         return "\n".join([*self._lines("", "  ", str), self._result()])
@@ -140,44 +117,36 @@ class Gate:
         head = [f"### Retrieval: {self._result()}", "", self.evaluation.markdown_table(), ""]
         return "\n".join([*head, *self._lines("- ", "  - ", escaped)]) + "\n"
 
-    def _lines(self, bullet: str, nested: str, clean: Callable[[object], str]) -> list[str]:
-        lines = []
+    def _lines(self, bullet: str, nested: str, clean: Callable[[object], str]) -> Iterator[str]:
         for check in self.checks:
-            lines.append(f"{bullet}{clean(check)}")
-            lines += [f"{nested}lost {clean(change)}" for change in check.lost[:_MAX_LISTED]]
+            yield f"{bullet}{clean(check)}"
+            for lost in check.lost[:_MAX_LISTED]:
+                values = f"{lost['before']:.3f} -> {lost['after']:.3f}"
+                line = f"{lost['question_id']}: {lost['question']} ({values})"
+                yield f"{nested}lost {clean(line)}"
             if (more := len(check.lost) - _MAX_LISTED) > 0:
-                lines.append(f"{nested}and {more} more")
-        return lines + [f"{bullet}{clean(reason)}" for reason in self._reasons()]
-
-    def _result(self) -> str:
-        if all(check.max_loss is None for check in self.checks) and self.passed:
-            return "no limit was given, so no loss can fail: --max-loss recall@5=.02 sets one"
-        return f"the gate {'passed' if self.passed else 'failed'}"
-
-    def _reasons(self) -> Iterator[str]:
+                yield f"{nested}and {more} more"
         for setup, count in self.failures.items():
-            yield f"{setup} failed on {_questions(count)}"
+            yield f"{bullet}{clean(setup)} failed on {_questions(count)}"
         for ids, change in (
             (self.lost_gold, "no gold in any document any more"),
             (self.lost_questions, "been removed or changed since the baseline"),
         ):
             if ids:
                 have = "has" if len(ids) == 1 else "have"
-                yield (
-                    f"{_questions(len(ids))} {have} {change}: {first_names(ids, 5)}; if that is "
-                    "right, save a new baseline"
-                )
-        yield from self.notes
+                line = f"{_questions(len(ids))} {have} {change}: {first_names(ids, 5)}"
+                yield f"{bullet}{clean(line)}; if that is right, save a new baseline"
+        yield from (f"{bullet}{clean(note)}" for note in self.notes)
+
+    def _result(self) -> str:
+        if all(check.max_loss is None for check in self.checks) and self.passed:
+            return "no limit was given, so no loss can fail: --max-loss recall@5=.02 sets one"
+        return f"the gate {'passed' if self.passed else 'failed'}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the checks as plain values."""
-        checks = []
-        for check in self.checks:
-            row = {field.name: getattr(check, field.name) for field in fields(check)}
-            row |= {"metric": check.metric.name, "difference": asdict(check.difference)}
-            row |= {"lost": [*map(asdict, check.lost)], "verdict": check.verdict}
-            checks.append({**row, "sentence": str(check)})
         names = ("passed", "failures", "lost_gold", "lost_questions", "notes")
+        checks = [check.as_dict() for check in self.checks]
         return {**{name: getattr(self, name) for name in names}, "checks": checks}
 
 
@@ -207,20 +176,41 @@ def compare_with_baseline(
         if name not in evaluation.metrics:
             names = nearest_names(name, evaluation.metrics)
             raise ValueError(f"max_loss has {name!r}, which is not measured; measured: {names}")
-        if isinstance(limit, bool) or not 0 <= limit < math.inf:
-            raise ValueError(f"max_loss of {name!r} must be a number from 0, got {limit!r}")
+        number(limit, f"max_loss of {name!r}")
     if not Path(path).exists():
         raise FileNotFoundError(f"there is no baseline {str(path)!r}; save one first")
-    file = RecordFile(path, {})
-    setups = [name for name in evaluation.records if name in file.described]
-    if not file.described:
-        raise ValueError(f"{path} has no results of an evaluation; save a new baseline")
-    if not setups:
+    file = RecordFile.load(path)
+    setups = [name for name in evaluation.records if name in file.setups]
+    before = {key: r.question for (name, key), r in file.records.items() if name in setups}
+    questions = evaluation.dataset.questions
+    common = [q for q in questions if before.get(q.id) == q.text]
+    common = [q for q in common if all((setup, q.id) in file.records for setup in setups)]
+    if not common:
         raise ValueError(
-            f"{path} has the set-ups {', '.join(map(repr, file.described))}, and the evaluation "
-            f"{', '.join(map(repr, evaluation.records))}; compare set-ups of the same name"
+            f"{path} has the set-ups {', '.join(map(repr, file.setups))}, and the evaluation "
+            f"{', '.join(map(repr, evaluation.records))}; compare set-ups of the same name on the "
+            "same questions, or save a new baseline"
         )
-    both = _joined(evaluation, file, setups)
+    records = {}
+    for setup in setups:
+        now = {q.id: evaluation.records[setup][q.id] for q in common}
+        count = max(record.top_k for record in now.values())
+        fewest = min(file.records[setup, q.id].top_k for q in common)
+        if fewest < count:
+            raise ValueError(
+                f"{path} has {fewest} results of a question, and {count} are compared; save "
+                "a new baseline, or compare metrics of fewer results"
+            )
+        was = (file.records[setup, q.id] for q in common)
+        records[f"{setup} (baseline)"] = {
+            r.question_id: replace(r, items=_placed(r.items[:count], file, evaluation.texts))
+            for r in was
+        }
+        records[setup] = now
+    both = Evaluation(
+        LocatedGold(Dataset(common, name=evaluation.dataset.name)),
+        *([*evaluation.metrics.values()], records, evaluation.matching, evaluation.texts, {}),
+    )
     checks = [
         _check(both, setup, metric, limits.get(metric.name))
         for setup in setups
@@ -228,66 +218,33 @@ def compare_with_baseline(
         if not limits or metric.name in limits
     ]
     failures = {setup: int(evaluation.costs(setup)["failed"]) for setup in evaluation.records}
-    before = {key: r.question for (name, key), r in file.records.items() if name in setups}
-    now = {question.id: question.text for question in evaluation.dataset.questions}
-    missing = Counter(item.question_id for item in evaluation.missing_gold)
+    kept = {question.id for question in common}
+    missing = Counter(change.question_id for change in evaluation.missing_gold)
     return Gate(
         checks,
         both,
         {setup: count for setup, count in failures.items() if count},
-        list(_notes(evaluation, file, both)),
-        [key for key in missing if key in before and missing[key] > file.missing.get(key, 0)],
-        [key for key, text in before.items() if now.get(key) != text],
+        list(_notes(evaluation, file)),
+        [key for key in missing if key in before and missing[key] > file.missing_gold.get(key, 0)],
+        [key for key in before if key not in kept],
     )
 
 
-def _joined(evaluation: Evaluation, file: RecordFile, setups: Sequence[str]) -> Evaluation:
-    """Return both evaluations as one, on their common questions."""
-    before, data = file.records, evaluation.dataset
-    texts = {(name, key): record.question for (name, key), record in before.items()}
-    common = [q for q in data.questions if all(texts.get((s, q.id)) == q.text for s in setups)]
-    if not common:
-        raise ValueError(f"{file.path} has none of the {len(data)} questions; save a new baseline")
-    records = {}
-    for setup in setups:
-        now = evaluation.records[setup]
-        count = max(now[question.id].top_k for question in common)
-        fewest = min(before[setup, question.id].top_k for question in common)
-        if fewest < count:
-            raise ValueError(
-                f"{file.path} has {fewest} results of a question, and {count} are compared; save "
-                "a new baseline, or compare metrics of fewer results"
-            )
-        was = f"{setup} (baseline)"
-        records[was] = {
-            key: _placed(replace(record, setup=was), file, evaluation.texts)
-            for key, record in file.of(setup, common, count).items()
-        }
-        records[setup] = {question.id: now[question.id] for question in common}
-    ids = {question.id for question in common}
-    gold = LocatedGold(
-        Dataset(common, data.documents, data.name),
-        [item for item in evaluation.moved_gold if item.question_id in ids],
-        [item for item in evaluation.missing_gold if item.question_id in ids],
-    )
-    metrics = [*evaluation.metrics.values()]
-    return Evaluation(gold, metrics, records, evaluation.matching, evaluation.texts, {})
-
-
-def _placed(record: Record, file: RecordFile, texts: DocumentTexts) -> Record:
-    """Return a record of the baseline with the positions of results in the current documents.
+def _placed(
+    items: Iterable[RetrievedItem], file: RecordFile, texts: DocumentTexts
+) -> tuple[RetrievedItem, ...]:
+    """Return results of the baseline with their positions in the current documents.
 
     The position of a text that is in none of them is empty, so that it matches no gold.
     """
-
-    def place(item: RetrievedItem) -> RetrievedItem:
-        before = file.documents.get(item.document_id)
-        if item.start is None or before == texts.hashes.get(item.document_id):
-            return item
-        placed = texts.place(replace(item, start=None, end=None))
-        return placed if placed.start is not None else replace(placed, start=0, end=0)
-
-    return replace(record, items=tuple(map(place, record.items))) if texts.documents else record
+    placed = []
+    for item in items:
+        before, now = file.documents.get(item.document_id), texts.hashes.get(item.document_id)
+        if texts.documents and item.start is not None and before != now:
+            item = texts.place(replace(item, start=None, end=None))
+            item = replace(item, start=0, end=0) if item.start is None else item
+        placed.append(item)
+    return tuple(placed)
 
 
 def _check(both: Evaluation, setup: str, metric: Metric, limit: float | None) -> MetricCheck:
@@ -295,26 +252,29 @@ def _check(both: Evaluation, setup: str, metric: Metric, limit: float | None) ->
     baseline = f"{setup} (baseline)"
     before, now = (both.judgements[metric.name][name] for name in (baseline, setup))
     sign = 1 if metric.higher_is_better else -1
-    lost: list[Change] = []
+    lost: list[dict[str, Any]] = []
     for question in both.dataset.questions:
         old, new = before[question.id].value, now[question.id].value
         if old is not None and new is not None and sign * new < sign * old:
-            lost.append(Change(question.id, question.text, old, new))
-    lost.sort(key=lambda change: -abs(change.after - change.before))
+            row = {"question_id": question.id, "question": question.text}
+            lost.append({**row, "before": old, "after": new})
+    lost.sort(key=lambda row: -abs(row["after"] - row["before"]))
     difference = both.difference(metric.name, baseline, setup)
     return MetricCheck(setup, metric, limit, difference, lost)
 
 
-def _notes(evaluation: Evaluation, file: RecordFile, both: Evaluation) -> Iterator[str]:
-    """Describe other differences from the baseline: questions, systems, documents and gold."""
+def _notes(evaluation: Evaluation, file: RecordFile) -> Iterator[str]:
+    """Describe other differences from the baseline: questions, systems and documents."""
     known = {key for _, key in file.records}
     if new := [q for q in evaluation.dataset.questions if q.id not in known]:
         yield f"{_questions(len(new))} not in the baseline, and not compared"
-    for name in dict.fromkeys([*file.described, *evaluation.records]):
-        if name not in both.records:
-            where = "only in" if name in file.described else "not in"
+    setups = evaluation.described
+    for name in dict.fromkeys([*file.setups, *setups]):
+        was, now = file.setups.get(name), setups.get(name)
+        if not (was and now):
+            where = "only in" if was else "not in"
             yield f"{name} is {where} the baseline, and not compared"
-        elif (was := file.described[name]) != (now := evaluation.described.get(name, was)):
+        elif was != now:
             yield f"{name} has changed: {was:.200} in the baseline, now {now:.200}"
     hashes = evaluation.texts.hashes
     if file.documents and hashes and (changes := document_changes(file.documents, hashes)):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 
 from rapidfuzz.distance import Levenshtein
 from rapidfuzz.fuzz import partial_ratio_alignment
@@ -17,9 +17,8 @@ from ...nodegraph.graph import NodeGraph
 from ...nodegraph.splitters.chunking import count_tokens
 from ...nodegraph.splitters.sentences import split_paragraphs
 from ..retriever import Retriever
-from .dataset import Dataset, Gold, GoldDocument, GoldPassage, GoldSpan, MissingGold
+from .dataset import Dataset, Gold, GoldDocument, GoldPassage, GoldSpan
 from .matching import RetrievedItem
-from .records import document_hashes
 
 MIN_TOKENS = 6
 """The minimum length of a text that is searched in other documents, or by similarity."""
@@ -29,31 +28,32 @@ MIN_SIMILARITY = 0.7
 
 _NUMBER = re.compile(r"\d+|[〇零一二两兩三四五六七八九十百千万萬亿億]+")
 
-
-class TextLocation(NamedTuple):
-    """The position of a text in a document."""
-
-    document_id: str
-    start: int
-    end: int
+Place = tuple[str, int, int]
+"""The document id, the start and the end of a text."""
 
 
 @dataclass(frozen=True, slots=True)
-class MovedGold:
-    """Gold that was found at another place, or with another text.
+class GoldChange:
+    """Gold that is missing, or was found at another place or with another text.
 
     Attributes:
         question_id: The id of the question.
-        before: The gold of the question.
-        now: The gold in the current documents.
+        gold: The gold of the question.
+        now: The gold in the current documents. None: it is in no document.
+        nearest: The paragraph or document id that is most similar to missing gold. May be empty.
     """
 
     question_id: str
-    before: Gold
-    now: Gold
+    gold: Gold
+    now: Gold | None = None
+    nearest: str = ""
 
     def __str__(self) -> str:
-        return f"{self.question_id}: {_shown(self.before)} is now {_shown(self.now)}"
+        if self.now is not None:
+            return f"{self.question_id}: {_shown(self.gold)} is now {_shown(self.now)}"
+        expected = self.gold.text if isinstance(self.gold, GoldPassage) else self.gold.document_id
+        nearest = f"; nearest: {self.nearest!r:.120}" if self.nearest else ""
+        return f"{self.question_id}: {expected!r:.120} is in no document{nearest}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +63,12 @@ class LocatedGold:
     Attributes:
         dataset: The questions.
         moved: Gold that was found at another place.
-        missing: Gold that is in no document. It is still in the questions.
+        missing: Gold that is in no document. It is not in the questions.
     """
 
     dataset: Dataset
-    moved: Sequence[MovedGold] = ()
-    missing: Sequence[MissingGold] = ()
+    moved: Sequence[GoldChange] = ()
+    missing: Sequence[GoldChange] = ()
 
 
 class DocumentTexts:
@@ -89,12 +89,13 @@ class DocumentTexts:
             if document_key is not None:
                 name = str(document.metadata.get(document_key) or name)
             self.documents[name] = Document(document.text, document.metadata, id=name)
-        self._locations: dict[tuple[str, str], TextLocation | None] = {}
+        self._places: dict[tuple[str, str], Place | None] = {}
 
     @cached_property
     def hashes(self) -> dict[str, str]:
         """The hash of each document's text by id."""
-        return document_hashes(self.documents.values())
+        texts = {name: d.text.encode("utf-8", "replace") for name, d in self.documents.items()}
+        return {n: hashlib.blake2b(t, digest_size=8).hexdigest() for n, t in texts.items()}
 
     def resolve_id(self, name: str) -> str:
         """Return a document id, or the only id with the same file name, or an empty string."""
@@ -112,25 +113,13 @@ class DocumentTexts:
         if not item.text or (item.start is not None and item.document_id in self.documents):
             return item
         key = item.document_id, item.text
-        if key not in self._locations:
-            self._locations[key] = self._find(item.text, item.document_id)
-        if (location := self._locations[key]) is not None:
-            return replace(item, **location._asdict())
+        if key not in self._places:
+            self._places[key] = self.find(item.text, item.document_id)
+        if (place := self._places[key]) is not None:
+            return replace(item, document_id=place[0], start=place[1], end=place[2])
         return replace(item, document_id=self.resolve_id(item.document_id) or item.document_id)
 
-    def locate(self, gold: GoldPassage | GoldSpan) -> TextLocation | None:
-        """Return the current position of gold: its text, or the most similar text."""
-        if isinstance(gold, GoldPassage):
-            return self._find(gold.text) or self._similar(gold.text)
-        if gold.text:
-            found = self._find(gold.text, gold.document_id, gold.start)
-            return found or self._similar(gold.text, gold.document_id)
-        document = self.resolve_id(gold.document_id)
-        if not document or gold.end > len(self.documents[document].text):
-            return None
-        return TextLocation(document, gold.start, gold.end)
-
-    def _find(self, text: str, document: str = "", near: int = 0) -> TextLocation | None:
+    def find(self, text: str, document: str = "", near: int = 0) -> Place | None:
         """Return the nearest position of a text in a document, else a position in any document.
 
         White space is ignored. Documents with the same file name come first.
@@ -150,37 +139,36 @@ class DocumentTexts:
             else:
                 continue
             matches = [match.span(1) for match in re.finditer(f"(?=({pattern}))", content)]
-            if matches:
-                return TextLocation(name, *min(matches, key=lambda span: abs(span[0] - near)))
+            return name, *min(matches, key=lambda span: abs(span[0] - near))
         return None
 
     @cached_property
     def _squeezed(self) -> dict[str, str]:
         return {name: " ".join(document.text.split()) for name, document in self.documents.items()}
 
-    def _similar(self, text: str, document: str = "") -> TextLocation | None:
+    def similar(self, text: str, document: str = "") -> Place | None:
         """Return the most similar text with equal numbers, in the documents of similar paragraphs.
 
         Texts below ``MIN_TOKENS`` are too short for that.
         """
         if count_tokens(text) < MIN_TOKENS:
             return None
-        names = [self.resolve_id(document), *(name for name, _ in self.nearest(text))]
+        paragraphs = self._paragraphs.retrieve(text)
+        names = [self.resolve_id(document), *(r.node.document_id for r in paragraphs)]
         best, best_similarity = None, MIN_SIMILARITY
         for name in dict.fromkeys(filter(None, names)):
             content = self.documents[name].text
             similarity, start, end = similar_part(text, content)
             same_numbers = _NUMBER.findall(text) == _NUMBER.findall(content[start:end])
             if similarity >= best_similarity and same_numbers:
-                best, best_similarity = TextLocation(name, start, end), similarity
+                best, best_similarity = (name, start, end), similarity
         return best
 
-    def nearest(self, text: str) -> list[tuple[str, str]]:
-        """Return the document ids and texts of the most similar paragraphs."""
-        if not self.documents:
-            return []
-        results = self._paragraphs.retrieve(text)
-        return [(result.node.document_id, result.node.text) for result in results]
+    def nearest_gold(self, gold: Gold) -> str:
+        """Return the paragraph or document id that is most similar to missing gold."""
+        if isinstance(gold, GoldPassage):
+            return next((r.node.text for r in self._paragraphs.retrieve(gold.text)), "")
+        return next(iter(difflib.get_close_matches(gold.document_id, self.documents, 1)), "")
 
     @cached_property
     def _paragraphs(self) -> Retriever:
@@ -208,9 +196,8 @@ def similar_part(text: str, content: str) -> tuple[float, int, int]:
     blocks = Levenshtein.editops(text, region).as_matching_blocks()[:-1]
     if not blocks:
         return 0.0, 0, 0
-    start, end = blocks[0].b - blocks[0].a, blocks[-1].b + blocks[-1].size
-    start = max(0, start)
-    end = min(len(region), end + len(text) - blocks[-1].a - blocks[-1].size)
+    start = max(0, blocks[0].b - blocks[0].a)
+    end = min(len(region), blocks[-1].b + len(text) - blocks[-1].a)
     distance = Levenshtein.distance(text, region[start:end])
     return 1 - distance / len(text), first + start, first + end
 
@@ -223,8 +210,7 @@ def locate_gold(dataset: Dataset, texts: DocumentTexts, *, as_spans: bool = Fals
         texts: The documents.
         as_spans: Convert passages to spans, so that each result that overlaps one is relevant.
     """
-    moved: list[MovedGold] = []
-    missing: list[MissingGold] = []
+    changes: list[GoldChange] = []
     questions = []
     located: dict[Gold, Gold | None] = {}
     for question in dataset.questions:
@@ -233,13 +219,22 @@ def locate_gold(dataset: Dataset, texts: DocumentTexts, *, as_spans: bool = Fals
             if gold not in located:
                 located[gold] = _locate(gold, texts, as_spans)
             now = located[gold]
-            golds.append(now or gold)
             if now is None:
-                missing.append(MissingGold(question.id, gold, _nearest(gold, texts)))
-            elif _has_moved(gold, now):
-                moved.append(MovedGold(question.id, gold, now))
+                changes.append(GoldChange(question.id, gold, None, texts.nearest_gold(gold)))
+                continue
+            golds.append(now)
+            if isinstance(gold, GoldPassage) and isinstance(now, GoldSpan):
+                has_moved = gold.text.split() != now.text.split()  # only another form
+            else:
+                has_moved = gold != now
+            if has_moved:
+                changes.append(GoldChange(question.id, gold, now))
         questions.append(replace(question, gold=tuple(dict.fromkeys(golds))))
-    return LocatedGold(Dataset(questions, dataset.documents, dataset.name), moved, missing)
+    return LocatedGold(
+        Dataset(questions, dataset.documents, dataset.name),
+        [change for change in changes if change.now],
+        [change for change in changes if not change.now],
+    )
 
 
 def _locate(gold: Gold, texts: DocumentTexts, as_spans: bool) -> Gold | None:
@@ -247,27 +242,18 @@ def _locate(gold: Gold, texts: DocumentTexts, as_spans: bool) -> Gold | None:
     if isinstance(gold, GoldDocument):
         name = texts.resolve_id(gold.document_id)
         return replace(gold, document_id=name) if name else None
-    location = texts.locate(gold)
-    if location is None:
+    if isinstance(gold, GoldSpan) and not gold.text:
+        name = texts.resolve_id(gold.document_id)
+        is_inside = name and gold.end <= len(texts.documents[name].text)
+        return replace(gold, document_id=name) if is_inside else None
+    document, near = (gold.document_id, gold.start) if isinstance(gold, GoldSpan) else ("", 0)
+    place = texts.find(gold.text, document, near) or texts.similar(gold.text, document)
+    if place is None:
         return None
-    text = texts.documents[location.document_id].text[location.start : location.end]
+    text = texts.documents[place[0]].text[place[1] : place[2]]
     if isinstance(gold, GoldPassage) and not as_spans:
         return gold if text.split() == gold.text.split() else replace(gold, text=text)
-    return GoldSpan(*location, text if gold.text else "", gold.grade)
-
-
-def _has_moved(before: Gold, now: Gold) -> bool:
-    """Return whether gold has another place or text, not only another form."""
-    if isinstance(before, GoldPassage) and isinstance(now, GoldSpan):
-        return before.text.split() != now.text.split()
-    return before != now
-
-
-def _nearest(gold: Gold, texts: DocumentTexts) -> str:
-    """Return the paragraph or document id that is most similar to missing gold."""
-    if isinstance(gold, GoldPassage):
-        return next((text for _, text in texts.nearest(gold.text)), "")
-    return next(iter(difflib.get_close_matches(gold.document_id, texts.documents, 1)), "")
+    return GoldSpan(*place, text, gold.grade)
 
 
 def _shown(gold: Gold) -> str:

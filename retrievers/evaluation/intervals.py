@@ -33,6 +33,12 @@ class Figure:
     judged: int
     not_judged: int
 
+    def __str__(self) -> str:
+        if self.value is None or self.low is None or self.high is None:
+            return "not judged"
+        digits = 4 if abs(self.value) < 10 else 1
+        return f"{self.value:.{digits}f} ({self.low:.3f} to {self.high:.3f})"
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:

@@ -17,6 +17,8 @@ from .dataset import Dataset, Gold, GoldDocument, GoldPassage, GoldSpan, Questio
 FIELDS = ("id", "question", "passages", "document_ids", "spans", "answers", "answerable")
 """The fields of a question."""
 
+_ANSWERABLE = {"true": True, "1": True, "none": True, "false": False, "0": False}
+
 
 def load_dataset(path: str | Path, fields: Mapping[str, str] | None = None) -> Dataset:
     """Load questions from a BEIR folder, or a file ``.jsonl``, ``.csv`` or ``.json`` (SQuAD).
@@ -33,17 +35,13 @@ def load_dataset(path: str | Path, fields: Mapping[str, str] | None = None) -> D
     if not path.exists():
         raise FileNotFoundError(f"there is no file or folder {str(path)!r} with questions")
     suffix = path.suffix.lower()
-    if suffix in (".jsonl", ".ndjson"):
-        return load_jsonl(path, fields)
-    if suffix == ".csv":
-        return load_csv(path, fields)
+    if suffix in (".jsonl", ".ndjson", ".csv"):
+        return (load_csv if suffix == ".csv" else load_jsonl)(path, fields)
     if fields:
         raise ValueError(f"only .jsonl and .csv files have other field names, got {str(path)!r}")
-    if path.is_dir():
-        return load_beir(path)
-    if suffix == ".json":
-        return load_squad(path)
-    raise ValueError(f"questions must be a BEIR folder, .jsonl, .csv or .json, got {str(path)!r}")
+    if not path.is_dir() and suffix != ".json":
+        raise ValueError(f"questions must be a BEIR folder, .jsonl, .csv or .json, got {path}")
+    return load_beir(path) if path.is_dir() else load_squad(path)
 
 
 def load_jsonl(path: str | Path, fields: Mapping[str, str] | None = None) -> Dataset:
@@ -63,11 +61,7 @@ def load_jsonl(path: str | Path, fields: Mapping[str, str] | None = None) -> Dat
     """
     path = Path(path)
     names = _names(fields)
-    questions = []
-    for where, row in read_json_lines(path):
-        check_has(row, names["question"], where)
-        values = {field: row.get(name) for field, name in names.items()}
-        questions.append(_question(values, where))
+    questions = [_question(row, names, where) for where, row in _json_lines(path)]
     return Dataset(questions, name=path.name)
 
 
@@ -91,17 +85,17 @@ def load_csv(
     questions = []
     with path.open(encoding="utf-8-sig", newline="") as file:
         reader = csv.DictReader(file)
-        for field in ("question", *(fields or ())):
-            check_has(dict.fromkeys(reader.fieldnames or ()), names[field], str(path))
-        for row in reader:
-            values: dict[str, Any] = {
-                field: (row.get(name) or "").strip() or None for field, name in names.items()
-            }
+        for cells in reader:
+            row: dict[str, Any] = {n: c.strip() for n, c in cells.items() if n and c and c.strip()}
             for field in ("passages", "document_ids", "spans", "answers"):
-                parts = map(str.strip, (values[field] or "").split(separator))
-                values[field] = [*filter(None, parts)]
-            values["spans"] = [*map(_parse_span, values["spans"])]
-            questions.append(_question(values, f"{path}, line {reader.line_num}"))
+                if cell := row.get(name := names[field]):
+                    row[name] = [part.strip() for part in cell.split(separator)]
+            spans = (re.fullmatch(r"(.+):(\d+)-(\d+)", s) for s in row.get(names["spans"], ()))
+            row[names["spans"]] = [
+                match and {"document_id": match[1], "start": match[2], "end": match[3]}
+                for match in spans
+            ]
+            questions.append(_question(row, names, f"{path}, line {reader.line_num}"))
     return Dataset(questions, name=path.name)
 
 
@@ -110,19 +104,17 @@ def save_jsonl(dataset: Dataset, path: str | Path) -> None:
     with Path(path).open("w", encoding="utf-8") as file:
         for question in dataset.questions:
             gold = question.gold
-            passages = {item.text: item.grade for item in gold if isinstance(item, GoldPassage)}
-            fields = {
+            row = {
                 "id": question.id,
                 "question": question.text,
-                "passages": list(passages) if {*passages.values()} <= {1.0} else passages,
+                "passages": {g.text: g.grade for g in gold if isinstance(g, GoldPassage)},
                 "document_ids": {
-                    item.document_id: item.grade for item in gold if isinstance(item, GoldDocument)
+                    g.document_id: g.grade for g in gold if isinstance(g, GoldDocument)
                 },
                 "spans": [asdict(item) for item in gold if isinstance(item, GoldSpan)],
-                "answers": list(question.answers),
-                "answerable": None if question.answerable else "false",
+                "answers": question.answers,
+                "answerable": question.answerable,
             }
-            row = {name: value for name, value in fields.items() if value or name == "question"}
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
@@ -134,51 +126,48 @@ def _names(fields: Mapping[str, str] | None) -> dict[str, str]:
     return {field: (fields or {}).get(field, field) for field in FIELDS}
 
 
-def _question(row: Mapping[str, Any], where: str) -> Question:
-    """Return the question of a row."""
-    gold: list[Gold] = [GoldPassage(*item) for item in _graded(row, "passages", where)]
-    gold += [GoldDocument(*item) for item in _graded(row, "document_ids", where)]
-    for span in row["spans"] or ():
-        try:
-            place = (span["document_id"], span["start"], span["end"], span.get("text") or "")
-            gold.append(GoldSpan(*place, float(span.get("grade", 1))))
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(
-                f"{where}: a span must have document_id, start and end, got {span!r:.80}"
-            ) from error
-    answerable = row["answerable"]
-    if isinstance(answerable, str):
-        words = {"true": True, "1": True, "false": False, "0": False}
-        answerable = words.get(answerable.casefold(), answerable)
-    if not (answerable is None or isinstance(answerable, bool)):
-        raise ValueError(f"{where}: answerable must be true or false, got {answerable!r}")
-    identity = where.rpartition(" ")[2] if row["id"] is None else str(row["id"])
-    text = get_text(row, "question", where)
-    answers = tuple(text for text, _ in _graded(row, "answers", where))
-    return Question(identity, text, tuple(gold), answers, answerable is not False)
+def _question(row: Mapping[str, Any], names: Mapping[str, str], where: str) -> Question:
+    """Return the question of a row.
+
+    Raises:
+        ValueError: If a field is missing or invalid.
+    """
+    if (name := names["question"]) not in row:
+        raise ValueError(
+            f"{where} has no {name!r}, but {nearest_names(name, row)}; give its name with fields="
+        )
+    values = {field: row.get(name) for field, name in names.items()}
+    answerable = _ANSWERABLE.get(str(values["answerable"]).casefold())
+    if answerable is None:
+        raise ValueError(f"{where}: answerable must be true or false, got {values['answerable']!r}")
+    try:
+        gold: list[Gold] = [GoldPassage(*item) for item in _graded(values["passages"])]
+        gold += [GoldDocument(*item) for item in _graded(values["document_ids"])]
+        for span in values["spans"] or ():
+            place = (span["document_id"], int(span["start"]), int(span["end"]))
+            gold.append(GoldSpan(*place, span.get("text") or "", float(span.get("grade", 1))))
+        answers = tuple(text for text, _ in _graded(values["answers"]))
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(
+            f"{where} has invalid gold ({type(error).__name__}: {error}): passages, document_ids "
+            "and answers must be a text or a list of texts, and a span must have document_id, "
+            "start and end"
+        ) from error
+    identity = where.rpartition(" ")[2] if values["id"] is None else str(values["id"])
+    return Question(identity, str(values["question"]), tuple(gold), answers, answerable)
 
 
-def _graded(row: Mapping[str, Any], field: str, where: str) -> list[tuple[str, float]]:
+def _graded(value: Any) -> list[tuple[str, float]]:
     """Return texts with grades, from a text, a list of texts, or grades by text."""
-    value = row[field]
     if isinstance(value, Mapping):
         return [(str(text), float(grade)) for text, grade in value.items()]
-    texts = [] if value is None else [value] if isinstance(value, str) else value
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise ValueError(f"{where}: {field} must be a text or a list of texts, got {value!r:.80}")
+    texts = [value] if isinstance(value, str) else value or []
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError(f"got {value!r:.80}")
     return [(text, 1.0) for text in texts]
 
 
-def _parse_span(text: str) -> Any:
-    """Parse ``document:start-end``. Other texts are returned, and rejected with their line."""
-    document, _, position = text.rpartition(":")
-    start, _, end = position.partition("-")
-    if not (document and start.isdigit() and end.isdigit()):
-        return text
-    return {"document_id": document, "start": int(start), "end": int(end)}
-
-
-def read_json_lines(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _json_lines(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the JSON object of each line, with its path and line number.
 
     Raises:
@@ -194,27 +183,6 @@ def read_json_lines(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
             if not isinstance(row, Mapping):
                 raise ValueError(f"{where} must be a JSON object, got {row!r:.80}")
             yield where, row
-
-
-def check_has(row: Mapping[str, Any], name: str, where: str) -> None:
-    """Raise a ValueError that lists the existing fields if a field is missing."""
-    if name not in row:
-        raise ValueError(
-            f"{where} has no {name!r}, but {nearest_names(name, row)}; give its name with fields="
-        )
-
-
-def get_text(row: Mapping[str, Any], name: str, where: str) -> str:
-    """Return a text or whole number of a row, as a text.
-
-    Raises:
-        ValueError: If the value is missing or of another type.
-    """
-    check_has(row, name, where)
-    value = row[name]
-    if not isinstance(value, str | int) or isinstance(value, bool):
-        raise ValueError(f"{where}: {name!r} must be a text, got {value!r:.80}")
-    return str(value)
 
 
 def load_squad(path: str | Path) -> Dataset:
@@ -267,38 +235,27 @@ def load_beir(folder: str | Path, split: str = "test") -> Dataset:
     """
     folder = Path(folder)
     qrels = folder / "qrels" / f"{split}.tsv"
-    for path in (folder / "corpus.jsonl", folder / "queries.jsonl", qrels):
-        if not path.is_file():
-            splits = sorted(p.stem for p in (folder / "qrels").glob("*.tsv"))
-            raise ValueError(
-                f"a BEIR folder must have {path}; splits: {nearest_names(split, splits)}"
+    if not qrels.is_file():
+        splits = sorted(path.stem for path in qrels.parent.glob("*.tsv"))
+        raise ValueError(f"a BEIR folder must have {qrels}; splits: {nearest_names(split, splits)}")
+    try:
+        documents = [
+            Document(
+                row["text"], {"title": row["title"]} if row.get("title") else {}, id=row["_id"]
             )
-    documents = []
-    for where, row in read_json_lines(folder / "corpus.jsonl"):
-        metadata = {"title": row["title"]} if row.get("title") else {}
-        text, identity = get_text(row, "text", where), get_text(row, "_id", where)
-        documents.append(Document(text, metadata, id=identity))
-    grades = _read_qrels(qrels)
-    questions = []
-    for where, row in read_json_lines(folder / "queries.jsonl"):
-        identity = get_text(row, "_id", where)
-        if identity in grades:
-            gold = [GoldDocument(d, grade) for d, grade in grades.pop(identity).items() if grade]
-            questions.append(Question(identity, get_text(row, "text", where), tuple(gold)))
-    if grades:
-        unknown = ", ".join(map(repr, [*grades][:5]))
-        raise ValueError(f"{qrels} has {len(grades)} unknown query ids: {unknown}")
+            for _, row in _json_lines(folder / "corpus.jsonl")
+        ]
+        texts = {row["_id"]: row["text"] for _, row in _json_lines(folder / "queries.jsonl")}
+        gold: dict[str, list[GoldDocument]] = {}
+        for index, line in enumerate(qrels.read_text(encoding="utf-8-sig").splitlines()):
+            query, document, score = line.split("\t")
+            if index or score.isdecimal():  # the first line may be a header
+                relevant = [GoldDocument(document, float(score))] if float(score) > 0 else []
+                gold.setdefault(query, []).extend(relevant)
+        questions = [Question(query, texts[query], tuple(of)) for query, of in gold.items()]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{folder} must have the form of BEIR: documents and queries with _id and text, and "
+            f"qrels with query id, document id and score, got {type(error).__name__}: {error}"
+        ) from error
     return Dataset(questions, documents, folder.name)
-
-
-def _read_qrels(path: Path) -> dict[str, dict[str, float]]:
-    """Return the grades of documents by query id."""
-    grades: dict[str, dict[str, float]] = {}
-    for index, row in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), 1):
-        if fields := re.fullmatch(r"([^\t]+)\t([^\t]+)\t(-?\d+(?:\.\d+)?)", row):
-            grades.setdefault(fields[1], {})[fields[2]] = max(0.0, float(fields[3]))
-        elif index > 1:  # the first line may be a header
-            raise ValueError(
-                f"{path}, line {index} must be query id, document id and score, got {row!r:.80}"
-            )
-    return grades

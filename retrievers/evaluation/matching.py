@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, get_args
 
 from rapidfuzz.distance import Levenshtein
 
-from ...nodegraph.models.output.answer_text import normalize
-from ...nodegraph.splitters.chunking import UNSPACED, count_tokens
-from ..results import ScoredNode
+from ...nodegraph.splitters.chunking import count_tokens
 from ..validation import choice
 from .dataset import Gold, GoldDocument, GoldPassage, GoldSpan, Question
 
@@ -45,30 +41,6 @@ class RetrievedItem:
     start: int | None = None
     end: int | None = None
     explanation: str = ""
-
-    @property
-    def tokens(self) -> int:
-        """The number of tokens of the text, see ``count_tokens``."""
-        return _tokens(self.text)
-
-    @classmethod
-    def of(cls, result: ScoredNode, document_key: str | None = None) -> RetrievedItem:
-        """Convert a result.
-
-        Args:
-            result: The result.
-            document_key: The metadata field with the id of the document.
-        """
-        node = result.node
-        text = node.content if isinstance(node.content, str) else node.text
-        start, end = node.start, node.end
-        if start is None and isinstance(index := node.metadata.get("start_index"), int):
-            start, end = index, index + len(node.text)  # written by LangChain's splitters
-        document_id = node.document_id or node.id
-        if document_key is not None:
-            document_id = str(node.metadata.get(document_key, ""))
-        score = float(result.score)
-        return cls(node.id, text, score, document_id, start, end, result.explain())
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +94,6 @@ class Matching:
         return isinstance(gold, GoldDocument) or _overlaps(gold, item)
 
 
-@functools.lru_cache(maxsize=100_000)  # systems retrieve the same passages
 def is_similar(entry: str, other: str, threshold: float) -> bool:
     """Return whether the edit similarity of two texts is above a threshold.
 
@@ -186,52 +157,10 @@ class RetrievalCase:
         matches = self.matching.matches
         return [frozenset([n for n, entry in gold if matches(entry, i)]) for i in self.items]
 
-    @cached_property
-    def _ranks(self) -> list[int | None]:
-        ranks: list[int | None] = [None] * len(self.question.gold)
-        for rank, positions in reversed([*enumerate(self.matched, 1)]):
-            for position in positions:
-                ranks[position] = rank
-        return ranks
-
-    @cached_property
-    def first_answer(self) -> tuple[int | None, str]:
-        """The rank of the first result that contains an answer, and the answer.
-
-        Raises:
-            NotJudgedError: If the question has no answers.
-        """
-        answers = [(_normalized(entry), entry) for entry in self.question.answers if entry.strip()]
-        if not answers:
-            raise NotJudgedError("the question has no answers")
-        self.check_sources()
-        for rank, item in enumerate(self.items, 1):
-            text = _normalized(item.text)
-            for normalized, answer in answers:
-                if has_words(text, normalized):
-                    return rank, answer
-        return None, ""
-
     def first_ranks(self, k: int | None = None) -> list[int | None]:
         """Return the first rank of each gold among the first ``k`` results. None: not found."""
-        return [None if rank is None or (k and rank > k) else rank for rank in self._ranks]
-
-
-# Systems retrieve the same passages, so the caches are hit often.
-_tokens = functools.lru_cache(maxsize=20_000)(count_tokens)
-_normalized = functools.lru_cache(maxsize=20_000)(normalize)
-
-_SPACED = re.compile(rf"[^\W{UNSPACED}]")  # a letter of a script with spaces between words
-
-
-def has_words(text: str, answer: str) -> bool:
-    """Return whether a text contains an answer. Words separated by spaces must match whole."""
-    at = text.find(answer)
-    while at >= 0:
-        before, after = text[at - 1 : at], text[at + len(answer) : at + len(answer) + 1]
-        starts_inside = _SPACED.match(answer) and _SPACED.match(before)
-        ends_inside = _SPACED.match(answer[-1]) and _SPACED.match(after)
-        if not starts_inside and not ends_inside:
-            return True
-        at = text.find(answer, at + 1)
-    return False
+        matched = [*enumerate(self.matched[:k], 1)]
+        return [
+            next((rank for rank, found in matched if n in found), None)
+            for n in range(len(self.question.gold))
+        ]

@@ -10,13 +10,15 @@ are documents without duplicates, the values are equal to trec_eval's (``ir-meas
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 from ...nodegraph.errors import nearest_names
+from ...nodegraph.models.output.answer_text import normalize
 from ...nodegraph.models.output.free_text import is_unknown
+from ...nodegraph.splitters.chunking import UNSPACED, count_tokens
 from ...nodegraph.splitters.sentences import split_sentences
 from .dataset import GoldPassage, GoldSpan
 from .matching import NotJudgedError, RetrievalCase, is_similar
@@ -30,15 +32,11 @@ class Judgement:
         value: The value. None: not judged.
         reason: Why the question is not judged.
         evidence: The source of the value, in words.
-        model_calls: The number of a judge's answers, including cached answers.
-        tokens: The number of tokens of the judge's prompts and answers, see ``count_tokens``.
     """
 
     value: float | None
     reason: str = ""
     evidence: str = ""
-    model_calls: int = 0
-    tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +68,13 @@ class Metric:
     def judge(self, case: RetrievalCase) -> Judgement:
         """Return the judgement of a case. "Not judged" if the measure fails or is not finite."""
         if self.max_tokens is not None:
-            case = _within(case, self.max_tokens)
+            used = count = 0
+            for item in case.items:
+                used += count_tokens(item.text)
+                if used > self.max_tokens:
+                    break
+                count += 1
+            case = replace(case, items=case.items[:count])
         try:
             judgement = self.measure(case)
         except NotJudgedError as error:
@@ -82,14 +86,29 @@ class Metric:
         return judgement
 
 
-MetricLike: TypeAlias = Metric | str
-"""A metric or its name: ``"mrr@5"``."""
+Ranks = Sequence[int | None]
+"""The first rank of each gold. None: not found."""
 
 
-def _recall(case: RetrievalCase, k: int | None) -> Judgement:
-    """Return the share of the gold in the first ``k`` results (Manning et al., 2008, 8.3)."""
-    ranks = case.first_ranks(k)
-    return _by_ranks((len(ranks) - ranks.count(None)) / len(ranks), ranks)
+def _average_precision(ranks: Ranks) -> float:
+    """Return the mean over all gold of the precision at its rank, 0 if missing.
+
+    Precision at a rank is the share of results with new gold.
+    """
+    firsts = sorted(rank for rank in ranks if rank)
+    order = sorted(set(firsts))
+    return sum((order.index(rank) + 1) / rank for rank in firsts) / len(ranks)
+
+
+_OF_RANKS: dict[str, Callable[[Ranks], float]] = {
+    "recall": lambda ranks: (len(ranks) - ranks.count(None)) / len(ranks),
+    "hit_rate": lambda ranks: float(any(ranks)),
+    "all_gold": lambda ranks: float(all(ranks)),
+    "mrr": lambda ranks: 1 / min(filter(None, ranks), default=math.inf),
+    "map": _average_precision,
+}
+"""The metrics of the first ranks of gold: Manning et al. (2008, 8.3), trec_eval's success, all gold
+of questions in several steps, Voorhees (1999), Harman (1993)."""
 
 
 def _precision(case: RetrievalCase, k: int | None) -> Judgement:
@@ -97,39 +116,8 @@ def _precision(case: RetrievalCase, k: int | None) -> Judgement:
 
     As in trec_eval, missing results count as wrong.
     """
-    right = sum(map(bool, case.matched[:k]))
     count = len(case.items) if k is None else k
-    return Judgement(right / count if count else 0.0, evidence=f"{right} of {count}")
-
-
-def _hit_rate(case: RetrievalCase, k: int | None) -> Judgement:
-    """Return 1 if any gold is in the first ``k`` results (trec_eval's success)."""
-    ranks = case.first_ranks(k)
-    return _by_ranks(float(any(ranks)), ranks)
-
-
-def _all_gold(case: RetrievalCase, k: int | None) -> Judgement:
-    """Return 1 if all gold is in the first ``k`` results. For questions in several steps."""
-    ranks = case.first_ranks(k)
-    return _by_ranks(float(all(ranks)), ranks)
-
-
-def _reciprocal_rank(case: RetrievalCase, k: int | None) -> Judgement:
-    """Return 1 / rank of the first gold, 0 without any (Voorhees, 1999)."""
-    ranks = case.first_ranks(k)
-    return _by_ranks(1 / min(filter(None, ranks), default=math.inf), ranks)
-
-
-def _average_precision(case: RetrievalCase, k: int | None) -> Judgement:
-    """Return the mean over all gold of the precision at its rank, 0 if missing (Harman, 1993).
-
-    Precision at a rank is the share of results with new gold.
-    """
-    ranks = case.first_ranks(k)
-    firsts = sorted(rank for rank in ranks if rank)
-    order = sorted(set(firsts))
-    total = sum((order.index(rank) + 1) / rank for rank in firsts)
-    return _by_ranks(total / len(ranks), ranks)
+    return _share(sum(map(bool, case.matched[:k])), count)
 
 
 def _ndcg(case: RetrievalCase, k: int | None) -> Judgement:
@@ -161,7 +149,7 @@ def _context_recall(case: RetrievalCase, k: int | None) -> Judgement:
     passages = _passages(case)
     texts = [item.text for item in case.items[:k]]
     right = sum(any(is_similar(text, entry, 0.5) for text in texts) for entry in passages)
-    return _share(right, len(passages), "passages")
+    return _share(right, len(passages), " passages")
 
 
 def _context_relevance(case: RetrievalCase, k: int | None) -> Judgement:
@@ -171,7 +159,7 @@ def _context_relevance(case: RetrievalCase, k: int | None) -> Judgement:
     """
     gold = _sentences(_passages(case))
     retrieved = _sentences(item.text for item in case.items[:k])
-    return _share(len(gold & retrieved), len(retrieved), "sentences")
+    return _share(len(gold & retrieved), len(retrieved), " sentences")
 
 
 def _answer_in_context(case: RetrievalCase, k: int | None) -> Judgement:
@@ -179,10 +167,16 @@ def _answer_in_context(case: RetrievalCase, k: int | None) -> Judgement:
 
     Letter case, width and white space are ignored. Words with spaces match as whole words.
     """
-    rank, answer = case.first_answer
-    if rank is None or (k is not None and rank > k):
-        return Judgement(0.0, evidence="in no result")
-    return Judgement(1.0, evidence=f"{answer!r} at {rank}")
+    answers = [(normalize(entry), entry) for entry in case.question.answers if entry.strip()]
+    if not answers:
+        raise NotJudgedError("the question has no answers")
+    case.check_sources()
+    for rank, item in enumerate(case.items[:k], 1):
+        text = normalize(item.text)
+        for normalized, answer in answers:
+            if _has_words(text, normalized):
+                return Judgement(1.0, evidence=f"{answer!r} at {rank}")
+    return Judgement(0.0, evidence="in no result")
 
 
 def _abstention(case: RetrievalCase, k: int | None) -> Judgement:
@@ -198,25 +192,20 @@ def _tokens(case: RetrievalCase, k: int | None) -> Judgement:
     if not (case.question.gold or case.question.answers):
         raise NotJudgedError("the question has no gold")
     case.check_sources()
-    return Judgement(sum(item.tokens for item in case.items[:k]))
+    return Judgement(sum(count_tokens(item.text) for item in case.items[:k]))
 
 
 _MEASURES: dict[str, Callable[[RetrievalCase, int | None], Judgement]] = {
     "abstention": _abstention,
-    "all_gold": _all_gold,
     "answer_in_context": _answer_in_context,
     "context_recall": _context_recall,
     "context_relevance": _context_relevance,
-    "hit_rate": _hit_rate,
-    "map": _average_precision,
-    "mrr": _reciprocal_rank,
     "ndcg": _ndcg,
     "precision": _precision,
-    "recall": _recall,
     "tokens": _tokens,
 }
 
-METRICS = tuple(_MEASURES)
+METRICS = tuple(sorted([*_OF_RANKS, *_MEASURES]))
 """The names of the metrics. With ``"@5"`` the first five results count, with ``"@500tokens"`` the
 first results that have at most 500 tokens together."""
 
@@ -227,7 +216,7 @@ JUDGED_METRICS = (
 """The names of the metrics of a ``Judge``. The last two require a query engine."""
 
 
-def get_metric(name: MetricLike) -> Metric:
+def get_metric(name: Metric | str) -> Metric:
     """Return the metric of a name such as ``"recall@5"`` or ``"recall@1000tokens"``.
 
     Raises:
@@ -242,24 +231,22 @@ def get_metric(name: MetricLike) -> Metric:
         return name
     if not isinstance(name, str):
         raise TypeError(f"a metric must be a name like 'recall@5' or a Metric, got {name!r:.80}")
-    base, k = split_name(name.removesuffix("tokens") if "@" in name else name)
+    has_budget = "@" in name and name.endswith("tokens")
+    base, number = split_name(name.removesuffix("tokens") if has_budget else name)
     if base in JUDGED_METRICS:
         raise ValueError(f"{name!r} needs a judge: Judge(llm).metric({name!r})")
-    if base not in _MEASURES:
+    if base not in METRICS:
         raise ValueError(f"a metric must be {nearest_names(base, METRICS)}, got {base!r}")
-    max_tokens = None
-    if "@" in name and name.endswith("tokens"):
-        k, max_tokens = None, k
-    measure = _MEASURES[base]
-    is_cost = base == "tokens"
-    return Metric(
-        name,
-        lambda case: measure(case, k),
-        k,
-        higher_is_better=not is_cost,
-        bounded=not is_cost,
-        max_tokens=max_tokens,
-    )
+    k, max_tokens = (None, number) if has_budget else (number, None)
+
+    def measure(case: RetrievalCase) -> Judgement:
+        if base in _MEASURES:
+            return _MEASURES[base](case, k)
+        ranks = case.first_ranks(k)
+        return _by_ranks(_OF_RANKS[base](ranks), ranks)
+
+    is_share = base != "tokens"
+    return Metric(name, measure, k, is_share, is_share, max_tokens=max_tokens)
 
 
 def split_name(name: str) -> tuple[str, int | None]:
@@ -290,22 +277,11 @@ def answer_of(case: RetrievalCase) -> str:
     return case.answer.strip()
 
 
-def _within(case: RetrievalCase, max_tokens: int) -> RetrievalCase:
-    """Return a case with the first results that have at most ``max_tokens`` tokens together."""
-    count = total = 0
-    for item in case.items:
-        total += item.tokens
-        if total > max_tokens:
-            break
-        count += 1
-    return replace(case, items=case.items[:count])
+def _share(part: int, total: int, unit: str = "") -> Judgement:
+    return Judgement(part / total if total else 0.0, evidence=f"{part} of {total}{unit}")
 
 
-def _share(part: int, total: int, unit: str) -> Judgement:
-    return Judgement(part / total if total else 0.0, evidence=f"{part} of {total} {unit}")
-
-
-def _by_ranks(value: float, ranks: Sequence[int | None]) -> Judgement:
+def _by_ranks(value: float, ranks: Ranks) -> Judgement:
     positions = ", ".join("-" if rank is None else str(rank) for rank in ranks)
     return Judgement(value, evidence=f"gold at {positions}")
 
@@ -323,3 +299,17 @@ def _passages(case: RetrievalCase) -> list[str]:
 def _sentences(texts: Iterable[str]) -> set[str]:
     lines = (line.strip() for text in texts for line in split_sentences(text))
     return {line for line in lines if line}
+
+
+_SPACED = re.compile(rf"[^\W{UNSPACED}]")  # a letter of a script with spaces between words
+
+
+def _has_words(text: str, answer: str) -> bool:
+    """Return whether a text contains an answer. Words separated by spaces must match whole."""
+    for match in re.finditer(rf"(?={re.escape(answer)})", text):
+        at, end = match.start(), match.start() + len(answer)
+        starts_inside = _SPACED.match(answer) and _SPACED.match(text[at - 1 : at])
+        ends_inside = _SPACED.match(answer[-1]) and _SPACED.match(text[end : end + 1])
+        if not starts_inside and not ends_inside:
+            return True
+    return False

@@ -1,18 +1,18 @@
-"""Store the results of evaluated systems in a file of JSON lines, so that they can be resumed."""
+"""The results of evaluated systems, and their file of JSON lines."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
-from ...nodegraph.document import Document
-from .dataset import Question
+from ...nodegraph.concurrency import ProgressBar, run_in_threads
 from .matching import RetrievedItem
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +43,77 @@ class Record:
     error: str = ""
     model_tokens: int = 0
 
-    @property
-    def tokens(self) -> int:
-        """The number of tokens of the results, see ``count_tokens``."""
-        return sum(item.tokens for item in self.items)
+
+@dataclass(slots=True)
+class RecordFile:
+    """The records of systems, and what is needed to compare or resume them.
+
+    Attributes:
+        setups: The description of each system by name.
+        documents: The hashes of the documents. Empty: unknown.
+        missing_gold: The number of missing gold items by question id.
+        records: The records by system and question id.
+    """
+
+    setups: Mapping[str, str]
+    documents: Mapping[str, str]
+    missing_gold: Mapping[str, int]
+    records: dict[tuple[str, str], Record] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, path: str | Path) -> RecordFile:
+        """Read a file. An incomplete last line, of a killed process, is ignored.
+
+        Raises:
+            ValueError: If the file has another format.
+        """
+        try:
+            lines = Path(path).read_bytes().rpartition(b"\n")[0].decode("utf-8").split("\n")
+            header, *rows = map(json.loads, lines)
+            file = cls(header["setups"], header["documents"], header["missing_gold"])
+            for row in rows:
+                items = tuple(RetrievedItem(**item) for item in row["items"])
+                record = Record(**{**row, "items": items})
+                file.records[record.setup, record.question_id] = record
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise ValueError(
+                f"{path} must be a file of an evaluation, got {type(error).__name__}: {error}"
+            ) from error
+        return file
+
+    def resume(self, path: str | Path) -> None:
+        """Take over the records of a file.
+
+        Raises:
+            ValueError: If the file has results of other systems or documents, or another format.
+        """
+        before = RecordFile.load(path)
+        are_known = before.documents and self.documents
+        if changes := are_known and document_changes(before.documents, self.documents):
+            raise ValueError(
+                f"{path} has results of other documents: {changes}; choose another file"
+            )
+        for name, described in before.setups.items():
+            if described != (now := self.setups.get(name, described)):
+                raise ValueError(
+                    f"{path} has results of another {name!r}: {described:.200}; now it is "
+                    f"{now:.200}; choose another name or file"
+                )
+        self.setups = {**before.setups, **self.setups}
+        self.records = before.records
+
+    def save(self, path: str | Path) -> None:
+        """Write a file. An existing file is replaced."""
+        new = Path(f"{path}.new")
+        header = {"setups": self.setups, "documents": self.documents}
+        rows = [{**header, "missing_gold": self.missing_gold}, *map(asdict, self.records.values())]
+        new.write_text("".join(map(json_line, rows)), encoding="utf-8", newline="\n")
+        new.replace(path)
 
 
-def document_hashes(documents: Iterable[Document]) -> dict[str, str]:
-    """Return a hash of each document's text by id."""
-    return {
-        d.id: hashlib.blake2b(d.text.encode("utf-8", "replace"), digest_size=8).hexdigest()
-        for d in documents
-    }
+def json_line(row: object) -> str:
+    """Return a line of JSON."""
+    return json.dumps(row, ensure_ascii=False) + "\n"
 
 
 def document_changes(before: Mapping[str, str], now: Mapping[str, str]) -> str:
@@ -79,97 +138,23 @@ def first_names(names: Sequence[str], count: int) -> str:
     return ", ".join(map(repr, names[:count])) + ", ..." * (len(names) > count)
 
 
-class RecordFile:
-    """A file of JSON lines with the records of systems. Reading does not change the file.
-
-    The file stores a description of each system. An incomplete last line, of a killed process, is
-    ignored and removed by the next ``add``.
+def run_all(
+    work: Sequence[Callable[[], T]], name: str, num_workers: int, progress: bool | None
+) -> list[T]:
+    """Return the results of functions, in threads, with a bar. An exception ends all.
 
     Args:
-        path: The file. None: keep records in memory.
-        setups: The description of each system by name.
-        documents: The hashes of the documents, see ``document_hashes``. Empty: unknown.
-        missing: The number of missing gold items by question id.
-
-    Attributes:
-        documents: The hashes of the documents, of the file if it has some.
-        missing: The numbers of missing gold items, of the file if it has some.
-        described: The description of each system in the file by name.
-
-    Raises:
-        ValueError: If the file has results of other systems or documents, or another format.
+        work: The functions.
+        name: The label of the bar.
+        num_workers: Number of threads.
+        progress: Whether to draw the bar. None: only in a terminal.
     """
+    with ProgressBar(" questions", progress) as bar:
+        bar.start(len(work), name)
 
-    def __init__(
-        self,
-        path: str | Path | None,
-        setups: Mapping[str, str],
-        documents: Mapping[str, str] | None = None,
-        missing: Mapping[str, int] | None = None,
-    ) -> None:
-        self.path = None if path is None else Path(path)
-        self.documents: Mapping[str, str] = documents or {}
-        self.missing: Mapping[str, int] = missing or {}
-        self.setups = {name: re.sub(r" at 0x[0-9a-f]+", "", text) for name, text in setups.items()}
-        self.records: dict[tuple[str, str], Record] = {}
-        self.described: dict[str, str] = {}
-        self._size = 0  # bytes of complete lines
-        if self.path is None or not self.path.exists():
-            return
-        data = self.path.read_bytes()
-        self._size = data.rfind(b"\n") + 1
-        try:
-            for line in data[: self._size].decode("utf-8").split("\n")[:-1]:
-                self._load(json.loads(line))
-        except (KeyError, TypeError, AttributeError, UnicodeDecodeError, json.JSONDecodeError) as e:
-            raise ValueError(
-                f"{path} must be a file of an evaluation, got {type(e).__name__}: {e}"
-            ) from e
+        def run_one(task: Callable[[], T]) -> T:
+            result = task()
+            bar.advance(1)
+            return result
 
-    def add(self, record: Record) -> None:
-        """Append a record."""
-        self.records[record.setup, record.question_id] = record
-        if self.path is None:
-            return
-        rows = [asdict(record)]
-        if record.setup not in self.described:
-            self.described[record.setup] = self.setups[record.setup]
-            header = {"documents": self.documents, "missing_gold": self.missing}
-            rows.insert(0, {**header, "setups": self.described})
-        lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
-        with self.path.open("ab") as file:
-            file.truncate(self._size)
-            file.write(lines)
-        self._size += len(lines)
-
-    def is_done(self, setup: str, question: Question, top_k: int) -> bool:
-        """Return whether a question has a record with enough results and without error."""
-        record = self.records.get((setup, question.id))
-        if record is None or record.error:
-            return False
-        return record.question == question.text and record.top_k >= top_k
-
-    def of(self, setup: str, questions: Iterable[Question], top_k: int) -> dict[str, Record]:
-        """Return the records of a system by question id, each with at most ``top_k`` results."""
-        records = (self.records[setup, question.id] for question in questions)
-        return {r.question_id: replace(r, items=r.items[:top_k]) for r in records}
-
-    def _load(self, row: dict[str, Any]) -> None:
-        if "setups" not in row:
-            items = tuple(RetrievedItem(**item) for item in row.pop("items"))
-            record = Record(items=items, **row)
-            self.records[record.setup, record.question_id] = record
-            return
-        both = row["documents"] and self.documents
-        if changes := both and document_changes(row["documents"], self.documents):
-            raise ValueError(
-                f"{self.path} has results of other documents: {changes}; choose another file"
-            )
-        self.documents, self.missing = row["documents"], row["missing_gold"]
-        for name, description in row["setups"].items():
-            if description != (now := self.setups.get(name, description)):
-                raise ValueError(
-                    f"{self.path} has results of another {name!r}: {description:.200}; now it is "
-                    f"{now:.200}; choose another name or file"
-                )
-        self.described = row["setups"]
+        return run_in_threads([partial(run_one, task) for task in work], num_workers)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
+import re
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
@@ -13,20 +17,20 @@ from ...nodegraph.builder import Failure
 from ...nodegraph.document import Document
 from ...nodegraph.errors import check_integer
 from ...nodegraph.graph import NodeGraph
+from ...nodegraph.splitters.chunking import count_tokens
 from ..base_retriever import with_all_inner
 from ..foreign.coercion import as_retriever
 from ..foreign.foreign_retriever import ForeignRetriever
 from ..group_failures import describe_failures, group_failures
 from ..protocols import RetrieverLike, RetrieverProtocol
 from ..results import ScoredNode
-from ..tracing import observe
+from ..tracing import Span, trace
 from .dataset import Dataset, Question
 from .gold_places import DocumentTexts, LocatedGold, locate_gold
 from .matching import Matching, RetrievedItem
-from .metrics import Metric, MetricLike, get_metric
-from .records import Record, RecordFile
+from .metrics import Metric, get_metric
+from .records import Record, RecordFile, json_line, run_all
 from .report import Evaluation
-from .running import ModelCalls, model_tokens, run_all
 
 _logger = logging.getLogger("nodekin")
 
@@ -61,7 +65,7 @@ def default_metrics(dataset: Dataset) -> tuple[str, ...]:
 def evaluate(
     retrievers: Mapping[str, RetrieverLike],
     dataset: Dataset,
-    metrics: Sequence[MetricLike] | None = None,
+    metrics: Sequence[Metric | str] | None = None,
     *,
     top_k: int | None = None,
     matching: Matching | None = None,
@@ -126,71 +130,76 @@ def evaluate(
     sources = {name: as_retriever(item, repr(name)) for name, item in retrievers.items()}
     documents = dataset.documents if documents is None else documents
     texts = DocumentTexts(documents, matching.document_key)
-    gold = _located(dataset, texts, matching)
-    missing = Counter(item.question_id for item in gold.missing)
-    described = {
-        name: (descriptions or {}).get(name) or repr(getattr(source, "source", source))
-        for name, source in sources.items()
-    }
-    if key := matching.document_key:
-        described = {name: f"{text}, documents by {key}" for name, text in described.items()}
-    file = RecordFile(path, described, texts.hashes, missing)
-    questions = gold.dataset.questions
-    work = [
-        partial(search, source, name, question, count, matching, texts)
-        for name, source in sources.items()
-        for question in questions
-        if not file.is_done(name, question, count)
-    ]
-    run_all(work, "evaluate", num_workers, progress, file.add)
-    records = {name: file.of(name, questions, count) for name in sources}
-    return Evaluation(
-        *(gold, measures, records, matching, texts, file.setups),
-        num_workers=num_workers,
-        progress=progress,
-    )
-
-
-def result_count(measures: Sequence[Metric], top_k: int | None = None) -> int:
-    """Return the number of results to request."""
-    counts = [measure.k for measure in measures if measure.k is not None]
-    budgets = [measure.max_tokens for measure in measures if measure.max_tokens is not None]
-    counts += [min(_MAX_RESULTS, max(10, budget // _RESULT_TOKENS)) for budget in budgets]
-    needed = max(counts, default=None)
-    if top_k is None:
-        return needed or 10
-    if check_integer(top_k, "top_k", 1) < (needed or 0):
-        raise ValueError(f"top_k must be at least {needed}, the number of a metric, got {top_k}")
-    return top_k
-
-
-def _located(dataset: Dataset, texts: DocumentTexts, matching: Matching) -> LocatedGold:
-    """Return the questions with the gold of the current documents. Log missing gold."""
-    if not texts.documents:
-        return LocatedGold(dataset)
-    gold = locate_gold(dataset, texts, as_spans=matching.passages == "place")
+    gold = LocatedGold(dataset)
+    if texts.documents:
+        gold = locate_gold(dataset, texts, as_spans=matching.passages == "place")
     if gold.missing:
         _logger.warning(
             "gold of %s that is in no document and does not count: %d; the first: %s",
             *(dataset.name, len(gold.missing), gold.missing[0]),
         )
-    return gold
+    by_key = f", documents by {matching.document_key}" if matching.document_key else ""
+    described = {
+        name: ((descriptions or {}).get(name) or repr(getattr(source, "source", source))) + by_key
+        for name, source in sources.items()
+    }
+    described = {name: re.sub(r" at 0x[0-9a-f]+", "", text) for name, text in described.items()}
+    missing = Counter(item.question_id for item in gold.missing)
+    file, lock = RecordFile(described, texts.hashes, missing), threading.Lock()
+    if path is not None:
+        if Path(path).exists():
+            file.resume(path)
+        file.save(path)
+
+    def search(setup: str, question: Question) -> None:
+        record = _search(sources[setup], setup, question, count, matching, texts)
+        with lock:
+            file.records[setup, question.id] = record
+            if path is not None:
+                with open(path, "a", encoding="utf-8", newline="\n") as lines:
+                    lines.write(json_line(asdict(record)))
+
+    work = []
+    for setup, question in itertools.product(sources, gold.dataset.questions):
+        before = file.records.get((setup, question.id))
+        if not before or before.error or before.question != question.text or before.top_k < count:
+            work.append(partial(search, setup, question))
+    run_all(work, "evaluate", num_workers, progress)
+    records: dict[str, dict[str, Record]] = {}
+    for setup, question in itertools.product(sources, gold.dataset.questions):
+        record = file.records[setup, question.id]
+        records.setdefault(setup, {})[question.id] = replace(record, items=record.items[:count])
+    return Evaluation(
+        *(gold, measures, records, matching, texts, described),
+        num_workers=num_workers,
+        progress=progress,
+    )
 
 
-def search(
+def result_count(measures: Sequence[Metric], top_k: int | None) -> int:
+    """Return the number of results to request."""
+    needed = 0
+    for measure in measures:
+        budget = measure.max_tokens and max(10, measure.max_tokens // _RESULT_TOKENS)
+        needed = max(needed, measure.k or 0, min(_MAX_RESULTS, budget or 0))
+    if top_k is None:
+        return needed or 10
+    if check_integer(top_k, "top_k", 1) < needed:
+        raise ValueError(f"top_k must be at least {needed}, the number of a metric, got {top_k}")
+    return top_k
+
+
+def _search(
     retriever: RetrieverProtocol,
-    name: str,
+    setup: str,
     question: Question,
     top_k: int,
     matching: Matching,
     texts: DocumentTexts,
 ) -> Record:
     """Return the results of a retriever for a question, or its error, as a record."""
-    answer: str | None = None
-    items: tuple[RetrievedItem, ...] = ()
-    error = ""
-    calls = ModelCalls()
-    with observe(calls):
+    answer, items, error = None, tuple[RetrievedItem, ...](), ""
+    with trace() as span:
         start = time.perf_counter()
         try:
             if isinstance(retriever, ForeignRetriever):
@@ -198,21 +207,44 @@ def search(
             else:
                 results = retriever.retrieve(question.text, top_k=top_k)
             seconds = time.perf_counter() - start
-            items = tuple([RetrievedItem.of(r, matching.document_key) for r in results[:top_k]])
-            if texts.documents:
-                items = tuple(map(texts.place, items))
+            items = tuple(_item(result, matching.document_key) for result in results[:top_k])
+            items = tuple(map(texts.place, items)) if texts.documents else items
             error = hidden_failure(retriever, results)
         except Exception as raised:
             seconds = time.perf_counter() - start
             error = f"{type(raised).__name__}: {raised}"
-    return Record(
-        *(name, question.id, question.text, top_k, items, answer, seconds, len(calls), error),
-        model_tokens=model_tokens(calls),
-    )
+    asked = [*_model_calls(span)]
+    tokens = sum(count_tokens(text) for texts in asked for text in texts)
+    place = (setup, question.id, question.text, top_k)
+    return Record(*place, items, answer, seconds, len(asked), error, tokens)
+
+
+def _model_calls(span: Span) -> Iterator[tuple[str, str]]:
+    """Yield the prompt and the answer of each model call in a trace."""
+    if span.name == "ask":
+        yield str(span.attributes.get("prompt", "")), str(span.attributes.get("answer", ""))
+    for child in span.children:
+        yield from _model_calls(child)
+
+
+def _item(result: ScoredNode, document_key: str | None) -> RetrievedItem:
+    """Convert a result. ``document_key`` is the metadata field with the id of the document."""
+    node = result.node
+    text = node.content if isinstance(node.content, str) else node.text
+    start, end = node.start, node.end
+    if start is None and isinstance(index := node.metadata.get("start_index"), int):
+        start, end = index, index + len(node.text)  # written by LangChain's splitters
+    document = node.document_id or node.id
+    if document_key is not None:
+        document = str(node.metadata.get(document_key, ""))
+    explanation = result.explain()
+    return RetrievedItem(node.id, text, float(result.score), document, start, end, explanation)
 
 
 def hidden_failure(retriever: object, results: Sequence[ScoredNode]) -> str:
     """Return the hidden failures of a retriever as a sentence. Empty if nothing failed.
+
+    Failed groups that the retriever does not search do not count.
 
     Args:
         retriever: The retriever that was used.
@@ -225,14 +257,14 @@ def hidden_failure(retriever: object, results: Sequence[ScoredNode]) -> str:
     return next((note for note in notes if note and note.startswith(_WORDS_ALONE)), "")
 
 
-def graphs_of(retriever: object) -> Iterator[NodeGraph]:
-    """Yield the graphs of a retriever and of its inner retrievers."""
-    graphs: dict[int, NodeGraph] = {}
-    for item in _parts(retriever):
-        for graph in (*getattr(item, "graphs", ()), getattr(item, "graph", None), item):
-            if isinstance(graph, NodeGraph):
-                graphs[id(graph)] = graph
-    yield from graphs.values()
+def graphs_of(retriever: object) -> list[NodeGraph]:
+    """Return the graphs of a retriever and of its inner retrievers."""
+    parts = [
+        part
+        for item in _parts(retriever)
+        for part in (*getattr(item, "graphs", ()), getattr(item, "graph", None), item)
+    ]
+    return list({id(part): part for part in parts if isinstance(part, NodeGraph)}.values())
 
 
 def _parts(retriever: object) -> Iterator[object]:
@@ -245,13 +277,10 @@ def _parts(retriever: object) -> Iterator[object]:
 def _failures(graph: NodeGraph, retriever: object) -> list[Failure]:
     """Return the failures of the groups that a retriever searches, and of their ancestors."""
     failures = group_failures(graph)
-    if not failures:
-        return []
-    summaries = graph.groups
     searched: set[str] = set()
-    for item in _parts(retriever):
+    for item in _parts(retriever) if failures else ():
         values = [getattr(item, name, None) or () for name in _GROUP_ATTRIBUTES]
         names = [n for value in values for n in ([value] if isinstance(value, str) else value)]
-        for name in filter(summaries.__contains__, names):
+        for name in filter(graph.groups.__contains__, names):
             searched.update(group.name for group in graph.reader.lineage(name))
     return [failure for failure in failures if failure.group in searched]

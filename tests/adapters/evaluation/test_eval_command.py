@@ -72,14 +72,6 @@ def numbered(query, top_k=1):
     return [{"text": n.text, "document_id": n.id, "score": 1.0} for n in nodes]
 
 
-class Called:
-    def __call__(self, question):
-        return texts(question)
-
-
-called = Called()
-
-
 def chain(documents):
     from langchain_core.documents import Document
     from langchain_core.retrievers import BaseRetriever
@@ -178,8 +170,6 @@ def test_eval_writes_markdown_csv_and_figure(measured, here):
     assert (here / "table.md").read_text().startswith("| set-up | mrr@5 |")
     assert (here / "figure.png").read_bytes().startswith(b"\x89PNG")
     assert len((here / "all.csv").read_text().splitlines()) == 1 + 2 * 3
-    shown = measured(*BOTH, "--markdown", "-").out
-    assert shown.startswith("| set-up |")
 
 
 @pytest.mark.parametrize(
@@ -245,7 +235,7 @@ def test_eval_reports_failed_questions_and_repeats_them(measured, here):
     assert len(after.splitlines()) == len(before.splitlines()) + 1
 
 
-OTHERS = ("texts", "waits", "numbered", "Called", "called", "chain")
+OTHERS = ("texts", "waits", "numbered", "chain")
 
 
 def test_eval_measures_functions_objects_and_langchain(measured, here):
@@ -254,7 +244,7 @@ def test_eval_measures_functions_objects_and_langchain(measured, here):
     options = ("--docs", "docs", "-m", "recall@3", "-q")
     ran = measured("eval", *names, "default", "--data", "q.jsonl", *options)
     assert ran.status == 0, ran.err
-    rows = [line.split() for line in ran.out.splitlines()[1:8]]
+    rows = [line.split() for line in ran.out.splitlines()[1:6]]
     assert [row[0] for row in rows] == [*OTHERS, "default"]
     assert {row[1] for row in rows if row[0] in ("numbered", "chain", "default")} == {"1.0000"}
 
@@ -267,10 +257,9 @@ def test_eval_measures_functions_objects_and_langchain(measured, here):
         (["mine:unset"], 2, "mine:unset: RuntimeError: no key is set"),
         (["mine:texts", "mine:texts"], 2, "retrievers must be different, got mine:texts"),
         (["texts"], 2, "'texts' must be MODULE:NAME, such as my_module:make_retriever"),
-        (["no_such_module:a"], 2, "can't import 'no_such_module': ModuleNotFoundError"),
+        (["no_such_module:a"], 2, "no_such_module:a: ModuleNotFoundError: No module"),
         (["mine:chain"], 2, "there are no documents: name a folder with --docs"),
         (["default"], 3, "there is no index"),
-        (["math:pi.x"], 2, "math has no 'pi.x'; it has"),
     ],
 )
 def test_invalid_retriever_is_one_line(measured, names, status, error):

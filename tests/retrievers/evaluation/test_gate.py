@@ -68,6 +68,7 @@ def baseline(tmp_path):
 @pytest.mark.parametrize(
     ("retriever", "passed", "sentence"),
     [
+        (found({50, 51, 52}, failing={3}), False, "search failed on 1 question"),
         (
             found({50, 51, 52}),
             True,
@@ -88,42 +89,11 @@ def test_gate_fails_for_certain_loss(baseline, retriever, passed, sentence):
 def test_gate_lists_lost_questions(baseline):
     gate = baseline(found({1, 2, 50}))
     (check,) = gate.checks
-    assert [change.question_id for change in check.lost] == ["1", "2"]
+    assert [lost["question_id"] for lost in check.lost] == ["1", "2"]
     assert "  lost 1: Which tea is number 1? (1.000 -> 0.000)" in str(gate)
     assert list(gate.evaluation.records) == ["search (baseline)", "search"]
     assert "search (baseline)" in gate.evaluation.table()
     assert gate.as_dict()["checks"][0]["lost"][0]["question_id"] == "1"
-
-
-def check_of(lost, won, count, limit):
-    """Return the check of a metric that some questions lose, and others win."""
-    after = [0.0] * lost + [1.0] * (count - lost)
-    before = [1.0] * lost + [0.0] * won + [1.0] * (count - lost - won)
-    rows = {
-        name: {str(n): Judgement(value) for n, value in enumerate(values)}
-        for name, values in (("A", before), ("B", after))
-    }
-    metric = get_metric("recall@5")
-    difference = make_difference(metric, "A", "B", rows)
-    return MetricCheck("search", metric, limit, difference)
-
-
-@pytest.mark.parametrize(
-    ("lost", "won", "sentence"),
-    [
-        (4, 1, "40 questions can't tell whether the loss is above 0.02"),
-        (0, 0, "on 40 questions: no loss above 0.02"),
-        (9, 0, "on 40 questions: worse by more than the 0.02 allowed"),
-    ],
-)
-def test_check_states_what_questions_tell(lost, won, sentence):
-    assert sentence in str(check_of(lost, won, 40, 0.02))
-
-
-def test_failing_retriever_fails_gate(baseline):
-    gate = baseline(found({50, 51, 52}, failing={3}))
-    assert not gate.passed
-    assert "search failed on 1 question" in str(gate)
 
 
 def test_gate_notes_other_differences(baseline):
@@ -156,9 +126,9 @@ def test_gate_without_limit_passes(baseline):
 
 
 def test_incomparable_baseline_raises(baseline, tmp_path):
-    with pytest.raises(ValueError, match="has none of the 1 questions; save a new baseline"):
+    with pytest.raises(ValueError, match="on the same questions, or save a new baseline"):
         baseline(found(), data=Dataset([Question("x", "Which tea is number 4?")]))
-    with pytest.raises(ValueError, match="from 0, got -1"):
+    with pytest.raises(ValueError, match="'recall@1' must be 0 or more, and finite, got -1"):
         baseline(found(), limit=-1)
     evaluation = evaluate({"other": found()}, dataset(), ["recall@5"])
     path = tmp_path / "baseline.jsonl"
@@ -167,7 +137,7 @@ def test_incomparable_baseline_raises(baseline, tmp_path):
     with pytest.raises(ValueError, match="'recall@1', which is not measured; measured: 'recall@5'"):
         compare_with_baseline(evaluation, path, {"recall@1": 0.1})
     (tmp_path / "empty.jsonl").write_text("", encoding="utf-8")
-    with pytest.raises(ValueError, match="has no results of an evaluation"):
+    with pytest.raises(ValueError, match="must be a file of an evaluation"):
         compare_with_baseline(evaluation, tmp_path / "empty.jsonl")
     with pytest.raises(FileNotFoundError, match="there is no baseline"):
         compare_with_baseline(evaluation, tmp_path / "nothing.jsonl")
@@ -194,12 +164,13 @@ def test_gate_fails_for_higher_costs(tmp_path):
         evaluation.save(tmp_path / "b.jsonl")
         gate = compare_with_baseline(evaluation, tmp_path / "b.jsonl", {metrics[0]: 0})
     assert gate.passed
-    rows = {"A": {}, "B": {}}
-    for n in range(60):
-        rows["A"][str(n)], rows["B"][str(n)] = Judgement(20.0 + n % 3), Judgement(30.0 + n % 5)
+    rows = {name: {n: Judgement(least + n % 3) for n in range(60)} for name, least in COSTS}
     metric = get_metric("tokens")
     check = MetricCheck("B", metric, 5, make_difference(metric, "A", "B", rows))
     assert check.verdict == "lost"
+
+
+COSTS = (("A", 20.0), ("B", 30.0))
 
 
 def test_to_markdown_escapes_questions(tmp_path):

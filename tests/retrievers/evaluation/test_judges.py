@@ -1,12 +1,9 @@
 """Metrics of a judge, with scripted models."""
 
 import re
-import threading
 
 import pytest
-from support.scripted_server import ChatServer, serving
 
-from nodekin.adapters.openai_chat import OpenAIChat
 from nodekin.nodegraph import LLM, Document, NodeGraph, split_sentences
 from nodekin.retrievers import QueryEngine, Retriever
 from nodekin.retrievers.evaluation import Dataset, GoldDocument, Judge, Question, evaluate
@@ -128,41 +125,21 @@ def test_question_without_answer_is_not_judged(words, name, reason):
     assert judgement(words, Judge(Reader()), name, question).reason == reason
 
 
-@pytest.mark.parametrize("answer", ["", "asdf", "perhaps", "I'm sorry, I can't help", "nan", "7"])
-@pytest.mark.parametrize("name", ["judged_context_recall", "judged_context_relevance"])
-def test_unreadable_verdict_is_not_judged(words, name, answer):
+@pytest.mark.parametrize("answer", ["", "asdf", "I'm sorry, I can't help", "nan", "7"])
+@pytest.mark.parametrize("name", ["judged_context_recall", "judged_context_relevance@1"])
+def test_unreadable_verdict_is_retried_once_and_not_judged(words, name, answer):
     judge = Judge(lambda prompt: answer)
-    evaluation = evaluate(
-        {"words": words}, Dataset([QUESTION]), [judge.metric(name)], progress=False
-    )
-    figure = evaluation.figure("words", name)
-    assert (figure.value, figure.judged, figure.not_judged) == (None, 0, 1)
-    judged = evaluation.judgements[name]["words"]["1"]
-    assert judged.reason.startswith("the judge failed: no answer of the language model")
-    assert judged.model_calls == 2  # it was asked again
-    said = "1 of 1 questions are not judged ('1'); the judge failed"
-    assert any(said in note for note in evaluation.notes())
-
-
-def test_failing_judge_leaves_other_questions_judged(words):
-    def model(prompt):
-        if "Nile" in between(prompt, "question"):
-            raise ConnectionError("the server is down")
-        return "yes"
-
-    judge, name = Judge(model), "judged_context_relevance@1"
-    data = Dataset([QUESTION, Question("2", "Where does the Nile run?")])
+    data = Dataset([QUESTION])
     evaluation = evaluate({"words": words}, data, [judge.metric(name)], progress=False)
     figure = evaluation.figure("words", name)
-    assert (figure.value, figure.judged, figure.not_judged) == (1.0, 1, 1)
-    assert "the server is down" in evaluation.judgements[name]["words"]["2"].reason
-
-
-def test_unreadable_verdict_is_retried_once(words):
-    answers = iter(["Hm.", "yes"])
-    judge = Judge(lambda prompt: next(answers))
-    judged = judgement(words, judge, "judged_context_relevance@1")
-    assert (judged.value, judged.model_calls, judge.cache.misses) == (1.0, 2, 2)
+    assert (figure.value, figure.judged, figure.not_judged) == (None, 0, 1)
+    assert (
+        "1 of 1 questions are not judged ('1'); the judge failed: no answer of the language"
+        in (evaluation.notes()[0])
+    )
+    assert judge.cache.misses == 2
+    answers = iter([answer, "1. yes\n2. yes"])
+    assert judgement(words, Judge(lambda prompt: next(answers)), name).value is not None
 
 
 def test_equal_passages_are_judged_once(graph):
@@ -170,13 +147,8 @@ def test_equal_passages_are_judged_once(graph):
     judge = Judge(reader)
     setups = {"one": Retriever(graph, "ROOT"), "other": Retriever(graph, "sentence", target="ROOT")}
     name = "judged_context_relevance@2"
-    evaluation = evaluate(setups, Dataset([QUESTION]), [judge.metric(name)], progress=False)
-    assert len(reader.prompts) == judge.cache.misses == 2
-    assert judge.cache.hits == 2
-    costs = [evaluation.costs(setup)["judge_calls"] for setup in setups]
-    assert costs == [2, 2]  # what each takes by itself
-    assert evaluation.costs("one")["judge_tokens"] > 100
-    assert any("the judge gave 4 answers" in note for note in evaluation.notes())
+    evaluate(setups, Dataset([QUESTION]), [judge.metric(name)], progress=False)
+    assert len(reader.prompts) == judge.cache.misses == judge.cache.hits == 2
 
 
 def test_judge_store_caches_answers_without_failures(words, tmp_path):
@@ -220,14 +192,6 @@ def test_too_long_results_are_not_judged(words):
     assert judgement(words, judge, "judged_context_recall@1").value is not None
 
 
-def test_judge_without_results_returns_zero(graph):
-    reader = Reader()
-    nothing = Retriever(graph, "ROOT", min_score=1e9)
-    for name in ("judged_context_recall", "judged_context_relevance"):
-        assert judgement(nothing, Judge(reader), name).value == 0.0
-    assert reader.prompts == []
-
-
 def test_chinese_question_gets_chinese_prompt(graph):
     graph.add([Document("绿茶产于安徽。", id="茶")])
     prompts = []
@@ -254,29 +218,6 @@ def test_with_prompts_replaces_prompt(words):
     judge = Judge(model).with_prompts({"relevance": "Useful for {question} {passage}"})
     assert judgement(words, judge, "judged_context_relevance@1").value == 1.0
     assert prompts[0].startswith("Useful for Where is green tea from? Green tea is")
-
-
-@pytest.mark.enable_socket
-def test_server_model_gets_json_schema(words):
-    with serving(ChatServer()) as server:
-        server.text = '{"quote": "It is from Anhui.", "verdict": "yes"}'
-        judge = Judge(OpenAIChat("judge", base_url=server.url, api_key="none"))
-        assert judgement(words, judge, "judged_context_relevance@1").value == 1.0
-        assert server.asked[0]["response_format"]["type"] == "json_schema"
-
-
-def test_num_workers_judges_questions_concurrently(words):
-    together = threading.Barrier(2, timeout=60)
-
-    def model(prompt):
-        together.wait()
-        return "yes"
-
-    data = Dataset([QUESTION, Question("2", "Where does the Nile run?")])
-    name = "judged_context_relevance@1"
-    metric = Judge(model).metric(name)
-    evaluation = evaluate({"words": words}, data, [metric], num_workers=2, progress=False)
-    assert evaluation.figure("words", name).judged == 2
 
 
 def test_judged_metric_without_judge_raises(words):

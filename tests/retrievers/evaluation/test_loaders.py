@@ -51,7 +51,10 @@ def test_load_jsonl_returns_gold(tmp_path):
         ("[1]\n", "line 1 must be a JSON object"),
         ('{"query": "a?"}\n', "line 1 has no 'question', but 'query'; give its name with fields="),
         ('{"question": "a", "id": 1}\n{"question": "b", "id": 1}\n', "must be unique, got '1'"),
-        ('{"question": "a", "passages": [3]}\n', "passages must be a text or a list of texts"),
+        (
+            '{"question": "a", "passages": [3]}\n',
+            "passages, document_ids and answers must be a text or a list",
+        ),
         ('{"question": "a", "spans": [{"start": 3}]}\n', "a span must have document_id"),
         ('{"question": "a", "answerable": "no"}\n', "answerable must be true or false"),
         ('{"question": "a", "document_ids": {"d": 0}}\n', "grades must be above 0"),
@@ -72,21 +75,22 @@ def test_load_jsonl_with_other_field_names(tmp_path):
 
 def test_load_csv_returns_gold(tmp_path):
     text = (
-        "id,question,document_ids,spans,Antwort\r\n"
-        '1,"Which, then?",a|b,,x|y\r\n2,When?,,http://d:3-5,\r\n'
+        "id,question,document_ids,spans,Antwort,answerable\r\n"
+        '1,"Which, then?",a|b,,x|y,TRUE\r\n2,When?,,http://d:3-5,,\r\n3,Who?,,,,false\r\n'
     )
     data = load_csv(write(tmp_path / "q.csv", "\ufeff" + text), {"answers": "Antwort"})
     gold = GoldDocument("a"), GoldDocument("b")
     assert data.questions == (
         Question("1", "Which, then?", gold, ("x", "y")),
         Question("2", "When?", (GoldSpan("http://d", 3, 5),)),
+        Question("3", "Who?", answerable=False),
     )
 
 
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ("", "has no 'question', but none"),
+        ("", "has no questions"),
         ("question\n", "has no questions"),
         ("Question\na\n", "has no 'question', but 'Question'"),
         ("id,question\n1,a\n1,b\n", "must be unique, got '1'"),
@@ -135,10 +139,10 @@ def test_load_beir_returns_gold(tmp_path):
     with pytest.raises(ValueError, match="splits: 'test'"):
         load_beir(tmp_path, "dev")
     write(qrels, "9\td\t1\n")
-    with pytest.raises(ValueError, match=r"1 unknown query ids: '9'"):
+    with pytest.raises(ValueError, match=r"must have the form of BEIR.*KeyError: '9'"):
         load_beir(tmp_path)
     write(qrels, "query-id\tcorpus-id\tscore\n1\td\n")
-    with pytest.raises(ValueError, match="line 2 must be query id, document id and score"):
+    with pytest.raises(ValueError, match="query id, document id and score, got ValueError"):
         load_beir(tmp_path)
 
 
@@ -151,11 +155,6 @@ def test_saved_questions_load_again(tmp_path):
     )
     save_jsonl(Dataset(questions), tmp_path / "q.jsonl")
     assert load_jsonl(tmp_path / "q.jsonl").questions == questions
-
-
-def test_load_csv_parses_answerable(tmp_path):
-    path = write(tmp_path / "q.csv", "question,answerable\na?,false\nb?,\nc?,TRUE\n")
-    assert [q.answerable for q in load_csv(path).questions] == [False, True, True]
 
 
 def test_load_dataset_selects_form_by_name(tmp_path):

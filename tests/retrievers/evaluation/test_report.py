@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import sys
 
 import pytest
 from support.fixed_retriever import fixed
@@ -36,12 +37,6 @@ def test_print_shows_differences_and_notes(evaluation):
     assert lines[5] == "词, mrr@2: 1 of 41 questions are not judged ('x'); the question has no gold"
 
 
-def test_notes_name_three_unjudged_questions():
-    data = Dataset([Question(f"q{n}", "?") for n in range(4)])
-    report = str(evaluate({"one": fixed([Node("Tea")])}, data, ["mrr@2"]))
-    assert "4 of 4 questions are not judged ('q0', 'q1', 'q2', ...)" in report
-
-
 def test_to_markdown_has_table_and_differences(evaluation):
     lines = evaluation.to_markdown().splitlines()
     assert lines[0].startswith("| set-up | mrr@2 | recall@2 |")
@@ -73,3 +68,22 @@ def test_costs_has_mean_tokens_per_question(evaluation):
     assert evaluation.costs("词")["tokens"] == 6  # two results of three tokens
     assert evaluation.costs("better")["tokens"] == 3
     assert evaluation.table().splitlines()[0].split()[-4:] == ["ms", "tokens", "model", "calls"]
+
+
+@pytest.mark.parametrize(("name", "start"), [("f.svg", b"<?xml"), ("f.png", b"\x89PNG")])
+def test_save_figure_writes_svg_and_png(tmp_path, name, start):
+    pytest.importorskip("matplotlib", reason="figures need matplotlib")
+    data = Dataset([Question("1", "Tea?", (GoldDocument("tea"),))])
+    systems = {"$one$": fixed([Node("Tea", id="tea")]), "failing": lambda query: 1 / 0}
+    evaluate(systems, data, ["recall@1", "tokens"]).save_figure(tmp_path / name)
+    image = (tmp_path / name).read_bytes()
+    assert image.startswith(start)
+    assert b"recall@1" in image or name == "f.png"
+
+
+def test_figure_without_matplotlib_or_suffix_raises(evaluation, tmp_path, monkeypatch):
+    with pytest.raises(ValueError, match=r"a figure must be a file .png or .svg, got 'figure.pdf'"):
+        evaluation.save_figure("figure.pdf")
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r'pip install "nodekin\[eval\]"'):
+        evaluation.save_figure(tmp_path / "figure.png")
