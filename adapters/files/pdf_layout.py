@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import pairwise
 from math import inf
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from ...nodegraph.readers.text import PAGE_BREAK
@@ -59,6 +60,10 @@ _COMPOUND = re.compile(r"[\w-]*")
 _LAST_COMPOUND = re.compile(r"[\w-]+\Z")
 
 _MARKS = "!\"#$%&'()*+,./:;<=>?@[\\]^_`{|}~"  # ASCII punctuation without hyphens
+
+
+BAR = re.compile(r"(?<!\\)\|")
+"""A bar between the cells of a Markdown table."""
 
 
 class Rectangle(NamedTuple):
@@ -164,39 +169,33 @@ def with_parts_joined(lines: Lines) -> Lines:
     """Join the parts of lines, which PDFium splits at superscripts."""
     result: list[TextLine] = []
     for line in lines:
-        if result and _is_same_line(result[-1], line):
-            first = result.pop()
-            is_raised = line.size < 0.85 * first.size and (
-                line.baseline - first.baseline > 0.15 * first.size
-            )
-            if is_raised and (number := _POWER.match(line.text)):
-                raised = number[0].translate(RAISED)
-                line = line._replace(text=f"{raised}{line.text[number.end() :]}")
+        first = result[-1] if result else line
+        size = max(first.size, line.size)
+        if (
+            result
+            and -0.6 * size < first.baseline - line.baseline < 0.6 * size
+            and -0.3 * size <= line.x0 - first.x1 <= 0.9 * size
+            and first.is_placed
+            and line.is_placed
+        ):
+            rise = line.baseline - first.baseline
+            is_raised = line.size < 0.85 * first.size and rise > 0.15 * first.size
+            text = line.text
+            if is_raised and (number := _POWER.match(text)):
+                text = number[0].translate(RAISED) + text[number.end() :]
             has_space = not is_raised and line.x0 - first.x1 > 0.15 * first.size
-            text = joined([first.text, line.text]) if has_space else first.text + line.text
-            larger = max(first, line, key=lambda part: part.size)
+            text = joined([first.text, text]) if has_space else first.text + text
+            larger = max(first, line, key=attrgetter("size"))
             line = larger._replace(text=text, start=first.start, x0=first.x0, x1=line.x1)
+            result.pop()
         result.append(line)
     return result
 
 
 _POWER = re.compile(r"[+−-]?\d+")
 
-
-def _is_same_line(first: TextLine, second: TextLine) -> bool:
-    size = first.size if first.size > second.size else second.size
-    return (
-        -0.6 * size < first.baseline - second.baseline < 0.6 * size
-        and first.is_placed
-        and second.is_placed
-        and -0.3 * size <= second.x0 - first.x1 <= 0.9 * size
-    )
-
-
-_ROMAN = "[ivxl]{1,7}"  # page numbers before page 1
-
 _PAGE_NUMBER = re.compile(
-    rf"[\W_]*(?:{_ROMAN}|(?:page|p\.|seite|第)?\s*\d{{1,5}}\s*(?:(?:of|von|/|共)\s*\d{{1,5}})?)"
+    r"[\W_]*(?:[ivxl]{1,7}|(?:page|p\.|seite|第)?\s*\d{1,5}\s*(?:(?:of|von|/|共)\s*\d{1,5})?)"
     r"\s*[页頁]?[\W_]*",
     re.I,
 )
@@ -205,22 +204,13 @@ _FRONT_PAGES = 20  # maximum number of pages before page 1
 
 _COUNTED = re.compile(r"(?<!\d)\d{1,5}(?!\d)")
 
-_ROMAN_COUNTED = re.compile(rf"\A{_ROMAN}(?!\S)|(?<!\S){_ROMAN}\Z")
-
 _FIELD = re.compile(r":\s|[:：]\Z")  # after the name of a form field
 
 _MAX_FIELDS = 3  # a line on more pages is a header, even with a colon
 
 
-class _Place(NamedTuple):
-    """The common text and height of lines on several pages, a possible header or footer."""
-
-    text: str
-    height: int
-
-
 class _Found(NamedTuple):
-    """A line at a place.
+    """A possible header or footer.
 
     Attributes:
         page: The page, from 0.
@@ -233,133 +223,90 @@ class _Found(NamedTuple):
     is_sure: bool
 
 
+def _height(line: TextLine) -> int:
+    """Return the rounded height of a line. Equal headers have equal heights."""
+    return round(line.baseline / 4)
+
+
 def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lines]:
     """Remove page numbers, and headers and footers except for their first occurrence.
 
     If the first page contains a header elsewhere, such as a title, no occurrence is kept.
 
-    A header or footer is separated from the text. Its letters are not larger than the text, except
-    for page numbers and for a header of all pages, which is not a heading. It is at one place on
-    more than half of all pages, or of all left or all right pages, and on at least three pages if
-    available. Its text is constant and not a form field, or it contains a page number. A page
-    number may be alone at another place. Roman page numbers are recognized on two pages.
+    A header or footer is separated from the text. It is at one height on more than half of all
+    pages, or of all left or all right pages, and on at least three pages if available. Its text is
+    constant and not a form field, or contains a page number, or consists of headings of the text. A
+    page number may be alone at another height.
     """
-    places: dict[_Place, list[_Found]] = {}
+    found: dict[tuple[str, int], list[_Found]] = {}
     margins: dict[int, list[tuple[int, str]]] = {}
     for number, lines in enumerate(pages):
         for line in _margin_lines(lines, pitch):
-            margins.setdefault(round(line.baseline / 4), []).append((number, line.text))
-            for place, found in _places(line, number):
-                places.setdefault(place, []).append(found)
-    heads = {place for place, on in places.items() if _is_head(place, on, len(pages))}
-    numbered = {place.text for place in heads if place.text[0] == "\0"}
-    heads.update(
-        place
-        for place, on in places.items()
-        if place.text in numbered and not any(one.beside for one in on)
-    )
-    of_titles = _heads_of_titles(pages, margins)
-    if not (heads or of_titles):
+            margins.setdefault(_height(line), []).append((number, line.text))
+            for key, one in _keys(line.text, number):
+                found.setdefault((key, _height(line)), []).append(one)
+    first = {place: on[0].page for place, on in found.items() if _is_head(place, on, len(pages))}
+    numbered = {key for key, _ in first if key[0] == "\0"}
+    for place, on in found.items():
+        if place[0] in numbered and not any(one.beside for one in on):
+            first[place] = on[0].page
+    titles = _running_titles(pages, margins)
+    heights = {height for _, height in first}.union(titles)
+    if not heights:
         return pages
-    first = {place: places[place][0].page for place in heads}
-    heights = {place.height for place in heads}.union(of_titles)
     start = _squeezed("".join(line.text for line in pages[0]))
     body = _body_size(pages)
-    of_any_size = {
-        place
-        for place in heads
-        if _is_number(place, places[place])
-        or len({one.page for one in places[place]}) == len(pages) > 1
-    }
 
     def kept(line: TextLine, number: int) -> TextLine | None:
         """Return a line, the first header in the size of the text, or None."""
-        at = [place for place, _ in _places(line, number) if place in first]
-        is_large = _rounded(line.size) > body
-        if is_large and not of_any_size.intersection(at):
+        height = _height(line)
+        if line.text in titles.get(height, ()):
+            return None
+        places = [(key, height) for key, _ in _keys(line.text, number)]
+        on = [first[place] for place in places if place in first]
+        if not on:
             return line
-        if line.text in of_titles.get(round(line.baseline / 4), ()):
-            return None
-        on = [first[place] for place in at]
-        is_page_number = _PAGE_NUMBER.fullmatch(line.text)
-        is_new = not number or _squeezed(line.text) not in start
-        if on and not (number == min(on) and is_new and not is_page_number):
-            return None
-        return line._replace(size=body) if on and is_large else line
+        is_first = number == min(on) and not _PAGE_NUMBER.fullmatch(line.text)
+        is_new = is_first and (not number or _squeezed(line.text) not in start)
+        return line._replace(size=min(line.size, body)) if is_new else None
 
     return [
         [
             stays
             for line in lines
-            if (stays := line if round(line.baseline / 4) not in heights else kept(line, number))
+            if (stays := line if _height(line) not in heights else kept(line, number))
         ]
         for number, lines in enumerate(pages)
     ]
 
 
-def _heads_of_titles(
+def _running_titles(
     pages: Sequence[Lines], margins: Mapping[int, Sequence[tuple[int, str]]]
 ) -> dict[int, set[str]]:
     """Return the headers, by height, that consist of one or two headings of the text."""
     likely: dict[int, set[str]] = {}
     for height, on in margins.items():
-        titled = [(page, text) for page, text in on if not _SENTENCE_END.search(text)]
+        titled = [one for one in on if len(one[1]) < 160 and not _SENTENCE_END.search(one[1])]
         if _is_on_most([page for page, _ in titled], len(pages)):
-            likely[height] = {text for _, text in titled if len(text) < 160}
-    if not likely:
-        return {}
-    longest = max((len(text) for texts in likely.values() for text in texts), default=0)
+            likely[height] = {text for _, text in titled}
     titles = {""}.union(
         _squeezed(line.text)
-        for lines in pages
+        for lines in (pages if likely else ())
         for line in lines
-        if len(line.text) < min(80, 2 * longest) and round(line.baseline / 4) not in likely
+        if len(line.text) < 80 and _height(line) not in likely
     )
-
-    def is_of_titles(text: str) -> bool:
-        squeezed = _squeezed(text)
-        ends = range(1, len(squeezed) + 1)
-        return any(squeezed[:n] in titles and squeezed[n:] in titles for n in ends)
-
-    heads = {height: set(filter(is_of_titles, texts)) for height, texts in likely.items()}
-    return {
-        height: found for height, found in heads.items() if 2 * len(found) > len(likely[height])
-    }
+    found: dict[int, set[str]] = {}
+    for height, texts in likely.items():
+        for text in texts:
+            squeezed = _squeezed(text)
+            ends = range(1, len(squeezed) + 1)
+            if any(squeezed[:n] in titles and squeezed[n:] in titles for n in ends):
+                found.setdefault(height, set()).add(text)
+    return {height: on for height, on in found.items() if 2 * len(on) > len(likely[height])}
 
 
-def _is_head(place: _Place, on: Sequence[_Found], count: int) -> bool:
-    """Return whether the lines at a place are headers, for ``count`` pages.
-
-    A number certainly counts pages, or the text next to it (such as a chapter title) changes and is
-    repeated on several pages.
-    """
-    if place.text.startswith(_ROMAN_PLACE):
-        return len({one.page for one in on}) > 1
-    is_head = _is_on_most([one.page for one in on if one.is_sure], count) or (
-        _is_number(place, on) and _is_on_most([one.page for one in on], count)
-    )
-    return is_head and not (len(on) <= _MAX_FIELDS and _FIELD.search(place.text))
-
-
-def _is_number(place: _Place, on: Sequence[_Found]) -> bool:
-    """Return whether lines at a place are numbers, alone or next to titles of several pages."""
-    beside = {one.beside for one in on}
-    return place.text[0] == "\0" and (beside == {""} or 1 < len(beside) < len(on) / 1.5)
-
-
-def _is_on_most(numbers: Sequence[int], count: int) -> bool:
-    """Return whether the numbers are most of ``count`` pages, or of the left or right pages."""
-    on = set(numbers)
-    if len({number % 2 for number in on}) == 1 and len(on) >= max(2, min(3, (count + 1) // 2)):
-        return len(on) > count // 4
-    return len(on) >= max(2, min(3, count), count // 2 + 1)
-
-
-_ROMAN_PLACE = "\0roman"
-
-
-def _places(line: TextLine, number: int) -> Iterator[tuple[_Place, _Found]]:
-    """Yield the places of a line on a page (from 0): one for its text, and one per number.
+def _keys(text: str, number: int) -> Iterator[tuple[str, _Found]]:
+    """Yield the text of a line of a page (from 0), and its text for each number in it.
 
     Each number is replaced by its distance from the page's number. The text next to a number at the
     edge may be a chapter title.
@@ -368,38 +315,39 @@ def _places(line: TextLine, number: int) -> Iterator[tuple[_Place, _Found]]:
     alone, is in a line with another number, or is close to the page's number in a line with more
     than three words (more than five Chinese characters).
     """
-    text, height = line.text, round(line.baseline / 4)
-    if text[-1] not in ":：":
-        yield _Place(text, height), _Found(number, "", True)
+    yield text, _Found(number, "", True)
     numbers = list(_COUNTED.finditer(text))
     is_counted = len(numbers) > 1 or _PAGE_NUMBER.fullmatch(text)
-    is_title = len(text.split()) > 3 or len(_CJK.findall(text)) > 5
+    is_sure = bool(is_counted or len(text.split()) > 3 or len(_CJK.findall(text)) > 5)
     for match in numbers:
         before, after = text[: match.start()], text[match.end() :]
         away = int(match[0]) - number
-        is_near = abs(away) <= _FRONT_PAGES
-        if not (is_counted or is_near):
+        if not is_counted and abs(away) > _FRONT_PAGES:
             continue
-        found = _Found(number, f"{before}{after}", bool(is_counted or is_title))
         if not (before and after):
-            yield _Place(f"\0{away}", height), found
-        elif found.is_sure:
-            yield _Place(f"{before}\0{away}{after}", height), found
-    if roman := _ROMAN_COUNTED.search(text):
-        place = _Place(f"{_ROMAN_PLACE}{_arabic(roman[0]) - number}", height)
-        yield place, _Found(number, text[: roman.start()] + text[roman.end() :], True)
+            yield f"\0{away}", _Found(number, f"{before}{after}", is_sure)
+        elif is_sure:
+            yield f"{before}\0{away}{after}", _Found(number, "", True)
 
 
-def _arabic(roman: str) -> int:
-    values = [{"i": 1, "v": 5, "x": 10, "l": 50}[letter] for letter in roman]
-    return sum(-a if a < b else a for a, b in pairwise([*values, 0]))
+def _is_head(place: tuple[str, int], on: Sequence[_Found], count: int) -> bool:
+    """Return whether the lines at a place (key and height) are headers, for ``count`` pages.
+
+    A number certainly counts pages, or the text next to it (such as a chapter title) changes and is
+    repeated on several pages.
+    """
+    beside = {one.beside for one in on}
+    is_number = place[0][0] == "\0" and (beside == {""} or 1 < len(beside) < len(on) / 1.5)
+    is_field = len(on) <= _MAX_FIELDS and _FIELD.search(place[0])
+    return not is_field and _is_on_most([x.page for x in on if is_number or x.is_sure], count)
 
 
-def _body_size(pages: Sequence[Lines]) -> float:
-    """Return the largest rounded size of body text. Code may be smaller, headings are larger."""
-    characters = _sizes(pages)[1]
-    usual = (size for size, n in characters.items() if n > 0.15 * characters.total())
-    return max(usual, default=0.0)
+def _is_on_most(numbers: Sequence[int], count: int) -> bool:
+    """Return whether the numbers are most of ``count`` pages, or of the left or right pages."""
+    on = set(numbers)
+    if len({number % 2 for number in on}) == 1 and len(on) >= max(2, min(3, (count + 1) // 2)):
+        return len(on) > count // 4
+    return len(on) >= max(2, min(3, count), count // 2 + 1)
 
 
 def _margin_lines(lines: Lines, pitch: float) -> Iterator[TextLine]:
@@ -423,15 +371,13 @@ def _line_pitch(pages: Sequence[Lines]) -> float:
 
     If the file has many pages, some pages are sampled.
     """
-    pitches: list[float] = []
+    counts: Counter[float] = Counter()
     for lines in pages[:: len(pages) // 8 + 1]:
-        above = above_size = 0.0
-        for _, _, x0, x1, baseline, size, _, _, _, _ in lines:
-            if above_size and -0.1 * above_size <= above_size - size <= 0.1 * above_size:
-                pitches.append((above - baseline) / above_size)
-            above, above_size = baseline, size if x1 > x0 else 0.0
-    counts = Counter(round(pitch, 1) for pitch in pitches if 0.9 < pitch < 4)
-    return max(counts, key=counts.__getitem__, default=_USUAL_PITCH)
+        for line, following in pairwise(lines):
+            if line.is_placed and abs(line.size - following.size) <= 0.1 * line.size:
+                counts[round((line.baseline - following.baseline) / line.size, 1)] += 1
+    usual = {pitch: count for pitch, count in counts.items() if 0.9 <= pitch < 4}
+    return max(usual, key=usual.__getitem__, default=_USUAL_PITCH)
 
 
 class PlacedLine(NamedTuple):
@@ -478,20 +424,14 @@ def pages_as_text(
             headings |= by_number
         blocks = _blocks(lines, headings, columns)
         if number:
-            continues = (
-                last is not None
-                and bool(blocks)
-                and not blocks[0].level
-                and _may_continue(last, lines[0])
-            )
+            is_open = last is not None and bool(blocks) and not blocks[0].level
+            continues = is_open and last is not None and _may_continue(last, lines[0])
             between = f"\n{PAGE_BREAK}" if is_table else f"\n\n{PAGE_BREAK}\n\n"
             parts.append(PAGE_BREAK if continues else between)
             length += len(parts[-1])
         for block in blocks:
-            if block.start:
-                parts.append("\n\n")
-                length += 2
             prefix, *texts = _block_texts(lines, block)
+            prefix = f"\n\n{prefix}" if block.start else prefix
             parts += (prefix, *texts)
             length += len(prefix)
             for line, text in zip(lines[block.start : block.end], texts, strict=True):
@@ -505,52 +445,40 @@ def pages_as_text(
                 head = end.text.partition("\n")[0]
     text, removed = _hyphens_resolved("".join(parts))
     blanks = len(text) - len(text.lstrip("\n "))
-    text = text.strip("\n ")
-    if not (removed or blanks):
-        return text, placed
-
-    moved: list[PlacedLine] = []
-    removed.append(length + 1)
-    before = 0  # number of removed hyphens before the position
-    for first, stop, page, line in placed:
-        while removed[before] < first:
-            before += 1
-        within = before
-        while removed[within] < stop:
-            within += 1
-        moved.append(PlacedLine(first - blanks - before, stop - blanks - within, page, line))
-    return text, moved
+    if removed or blanks:
+        placed = [
+            PlacedLine(
+                start - blanks - bisect_left(removed, start),
+                end - blanks - bisect_left(removed, end),
+                page,
+                line,
+            )
+            for start, end, page, line in placed
+        ]
+    return text.strip("\n "), placed
 
 
 def _continues_table(table: TextLine, following: TextLine) -> bool:
     """Return whether a table at the top of a page continues a table of the previous page."""
-    if not (table.is_table and following.is_table and table.cells and following.cells):
+    if not (table.cells and following.cells):
         return False
-    (left, right), (next_left, next_right) = map(_sides, (table, following))
-    is_as_wide = abs(left - next_left) <= 3 and abs(right - next_right) <= 3
-    return is_as_wide and _count_columns(table) == _count_columns(following)
-
-
-def _sides(table: TextLine) -> tuple[float, float]:
-    boxes = [box for _, _, box in table.cells]
-    return min(box.left for box in boxes), max(box.right for box in boxes)
-
-
-def _count_columns(table: TextLine) -> int:
-    return table.text.rpartition("\n")[2].replace("\\|", "").count("|")
+    lefts, rights = (
+        [edge([getattr(box, side) for _, _, box in one.cells]) for one in (table, following)]
+        for edge, side in ((min, "left"), (max, "right"))
+    )
+    columns = {len(BAR.findall(one.text.rpartition("\n")[2])) for one in (table, following)}
+    return max(abs(lefts[0] - lefts[1]), abs(rights[0] - rights[1])) <= 3 and len(columns) == 1
 
 
 def _without_head(table: TextLine, head: str) -> TextLine:
     """Return the rows of a continued table, without a repeated header."""
-    first, rule, rows = table.text.split("\n", 2)
-    if first == head:
-        start = len(first) + len(rule) + 2
-        cells = [(a - start, b - start, box) for a, b, box in table.cells if a >= start]
-        return table._replace(text=rows, cells=cells)
-    below, shift = len(first) + 1, len(rule) + 1
-    moved = (shift if cell[0] >= below else 0 for cell in table.cells)
-    cells = [(a - by, b - by, box) for (a, b, box), by in zip(table.cells, moved, strict=True)]
-    return table._replace(text=f"{first}\n{rows}", cells=cells)
+    first, rule, _ = table.text.split("\n", 2)
+    start, end = len(first) + 1, len(first) + len(rule) + 2
+    start = 0 if first == head else start
+    text = table.text[:start] + table.text[end:]
+    above = [cell for cell in table.cells if cell[1] <= start]
+    below = [(a - end + start, b - end + start, box) for a, b, box in table.cells if a >= end]
+    return table._replace(text=text, cells=[*above, *below])
 
 
 class _PageBlock(NamedTuple):
@@ -664,9 +592,9 @@ def _headings(
     """Return the first lines of headings, with their level and number of lines."""
     if not titles:
         return {
-            at: (levels[line.size], _heading_height(lines, at))
+            at: (levels[_rounded(line.size)], _heading_height(lines, at))
             for at, line in enumerate(lines if levels else ())
-            if line.size in levels and line.x1 > line.x0 and _may_be_heading(line.text)
+            if _rounded(line.size) in levels and line.x1 > line.x0 and _may_be_heading(line.text)
         }
     matches: dict[int, tuple[int, int]] = {}
     initials = {title[:1] for title in titles}
@@ -714,7 +642,7 @@ def _numbered_headings(
     if len(longest) < 3:
         return {}
     headings: dict[int, dict[int, tuple[int, int]]] = {}
-    top = levels.get(longest[0].size, 1)
+    top = levels.get(_rounded(longest[0].size), 1)
     for number, page, at, _ in longest:
         headings.setdefault(page, {})[at] = (top + len(number) - 1, 1)
     return headings
@@ -738,7 +666,7 @@ def _heading_number(
         and line.x1 > following.x1 - 2 * line.size
     )
     number = tuple(map(int, match[1].split(".")))
-    is_item = match[2] and len(number) == 1 and line.size not in levels
+    is_item = match[2] and len(number) == 1 and _rounded(line.size) not in levels
     if line.is_bold:
         return () if _SENTENCE_END.search(line.text) else number
     if 0 < above < near or is_wrapped or is_item or _SENTENCE_END.search(line.text):
@@ -814,32 +742,29 @@ def _rounded(size: float) -> float:
     return round(size * 2) / 2
 
 
-def _sizes(pages: Sequence[Lines]) -> tuple[Mapping[float, int], Counter[float]]:
-    """Return the number of characters by size, and by rounded size."""
-    exact: dict[float, int] = {}
-    for lines in pages:
-        for text, _, x0, x1, _, size, _, _, _, _ in lines:
-            if x1 > x0:
-                exact[size] = exact.get(size, 0) + len(text)
+def _sizes(pages: Sequence[Lines]) -> Counter[float]:
+    """Return the number of characters by rounded size."""
     characters: Counter[float] = Counter()
-    for size, number in exact.items():
-        if size > 0:
-            characters[_rounded(size)] += number
-    return exact, characters
+    for lines in pages:
+        for line in lines:
+            if line.is_placed:
+                characters[_rounded(line.size)] += len(line.text)
+    return characters
+
+
+def _body_size(pages: Sequence[Lines]) -> float:
+    """Return the most frequent rounded size of the text."""
+    return max(_sizes(pages).items(), key=itemgetter(1), default=(0.0, 0))[0]
 
 
 def _levels_by_size(pages: Sequence[Lines]) -> dict[float, int]:
-    """Return the heading levels of sizes that are rare and larger than the text."""
-    exact, characters = _sizes(pages)
-    if not characters:
-        return {}
-    total = characters.total()
-    body = characters.most_common(1)[0][0]
+    """Return the heading levels of rounded sizes that are rare and larger than the text."""
+    characters = _sizes(pages)
+    total, body = characters.total(), _body_size(pages)
     larger = [s for s, n in characters.items() if s >= body * 1.12 and n <= total * 0.15]
     if sum(characters[size] for size in larger) > total * 0.25:
         return {}
-    levels = {size: n for n, size in enumerate(sorted(larger, reverse=True)[:6], start=1)}
-    return {size: levels[_rounded(size)] for size in exact if _rounded(size) in levels}
+    return {size: n for n, size in enumerate(sorted(larger, reverse=True)[:6], start=1)}
 
 
 class _Columns(NamedTuple):

@@ -241,13 +241,6 @@ def test_page_numbers_next_to_chapter_titles_are_removed() -> None:
     assert "8 H" in pages_as_text(titles, [])[0]
 
 
-def test_roman_page_numbers_are_left_out() -> None:
-    heads = ["i", "Preface ii", "iii", "Contents iv", *map(str, range(1, 16))]
-    text, _ = pages_as_text([page_of(*LINES, head=head) for head in heads], [])
-    assert text.split().count("iii") == 0
-    assert "iv" not in text
-
-
 def test_running_heads_above_smaller_text_are_removed() -> None:
     pages = [page_of(*LINES, head=f"{'AB'[n // 4]} Tea {n + 1}") for n in range(8)]
     for page in pages:
