@@ -6,10 +6,9 @@ import re
 import unicodedata
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from math import inf
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import NamedTuple
 
 from ...nodegraph.readers.text import PAGE_BREAK
@@ -50,16 +49,6 @@ _NEW_START = re.compile(r"(?i:fig(?:ure|\.)|tab(?:le|\.))\s*\d|\d[\d.]*(?:\s+[^a
 _LEADER = re.compile(r"\s*(?:(?:\. ?){5,}|…{3,})\s*")
 
 _USUAL_PITCH = 1.2
-
-_LAST_LETTERS = re.compile(r"[^\W\d_]{1,40}\Z")
-
-_FIRST_LETTERS = re.compile(r"[^\W\d_]*")
-
-_COMPOUND = re.compile(r"[\w-]*")
-
-_LAST_COMPOUND = re.compile(r"[\w-]+\Z")
-
-_MARKS = "!\"#$%&'()*+,./:;<=>?@[\\]^_`{|}~"  # ASCII punctuation without hyphens
 
 
 BAR = re.compile(r"(?<!\\)\|")
@@ -255,7 +244,7 @@ def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lin
     if not heights:
         return pages
     start = _squeezed("".join(line.text for line in pages[0]))
-    body = _body_size(pages)
+    body = max(sizes := _sizes(pages), key=sizes.__getitem__, default=0.0)
 
     def kept(line: TextLine, number: int) -> TextLine | None:
         """Return a line, the first header in the size of the text, or None."""
@@ -424,23 +413,23 @@ def pages_as_text(
             headings |= by_number
         blocks = _blocks(lines, headings, columns)
         if number:
-            is_open = last is not None and bool(blocks) and not blocks[0].level
+            is_open = last is not None and bool(blocks) and not blocks[0][2]
             continues = is_open and last is not None and _may_continue(last, lines[0])
             between = f"\n{PAGE_BREAK}" if is_table else f"\n\n{PAGE_BREAK}\n\n"
             parts.append(PAGE_BREAK if continues else between)
             length += len(parts[-1])
         for block in blocks:
             prefix, *texts = _block_texts(lines, block)
-            prefix = f"\n\n{prefix}" if block.start else prefix
+            prefix = f"\n\n{prefix}" if block[0] else prefix
             parts += (prefix, *texts)
             length += len(prefix)
-            for line, text in zip(lines[block.start : block.end], texts, strict=True):
+            for line, text in zip(lines[block[0] : block[1]], texts, strict=True):
                 placed.append(PlacedLine(length, length + len(text.rstrip()), number, line))
                 length += len(text)
         if blocks:
             end = lines[-1]
-            is_full = end.is_table or _is_full(end, end, columns.edges[-1])
-            last = end if not blocks[-1].level and is_full else None
+            is_full = end.is_table or _is_full(end, end, columns[-1].edge)
+            last = end if not blocks[-1][2] and is_full else None
             if end.is_table and not (is_table and len(lines) == 1):
                 head = end.text.partition("\n")[0]
     text, removed = _hyphens_resolved("".join(parts))
@@ -481,30 +470,24 @@ def _without_head(table: TextLine, head: str) -> TextLine:
     return table._replace(text=text, cells=[*above, *below])
 
 
-class _PageBlock(NamedTuple):
-    """Lines of a page that form a paragraph, or a heading with a level from 1."""
-
-    start: int
-    end: int
-    level: int
+_Block = tuple[int, int, int]
+"""The first line, the end and the level of a block: 0 for a paragraph, from 1 for a heading."""
 
 
-def _block_texts(lines: Lines, block: _PageBlock) -> list[str]:
+def _block_texts(lines: Lines, block: _Block) -> list[str]:
     """Return the prefix of a block, and its lines with their separators."""
     start, end, level = block
     if lines[start].is_table:
         return ["", lines[start].text]
     usual = without_ligatures if level else without_bullets
-    texts = with_breaks([usual(_without_leader(line.text)) for line in lines[start:end]])
+    texts = _with_breaks([usual(_without_leader(line.text)) for line in lines[start:end]])
     if level:
         return [f"{'#' * min(level, 6)} ", *texts]
     return ["\\" if texts[0][0] == "#" else "", *texts]
 
 
 def _has_leader(text: str) -> bool:
-    if text.count(".") < 4:
-        return "………" in text
-    return ". . . ." in text or "....." in text
+    return (". . . ." in text or "....." in text) if text.count(".") > 3 else "………" in text
 
 
 def _without_leader(text: str) -> str:
@@ -517,17 +500,25 @@ def _without_leader(text: str) -> str:
     return _LEADER.sub(" .... ", text).strip() if _has_leader(text) else text
 
 
+def without_ligatures(text: str) -> str:
+    """Replace each ligature by its letters, and raised digits by powers and note marks."""
+    if text.isascii():
+        return text
+    letters = _LIGATURE.sub(lambda m: unicodedata.normalize("NFKC", m[0]).strip(_FILLER), text)
+    return raised_as_text(letters)
+
+
 def without_bullets(text: str) -> str:
-    """Replace bullets by Markdown bullets."""
+    """Replace bullets by Markdown bullets, and ligatures and raised digits as above."""
     return text if text.isascii() else _BULLET.sub("- ", without_ligatures(text))
 
 
 def joined(lines: Sequence[str]) -> str:
     """Join lines, with a space between words of scripts with spaces."""
-    return "".join(with_breaks(lines))
+    return "".join(_with_breaks(lines))
 
 
-def with_breaks(lines: Sequence[str]) -> list[str]:
+def _with_breaks(lines: Sequence[str]) -> list[str]:
     """Return lines, each with the separator before the next line."""
     parts: list[str] = []
     for line, following in pairwise(lines):
@@ -540,41 +531,36 @@ def with_breaks(lines: Sequence[str]) -> list[str]:
     return [*parts, lines[-1]]
 
 
-def _blocks(
-    lines: Lines, headings: Mapping[int, tuple[int, int]], columns: _Columns
-) -> list[_PageBlock]:
+_Headings = dict[int, tuple[int, int]]
+"""The level and the number of lines of each heading, by its first line."""
+
+
+def _blocks(lines: Lines, headings: _Headings, columns: Sequence[_Column]) -> list[_Block]:
     """Return the headings and paragraphs of a page."""
-    is_below, edges, is_surely_full = columns
-    blocks: list[_PageBlock] = []
-    at, count = 0, len(lines)
-    while at < count:
+    blocks: list[_Block] = []
+    at = 0
+    while at < len(lines):
         start = at
-        if heading := headings.get(at):
-            level, height = heading
-            at += height
-            blocks.append(_PageBlock(start, at, level))
-            continue
-        line = lines[at]
-        margin = line.x0
-        at += 1
-        while at < count and at not in headings:
-            following = lines[at]
-            if is_below[at]:
-                indent = following.x0 - margin
+        level, height = headings.get(at, (0, 1))
+        at += height
+        margin = lines[start].x0
+        while not level and at < len(lines) and at not in headings:
+            line, following, edge = lines[at - 1], lines[at], columns[at - 1].edge
+            if not columns[at].is_below:
+                if not _continues_elsewhere(line, following, edge):
+                    break
+                margin = following.x0
+            else:
+                is_indented = following.x0 - margin > 0.8 * line.size
                 if (
-                    not (is_surely_full[at - 1] or _is_full(line, following, edges[at - 1]))
-                    or (indent > 0.8 * line.size and not _ITEM.match(lines[start].text))
+                    not _is_full(line, following, edge)
+                    or (is_indented and not _ITEM.match(lines[start].text))
                     or _begins_item(lines[start], line, following)
-                ):  # after a short line, indented, or an item
+                ):
                     break
                 margin = following.x0 if at == start + 1 else min(margin, following.x0)
-            elif not _continues_paragraph(line, following, edges[at - 1]):
-                break
-            else:
-                margin = following.x0
-            line = following
             at += 1
-        blocks.append(_PageBlock(start, at, 0))
+        blocks.append((start, at, level))
     return blocks
 
 
@@ -586,23 +572,130 @@ def _begins_item(first: TextLine, line: TextLine, following: TextLine) -> bool:
     return not is_dash or bool(_ITEM.match(first.text) or _SENTENCE_END.search(line.text))
 
 
-def _headings(
-    lines: Lines, titles: Mapping[str, int], levels: Mapping[float, int]
-) -> dict[int, tuple[int, int]]:
-    """Return the first lines of headings, with their level and number of lines."""
-    if not titles:
-        return {
-            at: (levels[_rounded(line.size)], _heading_height(lines, at))
-            for at, line in enumerate(lines if levels else ())
-            if _rounded(line.size) in levels and line.x1 > line.x0 and _may_be_heading(line.text)
-        }
-    matches: dict[int, tuple[int, int]] = {}
+class _Column(NamedTuple):
+    """Whether a line is close below the previous line, and the right edge of its column."""
+
+    is_below: bool
+    edge: float
+
+
+def _columns(lines: Lines, pitch: float) -> list[_Column]:
+    columns: list[_Column] = []
+    count, edge = 0, 0.0
+    x0 = base = size = 0.0  # of the line above
+    for line in lines:
+        is_below = (
+            size > 0
+            and line.x1 > line.x0
+            and 0.2 * size < base - line.baseline < 1.4 * pitch * size
+            and -0.1 * size <= size - line.size <= 0.1 * size
+            and -5 * size < line.x0 - x0 < 5 * size
+        )
+        if not is_below:
+            columns += [_Column(at > 0, edge) for at in range(count)]
+            count, edge = 0, line.x1
+        count += 1
+        edge = max(edge, line.x1)
+        x0, base, size = line.x0, line.baseline, line.size if line.x1 > line.x0 else 0.0
+    return [*columns, *(_Column(at > 0, edge) for at in range(count))]
+
+
+def _is_full(line: TextLine, following: TextLine, edge: float) -> bool:
+    """Return whether the next line's first word did not fit at the end of a line."""
+    text, _, x0, x1, _, size, is_table, _, _, _ = line
+    if x1 <= x0 or size <= 0:
+        return not is_table
+    advance = (x1 - x0) / len(text)  # average width of a character
+    following_advance = (following.x1 - following.x0) / len(following.text)
+    if advance > 1.3 * size or following_advance > 1.3 * size or _has_leader(text):
+        return False  # a table row with gaps, or an entry in a table of contents
+    if x1 + advance + 0.3 * size >= edge:  # no word would fit
+        return True
+    if x1 + 30 * advance + 1.5 * size < edge:  # any word would fit
+        return False
+    end = following.text.find(" ")
+    is_unspaced = following.text >= _FIRST_UNSPACED and _CJK.match(following.text)
+    word = 1 if is_unspaced else (end if end > 0 else len(following.text)) + 1
+    slack = size * (1.5 if not text[-3:].isascii() and _CJK.search(text[-3:]) else 0.3)
+    return x1 + min(word, 30) * advance + slack >= edge
+
+
+def _continues_elsewhere(line: TextLine, following: TextLine, edge: float) -> bool:
+    """Return whether a line continues the paragraph of a line that is not directly above it."""
+    if line.is_table or following.is_table:
+        return False
+    if not (line.is_placed and following.is_placed):
+        return not _SENTENCE_END.search(line.text) and not _ITEM.match(following.text)
+    is_above = following.baseline > line.baseline  # at the top of another column
+    return is_above and _may_continue(line, following) and _is_full(line, following, edge)
+
+
+def _may_continue(line: TextLine, following: TextLine) -> bool:
+    """Return whether a paragraph may continue in the next column or on the next page."""
+    text, first = line.text, following.text[0]
+    if (
+        abs(line.size - following.size) > line.size / 10
+        or line.is_table
+        or following.is_table
+        or _SENTENCE_END.search(text)
+        or _ITEM.match(following.text)
+    ):
+        return False
+    if first.islower() or _CJK.match(first) or text[-1] in ",，、-" + _HYPHEN:
+        return True
+    return (
+        text.count(" ") > 4
+        and text[-1].isalpha()
+        and (first.isalnum() or first in '("“‘')
+        and not following.text[-1].isdigit()  # digits end a running header
+        and not _NEW_START.match(following.text)
+    )
+
+
+def _headings(lines: Lines, titles: Mapping[str, int], levels: Mapping[float, int]) -> _Headings:
+    """Return the headings of a page by the outline of the file, or by their sizes."""
+    found: _Headings = {}
     initials = {title[:1] for title in titles}
-    for at, line in enumerate(lines):
-        may_be = line.text[0].casefold() in initials or _NUMBER.match(line.text)
-        if may_be and (heading := _heading_by_title(lines, at, titles)):
-            matches[at] = heading
-    return matches
+    for at, line in enumerate(lines if titles or levels else ()):
+        if titles:
+            number = _NUMBER.match(line.text)
+            if number or line.text[0].casefold() in initials:
+                starts = {0, number.end() if number else 0}
+                for start in sorted(starts, reverse=True):
+                    if heading := _heading_by_title(lines, at, start, titles):
+                        found[at] = heading
+        elif (
+            (level := levels.get(_rounded(line.size)))
+            and line.is_placed
+            and len(line.text) <= 150
+            and any(map(str.isalpha, line.text))
+        ):
+            found[at] = level, _heading_height(lines, at)
+    return found
+
+
+def _heading_by_title(
+    lines: Lines, at: int, start: int, titles: Mapping[str, int]
+) -> tuple[int, int] | None:
+    """Return the level and the number of lines of an outline heading at a line from a start."""
+    text = _squeezed(lines[at].text[start:])
+    for count in (1, 2, 3):
+        if text in titles:
+            return titles[text], count
+        if at + count >= len(lines) or not any(title.startswith(text) for title in titles):
+            break
+        text += _squeezed(lines[at + count].text)
+    return None
+
+
+def _heading_height(lines: Lines, at: int) -> int:
+    """Return the number of lines of a heading, by their size: up to three."""
+    first = lines[at]
+    for count, line in enumerate(lines[at + 1 : at + 3], 1):
+        is_near = 0 < first.baseline - line.baseline < 2 * first.size * count
+        if _rounded(line.size) != _rounded(first.size) or not is_near:
+            return count
+    return min(3, len(lines) - at)
 
 
 # "1 Tea", "1.2. Tea", "1茶"; "1. Tea" may be an item.
@@ -610,40 +703,35 @@ HEADING_NUMBER = re.compile(
     rf"(\d{{1,2}}(?:\.\d{{1,2}}){{0,3}})(\.?)(?:\s+(?=[^\W\d_]{{2}}|[{_UNSPACED}])|(?=[{_UNSPACED}]))"
 )
 
-
 _NO_TITLE = re.compile(r"\d\Z|[\\{}=]")  # from a table of contents, or code
-
-
-class _NumberedHeading(NamedTuple):
-    number: tuple[int, ...]
-    page: int
-    at: int
-    size: float
 
 
 def _numbered_headings(
     pages: Sequence[Lines], levels: Mapping[float, int], pitch: float
-) -> dict[int, dict[int, tuple[int, int]]]:
-    """Return the numbered headings by page and line, if the file has at least three.
+) -> dict[int, _Headings]:
+    """Return the numbered headings by page, if the file has at least three.
 
     Numbered headings have space above or bold letters, and consecutive numbers: 1, 1.1, 1.2, 2.
-    The values are the level and the number of lines (1).
     """
     found = [
-        _NumberedHeading(number, page, at, lines[at].size)
+        (number, page, at)
         for page, lines in enumerate(pages)
         for at, line in enumerate(lines)
         if line.text[0].isdigit() and (number := _heading_number(lines, at, levels, pitch))
     ]
-    longest: list[_NumberedHeading] = []
+    longest: list[tuple[tuple[int, ...], int, int]] = []
     for first, heading in enumerate(found):
-        if heading.number == (1,):
-            longest = max(longest, _counted_on(found[first:]), key=len)
-    if len(longest) < 3:
-        return {}
-    headings: dict[int, dict[int, tuple[int, int]]] = {}
-    top = levels.get(_rounded(longest[0].size), 1)
-    for number, page, at, _ in longest:
+        if heading[0] == (1,):
+            counted = [heading]
+            for following in found[first + 1 :]:
+                last = counted[-1][0]
+                next_numbers = [(*last, 1), *((*last[:n], last[n] + 1) for n in range(len(last)))]
+                if following[0] in next_numbers:
+                    counted.append(following)
+            longest = max(longest, counted, key=len)
+    headings: dict[int, _Headings] = {}
+    for number, page, at in longest if len(longest) > 2 else ():
+        top = levels.get(_rounded(pages[longest[0][1]][longest[0][2]].size), 1)
         headings.setdefault(page, {})[at] = (top + len(number) - 1, 1)
     return headings
 
@@ -656,6 +744,7 @@ def _heading_number(
     match = HEADING_NUMBER.match(line.text)
     if not match or len(line.text) > 80 or _NO_TITLE.search(line.text):
         return ()
+    number = tuple(map(int, match[1].split(".")))
     near = 1.3 * pitch * line.size
     above = lines[at - 1].baseline - line.baseline if at else 0.0
     following = lines[at + 1] if at + 1 < len(lines) else line
@@ -665,32 +754,15 @@ def _heading_number(
         and abs(following.x0 - line.x0) < 3 * line.size
         and line.x1 > following.x1 - 2 * line.size
     )
-    number = tuple(map(int, match[1].split(".")))
     is_item = match[2] and len(number) == 1 and _rounded(line.size) not in levels
-    if line.is_bold:
-        return () if _SENTENCE_END.search(line.text) else number
-    if 0 < above < near or is_wrapped or is_item or _SENTENCE_END.search(line.text):
-        return ()
-    return number
-
-
-def _counted_on(found: Sequence[_NumberedHeading]) -> list[_NumberedHeading]:
-    """Return the first heading and the headings with consecutive numbers."""
-    counted = [found[0]]
-    for heading in found[1:]:
-        last = counted[-1].number
-        following = [(*last, 1), *((*last[:n], last[n] + 1) for n in range(len(last)))]
-        if heading.number in following:
-            counted.append(heading)
-    return counted
+    is_text = not line.is_bold and (0 < above < near or is_wrapped or is_item)
+    return () if is_text or _SENTENCE_END.search(line.text) else number
 
 
 _SUMMARY = re.compile(r"abstract|summary|contents|摘\s*要|目\s*[录錄次]", re.I)
 
 
-def _without_authors(
-    lines: Lines, headings: Mapping[int, tuple[int, int]], first: int
-) -> dict[int, tuple[int, int]]:
+def _without_authors(lines: Lines, headings: _Headings, first: int) -> _Headings:
     """Remove unnumbered headings smaller than the title on the first page: authors and dates."""
     title = max((lines[at].size for at in headings if at < first), default=0.0)
     return {
@@ -698,37 +770,6 @@ def _without_authors(
         for at, heading in headings.items()
         if at >= first or lines[at].size >= title - 0.5 or _SUMMARY.match(lines[at].text)
     }
-
-
-def _may_be_heading(text: str) -> bool:
-    return len(text) <= 150 and any(character.isalpha() for character in text)
-
-
-def _heading_by_title(lines: Lines, at: int, titles: Mapping[str, int]) -> tuple[int, int] | None:
-    """Return the level and the number of lines of an outline heading at a line."""
-    number = _NUMBER.match(lines[at].text)
-    for start in (0, number.end()) if number else (0,):
-        text = _squeezed(lines[at].text[start:])
-        for count in (1, 2, 3):
-            if text in titles:
-                return titles[text], count
-            if at + count >= len(lines) or not any(t.startswith(text) for t in titles):
-                break
-            text += _squeezed(lines[at + count].text)
-    return None
-
-
-def _heading_height(lines: Lines, at: int) -> int:
-    """Return the number of lines of a heading, by their size."""
-    line, count = lines[at], 1
-    while (
-        at + count < len(lines)
-        and count < 3
-        and _rounded(lines[at + count].size) == _rounded(line.size)
-        and 0 < line.baseline - lines[at + count].baseline < 2 * line.size * count
-    ):
-        count += 1
-    return count
 
 
 def _squeezed(text: str) -> str:
@@ -752,125 +793,15 @@ def _sizes(pages: Sequence[Lines]) -> Counter[float]:
     return characters
 
 
-def _body_size(pages: Sequence[Lines]) -> float:
-    """Return the most frequent rounded size of the text."""
-    return max(_sizes(pages).items(), key=itemgetter(1), default=(0.0, 0))[0]
-
-
 def _levels_by_size(pages: Sequence[Lines]) -> dict[float, int]:
     """Return the heading levels of rounded sizes that are rare and larger than the text."""
     characters = _sizes(pages)
-    total, body = characters.total(), _body_size(pages)
+    total = characters.total()
+    body = max(characters, key=characters.__getitem__, default=0.0)
     larger = [s for s, n in characters.items() if s >= body * 1.12 and n <= total * 0.15]
     if sum(characters[size] for size in larger) > total * 0.25:
         return {}
     return {size: n for n, size in enumerate(sorted(larger, reverse=True)[:6], start=1)}
-
-
-class _Columns(NamedTuple):
-    """Properties of lines from their neighbors.
-
-    For each line: whether it is close below the previous line, the right edge of its column, and
-    whether it is full for any next line.
-    """
-
-    is_below: list[bool]
-    edges: list[float]
-    is_surely_full: list[bool]
-
-
-def _columns(lines: Lines, pitch: float) -> _Columns:
-    count = len(lines)
-    is_below, edges, reaches = [False] * count, [0.0] * count, [-inf] * count
-    start, edge = 0, 0.0
-    above_x0 = above_base = above_size = 0.0
-    for at, (text, _, x0, x1, baseline, size, _, _, _, _) in enumerate(lines):
-        advance = (x1 - x0) / len(text)
-        has_gaps = advance > 1.3 * size
-        if not has_gaps:
-            reaches[at] = x1 + advance + 0.3 * size
-        if (
-            above_size
-            and x1 > x0
-            and 0.2 * above_size < above_base - baseline < 1.4 * pitch * above_size
-            and -0.1 * above_size <= above_size - size <= 0.1 * above_size
-            and -5 * above_size < x0 - above_x0 < 5 * above_size
-        ):
-            is_below[at] = True
-            if x1 > edge:
-                edge = x1
-            if has_gaps:
-                reaches[at - 1] = -inf  # the next line is a row of a table
-        else:
-            edges[start:at] = [edge] * (at - start)
-            start, edge = at, x1
-        above_x0, above_base, above_size = x0, baseline, size if x1 > x0 else 0.0
-    edges[start:] = [edge] * (count - start)
-    is_surely_full = [
-        reach >= edge and not _has_leader(line.text)
-        for reach, edge, line in zip(reaches, edges, lines, strict=True)
-    ]
-    return _Columns(is_below, edges, is_surely_full)
-
-
-def _continues_paragraph(line: TextLine, following: TextLine, edge: float) -> bool:
-    """Return whether a line continues the paragraph of a line that is not directly above it."""
-    if line.is_table or following.is_table:
-        return False
-    if not (line.is_placed and following.is_placed):
-        return not _SENTENCE_END.search(line.text) and not _ITEM.match(following.text)
-    is_elsewhere = following.baseline > line.baseline  # at the top of another column
-    return is_elsewhere and _may_continue(line, following) and _is_full(line, following, edge)
-
-
-def _is_full(line: TextLine, following: TextLine, edge: float) -> bool:
-    """Return whether the next line's first word did not fit at the end of a line."""
-    text, _, x0, x1, _, size, is_table, _, _, _ = line
-    if x1 <= x0 or size <= 0:
-        return not is_table
-    advance = (x1 - x0) / len(text)  # average width of a character
-    following_advance = (following.x1 - following.x0) / len(following.text)
-    if advance > 1.3 * size or following_advance > 1.3 * size or _has_leader(text):
-        return False  # a table row with gaps, or an entry in a table of contents
-    if x1 + 30 * advance + 1.5 * size < edge:  # any word would fit
-        return False
-    end = following.text.find(" ")
-    is_unspaced = following.text >= _FIRST_UNSPACED and _CJK.match(following.text)
-    word = 1 if is_unspaced else (end if end > 0 else len(following.text)) + 1
-    slack = size * (1.5 if not text[-3:].isascii() and _CJK.search(text[-3:]) else 0.3)
-    return x1 + min(word, 30) * advance + slack >= edge
-
-
-def _may_continue(line: TextLine, following: TextLine) -> bool:
-    """Return whether a paragraph may continue in the next column or on the next page."""
-    first = following.text[0]
-    is_prose = (
-        line.text.count(" ") > 4
-        and line.text[-1].isalpha()
-        and not following.text[-1].isdigit()  # digits end a running header
-        and not _NEW_START.match(following.text)
-    )
-    return (
-        (
-            first.islower()
-            or bool(_CJK.match(first))
-            or line.text[-1] in ",，、-" + _HYPHEN
-            or (is_prose and (first.isalnum() or first in '("“‘'))
-        )
-        and abs(line.size - following.size) <= line.size / 10
-        and not (line.is_table or following.is_table)
-        and not _SENTENCE_END.search(line.text)
-        and not _ITEM.match(following.text)
-    )
-
-
-def without_ligatures(text: str) -> str:
-    """Replace each ligature by its letters, and raised digits by powers and note marks."""
-    return text if text.isascii() else raised_as_text(_LIGATURE.sub(_letters, text))
-
-
-def _letters(ligature: re.Match[str]) -> str:
-    return unicodedata.normalize("NFKC", ligature[0]).strip(_FILLER)
 
 
 def _hyphens_resolved(text: str) -> tuple[str, list[int]]:
@@ -880,18 +811,16 @@ def _hyphens_resolved(text: str) -> tuple[str, list[int]]:
     """
     if _HYPHEN not in text:
         return text, []
-    words = _unparted_words(text)
+    whole: set[str] = set()
+    for between in text.casefold().split(_HYPHEN):  # without the parts of split words
+        whole.update(*(inner.split() for inner in _INNER_WORDS.findall(between)))
+    words = {word.strip(_MARKS) for word in whole}
     removed: list[int] = []
 
     def resolved(hyphen: re.Match[str]) -> str:
-        at, after = hyphen.span()
-        start = max(0, at - 60, text.rfind(" ", 0, at) + 1)
-        before, following = _LAST_COMPOUND.search(text, start, at), _COMPOUND.match(text, after)
-        parts = (before[0] if before else "", following[0] if following else "")
-        if "-".join(parts).casefold() in words:
-            return "-"
-        last, first = _LAST_LETTERS.search(parts[0]), _FIRST_LETTERS.match(parts[1])
-        if not _is_joined(last[0] if last else "", first[0] if first else "", words):
+        at = hyphen.start()
+        before = _NO_COMPOUND.split(text[max(0, at - 60) : at])[-1]
+        if not _is_joined(before, _NO_COMPOUND.split(text[at + 1 : at + 60], maxsplit=1)[0], words):
             return "-"
         removed.append(at)
         return ""
@@ -899,24 +828,25 @@ def _hyphens_resolved(text: str) -> tuple[str, list[int]]:
     return re.sub(_HYPHEN, resolved, text), removed
 
 
-def _unparted_words(text: str) -> Set[str]:
-    """Return the words of a text, without the parts of words split at line ends."""
-    words: set[str] = set()
-    for part in text.casefold().split(_HYPHEN):
-        first, last = _FIRST_LETTERS.match(part), _LAST_LETTERS.search(part, max(0, len(part) - 40))
-        words.update(part[first.end() if first else 0 : last.start() if last else None].split())
-    return {word.strip(_MARKS) for word in words}
+_INNER_WORDS = re.compile(r"(?s)[\W\d_].*[\W\d_]")
+
+_NO_COMPOUND = re.compile(r"[^\w-]")
+
+_NO_LETTER = re.compile(r"[\W\d_]")
+
+_MARKS = "!\"#$%&'()*+,./:;<=>?@[\\]^_`{|}~"  # ASCII punctuation without hyphens
 
 
-def _is_joined(first: str, second: str, words: Set[str]) -> bool:
+def _is_joined(before: str, following: str, words: set[str]) -> bool:
     """Return whether two parts form one word without a hyphen, according to the text."""
-    if not (first and second):
+    first, second = _NO_LETTER.split(before)[-1], _NO_LETTER.split(following)[0]
+    if f"{before}-{following}".casefold() in words or not (first and second):
         return False
     if _CJK.match(first[-1]) and _CJK.match(second[0]):
         return True
-    first_part, second_part = first.casefold(), second.casefold()
-    if first_part + second_part in words:
+    parts = first.casefold(), second.casefold()
+    if "".join(parts) in words:
         return True
-    if f"{first_part}-{second_part}" in words or not second[0].islower():
+    if "-".join(parts) in words or not second[0].islower():
         return False
-    return not (first_part in words and second_part in words and len(second) > 2)
+    return not (words.issuperset(parts) and len(second) > 2)
