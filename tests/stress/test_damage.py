@@ -15,7 +15,6 @@ from nodekin.nodegraph.storage.sqlite import faults_of
 from nodekin.retrievers import Retriever
 
 WORDS = "tea green black leaf river cup milk sugar Anhui water mountain stone".split()
-TRIES = amount(40, 2_000)
 
 
 def letters(texts: list[str]) -> list[list[float]]:
@@ -29,84 +28,60 @@ def opened(path: Path) -> NodeGraph:
 
 
 def answers(graph: NodeGraph) -> list[list[tuple[str, str, float]]]:
-    retrievers = [Retriever(graph, "line", how, top_k=8) for how in ("bm25", "cosine")]
     return [
         [(r.node.id, r.node.text, round(r.score, 5)) for r in retriever(query)]
-        for retriever in retrievers
+        for retriever in (Retriever(graph, "line", how, top_k=8) for how in ("bm25", "cosine"))
         for query in ("tea", "green river", "milk stone water")
     ]
 
 
-@pytest.fixture
-def whole(tmp_path: Path) -> Path:
-    """Return a folder with a graph of 300 lines and its indexes, closed."""
-    choose = random.Random(1)
-    random.seed(1)  # of revisions, so that the files are equal in each run
-    folder = tmp_path / "whole"
-    folder.mkdir()
-    with opened(folder / "graph") as graph:
-        for number in range(60):
-            lines = [" ".join(choose.choices(WORDS, k=6)) + f" {number}.{n}" for n in range(5)]
-            graph.add(Document("\n".join(lines), {"n": number}, id=f"d{number}"))
-        answers(graph)
-    return folder
-
-
-def damage(path: Path, choose: random.Random) -> str:
+def damage(path: Path, rng: random.Random) -> str:
     """Truncate a file, append to it, or overwrite a part of it; return the kind of damage."""
     content = bytearray(path.read_bytes())
-    kind = choose.choice(["cut", "zeros", "noise", "longer", "empty"])
-    place = choose.randrange(len(content))
-    size = choose.choice([16, 512, 4096])
+    kind = rng.choice(["cut", "zeros", "noise", "longer", "empty"])
+    place, size = rng.randrange(len(content)), rng.choice([16, 512, 4096])
+    end = min(len(content), place + size)
     if kind == "cut":
         del content[place:]
-    elif kind == "zeros":
-        content[place : place + size] = bytes(len(content[place : place + size]))
-    elif kind == "noise":
-        content[place : place + size] = choose.randbytes(len(content[place : place + size]))
     elif kind == "longer":
-        content += choose.randbytes(size)
-    else:
+        content += rng.randbytes(size)
+    elif kind == "empty":
         content.clear()
+    else:
+        content[place:end] = bytes(end - place) if kind == "zeros" else rng.randbytes(end - place)
     path.write_bytes(content)
     return f"{kind} at {place} in {path.name}"
 
 
 @pytest.mark.slow
-def test_damaged_index_files_are_rebuilt(
-    whole: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("part", ["indexes", "graph"])
+def test_damaged_files_are_rebuilt_or_raise(
+    part: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.ERROR)
+    rng, whole = random.Random(1), tmp_path / "whole"
+    random.seed(1)  # of revisions, so that the files are equal in each run
+    whole.mkdir()
     with opened(whole / "graph") as graph:
+        for number in range(60):
+            lines = [" ".join(rng.choices(WORDS, k=6)) + f" {number}.{n}" for n in range(5)]
+            graph.add(Document("\n".join(lines), {"n": number}, id=f"d{number}"))
         right = answers(graph)
-    choose, tally = random.Random(2), Tally("damaged indexes")
-    names = sorted(
-        path.relative_to(whole) for path in (whole / "graph-indexes").rglob("*") if path.is_file()
-    )
-    assert names
-    for number in range(TRIES):
+    indexes = sorted(path for path in (whole / "graph-indexes").rglob("*") if path.is_file())
+    assert indexes
+    tally = Tally(f"damaged {part}")
+    for _ in range(amount(40, 2_000)):
         folder = Path(shutil.copytree(whole, tmp_path / "damaged"))
-        what = [damage(folder / name, choose) for name in choose.sample(names, 1 + number % 2)]
-        with tally.trying(what), opened(folder / "graph") as graph:
-            assert answers(graph) == right
-        shutil.rmtree(folder)
-    tally.check()
-
-
-@pytest.mark.slow
-def test_damaged_graph_file_raises_no_other_error(whole: Path, tmp_path: Path) -> None:
-    choose, tally = random.Random(3), Tally("damaged graphs")
-    for _ in range(TRIES):
-        folder = Path(shutil.copytree(whole, tmp_path / "damaged"))
-        what = damage(folder / "graph", choose)
+        path = rng.choice(indexes) if part == "indexes" else whole / "graph"
+        what = damage(folder / path.relative_to(whole), rng)
         with tally.trying(what):
             try:
                 with opened(folder / "graph") as graph:
-                    answers(graph)
-                faults = faults_of(folder / "graph")
+                    found = answers(graph)
+                tally.note("faults" if faults_of(folder / "graph") else "no faults")
+                assert part == "graph" or found == right
             except (StoreError, LookupError):
                 tally.note("error")
-            else:
-                tally.note("faults" if faults else "no faults")
+                assert part == "graph"
         shutil.rmtree(folder, ignore_errors=True)
     tally.check()
