@@ -20,7 +20,7 @@ from ..retrievers.filters import Filter
 from ..retrievers.indexes.array_files import Arrays
 from ..retrievers.indexes.nearest_vectors import unit
 from ..retrievers.indexes.node_table import FilterIndex, NodeTable
-from ..retrievers.protocols import Similarity
+from ..retrievers.protocols import Similarity, Snapshot
 from ..retrievers.results import Hits
 from ..retrievers.similarities.registry import Cosine, with_index
 
@@ -367,14 +367,15 @@ class StoreIndex(FilterIndex):
         """
         return self.snapshot([query], filter).search([0], limit)[0]
 
-    def snapshot(self, queries: Sequence[Vectors], filter: Filter) -> StoreSnapshot:
+    def snapshot(self, queries: Sequence[Vectors], filter: Filter) -> Snapshot:
         """Return a search that asks the store without the lock of the graph."""
         table, allowed = self._table, self._table.allowed(filter)
         if allowed is None:
             allowed = table.alive
         directions = [unit(query[np.newaxis])[0] for query in queries]
         unwritten = self._unwritten_ids()
-        return StoreSnapshot(self, table, allowed, unwritten, directions)
+        search = StoreSearch(self, table, allowed, unwritten, directions)
+        return Snapshot(search.search, self._graph.reader.parent_ids)
 
     def nearest_ids(self, query: Vectors, count: int) -> list[str]:
         """Return the ids of the nearest nodes in the store."""
@@ -392,10 +393,6 @@ class StoreIndex(FilterIndex):
                 "compared one by one instead",
                 *(self._backend.name, count, self._group),
             )
-
-    def parent_ids(self, ids: Sequence[str]) -> Sequence[str | None]:
-        """Return the parents of nodes."""
-        return self._graph.reader.parent_ids(ids)
 
     def cosines(self, ids: Sequence[str], query: Vectors) -> tuple[Mask, Scores]:
         """Return which nodes have a usable vector, and the cosines of the built-in index."""
@@ -437,8 +434,8 @@ class StoreIndex(FilterIndex):
 
 
 @dataclass(frozen=True, slots=True)
-class StoreSnapshot:
-    """A search in one revision of an index; see ``IndexSnapshot``.
+class StoreSearch:
+    """A search in one revision of an index; see ``Snapshot``.
 
     Args:
         index: The index.
@@ -457,10 +454,6 @@ class StoreSnapshot:
     def search(self, queries: Sequence[int], limit: int | None) -> list[Hits]:
         """Return the best nodes of each query. A limit of None returns all nodes."""
         return [self._best(self.queries[number], limit) for number in queries]
-
-    def parents(self, ids: Sequence[str]) -> Sequence[str | None]:
-        """Return the parents of nodes."""
-        return self.index.parent_ids(ids)
 
     def _best(self, query: Vectors, limit: int | None) -> Hits:
         count = int(self.allowed.sum())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from ..nodegraph.graph import NodeGraph
@@ -33,8 +34,9 @@ RetrieverLike: TypeAlias = RetrieverProtocol | Any
 class Index(Protocol[PreparedT]):
     """A search index for one similarity on one group of one graph.
 
-    An optional method ``search_many`` takes a sequence of queries and returns a list of hits.
-    Provide it if a batch is faster than single queries.
+    Optional methods: ``search_many`` takes a sequence of queries and returns a list of hits, if a
+    batch is faster than single queries. ``snapshot(queries, filter)`` returns a ``Snapshot``: then
+    the index is searched without the lock of the graph.
     """
 
     def ready(self) -> None:
@@ -47,14 +49,23 @@ class Index(Protocol[PreparedT]):
         """Return the best nodes that meet the filter. ``limit`` None: all matching nodes."""
 
 
-class IndexSnapshot(Protocol):
-    """The arrays of an index in one revision of its group, and the queries of a search."""
+@dataclass(slots=True)
+class Snapshot:
+    """The search of an index in one revision of its group, for some queries.
 
-    def search(self, queries: Sequence[int], limit: int | None) -> list[Hits]:
-        """Return the best nodes for queries, by their numbers; None for all nodes."""
+    Attributes:
+        search: A function from numbers of queries and a limit to the best nodes of each query. A
+            limit of None returns all nodes.
+        parents: A function from the ids of found nodes to their parents.
+        term_scores: Of words: a function from a query's number and ids to the scores of nodes by
+            each term, (nodes, terms).
+        is_held: Whether the search needs the lock of the graph.
+    """
 
-    def parents(self, ids: Sequence[str]) -> Sequence[str | None]:
-        """Return the parents of nodes that were found."""
+    search: Callable[[Sequence[int], int | None], list[Hits]]
+    parents: Callable[[Sequence[str]], Sequence[str | None]]
+    term_scores: Callable[[int, Sequence[str]], Any] | None = None
+    is_held: bool = False
 
 
 class Similarity(Protocol):
@@ -69,8 +80,8 @@ class Similarity(Protocol):
         """The name in evidence."""
 
     @property
-    def mode(self) -> Literal["text", "embedding", "both"]:
-        """Whether queries are texts, vectors of an embedding of the graph, or both."""
+    def mode(self) -> Literal["text", "embedding"]:
+        """Whether queries are texts, or vectors of an embedding of the graph."""
 
     def open(self, graph: NodeGraph, group: str, key: str | None = None) -> Index[Any]:
         """Return the group's index, shared by equal similarities.

@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby, repeat
+from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import Literal, TypeVar, get_args
 from uuid import UUID
@@ -17,7 +17,7 @@ from ..nodegraph.document import Document
 from ..nodegraph.errors import nearest_names
 from ..nodegraph.node import Node
 from .filters import DOCUMENT_ID
-from .results import Hits, QueryVariant, ScoredNode
+from .results import QueryVariant, ScoredNode
 from .validation import check_number
 
 Mode = Literal["rrf", "relative", "distribution", "concat"]
@@ -292,38 +292,6 @@ _SCORES: Mapping[str, Callable[[Sequence[float], float], list[float]]] = {
     "distribution": _distribution,
     "concat": lambda scores, _: list(scores),
 }
-
-
-def merge_hits(
-    hits_by_index: Sequence[Hits], limit: int | None, min_score: float
-) -> tuple[list[tuple[float, int, str]], bool]:
-    """Merge the hits of several indexes, sorted by score, then by index.
-
-    An index with ``limit`` hits may have more hits. Hits that rank below its last hit are dropped,
-    since their rank is uncertain.
-
-    Args:
-        hits_by_index: The hits of each index.
-        limit: The maximum number of hits per index. None: all hits.
-        min_score: The lowest score.
-
-    Returns:
-        The score, index number and node id of each hit, and whether more hits may exist.
-    """
-    rows: list[tuple[float, int, str]] = []
-    ends: set[tuple[float, int, str]] = set()
-    for at, (ids, scores) in enumerate(hits_by_index):
-        is_cut = bool(scores) and scores[-1] < min_score
-        count = sum(score >= min_score for score in scores) if is_cut else len(scores)
-        rows += zip(scores[:count], repeat(at), ids)
-        if len(ids) == limit and not is_cut:
-            ends.add(rows[-1])
-    if len(hits_by_index) > 1:
-        rows.sort(key=lambda row: (-row[0], row[1]))
-    if not ends:
-        return rows, False
-    certain = next(position for position, row in enumerate(rows, 1) if row in ends)
-    return rows[:certain], True
 
 
 Lift = Literal["max", "sum", "mean"]

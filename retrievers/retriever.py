@@ -8,8 +8,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import product
+from itertools import chain, product
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
+
+import numpy as np
 
 from ..nodegraph.concurrency import run_in_tasks
 from ..nodegraph.errors import nearest_names
@@ -40,7 +42,8 @@ VectorsOf = Callable[[NodeGraph, str], Any]
 FUSED = 50
 """The minimum number of fused results per ranking, with ``similarity="auto"``."""
 
-_RANGES = {"cosine": (-1.0, 1.0), "auto": (0.0, 1.0)}
+QueryVectors = dict[tuple[NodeGraph, str], Vectors]
+"""The vectors of queries, (queries, dimension), by graph and embedding."""
 
 
 class Retriever(PlannedRetriever):
@@ -122,15 +125,25 @@ class Retriever(PlannedRetriever):
             item.reader.lineage(self.target)
         if similarity is None:
             similarity = self._default_similarity(index, embed_keys)
-        self.similarity = with_index(get_similarity(similarity), index)
-        self._keys = search_keys(self.similarity, self.graphs, embed_keys)
-        self.embed_keys = [key for key in self._keys if key is not None]
-        self._embedded: list[tuple[str, Sequence[NodeGraph]]] = [
-            (key, [item for item in self.graphs if has_embedding(item, key)])
-            for key in self.embed_keys
-        ]
-        self.min_score = check_hit_score(min_score, self.embed_keys, self.similarity.name)
-        if self.similarity.mode == "both" and isinstance(self.min_score, float):
+        is_auto = isinstance(similarity, str) and similarity == "auto"
+        names = ("bm25", "cosine") if is_auto else (similarity,)
+        similarities = [with_index(get_similarity(name), index) for name in names]
+        self.similarity = similarities[0]
+        self._branches: list[tuple[Similarity, str | None]] = []
+        for each in similarities:
+            keys: Sequence[str | None] = [None]
+            if each.mode == "embedding":
+                keys = search_keys(each.name, self.graphs, embed_keys, optional=is_auto)
+            self._branches += [(each, key) for key in keys]
+        self.embed_keys = [key for _, key in self._branches if key is not None]
+        if embed_keys is not None and not self.embed_keys:
+            raise ValueError(
+                f"embed_keys={embed_keys!r} choose among embeddings, and similarity "
+                f"{self.similarity.name!r} compares texts; leave them out"
+            )
+        self._is_fused = self.similarity.mode == "text" and bool(self.embed_keys)
+        self.min_score = check_hit_score(min_score, self.embed_keys, similarities[-1].name)
+        if self._is_fused and isinstance(self.min_score, float):
             raise ValueError(
                 f"min_score={min_score!r} is for scores of one kind, and words and vectors "
                 "are searched; name one: similarity='bm25' or similarity='cosine'"
@@ -143,7 +156,10 @@ class Retriever(PlannedRetriever):
     @property
     def score_range(self) -> tuple[float, float]:
         """The lowest and the highest possible score."""
-        return UNBOUNDED if self.lift == "sum" else _RANGES.get(self.similarity.name, UNBOUNDED)
+        if self._is_fused:
+            return 0.0, 1.0
+        is_cosine = self.similarity.name == "cosine" and self.lift != "sum"
+        return (-1.0, 1.0) if is_cosine else UNBOUNDED
 
     def _default_similarity(self, index: str | MakeIndex, embed_keys: Sequence[str] | None) -> str:
         """Return the similarity if none is given."""
@@ -167,10 +183,8 @@ class Retriever(PlannedRetriever):
         return "auto"
 
     def __repr__(self) -> str:
-        return (
-            f"Retriever({self.group!r} -> {self.target!r}, {self.similarity.name}, "
-            f"top_k={self.top_k})"
-        )
+        names = " + ".join(dict.fromkeys(similarity.name for similarity, _ in self._branches))
+        return f"Retriever({self.group!r} -> {self.target!r}, {names}, top_k={self.top_k})"
 
     async def search_all(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
@@ -189,11 +203,8 @@ class Retriever(PlannedRetriever):
         """Return the nodes that meet the filters. Empty without filters."""
         if not of_query.conditions:
             return []
-        limit = of_query.top_k or of_query.limit
-        unranked = replace(
-            of_query, similarity=Unranked(), keys=[None], min_score=None, limit=limit
-        )
-        return search([unranked], [""], [[]], one_ranking, all_results)[0]
+        unranked = replace(of_query, branches=[(Unranked(), None)], min_score=None)
+        return search([unranked], [""], {}, one_ranking, all_results)[0][: of_query.top_k]
 
     def batch_vectors(
         self,
@@ -230,11 +241,24 @@ class Retriever(PlannedRetriever):
         """
         check_queries(queries)
         of_query = self.search_for(queries, top_k, filters)
-        vectors = [
-            [self._checked(vectors_of(graph, key), queries) for graph in graphs]
-            for key, graphs in self._comparing(queries)
-        ]
-        return search([of_query], queries, [vectors], one_ranking, all_results)
+        if not self.embed_keys:
+            raise ValueError(
+                f"{self!r} compares texts and can't search for vectors; give it a similarity that "
+                "compares embeddings, like 'cosine'"
+            )
+        if not queries:
+            return []
+        vectors = {
+            (graph, key): np.asarray(vectors_of(graph, key), np.float32)
+            for graph, key in self._embedded()
+        }
+        for array in vectors.values():
+            if array.ndim != 2 or len(array) != len(queries):
+                raise ValueError(
+                    f"vectors_of must return an array (queries, dimension) for {len(queries)} "
+                    f"queries, got the shape {array.shape}"
+                )
+        return search([of_query], queries, vectors, one_ranking, all_results)
 
     @property
     def filters(self) -> Filters | None:
@@ -279,45 +303,23 @@ class Retriever(PlannedRetriever):
         other.fetch_k = whole(fetch_k, "fetch_k", 1)
         return other
 
-    def query_vectors(self, queries: Sequence[str]) -> list[list[Vectors]]:
-        """Return the vectors of queries, by embedding and graph. A graph caches them."""
-        embedded = self._embedded if queries else []
-        return [
-            [graph.embeddings.query_vectors(queries, key) for graph in graphs]
-            for key, graphs in embedded
-        ]
+    def _embedded(self) -> list[tuple[NodeGraph, str]]:
+        """Return the graphs with their searched embeddings."""
+        pairs = product(self.graphs, self.embed_keys)
+        return [(graph, key) for graph, key in pairs if has_embedding(graph, key)]
 
-    async def aquery_vectors(self, queries: Sequence[str]) -> list[list[Vectors]]:
+    def query_vectors(self, queries: Sequence[str]) -> QueryVectors:
+        """Return the vectors of queries, by graph and embedding. A graph caches them."""
+        return {
+            (graph, key): graph.embeddings.query_vectors(queries, key)
+            for graph, key in self._embedded()
+        }
+
+    async def aquery_vectors(self, queries: Sequence[str]) -> QueryVectors:
         """Async version of ``query_vectors``."""
-        embedded = self._embedded if queries else []
-        calls = [
-            partial(graph.embeddings.aquery_vectors, queries, key)
-            for key, graphs in embedded
-            for graph in graphs
-        ]
-        vectors = iter(await run_in_tasks(calls, len(calls)))
-        return [[next(vectors) for _ in graphs] for _, graphs in embedded]
-
-    def _comparing(self, queries: Sequence[str]) -> list[tuple[str, Sequence[NodeGraph]]]:
-        """Return the searched embeddings with their graphs; empty without queries."""
-        if not self._embedded:
-            raise ValueError(
-                f"{self!r} compares texts and can't search for vectors; give it a similarity that "
-                "compares embeddings, like 'cosine'"
-            )
-        return self._embedded if queries else []
-
-    @staticmethod
-    def _checked(vectors: Any, queries: Sequence[str]) -> Vectors:
-        import numpy as np
-
-        array = np.asarray(vectors, np.float32)
-        if array.ndim != 2 or len(array) != len(queries):
-            raise ValueError(
-                f"vectors_of must return an array (queries, dimension) for {len(queries)} queries, "
-                f"got the shape {array.shape}"
-            )
-        return array
+        embedded = self._embedded()
+        calls = [partial(graph.embeddings.aquery_vectors, queries, key) for graph, key in embedded]
+        return dict(zip(embedded, await run_in_tasks(calls, len(calls)), strict=True))
 
     def search_for(
         self, queries: Sequence[str], top_k: int | None, filters: Filters | None
@@ -325,14 +327,12 @@ class Retriever(PlannedRetriever):
         """Check the arguments of a call and return its search, without vectors."""
         check_texts(queries)
         limit = self.top_k if top_k is None else check_top_k(top_k)
-        is_fused = self.similarity.mode == "both"
         return Search(
             self.graphs,
             [self.group],
             self.target,
-            self.similarity,
-            self._keys,
-            max(limit, FUSED) if is_fused else limit,
+            self._branches,
+            max(limit, FUSED) if self._is_fused else limit,
             self.conditions(filters),
             self.min_score,
             self.lift,
@@ -363,51 +363,48 @@ async def search_together(
         retriever.search_for(queries, limit, filters)
         for retriever, limit in zip(retrievers, limits, strict=True)
     ]
-    vectors: list[Sequence[Sequence[Vectors]]] = []
+    vectors: QueryVectors = {}
     for retriever in retrievers:
-        embed = partial(retriever.query_vectors, queries)
-        aembed = partial(retriever.aquery_vectors, queries)
-        vectors.append(await Do(embed, aembed) if retriever.embed_keys else ())
+        if retriever.embed_keys and queries:
+            embed = partial(retriever.query_vectors, queries)
+            aembed = partial(retriever.aquery_vectors, queries)
+            vectors.update(await Do(embed, aembed))
     return await Do(partial(search, searches, queries, vectors, rank, select), kind="work")
 
 
 def search_keys(
-    similarity: Similarity, graphs: Sequence[NodeGraph], embed_keys: Sequence[str] | None
-) -> list[str | None]:
-    """Return the embedding of each branch of a search; None for words, which come first.
+    name: str, graphs: Sequence[NodeGraph], embed_keys: Sequence[str] | None, optional: bool
+) -> list[str]:
+    """Return the searched embeddings.
+
+    Args:
+        name: The name of the similarity.
+        graphs: The graphs.
+        embed_keys: The keys to search. None: all keys of the graphs.
+        optional: Whether graphs may have no embedding.
 
     Raises:
-        ValueError: If keys are given to a similarity of texts, or none at all, or a graph has no
-            embeddings, or not these.
+        ValueError: If the keys are empty, or a graph has no embeddings, or lacks a key.
     """
-    if similarity.mode == "text":
-        if embed_keys is not None:
-            raise ValueError(
-                f"embed_keys={embed_keys!r} choose among embeddings, and similarity "
-                f"{similarity.name!r} compares texts; leave them out"
-            )
-        return [None]
-    has_words = similarity.mode == "both"
     keys_by_graph = [list(graph.embeddings.embedders) for graph in graphs]
     for graph, keys in zip(graphs, keys_by_graph, strict=True):
-        if not keys and not has_words:
+        if not keys and not optional:
             raise ValueError(
-                f"similarity {similarity.name!r} compares embeddings, and {graph!r:.80} has none; "
+                f"similarity {name!r} compares embeddings, and {graph!r:.80} has none; "
                 "give it a model: NodeGraph(..., embed=...)"
             )
     if embed_keys is None:
-        selected = list(dict.fromkeys(key for keys in keys_by_graph for key in keys))
-    else:
-        selected = [embed_keys] if isinstance(embed_keys, str) else list(dict.fromkeys(embed_keys))
-        if not selected:
-            raise ValueError("embed_keys=[] names no embedding; leave it out to search all")
-        for key, keys in product(selected, keys_by_graph):
-            if key not in keys:
-                raise ValueError(
-                    f"no embedding {key!r}; the graph has {nearest_names(str(key), keys)}: choose "
-                    "embed_keys among them, or give it one: NodeGraph(..., embed={'key': model})"
-                )
-    return [None, *selected] if has_words else [*selected]
+        return list(dict.fromkeys(chain.from_iterable(keys_by_graph)))
+    selected = [embed_keys] if isinstance(embed_keys, str) else list(dict.fromkeys(embed_keys))
+    if not selected:
+        raise ValueError("embed_keys=[] names no embedding; leave it out to search all")
+    for key, keys in product(selected, keys_by_graph):
+        if key not in keys:
+            raise ValueError(
+                f"no embedding {key!r}; the graph has {nearest_names(str(key), keys)}: choose "
+                "embed_keys among them, or give it one: NodeGraph(..., embed={'key': model})"
+            )
+    return selected
 
 
 def check_hit_score(
@@ -442,7 +439,7 @@ def _check_number(min_score: Any, keys: Sequence[str], name: str) -> float:
     check_number(min_score, "min_score", f"a number{allowed}")
     if math.isnan(min_score):
         raise ValueError("min_score is NaN, which no score reaches; give a number")
-    if name in ("cosine", "auto") and not -1 <= min_score <= 1:
+    if name == "cosine" and not -1 <= min_score <= 1:
         raise ValueError(
             f"min_score must be from -1 to 1 for cosines, got {min_score!r}; BM25's scores have "
             "no upper end: similarity='bm25'"

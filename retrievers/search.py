@@ -5,16 +5,18 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
-from itertools import chain, islice, repeat
-from typing import Any, Generic, NamedTuple, TypeVar
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from itertools import chain, groupby, islice, repeat
+from typing import Any, NamedTuple, TypeVar
 
 from ..nodegraph.graph import NodeGraph
 from ..nodegraph.locking import with_deferred_work
+from ..nodegraph.models.embedder import Vectors
 from ..nodegraph.navigation import kin, path_to
 from ..nodegraph.node import ROOT, Node
-from .protocols import IndexSnapshot, Similarity
+from .filters import Filter
+from .protocols import Index, Similarity, Snapshot
 from .ranking import (
     RANK_CONSTANT,
     Lift,
@@ -22,24 +24,21 @@ from .ranking import (
     fused_scores,
     in_document_order,
     lifted_score,
-    merge_hits,
     scaled,
 )
-from .results import Evidence, Results, ScoredNode
+from .results import Evidence, Hits, Results, ScoredNode
 from .retrieval_conditions import Conditions
 from .tracing import is_observed, start_span
 
 logger = logging.getLogger(__name__)
 
-GraphT = TypeVar("GraphT", bound=NodeGraph)
-
 T = TypeVar("T")
 
-Key = Any
-"""A target: the id of its node. In searches over several graphs, the graph's number and the id."""
+Key = tuple[int, str]
+"""The number of a graph in a search, and the id of a node."""
 
-Hit = tuple[float, int, str]
-"""The score of a hit, the number of its index in the branch, and the id of its node."""
+Hit = tuple[float, "Source", str]
+"""The score of a hit, its source, and the id of its node."""
 
 MAX_QUERIES = 64
 """The number of queries that are searched in one turn."""
@@ -47,7 +46,8 @@ MAX_QUERIES = 64
 _FETCH = 3  # hits per target, at first
 
 
-def reading(groups: Mapping[NodeGraph, Iterable[str]]) -> AbstractContextManager[None]:
+@contextmanager
+def reading(groups: Mapping[NodeGraph, Iterable[str]]) -> Iterator[None]:
     """Hold the locks of several graphs, with groups built, until the block ends.
 
     All threads lock the graphs in the same order, to avoid deadlocks.
@@ -59,14 +59,6 @@ def reading(groups: Mapping[NodeGraph, Iterable[str]]) -> AbstractContextManager
         UnknownGroupError: If a graph has no such group.
         TransformError: If a transform raises while a group is built.
     """
-    if len(groups) == 1:
-        ((graph, names),) = groups.items()
-        return graph.reader.reading(*names)
-    return _reading_all(groups)
-
-
-@contextmanager
-def _reading_all(groups: Mapping[NodeGraph, Iterable[str]]) -> Iterator[None]:
     ordered = sorted(groups, key=id)
     for graph in ordered[1:]:  # built before any lock is held
         with graph.reader.reading(*groups[graph]):
@@ -81,14 +73,11 @@ def _reading_all(groups: Mapping[NodeGraph, Iterable[str]]) -> Iterator[None]:
 class Search:
     """The search of one retriever in one call.
 
-    It has a branch for each embedding, and one for words.
-
     Attributes:
         graphs: The graphs.
         groups: The searched groups.
         target: The group of the results.
-        similarity: The similarity.
-        keys: The embedding of each branch; None for words.
+        branches: The similarities with their embeddings; None for words.
         limit: The maximum number of targets per branch.
         conditions: The conditions of hits and targets.
         min_score: The lowest score of a hit; a number, or one for each embedding.
@@ -101,8 +90,7 @@ class Search:
     graphs: Sequence[NodeGraph]
     groups: Sequence[str]
     target: str
-    similarity: Similarity
-    keys: Sequence[str | None]
+    branches: Sequence[tuple[Similarity, str | None]]
     limit: int
     conditions: Conditions
     min_score: float | Mapping[str, float] | None = None
@@ -111,15 +99,25 @@ class Search:
     top_k: int | None = None
     stays: Callable[[Node], bool] | None = None
 
-    @property
-    def lifting(self) -> bool:
-        """Whether hits are replaced by their relatives in the target group."""
-        return {*self.groups} != {self.target}
+    def open(self) -> list[list[Source]]:
+        """Open the indexes of each branch, and do their slow work without a lock."""
+        opened = []
+        for similarity, key in self.branches:
+            numbered = [(n, g) for n, g in enumerate(self.graphs) if has_embedding(g, key)]
+            sources = [
+                Source(self, n, group, similarity, key, similarity.open(graph, group, key))
+                for group in self.groups
+                for n, graph in numbered
+            ]
+            for source in sources:
+                source.index.ready()
+            opened.append(sources)
+        return opened
 
-    def built_groups(self, graph: NodeGraph) -> list[str]:
-        """Return the groups to build: the searched groups, their text sources and the target."""
-        searched = [name for group in self.groups for name in graph.reader.searched_groups(group)]
-        return [*dict.fromkeys((*searched, self.target))]
+    @property
+    def is_fused(self) -> bool:
+        """Whether words and embeddings are searched, and their scores fused."""
+        return len({similarity.mode for similarity, _ in self.branches}) > 1
 
     def least_score(self, key: str | None) -> float:
         """Return the lowest score of a hit in a branch."""
@@ -128,198 +126,61 @@ class Search:
             number = None if key is None else number.get(key)
         return -math.inf if number is None else number
 
-    def key_of(self, graph: NodeGraph, node_id: str) -> Key:
-        """Return the key of a target."""
-        return node_id if len(self.graphs) == 1 else (self.graphs.index(graph), node_id)
-
-    def node_of(self, key: Key) -> tuple[NodeGraph, str]:
-        """Return the graph and the id of a target."""
-        return (self.graphs[0], key) if len(self.graphs) == 1 else (self.graphs[key[0]], key[1])
-
-    def ranking(self, founds: Sequence[Found]) -> Ranking:
-        """Merge the hits of all branches for a query into one ranking."""
-        if len(founds) == 1:
-            return Ranking(founds[0].scores, [Part(founds, {})])
-        if self.similarity.mode == "both":
-            rankings = [Ranking(found.scores, [Part([found], {})]) for found in founds]
-            return fused(rankings, "relative", [1.0] * len(founds)).first(self.top_k)
-        highest: dict[Key, float] = {}
-        for found in founds:
-            for key, score in found.scores.items():
-                highest[key] = max(score, highest.get(key, score))
-        return Ranking(self.best(highest), [Part(founds, {})])
-
-    def best(self, scores: Mapping[Key, float], limit: int | None = None) -> dict[Key, float]:
-        """Return the best targets, ties by graph and document order."""
-        nodes = read_nodes(self, scores)
-        order = {key: (self.graphs.index(n.graph), n.order) for key, n in nodes.items()}
-        ranked = sorted(scores, key=lambda key: (-scores[key], order[key]))
-        return {key: scores[key] for key in ranked[:limit]}
-
 
 def has_embedding(graph: NodeGraph, key: str | None) -> bool:
     """Return whether a graph has an embedding; True for words."""
     return key is None or key in graph.embeddings.embedders
 
 
-class Branch:
-    """A part of a search with one kind of scores: words, or the vectors of one embedding.
+@dataclass(eq=False, slots=True)
+class Source:
+    """An index of a search: one group of one graph, and its words or one embedding.
 
-    Args:
+    Attributes:
         search: The search.
+        number: The number of the graph.
+        group: The group.
+        similarity: The similarity.
         key: The embedding; None for words.
+        index: The index.
+        queries: The queries, prepared for the index.
+        snapshot: The arrays of the index for these queries.
     """
 
-    def __init__(self, search: Search, key: str | None) -> None:
-        self.search, self.key = search, key
-        self.graphs = [graph for graph in search.graphs if has_embedding(graph, key)]
-        self.sources = [(graph, group) for graph in self.graphs for group in search.groups]
-        self.indexes = [search.similarity.open(*source, key) for source in self.sources]
-        self.prepared: list[list[Any]] = []  # the queries, by index
-        self._name = search.similarity.name
-        if search.similarity.mode == "both":
-            self._name = "bm25" if key is None else "cosine"
-        self._uses_search_text = [getattr(i, "uses_search_text", False) for i in self.indexes]
-        self._snapshots: list[IndexSnapshot] = []
-        self.best_score = -math.inf  # of all queries, before the lowest score applies
+    search: Search
+    number: int
+    group: str
+    similarity: Similarity
+    key: str | None
+    index: Index[Any]
+    queries: Sequence[Any] = ()
+    snapshot: Snapshot = field(init=False)
 
-    def take(self, queries: Sequence[str], vectors: Sequence[Any]) -> bool:
-        """Prepare queries and take the arrays of the indexes; the graphs are held.
-
-        Args:
-            queries: The queries.
-            vectors: The vectors of the queries, by graph; empty for words.
-
-        Returns:
-            Whether all indexes can be searched without the locks of the graphs.
-        """
-        from .indexes.synced_index import HeldIndex, take_snapshot
-
-        search, prepare = self.search, self.search.similarity.prepare
-        if self.key is None:
-            count = len(search.groups)
-            self.prepared = (
-                [  # by the statistics of one group of all graphs
-                    [prepare(query, self.indexes[position::count]) for query in queries]
-                    for position in range(count)
-                ]
-                * len(self.graphs)
-            )
-        else:
-            of_indexes = [of_graph for of_graph in vectors for _ in search.groups]
-            self.prepared = [
-                [prepare(vector, [index]) for vector in of_index]
-                for index, of_index in zip(self.indexes, of_indexes, strict=True)
-            ]
-        self._snapshots = [
-            take_snapshot(graph, index, prepared, search.conditions.filter)
-            for (graph, _), index, prepared in zip(
-                self.sources, self.indexes, self.prepared, strict=True
-            )
-        ]
-        return not any(isinstance(snapshot, HeldIndex) for snapshot in self._snapshots)
-
-    def find(self, seen: Sequence[_Seen]) -> list[Found]:
-        """Return the targets of each query.
-
-        Args:
-            seen: The targets of each query in other branches.
-        """
-        search = self.search
-        if not search.lifting:
-            first: int | None = search.limit
-        elif search.lift == "max" or search.fetch_k is not None:
-            first = search.fetch_k or _FETCH * search.limit
-        else:
-            first = None
-        exactly = search.fetch_k if search.lifting else None
-        least = search.least_score(self.key)
-        every = range(len(seen))
-        of_indexes = [snapshot.search(every, first) for snapshot in self._snapshots]
-        founds = []
-        highest = [score for hits in of_indexes for _, scores in hits for score in scores[:1]]
-        self.best_score = max(highest, default=-math.inf)
-        for number, hits in enumerate(zip(*of_indexes, strict=True)):
-            limit = first
-            while True:
-                rows, more = merge_hits(hits, limit, least)
-                found = self._lifted(rows[:exactly], number, seen[number])
-                if not more or exactly or limit is None or len(found.scores) >= search.limit:
-                    break
-                limit *= 4
-                hits = tuple(s.search([number], limit)[0] for s in self._snapshots)
-            founds.append(found)
-        return founds
-
-    def term_scores(self, number: int, ids: Sequence[str]) -> Any:
-        """Return the scores of nodes by each term of a query, (nodes, terms).
-
-        Args:
-            number: The number of the query.
-            ids: The ids of nodes in the first index.
-        """
-        snapshot: Any = self._snapshots[0]
-        return snapshot.term_scores(number, ids)
-
-    def evidence(self, hit: Hit, node: Node, query: str, share: float | None) -> Evidence:
-        """Return the evidence of a hit."""
-        filters, searched = self.search.conditions.filters, self._uses_search_text[hit[1]]
-        return Evidence(node, hit[0], self._name, query, self.key, share, (), searched, filters)
-
-    def _lifted(self, rows: Sequence[Hit], number: int, seen: _Seen) -> Found:
-        """Return the targets of hits, best first."""
-        search = self.search
-        if not search.lifting and len(search.graphs) == 1:
-            return Found(self, number, {node_id: score for score, _, node_id in rows}, None)
-        takes_all = search.lift != "max" or search.fetch_k is not None
-        targets: dict[Key, list[Hit]] = {}
-        is_single = len(search.graphs) == 1
-        for hit, of_hit in zip(rows, self._targets(rows), strict=True):
-            for target in of_hit:
-                key = target if is_single else _first(search, seen, target)
-                if key in targets:
-                    targets[key].append(hit)
-                elif takes_all or len(targets) < search.limit:
-                    targets[key] = [hit]
-            if not takes_all and len(targets) == search.limit:
-                break
-        if search.lift == "max":
-            best = islice(targets.items(), search.limit)
-            return Found(self, number, {key: hits[0][0] for key, hits in best}, targets)
-        scores = {
-            key: lifted_score([score for score, *_ in hits], search.lift)
-            for key, hits in targets.items()
-        }
-        return Found(self, number, search.best(scores, search.limit), targets)
-
-    def _targets(self, rows: Sequence[Hit]) -> Iterable[Sequence[Key]]:
+    def targets(self, ids: Sequence[str]) -> Iterable[Sequence[Key]]:
         """Return the targets of each hit."""
-        if len(self.sources) == 1:
-            return self._targets_in(0, [node_id for _, _, node_id in rows])
-        ids: dict[int, list[str]] = {}
-        for _, source, node_id in rows:
-            ids.setdefault(source, []).append(node_id)
-        targets = {source: iter(self._targets_in(source, of_it)) for source, of_it in ids.items()}
-        return [next(targets[source]) for _, source, _ in rows]
-
-    def _targets_in(self, source: int, ids: Sequence[str]) -> Iterable[Sequence[Key]]:
-        search, (graph, group) = self.search, self.sources[source]
-        if not search.lifting:
-            return [(search.key_of(graph, node_id),) for node_id in ids]
-        conditions, stays = search.conditions, search.stays
-        if _is_child(graph, group, search.target) and not conditions and stays is None:
-            parents = self._snapshots[source].parents(ids)
-            if len(search.graphs) == 1:
-                return [() if i is None else (i,) for i in parents]
-            return [() if i is None else (search.key_of(graph, i),) for i in parents]
+        search, number = self.search, self.number
+        if self.group == search.target:
+            return [((number, node_id),) for node_id in ids]
+        graph, conditions, stays = search.graphs[number], search.conditions, search.stays
+        if not conditions and stays is None and _is_child(graph, self.group, search.target):
+            parents = self.snapshot.parents(ids)
+            return [() if parent is None else ((number, parent),) for parent in parents]
         path = path_to(graph, search.target)
         targets: list[Sequence[Key]] = []
         with graph.reader.reading():
             for node in graph.reader.nodes_by_id(ids):
                 relatives = [node] if stays and stays(node) else kin(graph, path, node)
-                allowed = (other for other in relatives if conditions.allow(other, node))
-                targets.append([search.key_of(graph, other.id) for other in allowed])
+                targets.append(
+                    [(number, other.id) for other in relatives if conditions.allow(other, node)]
+                )
         return targets
+
+    def evidence(self, score: float, node: Node, query: str, share: float | None) -> Evidence:
+        """Return the evidence of a hit."""
+        uses_search_text = getattr(self.index, "uses_search_text", False)
+        filters = self.search.conditions.filters
+        name = self.similarity.name
+        return Evidence(node, score, name, query, self.key, share, (), uses_search_text, filters)
 
 
 def _is_child(graph: NodeGraph, group: str, parent: str) -> bool:
@@ -328,70 +189,16 @@ def _is_child(graph: NodeGraph, group: str, parent: str) -> bool:
     return any(each.scope != "group" and each.parent == parent for each in declared)
 
 
-_Seen = dict[str, list[Key]]
-"""The targets of a query by id, in several graphs, which may have the same documents."""
-
-
-def _first(search: Search, seen: _Seen, key: Key) -> Key:
-    """Return the first target with the same id and text."""
-    others = seen.setdefault(key[1], [])
-    if key in others:
-        return key
-    for other in others:
-        nodes = read_nodes(search, [other, key])
-        if nodes[other].text == nodes[key].text:
-            return other
-    others.append(key)
-    return key
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The targets that a branch has found for a query.
-
-    Attributes:
-        branch: The branch.
-        number: The number of the query.
-        scores: The scores of the targets, best first.
-        hits: The hits for each target, best first; None if hits are targets.
-    """
-
-    branch: Branch
-    number: int
-    scores: dict[Key, float]
-    hits: Mapping[Key, Sequence[Hit]] | None
-
-    @property
-    def query(self) -> Any:
-        """The query as prepared for the first index: weighed terms, or a vector."""
-        return self.branch.prepared[0][self.number]
-
-    def hits_for(self, key: Key) -> Sequence[Hit]:
-        """Return the hits for a target."""
-        if key not in self.scores:
-            return ()
-        if self.hits is None:
-            return [(self.scores[key], 0, str(key))]
-        return self.hits[key]
-
-
 class Part(NamedTuple):
-    """A part of a ranking.
+    """The targets of one search in a ranking.
 
     Attributes:
-        founds: The targets that the branches of a search have found.
+        hits: The hits for each target, best first.
         shares: The part of each target's score that the search contributes; empty without fusion.
     """
 
-    founds: Sequence[Found]
+    hits: Mapping[Key, Sequence[Hit]]
     shares: Mapping[Key, float]
-
-    def hits(self, key: Key) -> list[tuple[Branch, Hit]]:
-        """Return the hits for a target."""
-        hits = [(found.branch, hit) for found in self.founds for hit in found.hits_for(key)]
-        if len(self.founds) > 1:
-            hits.sort(key=lambda hit: -hit[1][0])
-        return hits
 
 
 class Ranking(NamedTuple):
@@ -419,21 +226,21 @@ def fused(
     """Fuse the rankings of several searches; see ``fuse``."""
     scores, shares = fused_scores([r.scores for r in rankings], mode, weights, rank_constant)
     parts = [
-        Part(part.founds, of_ranking)
+        part._replace(shares=of_ranking)
         for ranking, of_ranking in zip(rankings, shares, strict=True)
         for part in ranking.parts
     ]
     return Ranking(scores, parts)
 
 
-Rank = Callable[[str, Sequence[Ranking]], Ranking]
-"""Makes one ranking of the rankings of all searches."""
+Rank = Callable[[int, Sequence[Ranking], Sequence[Source]], Ranking]
+"""Fuses rankings of a query: its number, and the ranking and first source of each search."""
 
 Select = Callable[["Reader"], T]
 """Returns the result of a query, while the graphs are held."""
 
 
-def one_ranking(query: str, rankings: Sequence[Ranking]) -> Ranking:
+def one_ranking(number: int, rankings: Sequence[Ranking], sources: Sequence[Source]) -> Ranking:
     """Return the ranking of a single search."""
     return rankings[0]
 
@@ -451,7 +258,7 @@ def ordered_results(reader: Reader) -> Results:
 def search(
     searches: Sequence[Search],
     queries: Sequence[str],
-    vectors: Sequence[Sequence[Sequence[Any]]],
+    vectors: Mapping[tuple[NodeGraph, str], Vectors],
     rank: Rank,
     select: Select[T],
 ) -> list[T]:
@@ -463,137 +270,254 @@ def search(
     Args:
         searches: The searches, of the same graphs and the same target.
         queries: The queries, none of which is blank.
-        vectors: By search, embedding and graph, an array (queries, dimension).
+        vectors: By graph and embedding, an array (queries, dimension).
         rank: Makes one ranking of the rankings of all searches.
         select: Reads the result of a query from its ranking.
     """
-    results: list[T] = []
-    for start in range(0, len(queries), MAX_QUERIES):
-        part = slice(start, start + MAX_QUERIES)
-        of_part = [
-            [[of_graph[part] for of_graph in of_key] for of_key in of_search]
-            for of_search in vectors
-        ]
-        turns = _Turns(searches, queries[part], of_part, rank, select)
-        results += with_deferred_work(turns.run)
-    return results
+    if not 0 < len(queries) <= MAX_QUERIES:
+        results: list[T] = []
+        for start in range(0, len(queries), MAX_QUERIES):
+            part = slice(start, start + MAX_QUERIES)
+            of_part = {name: array[part] for name, array in vectors.items()}
+            results += search(searches, queries[part], of_part, rank, select)
+        return results
+    return with_deferred_work(lambda: _search(searches, queries, vectors, rank, select))
 
 
-@dataclass(frozen=True, slots=True)
-class _Turns(Generic[T]):
-    """The two turns of a search; see ``search``."""
+def _search(
+    searches: Sequence[Search],
+    queries: Sequence[str],
+    vectors: Mapping[tuple[NodeGraph, str], Vectors],
+    rank: Rank,
+    select: Select[T],
+) -> list[T]:
+    branches = [search.open() for search in searches]
+    firsts = [of_search[0][0] for of_search in branches]
+    groups: dict[NodeGraph, dict[str, None]] = {graph: {} for graph in searches[0].graphs}
+    for search, (graph, names) in ((s, item) for s in searches for item in groups.items()):
+        searched = (graph.reader.searched_groups(group) for group in search.groups)
+        names.update(dict.fromkeys([*chain.from_iterable(searched), search.target]))
 
-    searches: Sequence[Search]
-    queries: Sequence[str]
-    vectors: Sequence[Sequence[Sequence[Any]]]
-    rank: Rank
-    select: Select[T]
-
-    def run(self) -> list[T]:
-        branches = [[Branch(search, key) for key in search.keys] for search in self.searches]
-        for index in (index for of_search in branches for b in of_search for index in b.indexes):
-            index.ready()
-        groups: dict[NodeGraph, dict[str, None]] = {}
-        for search in self.searches:
-            for graph in search.graphs:
-                groups.setdefault(graph, {}).update(dict.fromkeys(search.built_groups(graph)))
-        try:
-            with reading(groups):
-                if not self._take(branches):
-                    return self._selected(self._rankings(branches))
-                states = [graph.reader.held_state() for graph in groups]
-                revisions = {graph: graph.reader.revision(ROOT) for graph in groups}
-            rankings = self._rankings(branches)
-            with reading(dict.fromkeys(groups, ())):
-                is_same = states == [graph.reader.held_state() for graph in groups]
-                if is_same or not self._are_outdated(rankings, revisions):
-                    return self._selected(rankings)
-        except LookupError:  # a node was removed in between
-            pass
-        with reading(groups):
-            self._take(branches)
-            return self._selected(self._rankings(branches))
-
-    def _take(self, branches: Sequence[Sequence[Branch]]) -> bool:
+    def take() -> bool:
         """Update the indexes and take their arrays; False if one can only be searched now."""
-        is_free = True
-        for of_search, of_vectors in zip(branches, self.vectors, strict=True):
-            vectors = iter(of_vectors)
-            for branch in of_search:
-                for index in branch.indexes:
-                    index.sync()
-                of_branch = () if branch.key is None else next(vectors)
-                is_free = branch.take(self.queries, of_branch) and is_free
-        return is_free
+        for sources in chain.from_iterable(branches):
+            _take(sources, queries, vectors)
+        return not any(s.snapshot.is_held for b in branches for sources in b for s in sources)
 
-    def _rankings(self, branches: Sequence[Sequence[Branch]]) -> list[Ranking]:
-        """Return one ranking for each query."""
-        of_searches = []
-        for search, of_search in zip(self.searches, branches, strict=True):
-            with start_span(
-                "search",
-                queries=self.queries,
-                group=" + ".join(search.groups),
-                similarity=search.similarity.name,
-                target=search.target,
-            ) as span:
-                seen: list[_Seen] = [{} for _ in self.queries]
-                founds = [branch.find(seen) for branch in of_search]
-                rankings = [search.ranking(of_query) for of_query in zip(*founds, strict=True)]
-                of_searches.append(rankings)
-                if not any(ranking.scores for ranking in rankings):
-                    _log_threshold(search, of_search)
-                if is_observed():
-                    readers = map(Reader, repeat(search), self.queries, rankings)
-                    span.set_results([*map(all_results, readers)])
-        per_query = zip(*of_searches, strict=True)
-        return [self.rank(*of_query) for of_query in zip(self.queries, per_query, strict=True)]
+    def rankings() -> list[Ranking]:
+        found = [
+            _rank_search(search, of_search, queries)
+            for search, of_search in zip(searches, branches, strict=True)
+        ]
+        per_query = enumerate(zip(*found, strict=True))
+        return [rank(number, of_query, firsts) for number, of_query in per_query]
 
-    def _are_outdated(
-        self, rankings: Sequence[Ranking], revisions: Mapping[NodeGraph, int]
-    ) -> bool:
-        """Return whether the document of a target or hit has changed since the first turn.
+    def selected(rankings: Sequence[Ranking], changed: Mapping[int, set[str]]) -> list[T]:
+        pairs = zip(queries, rankings, strict=True)
+        return [select(Reader(searches[0].graphs, *pair, changed)) for pair in pairs]
 
-        A node may be the same while its document has new metadata.
+    try:
+        with reading(groups):
+            if not take():
+                return selected(rankings(), {})
+            before = [(graph.reader.held_state(), graph.reader.revision(ROOT)) for graph in groups]
+        found = rankings()
+        with reading(dict.fromkeys(groups, ())):
+            changed = {}
+            for number, (graph, (state, revision)) in enumerate(zip(groups, before, strict=True)):
+                if graph.reader.held_state() != state:
+                    ids = graph.reader.changed_ids(ROOT, revision)
+                    if ids is None:
+                        raise LookupError
+                    changed[number] = {*chain.from_iterable(ids)}
+            return selected(found, changed)
+    except LookupError:  # a node was changed or removed in between
+        pass
+    with reading(groups):
+        take()
+        return selected(rankings(), {})
 
-        Raises:
-            LookupError: If a target or hit is gone.
-        """
-        documents = {}
-        for graph, revision in revisions.items():
-            changed = graph.reader.changed_ids(ROOT, revision)
-            if changed is None:
-                return True
-            documents[graph] = {*chain.from_iterable(changed)}
-        ids: dict[NodeGraph, set[str]] = {graph: set() for graph in revisions}
-        for ranking in rankings:
-            for key in ranking.scores:
-                graph, node_id = self.searches[0].node_of(key)
-                ids[graph].add(node_id)
-                for branch, (_, source, hit_id) in chain.from_iterable(
-                    part.hits(key) for part in ranking.parts
-                ):
-                    ids[branch.sources[source][0]].add(hit_id)
-        return any(
-            node.document_id in documents[graph]
-            for graph, of_graph in ids.items()
-            for node in graph.reader.nodes_by_id([*of_graph])
-        )
 
-    def _selected(self, rankings: Sequence[Ranking]) -> list[T]:
-        """Return the result of each query; the graphs are held."""
-        readers = map(Reader, repeat(self.searches[0]), self.queries, rankings)
-        return [*map(self.select, readers)]
+def _take(
+    sources: Sequence[Source],
+    queries: Sequence[str],
+    vectors: Mapping[tuple[NodeGraph, str], Vectors],
+) -> None:
+    """Update the indexes of a branch, prepare the queries, and take the arrays."""
+    for source in sources:
+        source.index.sync()
+    for _, of_group in groupby(sources, lambda source: source.group):
+        same = [*of_group]  # in all graphs, whose statistics are joined
+        indexes = [source.index for source in same]
+        words: list[Any] = []
+        if same[0].key is None:
+            words = [source.similarity.prepare(query, indexes) for query in queries]
+        for source in same:
+            graph, similarity = source.search.graphs[source.number], source.similarity
+            source.queries = words
+            if source.key is not None:
+                of_graph = vectors[graph, source.key]
+                source.queries = [similarity.prepare(vector, [source.index]) for vector in of_graph]
+            filter = source.search.conditions.filter
+            source.snapshot = _snapshot(graph, source.index, source.queries, filter)
+
+
+def _rank_search(
+    search: Search, branches: Sequence[Sequence[Source]], queries: Sequence[str]
+) -> list[Ranking]:
+    """Return the ranking of one search for each query."""
+    names = dict.fromkeys(similarity.name for similarity, _ in search.branches)
+    with start_span(
+        "search",
+        queries=queries,
+        group=" + ".join(search.groups),
+        similarity=" + ".join(names),
+        target=search.target,
+    ) as span:
+        seen: list[_Seen] = [{} for _ in queries]
+        found = [_find(sources, seen) for sources in branches]
+        rankings = [_joined(search, of_query) for of_query in zip(*found, strict=True)]
+        if search.min_score is not None and not any(ranking.scores for ranking in rankings):
+            _log_threshold(search, chain.from_iterable(branches), range(len(queries)))
+        if is_observed():
+            readers = map(Reader, repeat(search.graphs), queries, rankings)
+            span.set_results([*map(all_results, readers)])
+    return rankings
+
+
+_Seen = dict[str, list[Key]]
+"""The targets of a query by id, in several graphs, which may have the same documents."""
+
+
+def _find(sources: Sequence[Source], seen: Sequence[_Seen]) -> list[Ranking]:
+    """Return the targets of each query in one branch.
+
+    Args:
+        sources: The sources of the branch.
+        seen: The targets of each query in other branches.
+    """
+    if not sources:
+        return [Ranking({}, [])] * len(seen)
+    search, least = sources[0].search, sources[0].search.least_score(sources[0].key)
+    first: int | None = search.limit
+    exact: int | None = None
+    if {*search.groups} != {search.target}:
+        exact = search.fetch_k
+        first = exact or (_FETCH * search.limit if search.lift == "max" else None)
+    of_sources = [source.snapshot.search(range(len(seen)), first) for source in sources]
+    rankings = []
+    for number, hits in enumerate(zip(*of_sources, strict=True)):
+        limit = first
+        while True:
+            rows, more = _merged(sources, hits, limit, least)
+            ranking = _lifted(search, rows[:exact], seen[number])
+            if not more or exact or limit is None or len(ranking.scores) >= search.limit:
+                break
+            limit *= 4
+            hits = tuple(source.snapshot.search([number], limit)[0] for source in sources)
+        rankings.append(ranking)
+    return rankings
+
+
+def _merged(
+    sources: Sequence[Source], hits: Sequence[Hits], limit: int | None, min_score: float
+) -> tuple[list[Hit], bool]:
+    """Merge the hits of several sources, best first, and return whether more hits may exist.
+
+    A source with ``limit`` hits may have more hits. Hits that rank below its last hit are dropped,
+    since their rank is uncertain.
+    """
+    rows: list[Hit] = []
+    ends: set[Hit] = set()
+    for source, (ids, scores) in zip(sources, hits, strict=True):
+        is_cut = bool(scores) and scores[-1] < min_score
+        count = sum(score >= min_score for score in scores) if is_cut else len(scores)
+        rows += zip(scores[:count], repeat(source), ids)
+        if len(ids) == limit and not is_cut:
+            ends.add(rows[-1])
+    if len(sources) > 1:
+        rows.sort(key=lambda row: -row[0])
+    if not ends:
+        return rows, False
+    certain = next(position for position, row in enumerate(rows, 1) if row in ends)
+    return rows[:certain], True
+
+
+def _lifted(search: Search, rows: Sequence[Hit], seen: _Seen) -> Ranking:
+    """Return the targets of hits, best first."""
+    ids: dict[Source, list[str]] = {}
+    for _, source, node_id in rows:
+        ids.setdefault(source, []).append(node_id)
+    targets = {source: iter(source.targets(of_source)) for source, of_source in ids.items()}
+    takes_all = search.lift != "max" or search.fetch_k is not None
+    hits: dict[Key, list[Hit]] = {}
+    for hit in rows:
+        for target in next(targets[hit[1]]):
+            key = target if len(search.graphs) == 1 else _first(search, seen, target)
+            if key in hits:
+                hits[key].append(hit)
+            elif takes_all or len(hits) < search.limit:
+                hits[key] = [hit]
+        if not takes_all and len(hits) == search.limit:
+            break
+    if search.lift == "max":
+        scores = {key: of_key[0][0] for key, of_key in islice(hits.items(), search.limit)}
+    else:
+        lifted = {key: lifted_score([h[0] for h in hits[key]], search.lift) for key in hits}
+        scores = _best(search, lifted, search.limit)
+    return Ranking(scores, [Part({key: hits[key] for key in scores}, {})])
+
+
+def _first(search: Search, seen: _Seen, key: Key) -> Key:
+    """Return the first target with the same id and text."""
+    others = seen.setdefault(key[1], [])
+    if key in others:
+        return key
+    for other in others:
+        nodes = read_nodes(search.graphs, [other, key])
+        if nodes[other].text == nodes[key].text:
+            return other
+    others.append(key)
+    return key
+
+
+def _joined(search: Search, rankings: Sequence[Ranking]) -> Ranking:
+    """Merge the rankings of all branches into one ranking: the highest score, or the fused one."""
+    if len(rankings) == 1:
+        return rankings[0]
+    if search.is_fused:
+        return fused(rankings, "relative", [1.0] * len(rankings)).first(search.top_k)
+    highest: dict[Key, float] = {}
+    hits: dict[Key, list[Hit]] = {}
+    for ranking in rankings:
+        for key, score in ranking.scores.items():
+            highest[key] = max(score, highest.get(key, score))
+            hits.setdefault(key, []).extend(ranking.parts[0].hits[key])
+    for of_key in hits.values():
+        of_key.sort(key=lambda hit: -hit[0])
+    return Ranking(_best(search, highest), [Part(hits, {})])
+
+
+def _best(
+    search: Search, scores: Mapping[Key, float], limit: int | None = None
+) -> dict[Key, float]:
+    """Return the best targets, ties by graph and document order."""
+    nodes = read_nodes(search.graphs, scores)
+    ranked = sorted(scores, key=lambda key: (-scores[key], key[0], nodes[key].order))
+    return {key: scores[key] for key in ranked[:limit]}
 
 
 _LOGGED: set[tuple[Any, ...]] = set()
 
 
-def _log_threshold(search: Search, branches: Sequence[Branch]) -> None:
+def _log_threshold(search: Search, sources: Iterable[Source], numbers: Sequence[int]) -> None:
     """Log once that no hit reaches a lowest score."""
-    best = max(branch.best_score for branch in branches)
-    key = (*search.groups, search.similarity.name, repr(search.min_score))
-    if best > -math.inf and search.min_score is not None and key not in _LOGGED:
+    key = (*search.groups, repr(search.min_score))
+    if key in _LOGGED:
+        return
+    hits = chain.from_iterable(source.snapshot.search(numbers, 1) for source in sources)
+    best = max((score for _, scores in hits for score in scores), default=None)
+    if best is not None:
         _LOGGED.add(key)
         logger.warning(
             "no result: the lowest score is %s, and the best node of %r scores %.4f",
@@ -601,15 +525,33 @@ def _log_threshold(search: Search, branches: Sequence[Branch]) -> None:
         )
 
 
-def read_nodes(search: Search, keys: Iterable[Key]) -> dict[Key, Node]:
-    """Return the nodes of targets."""
-    if len(search.graphs) == 1:
-        ids = list(keys)
-        return dict(zip(ids, search.graphs[0].reader.nodes_by_id(ids), strict=True))
+def _snapshot(graph: NodeGraph, index: Any, queries: Sequence[Any], filter: Filter) -> Snapshot:
+    """Return the snapshot of an index, or its search under the lock of the graph."""
+    if hasattr(index, "snapshot"):
+        snapshot: Snapshot = index.snapshot(queries, filter)
+        return snapshot
+
+    def search(numbers: Sequence[int], limit: int | None) -> list[Hits]:
+        if hasattr(index, "search_many"):
+            many: list[Hits] = index.search_many([queries[n] for n in numbers], limit, filter)
+            return many
+        return [index.search(queries[number], limit, filter) for number in numbers]
+
+    return Snapshot(search, graph.reader.parent_ids, is_held=True)
+
+
+def read_nodes(graphs: Sequence[NodeGraph], keys: Iterable[Key]) -> dict[Key, Node]:
+    """Return nodes by their keys.
+
+    Raises:
+        LookupError: If a node was removed or changed.
+    """
+    keys = [*dict.fromkeys(keys)]
     nodes: dict[Key, Node] = {}
-    for key in keys:
-        graph, node_id = search.node_of(key)
-        (nodes[key],) = graph.reader.nodes_by_id([node_id])
+    for number, graph in enumerate(graphs):
+        of_graph = [key for key in keys if key[0] == number]
+        found = graph.reader.nodes_by_id([node_id for _, node_id in of_graph])
+        nodes.update(zip(of_graph, found, strict=True))
     return nodes
 
 
@@ -618,19 +560,28 @@ class Reader:
     """Reads the targets of a ranking, while the graphs are held.
 
     Args:
-        search: A search of the ranking.
+        graphs: The graphs.
         query: The query.
         ranking: The ranking.
+        changed: The ids of the documents that have changed since the ranking, by graph.
     """
 
-    search: Search
+    graphs: Sequence[NodeGraph]
     query: str
     ranking: Ranking
+    changed: Mapping[int, set[str]] = field(default_factory=dict)
 
-    def nodes(self, keys: Sequence[Key]) -> list[Node]:
-        """Return the nodes of targets."""
-        nodes = read_nodes(self.search, keys)
-        return [nodes[key] for key in keys]
+    def nodes(self, keys: Iterable[Key]) -> dict[Key, Node]:
+        """Return the nodes of targets.
+
+        Raises:
+            LookupError: If a node is gone, or its document has changed.
+        """
+        nodes = read_nodes(self.graphs, keys)
+        for number, documents in self.changed.items():
+            if any(n.document_id in documents for key, n in nodes.items() if key[0] == number):
+                raise LookupError
+        return nodes
 
     def results(self, keys: Sequence[Key], scores: Sequence[float] | None = None) -> Results:
         """Return targets with their evidence.
@@ -639,27 +590,21 @@ class Reader:
             keys: The targets.
             scores: Replacements for the scores of the ranking. Shares are scaled to them.
         """
-        search, query, ranking = self.search, self.query, self.ranking
-        targets = read_nodes(search, keys)
-        hits = [[part.hits(key) for part in ranking.parts] for key in keys]
-        ids: dict[NodeGraph, list[str]] = {graph: [] for graph in search.graphs}
-        for branch, (_, source, node_id) in chain.from_iterable(chain.from_iterable(hits)):
-            ids[branch.sources[source][0]].append(node_id)
-        nodes = {
-            graph: dict(zip(of_graph, graph.reader.nodes_by_id(of_graph), strict=True))
-            for graph, of_graph in ids.items()
-        }
+        parts = self.ranking.parts
+        hits = {key: [part.hits.get(key, ()) for part in parts] for key in keys}
+        of_all = chain.from_iterable(chain.from_iterable(hits.values()))
+        nodes = self.nodes([*keys, *((source.number, node_id) for _, source, node_id in of_all)])
         results = []
         for at, key in enumerate(keys):
-            shares = [part.shares.get(key) for part in ranking.parts]
-            score = ranking.scores[key]
+            shares = [part.shares.get(key) for part in parts]
+            score = self.ranking.scores[key]
             if scores is not None:
                 score = scores[at]
                 shares = scaled(shares, score)
             evidence = [
-                branch.evidence(hit, nodes[branch.sources[hit[1]][0]][hit[2]], query, share)
-                for share, of_part in zip(shares, hits[at], strict=True)
-                for branch, hit in of_part
+                source.evidence(hit_score, nodes[source.number, node_id], self.query, share)
+                for share, of_part in zip(shares, hits[key], strict=True)
+                for hit_score, source, node_id in of_part
             ]
-            results.append(ScoredNode(targets[key], score, tuple(evidence)))
+            results.append(ScoredNode(nodes[key], score, tuple(evidence)))
         return results

@@ -312,7 +312,7 @@ class NodeGraphVectorStore(VectorStore):
         if self._relevance_score_fn is not None:
             return self._relevance_score_fn
         similarity = self.retriever.similarity
-        if similarity.mode == "embedding":
+        if similarity.mode == "embedding" or self.retriever.score_range == (0.0, 1.0):
             return lambda score: min(1.0, max(0.0, score))
         if similarity.name == "bm25":
             return lambda score: score / (1 + score)

@@ -29,7 +29,7 @@ from ..protocols import Index, RetrieverProtocol
 from ..ranking import in_document_order, with_variant
 from ..results import OutputOptions, QueryVariant, Results
 from ..retriever import Retriever, search_together
-from ..search import Key, Ranking, Reader, Select, fused
+from ..search import Key, Ranking, Reader, Select, Source, fused
 from ..similarities.bm25 import Bm25
 from ..similarities.registry import DEFAULT, MakeIndex, get_similarity
 from ..token_budget import BUDGET, TokenBudget
@@ -463,24 +463,26 @@ class DefaultRetriever(PlannedRetriever):
         branches, weights = [branch for branch, _ in used], [weight for _, weight in used]
         backgrounds = options.measured.backgrounds
 
-        def rank(query: str, rankings: Sequence[Ranking]) -> Ranking:
+        def rank(number: int, rankings: Sequence[Ranking], sources: Sequence[Source]) -> Ranking:
             ranking = fused(rankings, "relative", weights)
-            ids: list[Any] = [*ranking.scores]
-            founds = [found for part in ranking.parts for found in part.founds]
-            words = founds[1]  # of targets
-            scores = word_scores(words.query, words.branch.term_scores(words.number, ids))
+            keys = [*ranking.scores]
+            words = sources[1]  # of targets
+            term_scores = words.snapshot.term_scores
+            assert term_scores is not None
+            ids = [node_id for _, node_id in keys]
+            scores = word_scores(words.queries[number], term_scores(number, ids))
             near = [
                 vector_scores(
-                    np.array([found.scores.get(node_id, 0.0) for node_id in ids]),
-                    unit(found.query),
-                    backgrounds[found.branch.key],
+                    np.array([ranked.scores.get(key, 0.0) for key in keys]),
+                    unit(source.queries[number]),
+                    backgrounds[source.key],
                 )
-                for found in founds
-                if found.branch.key is not None and backgrounds
+                for ranked, source in zip(rankings, sources, strict=True)
+                if source.key is not None and backgrounds
             ]
             if near:
                 scores = joined(scores, np.maximum.reduce(near))
-            return ranking._replace(scores=dict(zip(ids, scores.tolist(), strict=True)))
+            return ranking._replace(scores=dict(zip(keys, scores.tolist(), strict=True)))
 
         limits = [limit if limit > DEPTH else None] * len(branches)
         return await search_together(branches, queries, limits, options.filters, rank, select)
@@ -574,7 +576,7 @@ def _select_distinct(limit: int, depth: int, deepest: int, reader: Reader) -> Re
     """
     while depth <= deepest:
         keys, scores = _first(reader.ranking, depth)
-        nodes = reader.nodes(keys)
+        nodes = [*reader.nodes(keys).values()]
         same = same_texts([node.text for node in nodes])
         if _is_enough(limit, depth, len(same), len(keys)):
             first = [of_text[0] for of_text in same[:limit]]

@@ -130,7 +130,7 @@ class FusionRetriever(PlannedRetriever):
             if local and is_plain and all(map(str.strip, queries)):
                 weights = [weight for _, weight in branches]
 
-                def rank(query: str, rankings: Sequence[Ranking]) -> Ranking:
+                def rank(_: int, rankings: Sequence[Ranking], *__: object) -> Ranking:
                     return fused(rankings, self.mode, weights, self.rank_constant).first(top_k)
 
                 found = await search_together(

@@ -181,6 +181,14 @@ class TableSnapshot(NamedTuple):
             raise LookupError("a node has changed")
         return rows
 
+    def parents_of(self, ids: Iterable[str]) -> list[str | None]:
+        """Return the parents of nodes.
+
+        Raises:
+            LookupError: If a node was removed or changed.
+        """
+        return self.parents.take(self.rows_of(ids))
+
 
 class NodeTable:
     """Rows of nodes. A removed node leaves an empty row until the table is compacted.

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -13,9 +12,6 @@ from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import digest
 from ...nodegraph.node import Node
 from ...nodegraph.storage.graph_store import Changes
-from ..filters import Filter
-from ..protocols import Index, IndexSnapshot
-from ..results import Hits
 from .array_files import Arrays, load_arrays, save_arrays
 
 logger = logging.getLogger(__name__)
@@ -49,8 +45,7 @@ class SyncedIndex:
     - ``file_name()``, ``header()``, ``arrays()`` and ``restore(arrays)`` keep a copy in a file,
       if the graph has a folder for indexes. The file is used if its header is equal. A damaged
       file is ignored and written again.
-    - ``snapshot(queries, filter)``, see ``nodekin.retrievers.protocols.IndexSnapshot``: then
-      the index is searched without the lock of the graph.
+    - ``snapshot(queries, filter)``, see ``nodekin.retrievers.protocols.Index``.
 
     If ``uses_search_text`` is True, ``graph.reader.searched_texts(nodes)`` are compared. The
     index is rebuilt if the search text of the group changes.
@@ -261,36 +256,3 @@ def portions(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
     iterator = iter(items)
     while portion := list(islice(iterator, size)):
         yield portion
-
-
-@dataclass(frozen=True, slots=True)
-class HeldIndex:
-    """An index that can only be searched while the graph is held."""
-
-    graph: NodeGraph
-    index: Any
-    queries: Sequence[Any]
-    filter: Filter
-
-    def search(self, queries: Sequence[int], limit: int | None) -> list[Hits]:
-        """Return the best nodes for queries."""
-        prepared = [self.queries[number] for number in queries]
-        search_many = getattr(self.index, "search_many", None)
-        if search_many is not None:
-            hits: list[Hits] = search_many(prepared, limit, self.filter)
-            return hits
-        return [self.index.search(query, limit, self.filter) for query in prepared]
-
-    def parents(self, ids: Sequence[str]) -> Sequence[str | None]:
-        """Return the parents of nodes."""
-        return self.graph.reader.parent_ids(ids)
-
-
-def take_snapshot(
-    graph: NodeGraph, index: Index[Any], queries: Sequence[Any], filter: Filter
-) -> IndexSnapshot:
-    """Return a snapshot of an index for a search. The lock of the graph must be held."""
-    snapshot: Callable[..., IndexSnapshot] | None = getattr(index, "snapshot", None)
-    if snapshot is None:
-        return HeldIndex(graph, index, queries, filter)
-    return snapshot(queries, filter)

@@ -10,7 +10,6 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import Stemmer
 
 from ...nodegraph.concurrency import track
@@ -20,10 +19,11 @@ from ...nodegraph.node import Node
 from ..analysis.phrases import Phrase
 from ..analysis.text_analyzer import Analyzer, TextAnalyzer
 from ..filters import Filter, parse_filters
+from ..protocols import Snapshot
 from ..results import Hits
 from .array_files import Arrays, grown
 from .bm25_scores import Floats, QueryPostings, TermPostings, TermWeights, best_rows
-from .node_table import NodeTable, TableSnapshot
+from .node_table import NodeTable
 from .postings import MAX_TEXTS, InvertedTexts, Postings, invert, inverted_runs
 from .synced_index import SyncedIndex, portions
 
@@ -101,10 +101,27 @@ class TextIndex(SyncedIndex):
         """
         return self.snapshot([query], filter).search([0], limit)[0]
 
-    def snapshot(self, queries: Sequence[TermWeights], filter: Filter) -> WordSnapshot:
-        """Return the arrays for queries, which later changes of the index do not change."""
-        postings = [self._postings_of(query) for query in queries]
-        return WordSnapshot(self.table.snapshot(filter), postings)
+    def snapshot(self, queries: Sequence[TermWeights], filter: Filter) -> Snapshot:
+        """Return the search for queries, which later changes of the index do not change."""
+        table = self.table.snapshot(filter)
+        of_queries = [self.statistics().of_query(q.weights, q.saturation) for q in queries]
+
+        def best(query: QueryPostings, limit: int | None) -> Hits:
+            if not query.lists:
+                return Hits([], [])
+            rows, scores = best_rows(query, limit, table.matching, table.orders)
+            return Hits(table.ids_of(rows), scores.tolist())
+
+        def search(numbers: Sequence[int], limit: int | None) -> list[Hits]:
+            return [best(of_queries[number], limit) for number in numbers]
+
+        def term_scores(number: int, ids: Sequence[str]) -> Floats:
+            rows = table.rows_of(ids)
+            order = rows.argsort()  # lookups of neighbors are faster
+            scores = of_queries[number].looked_up(rows.take(order))
+            return scores.T.take(order.argsort(), axis=0)
+
+        return Snapshot(search, table.parents_of, term_scores)
 
     def known(self) -> Container[str]:
         """Return the ids of all nodes."""
@@ -121,7 +138,10 @@ class TextIndex(SyncedIndex):
         Raises:
             LookupError: If a node is not in the group.
         """
-        return self.snapshot([query], _ALL).term_scores(0, ids)
+        term_scores = self.snapshot([query], _ALL).term_scores
+        assert term_scores is not None
+        scores: Floats = term_scores(0, ids)
+        return scores
 
     def find_phrase(self, phrase: Phrase, words: Sequence[Sequence[str]]) -> int:
         """Find the nodes with a phrase, which then is a term. Return their number.
@@ -143,9 +163,6 @@ class TextIndex(SyncedIndex):
             counts = np.full(len(found), _PHRASE_COUNT, np.uint32)
             statistics[phrase.text] = np.array(found, np.int32), counts
         return len(statistics[phrase.text][0])
-
-    def _postings_of(self, query: TermWeights) -> QueryPostings:
-        return self.statistics().of_query(query.weights, query.saturation)
 
     # Following the graph
 
@@ -202,47 +219,6 @@ class TextIndex(SyncedIndex):
             raise ValueError(f"{len(arrays['lengths'])} lengths do not fit {len(table)} nodes")
         self.table, self._postings, self._lengths = table, postings, arrays["lengths"]
         self._statistics = None  # the terms have new numbers
-
-
-class WordSnapshot:
-    """The arrays of an index for some queries; see ``IndexSnapshot``.
-
-    Args:
-        table: The nodes.
-        queries: The postings of each query.
-    """
-
-    def __init__(self, table: TableSnapshot, queries: Sequence[QueryPostings]) -> None:
-        self._table, self._queries = table, queries
-        self._rows: dict[str, int] = {}  # rows of found nodes
-
-    def search(self, queries: Sequence[int], limit: int | None) -> list[Hits]:
-        """Return the best nodes for queries, by their numbers; None for all nodes."""
-        return [self._best(self._queries[number], limit) for number in queries]
-
-    def _best(self, query: QueryPostings, limit: int | None) -> Hits:
-        if not query.lists:
-            return Hits([], [])
-        rows, scores = best_rows(query, limit, self._table.matching, self._table.orders)
-        ids = self._table.ids_of(rows)
-        self._rows.update(zip(ids, rows.tolist(), strict=True))
-        return Hits(ids, scores.tolist())
-
-    def parents(self, ids: Sequence[str]) -> list[str | None]:
-        """Return the parents of nodes."""
-        return self._table.parents.take(self._rows_of(ids))
-
-    def term_scores(self, query: int, ids: Sequence[str]) -> Floats:
-        """Return the scores of nodes by each term of a query, (nodes, terms)."""
-        rows = self._rows_of(ids)
-        order = rows.argsort()  # lookups of neighbors are faster
-        scores = self._queries[query].looked_up(rows.take(order))
-        return scores.T.take(order.argsort(), axis=0)
-
-    def _rows_of(self, ids: Sequence[str]) -> npt.NDArray[np.int64]:
-        if all(map(self._rows.__contains__, ids)):
-            return np.fromiter(map(self._rows.__getitem__, ids), np.int64, len(ids))
-        return self._table.rows_of(ids)
 
 
 def analysis_version() -> list[Any]:

@@ -15,10 +15,11 @@ from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import digest
 from ...nodegraph.node import Node
 from ..filters import Filter
+from ..protocols import Snapshot
 from ..results import Hits
 from .array_files import Arrays, grown
 from .nearest_vectors import Floats, Hnsw, has_faiss, nearest, unit, wants_hnsw
-from .node_table import Mask, NodeTable, TableSnapshot
+from .node_table import NodeTable
 from .synced_index import SyncedIndex, portions
 
 logger = logging.getLogger(__name__)
@@ -128,16 +129,32 @@ class VectorIndex(SyncedIndex):
         """
         return self.snapshot([query], filter).search([0], limit)[0]
 
-    def snapshot(self, queries: Sequence[Floats], filter: Filter) -> VectorSnapshot:
-        """Return the arrays for queries, which later changes of the index do not change."""
-        if self._vectors is not None and self.size:
+    def snapshot(self, queries: Sequence[Floats], filter: Filter) -> Snapshot:
+        """Return the search for queries, which later changes of the index do not change."""
+        vectors, hnsw = self._vectors, self._hnsw
+        if vectors is not None and self.size:
             for query in queries:
-                check_dimension(query, self._vectors.shape[1], self._group, self._model, self._key)
+                check_dimension(query, vectors.shape[1], self._group, self._model, self._key)
         allowed = self.table.allowed(filter)
         if allowed is None:
             allowed = self.table.alive
-        table = self.table.snapshot(filter)
-        return VectorSnapshot(table, allowed, self._vectors, self._hnsw, [*map(unit, queries)])
+        table, units = self.table.snapshot(filter), [*map(unit, queries)]
+
+        def hits(rows: Any, scores: Any, limit: int | None) -> Hits:
+            ranking = np.lexsort((table.orders.take(rows), -scores))[:limit]
+            return Hits(table.ids_of(rows.take(ranking)), scores.take(ranking).tolist())
+
+        def search(numbers: Sequence[int], limit: int | None) -> list[Hits]:
+            wanted = [units[number] for number in numbers]
+            if vectors is None or not allowed.any():
+                return [Hits([], [])] * len(wanted)
+            found = nearest(vectors, np.array(wanted), limit, allowed, hnsw)
+            return [
+                hits(rows, scores, limit) if query.any() else Hits([], [])
+                for query, (rows, scores) in zip(wanted, found, strict=True)
+            ]
+
+        return Snapshot(search, table.parents_of)
 
     # Following the graph
 
@@ -197,52 +214,6 @@ class VectorIndex(SyncedIndex):
             raise ValueError(f"{vectors.dtype} of shape {vectors.shape} for {len(table)} nodes")
         self._hnsw = Hnsw.from_arrays(arrays)
         self.table, self._vectors, self._room = table, vectors, vectors
-
-
-class VectorSnapshot:
-    """The arrays of an index for some queries; see ``IndexSnapshot``.
-
-    Args:
-        table: The nodes.
-        allowed: Which rows count.
-        vectors: The vectors by row.
-        hnsw: The graph of the first rows.
-        queries: The unit vectors of the queries.
-    """
-
-    def __init__(
-        self,
-        table: TableSnapshot,
-        allowed: Mask,
-        vectors: Floats | None,
-        hnsw: Hnsw | None,
-        queries: Sequence[Floats],
-    ) -> None:
-        self._table, self._allowed, self._queries = table, allowed, queries
-        self._vectors, self._hnsw = vectors, hnsw
-        self._rows: dict[str, int] = {}  # rows of found nodes
-
-    def search(self, queries: Sequence[int], limit: int | None) -> list[Hits]:
-        """Return the best nodes for queries, by their numbers; None for all nodes."""
-        units = [self._queries[number] for number in queries]
-        if self._vectors is None or not self._allowed.any():
-            return [Hits([], [])] * len(queries)
-        found = nearest(self._vectors, np.array(units), limit, self._allowed, self._hnsw)
-        return [
-            self._hits(rows, scores, limit) if query.any() else Hits([], [])
-            for query, (rows, scores) in zip(units, found, strict=True)
-        ]
-
-    def _hits(self, rows: Any, scores: Any, limit: int | None) -> Hits:
-        ranking = np.lexsort((self._table.orders.take(rows), -scores))[:limit]
-        ranked = rows.take(ranking)
-        ids = self._table.ids_of(ranked)
-        self._rows.update(zip(ids, ranked.tolist(), strict=True))
-        return Hits(ids, scores.take(ranking).tolist())
-
-    def parents(self, ids: Sequence[str]) -> list[str | None]:
-        """Return the parents of nodes that were found."""
-        return self._table.parents.take(np.array([self._rows[i] for i in ids], np.int64))
 
 
 def check_dimension(query: Floats, dimension: int, group: str, model: str, key: str) -> None:

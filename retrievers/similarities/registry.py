@@ -77,30 +77,6 @@ class Cosine:
         return query
 
 
-@dataclass(frozen=True, slots=True)
-class Auto:
-    """A similarity by words and by all embeddings of the graph.
-
-    The rankings of ``Bm25`` and ``Cosine`` are fused by relative scores with equal weights. The
-    best result always scores about 1. For scores that are comparable between queries, use
-    ``DefaultRetriever``.
-    """
-
-    name: str = "auto"
-    mode: ClassVar[Literal["both"]] = "both"
-
-    def open(self, graph: NodeGraph, group: str, key: str | None = None) -> Index[Any]:
-        """Return the index of a group's embeddings for a key. None: the index of its words."""
-        return _WORDS.open(graph, group) if key is None else _VECTORS.open(graph, group, key)
-
-    def prepare(self, query: Any, indexes: Sequence[Any]) -> Any:
-        """Return the weighted terms of a text. A vector is returned unchanged."""
-        return _WORDS.prepare(query, indexes) if isinstance(query, str) else query
-
-
-_WORDS, _VECTORS = Bm25(), Cosine()
-
-
 def _exact(normalize: bool | Callable[[str], str] = True) -> Exact:
     from ..indexes.exact_index import Exact
 
@@ -112,7 +88,6 @@ SIMILARITIES: dict[str, Callable[..., Similarity]] = {
     # One analysis serves all languages. The second name is an alias.
     "bm25_chinese": partial(Bm25, name="bm25_chinese"),
     "cosine": Cosine,
-    "auto": Auto,
     "exact": _exact,
 }
 """The built-in similarities, by name."""
@@ -276,7 +251,7 @@ class _Indexed:
         return self.similarity.name
 
     @property
-    def mode(self) -> Literal["text", "embedding", "both"]:
+    def mode(self) -> Literal["text", "embedding"]:
         """The mode of the similarity."""
         return self.similarity.mode
 

@@ -102,7 +102,7 @@ def test_graphs_without_common_embedding_are_searched_by_words(
     graph = new_graph()
     other, same = NodeGraph(progress=False), new_graph(vowels=vowels)
     other.add("aaaa is what was asked for")
-    assert Retriever([graph, same], "ROOT").similarity.name == "auto"
+    assert "bm25 + cosine" in repr(Retriever([graph, same], "ROOT"))
     with caplog.at_level("INFO", "nodekin.retrievers"):
         for graphs in ([graph, other], [other, graph]):
             retriever = Retriever(graphs, "ROOT")
