@@ -15,7 +15,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -238,6 +238,23 @@ def test_docstring_examples_are_found() -> None:
     assert sum(len(test.examples) for test in tests) > 30
 
 
+@pytest.fixture
+def run_example(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Callable[..., str]:
+    """Return a function that runs a script of ``examples/`` and returns its output."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    monkeypatch.chdir(tmp_path)
+
+    def run(name: str, *arguments: object) -> str:
+        monkeypatch.setattr(sys, "argv", [f"{name}.py", *map(str, arguments)])
+        runpy.run_path(str(REPO / "examples" / f"{name}.py"), run_name="__main__")
+        return capsys.readouterr().out
+
+    return run
+
+
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder for the quickstart's graphs, which embed their texts once for all tests."""
@@ -245,118 +262,89 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_quickstart_on_its_own_text(
-    cache: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    monkeypatch.setattr(sys, "argv", ["quickstart.py", "", "", str(cache)])
-    runpy.run_path(str(REPO / "examples" / "quickstart.py"), run_name="__main__")
-    shown = capsys.readouterr().out
-    words, both = shown.split("By meaning:")  # words first: they need no model
+def test_quickstart_searches_its_own_text(run_example: Callable[..., str], cache: Path) -> None:
+    words, both = run_example("quickstart", "", "", cache).split("By meaning:")
     assert re.search(r"sentence +大熊猫.*一只成年个体每天要花十几个小时进食。\n", words)
     assert re.search(r"paragraph +zh/animals.md, characters 8 to 252:\n +大熊猫", words)
-    assert re.search(r'sentence +If the "finally" clause raises another exception', words)
+    assert re.search(r"paragraph +handbook.pdf, page 2, 2.1 Water:\n +Green tea is poured", words)
     assert re.search(r"zh/tea.md by bm25 and cosine: 陆羽", both)
     named = re.findall(r" from (.*)\n", both)
-    assert re.search(r"paragraph +handbook.pdf, page 2, 2.1 Water:\n +Green tea is poured", words)
     assert len(named) == 8
-    assert named[2] == "animals.md, 手册.docx, animals.md"  # names of files, not ids
+    assert named[2] == "animals.md, 手册.docx, animals.md"
     assert named[::2] == named[1::2]  # the same nodes in LangChain and LlamaIndex
-    runpy.run_path(str(REPO / "examples" / "quickstart.py"), run_name="__main__")
-    again = capsys.readouterr().out
+    again = run_example("quickstart", "", "", cache)
     assert "Opened again" in again
     assert re.findall(r" from (.*)\n", again.split("By meaning:")[1]) == named
 
 
-def test_quickstart_on_a_folder(
-    tmp_path: Path, cache: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.slow
+@pytest.mark.allow_hosts(["127.0.0.1"])
+@pytest.mark.usefixtures("socket_enabled")
+def test_quickstart_with_model_prints_an_answer(
+    run_example: Callable[..., str], cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    question = "大熊猫每天要花多少时间吃东西？"
+    with serving(ChatServer()) as server:
+        server.text = "More than ten hours a day."
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        shown = run_example("quickstart", "", question, cache)
+    assert "answer     More than ten hours a day." in shown
+    (prompt,) = server.prompts
+    assert "每天要花十几个小时进食" in prompt
+    assert question in prompt
+
+
+def test_quickstart_searches_a_given_folder(
+    run_example: Callable[..., str], tmp_path: Path, cache: Path
+) -> None:
     (tmp_path / "note.md").write_text("# Keys\n\nThe spare key lies under the blue pot.\n")
     for ask in ("Where is the spare key?", ""):
-        monkeypatch.setattr(sys, "argv", ["quickstart.py", str(tmp_path), ask, str(cache)])
-        runpy.run_path(str(REPO / "examples" / "quickstart.py"), run_name="__main__")
-        assert "under the blue pot" in capsys.readouterr().out
+        assert "under the blue pot" in run_example("quickstart", tmp_path, ask, cache)
 
 
-def test_folder_example_runs(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+EXAMPLES = [
+    ("sync_folder", r"renamed \[\('pages/astronomy.md', 'pages/renamed.md'\)\], 5 unchanged"),
+    ("sync_folder", r"(?s)\d\d headlines made.* 0 headlines made.* 9 headlines made"),
+    ("own_strategy", r"(?s)StepBackRetriever: .*后来，大跨度桥梁的设计普遍要做风洞试验。"),
+    ("own_strategy", 'more general question of "如果塔科马的那条狗没有死'),
+    ("chat", r"没有找到可以回答这个问题的资料。\n\n>"),
+    ("chat", r"(?s)李春主持建造 \[1\]。\n  \[1\] zh/bridges.md.*净跨约37米 \[1\]。\n"),
+    (
+        "agent_loop",
+        r"(?s)\n    zh/animals.md \[.*\nread \| zh/animals.md \[.*十几个小时",
+    ),
+    ("agent_loop", r"(?s)\nread \| zh/tea.md \[.*\nanswer \| .*唐代"),
+    ("checked_answer", "“rests for two minutes” handbook.pdf, page 2, 2.1 Water\n"),
+    ("checked_answer", "1 sentence cites no source: “It was written by Mr Lu.”"),
+    ("checked_answer", r"the sources are the same: True\nsources that changed: \[1\]\n"),
+    ("marked_page", "is in handbook.pdf, page 2, 2.1 Water\n(?s:.*)handbook-page-2.png\n"),
+    ("pages", "handbook.pdf, page 2, 2.1 Water: The kettle is emptied every evening"),
+    ("pages", "手册.docx, 2.2 投诉: 同一个茶箱"),
+    (
+        "strategies",
+        r"(?s)plain: .*rewrite: .*-query: .*HyDE: .*sub-question: .*-step: 3 ",
+    ),
+]
+"""Scripts of ``examples/`` and patterns of their output."""
+
+
+@pytest.mark.parametrize("name", dict.fromkeys(name for name, _ in EXAMPLES))
+def test_example_prints_its_results(name: str, run_example: Callable[..., str]) -> None:
+    shown = run_example(name)
+    for pattern in (pattern for script, pattern in EXAMPLES if script == name):
+        assert re.search(pattern, shown), (pattern, shown)
+
+
+def test_own_similarities_example_passes_the_index_checks(
+    run_example: Callable[..., str],
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["sync_folder.py"])
-    runpy.run_path(str(REPO / "examples" / "sync_folder.py"), run_name="__main__")
-    shown = capsys.readouterr().out
-    made = [int(n) for n in re.findall(r"(\d+) headlines made", shown)]
-    assert made[0] > 40
-    assert made[1] == 0  # opened again
-    assert made[2] == 9  # two of the new page, one of the changed one, six of the renamed one
-    assert "renamed [('pages/astronomy.md', 'pages/renamed.md')], 5 unchanged" in shown
-
-
-def test_own_similarities_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    example = runpy.run_path(str(REPO / "examples" / "own_similarity.py"), run_name="__main__")
-    check_index(example["TfIdf"]())
-    check_index(index=example["trigram_index"])
-    shown = capsys.readouterr().out
+    shown = run_example("own_similarity")
     assert re.search(r"tf-idf +\d\.\d\d The Yellow River", shown)
     assert re.search(r"trigrams +0\.\d\d The Yangtze is a river\.", shown.partition("Jangtse")[2])
-
-
-@pytest.mark.slow
-def test_strategies_example_runs(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    runpy.run_path(str(REPO / "examples" / "strategies.py"), run_name="__main__")
-    _, *shown = re.split(r"\n\n(?=[\w-]+: 3 results)", capsys.readouterr().out)
-    found = {each.partition(":")[0]: len(re.findall(r"^  \* ", each, re.M)) for each in shown}
-    assert found == {
-        **{"plain": 1, "rewrite": 1, "multi-query": 2},
-        **{"HyDE": 2, "sub-question": 2, "multi-step": 2},
-    }
-
-
-def test_own_strategy_example_runs(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    runpy.run_path(str(REPO / "examples" / "own_strategy.py"), run_name="__main__")
-    plain, stepped_back = capsys.readouterr().out.split("StepBackRetriever: ")
-    assert plain.count("\n\n") == stepped_back.count("\n\n") == 2
-    assert "风洞试验" not in plain
-    assert "后来，大跨度桥梁的设计普遍要做风洞试验。" in stepped_back
-    assert 'more general question of "如果塔科马的那条狗没有死' in stepped_back
-
-
-def test_chat_example_runs(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    monkeypatch.setattr(sys, "argv", ["chat.py"])
-    runpy.run_path(str(REPO / "examples" / "chat.py"), run_name="__main__")
-    first, second, third = capsys.readouterr().out.split("\n\n>")
-    assert first.endswith("没有找到可以回答这个问题的资料。")
-    assert "李春主持建造 [1]。\n  [1] zh/bridges.md" in second
-    assert "净跨约37米 [1]。\n  [1] zh/bridges.md" in third
-
-
-def test_plain_agent_example_runs(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    runpy.run_path(str(REPO / "examples" / "agent_loop.py"), run_name="__main__")
-    pandas, tea = capsys.readouterr().out.strip().split("\n\n")
-    for shown, document, answer in (
-        (pandas, "zh/animals.md", "十几个小时"),
-        (tea, "zh/tea.md", "唐代"),
-    ):
-        _, search, *rest = shown.splitlines()
-        assert search.startswith("search | ")
-        assert rest[0].startswith(f"    {document} [")
-        assert any(line.startswith(f"read | {document} [") for line in rest)
-        assert rest[-1].startswith("answer | ")
-        assert answer in rest[-1]
+    example = runpy.run_path(str(REPO / "examples" / "own_similarity.py"))
+    check_index(example["TfIdf"](), steps=8)
+    check_index(index=example["trigram_index"], steps=8)
 
 
 @pytest.mark.parametrize("notebook", [*(REPO / "examples").glob("*.ipynb")], ids=lambda p: p.name)
@@ -371,36 +359,6 @@ def test_notebooks_print_their_stored_outputs(
         with contextlib.redirect_stdout(output):
             exec(compile("".join(cell["source"]), str(notebook), "exec"), scope)
         assert output.getvalue() == "".join("".join(o["text"]) for o in cell["outputs"])
-
-
-def test_checked_answer_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    runpy.run_path(str(REPO / "examples" / "checked_answer.py"), run_name="__main__")
-    shown = capsys.readouterr().out
-    assert "“rests for two minutes” handbook.pdf, page 2, 2.1 Water\n" in shown
-    assert "1 sentence cites no source: “It was written by Mr Lu.”" in shown
-    assert "the sources are the same: True\nsources that changed: [1]\n" in shown
-
-
-def test_marked_page_example_runs(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["marked_page.py"])
-    runpy.run_path(str(REPO / "examples" / "marked_page.py"), run_name="__main__")
-    shown = capsys.readouterr().out
-    assert "is in handbook.pdf, page 2, 2.1 Water\n" in shown
-    assert shown.endswith("handbook-page-2.png\n")
-    assert (tmp_path / "handbook-page-2.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_pages_example_runs(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["pages.py"])
-    runpy.run_path(str(REPO / "examples" / "pages.py"), run_name="__main__")
-    shown = capsys.readouterr().out
-    assert "handbook.pdf, page 2, 2.1 Water: The kettle is emptied every evening" in shown
-    assert "手册.docx, 2.2 投诉: 同一个茶箱" in shown
 
 
 @pytest.mark.slow
@@ -465,27 +423,6 @@ def test_chinese_corpus_answers_its_questions() -> None:
             for q in questions
         )
         assert good >= least, group
-
-
-@pytest.mark.slow
-@pytest.mark.allow_hosts(["127.0.0.1"])
-def test_quickstart_with_model_prints_an_answer(
-    cache: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    socket_enabled: None,
-) -> None:
-    with serving(ChatServer()) as server:
-        server.text = "More than ten hours a day."
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        monkeypatch.setenv("OPENAI_API_KEY", "none")
-        question = "大熊猫每天要花多少时间吃东西？"
-        monkeypatch.setattr(sys, "argv", ["quickstart.py", "", question, str(cache)])
-        runpy.run_path(str(REPO / "examples" / "quickstart.py"), run_name="__main__")
-    assert "answer     More than ten hours a day." in capsys.readouterr().out
-    (prompt,) = server.prompts
-    assert "每天要花十几个小时进食" in prompt
-    assert question in prompt
 
 
 def test_threat_model_rows_name_existing_tests() -> None:

@@ -1,101 +1,36 @@
-"""The house keeps its own rules: rooms, package list, public names, light imports."""
+"""The package: lists in pyproject.toml, public names, light imports, missing extras."""
 
 from __future__ import annotations
 
-import ast
 import importlib
 import json
 import subprocess
 import sys
-from pathlib import Path
+from collections import defaultdict
 
 import pytest
+from support import house
+from support.house import FRAMEWORKS, PACKAGES, REPO
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-REPO = Path(__file__).parents[1]
-ROOMS = ("nodegraph", "retrievers", "adapters")
-FRAMEWORKS = {
-    *("langchain", "langchain_core", "langchain_text_splitters", "langchain_community"),
-    *("llama_index", "openai", "sentence_transformers", "torch", "transformers"),
-    *("chromadb", "pymilvus", "pandas", "jieba", "pydantic"),
-}
 
-
-def _imports(path: Path) -> set[tuple[int, str]]:
-    """Return the level and the dotted name of everything a file imports."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            found |= {(0, alias.name) for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            if node.module:
-                found.add((node.level, node.module))
-            else:
-                found |= {(node.level, alias.name) for alias in node.names}
-    return found
-
-
-def _rooms_used(path: Path) -> set[str]:
-    """Return the rooms that a file imports from, besides its own."""
-    depth = len(path.relative_to(REPO).parts)
-    used = set()
-    for level, module in _imports(path):
-        first = module.split(".")[0]
-        if level == depth and first in ROOMS:
-            used.add(first)
-        if level == 0 and first == "nodekin":
-            pytest.fail(f"{path} imports {module} by its full name; inside, import relatively")
-    return used
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("room", ROOMS)
-def test_imports_point_one_way(room: str) -> None:
-    allowed = set(ROOMS[: ROOMS.index(room)])
-    for path in (REPO / room).rglob("*.py"):
-        exception = {"retrievers"} if path == REPO / "nodegraph" / "graph.py" else set()
-        assert _rooms_used(path) - exception <= allowed, path
-
-
-def test_import_check_detects_import_of_higher_package() -> None:
-    assert _rooms_used(REPO / "retrievers" / "retriever.py") == {"nodegraph"}
-
-
-def test_only_adapters_import_frameworks() -> None:
-    for room in ("nodegraph", "retrievers"):
-        for path in (REPO / room).rglob("*.py"):
-            named = {module.split(".")[0] for level, module in _imports(path) if level == 0}
-            assert not named & FRAMEWORKS, path
-
-
-def test_package_list_matches_folders_on_disk() -> None:
+def test_package_lists_match_files_on_disk() -> None:
     config = tomllib.loads((REPO / "pyproject.toml").read_text(encoding="utf-8"))
-    listed = config["tool"]["setuptools"]["packages"]
-    on_disk = {
-        "nodekin." + ".".join(path.parent.relative_to(REPO).parts)
-        for room in ROOMS
-        for path in (REPO / room).rglob("__init__.py")
-    }
-    assert sorted(listed) == sorted(on_disk | {"nodekin"})
-
-
-def test_data_files_are_in_package_data() -> None:
-    config = tomllib.loads((REPO / "pyproject.toml").read_text(encoding="utf-8"))
-    listed = config["tool"]["setuptools"]["package-data"]
-    on_disk: dict[str, list[str]] = {}
-    for room in ROOMS:
-        for path in (REPO / room).rglob("*.*"):
-            if "__pycache__" in path.parts:
-                continue
-            if path.suffix not in (".py", ".pyi") and path.name != "py.typed":
-                package = ".".join(("nodekin", *path.parent.relative_to(REPO).parts))
-                on_disk.setdefault(package, []).append(path.name)
-    assert {name: sorted(files) for name, files in on_disk.items()} == {
-        name: sorted(files) for name, files in listed.items() if name != "*"
+    packages, data = {"nodekin"}, defaultdict[str, list[str]](list)
+    for path in (path for name in PACKAGES for path in (REPO / name).rglob("*.*")):
+        package = ".".join(("nodekin", *path.parent.relative_to(REPO).parts))
+        if path.name == "__init__.py":
+            packages.add(package)
+        elif path.suffix not in (".py", ".pyi", ".pyc") and path.name != "py.typed":
+            data[package].append(path.name)
+    listed = config["tool"]["setuptools"]
+    assert sorted(listed["packages"]) == sorted(packages)
+    assert {name: sorted(files) for name, files in listed["package-data"].items()} == {
+        name: sorted(files) for name, files in [*data.items(), ("*", listed["package-data"]["*"])]
     }
 
 
@@ -104,7 +39,7 @@ def test_no_folder_shadows_the_namespace() -> None:
     assert not (REPO / "__init__.py").exists()
 
 
-@pytest.mark.parametrize("room", ROOMS)
+@pytest.mark.parametrize("room", PACKAGES)
 def test_type_checkers_find_each_package(room: str) -> None:
     link = REPO / ".typing" / "nodekin" / room
     assert link.is_symlink()
@@ -112,24 +47,11 @@ def test_type_checkers_find_each_package(room: str) -> None:
     assert (REPO / room / "py.typed").exists()
 
 
-def _faces() -> list[str]:
-    """Return the packages that hand out names, from their stubs."""
-    stubs = [path for room in ROOMS for path in (REPO / room).rglob("__init__.pyi")]
-    return sorted(".".join(("nodekin", *path.parent.relative_to(REPO).parts)) for path in stubs)
-
-
-@pytest.mark.parametrize("module", _faces())
-def test_public_names_can_be_imported(module: str) -> None:
-    imported = importlib.import_module(module)
-    assert imported.__all__
-    for name in imported.__all__:
-        assert hasattr(imported, name)
-
-
-def test_no_two_public_names_differ_in_case_only() -> None:
-    for module in _faces():
-        names = importlib.import_module(module).__all__
-        assert len({name.casefold() for name in names}) == len(names)
+@pytest.mark.parametrize("package", house.public_names())
+def test_public_names_can_be_imported(package: str) -> None:
+    module = importlib.import_module(f"nodekin.{package.replace('/', '.')}")
+    assert all(hasattr(module, name) for name in module.__all__)
+    assert len({name.casefold() for name in module.__all__}) == len(module.__all__) > 0
 
 
 def _modules_of(statement: str) -> list[str]:
