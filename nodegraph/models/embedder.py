@@ -47,7 +47,7 @@ _FRAMEWORKS = (
 _BATCH_CHARACTERS = 1 << 18  # a batch of long texts has fewer texts
 
 
-def adapt_embedder(model: Any) -> dict[str, Any]:
+def _adapted(model: Any) -> dict[str, Any]:
     """Return the functions of a model of any supported kind, by fields of ``Embedder``.
 
     Raises:
@@ -60,16 +60,17 @@ def adapt_embedder(model: Any) -> dict[str, Any]:
     )
     for passages, query in _FRAMEWORKS:
         if has(model, passages, query):
-            aquery = _method(model, f"a{query}")
+            calls = {name: _method(model, name) for name in (passages, query, f"a{query}")}
+            aquery = calls[f"a{query}"]
             return {
-                "embed": _method(model, passages),
-                "embed_queries": partial(_sequentially, _method(model, query)),
-                "aembed_queries": partial(_concurrently, aquery) if callable(aquery) else None,
+                "embed": calls[passages],
+                "embed_queries": partial(_sequentially, calls[query]),
+                "aembed_queries": aquery and partial(_concurrently, aquery),
             }
-    names = ("embed", "embed_queries", "aembed_queries", "embed_batches")
     if has(model, "encode"):  # sentence-transformers and related libraries
         model = Encoder(model)
     if has(model, "embed"):  # the user's class, or a class of nodekin.adapters
+        names = ("embed", "embed_queries", "aembed_queries", "embed_batches")
         return {name: getattr(model, name, None) for name in names}
     if has(getattr(model, "embeddings", None), "create"):
         raise TypeError(
@@ -106,7 +107,7 @@ async def _concurrently(call: Callable[[str], Awaitable[Any]], texts: Iterable[s
     return await run_in_tasks(calls, len(calls))
 
 
-def check_vectors(output: Any, texts: Sequence[str], name: str) -> Vectors:
+def check_vectors(output: Any, texts: Sequence[object], name: str) -> Vectors:
     """Return a model's output as a new array, (texts, dimension) float32.
 
     A vector with NaN or infinite numbers is replaced by zeros.
@@ -150,22 +151,6 @@ for 2 texts; it must return an array (2 texts, dimension) of numbers
     if vectors.ndim != 2 or not vectors.size:
         raise error(f"an array of shape {vectors.shape}")
     vectors[~np.isfinite(vectors).all(axis=1)] = 0
-    return vectors
-
-
-def check_usable(vectors: Vectors, texts: Sequence[str], name: str) -> Vectors:
-    """Check that no vector is zero.
-
-    Raises:
-        EmbeddingError: If a vector is zero, or had NaN or infinite numbers.
-    """
-    unusable = ~vectors.any(axis=1)
-    if unusable.any():
-        raise EmbeddingError(
-            f"the embedding model {name!r} returned no usable vector (zeros or NaN) for "
-            f"{int(unusable.sum())} of {count_of(texts, 'text')}, first "
-            f"{texts[int(unusable.argmax())]!r:.80}"
-        )
     return vectors
 
 
@@ -230,7 +215,7 @@ class Embedder:
     embed_batches: EmbedBatches | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        functions = adapt_embedder(self.embed)
+        functions = _adapted(self.embed)
         if self.name is not None and not isinstance(self.name, str):
             raise TypeError(f"an Embedder's name must be a text, got {self.name!r:.80}")
         check_integer(self.batch_size, "batch_size", 1)
@@ -239,13 +224,16 @@ class Embedder:
             functions["aembed_queries"] = None
         for name in ("embed_queries", "aembed_queries"):
             if (given := getattr(self, name)) is not None:
-                _check_callable(name, given)
+                if not callable(given):
+                    raise TypeError(
+                        f"{name} must be a function from a list of texts to their vectors, got "
+                        f"{given!r:.80}"
+                    )
+                if is_async(given) and name == "embed_queries":
+                    raise TypeError(f"{given!r:.80} is async; give it as aembed_queries")
                 functions[name] = given
-        own = {
-            "name": self.name or model_name(self.embed),
-            "embed_batches": None,
-        }
-        for name, value in {**own, **functions}.items():
+        values = {"name": self.name or model_name(self.embed), "embed_batches": None, **functions}
+        for name, value in values.items():
             object.__setattr__(self, name, value)
 
     def batches(self, texts: Mapping[str, str]) -> list[list[str]]:
@@ -255,25 +243,16 @@ class Embedder:
         batches = padded_batches(lengths, _BATCH_CHARACTERS, self.batch_size)
         return [[keys[at] for at in batch] for batch in batches]
 
-    def computed(self, texts: Mapping[str, str]) -> Iterator[tuple[Sequence[str], Vectors]] | None:
-        """Return batches of keys and vectors, if the model chooses the batches, else None.
+    def own_batches(self, texts: Mapping[str, str]) -> Iterator[tuple[list[str], Vectors]]:
+        """Yield keys and vectors in the batches of a model that chooses them, else nothing.
 
         Raises:
-            EmbeddingError: While iterating, if the model fails or returns invalid vectors.
+            EmbeddingError: If the model fails or returns invalid vectors.
         """
         keys, passages = list(texts), list(texts.values())
-        batches = None if self.embed_batches is None else self.embed_batches(passages)
-        if batches is None:
-            return None
-        return self._checked(batches, keys, passages)
-
-    def _checked(
-        self, batches: Iterator[Batch], keys: Sequence[str], passages: Sequence[str]
-    ) -> Iterator[tuple[Sequence[str], Vectors]]:
         with self._failing(passages):
-            for batch, vectors in batches:
-                texts = [passages[at] for at in batch]
-                yield [keys[at] for at in batch], check_vectors(vectors, texts, self.name)
+            for batch, vectors in (self.embed_batches and self.embed_batches(passages)) or ():
+                yield [keys[at] for at in batch], check_vectors(vectors, batch, self.name)
 
     def passages(self, texts: Sequence[str]) -> Vectors:
         """Embed passages: (texts, dimension) float32. An unusable vector becomes zeros.
@@ -293,7 +272,7 @@ class Embedder:
         """
         with self._failing(texts):
             vectors = (self.embed_queries or self.embed)(list(texts))
-        return check_usable(check_vectors(vectors, texts, self.name), texts, self.name)
+        return self._usable(vectors, texts)
 
     async def aqueries(self, texts: Sequence[str]) -> Vectors:
         """Async version of ``queries``. Uses a thread if the model has no async function."""
@@ -301,7 +280,19 @@ class Embedder:
             return await in_thread(self.queries, texts)
         with self._failing(texts):
             vectors = await self.aembed_queries(list(texts))
-        return check_usable(check_vectors(vectors, texts, self.name), texts, self.name)
+        return self._usable(vectors, texts)
+
+    def _usable(self, output: Any, texts: Sequence[str]) -> Vectors:
+        """Return a model's output as vectors of queries, none of them zero."""
+        vectors = check_vectors(output, texts, self.name)
+        unusable = ~vectors.any(axis=1)
+        if unusable.any():
+            raise EmbeddingError(
+                f"the embedding model {self.name!r} returned no usable vector (zeros or NaN) for "
+                f"{int(unusable.sum())} of {count_of(texts, 'text')}, first "
+                f"{texts[int(unusable.argmax())]!r:.80}"
+            )
+        return vectors
 
     @contextmanager
     def _failing(self, texts: Sequence[str]) -> Iterator[None]:
@@ -358,15 +349,6 @@ def as_embedders(embed: object, *, stored: bool = False) -> dict[str, Embedder]:
         named = named if models is not embed else f"{{{{{key!r}: {named}}}}}"
         check_named(embedder.name, f"NodeGraph(embed={named})")
     return embedders
-
-
-def _check_callable(field: str, call: object) -> None:
-    if not callable(call):
-        raise TypeError(
-            f"{field} must be a function from a list of texts to their vectors, got {call!r:.80}"
-        )
-    if is_async(call) and field == "embed_queries":
-        raise TypeError(f"{call!r:.80} is async; give it as aembed_queries")
 
 
 def split_batches(items: Sequence[str], size: int) -> list[list[str]]:

@@ -239,21 +239,20 @@ class EmbeddingCache:
             EmbeddingError: If the model fails or returns unusable vectors.
         """
         embedder = self.embedder(key)
-        vectors = self._cached(queries, key)
-        missing = (key, *sorted({*queries} - {*vectors}))
+        _, batches = self._cached(queries, key)
+        missing = (key, *sorted(query for batch in batches for query in batch))
         with self._lock:
             asking = self._asking.setdefault(missing, Lock())
         with asking.held():  # threads with the same queries share a call
-            vectors = self._cached(queries, key)
-            for batch in _batches(queries, vectors, embedder):
+            vectors, batches = self._cached(queries, key)
+            for batch in batches:
                 vectors |= self._checked(batch, key, embedder.queries(batch))
         return self._in_order(queries, vectors, embedder)
 
     async def aquery_vectors(self, queries: Sequence[str], key: str) -> Vectors:
         """Async version of ``query_vectors``."""
         embedder = self.embedder(key)
-        vectors = self._cached(queries, key)
-        batches = _batches(queries, vectors, embedder)
+        vectors, batches = self._cached(queries, key)
         if not queries or (batches and embedder.aembed_queries is None):
             return await in_thread(self.query_vectors, queries, key)
         for batch in batches:
@@ -264,18 +263,22 @@ class EmbeddingCache:
 
     def has_queries(self, queries: Iterable[str], key: str) -> bool:
         """Return whether the vectors of all these queries are cached."""
-        queries = set(queries)
-        return len(self._cached(queries, key)) == len(queries)
+        return not self._cached(queries, key)[1]
 
-    def _cached(self, queries: Iterable[str], key: str) -> dict[str, Vector]:
-        """Return the cached vectors of queries, and mark them as recently used."""
+    def _cached(
+        self, queries: Iterable[str], key: str
+    ) -> tuple[dict[str, Vector], list[list[str]]]:
+        """Return the cached vectors of queries, and the other queries in batches."""
         cached: dict[str, Vector] = {}
+        missing: list[str] = []
         with self._lock:
-            for query in queries:
+            for query in dict.fromkeys(queries):
                 if (vector := self._query_vectors.get((key, query))) is not None:
                     self._query_vectors.move_to_end((key, query))
                     cached[query] = vector
-        return cached
+                else:
+                    missing.append(query)
+        return cached, split_batches(missing, self.embedder(key).batch_size)
 
     def _checked(self, queries: Sequence[str], key: str, vectors: Vectors) -> dict[str, Vector]:
         """Check the dimension of new vectors, and cache them."""
@@ -299,14 +302,6 @@ class EmbeddingCache:
         import numpy as np
 
         return np.zeros((0, self._dimension(embedder) or 0), np.float32)
-
-
-def _batches(
-    queries: Sequence[str], vectors: Mapping[str, Vector], embedder: Embedder
-) -> list[list[str]]:
-    """Return the queries without a vector, in batches."""
-    missing = dict.fromkeys(query for query in queries if query not in vectors)
-    return split_batches(list(missing), embedder.batch_size)
 
 
 def _warn(embedder: Embedder, unusable: Sequence[str]) -> None:
@@ -339,10 +334,11 @@ def _embed_batches(
         executor: Runs the model. None: this process.
         put: Stores vectors by digest. May be called by several threads.
     """
-    if executor is None and (computed := embedder.computed(texts)) is not None:
-        for names, vectors in computed:
-            put(names, vectors)
-        return
+    texts = dict(texts)
+    for names, vectors in embedder.own_batches(texts) if executor is None else ():
+        put(names, vectors)
+        for name in names:
+            del texts[name]
     batches = embedder.batches(texts)
     if executor is not None:
         call = pickled(embedder.passages, f"the embedding model {embedder.name!r}")

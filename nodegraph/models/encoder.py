@@ -13,9 +13,8 @@ from .model_objects import has
 Batch: TypeAlias = "tuple[list[int], Any]"
 """The positions of the texts of a batch, and their vectors."""
 
-PASSAGES = "encode_document", ("document", "passage", "corpus")
-QUERIES = "encode_query", ("query",)
-"""The method of sentence-transformers for each role, and its prompts in order of preference."""
+_PROMPTS = {"encode_document": ("document", "passage", "corpus"), "encode_query": ("query",)}
+"""The methods of sentence-transformers, and the names of their prompts in order of preference."""
 
 
 class Encoder:
@@ -39,78 +38,51 @@ class Encoder:
         queries: dict[str, Any] | None = None,
         by_tokens: bool = True,
     ) -> None:
+        self._arguments = (model, passages, queries, by_tokens)
         self._model = model
-        self._settings = (passages or {}, queries or {}, by_tokens)
+        self._settings = {"encode_document": passages or {}, "encode_query": queries or {}}
         self._lock = Lock()
         is_standard = type(model).__module__.startswith("sentence_transformers.")
         has_plugin = by_tokens and is_standard and "vectors" in plugins(MODELS)
         self._direct: Any = load_plugin(MODELS, "vectors")(model) if has_plugin else None
 
     def __reduce__(self) -> tuple[type[Encoder], tuple[Any, ...]]:
-        return type(self), (self._model, *self._settings)
+        return type(self), self._arguments
 
-    def embed_batches(self, texts: list[str]) -> Iterator[Batch] | None:
-        """Return passages in batches, the longest first, None if ``batch_size`` decides.
+    def embed_batches(
+        self, texts: list[str], method: str = "encode_document"
+    ) -> Iterator[Batch] | None:
+        """Return texts in batches, the longest first, None if ``batch_size`` decides.
 
         Example:
             >>> Encoder(object()).embed_batches(["tea"]) is None
             True
         """
-        return self._computed(PASSAGES[1], texts, self._settings[0])
+        if self._direct is None or not texts:
+            return None
+        settings = self._settings[method]
+        batches: Iterator[Batch] | None = self._direct.batches(texts, _PROMPTS[method], settings)
+        return batches
 
-    def embed(self, texts: list[str]) -> Any:
+    def embed(self, texts: list[str], method: str = "encode_document") -> Any:
         """Embed passages: (texts, dimension)."""
-        return self._embed(*PASSAGES, texts, self._settings[0])
+        if (computed := self.embed_batches(texts, method)) is not None:
+            rows: dict[int, Any] = {}
+            for batch, vectors in computed:
+                rows |= zip(batch, vectors, strict=True)
+            return [rows[at] for at in range(len(rows))]
+        call = getattr(self._model, method if has(self._model, method) else "encode")
+        arguments = {"show_progress_bar": False, "convert_to_numpy": True, **self._settings[method]}
+        parameters = inspect.signature(call).parameters
+        if not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+            # Related libraries accept fewer arguments.
+            arguments = {name: v for name, v in arguments.items() if name in parameters}
+        with self._lock.held():
+            return call(texts, **arguments)
 
     def embed_queries(self, texts: list[str]) -> Any:
         """Embed queries: (texts, dimension)."""
-        return self._embed(*QUERIES, texts, self._settings[1])
-
-    def _computed(
-        self, prompts: Sequence[str], texts: list[str], settings: dict[str, Any]
-    ) -> Iterator[Batch] | None:
-        if self._direct is None or not texts:
-            return None
-        batches: Iterator[Batch] | None = self._direct.batches(texts, prompts, settings)
-        return batches
-
-    def _embed(
-        self, method: str, prompts: Sequence[str], texts: list[str], settings: dict[str, Any]
-    ) -> Any:
-        computed = self._computed(prompts, texts, settings)
-        if computed is not None:
-            return _in_order(computed)
-        arguments: dict[str, Any] = {"show_progress_bar": False, "convert_to_numpy": True}
-        if has(self._model, method):
-            call = getattr(self._model, method)
-        else:  # before version 5
-            call = self._model.encode
-            available = getattr(self._model, "prompts", None) or {}
-            arguments["prompt_name"] = next(filter(available.get, prompts), None)
-        arguments |= settings
-        if arguments.get("prompt") is not None:
-            arguments.pop("prompt_name", None)
-        with self._lock.held():
-            return call(texts, **_accepted(call, arguments))
-
-
-def _in_order(batches: Iterator[Batch]) -> list[Any]:
-    """Return the vectors of batches in the order of the texts."""
-    rows: dict[int, Any] = {}
-    for batch, vectors in batches:
-        rows |= zip(batch, vectors, strict=True)
-    return [rows[at] for at in range(len(rows))]
-
-
-def _accepted(call: Any, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings that a call accepts. Related libraries accept fewer."""
-    try:
-        parameters = inspect.signature(call).parameters
-    except (TypeError, ValueError):  # written in C
-        return {}
-    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-        return {k: v for k, v in settings.items() if k != "prompt_name" or v is not None}
-    return {k: v for k, v in settings.items() if k in parameters}
+        return self.embed(texts, "encode_query")
 
 
 def padded_batches(sizes: Sequence[int], budget: int, most: int | None = None) -> list[list[int]]:
@@ -128,9 +100,8 @@ def padded_batches(sizes: Sequence[int], budget: int, most: int | None = None) -
     """
     order = sorted(range(len(sizes)), key=lambda at: -sizes[at])
     batches: list[list[int]] = []
-    at = 0
-    while at < len(order):
-        count = max(1, budget // max(1, sizes[order[at]]))
-        batches.append(order[at : at + min(count, most or count)])
-        at += len(batches[-1])
+    while order:
+        count = max(1, budget // max(1, sizes[order[0]]))
+        batches.append(order[: min(count, most or count)])
+        del order[: len(batches[-1])]
     return batches

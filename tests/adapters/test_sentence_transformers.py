@@ -79,6 +79,10 @@ class Model:
         made = np.array([[len(before + each), batch_size] for each in sentences], np.float64)
         return made / np.linalg.norm(made, axis=1, keepdims=True) if normalize_embeddings else made
 
+    def encode_query(self, sentences, prompt=None, **settings):
+        prompt = self.prompts.get("query", "") if prompt is None else prompt
+        return self.encode(sentences, prompt=prompt, **settings)
+
 
 def name(*args, embedder=None, **settings):
     model = Model(*args, **settings)

@@ -41,16 +41,6 @@ class Encodes:
         return self.encode(inputs, prompt_name="query", **settings)
 
 
-class EncodesBefore5:
-    def __init__(self):
-        self.prompts = {"query": "q", "document": "", "passage": "d"}
-
-    def encode(self, sentences, prompt_name=None, prompt=None, batch_size=32):
-        return np.array(
-            [[len(s), {None: 0, "passage": 1, "query": 2}[prompt_name]] for s in sentences]
-        )
-
-
 class EncodesPlainly:
     def encode(self, sentences):
         return lengths(sentences)
@@ -69,7 +59,6 @@ FORMS = {  # models, and the marks of passages, queries and async queries
     "langchain, async": (LangChainAsync, 1, 2, 3),
     "llama_index": (LlamaIndexModel, 1, 2, 3),
     "sentence-transformers": (Encodes, 1, 2, 2),
-    "sentence-transformers before 5": (EncodesBefore5, 1, 2, 2),
     "encode alone": (EncodesPlainly, 1, 1, 1),
     "object with embed": (Own, 1, 2, 3),
     "Embedder": (lambda: Embedder(lengths, "n", embed_queries=of_queries), 1, 2, 2),
