@@ -16,7 +16,7 @@ import numpy as np
 from ...nodegraph.errors import ReadError
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Node
-from ...nodegraph.workers.process_workers import Limits, ProcessWorkers
+from ...nodegraph.workers.process_workers import WorkerProcess
 from .packed_files import parser
 from .pdf import page_with_fields
 
@@ -33,8 +33,6 @@ _HIGHLIGHT = np.array([255, 228, 92], dtype=np.uint8)
 
 _PADDING = 0.002  # share of a page's height, around a highlight
 
-_LIMITS = Limits(seconds=10, memory_bytes=512 * 2**20)
-
 _Rectangle = tuple[float, float, float, float]
 
 
@@ -50,10 +48,10 @@ class PageImages:
 
     def __init__(self, graph: NodeGraph) -> None:
         self._graph = graph
-        self._workers = ProcessWorkers(render_page, 1, _LIMITS)
+        self._process = WorkerProcess(render_page, seconds=10, memory_bytes=512 * 2**20)
         self._cache: OrderedDict[tuple[Any, ...], bytes] = OrderedDict()
         self._lock = threading.Lock()
-        finalize(self, self._workers.close)  # if the graph is never closed
+        finalize(self, self._process.close)  # if the graph is never closed
 
     def image(self, node: Node, page: int | None = None) -> bytes:
         """Return a page. See ``page_image``."""
@@ -76,7 +74,7 @@ class PageImages:
                 self._cache.move_to_end(key)
                 return self._cache[key]
         try:
-            image: bytes | str = self._workers.call((str(path), page, rectangles))
+            image: bytes | str = self._process.call((str(path), page, rectangles))
         except (TimeoutError, ChildProcessError) as error:
             raise ReadError(f"can't show page {page} of {path}: {error}") from error
         if isinstance(image, str):
@@ -89,7 +87,7 @@ class PageImages:
 
     def close(self) -> None:
         """Stop the process. The next image starts a new process."""
-        self._workers.close()
+        self._process.close()
 
 
 def page_image(node: Node, page: int | None = None, span: tuple[int, int] | None = None) -> bytes:

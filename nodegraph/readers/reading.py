@@ -5,16 +5,17 @@ from __future__ import annotations
 import io
 import os
 import pickle
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 from ..codec import decode, encode
 from ..errors import ReadError, nearest_names
-from ..workers.process_workers import Limits, ProcessWorkers, ask_caller, available_cores
+from ..workers.process_workers import WorkerProcess, ask_caller
 from .formats import (
     FileFormat,
     Reader,
@@ -49,31 +50,61 @@ def read_files(
         else:
             isolated[file_id] = pickled
 
-    count = max(1, min(len(isolated), options.workers or available_cores()))
-    memory_bytes = options.memory_bytes or _share_of_memory(count)
-    options = replace(options, memory_bytes=memory_bytes)
-    workers = ProcessWorkers(
-        partial(parse_file, replace(options, ocr=None), options.ocr is not None),
-        count,
-        Limits(options.seconds, memory_bytes),
-        partial(_recognize, options.ocr) if options.ocr else None,
-    )
+    affinity = getattr(os, "sched_getaffinity", None)  # not on macOS and Windows
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    count = max(1, min(len(isolated), options.workers or cores))
+    parse = partial(parse_file, replace(options, ocr=None), options.ocr is not None)
+    answer = partial(_recognize, options.ocr) if options.ocr else None
+    limits = (options.seconds, options.memory_bytes)
+    processes = [WorkerProcess(parse, *limits, answer) for _ in range(count)]
+    free: SimpleQueue[WorkerProcess] = SimpleQueue()
+    for process in processes:
+        free.put(process)
+
+    def parsed(file_id: str, pickled: bytes) -> Records | ReadError:
+        process, path = free.get(), files[file_id]
+        try:
+            kind, *values = process.call((str(path), pickled))
+        except TimeoutError:
+            return ReadError(
+                f"can't read {path}: its parser took more than {options.seconds:g} seconds; "
+                "leave it out, or give it more: ReadOptions(seconds=...)",
+                "too slow to parse",
+            )
+        except ChildProcessError as error:
+            return ReadError(
+                f"can't read {path}: {error}; the file may be damaged, or need more memory than "
+                "ReadOptions(memory_bytes=...)",
+                "crashing their parser",
+            )
+        except Exception as error:  # an invalid reply
+            return ReadError(f"can't read {path}: {error}")
+        finally:
+            free.put(process)
+        if kind == "error":
+            message, reason, skippable = values
+            return ReadError(message, reason, skippable=skippable)
+        records: Records = decode(values[0])
+        return records
+
     pool = ThreadPoolExecutor(count, "nodekin reading")
-    futures = {
-        pool.submit(_parsed, workers.call, files[file_id], pickled, options): file_id
-        for file_id, pickled in isolated.items()
-    }
+    futures = {pool.submit(parsed, *item): item[0] for item in isolated.items()}
     try:
         for file_id, reader in unisolated.items():
-            yield file_id, _read_here(files[file_id], reader, options)
+            try:
+                yield file_id, reader.records(SourceFile(files[file_id], options))
+            except Exception as error:
+                yield file_id, _read_error(files[file_id], error, options)
         for future in as_completed(futures):
             yield futures[future], future.result()
     finally:
         for future in futures:
             future.cancel()
-        workers.close()
+        for process in processes:
+            process.close()
         pool.shutdown()
-        workers.close()  # a call that was starting may have started a process
+        for process in processes:
+            process.close()  # a call that was starting may have started a process
 
 
 def _reader(path: Path, options: ReadOptions) -> RegisteredReader | FileFormat:
@@ -104,15 +135,6 @@ def _reader(path: Path, options: ReadOptions) -> RegisteredReader | FileFormat:
     return reader
 
 
-def _read_here(
-    path: Path, reader: RegisteredReader | FileFormat, options: ReadOptions
-) -> Records | ReadError:
-    try:
-        return reader.records(SourceFile(path, options))
-    except Exception as error:
-        return _read_error(path, error, options)
-
-
 def _read_error(path: Path, error: BaseException, options: ReadOptions) -> ReadError:
     """Return the error of a reader as a ``ReadError`` with the path."""
     if isinstance(error, ReadError):
@@ -127,49 +149,6 @@ def _read_error(path: Path, error: BaseException, options: ReadOptions) -> ReadE
     read_error = ReadError(f"can't read {path}: {reason}", kind)
     read_error.__cause__ = error
     return read_error
-
-
-MEMORY_BYTES = 512 * 2**20
-"""Default memory of a parser."""
-
-
-def _share_of_memory(count: int) -> int:
-    """Return the memory of each of several parsers."""
-    try:
-        physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # Windows
-        return MEMORY_BYTES
-    return min(MEMORY_BYTES, max(64 * 2**20, physical // (2 * count)))
-
-
-def _parsed(
-    parse: Callable[[tuple[str, bytes]], list[Any]],
-    path: Path,
-    pickled: bytes,
-    options: ReadOptions,
-) -> Records | ReadError:
-    """Return the records of a file, or its error."""
-    try:
-        kind, *values = parse((str(path), pickled))
-    except TimeoutError:
-        return ReadError(
-            f"can't read {path}: its parser took more than {options.seconds:g} seconds; "
-            "leave it out, or give it more: ReadOptions(seconds=...)",
-            "too slow to parse",
-        )
-    except ChildProcessError as error:
-        return ReadError(
-            f"can't read {path}: {error}; the file may be damaged, or need more memory than "
-            "ReadOptions(memory_bytes=...)",
-            "crashing their parser",
-        )
-    except Exception as error:  # an invalid reply
-        return ReadError(f"can't read {path}: {error}")
-    if kind == "error":
-        message, reason, skippable = values
-        return ReadError(message, reason, skippable=skippable)
-    records: Records = decode(values[0])
-    return records
 
 
 def _recognize(ocr: Ocr, image: bytes) -> str:

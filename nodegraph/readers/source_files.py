@@ -43,8 +43,7 @@ class ReadOptions:
         max_unpacked_bytes: Maximum size of the parts of a packed file (DOCX, EPUB, ...).
         seconds: Processor time of a parser per file. Real time is limited to twelve times as
             much, also on Windows.
-        memory_bytes: Memory of a parser (not on Windows). None: 512 MB, or less if all parsers
-            together would use more than half of the machine's memory.
+        memory_bytes: Memory of a parser (not on Windows).
         workers: Number of files that are parsed concurrently, each in a process. None: the number
             of cores.
 
@@ -62,7 +61,7 @@ class ReadOptions:
     max_bytes: int = 200_000_000
     max_unpacked_bytes: int = 500_000_000
     seconds: float = 10
-    memory_bytes: int | None = None
+    memory_bytes: int = 512 * 2**20
     workers: int | None = None
 
     def __post_init__(self) -> None:

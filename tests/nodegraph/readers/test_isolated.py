@@ -1,6 +1,5 @@
 """Parsers that crash, hang or exceed the memory limit lose only their own file."""
 
-import os
 import pickle
 import sys
 from functools import partial
@@ -12,7 +11,6 @@ from support import outside_readers
 from nodekin.nodegraph import NodeGraph, ReadError, ReadOptions, register_reader
 from nodekin.nodegraph.readers import formats
 from nodekin.nodegraph.readers import reading as isolated
-from nodekin.nodegraph.workers.process_workers import Limits, ProcessWorkers
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
 
@@ -82,26 +80,6 @@ def children() -> set[str]:
         return {pid for pids in found for pid in pids.split()}
 
 
-class Harmful:
-    """An object that calls a function when it is unpickled."""
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return print, ("executed",)
-
-
-def send_harmful(_: object) -> object:
-    return Harmful()
-
-
-def test_reply_with_code_is_not_executed(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    refused = pytest.raises(pickle.UnpicklingError, match=r"more than plain data: builtins\.print")
-    with ProcessWorkers(send_harmful, 1, Limits(300, 2_000_000_000)) as workers, refused:
-        workers.call(())
-    assert capsys.readouterr().out == ""
-
-
 def test_corpus_file_is_never_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "json.py").write_text("open('executed', 'w').close()\n")
     pages(tmp_path, "a")
@@ -141,22 +119,6 @@ def test_read_error_in_a_process_is_plain_data(error: BaseException, row: list[o
 
 def fail(error: BaseException, path: Path) -> None:
     raise error
-
-
-@pytest.mark.parametrize(
-    ("physical", "count", "memory"),
-    [(16, 1, 512), (16, 16, 512), (8, 16, 256), (1, 2, 256), (1, 16, 64), (None, 1, 512)],
-)
-def test_many_parsers_share_the_memory(
-    physical: int | None, count: int, memory: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def sysconf(name: str) -> int:
-        if physical is None:
-            raise ValueError(name)
-        return {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": physical * 2**18}[name]
-
-    monkeypatch.setattr(os, "sysconf", sysconf, raising=False)
-    assert isolated._share_of_memory(count) == memory * 2**20
 
 
 def test_file_order_is_independent_of_workers(tmp_path: Path) -> None:
