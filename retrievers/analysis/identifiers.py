@@ -154,12 +154,9 @@ def _numbers(normal: str) -> Iterator[tuple[str, str]]:
         if month := _MONTHS.get(match[2]):
             yield _date(match[3], month, int(match[1])), match[0]
     for match in _MONTH_FIRST.finditer(normal):
-        before = _LAST_WORD.search(normal, max(0, match.start() - _LONGEST_MONTH), match.start())
+        before = _LAST_WORD.search(normal[max(0, match.start() - 15) : match.start()])
         if before and (month := _MONTHS.get(before[1])):
             yield _date(match[2], month, int(match[1])), before[0] + match[0]
-
-
-_LONGEST_MONTH = 15  # characters with a space
 
 
 def _number(written: str) -> str:

@@ -131,23 +131,19 @@ def normalized(text: str) -> str:
 
 
 # Read at import, since the first search may be in an event loop.
-_SIMPLIFIED = Path(__file__).with_name("simplified.txt").read_text("utf-8")
+_LINES = Path(__file__).with_name("simplified.txt").read_text("utf-8").splitlines()
 
+_PAIRS = "".join(line for line in _LINES if not line.startswith("#"))
 
-@cache
-def _simple_forms() -> tuple[re.Pattern[str], dict[int, int]]:
-    """Return a pattern of traditional Chinese characters, and their simplified forms."""
-    pairs = "".join(line for line in _SIMPLIFIED.splitlines() if not line.startswith("#"))
-    forms = zip(map(ord, pairs[::2]), map(ord, pairs[1::2]), strict=True)
-    return re.compile(f"[{pairs[::2]}]"), dict(forms)
+_TRADITIONAL = lazy_pattern(f"[{_PAIRS[::2]}]")
+
+_SIMPLE_FORMS = str.maketrans(_PAIRS[::2], _PAIRS[1::2])
 
 
 def simplified(text: str) -> str:
     """Replace traditional Chinese characters by their simplified forms."""
-    if not _HAN.search(text):
-        return text
-    traditional, forms = _simple_forms()
-    return text.translate(forms) if traditional.search(text) else text
+    is_traditional = _HAN.search(text) and _TRADITIONAL.search(text)
+    return text.translate(_SIMPLE_FORMS) if is_traditional else text
 
 
 def segments(normal: str) -> Segments:

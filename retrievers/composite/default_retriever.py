@@ -286,11 +286,8 @@ class DefaultRetriever(PlannedRetriever):
         phrases = [Phrase(self.bm25.analyzer, text) for text in quoted_phrases(query)]
         with self.graph.reader.reading():
             texts = self.graph.reader.searched_texts([result.node for result in results])
-        kept = [
-            result
-            for result, text in zip(results, texts, strict=True)
-            if all(phrase.is_in(text) for phrase in phrases)
-        ]
+        pairs = zip(results, texts, strict=True)
+        kept = [result for result, text in pairs if all(p.is_in(text) for p in phrases)]
         if kept or not results:
             return kept
         note = f"no result has {' and '.join(phrase.text for phrase in phrases)}"
