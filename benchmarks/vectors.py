@@ -1,11 +1,10 @@
 """Retrieval by vectors against bare FAISS on the same vectors, in one run.
 
-Texts and queries are those of ``speed.py``, in documents of ten lines. The vectors come from a
-model that costs nothing; those of the queries are known beforehand on all sides, and no query is
-asked twice. Bare FAISS gets queries as arrays and filters as ready-made bitmaps, and returns row
-numbers: what nodekin takes beyond it is finding out about changes, reading nodes and checking
-metadata. Recall is the share of the exact ten that is found. Parents: the frameworks' own
-retrievers around the same FAISS index. Ratios are to bare FAISS.
+Texts and queries are those of ``speed.py``, in documents of ten lines. The vectors come from a fake
+model. Vectors of queries are computed before the measurement in all systems, and no query is asked
+twice. Bare FAISS gets queries as arrays and filters as bitmaps, and returns row numbers; nodekin
+also detects changes, reads nodes and checks metadata. Recall is the share of the exact ten results.
+Parents: the frameworks' own retrievers around the same FAISS index. Ratios are to bare FAISS.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from speed import passages
 
 LINES = 10
 TOP_K = 10
-QUESTIONS = 800  # none is asked twice by the same system
+QUESTIONS = 800  # no system gets a question twice
 BATCH = 100
 SHARES = (1, 10, 50)  # percent of the documents that a filter keeps
 Vectors = npt.NDArray[np.float32]
@@ -231,7 +230,7 @@ def measure(corpus: Corpus) -> None:
 
 
 def main() -> None:
-    """Measure each size in one go."""
+    """Measure each size."""
     parser = arguments(__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000])
     options = parser.parse_args()
