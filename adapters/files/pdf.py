@@ -151,7 +151,8 @@ def _boxes(placed: Iterable[PlacedLine], projections: Sequence[Sequence[float]])
     corners = np.nan_to_num(np.array(edges).T, nan=-_FARTHEST)
     numbers = np.clip(corners, -_FARTHEST, _FARTHEST).astype(np.int64).tolist()
     return [
-        TextBox(*span, *box, is_line) for (*span, is_line), box in zip(spans, numbers, strict=True)
+        TextBox._make((start, end, *box, is_line))
+        for (start, end, is_line), box in zip(spans, numbers, strict=True)
     ]
 
 
