@@ -20,9 +20,8 @@ from ...nodegraph.readers.text import join_pages
 from .html import markdown, read_epub, read_html
 from .mail import read_mailbox, read_message
 from .office import INSTALL_LEGACY, read_old_office, read_pptx, read_rtf, read_spreadsheet
-from .open_document import read_open_document
 from .symbols import symbols_in
-from .word import read_docx
+from .word_processing import read_docx, read_open_document
 
 _MAX_OUTPUT = 2000  # maximum characters of the outputs of a cell
 

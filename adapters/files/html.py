@@ -12,7 +12,7 @@ from ...nodegraph.readers.decoding import decode, decoded, label_in
 from ...nodegraph.readers.source_files import SourceFile
 from ...nodegraph.readers.text import join_pages
 from .markup import with_repeated_cells, with_scripts
-from .packed_files import opened_zip, parser, title_and_author
+from .office_xml import opened_zip, parser, title_and_author
 
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.I | re.S)
 

@@ -16,19 +16,23 @@ from xml.etree import ElementTree
 from ...nodegraph.document import Document
 from ...nodegraph.readers.source_files import SourceFile
 from ...nodegraph.readers.text import join_pages, markdown_table
-from .drawings import (
+from .html import markdown
+from .markup import joined_runs, subscript, superscript
+from .office_xml import (
     attribute,
     drawing_lines,
     equation,
     integer,
     local_name,
     named,
+    opened_zip,
+    parser,
+    relations,
     running_heads,
     texts,
+    title_and_author,
+    xml_part,
 )
-from .html import markdown
-from .markup import joined_runs, subscript, superscript
-from .packed_files import core_properties, opened_zip, parser, relations, xml_part
 
 
 def read_pptx(source: SourceFile) -> Document:
@@ -40,7 +44,7 @@ def read_pptx(source: SourceFile) -> Document:
         from pptx import Presentation
     logging.getLogger("pptx").setLevel(logging.ERROR)
     with opened_zip(source, "PowerPoint file") as archive:
-        properties = core_properties(archive)
+        properties = title_and_author(xml_part(archive, "docProps/core.xml"))
     heads: set[str] = set()
     slides = [
         "\n\n".join(_slide_blocks(slide, source, f"slide {number}", heads))

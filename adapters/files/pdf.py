@@ -18,7 +18,7 @@ from ...nodegraph.errors import ReadError
 from ...nodegraph.locations import SCALE, Layout, TextBox
 from ...nodegraph.readers.source_files import SourceFile
 from .markup import RAISED
-from .packed_files import parser
+from .office_xml import parser
 from .pdf_layout import (
     HEADING_NUMBER,
     Lines,

@@ -10,51 +10,44 @@ from typing import Any
 
 from ...nodegraph.readers.formats import Symbol
 
-_GRAMMARS = {
-    "python": ("tree_sitter_python", "language", ".py .pyi"),
-    "javascript": ("tree_sitter_javascript", "language", ".js .mjs .cjs .jsx"),
-    "typescript": ("tree_sitter_typescript", "language_typescript", ".ts"),
-    "tsx": ("tree_sitter_typescript", "language_tsx", ".tsx"),
-    "java": ("tree_sitter_java", "language", ".java"),
-    "go": ("tree_sitter_go", "language", ".go"),
-    "rust": ("tree_sitter_rust", "language", ".rs"),
-    "c": ("tree_sitter_c", "language", ".c .h"),
-    "cpp": ("tree_sitter_cpp", "language", ".cc .cpp .cxx .hpp .hh"),
-    "ruby": ("tree_sitter_ruby", "language", ".rb"),
-    "c#": ("tree_sitter_c_sharp", "language", ".cs"),
-    "php": ("tree_sitter_php", "language_php", ".php"),
-    "bash": ("tree_sitter_bash", "language", ".sh .bash"),
-}
-
 _LANGUAGES = {
     suffix: language
-    for language, (_, _, suffixes) in _GRAMMARS.items()
+    for language, suffixes in {
+        "python": ".py .pyi",
+        "javascript": ".js .mjs .cjs .jsx",
+        "typescript": ".ts",
+        "tsx": ".tsx",
+        "java": ".java",
+        "go": ".go",
+        "rust": ".rs",
+        "c": ".c .h",
+        "cpp": ".cc .cpp .cxx .hpp .hh",
+        "ruby": ".rb",
+        "c_sharp": ".cs",
+        "php": ".php",
+        "bash": ".sh .bash",
+    }.items()
     for suffix in suffixes.split()
 }
 
 _KINDS = {
-    **dict.fromkeys(
-        "function_definition function_declaration function_item generator_function_declaration "
-        "arrow_function function_expression".split(),
-        "function",
-    ),
-    **dict.fromkeys(
-        "method_definition method_declaration constructor_declaration method singleton_method "
-        "local_function_statement".split(),
-        "method",
-    ),
-    **dict.fromkeys(
-        "class_definition class_declaration abstract_class_declaration class_specifier class "
-        "record_declaration".split(),
-        "class",
-    ),
-    **dict.fromkeys("struct_item struct_specifier struct_declaration".split(), "struct"),
-    **dict.fromkeys("enum_item enum_declaration enum_specifier".split(), "enum"),
-    **dict.fromkeys("interface_declaration trait_item trait_declaration".split(), "interface"),
-    **dict.fromkeys("module mod_item namespace_definition namespace_declaration".split(), "module"),
-    **dict.fromkeys("type_spec type_alias_declaration".split(), "type"),
-    "impl_item": "implementation",
-    "macro_definition": "macro",
+    node_type: kind
+    for kind, node_types in {
+        "function": "function_definition function_declaration function_item function_expression "
+        "generator_function_declaration arrow_function",
+        "method": "method method_definition method_declaration constructor_declaration "
+        "singleton_method local_function_statement",
+        "class": "class class_definition class_declaration abstract_class_declaration "
+        "class_specifier record_declaration",
+        "struct": "struct_item struct_specifier struct_declaration",
+        "enum": "enum_item enum_declaration enum_specifier",
+        "interface": "interface_declaration trait_item",
+        "module": "module mod_item namespace_definition namespace_declaration",
+        "type": "type_spec type_alias_declaration",
+        "implementation": "impl_item",
+        "macro": "macro_definition",
+    }.items()
+    for node_type in node_types.split()
 }
 """The kinds of symbols, by the node types of grammars."""
 
@@ -76,38 +69,30 @@ def symbols_in(text: str, file_name: str) -> tuple[Symbol, ...]:
     if language is None:
         return ()
     data = text.encode("utf-8", "replace")
-    root = _parser(language).parse(data).root_node
-    symbols = list(_walk(root))
-    if len(data) == len(text):
-        return tuple(symbols)
-    offsets = _characters(data, sorted({p for s in symbols for p in (s.start, s.end)}))
+    symbols = list(_walk(_parser(language).parse(data).root_node))
+    offsets: dict[int, int] = {}  # of characters, by the offset of their bytes
+    at = characters = 0
+    for offset in sorted({offset for s in symbols for offset in (s.start, s.end)}):
+        characters += len(data[at:offset].decode("utf-8", "replace"))
+        offsets[offset], at = characters, offset
     return tuple(Symbol(s.name, s.kind, offsets[s.start], offsets[s.end]) for s in symbols)
 
 
 @cache
 def _parser(language: str) -> Any:
-    module, function, _ = _GRAMMARS[language]
     try:
         from tree_sitter import Language, Parser
 
-        grammar = import_module(module)
+        name = "typescript" if language == "tsx" else language
+        grammar: Any = import_module(f"tree_sitter_{name}")
     except ModuleNotFoundError as error:
         raise ImportError(
             f"symbols of programs need {error.name}, which is not installed: "
             'pip install "nodekin[files]"',
             name=error.name,
         ) from error
-    return Parser(Language(getattr(grammar, function)()))
-
-
-def _characters(data: bytes, offsets: list[int]) -> dict[int, int]:
-    """Convert byte offsets to character offsets."""
-    at = characters = 0
-    characters_at = {}
-    for offset in offsets:
-        characters += len(data[at:offset].decode("utf-8", "replace"))
-        characters_at[offset], at = characters, offset
-    return characters_at
+    function = getattr(grammar, f"language_{language}", None) or grammar.language
+    return Parser(Language(function()))
 
 
 def _walk(root: Any) -> Iterator[Symbol]:
@@ -132,12 +117,11 @@ _WRAPPERS = frozenset(
     "decorated_definition export_statement variable_declarator template_declaration".split()
 )
 
-_SINGLE_WRAPPERS = frozenset("lexical_declaration type_declaration".split())
-
 
 def _wraps(node: Any) -> bool:
     """Return whether a node only adds a decorator or a keyword to its child."""
-    return node.type in _WRAPPERS or (node.type in _SINGLE_WRAPPERS and node.named_child_count == 1)
+    is_declaration = node.type in ("lexical_declaration", "type_declaration")
+    return node.type in _WRAPPERS or (is_declaration and node.named_child_count == 1)
 
 
 def _symbol(node: Any) -> tuple[str, str]:
@@ -145,27 +129,16 @@ def _symbol(node: Any) -> tuple[str, str]:
     kind = _KINDS.get(node.type, "")
     if not kind or not node.is_named:
         return "", ""
-    if node.type in ("arrow_function", "function_expression"):
-        parent = node.parent
-        if parent is None or parent.type != "variable_declarator":
-            return "", ""
-        return kind, _text(parent.child_by_field_name("name"))
     if node.type.endswith("_specifier") and node.child_by_field_name("body") is None:
         return "", ""  # a mention of a type
-    if node.type == "impl_item":
-        return kind, _text(node.child_by_field_name("type"))
-    name = node.child_by_field_name("name")
-    if name is None and (declarator := node.child_by_field_name("declarator")) is not None:
-        name = _declared(declarator)
-    return kind, _text(name)
-
-
-def _declared(declarator: Any) -> Any:
-    """Return the name in a C declarator: ``parse`` for ``*parse(const char *)``."""
-    while (inner := declarator.child_by_field_name("declarator")) is not None:
-        declarator = inner
-    return declarator
-
-
-def _text(node: Any) -> str:
-    return "" if node is None or node.text is None else node.text.decode("utf-8", "replace")
+    if node.type in ("arrow_function", "function_expression"):
+        parent = node.parent
+        is_named = parent is not None and parent.type == "variable_declarator"
+        name = parent.child_by_field_name("name") if is_named else None
+    else:
+        name = node.child_by_field_name("type" if node.type == "impl_item" else "name")
+        declarator = node
+        while name is None and (declarator := declarator.child_by_field_name("declarator")):
+            if not declarator.child_by_field_name("declarator"):
+                name = declarator  # "parse" in "*parse(const char *)"
+    return kind, "" if name is None or name.text is None else name.text.decode("utf-8", "replace")

@@ -1,0 +1,307 @@
+"""Functions shared by the readers of packed files: zip files, XML, equations, charts, lists."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import zip_longest
+from typing import Any
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
+
+from ...nodegraph.errors import NEEDS_EXTRA, ReadError
+from ...nodegraph.readers.formats import INSTALL_FILES
+from ...nodegraph.readers.source_files import SourceFile
+from .markup import subscript
+
+
+@contextmanager
+def parser(module: str) -> Iterator[None]:
+    """Import the library of a format in the block.
+
+    Raises:
+        ReadError: If the library is not installed. The message names the extra.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] != module:
+            raise
+        raise ReadError(
+            f"{module} is not installed; get the readers of files with: {INSTALL_FILES}",
+            f"{NEEDS_EXTRA}{INSTALL_FILES}",
+            skippable=True,
+        ) from error
+
+
+@contextmanager
+def opened_zip(source: SourceFile, what: str) -> Iterator[zipfile.ZipFile]:
+    """Open a zip file and check its unpacked size.
+
+    Raises:
+        ReadError: If the file is encrypted, or larger unpacked than the options allow.
+    """
+    with zipfile.ZipFile(source.path) as archive:
+        parts = archive.infolist()
+        if any(part.flag_bits & 1 for part in parts):
+            raise source.encrypted(what)
+        size = sum(part.file_size for part in parts)
+        if size > source.options.max_unpacked_bytes:
+            raise ReadError(
+                f"{source.path} unpacks to {size:,} bytes, more than the "
+                f"{source.options.max_unpacked_bytes:,} of ReadOptions(max_unpacked_bytes=...)",
+                "too large unpacked",
+                skippable=True,
+            )
+        yield archive
+
+
+def xml_part(archive: zipfile.ZipFile, name: str) -> Element:
+    """Return the XML of a part, or an empty element if the part is missing or damaged."""
+    try:
+        return ElementTree.fromstring(archive.read(name))
+    except (KeyError, ElementTree.ParseError):
+        return Element("missing")
+
+
+def title_and_author(elements: Iterable[Element]) -> dict[str, str]:
+    """Return the title and the author from XML elements."""
+    values = {local_name(element): (element.text or "").strip() for element in elements}
+    metadata = {"title": values.get("title"), "author": values.get("creator")}
+    return {name: value for name, value in metadata.items() if value}
+
+
+def relations(archive: zipfile.ZipFile, name: str) -> dict[str, tuple[str, str]]:
+    """Return the parts to which a part of an Office file refers, by id: kind and name."""
+    folder, base = posixpath.split(name)
+    return {
+        relation.get("Id", ""): (
+            relation.get("Type", "").rpartition("/")[2],
+            posixpath.normpath(posixpath.join("/", folder, relation.get("Target", ""))).strip("/"),
+        )
+        for relation in xml_part(archive, f"{folder}/_rels/{base}.rels")
+    }
+
+
+def local_name(element: Element) -> str:
+    """Return the name of an element without its namespace. A comment has no name."""
+    return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
+
+
+def attribute(element: Element, name: str) -> str:
+    """Return an attribute by its name without a namespace. Empty: missing."""
+    return next((v for k, v in element.attrib.items() if k.rpartition("}")[2] == name), "")
+
+
+def integer(text: str | None, default: int = 0) -> int:
+    """Return a number of an XML attribute, or the default if it is missing or not a number."""
+    match = re.fullmatch(r"-?\d{1,9}", text or "")
+    return int(match[0]) if match else default
+
+
+def named(element: Element, *names: str) -> Iterator[Any]:
+    """Yield the elements below an element with one of these names without a namespace."""
+    return (inner for inner in element.iter() if local_name(inner) in names)
+
+
+def texts(element: Element, *names: str) -> str:
+    """Return the text of all elements with one of these names, such as ``t``."""
+    return "".join(inner.text or "" for inner in named(element, *names))
+
+
+def note_left_out(source: SourceFile, root: Element, kinds: Mapping[str, Sequence[str]]) -> None:
+    """Note the elements that a reader leaves out, with the paragraph of the first element.
+
+    Args:
+        source: The file.
+        root: The XML of its text.
+        kinds: The names of the elements, by kind of note.
+    """
+    for kind, names in kinds.items():
+        if count := sum(1 for _ in named(root, *names)):
+            paragraphs = (p for p in named(root, "p") if next(named(p, *names), None) is not None)
+            first = next(paragraphs, root)
+            text = texts(first, "t") or "".join(first.itertext())
+            source.note(kind, " ".join(text.split())[:60], count)
+
+
+def running_heads(parts: Iterable[tuple[str, str]]) -> list[str]:
+    """Return the different headers and footers with letters, from their kinds and texts."""
+    found = ((kind.capitalize(), " ".join(text.split())) for kind, text in parts)
+    heads = (f"{kind}: {text}" for kind, text in found if any(map(str.isalpha, text)))
+    return list(dict.fromkeys(heads))
+
+
+_GROUPED = re.compile(r"[\w.′'∞]*|[([][^()\[\]]*[)\]]|\w+\([^()]*\)")
+
+_OPERATOR = re.compile(r"(?<=[\w)\]!′])\s*([=+−±×÷<>≤≥≈≠≡→⇒∈])\s*(?=\S)")
+
+
+def equation(element: Element) -> str:
+    """Return an equation of Office (OMML) or of MathML as text, such as ``a^2 + b``."""
+    return _OPERATOR.sub(r" \1 ", " ".join(_equation(element).split()))
+
+
+def _equation(element: Element) -> str:
+    name = local_name(element)
+    if name in ("t", "mi", "mn", "mo", "mtext", "ms"):
+        return element.text or ""
+    inner = [e for e in element if not local_name(e).endswith(("Pr", "annotation"))]
+    parts = list(map(_equation, inner))
+    first, second, third = [*map(str.strip, parts), "", "", ""][:3]
+    properties = {
+        local_name(value): attribute(value, "val")
+        for child in element
+        if local_name(child) == f"{name}Pr"
+        for value in child
+    }
+    match name:
+        case "sSup" | "msup" | "limUpp" | "mover":
+            return f"{_grouped(first)}{_marked('^', second)}"
+        case "sSub" | "msub" | "limLow" | "munder":
+            return _lowered(first, second)
+        case "sSubSup" | "msubsup" | "munderover":
+            return f"{_lowered(first, second)}{_marked('^', third)}"
+        case "sPre":
+            return f"{_marked('_', first)}{_marked('^', second)}{third}"
+        case "f" | "mfrac":
+            return f"{_grouped(first)}/{_grouped(second)}"
+        case "rad" | "mroot":
+            degree, base = (first, second) if name == "rad" else (second, first)
+            return f" root({degree}, {base})" if degree else f" sqrt({base})"
+        case "msqrt":
+            return f" sqrt({''.join(parts)})"
+        case "func":
+            return f"{first} {second}" if second[:1].isalnum() else f"{first}{second}"
+        case "nary":
+            sign = properties.get("chr") or "∫"
+            return f" {sign}{_marked('_', first)}{_marked('^', second)} {third}"
+        case "d":
+            begin, end = properties.get("begChr", "("), properties.get("endChr", ")")
+            return f"{begin}{(properties.get('sepChr') or '|').join(parts)}{end}"
+        case "m" | "mtable":
+            return f"[{'; '.join(parts)}]"
+        case "eqArr":
+            return "; ".join(parts)
+        case "mr" | "mtr":
+            return ", ".join(parts)
+    return "".join(parts)
+
+
+def _grouped(text: str) -> str:
+    return text if _GROUPED.fullmatch(text) else f"({text})"
+
+
+def _marked(mark: str, text: str) -> str:
+    return f"{mark}{_grouped(text)}" if text else ""
+
+
+def _lowered(base: str, index: str) -> str:
+    return f"{_grouped(base)}{subscript(base, _grouped(index))}"
+
+
+def drawing_lines(root: Element) -> list[str]:
+    """Return the texts of a SmartArt diagram, or the title, the axes and the series of a chart."""
+    if local_name(root) == "dataModel":
+        return [text for point in named(root, "pt") if (text := texts(point, "t").strip())]
+    if local_name(root) != "chartSpace":
+        return []
+    titles = [" ".join(texts(title, "t", "v").split()) for title in named(root, "title")]
+    lines = [f"Chart: {'; '.join(filter(None, titles))}"]
+    for series in named(root, "ser"):
+        heads, values = (
+            [texts(point, "v") for part in named(series, *kinds) for point in named(part, "pt")]
+            for kinds in (("cat", "xVal"), ("val", "yVal"))
+        )
+        pairs = (" ".join(pair).strip() for pair in zip_longest(heads, values, fillvalue=""))
+        name = "".join(texts(part, "v") for part in named(series, "tx"))
+        lines.append(f"{name}: {', '.join(pairs)}".removeprefix(": "))
+    return lines
+
+
+Level = tuple[str, str, int]
+"""The format of a level's numbers, the pattern of its label (``%1.%2``), and the first number."""
+
+
+class ListCounts:
+    """The numbers of list items and headings, as office programs show them.
+
+    Args:
+        lists: The levels of each list, from 0.
+    """
+
+    def __init__(self, lists: Mapping[str, Mapping[int, Level]]) -> None:
+        self._lists = lists
+        self._counts: dict[tuple[str, int], int] = {}
+
+    def restart(self, name: str, level: int = 0, start: int | None = None) -> None:
+        """Restart a list at a level, with its first number or another number."""
+        self._counts = {k: n for k, n in self._counts.items() if k[0] != name or k[1] < level}
+        if start is not None:
+            self._counts[name, level] = start - 1
+
+    def next_label(self, name: str, level: int) -> str:
+        """Return the label of the next item. Empty: a bullet or none."""
+        levels = self._lists.get(name, {})
+        if level not in levels:
+            return ""
+        kind, pattern, start = levels[level]
+        self.restart(name, level + 1)
+        self._counts[name, level] = self._counts.get((name, level), start - 1) + 1
+
+        def shown(match: re.Match[str]) -> str:
+            other = int(match[1]) - 1
+            its_kind, _, first = levels.get(other, ("decimal", "", 1))
+            return number_text(self._counts.get((name, other), first), its_kind)
+
+        return "" if kind in ("bullet", "none", "") else re.sub(r"%([1-9])", shown, pattern).strip()
+
+
+_ROMAN = {
+    **{1000: "m", 900: "cm", 500: "d", 400: "cd", 100: "c", 90: "xc", 50: "l", 40: "xl"},
+    **{10: "x", 9: "ix", 5: "v", 4: "iv", 1: "i"},
+}
+
+
+def number_text(number: int, kind: str) -> str:
+    """Return a number in a format of Word, such as ``lowerRoman``.
+
+    Example:
+        >>> [number_text(n, "lowerRoman") for n in (4, 9)], number_text(28, "upperLetter")
+        (['iv', 'ix'], 'BB')
+    """
+    text = f"{number:02}" if kind == "decimalZero" else str(number)
+    if "Letter" in kind and 0 < number < 1_000:
+        text = chr(ord("a") + (number - 1) % 26) * ((number - 1) // 26 + 1)
+    elif "Roman" in kind and 0 < number < 5_000:
+        text = ""
+        for value, letters in _ROMAN.items():
+            text += letters * (number // value)
+            number %= value
+    elif kind.startswith(("chinese", "japanese", "ideograph", "taiwanese")) and 0 < number < 100:
+        tens, ones = divmod(number, 10)
+        digits = " 一二三四五六七八九"
+        text = f"{digits[tens] if tens > 1 else ''}{'十' if tens else ''}{digits[ones]}".strip()
+    return text.upper() if kind.startswith("upper") else text
+
+
+_LABEL = re.compile("(?m)(^ *(?:(?:\\d+\\.|[-*+]) +)?)?\ue020(.*?)\ue021")
+"""A label, with the number or the bullet that Markdown gives the item."""
+
+
+def labeled(label: str) -> str:
+    """Return a label in marks for ``with_labels``."""
+    return f"\ue020{label}\ue021"
+
+
+def with_labels(text: str) -> str:
+    """Write the marked labels of a Markdown text instead of the numbers of Markdown."""
+
+    def shown(match: re.Match[str]) -> str:
+        prefix = match[1] or ""
+        return f"{' ' * (len(prefix) - len(prefix.lstrip()))}{match[2]} "
+
+    return _LABEL.sub(shown, text)
