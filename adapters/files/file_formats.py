@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,11 +19,22 @@ from ...nodegraph.readers.source_files import ReadOptions, SourceFile
 from ...nodegraph.readers.text import join_pages
 from .html import markdown, read_epub, read_html
 from .mail import read_mailbox, read_message
-from .office import INSTALL_LEGACY, read_old_office, read_pptx, read_rtf, read_spreadsheet
+from .office import (
+    INSTALL_LEGACY,
+    old_kind,
+    read_old_office,
+    read_pptx,
+    read_rtf,
+    read_spreadsheet,
+)
 from .symbols import symbols_in
 from .word_processing import read_docx, read_open_document
 
 _MAX_OUTPUT = 2000  # maximum characters of the outputs of a cell
+
+
+_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\].*?(?:\x07|\x1b\\)|[@-_])|\x08")
+"""Escape sequences of terminals: colors, links, cursor movements."""
 
 
 def read_notebook(source: SourceFile) -> Document:
@@ -31,37 +42,26 @@ def read_notebook(source: SourceFile) -> Document:
     notebook = json.loads(decoded(source))
     cells = notebook["cells"] if "cells" in notebook else notebook["worksheets"][0]["cells"]
     language = str(notebook.get("metadata", {}).get("kernelspec", {}).get("language", ""))
-    pages = [
-        "\n\n".join(_blocks(cell, language or "python", source, f"cell {number}"))
-        for number, cell in enumerate(cells, start=1)
-    ]
+    pages: list[str] = []
+    for number, cell in enumerate(cells, start=1):
+        place = f"cell {number}"
+        text = _joined(cell.get("source", cell.get("input", ""))).strip()
+        if cell.get("attachments"):
+            source.note("pictures left out", place, len(cell["attachments"]))
+        if cell["cell_type"] == "code":
+            written = (_output(output, source, place) for output in cell.get("outputs", []))
+            outputs = _ESCAPE.sub("", "\n".join(filter(None, written)))
+            if len(outputs) > _MAX_OUTPUT:
+                source.note(f"outputs cut after {_MAX_OUTPUT:,} characters", place)
+                outputs = f"{outputs[:_MAX_OUTPUT]} ..."
+            blocks = ((language or "python", text), ("", outputs))
+            text = "\n\n".join(f"```{name}\n{code}\n```" for name, code in blocks if code)
+        pages.append(text)
     return source.document(join_pages(pages), {"page_unit": "cell"})
 
 
 def _joined(lines: Any) -> str:
     return lines if isinstance(lines, str) else "".join(lines)
-
-
-def _blocks(cell: Any, language: str, source: SourceFile, place: str) -> Iterator[str]:
-    text = _joined(cell.get("source", cell.get("input", ""))).strip()
-    if cell.get("attachments"):
-        source.note("pictures left out", place, len(cell["attachments"]))
-    if cell["cell_type"] != "code":
-        yield text
-        return
-    if text:
-        yield f"```{language}\n{text}\n```"
-    written = [_output(output, source, place) for output in cell.get("outputs", [])]
-    outputs = _ESCAPE.sub("", "\n".join(filter(None, written)))
-    if outputs:
-        cut = outputs[:_MAX_OUTPUT]
-        if len(outputs) > len(cut):
-            source.note(f"outputs cut after {_MAX_OUTPUT:,} characters", place)
-        yield f"```\n{cut}{' ...' if len(outputs) > len(cut) else ''}\n```"
-
-
-_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\].*?(?:\x07|\x1b\\)|[@-_])|\x08")
-"""Escape sequences of terminals: colors, links, cursor movements."""
 
 
 def _output(output: Any, source: SourceFile, place: str) -> str:
@@ -81,10 +81,7 @@ def _output(output: Any, source: SourceFile, place: str) -> str:
 
 _HTML = re.compile(rb"\s*(?:<!--.{0,400}?-->\s*)?(?:<!doctype\s+html|<html[\s>])", re.I | re.S)
 
-
 _HTML_NAMES = (".html", ".htm", ".xhtml")
-
-_MAYBE_HTML = ("", ".txt", ".text", *_HTML_NAMES)
 
 _PDF = re.compile(rb"\s*%PDF-\d\.\d[\r\n]")
 
@@ -96,19 +93,16 @@ def _is_text_name(path: Path) -> bool:
 
 
 def _is_html(path: Path, head: bytes) -> bool:
-    is_other = _is_text_name(path) and path.suffix.lower() not in _MAYBE_HTML
-    return not is_other and _HTML.match(head.removeprefix(b"\xef\xbb\xbf")) is not None
+    may_be = path.suffix.lower() in ("", ".txt", ".text", *_HTML_NAMES) or not _is_text_name(path)
+    return may_be and _HTML.match(head.removeprefix(b"\xef\xbb\xbf")) is not None
 
 
 def _is_pdf(path: Path, head: bytes) -> bool:
     return bool(_PDF.match(head)) if _is_text_name(path) else b"%PDF-" in head[:1024]
 
 
-_BROKEN_ZIP = (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, RuntimeError)
-
-
-def _is_packed(*folders: str, types: tuple[bytes, ...] = ()) -> Callable[[Path, bytes], bool]:
-    """Return a function that recognizes zip files with given folders or MIME types."""
+def _is_packed(folder: str = "\0", mime_type: str = "\0") -> Callable[[Path, bytes], bool]:
+    """Return a function that recognizes zip files with a folder or a MIME type."""
 
     def recognizes(path: Path, head: bytes) -> bool:
         if not head.startswith(b"PK\x03\x04"):
@@ -116,31 +110,17 @@ def _is_packed(*folders: str, types: tuple[bytes, ...] = ()) -> Callable[[Path, 
         try:
             with zipfile.ZipFile(path) as archive:
                 names = archive.namelist()
-                mime_type = archive.read("mimetype")[:80] if "mimetype" in names else b""
-        except _BROKEN_ZIP as error:
+                mime = archive.read("mimetype")[:80] if "mimetype" in names else b""
+        except (zipfile.BadZipFile, OSError, ValueError, RuntimeError) as error:
             by_name = format_by_name(path)
             if by_name is None or not by_name.binary:
                 return False
             raise ReadError(
                 f"can't read {path}: it is not a complete {by_name.name}: {error}"
             ) from error
-        return mime_type.startswith(types or b"\0") or any(n.startswith(folders) for n in names)
+        return mime.startswith(mime_type.encode()) or any(n.startswith(folder) for n in names)
 
     return recognizes
-
-
-_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-
-_OLD_SUFFIXES = (".doc", ".dot", ".ppt", ".pps")
-
-
-def _has_stream(path: Path, *names: str) -> bool:
-    """Return whether a file of old Office programs has one of these streams."""
-    with path.open("rb") as file:
-        data = file.read(1 << 20)
-        file.seek(max(0, path.stat().st_size - (1 << 16)))
-        data += file.read()
-    return any(name.encode("utf-16-le") in data for name in names)
 
 
 def _is_old_office(path: Path, head: bytes) -> bool:
@@ -150,39 +130,31 @@ def _is_old_office(path: Path, head: bytes) -> bool:
         ReadError: If the file is encrypted, a message of Outlook, or needs office-oxide, which is
             not installed.
     """
-    suffix = path.suffix.lower()
-    if not head.startswith(_OLE):
-        return False
-    if _has_stream(path, "EncryptedPackage"):
+    kind = old_kind(path, head)
+    if kind == "encrypted":
         by_name = format_by_name(path)
-        what = by_name.name if by_name else "Office file"
-        raise SourceFile(path, ReadOptions()).encrypted(what)
-    if suffix == ".msg" or _has_stream(path, "__substg1.0_"):
-        what, remedy = "message of Outlook", "save it as .eml"
-    else:
-        is_slides = suffix in (".ppt", ".pps") or _has_stream(path, "PowerPoint Document")
-        is_known = is_slides or suffix in _OLD_SUFFIXES or _has_stream(path, "WordDocument")
-        if not is_known or find_spec("office_oxide"):
-            return is_known
-        target = "pptx" if is_slides else "docx"
+        raise SourceFile(path, ReadOptions()).encrypted(by_name.name if by_name else "Office file")
+    if kind not in ("doc", "ppt", "msg") or (kind != "msg" and find_spec("office_oxide")):
+        return kind in ("doc", "ppt")
+    what, remedy = "message of Outlook", "save it as .eml"
+    if kind != "msg":
         what = "file of old Office programs"
-        remedy = f"{INSTALL_LEGACY}; or soffice --headless --convert-to {target} {path.name!r}"
+        remedy = f"{INSTALL_LEGACY}; or soffice --headless --convert-to {kind}x {path.name!r}"
     raise ReadError(
         f"{path} is a {what}, a format without a reader; {remedy}; or register a reader: "
         f"register_reader({'*' + path.suffix!r}, SomeLoader)",
-        f"old {suffix or 'Office'} file",
+        f"old {path.suffix.lower() or 'Office'} file",
         skippable=True,
     )
 
 
-_OPEN_DOCUMENT = b"application/vnd.oasis.opendocument."
+_OPEN_DOCUMENT = "application/vnd.oasis.opendocument."
 
-_is_workbook = _is_packed("xl/", types=(_OPEN_DOCUMENT + b"spreadsheet",))
+_is_workbook = _is_packed("xl/", f"{_OPEN_DOCUMENT}spreadsheet")
 
 
 def _is_spreadsheet(path: Path, head: bytes) -> bool:
-    is_old = head.startswith(_OLE) and _has_stream(path, "Workbook", "Book")
-    return is_old or _is_workbook(path, head)
+    return old_kind(path, head) == "xls" or _is_workbook(path, head)
 
 
 def _read_pdf(source: SourceFile) -> Document:
@@ -198,7 +170,7 @@ FORMATS = (
     FileFormat(
         "rich text", (".rtf",), read_rtf, recognizes=lambda _, head: head.startswith(b"{\\rtf1")
     ),
-    FileFormat("EPUB", (".epub",), read_epub, recognizes=_is_packed(types=(b"application/epub",))),
+    FileFormat("EPUB", (".epub",), read_epub, recognizes=_is_packed(mime_type="application/epub")),
     FileFormat(
         "Word document", (".docx", ".docm", ".dotx"), read_docx, recognizes=_is_packed("word/")
     ),
@@ -213,7 +185,7 @@ FORMATS = (
     ),
     FileFormat(
         "old Office file",
-        _OLD_SUFFIXES,
+        (".doc", ".dot", ".ppt", ".pps"),
         read_old_office,
         recognizes=_is_old_office,
     ),
@@ -221,7 +193,7 @@ FORMATS = (
         "OpenDocument file",
         (".odt", ".ott", ".odp"),
         read_open_document,
-        recognizes=_is_packed(types=(_OPEN_DOCUMENT,)),
+        recognizes=_is_packed(mime_type=_OPEN_DOCUMENT),
     ),
     FileFormat("web page", _HTML_NAMES, read_html, binary=False, recognizes=_is_html),
     FileFormat("e-mail", (".eml",), read_message, binary=False),

@@ -6,13 +6,14 @@ import posixpath
 import re
 from html import unescape
 from urllib.parse import unquote
+from xml.etree import ElementTree
 
 from ...nodegraph.document import Document
 from ...nodegraph.readers.decoding import decode, decoded, label_in
 from ...nodegraph.readers.source_files import SourceFile
 from ...nodegraph.readers.text import join_pages
 from .markup import with_repeated_cells, with_scripts
-from .office_xml import opened_zip, parser, title_and_author
+from .office_xml import named, opened_zip, parser, title_and_author
 
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.I | re.S)
 
@@ -45,14 +46,14 @@ def read_html(source: SourceFile) -> Document:
     return source.document(page_text(html, source), metadata)
 
 
-_LEFT_OUT = {
-    "menus": "nav",
-    "hidden parts": "hidden",
-    "form fields": "input select datalist textarea button",
-    "pictures": "img svg picture canvas video audio",
-}
+_FORM_FIELDS = ["input", "select", "datalist", "textarea", "button"]
 
-_KINDS = {tag: f"{kind} left out" for kind, tags in _LEFT_OUT.items() for tag in tags.split()}
+_KINDS = {
+    "nav": "menus left out",
+    "hidden": "hidden parts left out",
+    **dict.fromkeys(_FORM_FIELDS, "form fields left out"),
+    **dict.fromkeys("img svg picture canvas video audio".split(), "pictures left out"),
+}
 
 _ELEMENT = re.compile(
     r"<!--(?:(?!-->).)*|<(script|style|template)\b(?:(?!</\1\b).)*"  # not displayed
@@ -74,12 +75,10 @@ def page_text(html: str, source: SourceFile, place: str = "") -> str:
         place: The place of the page in the file. Empty: the line is noted.
     """
     for match in _ELEMENT.finditer(html):
-        tag = "hidden" if match["hidden"] else match["tag"] or ""
-        kind = _KINDS.get(tag.lower())
-        if kind in source.notes:
-            source.note(kind)
-        elif kind:
-            source.note(kind, place or f"line {html.count(chr(10), 0, match.start()) + 1}")
+        if kind := _KINDS.get("hidden" if match["hidden"] else (match["tag"] or "").lower()):
+            is_first = kind not in source.notes and not place
+            line = f"line {html.count(chr(10), 0, match.start()) + 1}" if is_first else ""
+            source.note(kind, place or line)
     return markdown(_ALTERNATIVE.sub(lambda image: image[1] or image[2], html))
 
 
@@ -96,7 +95,7 @@ def markdown(html: str) -> str:
         compact_tables=True,
         extract_metadata=False,
         strip_tags=_EMPHASIS,
-        exclude_selectors=["nav", *_LEFT_OUT["form fields"].split()],
+        exclude_selectors=["nav", *_FORM_FIELDS],
         # By default, the library drops forms and headers with all their text.
         preprocessing=PreprocessingOptions(remove_forms=False, remove_navigation=False),
     )
@@ -131,31 +130,27 @@ def read_epub(source: SourceFile) -> Document:
     Raises:
         ReadError: If the book is protected.
     """
-    from xml.etree import ElementTree
-
     with opened_zip(source, "EPUB") as archive:
         names = set(archive.namelist())
         if "META-INF/rights.xml" in names:
             raise source.encrypted("EPUB")
         container = ElementTree.fromstring(archive.read("META-INF/container.xml"))
-        package_path = next(
-            e.attrib["full-path"] for e in container.iter() if e.tag.endswith("}rootfile")
-        )
+        package_path = next(named(container, "rootfile")).attrib["full-path"]
         package = ElementTree.fromstring(archive.read(package_path))
-        base = posixpath.dirname(package_path)
-        items = {e.get("id"): e for e in package.iter() if e.tag.endswith("}item")}
+        items = {item.get("id"): item for item in named(package, "item")}
         chapters: list[str] = []
-        for reference in (e for e in package.iter() if e.tag.endswith("}itemref")):
+        for reference in named(package, "itemref"):
             item = items.get(reference.get("idref"))
             if item is None or item.get("properties") == "nav":
                 source.note("tables of contents left out")
                 continue
-            name = posixpath.normpath(posixpath.join(base, unquote(item.get("href", ""))))
+            href = unquote(item.get("href", ""))
+            name = posixpath.normpath(posixpath.join(posixpath.dirname(package_path), href))
             if name in names:
-                data = archive.read(name)
-                place = f"chapter {len(chapters) + 1}"
-                html = decode(data, source, label_in(data), place)
-                chapters.append(page_text(html, source, place))
+                data, place = archive.read(name), f"chapter {len(chapters) + 1}"
+                chapters.append(
+                    page_text(decode(data, source, label_in(data), place), source, place)
+                )
             else:
                 source.note("missing chapters", name)
     metadata = {**title_and_author(package.iter()), "page_unit": "chapter"}

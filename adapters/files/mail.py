@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,63 +63,53 @@ def _mail_policy() -> EmailPolicy[Any]:
 def _mail_document(message: Any, source: SourceFile, number: str | None) -> Document:
     from email.utils import parsedate_to_datetime
 
-    metadata: dict[str, Any] = {}
-    for name, field in (("title", "subject"), ("from", "from"), ("to", "to"), ("cc", "cc")):
-        if value := _header(message, field):
-            metadata[name] = value
-    if date := _header(message, "date"):
-        try:
-            metadata["date"] = parsedate_to_datetime(date).isoformat()
-        except (ValueError, TypeError):
-            metadata["date"] = date
-    names = [name for part in message.walk() if (name := _file_name(part))]
-    if names:
-        metadata["attachments"] = names
-    place = f"message {number}" if number else ""
-    blocks = [text.strip() for text in _displayed(message, source, place)]
-    return Document("\n\n".join(filter(None, blocks)), metadata, id=number)
+    fields = {"title": "subject", "from": "from", "to": "to", "cc": "cc", "date": "date"}
+    values: dict[str, Any] = {name: _header(message, field) for name, field in fields.items()}
+    with suppress(ValueError, TypeError):
+        values["date"] = parsedate_to_datetime(values["date"]).isoformat()
+    values["attachments"] = [name for part in message.walk() if (name := _file_name(part))]
+    metadata = {name: value for name, value in values.items() if value}
+    blocks = _displayed(message, source, f"message {number}" if number else "")
+    return Document("\n\n".join(filter(None, map(str.strip, blocks))), metadata, id=number)
 
 
 def _header(message: Any, name: str) -> str:
-    return " ".join(str(_parsed(lambda: message.get(name), "")).split())
+    return " ".join(str(_parsed(lambda: message.get(name))).split())
 
 
 def _file_name(part: Any) -> str:
-    return str(_parsed(part.get_filename, ""))
+    return str(_parsed(part.get_filename))
 
 
-def _parsed(read: Callable[[], Any], default: Any) -> Any:
-    """Return a value of a header. The parser raises various errors for broken headers."""
+def _parsed(read: Callable[[], Any]) -> Any:
+    """Return a value of a header, or "". The parser raises various errors for broken headers."""
     try:
-        return read() or default
+        return read() or ""
     except Exception:
-        return default
-
-
-_SHOWN = ("Subject", "From", "To", "Date")
+        return ""
 
 
 def _displayed(part: Any, source: SourceFile, place: str) -> Iterator[str]:
     """Yield the texts of a part that a mail program displays, and of its attachments."""
-    kind = part.get_content_type()
+    kind, main = part.get_content_type(), part.get_content_maintype()
     name = _file_name(part)
-    is_attached = _parsed(part.get_content_disposition, "") == "attachment"
+    is_attached = _parsed(part.get_content_disposition) == "attachment"
     if kind == "multipart/alternative" and part.is_multipart():
         yield from _richest(part.get_payload(), source, place)
     elif part.is_multipart():
         for inner in part.get_payload():
-            if part.get_content_maintype() == "message":  # a forwarded message, or a report
-                fields = {field: _header(inner, field) for field in dict.fromkeys(inner.keys())}
-                shown = _SHOWN if kind == "message/rfc822" else fields
-                yield "\n".join(f"{name}: {fields[name]}" for name in shown if fields.get(name))
+            if main == "message":  # a forwarded message, or a report
+                is_mail = kind == "message/rfc822"
+                shown = ("Subject", "From", "To", "Date") if is_mail else inner.keys()
+                fields = {field: _header(inner, field) for field in shown}
+                yield "\n".join(f"{field}: {value}" for field, value in fields.items() if value)
             yield from _displayed(inner, source, place)
     elif is_attached or (name and kind not in ("text/plain", "text/html")):
         yield _attachment(part, name or kind, source)
-    elif part.get_content_maintype() in ("text", "multipart"):  # without the parts it declares
+    elif main in ("text", "multipart"):  # multipart without the parts it declares
         yield _content(part, source, place)
     else:
-        what = "inline images" if part.get_content_maintype() == "image" else f"{kind} parts"
-        source.note(f"{what} left out", place)
+        source.note(f"{'inline images' if main == 'image' else f'{kind} parts'} left out", place)
 
 
 def _richest(parts: Any, source: SourceFile, place: str) -> Iterator[str]:
@@ -128,27 +119,21 @@ def _richest(parts: Any, source: SourceFile, place: str) -> Iterator[str]:
     """
     texts: list[str] = []
     for part in parts:
-        if part.get_content_maintype() in ("text", "multipart"):
-            quiet = source if part is parts[-1] else replace(source, notes={})
-            texts.append("\n\n".join(_displayed(part, quiet, place)))
-        else:
-            texts += _displayed(part, source, place)
+        is_text = part.get_content_maintype() in ("text", "multipart")
+        quiet = replace(source, notes={}) if is_text and part is not parts[-1] else source
+        texts.append("\n\n".join(_displayed(part, quiet, place)))
     rich = next((text for text in reversed(texts) if text.strip()), "")
     yield rich
-    known = _words(rich)
-    for text in texts:
-        if len(_words(text) - known) > len(_words(text)) / 5:
+    words = [set(re.findall(r"\w+", text.lower())) for text in (rich, *texts)]
+    for other in words[1:]:
+        if len(other - words[0]) > len(other) / 5:
             source.note("alternative texts with other words left out", place)
-
-
-def _words(text: str) -> set[str]:
-    return set(re.findall(r"\w+", text.lower()))
 
 
 def _content(part: Any, source: SourceFile, place: str) -> str:
     data = part.get_payload(decode=True) or b""
     is_html = part.get_content_subtype() == "html"
-    label = _parsed(part.get_content_charset, "") or (label_in(data) if is_html else "")
+    label = _parsed(part.get_content_charset) or (label_in(data) if is_html else "")
     try:
         text = decode(data, source, label, place)
     except ReadError:
@@ -159,17 +144,15 @@ def _content(part: Any, source: SourceFile, place: str) -> str:
 
 def _attachment(part: Any, name: str, source: SourceFile) -> str:
     """Return the text of an attachment below its name. Unreadable attachments are noted."""
-    data = part.get_payload(decode=True) or b""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, re.sub(r"[^\w.-]", "_", name)[-100:])
-        path.write_bytes(data)
+        path.write_bytes(part.get_payload(decode=True) or b"")
         try:
-            reader = format_of(path)
-            if reader is None:
-                source.note("attachments without a reader", name)
-                return ""
-            records = reader.records(replace(source, path=path))
+            if reader := format_of(path):
+                records = reader.records(replace(source, path=path))
+                texts = (record[0].replace("\f", "\n") for record in records)
+                return "\n\n".join([f"# {name}", *texts])
+            source.note("attachments without a reader", name)
         except ReadError as error:
             source.note(f"attachments not read ({error.kind})", name)
-            return ""
-    return "\n\n".join([f"# {name}", *(record[0].replace("\f", "\n") for record in records)])
+    return ""

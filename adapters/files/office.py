@@ -10,6 +10,7 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from html import unescape
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -25,6 +26,7 @@ from .office_xml import (
     integer,
     local_name,
     named,
+    note_left_out,
     opened_zip,
     parser,
     relations,
@@ -33,6 +35,7 @@ from .office_xml import (
     title_and_author,
     xml_part,
 )
+from .word_processing import open_object, raised_styles
 
 
 def read_pptx(source: SourceFile) -> Document:
@@ -47,7 +50,7 @@ def read_pptx(source: SourceFile) -> Document:
         properties = title_and_author(xml_part(archive, "docProps/core.xml"))
     heads: set[str] = set()
     slides = [
-        "\n\n".join(_slide_blocks(slide, source, f"slide {number}", heads))
+        "\n\n".join(filter(None, _slide_blocks(slide, source, f"slide {number}", heads)))
         for number, slide in enumerate(Presentation(str(source.path)).slides, 1)
     ]
     return source.document(join_pages(slides), {**properties, "page_unit": "slide"})
@@ -58,10 +61,9 @@ def _slide_blocks(slide: Any, source: SourceFile, place: str, heads: set[str]) -
     element = slide.element
     if element.get("show") in ("0", "false"):
         source.note("hidden slides", place)
-    for kind, part in ((r.reltype.rpartition("/")[2], r) for r in slide.part.rels.values()):
-        if kind == "comments":
-            comments = ElementTree.fromstring(part.target_part.blob)
-            source.note("comments left out", place, sum(1 for _ in named(comments, "cm")))
+    for part in slide.part.rels.values():
+        if part.reltype.endswith("/comments"):
+            note_left_out(source, ElementTree.fromstring(part.target_part.blob), place)
     for alternative in list(named(element, "AlternateContent")):
         for child in next(named(alternative, "Choice"), ()):
             alternative.addprevious(child)
@@ -81,9 +83,6 @@ def _in_reading_order(shapes: Any) -> list[Any]:
     return sorted(shapes, key=lambda shape: (shape.top or 0, shape.left or 0))
 
 
-_RUNNING_HEADS = ("hdr", "ftr", "dt", "sldNum")
-
-
 def _shape_blocks(shape: Any, source: SourceFile, place: str, heads: set[str]) -> Iterator[str]:
     element = shape.element
     if hasattr(shape, "shapes"):  # a group of shapes
@@ -100,15 +99,13 @@ def _shape_blocks(shape: Any, source: SourceFile, place: str, heads: set[str]) -
         yield "\n".join(f"- {line}" for line in drawing_lines(ElementTree.fromstring(part.blob)))
     elif shape.has_text_frame:
         lines = _frame_lines(element, indented=True)
-        placeholder = next(named(element, "ph"), None)
-        if placeholder is not None and placeholder.get("type") in _RUNNING_HEADS:
-            if lines and placeholder.get("type") != "sldNum" and lines[0] not in heads:
-                heads.add(lines[0])
-                yield lines[0].lstrip(" -")
-        elif len(lines) > 1:
-            yield "\n".join(lines)
-        elif lines:
-            yield lines[0].lstrip(" -")
+        kind = next((one.get("type") for one in named(element, "ph")), None)
+        text = "\n".join(lines) if len(lines) > 1 else "".join(lines).lstrip(" -")
+        if kind not in ("hdr", "ftr", "dt", "sldNum"):
+            yield text
+        elif kind != "sldNum" and text not in heads:
+            heads.add(text)
+            yield text
     elif local_name(element) == "graphicFrame":
         source.note("embedded objects left out", place)
 
@@ -125,8 +122,8 @@ def _frame_lines(element: Any, *, indented: bool = False) -> list[str]:
                 runs.append((texts(child, "t"), (baseline > 0) - (baseline < 0)))
             elif kind == "br":
                 runs.append((" ", 0))
-            elif math := list(named(child, "oMath")):
-                runs += ((equation(one), 0) for one in math)
+            else:
+                runs += ((equation(math), 0) for math in named(child, "oMath"))
         if text := " ".join(joined_runs(runs).split()):
             level = next((integer(p.get("lvl")) for p in named(paragraph, "pPr")), 0)
             lines.append(f"{'  ' * level}- {text}" if indented else text)
@@ -153,12 +150,19 @@ def read_spreadsheet(source: SourceFile) -> Document:
     """Read a workbook: each sheet is a page with a heading, a Markdown table and its charts."""
     with parser("python_calamine"):
         from python_calamine import CalamineWorkbook, PasswordError, SheetVisibleEnum
-    copy = None
+    copy: io.BytesIO | None = None
     drawn: dict[str, list[str]] = {}
     if zipfile.is_zipfile(source.path):
         with opened_zip(source, "spreadsheet") as archive:
-            copy = _with_scripts(archive)
-            drawn = {name: _drawn(archive, part, name, source) for name, part in _sheets(archive)}
+            if "content.xml" in archive.namelist():
+                copy, drawn = _open_sheets(archive, source)
+            else:
+                copy = _with_scripts(archive)
+                parts = relations(archive, "xl/workbook.xml")
+                for sheet in named(xml_part(archive, "xl/workbook.xml"), "sheet"):
+                    if part := parts.get(attribute(sheet, "id")):
+                        name = sheet.get("name", "")
+                        drawn[name] = _drawn(archive, part[1], name, source)
     try:
         book = CalamineWorkbook.from_object(copy or str(source.path))
     except PasswordError as error:
@@ -174,8 +178,43 @@ def read_spreadsheet(source: SourceFile) -> Document:
         _repeat_merged(values, sheet.merged_cell_ranges or (), first_row, first_column)
         filled = (row for row in values if any(value != "" for value in row))
         table = markdown_table(map(_displayed, row) for row in filled)
-        pages.append("\n\n".join([f"# {name}", table, *drawn.get(name, ())]))
+        pages.append("\n\n".join([f"# {name}", table, *filter(None, drawn.get(name, ()))]))
     return source.document(join_pages(pages), {"page_unit": "sheet"})
+
+
+def _open_sheets(
+    archive: zipfile.ZipFile, source: SourceFile
+) -> tuple[io.BytesIO, dict[str, list[str]]]:
+    """Return an OpenDocument workbook with superscripts as text, and the charts of its sheets."""
+    root = ElementTree.fromstring(archive.read("content.xml"))
+    scripts = raised_styles([root])
+    for span in list(named(root, "p")) if scripts else ():
+        runs = [(span.text or "", 0)]
+        for child in span:
+            script = scripts.get(attribute(child, "style-name"), "")
+            runs += [("".join(child.itertext()), _HEIGHTS.get(script, 0)), (child.tail or "", 0)]
+        span[:], span.text = [], joined_runs(runs)
+    drawn: dict[str, list[str]] = {}
+    for table in named(root, "table"):
+        name = attribute(table, "name")
+        objects = (attribute(one, "href") for one in named(table, "object"))
+        blocks = ["\n".join(open_object(archive, target)) for target in objects]
+        drawn[name] = [block.replace("|", "\\|") for block in blocks]
+        note_left_out(source, table, name)
+    return _copy(archive, "content.xml", root), drawn
+
+
+def _copy(archive: zipfile.ZipFile, name: str, root: ElementTree.Element) -> io.BytesIO:
+    """Return a copy of a workbook with another content of a part."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as copy:
+        for part in archive.namelist():
+            if part.endswith((".xml", ".rels", "mimetype")):
+                copy.writestr(
+                    part, ElementTree.tostring(root) if part == name else archive.read(part)
+                )
+    file.seek(0)
+    return file
 
 
 def _repeat_merged(
@@ -194,6 +233,9 @@ def _repeat_merged(
             row[left : left + width] = [rows[top][left]] * width
 
 
+_HEIGHTS = {"superscript": 1, "subscript": -1, "sup": 1, "sub": -1}
+
+
 def _with_scripts(archive: zipfile.ZipFile) -> io.BytesIO | None:
     """Return a workbook with superscripts and subscripts as text. None: it has none."""
     name = "xl/sharedStrings.xml"
@@ -201,33 +243,14 @@ def _with_scripts(archive: zipfile.ZipFile) -> io.BytesIO | None:
         return None
     root = ElementTree.fromstring(data)
     for string in root:
-        runs = [child for child in string if local_name(child) == "r"]
-        if runs:
+        if runs := [child for child in string if local_name(child) == "r"]:
             heights = (next((attribute(v, "val") for v in named(r, "vertAlign")), "") for r in runs)
             pairs = zip(runs, heights, strict=True)
             text = joined_runs((texts(run, "t"), _HEIGHTS.get(h, 0)) for run, h in pairs)
             string[:] = runs[:1]
             for at, part in enumerate(named(string, "t")):
                 part.text = "" if at else text
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as copy:
-        for part in archive.namelist():
-            if part.endswith((".xml", ".rels")):
-                data = ElementTree.tostring(root) if part == name else archive.read(part)
-                copy.writestr(part, data)
-    file.seek(0)
-    return file
-
-
-_HEIGHTS = {"superscript": 1, "subscript": -1}
-
-
-def _sheets(archive: zipfile.ZipFile) -> Iterator[tuple[str, str]]:
-    """Yield the names of the sheets of a workbook in XML, with their parts."""
-    parts = relations(archive, "xl/workbook.xml")
-    for sheet in named(xml_part(archive, "xl/workbook.xml"), "sheet"):
-        if part := parts.get(attribute(sheet, "id")):
-            yield sheet.get("name", ""), part[1]
+    return _copy(archive, name, root)
 
 
 _PRINTED = re.compile(r"<odd(Header|Footer)>(.*?)</odd", re.S)
@@ -247,17 +270,14 @@ def _drawn(archive: zipfile.ZipFile, part: str, name: str, source: SourceFile) -
         if kind not in ("comments", "drawing"):
             continue
         root = xml_part(archive, target)
-        if comments := sum(1 for _ in named(root, "comment")):
-            source.note("comments left out", name, comments)
+        note_left_out(source, root, name)
         blocks += ("\n".join(_frame_lines(shape)) for shape in named(root, "sp"))
-        if pictures := sum(1 for _ in named(root, "pic")):
-            source.note("pictures left out", name, pictures)
         for kind_of, drawing in relations(archive, target).values():
             if kind_of in ("chart", "diagramData"):
                 blocks.append("\n".join(drawing_lines(xml_part(archive, drawing))))
     printed = _PRINTED.findall(data.decode("utf-8", "replace"))
     blocks += running_heads((edge, _PRINT_CODE.sub(" ", unescape(text))) for edge, text in printed)
-    return [block.replace("|", "\\|") for block in blocks if block]
+    return [block.replace("|", "\\|") for block in blocks]
 
 
 def _displayed(value: object) -> object:
@@ -272,15 +292,49 @@ def _displayed(value: object) -> object:
 INSTALL_LEGACY = 'pip install "nodekin[legacy]"'
 
 
+_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+
+_STREAMS = {
+    "encrypted": ("EncryptedPackage",),
+    "msg": ("__substg1.0_",),
+    "xls": ("Workbook", "Book"),
+    "ppt": ("PowerPoint Document",),
+    "doc": ("WordDocument",),
+}
+"""The names of streams in files of Office 97 to 2003, by the usual suffix."""
+
+
+def old_kind(path: Path, head: bytes) -> str:
+    """Return the usual suffix of a file of Office 97 to 2003 by its contents, then its name.
+
+    A document may contain others. Empty: another file.
+    """
+    if not head.startswith(_OLE):
+        return ""
+    with path.open("rb") as file:
+        data = file.read(1 << 20)
+        file.seek(max(0, path.stat().st_size - (1 << 16)))
+        data += file.read()
+    found = [
+        kind
+        for kind, names in _STREAMS.items()
+        if any(name.encode("utf-16-le") in data for name in names)
+    ]
+    suffix = path.suffix.lower()[1:]
+    by_name = {"dot": "doc", "pps": "ppt"}.get(suffix, suffix)
+    is_known = by_name in found or (not found and by_name in _STREAMS)
+    return by_name if is_known and "encrypted" not in found else next(iter(found), "")
+
+
 def read_old_office(source: SourceFile) -> Document:
     """Read a Word document or slides of Office 97 to 2003."""
     from office_oxide import Document as OldDocument
 
     data = source.path.read_bytes()
-    is_slides = "PowerPoint Document".encode("utf-16-le") in data
-    with OldDocument.from_bytes(data, "ppt" if is_slides else "doc") as document:
+    is_text = old_kind(source.path, data) == "doc"
+    with OldDocument.from_bytes(data, "doc" if is_text else "ppt") as document:
         html = document.to_html()
-    if not is_slides:
+    if is_text:
         return source.document(markdown(html))
     slides = map(markdown, re.split(r"<hr ?/?>", html))
     return source.document(join_pages(slides), {"page_unit": "slide"})

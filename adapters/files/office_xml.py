@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import zip_longest
 from typing import Any
@@ -37,6 +37,9 @@ def parser(module: str) -> Iterator[None]:
         ) from error
 
 
+_MANIFEST = "META-INF/manifest.xml"
+
+
 @contextmanager
 def opened_zip(source: SourceFile, what: str) -> Iterator[zipfile.ZipFile]:
     """Open a zip file and check its unpacked size.
@@ -46,7 +49,10 @@ def opened_zip(source: SourceFile, what: str) -> Iterator[zipfile.ZipFile]:
     """
     with zipfile.ZipFile(source.path) as archive:
         parts = archive.infolist()
-        if any(part.flag_bits & 1 for part in parts):
+        is_open = any(part.filename == _MANIFEST for part in parts)  # OpenDocument
+        if any(part.flag_bits & 1 for part in parts) or (
+            is_open and b"encryption-data" in archive.read(_MANIFEST)
+        ):
             raise source.encrypted(what)
         size = sum(part.file_size for part in parts)
         if size > source.options.max_unpacked_bytes:
@@ -112,20 +118,29 @@ def texts(element: Element, *names: str) -> str:
     return "".join(inner.text or "" for inner in named(element, *names))
 
 
-def note_left_out(source: SourceFile, root: Element, kinds: Mapping[str, Sequence[str]]) -> None:
-    """Note the elements that a reader leaves out, with the paragraph of the first element.
+LEFT_OUT = {
+    "comments left out": ("commentReference", "comment", "cm", "annotation"),
+    "deleted passages left out": ("del", "moveFrom", "deletion"),
+    "pictures left out": ("blip", "imagedata", "image"),
+    "embedded files left out": ("OLEObject", "altChunk"),
+}
+"""The elements of Office files that readers leave out, by kind of note."""
+
+
+def note_left_out(source: SourceFile, root: Element, place: str = "") -> None:
+    """Note the elements that a reader leaves out.
 
     Args:
         source: The file.
         root: The XML of its text.
-        kinds: The names of the elements, by kind of note.
+        place: The place of the elements. Empty: the paragraph of the first element.
     """
-    for kind, names in kinds.items():
+    for kind, names in LEFT_OUT.items():
         if count := sum(1 for _ in named(root, *names)):
             paragraphs = (p for p in named(root, "p") if next(named(p, *names), None) is not None)
             first = next(paragraphs, root)
             text = texts(first, "t") or "".join(first.itertext())
-            source.note(kind, " ".join(text.split())[:60], count)
+            source.note(kind, place or " ".join(text.split())[:60], count)
 
 
 def running_heads(parts: Iterable[tuple[str, str]]) -> list[str]:

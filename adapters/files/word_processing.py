@@ -44,13 +44,6 @@ _VML_TEXT_BOX = "{urn:schemas-microsoft-com:vml}textbox"
 _NOTE_REFERENCE = re.compile(r'<a href="#(?:foot|end)note-[^>]*>(?:(\[\d+\])|↑)</a>')
 """A reference to a note, and the arrow back to the reference."""
 
-_LEFT_OUT = {
-    "comments left out": ("commentReference",),
-    "deleted passages left out": ("del", "moveFrom"),
-    "pictures left out": ("blip", "imagedata"),
-    "embedded files left out": ("OLEObject", "altChunk"),
-}
-
 
 def read_docx(source: SourceFile) -> Document:
     """Read a Word document.
@@ -72,7 +65,7 @@ def read_docx(source: SourceFile) -> Document:
             if part in ("document", "footnotes", "endnotes"):
                 root = ElementTree.fromstring(data)
                 if part == "document":
-                    note_left_out(source, root, _LEFT_OUT)
+                    note_left_out(source, root)
                     _write_labels(archive, root)
                 _rewrite(root, archive, relations(archive, name))
                 data = ElementTree.tostring(root)
@@ -198,12 +191,6 @@ _SKIPPED = frozenset(
 
 _HEADS = ("header", "footer", "header-first", "header-left", "footer-left")
 
-_OPEN_LEFT_OUT = {
-    "comments left out": ("annotation",),
-    "deleted passages left out": ("deletion",),
-    "pictures left out": ("image",),
-}
-
 _KINDS = {"1": "decimal", "a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman"}
 
 _OUTLINE = "\0outline"
@@ -219,12 +206,10 @@ def read_open_document(source: SourceFile) -> Document:
         ReadError: If the file is encrypted.
     """
     with opened_zip(source, "OpenDocument file") as archive:
-        if b"encryption-data" in archive.read("META-INF/manifest.xml"):
-            raise source.encrypted("OpenDocument file")
         root = ElementTree.fromstring(archive.read("content.xml"))
         styles = xml_part(archive, "styles.xml")
         converter = _Converter(archive, [styles, root])
-        note_left_out(source, root, _OPEN_LEFT_OUT)
+        note_left_out(source, root)
         slides = list(named(root, "page"))
         for number, slide in enumerate(slides, 1):
             if attribute(slide, "style-name") in converter.hidden:

@@ -377,7 +377,7 @@ def sheets_file(path: Path) -> None:
             "xl/comments1.xml": f"<comments {main}><commentList><comment ref='A1'><text><t>Remark"
             "</t></text></comment></commentList></comments>",
             "xl/drawings/drawing1.xml": f"<xdr:wsDr {drawing} {_A}><xdr:sp><xdr:txBody><a:p><a:r>"
-            "<a:t>Textbox</a:t></a:r></a:p></xdr:txBody></xdr:sp><xdr:pic/></xdr:wsDr>",
+            "<a:t>Textbox</a:t></a:r></a:p></xdr:txBody></xdr:sp><xdr:pic><a:blip/></xdr:pic></xdr:wsDr>",
             "xl/drawings/_rels/drawing1.xml.rels": _relations(
                 ("rC", "chart", "../charts/chart1.xml"),
                 ("rS", "diagramData", "../diagrams/data1.xml"),
