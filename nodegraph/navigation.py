@@ -105,13 +105,14 @@ OutlineOf: TypeAlias = Callable[[str, str], "Outline | None"]
 def place_of(node: Node, outline_of: OutlineOf) -> str:
     """Return the position of a node as text: ``report.pdf, page 12, 3.2 Results``.
 
-    For a file without pages, the position is the file and the heading. For source code, it is the
-    file and the function, class or method.
+    A text file has lines instead of pages: ``notes.md, line 12, Results``. For source code, the
+    heading is the function, class or method.
     """
     metadata = node.metadata
     name = file_name_of(metadata) or source_title(metadata)
     pages = pages_of(node)
     label = page_label(metadata, *pages) if pages else _foreign_page(metadata)
+    label = label or _line_label(node, file_name_of(metadata) or "")
     parts = [name, label, _heading_label(node, name, outline_of)]
     return ", ".join(" ".join(part.split()) for part in parts if part)
 
@@ -163,6 +164,20 @@ def _foreign_page(metadata: Mapping[str, Any]) -> str:
         is_from_zero = "source" in metadata  # LangChain's loaders count from 0
         label = number + 1 if isinstance(number, int) and is_from_zero else number
     return f"page {label}" if isinstance(label, int | str) and label != "" else ""
+
+
+def _line_label(node: Node, file_name: str) -> str:
+    """Return the line of a node's first word in a text file. Empty: the file has no lines.
+
+    Only files that were read as one document have lines: their document ids are their paths.
+    """
+    from .readers.formats import has_lines
+
+    if node.start is None or not file_name or node.document_id.rpartition("/")[2] != file_name:
+        return ""
+    text = _document_text(node) if node.parent_id is not None and has_lines(file_name) else None
+    first_word = node.start + len(node.text) - len(node.text.lstrip())
+    return "" if text is None else "line {}".format(text.count("\n", 0, first_word) + 1)
 
 
 def read_outline(graph: NodeGraph, state: int, document_id: str, name: str) -> Outline | None:

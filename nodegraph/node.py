@@ -155,8 +155,9 @@ class Node:
     def place(self) -> str:
         """The position in the file as text: ``report.pdf, page 12, 3.2 Results``.
 
-        It contains the page, slide, sheet or cell, if the file has pages, and the nearest heading
-        above the node. For source code, it contains the function, class or method.
+        It contains the page, slide, sheet or cell, if the file has pages, otherwise the line of a
+        text file, and the nearest heading above the node. For source code, it contains the
+        function, class or method.
         """
         if self.graph is not None:
             return self.graph.reader.place(self)

@@ -44,7 +44,9 @@ def test_headings_of_each_markup(tmp_path: Path, name: str, text: str) -> None:
     graph = NodeGraph(tmp_path / name, progress=False)
     graph.create_node_group("passage", PassageSplitter(1))
     graph.create_node_group("sentence", split_sentences)
-    assert graph.nodes("sentence")[-1].place == f"{name}, Green"
+    (sentence,) = graph.nodes("sentence")[-1:]
+    line = sentence.root.text.count("\n", 0, sentence.start) + 1
+    assert sentence.place == f"{name}, line {line}, Green"
     assert graph.nodes("passage")[-1].metadata["headings"] == ["Tea", "Green"]
     assert [node.own_metadata["heading"] for node in graph.nodes("section")] == ["Tea", "Green"]
 

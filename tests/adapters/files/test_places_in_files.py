@@ -45,6 +45,7 @@ def test_program_comments_are_not_headings(tmp_path: Path) -> None:
     graph = NodeGraph(tmp_path / "a.py", progress=False)
     graph.create_node_group("line", lambda text: text.splitlines())
     graph.create_node_group("passage", PassageSplitter())
-    assert [node.place for node in graph.nodes("line")] == ["a.py", "a.py, pour", "a.py, pour"]
+    places = ["a.py, line 1", "a.py, line 2, pour", "a.py, line 3, pour"]
+    assert [node.place for node in graph.nodes("line")] == places
     assert graph.nodes("passage")[0].own_metadata["headings"] == []
     assert len(graph.nodes("section")) == 1

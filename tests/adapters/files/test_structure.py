@@ -103,7 +103,8 @@ def test_symbols(tmp_path: Path, name: str) -> None:
     assert [f"{n.own_metadata['symbol']} {n.own_metadata['kind']}" for n in nodes] == expected
     for node in nodes:
         assert node.root.text[node.start : node.end] == node.text
-        assert node.place == f"{name}, {node.own_metadata['symbol']}"
+        line = node.root.text.count("\n", 0, node.start) + 1
+        assert node.place == f"{name}, line {line}, {node.own_metadata['symbol']}"
     assert nodes[0].text.startswith(("@cached", "export", *"abcdefghijklmnopqrstuvwxyz"))
 
 

@@ -331,7 +331,7 @@ def test_from_documents_adds_id_score_and_place(tmp_path):
     (tmp_path / "tea.md").write_text("# Kinds\n\nBlack tea is fermented.\n\n# Trade\n\nBy ship.")
     graph = NodeGraph(tmp_path / "tea.md", progress=False)
     (document,) = NodeGraphRetriever.from_graph(graph, target="ROOT").invoke("fermented tea")
-    assert document.metadata["place"] == "tea.md, Kinds"
+    assert document.metadata["place"] == "tea.md, line 3, Kinds"
     assert document.metadata["file_name"] == "tea.md"
     assert 0 < document.metadata["relevance_score"] <= 1
     (document,) = NodeGraphRetriever.from_documents(TEA).invoke("fermented tea", k=1)

@@ -42,6 +42,6 @@ def test_programs_without_grammar_are_texts(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("def tea(): ...")
     graph = NodeGraph(tmp_path, progress=False)
     graph.create_node_group("line", str.splitlines)
-    assert [node.place for node in graph.nodes("line")] == ["a.py"]
+    assert [node.place for node in graph.nodes("line")] == ["a.py, line 1"]
     with pytest.raises(TransformError, match=r"the symbols of programs \(a\.py\) require .*pip"):
         graph.nodes("symbol")
