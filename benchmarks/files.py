@@ -32,7 +32,7 @@ from harness import arguments, bytes_on_disk, cmrc_texts, hotpotqa, in_new_proce
 from support.office_files import FORMATS, Block, convert, fidelity, flat_document, text_of
 
 from nodekin.nodegraph import ReadOptions
-from nodekin.nodegraph.readers.formats import find_reader
+from nodekin.nodegraph.readers.formats import format_of
 from nodekin.nodegraph.readers.source_files import SourceFile
 
 FILE = 6_600  # bytes of a Markdown file
@@ -123,7 +123,9 @@ def ratio(ours: Callable[[], object], bare: Callable[[], object]) -> tuple[float
 
 def parse(file: SourceFile) -> list[Any]:
     """Read a file by nodekin in this process."""
-    return [*find_reader(file.path).records(file)]
+    reader = format_of(file.path)
+    assert reader is not None, file.path
+    return [*reader.records(file)]
 
 
 def fidelity_rows(folder: Path, data: Path, chapters: int) -> Iterator[list[str]]:

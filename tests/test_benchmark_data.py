@@ -1,5 +1,6 @@
 """The benchmarks: the data sets that they read, and the page that they make."""
 
+import runpy
 import sys
 from pathlib import Path
 
@@ -19,6 +20,11 @@ def harness(monkeypatch):
     assert Path(harness.__file__).parent == BENCHMARKS
     yield harness
     del sys.modules["harness"]
+
+
+@pytest.mark.parametrize("path", sorted(BENCHMARKS.glob("*.py")), ids=lambda path: path.stem)
+def test_benchmark_imports_existing_names(path: Path, harness) -> None:
+    assert runpy.run_path(str(path))
 
 
 @pytest.mark.data
