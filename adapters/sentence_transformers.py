@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..nodegraph.concurrency import fork_safe_lock
 from ..nodegraph.errors import check_integer
-from ..nodegraph.locking import Lock
 from ..nodegraph.models.encoder import Batch, Encoder, padded_batches
 from ..nodegraph.models.model_objects import model_name
 from .extras import extra
@@ -136,7 +136,7 @@ _TOKENIZED_CHARACTERS = 1 << 17  # characters whose tokens are in memory
 
 _AHEAD = 2  # batches that a GPU computes while the next texts are tokenized
 
-_ATTENTION = Lock()
+_ATTENTION = fork_safe_lock()
 
 
 @contextmanager
@@ -148,7 +148,7 @@ def _attention_without_plans(device: Any) -> Iterator[None]:
     from torch.nn.attention import SDPBackend, sdpa_kernel  # loaded with the model
 
     names = "FLASH_ATTENTION", "EFFICIENT_ATTENTION", "MATH"
-    with _ATTENTION.held(), sdpa_kernel([getattr(SDPBackend, name) for name in names]):
+    with _ATTENTION, sdpa_kernel([getattr(SDPBackend, name) for name in names]):
         yield  # the setting applies to all threads
 
 
@@ -163,7 +163,7 @@ class TransformerVectors:
 
     def __init__(self, model: Any) -> None:
         self._model = model
-        self._lock = Lock()
+        self._lock = fork_safe_lock()
 
     @property
     def _batch_tokens(self) -> int:
@@ -283,7 +283,7 @@ class TransformerVectors:
     def tokenized(self, texts: Sequence[str]) -> list[Tokens]:
         """Tokenize texts, with special tokens."""
         tokens: list[Tokens] = []
-        with self._lock.held():
+        with self._lock:
             for at in range(0, len(texts), _TOKENIZED_AT_ONCE):
                 encoded = self._model.tokenizer(
                     list(texts[at : at + _TOKENIZED_AT_ONCE]),

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ..nodegraph.concurrency import track
+from ..nodegraph.concurrency import fork_safe_lock, track
 from ..nodegraph.graph import NodeGraph
 from ..nodegraph.hashing import digest
-from ..nodegraph.locking import Lock
 from ..nodegraph.node import Node
 from ..retrievers.filters import Filter
 from ..retrievers.indexes.array_files import Arrays
@@ -238,7 +237,7 @@ class StoreIndex(FilterIndex):
         self._unwritten: tuple[object, list[str] | None] = (None, [])  # ids; None: all
         self._is_checked = False  # whether the store was compared with the record
         self._refill_helps = True
-        self._updating = Lock()
+        self._updating = fork_safe_lock()
         super().__init__(graph, group)
 
     @property
@@ -265,7 +264,7 @@ class StoreIndex(FilterIndex):
                 changes = reader.changes(self._group, _since(old, new))
                 ids = reader.ids(self._group) if changes.complete else _ids(changes.added)
                 sample = self._sample()
-            with self._updating.held():
+            with self._updating:
                 if self._written != before:  # another thread has updated the store
                     continue
                 is_short = before is None and self._is_checked

@@ -9,18 +9,17 @@ from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecu
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
-from .concurrency import ProgressBar, call_pickled, pickled
+from .concurrency import ProgressBar, call_pickled, fork_safe_lock, pickled
 from .derivation import CORPUS, Derivation, Stamp, corpus_key, derivation_key, derive, reusable
 from .errors import StoreError, TransformError
 from .groups import NodeGroup
 from .hashing import digest
-from .locking import Lock
 from .models.answer_cache import AnswerCache
 from .node import ROOT, Node
+from .storage.columns import portions
 from .storage.graph_store import GraphStore
-from .storage.rows import portions
 from .transforms import Draft, PatternRule
 
 _DOCUMENTS = 128  # documents per batch
@@ -30,6 +29,12 @@ _NODES = 2_000  # a transaction is written at this number of nodes
 _SECONDS = 1.0  # write interval, so that a crash loses few results of paid models
 
 _FAILED = Stamp("", "", "")
+
+_Source: TypeAlias = tuple[Node | None, Sequence[Node], Mapping[str, list[Draft]]]
+"""A document, its nodes in the parent group, and the drafts that are still valid, by parent id.
+
+Without a document, the nodes are derived from a whole group.
+"""
 
 _Submit: TypeAlias = Callable[[Node], Future[list[Draft]]]
 
@@ -52,8 +57,7 @@ class Failure:
     error: Exception
 
 
-@dataclass(frozen=True, slots=True)
-class _Output:
+class _Output(NamedTuple):
     """A derivation to write.
 
     Attributes:
@@ -71,21 +75,6 @@ class _Output:
     failure: Failure | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Sources:
-    """The source nodes of a derivation.
-
-    Attributes:
-        root: The document. None: the nodes are derived from a whole group.
-        parents: The nodes of the parent group.
-        reused: Drafts of an earlier derivation that are still valid, by parent id.
-    """
-
-    root: Node | None
-    parents: Sequence[Node]
-    reused: Mapping[str, list[Draft]]
-
-
 class GroupBuilder:
     """The builder of a graph's groups.
 
@@ -100,7 +89,7 @@ class GroupBuilder:
     def __init__(self, store: GraphStore, progress: bool | None) -> None:
         self._store = store
         self._progress = progress
-        self._locks: dict[str, Lock] = {}  # by group
+        self._locks: dict[str, Any] = {}  # by group
         # Builds with failed documents: rules and ROOT revision. Other processes retry them.
         self._partial: dict[str, tuple[str, int]] = {}
         self._failed: dict[tuple[str, str], tuple[str, Failure]] = {}  # by group and document
@@ -210,7 +199,9 @@ class GroupBuilder:
                 f"same graph; build it before: graph.build({group.name!r})"
             )
         # One thread builds a group. Inside a transform, never wait for another thread.
-        with self._locks.setdefault(group.name, Lock()).held(wait=not self.running):
+        lock = self._locks.setdefault(group.name, fork_safe_lock())
+        is_held = lock.acquire(blocking=not self.running)
+        try:
             with self._store.turn() as state:
                 if self.is_fresh(lineage) or not self.is_fresh(lineage[:-1]):
                     return  # built by another thread, or outdated again: the caller checks
@@ -239,6 +230,9 @@ class GroupBuilder:
                     raise
             self._write(lineage, done, until)
             bar.advance(len(done))
+        finally:
+            if is_held:
+                lock.release()
 
     def _pending(
         self, lineage: Sequence[NodeGroup]
@@ -324,9 +318,8 @@ class GroupBuilder:
                 sources = self._sources(group, tasks, [i for i in tasks if i in old])
             futures: dict[str, Future[list[Draft]]] = {}
             if submit is not None:
-                for source in sources.values():
-                    new = [parent for parent in source.parents if parent.id not in source.reused]
-                    futures |= {parent.id: submit(parent) for parent in new}
+                for _, parents, reused in sources.values():
+                    futures |= {p.id: submit(p) for p in parents if p.id not in reused}
             try:
                 for i, source in sources.items():
                     try:
@@ -359,23 +352,22 @@ class GroupBuilder:
 
     def _sources(
         self, group: NodeGroup, tasks: Mapping[str, Stamp], reused: Sequence[str]
-    ) -> dict[str, _Sources]:
+    ) -> dict[str, _Source]:
         """Read the source nodes of derivations, and the old derivations of some documents."""
         store, ids = self._store, list(tasks)
         if group.scope == "group":
             nodes = [*store.nodes(group.parent)] if tasks else []
-            return {i: _Sources(None, nodes, {}) for i in tasks}
+            return {i: (None, nodes, {}) for i in tasks}
         roots = {} if CORPUS in tasks else dict(zip(ids, store.get(ids), strict=True))
         if group.parent == ROOT:
             parents = {i: [root] for i, root in roots.items() if root is not None}
         else:
             parents = {i: [*d.nodes] for i, d in store.derivations(group.parent, ids).items()}
         old = store.derivations(group.name, reused)
-        sources = {}
+        sources: dict[str, _Source] = {}
         for i in ids:
             nodes = parents.get(i, [])
-            drafts = reusable(group, tasks[i].key, nodes, old.get(i))
-            sources[i] = _Sources(roots.get(i), nodes, drafts)
+            sources[i] = roots.get(i), nodes, reusable(group, tasks[i].key, nodes, old.get(i))
         return sources
 
     def _write(
@@ -432,21 +424,22 @@ class GroupBuilder:
         self,
         group: NodeGroup,
         stamp: Stamp,
-        source: _Sources,
+        source: _Source,
         futures: Mapping[str, Future[list[Draft]]],
     ) -> Derivation:
         """Return the derivation of one document, or of a whole group."""
+        root, parents, reused = source
         families: list[tuple[Node | None, Sequence[Draft]]] = []
         if group.scope == "group":
-            families.append((None, self._call(group, self.running, source.parents)))
-        for parent in source.parents if group.scope == "node" else ():
-            drafts = source.reused.get(parent.id)
+            families.append((None, self._call(group, self.running, parents)))
+        for parent in parents if group.scope == "node" else ():
+            drafts = reused.get(parent.id)
             if drafts is None and parent.id in futures:
                 drafts = futures[parent.id].result()
             if drafts is None:
                 drafts = self._call(group, self.running, parent)
             families.append((parent, drafts))
-        return derive(group.name, stamp, source.root, families)
+        return derive(group.name, stamp, root, families)
 
     def _call(
         self, group: NodeGroup, outer: tuple[str, ...], source: Node | Sequence[Node]

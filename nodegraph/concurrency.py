@@ -1,21 +1,28 @@
-"""Threads and tasks within a concurrency limit, calls in executors, and progress bars."""
+"""Threads and tasks, locks over forks, calls in executors, and progress bars."""
 
 from __future__ import annotations
 
 import contextvars
+import os
 import sys
 import threading
+import weakref
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .errors import check_integer
-from .locking import is_reading_graph
+
+if TYPE_CHECKING:
+    from .storage.database import Database
 
 T = TypeVar("T")
+
+turns_of_thread = threading.local()
+"""``depth``: the number of turns and transactions of graphs that this thread is in."""
 
 _limit: ContextVar[int | None] = ContextVar("concurrency limit", default=None)
 
@@ -132,6 +139,82 @@ def _workers(count: int, most: int) -> tuple[int, int | None]:
         return min(count, most), None
     workers = max(1, min(count, most, limit))
     return workers, limit // workers
+
+
+# Locks
+
+
+def is_reading_graph() -> bool:
+    """Return whether this thread holds the lock of a graph."""
+    return getattr(turns_of_thread, "depth", 0) > 0
+
+
+class DeferredWork(Exception):
+    """Raised under the lock of a graph for slow work that must run without the lock.
+
+    Args:
+        work: Embeds texts, or writes to an engine.
+    """
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        super().__init__("vectors are missing; they cannot be computed under the graph's lock")
+        self.work = work
+
+
+def with_deferred_work(call: Callable[[], T]) -> T:
+    """Call a function that holds the lock of a graph; run deferred work, and call it again."""
+    while True:
+        try:
+            return call()
+        except DeferredWork as deferred:
+            deferred.work()
+
+
+_locks: weakref.WeakSet[Any] = weakref.WeakSet()
+_databases: weakref.WeakSet[Database] = weakref.WeakSet()
+_held: list[Database] = []  # during a fork
+
+
+def fork_safe_lock() -> threading.RLock:
+    """Return a reentrant lock that is free in a forked process."""
+    lock = threading.RLock()
+    _locks.add(lock)
+    return lock
+
+
+def hold_over_fork(database: Database) -> None:
+    """Hold the lock of a database during each fork, so that the child can use the database."""
+    _databases.add(database)
+
+
+def _before_fork() -> None:
+    for database in sorted(_databases, key=id):
+        database.lock.acquire()
+        _held.append(database)
+
+
+def _after_fork_in_parent() -> None:
+    while _held:
+        _held.pop().lock.release()
+
+
+def _after_fork_in_child() -> None:
+    turns_of_thread.depth = 0
+    for lock in list(_locks):
+        lock._at_fork_reinit()  # the thread that held it is not in this process
+    while _held:
+        _held.pop().release_in_child()
+
+
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=_after_fork_in_parent,
+        after_in_child=_after_fork_in_child,
+    )
+
+
+# Executors and progress
 
 
 def pickled(function: Callable[..., Any], owner: str) -> bytes:

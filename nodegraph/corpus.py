@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import threading
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,15 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from .builder import Failure, OnError
-from .codec import decode, encode
 from .concurrency import track
 from .derivation import Stamp, derive_root
 from .document import Document
 from .errors import ReadError, UnsupportedFilesError
 from .locations import LAYOUTS
-from .locking import Lock
 from .node import ROOT
 from .readers.source_files import ReadOptions, ReadReport, documents_of
+from .storage.columns import decode, encode
 from .storage.graph_store import GraphStore
 
 _SOURCES = "source"  # path -> b"folder", b"file", or _EXCLUDED for an excluded part of a folder
@@ -121,7 +121,7 @@ class Corpus:
     def __init__(
         self,
         store: GraphStore,
-        change_lock: Lock,
+        change_lock: threading.RLock,
         options: ReadOptions,
         progress: bool | None = None,
     ) -> None:
@@ -170,7 +170,7 @@ class Corpus:
         new = [path for path, source in zip(paths, above, strict=True) if path == source]
         excluded = [Path(p) for p, kind in sources.items() if kind == _EXCLUDED]
         included = [p for p in excluded if any(p.is_relative_to(path) for path in paths)]
-        with self._change_lock.held(), self._store.transaction():
+        with self._change_lock, self._store.transaction():
             self._write(put, reading, old)
             self._store.delete_values(_SOURCES, [str(path) for path in included])
             kinds = {str(path): b"folder" if path.is_dir() else b"file" for path in new}
@@ -244,7 +244,7 @@ class Corpus:
         self._read(reading, old, on_error)
         kept = {i for folder in lost for i in _records_below(old, folder)}
         kept.update(i for i in reading.errors if i in old)
-        with self._change_lock.held(), self._store.transaction():
+        with self._change_lock, self._store.transaction():
             done = self._apply(reading, old, kept)
             self._put_skipped(reading.skipped, [only] if only else None)
         return done

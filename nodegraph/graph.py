@@ -210,7 +210,7 @@ class NodeGraph:
         ids = [item for item in requested if not isinstance(item, Path)]
         self._check_outside()
 
-        with self.reader.change_lock.held(), self._store.transaction():
+        with self.reader.change_lock, self._store.transaction():
             self._check_documents(ids)
             for item in requested:
                 if isinstance(item, Path):
@@ -235,7 +235,7 @@ class NodeGraph:
         existing = self._store.stamps(ROOT, requested)
         for i in requested:
             if i not in existing:
-                names = list(self._store.document_ids())
+                names = self._store.ids(ROOT)
                 raise LookupError(
                     f"unknown document id {i!r}, nearest ids: {nearest_names(i, names)}"
                 )

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .builder import GroupBuilder, OnError
+from .concurrency import fork_safe_lock
 from .corpus import unchanged_file
 from .errors import StoreError
 from .groups import GroupRegistry, NodeGroup, make_group
 from .hashing import digest
 from .locations import LAYOUTS, Layout, Location
-from .locking import Lock
 from .navigation import locations_of, place_of, read_outline
 from .node import MEMBER, ROOT, Link, Node
 from .search_text import (
@@ -68,10 +68,10 @@ class GraphReader:
         self._lineages: dict[str, list[NodeGroup]] = {}  # replaced by each registration
         self._shared: dict[object, object] = {}
         self._outline = lru_cache(4096)(partial(read_outline, graph))
-        self._shared_lock = Lock()
+        self._shared_lock = fork_safe_lock()
         self._held: tuple[int, int] = (-1, 0)  # state, number of registrations
         # Held by changes of documents, and by builds that such changes have made stale twice.
-        self.change_lock = Lock()
+        self.change_lock = fork_safe_lock()
 
     # Groups
 
@@ -150,7 +150,7 @@ class GraphReader:
                     yield
                     return
             # Documents change as fast as groups are built: block further changes.
-            with self.change_lock.held() if attempt > 1 else nullcontext():
+            with self.change_lock if attempt > 1 else nullcontext():
                 self._builder.build(map(self._lineage, groups), on_error, executor)
         raise StoreError(
             f"{', '.join(groups)} was built {_MAX_BUILDS} times and is still outdated: another "
@@ -198,7 +198,7 @@ class GraphReader:
     def document_ids(self) -> list[str]:
         """Return the ids of all documents, in the order of insertion."""
         with self.reading(ROOT):
-            return self._store.document_ids()
+            return self._store.ids(ROOT)
 
     def ids(self, group: str) -> list[str]:
         """Return the ids of a group's nodes, in document order. The graph must be held."""
@@ -331,7 +331,7 @@ class GraphReader:
 
     def close(self) -> None:
         """Save and unload the indexes. The next use loads them again."""
-        with self._shared_lock.held():
+        with self._shared_lock:
             shared = [*self._shared.values()]
             self._shared.clear()
         for index in shared:  # without the lock, since an index takes the graph's lock
@@ -372,7 +372,7 @@ class GraphReader:
         """
         value: Any = self._shared.get(key)  # fast path without the lock
         if value is None:
-            with self._shared_lock.held():
+            with self._shared_lock:
                 if key not in self._shared:
                     self._shared[key] = make()
                 value = self._shared[key]

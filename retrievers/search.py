@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from itertools import chain, groupby, islice, repeat
 from typing import Any, NamedTuple, TypeVar
 
+from ..nodegraph.concurrency import with_deferred_work
 from ..nodegraph.graph import NodeGraph
-from ..nodegraph.locking import with_deferred_work
 from ..nodegraph.models.embedder import Vectors
 from ..nodegraph.navigation import kin, path_to
 from ..nodegraph.node import ROOT, Node

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
-from ..concurrency import in_thread
-from ..locking import Lock
+from ..concurrency import fork_safe_lock, in_thread
 from ..storage.graph_store import GraphStore, as_store
 from .llm import LLM, as_llm
 
@@ -34,14 +33,14 @@ class AnswerCache:
         self.hits = 0
         self.misses = 0
         self._closes_store = not isinstance(store, GraphStore)
-        self._lock = Lock()
-        self._asking: WeakValueDictionary[str, Lock] = WeakValueDictionary()
+        self._lock = fork_safe_lock()
+        self._asking: WeakValueDictionary[str, Any] = WeakValueDictionary()
 
     def ask(self, key: str, call: Callable[[], Any]) -> Any:
         """Return the stored answer, or call the model and store its answer, any JSON value."""
-        with self._lock.held():
-            asking = self._asking.setdefault(key, Lock())
-        with asking.held():
+        with self._lock:
+            asking = self._asking.setdefault(key, fork_safe_lock())
+        with asking:
             if (answer := self._get(key)) is None:
                 answer = call()
                 self._put(key, answer)
@@ -65,7 +64,7 @@ class AnswerCache:
 
     def _get(self, key: str) -> Any:
         stored = self.store.get_values(_KIND, [key]).get(key)
-        with self._lock.held():
+        with self._lock:
             self.hits += stored is not None
             self.misses += stored is None
         return None if stored is None else json.loads(stored)

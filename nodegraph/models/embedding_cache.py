@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from ..concurrency import (
+    DeferredWork,
     ProgressBar,
     call_pickled,
+    fork_safe_lock,
     in_thread,
+    is_reading_graph,
     pickled,
     run_in_threads,
 )
 from ..errors import VectorLengthError, nearest_names
 from ..hashing import digest
-from ..locking import DeferredWork, Lock, is_reading_graph
 from ..storage.graph_store import GraphStore
 from .embedder import Embedder, Vectors, check_vectors, count_of, split_batches
 
@@ -61,10 +63,10 @@ class EmbeddingCache:
         self.embedders = dict(embedders)
         self._progress = progress
         # By model name, since two keys may have one model.
-        self._embedding = {embedder.name: Lock() for embedder in embedders.values()}
+        self._embedding = {embedder.name: fork_safe_lock() for embedder in embedders.values()}
         self._lock = threading.Lock()
         self._query_vectors: OrderedDict[tuple[str, str], Vector] = OrderedDict()
-        self._asking: WeakValueDictionary[tuple[str, ...], Lock] = WeakValueDictionary()
+        self._asking: WeakValueDictionary[tuple[str, ...], Any] = WeakValueDictionary()
 
     def embedder(self, key: str) -> Embedder:
         """Return the model of a key.
@@ -146,7 +148,7 @@ class EmbeddingCache:
         missing = self._missing(embedder, {digest(text): text for text in texts})
         if missing and is_reading_graph():
             raise DeferredWork(partial(self.embed, list(missing.values()), key, label))
-        with self._embedding[embedder.name].held():
+        with self._embedding[embedder.name]:
             missing = self._missing(embedder, missing)
             show = self._progress if len(missing) >= _LONG else False
             unusable: list[str] = []
@@ -242,8 +244,8 @@ class EmbeddingCache:
         _, batches = self._cached(queries, key)
         missing = (key, *sorted(query for batch in batches for query in batch))
         with self._lock:
-            asking = self._asking.setdefault(missing, Lock())
-        with asking.held():  # threads with the same queries share a call
+            asking = self._asking.setdefault(missing, fork_safe_lock())
+        with asking:  # threads with the same queries share a call
             vectors, batches = self._cached(queries, key)
             for batch in batches:
                 vectors |= self._checked(batch, key, embedder.queries(batch))

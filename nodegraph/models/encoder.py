@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
-from ..locking import Lock
+from ..concurrency import fork_safe_lock
 from ..plugins import MODELS, load_plugin, plugins
 from .model_objects import has
 
@@ -41,7 +41,7 @@ class Encoder:
         self._arguments = (model, passages, queries, by_tokens)
         self._model = model
         self._settings = {"encode_document": passages or {}, "encode_query": queries or {}}
-        self._lock = Lock()
+        self._lock = fork_safe_lock()
         is_standard = type(model).__module__.startswith("sentence_transformers.")
         has_plugin = by_tokens and is_standard and "vectors" in plugins(MODELS)
         self._direct: Any = load_plugin(MODELS, "vectors")(model) if has_plugin else None
@@ -77,7 +77,7 @@ class Encoder:
         if not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
             # Related libraries accept fewer arguments.
             arguments = {name: v for name, v in arguments.items() if name in parameters}
-        with self._lock.held():
+        with self._lock:
             return call(texts, **arguments)
 
     def embed_queries(self, texts: list[str]) -> Any:

@@ -13,8 +13,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from ..codec import decode, encode
 from ..errors import ReadError, nearest_names
+from ..storage.columns import decode, encode
 from ..workers.process_workers import WorkerProcess, ask_caller
 from .formats import (
     FileFormat,

@@ -11,11 +11,11 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
+from ..concurrency import hold_over_fork
 from ..errors import DiskFullError, StoreError
-from ..locking import hold_over_fork
 from ..node import ROOT
+from .columns import to_id, to_text
 from .database import FORMAT, TABLES, Row, statements
-from .rows import to_id, to_text
 
 APPLICATION = 0x6E6F6465
 """The ``application_id`` of our files: "node"."""

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Literal
 
-from ...nodegraph.codec import decode, encode
 from ...nodegraph.errors import ModelError
 from ...nodegraph.models.templates import language_of
 from ...nodegraph.node import Node
+from ...nodegraph.storage.columns import decode, encode
 from ..filters import Filters
 from ..results import ScoredNode
 from .qa import PresetAnswer

@@ -11,9 +11,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ...nodegraph.codec import decode, encode
 from ...nodegraph.errors import nearest_names
 from ...nodegraph.node import Node
+from ...nodegraph.storage.columns import decode, encode
 from ..conditions import MISSING, Condition, identity
 from ..filters import Filter
 from ..results import Hits

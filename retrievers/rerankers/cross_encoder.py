@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
-from ...nodegraph.locking import Lock
+from ...nodegraph.concurrency import fork_safe_lock
 from ...nodegraph.models.model_objects import check_is_model, is_async
 from ..plans.plan import Do
 from ..protocols import RerankError
@@ -123,7 +123,7 @@ class PairModel:
     def __init__(self, model: Any, method: str) -> None:
         self._model = model
         self._method = method
-        self._lock = Lock()
+        self._lock = fork_safe_lock()
 
     def __reduce__(self) -> tuple[Callable[..., PairModel], tuple[Any, ...]]:
         return _pair_model, (self._model, self._method)
@@ -132,14 +132,14 @@ class PairModel:
         """Return the model's scores of passages for a query, in the form of the model."""
         method = getattr(self._model, self._method)
         options = {"show_progress_bar": False} if _accepts(method, "show_progress_bar") else {}
-        with self._lock.held():
+        with self._lock:
             return method([(query, text) for text in texts], **options)
 
     def lengths(self, texts: Sequence[str]) -> list[int]:
         """Count the tokens of texts with the model's tokenizer."""
         if not texts:
             return []
-        with self._lock.held():
+        with self._lock:
             encoded = self._model.tokenizer(
                 list(texts), add_special_tokens=False, truncation=False, verbose=False
             )

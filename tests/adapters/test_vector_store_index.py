@@ -26,7 +26,7 @@ from nodekin.adapters.vector_store_index import (
     store_identity,
 )
 from nodekin.nodegraph import Embedder, NodeGraph, split_sentences
-from nodekin.nodegraph.locking import is_reading_graph
+from nodekin.nodegraph.concurrency import is_reading_graph
 from nodekin.retrievers import (
     RecursiveRetriever,
     Retriever,
@@ -359,11 +359,14 @@ def test_older_write_does_not_undo_newer_write(index, stores, monkeypatch):
     lock = shared._updating
 
     class OtherThreadFirst:
-        def held(self):
+        def __enter__(self):
             monkeypatch.setattr(shared, "_updating", lock)
             graph.remove("new")
             retriever.retrieve("tea")
-            return lock.held()
+            lock.acquire()
+
+        def __exit__(self, *error):
+            lock.release()
 
     monkeypatch.setattr(shared, "_updating", OtherThreadFirst())
     shared.ready()

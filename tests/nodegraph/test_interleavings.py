@@ -116,8 +116,10 @@ class World:
 
 
 def free(lock: Any) -> bool:
-    with lock.held(wait=False) as is_free:
-        return bool(is_free)
+    is_free: bool = lock.acquire(blocking=False)
+    if is_free:
+        lock.release()
+    return is_free
 
 
 def readd(world: World, *builds: str) -> None:

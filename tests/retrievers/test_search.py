@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from support.stress import amount
 
 from nodekin.nodegraph import Document, NodeGraph, UnknownGroupError
-from nodekin.nodegraph.locking import is_reading_graph
+from nodekin.nodegraph.concurrency import is_reading_graph
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.similarities.bm25 import Bm25
 

@@ -128,7 +128,7 @@ class StoreMachine(RuleBasedStateMachine):
     @invariant()
     def holds_what_the_model_holds(self) -> None:
         assert [(n.id, n.text) for n in self.store.nodes("ROOT")] == list(self.texts.items())
-        assert list(self.store.document_ids()) == list(self.texts)
+        assert self.store.ids("ROOT") == list(self.texts)
         expected = [
             (f"{i}/{word}", word, {"version": self.words[i][1]})
             for i in self.texts

@@ -11,12 +11,12 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, TypeVar
 
+from ....nodegraph.concurrency import hold_over_fork
 from ....nodegraph.errors import StoreError
 from ....nodegraph.hashing import digest
-from ....nodegraph.locking import hold_over_fork
 from ....nodegraph.node import ROOT
+from ....nodegraph.storage.columns import to_id, to_text
 from ....nodegraph.storage.database import FORMAT, TABLES
-from ....nodegraph.storage.rows import to_id, to_text
 from .address import PostgresAddress
 from .server_connection import ServerConnection, ServerLostError, Values, idle_connections
 

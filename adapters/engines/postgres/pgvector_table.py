@@ -11,7 +11,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ....nodegraph.errors import StoreError
-from ....nodegraph.storage.rows import from_id, from_text, portions, to_id, to_text
+from ....nodegraph.storage.columns import from_id, from_text, portions, to_id, to_text
 from .graph_database import PostgresDatabase
 from .server_connection import BinaryValue, ServerConnection, ServerLostError, Values
 from .value_numbers import ValueMatch, ValueNumbers, VectorRow

@@ -11,9 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ....nodegraph.concurrency import track
+from ....nodegraph.concurrency import is_reading_graph, track
 from ....nodegraph.graph import NodeGraph
-from ....nodegraph.locking import is_reading_graph
 from ....nodegraph.node import Node
 from ....retrievers.filters import Filter
 from ....retrievers.indexes.nearest_vectors import Floats, cosines, unit

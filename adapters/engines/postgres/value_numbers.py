@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ....nodegraph.codec import decode, encode
-from ....nodegraph.storage.rows import from_text, marks, portions, to_text
+from ....nodegraph.storage.columns import decode, encode, from_text, marks, portions, to_text
 from ....retrievers.conditions import MISSING, Condition, read_date
 from ....retrievers.filters import Filter
 from .graph_database import PostgresDatabase

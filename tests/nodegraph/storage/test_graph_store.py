@@ -13,7 +13,8 @@ from support.stress import amount
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.nodegraph.derivation import Derivation, Stamp
-from nodekin.nodegraph.storage.graph_store import PAGE, Changes, GraphStore
+from nodekin.nodegraph.storage.graph_store import Changes, GraphStore
+from nodekin.nodegraph.storage.node_tables import PAGE
 
 
 class StoreInMemory(StoreMachine):

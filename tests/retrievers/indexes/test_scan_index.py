@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.nodegraph.locking import with_deferred_work
+from nodekin.nodegraph.concurrency import with_deferred_work
 from nodekin.retrievers import Filter
 from nodekin.retrievers.indexes import node_table
 from nodekin.retrievers.indexes.exact_index import ScanIndex

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from support.stress import amount
 
 from nodekin.nodegraph import Document, NodeGraph
+from nodekin.nodegraph.concurrency import DeferredWork
 from nodekin.nodegraph.errors import EmbeddingError
 from nodekin.nodegraph.graph_reader import GraphReader
-from nodekin.nodegraph.locking import DeferredWork
 from nodekin.nodegraph.models.embedder import Embedder
 from nodekin.retrievers.filters import Filter, parse_filters
 from nodekin.retrievers.indexes import nearest_vectors, node_table, synced_index

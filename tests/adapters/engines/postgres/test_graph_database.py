@@ -125,7 +125,7 @@ def test_a_killed_server_loses_no_acknowledged_write(
             while not stop.is_set():
                 try:
                     with store.turn():
-                        ids = store.document_ids()
+                        ids = store.ids("ROOT")
                         assert [n.id for n in store.get(ids) if n] == ids
                         assert store.count("ROOT") == len(ids)
                 except StoreError:
@@ -150,7 +150,7 @@ def test_a_killed_server_loses_no_acknowledged_write(
     assert not errors
     store.close()
     again = PostgresStore(address)
-    ids = set(again.document_ids())
+    ids = set(again.ids("ROOT"))
     assert set(acknowledged) <= ids
     assert set(again.get_values("vectors")) == ids
     assert not ids & set(refused)
@@ -162,7 +162,7 @@ def test_lost_idle_connections_are_replaced(
 ) -> None:
     store.change_documents([document("a")])
     for use in (
-        store.document_ids,
+        lambda: store.ids("ROOT"),
         lambda: store.get(["a"]),
         lambda: store.get_values("kind") == {},
     ):
@@ -172,7 +172,7 @@ def test_lost_idle_connections_are_replaced(
     store.change_documents([document("b")])
     end_connections(postgres_server.uri)
     with store.turn():
-        assert store.document_ids() == ["a", "b"]
+        assert store.ids("ROOT") == ["a", "b"]
 
 
 def test_a_turn_that_loses_its_connection_raises(
@@ -188,7 +188,7 @@ def test_a_turn_that_loses_its_connection_raises(
 
     with pytest.raises(ServerLostError, match="the connection to the server was lost"):
         read()
-    assert store.document_ids() == ["a", "b"]
+    assert store.ids("ROOT") == ["a", "b"]
 
 
 def test_a_transaction_that_loses_its_connection_changes_nothing(
@@ -203,7 +203,7 @@ def test_a_transaction_that_loses_its_connection_changes_nothing(
 
     with pytest.raises(ServerLostError, match="nothing was changed"):
         change()
-    assert store.document_ids() == []
+    assert store.ids("ROOT") == []
 
 
 @pytest.mark.parametrize("written", [True, False])
@@ -226,9 +226,9 @@ def test_a_commit_without_answer_is_looked_up(
         else:
             with pytest.raises(ServerLostError):
                 store.change_documents([document("b")])
-    assert store.document_ids() == (["a", "b"] if written else ["a"])
+    assert store.ids("ROOT") == (["a", "b"] if written else ["a"])
     store.change_documents([document("c")])
-    assert store.document_ids()[-1] == "c"
+    assert store.ids("ROOT")[-1] == "c"
 
 
 def test_a_failed_statement_prevents_the_commit(store: PostgresStore) -> None:
@@ -240,7 +240,7 @@ def test_a_failed_statement_prevents_the_commit(store: PostgresStore) -> None:
 
     with pytest.raises(StoreError, match="nothing was changed"):
         change()
-    assert store.document_ids() == []
+    assert store.ids("ROOT") == []
 
 
 def test_one_process_writes_at_a_time(store: PostgresStore, address: str) -> None:
@@ -249,9 +249,9 @@ def test_one_process_writes_at_a_time(store: PostgresStore, address: str) -> Non
         store.change_documents([document("a")])
         with pytest.raises(StoreError, match="another process has been writing for too long"):
             other.change_documents([document("b")])
-        assert other.document_ids() == []
+        assert other.ids("ROOT") == []
     other.change_documents([document("b")])
-    assert store.document_ids() == ["a", "b"]
+    assert store.ids("ROOT") == ["a", "b"]
     other.close()
 
 
@@ -294,7 +294,7 @@ def test_server_errors_name_a_remedy(
         store.change_documents([document("b"), document("bad")])
     assert "schema=" in str(caught.value)
     assert isinstance(caught.value, TransientStoreError) == (sqlstate[:2] == "40")
-    assert store.document_ids() == ["a"]
+    assert store.ids("ROOT") == ["a"]
 
 
 def test_a_turn_closes_a_connection_with_an_active_statement(store: PostgresStore) -> None:
@@ -303,7 +303,7 @@ def test_a_turn_closes_a_connection_with_an_active_statement(store: PostgresStor
         assert connection is not None
         connection._db.pgconn.send_query(b"SELECT pg_sleep(60)")
     assert connection.is_lost
-    assert store.document_ids() == []
+    assert store.ids("ROOT") == []
 
 
 def test_an_old_server_raises(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -327,4 +327,4 @@ def test_an_interrupted_statement_ends_its_connection(
             interrupted()
         for number, each in enumerate((other, store)):
             each.change_documents([document(str(number))])
-            assert each.document_ids() == ["0", "1"][: number + 1]
+            assert each.ids("ROOT") == ["0", "1"][: number + 1]

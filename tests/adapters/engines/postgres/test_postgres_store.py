@@ -158,7 +158,7 @@ def test_a_pickled_store_reopens_its_address(address: str) -> None:
     store = PostgresStore(address)
     store.change_documents(DOCUMENTS)
     again = pickle.loads(pickle.dumps(store))
-    assert again.document_ids() == store.document_ids()
+    assert again.ids("ROOT") == store.ids("ROOT")
     store.close()
     again.close()
 
@@ -174,9 +174,9 @@ store.change_documents([Document("x", id="a")])
 child = os.fork()
 store.change_documents([Document("x", id=str(os.getpid()))])
 if not child:
-    os._exit(0 if len(store.document_ids()) >= 2 else 1)
+    os._exit(0 if len(store.ids("ROOT")) >= 2 else 1)
 assert os.waitpid(child, 0)[1] == 0
-assert len(store.document_ids()) == 3
+assert len(store.ids("ROOT")) == 3
 store.close()
 """
 
@@ -195,7 +195,7 @@ def test_missing_psycopg_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) 
 def test_tables_of_another_format_raise(address: str) -> None:
     with closing(PostgresStore(address)) as store, store.transaction():
         store.database.run_many("UPDATE nodekin_graph SET format = ?", [(9,)])
-    for open_again in (lambda: PostgresStore(address), store.document_ids):
+    for open_again in (lambda: PostgresStore(address), lambda: store.ids("ROOT")):
         with pytest.raises(StoreError, match=r"format 9, .* format 1; index the documents again"):
             open_again()
 

@@ -77,7 +77,7 @@ def test_closing_a_graph_keeps_other_connections(postgres_server: RunningServer)
     def read() -> None:
         try:
             while not stop.is_set():
-                assert other.document_ids() == []
+                assert other.ids("ROOT") == []
         except BaseException as error:
             errors.append(error)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nodekin.nodegraph import Document, Node, NodeGraph
-from nodekin.nodegraph.storage.graph_store import PAGE
+from nodekin.nodegraph.storage.node_tables import PAGE
 from nodekin.retrievers import RerankRetriever, Retriever, ScoredNode
 
 

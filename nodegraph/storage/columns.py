@@ -1,15 +1,61 @@
-"""Lossless conversion of values to JSON text, with marks for types that JSON does not support."""
+"""Convert ids, texts and values to columns, and back."""
 
 from __future__ import annotations
 
 import base64
+import itertools
 import json
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import PurePath, PurePosixPath
 from typing import Any
 from uuid import UUID
+
+_OWN_ID = re.compile("[0-9a-f]{24}")
+
+_OWN_SIZE = 12  # bytes
+
+_FOREIGN = b"\xff"  # a byte that UTF-8 never uses
+
+_VARIABLES = 900  # the limit of one statement in every build of SQLite
+
+
+def to_id(name: str) -> bytes:
+    """Convert an id or a hash. Our own ids take half of their length."""
+    if _OWN_ID.fullmatch(name):
+        return bytes.fromhex(name)
+    value = _FOREIGN + to_text(name)
+    return value if len(value) != _OWN_SIZE else _FOREIGN + value
+
+
+def from_id(value: bytes) -> str:
+    """Decode an id of ``to_id``."""
+    return value.hex() if len(value) == _OWN_SIZE else from_text(value.lstrip(_FOREIGN))
+
+
+def to_text(text: str) -> bytes:
+    """Encode a text as UTF-8. Lone surrogates are allowed."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def from_text(value: bytes) -> str:
+    """Decode a text of ``to_text``."""
+    return value.decode("utf-8", "surrogatepass")
+
+
+def portions(values: Iterable[Any], size: int = _VARIABLES) -> Iterator[list[Any]]:
+    """Split values into lists that fit into one statement."""
+    iterator = iter(values)
+    while batch := list(itertools.islice(iterator, size)):
+        yield batch
+
+
+def marks(values: Sequence[Any]) -> str:
+    """Return a placeholder for each value."""
+    return ",".join("?" * len(values))
+
 
 MARK = "$type"
 """Key of a JSON object that encodes a value of another type."""
@@ -75,13 +121,10 @@ def _to_plain(value: Any) -> Any:
     for base, (name, write, _) in _KINDS.items():
         if isinstance(value, base):
             return {MARK: name, "value": write(value)}
-    if isinstance(value, str):
-        return str.__str__(value)  # str() of an Enum is its name, not its value
-    for plain in (int, float):
-        if isinstance(value, plain):
-            return plain(value)
-    plain_of = getattr(value, "tolist", None)  # NumPy's scalars and arrays
-    if callable(plain_of):
+    for plain, convert in ((str, str.__str__), (int, int), (float, float)):
+        if isinstance(value, plain):  # str() of an Enum is its name, not its value
+            return convert(value)
+    if callable(plain_of := getattr(value, "tolist", None)):  # NumPy's scalars and arrays
         return _to_plain(plain_of())
     raise TypeError(
         f"{type(value).__name__} {value!r:.60} can't be kept in a file; give a text, a number, a "
@@ -90,7 +133,7 @@ def _to_plain(value: Any) -> Any:
 
 
 def _unordered(values: Any) -> list[Any]:
-    return sorted((_to_plain(item) for item in values), key=lambda item: json.dumps(item))
+    return sorted((_to_plain(item) for item in values), key=json.dumps)
 
 
 def _from_plain(value: Any) -> Any:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.stress import amount
 
-from nodekin.nodegraph.codec import MARK, decode, encode
+from nodekin.nodegraph.storage.columns import MARK, decode, encode
 
 TEXTS = st.text(st.characters(codec=None, categories=None), max_size=8) | st.just(MARK)
 ZONES = st.sampled_from([timezone.utc, timezone(timedelta(hours=-5))])

@@ -82,4 +82,4 @@ def test_failed_read_leaves_no_node_missing(
 
 def test_lookups_of_missing_nodes_are_not_cached(store: GraphStore) -> None:
     store.get([f"missing {n}" for n in range(1_000)])
-    assert len(store._rows._nodes) <= store.count("ROOT")
+    assert len(store._nodes) <= store.count("ROOT")
