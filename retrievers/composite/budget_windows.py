@@ -99,11 +99,8 @@ def search_windows(
         runs += following
         if len(runs) >= budget.pages:
             break
-    scores = np.array([max(row.passage.score for row in rows[slice(*run)]) for run in runs])
-    return [
-        text.result(run, score)
-        for run, score in zip(runs, descending(scores).tolist(), strict=True)
-    ] + others
+    scores = [max(row.passage.score for row in rows[slice(*run)]) for run in runs]
+    return [*map(text.result, runs, descending(scores)), *others]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar
+from itertools import islice, repeat
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -16,20 +16,21 @@ from ...nodegraph.extractors.entity_extractor import EntityExtractor
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.models.embedder import split_batches
 from ...nodegraph.models.embedding_cache import MAX_QUERIES
+from ...nodegraph.node import Node
 from ..analysis.phrases import Phrase, quoted_phrases
 from ..filters import Filters, parse_filters
 from ..indexes.bm25_scores import Floats
 from ..indexes.nearest_vectors import unit
 from ..indexes.vector_index import VectorIndex
 from ..planned_retriever import PlannedRetriever
-from ..plans.effects import find_all
+from ..plans.effects import find_all, find_one
 from ..plans.plan import Do
 from ..plans.timeouts import TimeLimitError
 from ..protocols import Index, RetrieverProtocol
 from ..ranking import in_document_order, with_variant
 from ..results import OutputOptions, QueryVariant, Results
 from ..retriever import Retriever, search_together
-from ..search import Key, Ranking, Reader, Select, Source, fused
+from ..search import Ranking, Reader, Source, fused
 from ..similarities.bm25 import Bm25
 from ..similarities.registry import DEFAULT, MakeIndex, get_similarity
 from ..token_budget import BUDGET, TokenBudget
@@ -52,7 +53,6 @@ from .relevance import (
     descending,
     joined,
     linked_from,
-    rescored,
     same_texts,
     vector_scores,
     with_copies,
@@ -64,8 +64,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 DEPTH = 32
 """The number of fused targets per branch."""
@@ -86,20 +84,14 @@ PATIENCE = 60.0
 _PROBED = 200  # characters of the query of ``build``
 
 
-class _Options(NamedTuple):
-    """The options of one search.
+Group = Callable[[Sequence[Node]], list[list[int]] | None]
+"""Returns the positions of nodes with equal texts. None: more nodes are necessary."""
 
-    Attributes:
-        filters: Conditions, in addition to the retriever's own.
-        measured: The settings that were measured on the graph.
-        weights: The weight of each branch.
-        links: Whether links are followed.
-    """
+Find = Callable[[Sequence[str], int, Group], Awaitable[list[Results | None]]]
+"""Returns the first results of queries, collapsed by a function.
 
-    filters: Filters | None
-    measured: MeasuredSettings
-    weights: Sequence[float]
-    links: bool
+The number limits the results before they are collapsed. None: the function returned None.
+"""
 
 
 class DefaultRetriever(PlannedRetriever):
@@ -243,7 +235,7 @@ class DefaultRetriever(PlannedRetriever):
     def groups(self) -> list[str]:
         """The searched groups. Groups of links are included after the measurement."""
         groups = [self.target, self.sentences]
-        if self._follows_links(read_settings(self.graph, self.target, self._embed_keys)):
+        if self._follows_links(self._read_settings()):
             self._declare_entities()
             groups.append(self.entities)
         return groups
@@ -273,13 +265,13 @@ class DefaultRetriever(PlannedRetriever):
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> list[Results]:
         """Return the results of each query."""
+        assert limit is not None
         rankings: list[Results] = []
         for batch in split_batches(queries, MAX_QUERIES):  # limited by the cache of query vectors
             rankings += await self._search_batch(batch, limit, filters)
         if self.phrases == "first":
             return rankings
-        pairs = zip(queries, rankings, strict=True)
-        return await Do(lambda: [self._with_phrases(*pair) for pair in pairs], kind="work")
+        return await Do(lambda: [*map(self._with_phrases, queries, rankings)], kind="work")
 
     def _with_phrases(self, query: str, results: Results) -> Results:
         """Return the results with all phrases of a query; all results if none has them."""
@@ -295,11 +287,13 @@ class DefaultRetriever(PlannedRetriever):
         return with_variant(results, QueryVariant(query, self.name, note))
 
     async def _search_batch(
-        self, queries: Sequence[str], limit: int | None, filters: Filters | None
+        self, queries: Sequence[str], limit: int, filters: Filters | None
     ) -> list[Results]:
-        by_words = self._without_vectors()
-        if by_words is None:
+        """Search with words and vectors, or with words alone if optional vectors are missing."""
+        if self._needs_vectors or not self._vectors:
             return await self._search(queries, limit, filters)
+        by_words = copy.copy(self)
+        by_words._vectors = []
         if missing := await Do(self._count_missing_vectors, kind="work"):
             logger.warning(
                 "searches use words only: %s vectors of %r are missing; "
@@ -308,7 +302,6 @@ class DefaultRetriever(PlannedRetriever):
             )
             return await by_words._search(queries, limit, filters)
         try:
-            await self._embed(queries)
             return await self._search(queries, limit, filters)
         except VectorLengthError:  # a changed model under an old name, not a server failure
             raise
@@ -335,133 +328,83 @@ class DefaultRetriever(PlannedRetriever):
             for key, branch in zip(self._embed_keys, self._vectors, strict=True)
         }
 
-    async def _embed(self, queries: Sequence[str]) -> None:
-        """Embed queries ahead, with each model within ``PATIENCE`` seconds.
-
-        Raises:
-            EmbeddingError: If a model fails or takes too long.
-        """
-        measured = await self._read_settings()
-        weights = [1.0] * len(self._vectors) if measured is None else measured.weights
-        queries = [query for query in dict.fromkeys(queries) if query.strip()]
-        for branch, weight in zip(self._vectors, weights, strict=True):
-            if not weight or self.graph.embeddings.has_queries(queries, *branch.embed_keys):
-                continue
-            embed = partial(branch.query_vectors, queries)
-            aembed = partial(branch.aquery_vectors, queries)
-            try:
-                await Do(embed, aembed, timeout=PATIENCE)
-            except TimeLimitError:
-                name = self.graph.embeddings.embedder(*branch.embed_keys).name
-                raise EmbeddingError(
-                    f"the embedding model {name!r} took over {PATIENCE:g} s"
-                ) from None
-
-    async def _read_settings(self) -> MeasuredSettings | None:
-        """Return the measured settings. The graph is read outside the event loop."""
-        read = partial(read_settings, self.graph, self.target, self._embed_keys)
-        return await Do(read, kind="work")
-
-    def _without_vectors(self) -> DefaultRetriever | None:
-        """Return a copy that compares words alone; None if vectors are required."""
-        if self._needs_vectors or not self._vectors:
-            return None
-        other = copy.copy(self)
-        other._vectors = []
-        return other
-
     async def _search(
-        self, queries: Sequence[str], limit: int | None, filters: Filters | None
+        self, queries: Sequence[str], limit: int, filters: Filters | None
     ) -> list[Results]:
-        assert limit is not None
+        texts = [query for query in queries if query.strip()]
         with start_span(self.name, query=summarize_queries(queries)) as span:
-            measured = await self._read_settings()
+            measured = await Do(self._read_settings, kind="work")
             if measured is None:
                 for index in self._vector_indexes().values():  # embeds the measured sentences
                     await Do(index.ready)
                 measured = await Do(self._measure)
-            weights = [SENTENCES, WHOLE, *measured.weights]
-            options = _Options(filters, measured, weights, self._follows_links(measured))
-            span.attributes.update(weights=weights, links=options.links)
+            links = self._follows_links(measured)
+            span.attributes.update(weights=[SENTENCES, WHOLE, *measured.weights], links=links)
+            if not self._needs_vectors:
+                await self._embed(texts, measured)
+            find = partial(self._find_linked if links else self._find, measured, filters)
             budget = BUDGET.get()
             if budget is not None:  # windows never repeat sentences, so copies are not collapsed
-                passages = await self._ranked(queries, passages_within(budget), options)
-                search = partial(self._windows, queries, passages, budget, measured.weights)
-                return await Do(search, kind="work")
-            if self.collapse:
-                return await self._distinct(queries, limit, options)
-            return await self._ranked(queries, limit, options)
+                passages = await _find_all(find, texts, passages_within(budget))
+                windows = partial(self._windows, texts, passages, budget, measured.weights)
+                found = await Do(windows, kind="work")
+            elif self.collapse:
+                found = await _find_distinct(find, texts, limit)
+                if not links:
+                    found = [*map(in_document_order, found)]
+            else:
+                found = await _find_all(find, texts, limit)
+            if len(texts) == len(queries):
+                return found
+            listed = await find_one(self._words[1], "", limit, filters)
+            rankings = iter(found)
+            return [next(rankings) if query.strip() else [*listed] for query in queries]
+
+    def _read_settings(self) -> MeasuredSettings | None:
+        return read_settings(self.graph, self.target, self._embed_keys)
 
     def _measure(self) -> MeasuredSettings:
         measured = measure(self.graph, self.target, self.sentences, self._vector_indexes())
         save_settings(self.graph, self.target, self._embed_keys, measured)
         return measured
 
-    async def _distinct(
-        self, queries: Sequence[str], limit: int, options: _Options
-    ) -> list[Results]:
-        """Return results with distinct texts, from as deep in the rankings as needed."""
-        is_local = self._is_local(queries, options)
-        results: list[Results | None] = [None] * len(queries)
-        depth = limit + _SPARE
-        while short := [at for at, of_query in enumerate(results) if of_query is None]:
-            deepest = max(depth, DEPTH) if is_local else depth
-            remaining = [queries[at] for at in short]
-            if is_local:
-                select = partial(_select_distinct, limit, depth, deepest)
-                found = await self._search_together(remaining, deepest, options, select)
-            else:
-                rankings = await self._ranked(remaining, depth, options)
-                found = [
-                    _distinct_results(limit, depth, query, ranking)
-                    for query, ranking in zip(remaining, rankings, strict=True)
-                ]
-            for at, of_query in zip(short, found, strict=True):
-                results[at] = of_query
-            while depth <= deepest:
-                depth *= 2
-        return [of_query or [] for of_query in results]
+    async def _embed(self, queries: Sequence[str], measured: MeasuredSettings) -> None:
+        """Embed queries ahead, with each model within ``PATIENCE`` seconds.
 
-    def _is_local(self, queries: Sequence[str], options: _Options) -> bool:
-        """Return whether one search of all branches also has the scores of the results."""
-        return not options.links and all(map(str.strip, queries))
-
-    async def _ranked(self, queries: Sequence[str], limit: int, options: _Options) -> list[Results]:
-        """Return up to ``limit`` scored results of each query, including copies."""
-        if self._is_local(queries, options):
-            select = partial(_select_first, limit)
-            return await self._search_together(queries, limit, options, select)
-        retriever: RetrieverProtocol = FusionRetriever(
-            [*self._words, *self._vectors], "relative", options.weights, top_k=DEPTH
-        )
-        if options.links:
-            self._declare_entities()
-            retriever = LinkRetriever(
-                retriever, self.graph, via=self.entities, repetition=0, filters=self.filters
-            )
-        rankings = await find_all(retriever, queries, max(limit, COMPARED), options.filters)
-        score = partial(self._scored, queries, rankings, options.measured.backgrounds)
-        scored = await Do(score, kind="work")
-        return [results[:limit] for results in scored]
-
-    async def _search_together(
-        self, queries: Sequence[str], limit: int, options: _Options, select: Select[T]
-    ) -> list[T]:
-        """Fuse all branches in one search, and score the targets.
-
-        Args:
-            queries: The queries, none of them blank.
-            limit: The maximum number of targets per branch.
-            options: The options.
-            select: Reads the result of a query from its ranking.
+        Raises:
+            EmbeddingError: If a model fails or takes too long.
         """
-        pairs = zip([*self._words, *self._vectors], options.weights, strict=True)
-        used = [(branch, weight) for branch, weight in pairs if weight]
-        branches, weights = [branch for branch, _ in used], [weight for _, weight in used]
-        backgrounds = options.measured.backgrounds
+        embeddings = self.graph.embeddings
+        for branch, weight in zip(self._vectors, measured.weights, strict=True):
+            (key,) = branch.embed_keys
+            if not weight or embeddings.has_queries(queries, key):
+                continue
+            embed = partial(branch.query_vectors, queries)
+            aembed = partial(branch.aquery_vectors, queries)
+            try:
+                await Do(embed, aembed, timeout=PATIENCE)
+            except TimeLimitError:
+                name = embeddings.embedder(key).name
+                raise EmbeddingError(
+                    f"the embedding model {name!r} took over {PATIENCE:g} s"
+                ) from None
+
+    async def _find(
+        self,
+        measured: MeasuredSettings,
+        filters: Filters | None,
+        queries: Sequence[str],
+        depth: int,
+        group: Group,
+    ) -> list[Results | None]:
+        """Search all branches at once. See ``Find``."""
+        weights = [SENTENCES, WHOLE, *measured.weights]
+        pairs = zip([*self._words, *self._vectors], weights, strict=True)
+        branches = [branch for branch, weight in pairs if weight]
+        backgrounds = measured.backgrounds
 
         def rank(number: int, rankings: Sequence[Ranking], sources: Sequence[Source]) -> Ranking:
-            ranking = fused(rankings, "relative", weights)
+            ranking = fused(rankings, "relative", [*filter(None, weights)])
             keys = [*ranking.scores]
             words = sources[1]  # of targets
             term_scores = words.snapshot.term_scores
@@ -481,37 +424,69 @@ class DefaultRetriever(PlannedRetriever):
                 scores = joined(scores, np.maximum.reduce(near))
             return ranking._replace(scores=dict(zip(keys, scores.tolist(), strict=True)))
 
-        limits = [limit if limit > DEPTH else None] * len(branches)
-        return await search_together(branches, queries, limits, options.filters, rank, select)
+        def select(reader: Reader) -> Results | None:
+            first = islice(reader.ranking.scores.items(), max(depth, COMPARED))
+            keys, scores = [], []
+            for key, score in first:
+                if score > 0:
+                    keys.append(key)
+                    scores.append(score)
+            scores = descending(scores)
+            nodes = [*reader.nodes(keys[:depth]).values()]
+            if (groups := group(nodes)) is None:
+                return None
+            best = [at for at, *_ in groups]
+            results = reader.results([keys[at] for at in best], [scores[at] for at in best])
+            copies = [[(nodes[at], scores[at]) for at in others] for _, *others in groups]
+            return [*map(with_copies, results, copies, repeat(reader.query))]
 
-    def _scored(
+        limits = [max(depth, DEPTH)] * len(branches)
+        return await search_together(branches, queries, limits, filters, rank, select)
+
+    async def _find_linked(
         self,
+        measured: MeasuredSettings,
+        filters: Filters | None,
         queries: Sequence[str],
-        rankings: Sequence[Results],
-        backgrounds: Mapping[str, Vectors],
-    ) -> list[Results]:
-        """Return rankings with scores that can be compared between questions."""
-        index = self.bm25.open(self.graph, self.target)
-        nearest = [
-            self._vector_scores(query, results, backgrounds)
-            for query, results in zip(queries, rankings, strict=True)
-        ]
-        scored = []
-        with self.graph.reader.reading(self.target):
-            index.sync()
-            for query, results, first in zip(queries, rankings, nearest, strict=True):
-                if not query.strip():  # all nodes that meet the filters
-                    scored.append([rescored(result, 0.0) for result in results])
-                    continue
-                partners = filter(None, map(linked_from, results))
-                nodes = [*(result.node for result in results), *partners]
-                ids = list(dict.fromkeys(node.id for node in nodes))  # results first
-                terms = self.bm25.prepare(query, [index])
-                scores = word_scores(terms, index.term_scores(ids, terms))
-                scores[: len(first)] = joined(scores[: len(first)], first)
-                by_id = dict(zip(ids, scores.tolist(), strict=True))
-                scored.append(with_scores(results, by_id))
-        return scored
+        depth: int,
+        group: Group,
+    ) -> list[Results | None]:
+        """Search all branches, and follow links. See ``Find``."""
+        self._declare_entities()
+        weights = [SENTENCES, WHOLE, *measured.weights]
+        branches = [*self._words, *self._vectors]
+        inner = FusionRetriever(branches, "relative", weights, top_k=DEPTH)
+        retriever = LinkRetriever(
+            inner, self.graph, via=self.entities, repetition=0, filters=self.filters
+        )
+        rankings = await find_all(retriever, queries, max(depth, COMPARED), filters)
+
+        def score() -> list[Results | None]:
+            index = self.bm25.open(self.graph, self.target)
+            nearest = [
+                self._vector_scores(query, results, measured.backgrounds)
+                for query, results in zip(queries, rankings, strict=True)
+            ]
+            scored: list[Results | None] = []
+            with self.graph.reader.reading(self.target):
+                index.sync()
+                for query, results, near in zip(queries, rankings, nearest, strict=True):
+                    ids = dict.fromkeys(result.node.id for result in results)  # results first
+                    ids |= dict.fromkeys(node.id for node in map(linked_from, results) if node)
+                    terms = self.bm25.prepare(query, [index])
+                    scores = word_scores(terms, index.term_scores([*ids], terms))
+                    scores[: len(near)] = joined(scores[: len(near)], near)
+                    by_id = dict(zip(ids, scores.tolist(), strict=True))
+                    ranking = with_scores(results, by_id)[:depth]
+                    groups = group([result.node for result in ranking])
+                    pairs = [(result.node, result.score) for result in ranking]
+                    copies = [[pairs[at] for at in others] for _, *others in groups or ()]
+                    first = [ranking[at] for at, *_ in groups or ()]
+                    collapsed = [*map(with_copies, first, copies, repeat(query))]
+                    scored.append(None if groups is None else collapsed)
+            return scored
+
+        return await Do(score, kind="work")
 
     def _vector_scores(
         self, query: str, results: Results, backgrounds: Mapping[str, Vectors]
@@ -547,59 +522,26 @@ class DefaultRetriever(PlannedRetriever):
             return windows
 
 
-def _first(ranking: Ranking, count: int) -> tuple[list[Key], list[float]]:
-    """Return the first targets of a ranking, with scores that descend."""
-    keys = [key for key in islice(ranking.scores, max(count, COMPARED)) if ranking.scores[key] > 0]
-    scores = descending(np.array([ranking.scores[key] for key in keys]))
-    return keys[:count], scores[:count].tolist()
+async def _find_all(find: Find, queries: Sequence[str], limit: int) -> list[Results]:
+    """Return the first results of each query, including copies."""
+    found = await find(queries, limit, lambda nodes: [[at] for at in range(len(nodes))])
+    return [results or [] for results in found]
 
 
-def _select_first(limit: int, reader: Reader) -> Results:
-    """Return the first results."""
-    return reader.results(*_first(reader.ranking, limit))
+async def _find_distinct(find: Find, queries: Sequence[str], limit: int) -> list[Results]:
+    """Return results with distinct texts, from as deep in the rankings as needed."""
+    found: dict[str, Results] = {}
+    missing, depth = queries, limit + _SPARE
 
-
-def _select_distinct(limit: int, depth: int, deepest: int, reader: Reader) -> Results | None:
-    """Return the first results with distinct texts.
-
-    Args:
-        limit: The number of results.
-        depth: The number of targets to compare, which is doubled if they have too few texts.
-        deepest: The maximum number of targets.
-        reader: Reads the targets.
-
-    Returns:
-        None if a longer ranking may have more texts.
-    """
-    while depth <= deepest:
-        keys, scores = _first(reader.ranking, depth)
-        nodes = [*reader.nodes(keys).values()]
+    def group(nodes: Sequence[Node]) -> list[list[int]] | None:
         same = same_texts([node.text for node in nodes])
-        if _is_enough(limit, depth, len(same), len(keys)):
-            first = [of_text[0] for of_text in same[:limit]]
-            results = reader.results([keys[at] for at in first], [scores[at] for at in first])
-            with_all = [
-                with_copies(result, [(nodes[at], scores[at]) for at in others], reader.query)
-                for result, (_, *others) in zip(results, same, strict=False)
-            ]
-            return in_document_order(with_all)
+        is_enough = len(same) >= limit or len(nodes) < depth or depth >= _DEEPEST * limit
+        return same[:limit] if is_enough else None
+
+    while missing:
+        for query, results in zip(missing, await find(missing, depth, group), strict=True):
+            if results is not None:
+                found[query] = results
+        missing = [query for query in missing if query not in found]
         depth *= 2
-    return None
-
-
-def _distinct_results(limit: int, depth: int, query: str, ranking: Results) -> Results | None:
-    """Return the first results with distinct texts; see ``_select_distinct``."""
-    if not query.strip():  # nodes that meet the filters
-        return ranking[:limit]
-    same = same_texts([result.node.text for result in ranking])
-    if not _is_enough(limit, depth, len(same), len(ranking)):
-        return None
-    results = []
-    for at, *others in same[:limit]:
-        copies = [(ranking[other].node, ranking[other].score) for other in others]
-        results.append(with_copies(ranking[at], copies, query))
-    return results
-
-
-def _is_enough(limit: int, depth: int, texts: int, found: int) -> bool:
-    return texts >= limit or found < depth or depth >= _DEEPEST * limit
+    return [found[query] for query in queries]

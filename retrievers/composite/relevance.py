@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import unicodedata
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
@@ -121,14 +121,14 @@ def joined(words: Floats, vectors: Floats) -> Floats:
     return words + (1.0 - words) * _VECTORS * vectors
 
 
-def descending(scores: Floats) -> Floats:
+def descending(scores: Sequence[float]) -> list[float]:
     """Return descending scores for a fixed order of results.
 
     Among the first ``COMPARED`` results, a score is raised to the highest later score. After them,
     a score is lowered to the previous score. Therefore, scores do not depend on ``top_k``.
     """
-    first = np.maximum.accumulate(scores[:COMPARED][::-1])[::-1]
-    return np.minimum.accumulate(np.concatenate([first, scores[COMPARED:]]))
+    first = [*accumulate(reversed(scores[:COMPARED]), max)][::-1]
+    return [*accumulate([*first, *scores[COMPARED:]], min)]
 
 
 def rescored(result: ScoredNode, score: float) -> ScoredNode:
@@ -163,10 +163,8 @@ def with_scores(results: Sequence[ScoredNode], scores: Mapping[str, float]) -> l
         for result in results
     ]
     kept = [(result, score) for result, score in zip(results, own, strict=True) if score > 0]
-    scores_of_kept = descending(np.array([score for _, score in kept])).tolist()
-    return [
-        rescored(result, score) for (result, _), score in zip(kept, scores_of_kept, strict=True)
-    ]
+    lowered = descending([score for _, score in kept])
+    return [rescored(result, score) for (result, _), score in zip(kept, lowered, strict=True)]
 
 
 def same_texts(texts: Sequence[str]) -> list[list[int]]:
@@ -175,34 +173,28 @@ def same_texts(texts: Sequence[str]) -> list[list[int]]:
     Texts are equal if they have the same words, numbers and signs. Case, punctuation, white
     space, width and markup may differ.
     """
-    keys = [""] * len(texts)
+    groups = [[*range(len(texts))]]
     for key_of in (_first_letters, _letters, _words):  # most texts differ in the first letters
-        counts = Counter(keys)
-        pairs = zip(keys, texts, strict=True)
-        keys = [key if counts[key] == 1 else f"{key}\n{key_of(text)}" for key, text in pairs]
-    positions: dict[str, list[int]] = {}
-    for at, key in enumerate(keys):
-        positions.setdefault(key, []).append(at)
-    return [*positions.values()]
+        by_key: dict[tuple[int, str], list[int]] = {}
+        for number, group in enumerate(groups):
+            for at in group:
+                key = key_of(texts[at]) if len(group) > 1 else ""
+                by_key.setdefault((number, key), []).append(at)
+        groups = [*by_key.values()]
+        if len(groups) == len(texts):
+            break
+    return sorted(groups)
 
 
 def with_copies(result: ScoredNode, copies: Sequence[tuple[Node, float]], query: str) -> ScoredNode:
-    """Return a result with up to ten nodes of equal text in its evidence.
-
-    Args:
-        result: The result.
-        copies: The other nodes with their scores.
-        query: The query.
-    """
+    """Return a result with up to ten nodes of equal text and their scores in its evidence."""
     if not copies:
         return result
     filters = result.evidence[0].filters if result.evidence else None
-    variants: tuple[QueryVariant, ...] = ()
-    also = []
-    for at, (node, score) in enumerate(copies[:_NOTED], 1):
-        if at == _NOTED < len(copies):
-            variants = (QueryVariant(query, COPY, f"and {len(copies) - _NOTED} more"),)
-        also.append(Evidence(node, score, COPY, query, variants=variants, filters=filters))
+    also = [Evidence(node, n, COPY, query, filters=filters) for node, n in copies[:_NOTED]]
+    if (more := len(copies) - _NOTED) > 0:
+        variant = QueryVariant(query, COPY, f"and {more} more")
+        also[-1] = replace(also[-1], variants=(variant,))
     return replace(result, evidence=(*result.evidence, *also))
 
 
