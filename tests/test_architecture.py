@@ -13,7 +13,7 @@ _IN_BOTH_FRAMEWORKS = re.compile(r"NodeGraph\w+")
 
 # Dataclasses that collect, count or remember. All other public dataclasses are values.
 _MUTABLE = {
-    *("AnswerContext", "FolderScan", "GraphStruct", "LinkGraph", "OutputBuilder", "ReadReport"),
+    *("AnswerContext", "FolderScan", "GraphStruct", "OutputBuilder", "ReadReport"),
     *("RecordFile", "RegisteredReader", "Span", "ToolSession"),
 }
 

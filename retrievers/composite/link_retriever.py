@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from heapq import nlargest, nsmallest
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...nodegraph.graph import NodeGraph
-from ...nodegraph.node import Node
 from ..filters import Filters, all_of, parse_filters
 from ..foreign.coercion import as_retriever
 from ..foreign.foreign_retriever import check_in_graph
-from ..indexes.bm25_scores import Floats
-from ..indexes.text_index import TextIndex
 from ..planned_retriever import PlannedRetriever
 from ..plans.effects import find_all
 from ..plans.plan import Do
@@ -25,16 +24,9 @@ from ..similarities.bm25 import Bm25
 from ..token_budget import without_budget
 from ..tracing import start_span
 from ..validation import check_top_k, number, whole
-from .link_graph import LinkGraph, LinkIndex
-from .link_scores import (
-    Pair,
-    QueryWords,
-    best_pairs,
-    best_paths,
-    least_repeating,
-    score_scale,
-)
-from .name_index import Entity
+from .link_graph import connect
+from .link_index import Entity, LinkIndex
+from .link_scores import Pair, QueryWords, best_pairs, least_repeating, score_scale
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -182,7 +174,12 @@ class LinkRetriever(PlannedRetriever):
             own_hits = [hit for hit in hits if hit.node.graph is self.graph]
             if own_hits:
                 group = own_hits[0].node.group
-                self._check_group(group)
+                parent = self.via and self.graph.reader.lineage(self.via)[-1].parent
+                if parent not in (None, group):
+                    raise ValueError(
+                        f"the hits must be of group {parent!r}, which {self.via!r} links, got "
+                        f"{group!r}; set target={parent!r} in the inner retriever"
+                    )
                 of_hits = conditions(own_hits)
                 with self.graph.reader.reading(*filter(None, [group, self.via])):
                     results = self._ranked(query, hits, group, limit, of_hits, span.attributes)
@@ -215,159 +212,134 @@ class LinkRetriever(PlannedRetriever):
         if index is not None:
             index.sync()
             titles = index.named(query)
-        allowed = passages.meeting(conditions.filter)
-        existing = passages.known()
+        allowed, existing = passages.meeting(conditions.filter), passages.known()
 
         def is_allowed(passage: str) -> bool:
             return passage in existing and (allowed is None or allowed(passage))
 
         words = QueryWords(query, self.bm25, passages, self.graph, titles)
         lowest = min(0.0, min(hit.score for hit in hits))  # a reranker's scores may be negative
-        first = hits[0].score
-        hits = words.without_parts_of_names(hits, lowest)
+        others = [hit for hit in hits if hit.node.graph is not self.graph]
+        own = [hit for hit in hits if hit.node.graph is self.graph]
+        own = words.without_parts_of_names(own, lowest)
         named: dict[str, Evidence] = {}
         for title in titles:
             about = [*filter(is_allowed, title.about)]
             order = np.argsort(-words.scores(about).sum(axis=1), kind="stable")[:_NAMED]
             for node in self.graph.reader.nodes_by_id([about[at] for at in order]):
+                first = hits[0].score
                 named[node.id] = Evidence(node, first, NAMED, query, filters=conditions.filters)
-        hits = self._with_named(hits, named)
-        scores = {h.node.id: h.score - lowest for h in hits if h.node.graph is self.graph}
-        seeds = [*filter(is_allowed, scores)][: self.seeds]
-        links = LinkGraph(self.graph, passages, allowed, index)
-        matrix = links.connections(seeds)
-        terms = words.scores(matrix.passages)
-        seed_scores = [scores[seed] for seed in seeds]
-        positions = max(limit, self.seeds)
-        pairs = best_pairs(matrix, seed_scores, terms, max(positions, _GO_ON))
-        scale = score_scale(seed_scores, terms[: len(seeds)].sum(axis=1)) if seeds else 0.0
-        covered = dict(zip(seeds, scale * terms, strict=False))
-        paths = self._paths(pairs, covered, links, words, scale, positions)
-        attributes.update(passages=len(matrix.passages), pairs=len(pairs), paths=len(paths))
-        better = {i: p for i, p in paths.items() if i not in pairs or p.score > pairs[i].score}
-        ranking = self._rank_pairs(hits, {**pairs, **better}, lowest, positions)[:positions]
-        if self.repetition:
-            ranking = self._without_repetition(ranking, words, passages, index, scale)
-        return self._with_evidence(query, ranking[:limit], index, conditions.filters)
-
-    def _with_named(self, hits: Results, named: Mapping[str, Evidence]) -> Results:
-        """Return hits, with the passages whose title the query names before them."""
-        own = {hit.node.id: hit.evidence for hit in hits if hit.node.graph is self.graph}
-        first = [
-            ScoredNode(match.node, match.score, (match, *own.get(i, ())))
-            for i, match in named.items()
+        evidence = {hit.node.id: hit.evidence for hit in own}
+        own = [
+            *(ScoredNode(m.node, m.score, (m, *evidence.get(i, ()))) for i, m in named.items()),
+            *(hit for hit in own if hit.node.id not in named),
         ]
-        return [*first, *(hit for hit in hits if hit.node.id not in named)]
-
-    def _paths(
-        self,
-        pairs: Mapping[str, Pair],
-        terms_of_seeds: Mapping[str, Floats],
-        links: LinkGraph,
-        words: QueryWords,
-        scale: float,
-        limit: int,
-    ) -> dict[str, Pair]:
-        """Follow links once more, from the best linked passages."""
-        linked = [item for item in pairs.items() if item[0] not in terms_of_seeds]
-        best = nlargest(_GO_ON, linked, key=lambda item: item[1].score)
-        if not best:
-            return {}
-        matrix = links.connections([i for i, _ in best])
-        terms = scale * words.scores(matrix.passages)
-        of_partners = np.array([terms_of_seeds[pair.partner] for _, pair in best])
-        covered = np.maximum(terms[: len(best)], of_partners)
-        scores = [pair.score for _, pair in best]
-        return best_paths(matrix, scores, terms, covered, limit)
-
-    def _without_repetition(
-        self,
-        ranking: Sequence[_Ranked],
-        words: QueryWords,
-        passages: TextIndex,
-        index: LinkIndex | None,
-        scale: float,
-    ) -> list[_Ranked]:
-        """Rank passages lower that repeat the query's words in passages before them."""
-        existing = passages.known()
-        native = [r.node.graph is self.graph and r.node.id in existing for r in ranking]
-        own = words.scores([r.node.id for r, is_own in zip(ranking, native, strict=True) if is_own])
-        terms = np.zeros((len(ranking), own.shape[1]))
-        terms[native] = scale * own
-        order = least_repeating(
-            [ranked.score for ranked in ranking],
-            terms,
-            self.repetition,
-            [_is_named(ranked.evidence) for ranked in ranking],
-            [] if index is None else [index.title(ranked.node.id) for ranked in ranking],
-        )
-        return [ranking[position]._replace(score=score) for position, score in order]
-
-    def _check_group(self, group: str) -> None:
-        """Check that the hits are of the group whose names link passages."""
-        parent = None if self.via is None else self.graph.reader.lineage(self.via)[-1].parent
-        if parent is not None and parent != group:
-            raise ValueError(
-                f"the hits must be of group {parent!r}, which {self.via!r} links, got {group!r}; "
-                f"set target={parent!r} in the inner retriever"
+        scores = {hit.node.id: hit.score - lowest for hit in own}
+        seeds = [*filter(is_allowed, scores)][: self.seeds]
+        follow = partial(connect, self.graph, passages, allowed, index)
+        positions = max(limit, self.seeds)
+        best: dict[str, Pair] = {}
+        scale = 0.0
+        if seeds:
+            matrix, seed_scores = follow(seeds), [scores[seed] for seed in seeds]
+            terms = words.scores(matrix.passages)
+            scale = score_scale(seed_scores, terms[: len(seeds)].sum(axis=1))
+            terms *= scale
+            best = best_pairs(matrix, seed_scores, terms, max(positions, _GO_ON))
+            attributes.update(passages=len(matrix.passages), pairs=len(best), paths=0)
+            linked = [item for item in best.items() if item[0] not in seeds]
+            if second := nlargest(_GO_ON, linked, key=lambda item: item[1].score):
+                of_seeds = dict(zip(seeds, terms, strict=False))
+                matrix = follow([i for i, _ in second])
+                terms = scale * words.scores(matrix.passages)
+                covered = np.array([of_seeds[pair.partner] for _, pair in second])
+                covered = np.maximum(terms[: len(second)], covered)
+                pair_scores = [pair.score for _, pair in second]
+                paths = best_pairs(matrix, pair_scores, terms, positions, covered)
+                attributes.update(paths=len(paths))
+                better = (i for i, p in paths.items() if i not in best or p.score > best[i].score)
+                best |= {i: paths[i] for i in better}
+        ranking, pairs = self._rank(own, others, best, lowest, positions)
+        if self.repetition:
+            native = [
+                at
+                for at, result in enumerate(ranking)
+                if result.node.graph is self.graph and result.node.id in existing
+            ]
+            of_native = words.scores([ranking[at].node.id for at in native])
+            terms = np.zeros((len(ranking), of_native.shape[1]))
+            terms[native] = scale * of_native
+            order_and_scores = least_repeating(
+                [result.score for result in ranking],
+                terms,
+                self.repetition,
+                [_is_named(result) for result in ranking],
+                [] if index is None else [index.title(result.node.id) for result in ranking],
             )
+            ranking = [replace(ranking[at], score=score) for at, score in order_and_scores]
+        return self._with_evidence(query, ranking[:limit], pairs, index, conditions.filters)
 
-    def _rank_pairs(
-        self, hits: Results, pairs: Mapping[str, Pair], lowest: float, limit: int
-    ) -> list[_Ranked]:
-        """Rank hits and linked passages by their best pair or their own score."""
-        hit_ids = {hit.node.id for hit in hits if hit.node.graph is self.graph}
-        ranking: list[_Ranked] = []
-        for hit in hits:
-            pair = pairs.get(hit.node.id) if hit.node.graph is self.graph else None
-            if pair is not None and pair.score + lowest <= hit.score:
-                pair = None
-            score = hit.score if pair is None else pair.score + lowest
-            ranking.append(_Ranked(score, hit.score, hit.node, hit.evidence, pair))
-        linked = [(i, pair) for i, pair in pairs.items() if i not in hit_ids]
+    def _rank(
+        self,
+        own: Results,
+        others: Results,
+        pairs: Mapping[str, Pair],
+        lowest: float,
+        limit: int,
+    ) -> tuple[Results, dict[str, Pair]]:
+        """Rank hits and linked passages by their best pair or their own score.
+
+        Returns:
+            The ranking, and the pairs of passages whose pair decides.
+        """
+        used = dict(pairs)
+        rows: list[tuple[float, ScoredNode]] = []  # own scores and results
+        for hit in own:
+            pair = used.get(hit.node.id)
+            if pair is not None and pair.score + lowest > hit.score:
+                rows.append((hit.score, replace(hit, score=pair.score + lowest)))
+            else:
+                used.pop(hit.node.id, None)
+                rows.append((hit.score, hit))
+        rows += [(hit.score, hit) for hit in others]
+        hit_ids = {hit.node.id for hit in own}
+        linked = [item for item in pairs.items() if item[0] not in hit_ids]
         linked = nsmallest(limit, linked, key=lambda item: (-item[1].score, -item[1].own_score))
         nodes = self.graph.reader.nodes_by_id([i for i, _ in linked])
         for node, (_, pair) in zip(nodes, linked, strict=True):
-            score, own_score = pair.score + lowest, pair.own_score + lowest
-            ranking.append(_Ranked(score, own_score, node, (), pair))
-        ranking.sort(
-            key=lambda r: (-r.score, -r.own_score, not _is_named(r.evidence), r.node.order)
+            rows.append((pair.own_score + lowest, ScoredNode(node, pair.score + lowest)))
+        rows.sort(
+            key=lambda row: (-row[1].score, -row[0], not _is_named(row[1]), row[1].node.order)
         )
-        return ranking
+        return [result for _, result in rows[:limit]], used
 
     def _with_evidence(
         self,
         query: str,
-        ranking: Sequence[_Ranked],
+        ranking: Results,
+        pairs: Mapping[str, Pair],
         index: LinkIndex | None,
         filters: Filters | None,
     ) -> Results:
         """Return results whose evidence has the other passage of the pair and the entity."""
-        pairs = [ranked.pair for ranked in ranking if ranked.pair is not None]
-        ids = list(dict.fromkeys(pair.partner for pair in pairs))
+        of_results = [
+            pairs.get(result.node.id) if result.node.graph is self.graph else None
+            for result in ranking
+        ]
+        ids = list(dict.fromkeys(pair.partner for pair in of_results if pair is not None))
         partners = dict(zip(ids, self.graph.reader.nodes_by_id(ids), strict=True))
-        names = {pair.connection.entity for pair in pairs} - {None}
-        entities = {} if index is None else {name: index.node(name) for name in names if name}
         results = []
-        for score, _, node, evidence, pair in ranking:
+        for result, pair in zip(ranking, of_results, strict=True):
             if pair is not None:
-                link, entity = f"link {pair.connection.type!r}", pair.connection.entity
-                ends = [partners[pair.partner], *([entities[entity]] if entity else ())]
-                own = (Evidence(end, score, link, query, filters=filters) for end in ends)
-                evidence = (*own, *evidence)
-            results.append(ScoredNode(node, score, evidence))
+                ends = [partners[pair.partner]]
+                if index is not None and pair.connection.entity is not None:
+                    ends.append(index.node(pair.connection.entity))
+                link = f"link {pair.connection.type!r}"
+                own = [Evidence(end, result.score, link, query, filters=filters) for end in ends]
+                result = replace(result, evidence=(*own, *result.evidence))
+            results.append(result)
         return results
 
 
-class _Ranked(NamedTuple):
-    """A passage with the score of its best pair, or its own score."""
-
-    score: float
-    own_score: float
-    node: Node
-    evidence: tuple[Evidence, ...]
-    pair: Pair | None
-
-
-def _is_named(evidence: Sequence[Evidence]) -> bool:
-    return bool(evidence) and evidence[0].similarity == NAMED
+def _is_named(result: ScoredNode) -> bool:
+    return bool(result.evidence) and result.evidence[0].similarity == NAMED

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ...nodegraph.extractors.entity_extractor import has_name
 from ...nodegraph.graph import NodeGraph
 from ..indexes.bm25_scores import Floats
 from ..indexes.text_index import TextIndex
-from ..results import Results, ScoredNode
+from ..results import Results
 from ..similarities.bm25 import Bm25
 from .link_graph import LinkMatrix, PassageLink
-from .name_index import Entity
+from .link_index import Entity
 
 STRENGTH_EXPONENT = 0.5
 """The effect of weak connections on the score of a pair: 0 for none, 1 for proportional."""
@@ -52,114 +52,61 @@ class Pair(NamedTuple):
 
 def score_scale(scores: Sequence[float], word_scores: Floats) -> float:
     """Return the factor from BM25 scores to the scale of other scores."""
-    highest = float(word_scores.max()) if len(word_scores) else 0.0
+    highest = float(word_scores.max(initial=0.0))
     return max(scores) / highest if highest else 0.0
 
 
 def best_pairs(
     matrix: LinkMatrix,
-    seed_scores: Sequence[float],
+    scores: Sequence[float],
     terms: Floats,
     limit: int,
+    covered: Floats | None = None,
 ) -> dict[str, Pair]:
     """Return the best pair of each passage that is in a pair, by the passage's id.
 
+    With ``covered``, pairs are continued to paths: the passages that add words of the query.
+
     Args:
-        matrix: The connections of the seeds to passages.
-        seed_scores: The scores of the seeds, 0 or more.
-        terms: Array (passages, terms): the scores of terms, in the order of ``matrix.passages``.
-        limit: The minimum number of passages in addition to the seeds.
+        matrix: The connections of the first passages of pairs, or of the second ones of pairs that
+            are continued.
+        scores: The scores of these passages or pairs, 0 or more.
+        terms: Array (passages, terms): the scores of terms, in the order of ``matrix.passages``,
+            on the scale of ``scores``.
+        limit: The minimum number of passages in addition to the first passages of pairs.
+        covered: Array (pairs, terms): the scores of terms in the continued pairs.
     """
-    seeds = len(seed_scores)
-    if not seeds:
-        return {}
-    word_scores = terms.sum(axis=1)
-    scale = score_scale(seed_scores, word_scores[:seeds])
-    scores, _ = _scores(matrix, seed_scores, terms, terms, scale, PAIR_WEIGHT)
-    own_scores = [*seed_scores, *(scale * word_scores[seeds:]).tolist()]
-    partners = scores.argmax(axis=0)
-    best = scores.max(axis=0)
+    is_path = covered is not None
+    seeds = 0 if is_path else len(scores)
+    rows, linked = matrix.strengths.nonzero()
+    known = terms if covered is None else covered
+    gains = np.maximum(terms[linked] - known[rows], 0.0).sum(axis=1)
+    strengths = matrix.strengths[rows, linked] ** STRENGTH_EXPONENT
+    weight = PATH_WEIGHT if is_path else PAIR_WEIGHT
+    pairs = np.full_like(matrix.strengths, -1.0)
+    pairs[rows, linked] = weight * strengths * (np.array(scores)[rows] + gains)
+    if is_path:
+        pairs[rows[gains <= 0], linked[gains <= 0]] = -1.0
+    best, partners = pairs.max(axis=0), pairs.argmax(axis=0)
     connections = matrix.strongest[partners, np.arange(len(partners))]
     for seed in range(seeds):  # a seed is the first passage of its pairs
-        other = int(scores[seed].argmax())
-        if scores[seed, other] > best[seed]:
-            best[seed], partners[seed] = scores[seed, other], other
+        other = int(pairs[seed].argmax())
+        if pairs[seed, other] > best[seed]:
+            best[seed], partners[seed] = pairs[seed, other], other
             connections[seed] = matrix.strongest[seed, other]
-    columns = _best_columns(best, seeds, limit)
-    return _pairs(matrix, best, own_scores, partners, connections, columns)
-
-
-def best_paths(
-    matrix: LinkMatrix,
-    scores: Sequence[float],
-    terms: Floats,
-    covered: Floats,
-    limit: int,
-) -> dict[str, Pair]:
-    """Return the best path of each passage that has further words of the query, by its id.
-
-    Args:
-        matrix: The connections of the second passages of some pairs.
-        scores: The scores of the pairs.
-        terms: Array (passages, terms): the scores of terms, in the order of ``matrix.passages``,
-            on the scale of the pairs' scores.
-        covered: Array (pairs, terms): the scores of terms in the pairs.
-        limit: The minimum number of paths.
-    """
-    every, gains = _scores(matrix, scores, terms, covered, 1.0, PATH_WEIGHT)
-    rows, linked = matrix.strengths.nonzero()
-    nothing_new = gains <= 0
-    every[rows[nothing_new], linked[nothing_new]] = -1.0
-    partners, best = every.argmax(axis=0), every.max(axis=0)
-    connections = matrix.strongest[partners, np.arange(len(partners))]
-    columns = [column for column in _best_columns(best, 0, limit) if best[column] > 0]
-    return _pairs(matrix, best, terms.sum(axis=1), partners, connections, columns)
-
-
-def _scores(
-    matrix: LinkMatrix,
-    scores: Sequence[float],
-    terms: Floats,
-    covered: Floats,
-    scale: float,
-    weight: float,
-) -> tuple[Floats, Floats]:
-    """Return the scores by row and passage, -1 without a connection, and the gains."""
-    rows, linked = matrix.strengths.nonzero()
-    gains = np.maximum(terms[linked] - covered[rows], 0.0).sum(axis=1)
-    strengths = matrix.strengths[rows, linked] ** STRENGTH_EXPONENT
-    every = np.full_like(matrix.strengths, -1.0)
-    every[rows, linked] = weight * strengths * (np.array(scores)[rows] + scale * gains)
-    return every, gains
-
-
-def _pairs(
-    matrix: LinkMatrix,
-    scores: Floats,
-    own_scores: Sequence[float] | Floats,
-    partners: npt.NDArray[np.int64],
-    connections: npt.NDArray[np.int32],
-    columns: Iterable[int],
-) -> dict[str, Pair]:
+    own_scores = [*scores[:seeds], *terms[seeds:].sum(axis=1).tolist()]
+    others = best[seeds:]
+    lowest = float(np.partition(others, -limit)[-limit]) if len(others) > limit else -1.0
     return {
-        matrix.passages[column]: Pair(
-            float(scores[column]),
-            float(own_scores[column]),
-            matrix.passages[partners[column]],
-            matrix.connections[connections[column]],
+        passage: Pair(
+            float(best[at]),
+            float(own_scores[at]),
+            matrix.passages[partners[at]],
+            matrix.connections[connections[at]],
         )
-        for column in columns
+        for at, passage in enumerate(matrix.passages)
+        if (best[at] > 0 if is_path else best[at] >= 0) and (at < seeds or best[at] >= lowest)
     }
-
-
-def _best_columns(scores: Floats, seeds: int, limit: int) -> list[int]:
-    """Return the columns of the seeds and of the best other scores that are 0 or more."""
-    others = scores[seeds:]
-    lowest = 0.0
-    if len(others) > limit:
-        lowest = max(0.0, float(np.partition(others, -limit)[-limit]))
-    others_kept = seeds + (others >= lowest).nonzero()[0]
-    return [*(scores[:seeds] >= 0).nonzero()[0].tolist(), *others_kept.tolist()]
 
 
 def least_repeating(
@@ -230,35 +177,35 @@ class QueryWords:
         self._passages = passages
         self._graph = graph
         self._weights = bm25.prepare(query, [passages])
-        self._names: list[_NameInQuery] = []
-        terms = list(self._weights.weights)
+        terms = [*self._weights.weights]
+        self._mentions: dict[tuple[str, str], bool] = {}  # by title and passage
+        self._columns: dict[str, list[int]] = {}  # the terms of each title
         for title in titles:
-            of_name = bm25.prepare(title.key, [passages]).weights if " " in title.key else {}
-            columns = np.array([i for i, term in enumerate(terms) if term in of_name], np.int64)
-            if len(columns):
-                self._names.append(_NameInQuery(title.key, columns, {*title.passages}, set()))
+            of_title = bm25.prepare(title.key, [passages]).weights if " " in title.key else {}
+            if columns := [at for at, term in enumerate(terms) if term in of_title]:
+                self._columns[title.key] = columns
+                self._mentions |= {(title.key, passage): True for passage in title.passages}
 
-    def scores(self, ids: Sequence[str]) -> Floats:
-        """Return an array (passages, terms): the scores of each term."""
-        return self._of_names(ids, self._passages.term_scores(ids, self._weights))
+    def scores(self, ids: Sequence[str], parts: bool = False) -> Floats:
+        """Return an array (passages, terms): the scores of each term.
 
-    def _of_names(self, ids: Sequence[str], scores: Floats) -> Floats:
-        """Set the scores of a name's words to 0 in passages without the name."""
-        for name in self._names:
-            have_all = np.flatnonzero((scores[:, name.columns] > 0).all(axis=1))
-            self._look_up(name, [ids[position] for position in have_all.tolist()])
-            without = [at for at, passage in enumerate(ids) if passage not in name.mentions]
-            scores[np.ix_(np.array(without, np.int64), name.columns)] = 0.0
+        Args:
+            ids: The passages.
+            parts: Whether words of titles count in all passages.
+        """
+        scores = self._passages.term_scores(ids, self._weights)
+        for title, columns in self._columns.items() if not parts else ():
+            has_all = np.all(scores[:, columns] > 0, axis=1).tolist()
+            keys = [(title, passage) for passage in ids]
+            new = [at for at, key in enumerate(keys) if has_all[at] and key not in self._mentions]
+            nodes = self._graph.reader.nodes_by_id([ids[at] for at in new])
+            texts = self._graph.reader.searched_texts(nodes)
+            for at, text in zip(new, texts, strict=True):
+                self._mentions[keys[at]] = has_name(text, title)
+            without = [at for at, key in enumerate(keys) if not self._mentions.get(key, False)]
+            for column in columns:
+                scores[without, column] = 0.0
         return scores
-
-    def _look_up(self, name: _NameInQuery, ids: Sequence[str]) -> None:
-        """Find the passages that have the words of a name in sequence."""
-        new = [i for i in ids if i not in name.mentions and i not in name.without]
-        if not new:
-            return
-        texts = self._graph.reader.searched_texts(self._graph.reader.nodes_by_id(new))
-        for passage, text in zip(new, texts, strict=True):
-            (name.mentions if has_name(text, name.name) else name.without).add(passage)
 
     def without_parts_of_names(self, hits: Results, lowest: float) -> Results:
         """Subtract the scores of a name's single words from hits, and sort the hits again.
@@ -267,36 +214,21 @@ class QueryWords:
             hits: The hits. A hit that is not a passage stays unchanged.
             lowest: The lowest score.
         """
-        existing = self._passages.known() if self._names else ()
+        existing = self._passages.known() if self._columns else ()
         native = [hit for hit in hits if hit.node.id in existing]
         if not native:
             return hits
         ids = [hit.node.id for hit in native]
-        scores = self._passages.term_scores(ids, self._weights)
-        all_words = scores.sum(axis=1)
-        scale = score_scale([hit.score - lowest for hit in native], all_words)
-        parts = scale * (all_words - self._of_names(ids, scores).sum(axis=1))
-        less = {hit.node.id: float(part) for hit, part in zip(native, parts, strict=True) if part}
+        every = self.scores(ids, parts=True).sum(axis=1)
+        scale = score_scale([hit.score - lowest for hit in native], every)
+        parts = scale * (every - self.scores(ids).sum(axis=1))
+        less = {i: part for i, part in zip(ids, parts.tolist(), strict=True) if part}
+        if not less:
+            return hits
         lowered = [
-            ScoredNode(hit.node, max(hit.score - less[hit.node.id], lowest), hit.evidence)
+            replace(hit, score=max(hit.score - less[hit.node.id], lowest))
             if hit.node.id in less
             else hit
             for hit in hits
         ]
-        return sorted(lowered, key=lambda hit: -hit.score) if less else hits
-
-
-class _NameInQuery(NamedTuple):
-    """A title that a query names.
-
-    Attributes:
-        name: The key of the title.
-        columns: The positions of the title's words among the terms of the query.
-        mentions: The ids of checked passages that mention the title.
-        without: The ids of checked passages that do not mention the title.
-    """
-
-    name: str
-    columns: npt.NDArray[np.int64]
-    mentions: set[str]
-    without: set[str]
+        return sorted(lowered, key=lambda hit: -hit.score)

@@ -14,7 +14,7 @@ from ...nodegraph.splitters.chunking import count_tokens, shorten
 from ..answers.quote_matching import ELISION, QuoteIndex
 from ..answers.quotes import draft_quotes
 from ..composite.default_retriever import DefaultRetriever
-from ..composite.link_graph import LinkIndex
+from ..composite.link_index import LinkIndex
 from ..filters import Filters, parse_filters
 from ..protocols import RetrieverProtocol
 from ..restricted_retriever import restrict

@@ -1,0 +1,404 @@
+"""An index of the names that link passages, which follows changes."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from sys import intern
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...nodegraph.derivation import CORPUS
+from ...nodegraph.extractors.entity_extractor import (
+    ARTICLES,
+    EntityExtractor,
+    Mentions,
+    Run,
+    is_unspaced,
+    name_key,
+    names_in,
+    runs_of,
+)
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.hashing import digest
+from ...nodegraph.node import Node
+from ..indexes.array_files import Arrays
+from ..indexes.synced_index import SyncedIndex
+
+_MIN_PASSAGES = 2  # of an entity that is not a title
+
+MAX_PASSAGES_PER_ENTITY = 100
+"""Names of more passages are not entities."""
+
+_FEW_NAMES = 64  # names that are searched one by one in a text without spaces
+
+_FEW_TITLED = 2  # passages that may have the same title in lowercase
+
+
+class Entity(NamedTuple):
+    """A name that passages have in common.
+
+    Attributes:
+        key: The normalized name (``name_key``).
+        name: The name as the first title spells it, or else the first passage.
+        passages: The ids of the passages that have the name, in document order.
+        about: The ids of the passages with that title.
+        in_titles: The ids of the passages whose title has the name among other words.
+        rank: Entities are sorted by rank.
+    """
+
+    key: str
+    name: str
+    passages: list[str]
+    about: list[str]
+    in_titles: list[str]
+    rank: tuple[int, bool, str]
+
+
+@dataclass(slots=True, eq=False)
+class _KnownPassage:
+    """An indexed passage.
+
+    Attributes:
+        id: The id.
+        order: The position in document order.
+        mentions: The possible names.
+        title: The key of the title. Empty without a title.
+        names: The names that the passage itself writes, by key.
+        keys: The keys of all names in the passage.
+    """
+
+    id: str
+    order: int
+    mentions: Mentions
+    title: str
+    names: Mapping[str, str] = field(default_factory=dict)
+    keys: list[str] = field(default_factory=list)
+
+    @property
+    def own_keys(self) -> set[str]:
+        """The keys of the names that the passage writes, and of its title."""
+        return {*self.names, *filter(None, [self.title])}
+
+
+Postings = dict[str, list[_KnownPassage]]
+"""Passages by the key of a name, or by a word."""
+
+
+class LinkIndex(SyncedIndex):
+    """An index of the names that passages have in common, made from a group of mentions.
+
+    Names depend on all passages. A name that one passage writes, or has as its title, is
+    recognized in all passages, including longer names and titles: "Prague astronomical clock"
+    contains Prague. The first word of a sentence counts as the passages write it elsewhere. A
+    change of one passage can therefore add names to other passages.
+
+    Args:
+        graph: The graph.
+        group: The group of the mentions.
+        extractor: The transform of the group.
+    """
+
+    def __init__(self, graph: NodeGraph, group: str, extractor: EntityExtractor) -> None:
+        self._has_finder = extractor.find is not None  # then all names are certain
+        self._rules = graph.reader.lineage(group)[-1].version
+        super().__init__(graph, group)
+
+    @classmethod
+    def open(cls, graph: NodeGraph, group: str) -> LinkIndex:
+        """Return the shared index of a group.
+
+        Raises:
+            UnknownGroupError: If the graph has no such group.
+            ValueError: If the transform of the group is not an ``EntityExtractor``.
+        """
+        declared = graph.reader.lineage(group)[-1]
+        extractor = getattr(declared.rule, "call", None)
+        if not isinstance(extractor, EntityExtractor):
+            raise ValueError(
+                f"group {group!r} must have the transform EntityExtractor; for your own names, use "
+                "EntityExtractor(find)"
+            )
+        key = ("link index", group, declared.version)
+        return graph.reader.shared(key, lambda: cls(graph, group, extractor))
+
+    @property
+    def size(self) -> int:
+        """The number of passages."""
+        return len(self._passages)
+
+    # Reading
+
+    def entity(self, key: str) -> Entity | None:
+        """Return the entity of a name. None if it has too few or too many passages."""
+        if key not in self._entities:
+            self._entities[key] = self._make_entity(key)
+        return self._entities[key]
+
+    def entities(self, passages: Iterable[str]) -> list[Entity]:
+        """Return the entities of passages that have two passages or more."""
+        known = (self._passages[i] for i in passages if i in self._passages)
+        keys = dict.fromkeys(key for passage in known for key in passage.keys)
+        found = (self.entity(key) for key in keys if len(self._having[key]) > 1)
+        return [entity for entity in found if entity is not None]
+
+    def node(self, key: str) -> Node:
+        """Return a node for an entity, as the evidence of a result."""
+        entity = self.entity(key)
+        assert entity is not None
+        i = digest(CORPUS, self._group, key)
+        return Node(entity.name, id=i, group=self._group, graph=self._graph)
+
+    def title(self, passage: str) -> str | None:
+        """Return the key of a passage's title. None without a title."""
+        title = self._passages[passage].title if passage in self._passages else ""
+        return title if self._is_title(title) else None
+
+    def named(self, text: str) -> list[Entity]:
+        """Return the entities whose titles a text names, the longest first."""
+        entities = map(self.entity, names_in(text, self._is_title))
+        return [entity for entity in entities if entity is not None]
+
+    def _is_title(self, key: str) -> bool:
+        entity = self.entity(key) if key in self._about else None
+        return entity is not None and bool(entity.about)
+
+    def _make_entity(self, key: str) -> Entity | None:
+        if not 0 < len(self._having.get(key, ())) <= MAX_PASSAGES_PER_ENTITY:
+            return None
+        having, titled = _sorted(self._having, key), _sorted(self._about, key)
+        about = [] if self._is_generic(key, titled) else [passage.id for passage in titled]
+        if len(having) < _MIN_PASSAGES and not about:
+            return None
+        sought, end = (key, "") if is_unspaced(key) else (f" {key} ", " ")
+        in_titles = [
+            passage.id
+            for passage in having
+            if passage.title != key and sought in f"{end}{passage.title}{end}"
+        ]
+        if titled:
+            name = titled[0].mentions.title
+        else:
+            name = _sorted(self._writers, key)[0].names[key]
+            name = name if name_key(name) == key else key
+        rank = (having[0].order, having[0].id not in about, key)
+        return Entity(key, name, [passage.id for passage in having], about, in_titles, rank)
+
+    def _is_generic(self, key: str, titled: Sequence[_KnownPassage]) -> bool:
+        """Return whether a title is a heading, such as "Overview" or "Getting started".
+
+        Several passages have the title, and other passages write its words in lowercase.
+        """
+        words = key.split(" ")
+        return len(titled) > _FEW_TITLED and all(
+            self._is_small(word) and self._lower.get(word, 0) > 0 for word in words
+        )
+
+    # Following changes
+
+    def clear(self) -> None:
+        """Remove everything."""
+        self._passages: dict[str, _KnownPassage] = {}
+        self._by_mention: dict[str, str] = {}  # ids of passages by the ids of mentions
+        self._entities: dict[str, Entity | None] = {}  # a cache
+        self._lower: Counter[str] = Counter()  # words by the number of their occurrences
+        self._upper: Counter[str] = Counter()
+        self._names: set[str] = set()  # the keys of all names and titles
+        self._about: Postings = {}  # by the key of the title
+        self._writers: Postings = {}  # by names that the passages themselves write
+        self._having: Postings = {}  # by all names
+        self._by_word: Postings = {}  # by words that a name may begin or end with
+        self._lengths: defaultdict[str, Counter[int]] = defaultdict(Counter)
+        """Lengths of names in scripts without spaces, by their first two characters."""
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Remove mentions."""
+        passages = [self._by_mention.pop(i) for i in ids if i in self._by_mention]
+        if passages:
+            self._change([self._passages[i] for i in passages], [])
+
+    def add(self, nodes: Sequence[Node]) -> None:
+        """Add mentions."""
+        passages = []
+        for node in nodes:
+            mentions = Mentions(*node.content)
+            title = intern(name_key(mentions.title))
+            passages.append(_KnownPassage(node.parent_id or "", node.order, mentions, title))
+            self._by_mention[node.id] = passages[-1].id
+        self._change([], passages)
+
+    def _change(self, old: Sequence[_KnownPassage], new: Sequence[_KnownPassage]) -> None:
+        """Follow the removal and addition of passages."""
+        self._entities.clear()
+        runs = cache(lambda passage: runs_of(passage.mentions.runs))
+        unlisted = () if self._by_word else self._passages.values()  # after ``restore``
+        for passage in (*unlisted, *new):
+            _add(self._by_word, _ends(passage, runs(passage)), passage)
+        words = {passage: _words(passage, runs(passage)) for passage in (*old, *new)}
+        every = {word for parts in words.values() for part in parts for word in part}
+        small = {word for word in every if self._is_small(word)}
+        touched: set[str] = set()
+        for passage in old:
+            del self._passages[passage.id]
+            touched |= self._withdraw(passage)
+            _remove(self._by_word, _ends(passage, runs(passage)), passage)
+            for counter, part in zip((self._lower, self._upper), words[passage], strict=True):
+                counter.subtract(part)
+        for passage in new:
+            self._passages[passage.id] = passage
+            for counter, part in zip((self._lower, self._upper), words[passage], strict=True):
+                counter.update(part)
+        changed = dict.fromkeys(new)
+        for word in every:
+            if (word in small) != self._is_small(word):
+                for passage in self._by_word.get(word, ()):
+                    if passage not in changed:
+                        changed[passage] = None
+                        touched |= self._withdraw(passage)
+        for passage in changed:
+            passage.names = {intern(key): name for key, name in passage.mentions.names.items()}
+            for run in runs(passage):
+                for key, name in run.names(self._is_small):
+                    passage.names.setdefault(intern(key), name)
+            touched |= passage.own_keys
+            _add(self._writers, passage.names, passage)
+            _add(self._about, filter(None, [passage.title]), passage)
+        names = {key for key in touched if key in self._writers or key in self._about}
+        added, gone = names - self._names, touched - names
+        for key in gone & self._names:
+            for passage in self._having.pop(key, ()):
+                passage.keys.remove(key)
+            self._note_length(key, -1)
+        for key in added:
+            self._note_length(key, 1)
+        self._names -= gone
+        self._names |= added
+        others = self._with_names(added) if len(changed) < len(self._passages) else set()
+        for passage in {**changed, **dict.fromkeys(others)}:
+            self._recognize(passage, runs(passage))
+
+    def _is_small(self, word: str) -> bool:
+        """Return whether a word is mostly lowercase."""
+        return self._lower.get(word, 0) >= self._upper.get(word, 0)
+
+    def _withdraw(self, passage: _KnownPassage) -> set[str]:
+        """Remove the names of a passage. Return the keys of its own names."""
+        own_keys = passage.own_keys
+        _remove(self._writers, passage.names, passage)
+        _remove(self._about, filter(None, [passage.title]), passage)
+        _remove(self._having, passage.keys, passage)
+        passage.names, passage.keys = {}, []
+        return own_keys
+
+    def _recognize(self, passage: _KnownPassage, runs: Iterable[Run]) -> None:
+        """Add all known names in a passage."""
+        is_name = self._names.__contains__
+        keys = set(passage.names) if self._has_finder else set()
+        keys.update(filter(None, [passage.title]))
+        for run in runs:
+            keys.update(run.known(is_name, self._is_small))
+        for run in runs_of(passage.mentions.title_runs):  # every capital letter may begin a name
+            keys.update(run.known(is_name, lambda word: False))
+        text = passage.mentions.unspaced
+        for at in range(len(text) - 1):
+            for length in self._lengths.get(text[at : at + 2], ()):
+                if is_name(key := text[at : at + length]):
+                    keys.add(key)
+        new = [intern(key) for key in keys.difference(passage.keys)]
+        passage.keys += new
+        _add(self._having, new, passage)
+
+    def _with_names(self, keys: Iterable[str]) -> set[_KnownPassage]:
+        """Return the passages that may have one of some names."""
+        found: set[_KnownPassage] = set()
+        unspaced = [key for key in keys if is_unspaced(key)]
+        for passage in self._passages.values() if unspaced else ():
+            text = passage.mentions.unspaced
+            if text and (len(unspaced) > _FEW_NAMES or any(key in text for key in unspaced)):
+                found.add(passage)
+        for key in keys:
+            words = key.split(" ")
+            if words[0] not in ARTICLES:
+                first, last = (self._by_word.get(words[at], ()) for at in (0, -1))
+                found |= set(first).intersection(last)
+        return found
+
+    def _note_length(self, key: str, sign: int) -> None:
+        if is_unspaced(key) and len(key) > 1:
+            lengths = self._lengths[key[:2]]
+            lengths[len(key)] += sign
+            if not lengths[len(key)]:
+                del lengths[len(key)]
+
+    # The file
+
+    def file_name(self) -> str:
+        """Return the name of the file."""
+        return "links"
+
+    def header(self) -> dict[str, Any]:
+        """Return the rules of the mentions."""
+        return {"kind": "names", "rules": self._rules}
+
+    def arrays(self) -> Arrays:
+        """Return the index as the bytes of a JSON text."""
+        rows = [
+            (p.id, p.order, p.mentions, p.title, p.names, p.keys) for p in self._passages.values()
+        ]
+        state = json.dumps([self._by_mention, self._lower, self._upper, rows])
+        return {"state": np.frombuffer(state.encode(), np.uint8)}
+
+    def restore(self, arrays: Arrays) -> None:
+        """Set the empty index to the result of ``arrays``."""
+        self._by_mention, lower, upper, rows = json.loads(arrays["state"].tobytes())
+        self._lower.update(lower)
+        self._upper.update(upper)
+        for i, order, mentions, title, names, keys in rows:
+            keys = [*map(intern, keys)]
+            passage = _KnownPassage(i, order, Mentions(*mentions), intern(title), names, keys)
+            self._passages[i] = passage
+            _add(self._writers, names, passage)
+            _add(self._having, keys, passage)
+            _add(self._about, filter(None, [title]), passage)
+        self._names.update(self._writers, self._about)
+        for key in self._names:
+            self._note_length(key, 1)
+
+
+def _sorted(postings: Postings, key: str) -> list[_KnownPassage]:
+    return sorted(postings.get(key, ()), key=lambda passage: passage.order)
+
+
+def _words(passage: _KnownPassage, runs: Iterable[Run]) -> tuple[list[str], list[str]]:
+    """Return the words of a passage in lowercase, and its capitalized words inside sentences."""
+    upper = [
+        plain
+        for run in runs
+        for word, plain in zip(run.words[run.begins :], run.plain[run.begins :], strict=True)
+        if word[0].isupper()
+    ]
+    return passage.mentions.lower.split(), upper
+
+
+def _ends(passage: _KnownPassage, runs: Iterable[Run]) -> set[str]:
+    """Return the words of a passage with which a name may begin or end."""
+    words = set(passage.title.split(" "))
+    for run in (*runs, *runs_of(passage.mentions.title_runs)):
+        words.update(run.plain[at] for at in run.limits)
+    return words
+
+
+def _add(postings: Postings, keys: Iterable[str], passage: _KnownPassage) -> None:
+    for key in keys:
+        postings.setdefault(key, []).append(passage)
+
+
+def _remove(postings: Postings, keys: Iterable[str], passage: _KnownPassage) -> None:
+    for key in keys:
+        postings[key].remove(passage)
+        if not postings[key]:
+            del postings[key]
