@@ -1,4 +1,4 @@
-"""Parts that can be deleted: a copy of the tree without one of them imports, and its tests pass."""
+"""Optional components can be deleted: without one of them the rest imports, and its tests pass."""
 
 from __future__ import annotations
 
@@ -8,45 +8,23 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
+from importlib.metadata import distribution
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
+from support import house
+from support.house import PACKAGES, REPO
 from support.stress import LONG
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-REPO = Path(__file__).parents[1]
-
-
-class Island(NamedTuple):
-    """Paths deleted together with an optional component.
-
-    Attributes:
-        code: Folders and files of the component.
-        tests: Tests that import the component.
-        needs: Other components that the component depends on.
-    """
-
-    code: tuple[str, ...]
-    tests: tuple[str, ...]
-    needs: tuple[str, ...] = ()
-
-
-ISLANDS = {
-    "evaluation": Island(
-        ("adapters/evaluation", "retrievers/evaluation"),
-        ("tests/adapters/evaluation", "tests/retrievers/evaluation"),
-    ),
-    "serve": Island(("adapters/serve",), ("tests/adapters/serve",)),
-    "mcp": Island(("adapters/mcp",), ("tests/adapters/mcp",)),
-    "postgres": Island(("adapters/engines/postgres",), ("tests/adapters/engines/postgres",)),
-    "engines": Island(("adapters/engines",), ("tests/adapters/engines",)),
-    "files": Island(("adapters/files",), ("tests/adapters/files",)),
+COMPONENTS = {
+    "evaluation": ("adapters/evaluation", "retrievers/evaluation"),
+    "serve": ("adapters/serve",),
+    "mcp": ("adapters/mcp",),
+    "postgres": ("adapters/engines/postgres",),
+    "engines": ("adapters/engines",),
+    "files": ("adapters/files",),
 }
+"""The folders of each component. Their tests are in the same folders of ``tests/``."""
 
 QUICK = (
     "tests/adapters/cli/test_app.py",
@@ -57,9 +35,9 @@ QUICK = (
     "tests/retrievers/composite/test_link_retriever.py",
     "tests/retrievers/test_retriever.py",
 )
-"""Tests of what stays, which take seconds."""
+"""Quick tests of the other components."""
 
-IMPORT = """
+IMPORT_ALL = """
 import importlib, pkgutil, sys
 for site in sys.argv[1:]:
     sys.path.insert(0, site)
@@ -79,97 +57,63 @@ for site in sys.argv[1:]:
     for name in [name for name in sys.modules if name.partition(".")[0] == "nodekin"]:
         del sys.modules[name]
 """
-"""Imports all modules of several copies, each anew; what others made is imported once."""
 
 
-def without(islands: Iterable[str], folder: Path) -> tuple[Path, Path]:
-    """Install a copy without components and their dependents. Return the site and test paths."""
-    deleted = [one for name, one in ISLANDS.items() if {*islands} & {name, *one.needs}]
+def without(components: Iterable[str], folder: Path) -> tuple[Path, Path]:
+    """Install a copy without components. Return the site and the folder of the tests."""
     tree, site = folder / "tree", folder / "site"
-    for name in ("nodegraph", "retrievers", "adapters", "root", "tests", "docs", "examples"):
-        shutil.copytree(REPO / name, tree / name)  # with the bytecode
+    for name in ("tests", "docs", "examples"):
+        shutil.copytree(REPO / name, tree / name)
     for name in ("pyproject.toml", "README.md"):
         shutil.copy(REPO / name, tree / name)
-    for path in (p for one in deleted for p in (*one.code, *one.tests)):
-        target = tree / path
-        if target.is_dir():
-            shutil.rmtree(target)
-        else:
-            target.unlink(missing_ok=True)
-    site.mkdir()
-    (tree / "root").rename(site / "nodekin")
-    for name in ("nodegraph", "retrievers", "adapters"):
-        (tree / name).rename(site / "nodekin" / name)
+    shutil.copytree(REPO / "root", site / "nodekin")
+    for name in PACKAGES:
+        shutil.copytree(REPO / name, site / "nodekin" / name)
+    for path in (path for name in components for path in COMPONENTS[name]):
+        shutil.rmtree(site / "nodekin" / path, ignore_errors=True)
+        shutil.rmtree(tree / "tests" / path, ignore_errors=True)
     info = site / "nodekin-0.1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: nodekin\nVersion: 0.1.0\n")
-    (info / "entry_points.txt").write_text(entry_points(site), encoding="utf-8")
+    lines = [
+        f"[{entry.group}]\n{entry.name} = {entry.value}"
+        for entry in distribution("nodekin").entry_points
+        if [*site.glob(f"{entry.module.replace('.', '/')}*")]
+    ]
+    (info / "entry_points.txt").write_text("\n".join(lines), encoding="utf-8")
     return site, tree
 
 
-def entry_points(site: Path) -> str:
-    """Return the project's entry points whose modules exist."""
-    project = tomllib.loads((REPO / "pyproject.toml").read_text("utf-8"))["project"]
-    lines = ["[console_scripts]", *(f"{n} = {v}" for n, v in project["scripts"].items())]
-    for group, entries in project["entry-points"].items():
-        lines.append(f"[{group}]")
-        for name, value in entries.items():
-            module = site / value.partition(":")[0].replace(".", "/")
-            if module.is_dir() or module.with_suffix(".py").exists():
-                lines.append(f"{name} = {value}")
-    return "\n".join(lines) + "\n"
-
-
 def run(site: Path, tree: Path, *arguments: str) -> None:
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        env={**os.environ, "PYTHONPATH": str(site)},
-        cwd=tree,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    env = {**os.environ, "PYTHONPATH": str(site)}
+    command = [sys.executable, *arguments]
+    done = subprocess.run(command, env=env, cwd=tree, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-3000:]
 
 
 @pytest.mark.slow
 def test_core_is_importable_without_optional_components(tmp_path: Path) -> None:
-    copies = [without([name], tmp_path / name) for name in ISLANDS]
-    run(*copies[0], "-c", IMPORT, *(str(site) for site, _ in copies))
+    copies = [without([name], tmp_path / name) for name in COMPONENTS]
+    run(*copies[0], "-c", IMPORT_ALL, *(str(site) for site, _ in copies))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("islands", [[*ISLANDS], *([name] for name in ISLANDS if LONG)], ids=str)
-def test_core_tests_pass_without_optional_components(islands: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "names", [[*COMPONENTS], *([name] for name in COMPONENTS if LONG)], ids=str
+)
+def test_core_tests_pass_without_optional_components(names: list[str], tmp_path: Path) -> None:
     """All components are deleted together; ``make stress`` deletes each one separately as well."""
-    site, tree = without(islands, tmp_path)
+    site, tree = without(names, tmp_path)
     run(site, tree, "-m", "pytest", "-n", "0", "-q", "-x", "-m", "not slow and not models", *QUICK)
 
 
 def test_core_has_no_top_level_optional_imports() -> None:
-    """A fast version of the slow test: no module imports a removable component on import."""
-    wrong = []
-    for room in ("nodegraph", "retrievers", "adapters"):
-        for path in sorted((REPO / room).rglob("*.py")):
-            place = path.relative_to(REPO).as_posix()
-            imported = imports_at_the_beginning(path, place)
-            for name, island in ISLANDS.items():
-                inside = [n for n, one in ISLANDS.items() if name in (n, *one.needs)]
-                if any(is_in(place, ISLANDS[n].code) for n in inside):
-                    continue
-                wrong += [(place, module) for module in imported if is_in(module, island.code)]
-    assert wrong == []
-
-
-def is_in(path: str, folders: tuple[str, ...]) -> bool:
-    return any(f"{path}/".startswith(f"{folder}/") for folder in folders)
-
-
-def imports_at_the_beginning(path: Path, place: str) -> list[str]:
-    """Return the paths of nodekin modules imported at a module's top level."""
-    found = []
-    for node in ast.parse(path.read_text("utf-8")).body:
-        if isinstance(node, ast.ImportFrom) and node.level:
-            folder = place.split("/")[: -node.level]
-            found.append("/".join([*folder, *(node.module or "").split(".")]))
-    return found
+    for path in house.files():
+        place = house.short(path)
+        for node in house.tree(path).body:
+            if isinstance(node, ast.ImportFrom) and node.level:
+                folder = place.split("/")[: -node.level]
+                imported = "/".join([*folder, *(node.module or "").split(".")])
+                for folders in COMPONENTS.values():
+                    if any(f"{imported}/".startswith(f"{name}/") for name in folders):
+                        assert place.startswith(folders), f"{place} imports {imported}"

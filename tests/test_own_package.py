@@ -8,25 +8,16 @@ from pathlib import Path
 
 import pytest
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+ENTRY_POINTS = """
+[nodekin.stores]
+own = own_package:open_store
 
-PROJECT = """
-[project]
-name = "own-package"
-version = "1.0"
+[nodekin.readers]
+rows = own_package:read_rows
+broken = own_package:no_such_reader
 
-[project.entry-points."nodekin.stores"]
-own = "own_package:open_store"
-
-[project.entry-points."nodekin.readers"]
-rows = "own_package:read_rows"
-broken = "own_package:no_such_reader"
-
-[project.entry-points."nodekin.commands"]
-shout = "own_package:shout"
+[nodekin.commands]
+shout = own_package:shout
 """
 
 PACKAGE = '''
@@ -60,19 +51,17 @@ def read_rows(path):
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """Install the package into a folder, as an installer does: its code and its metadata."""
-    project = tomllib.loads(PROJECT)["project"]
-    site = tmp_path / "site"
-    info = site / "own_package-1.0.dist-info"
+    """Return a folder with the installed package, next to a folder of documents."""
+    docs, info = tmp_path / "docs", tmp_path / "site" / "own_package-1.0.dist-info"
+    docs.mkdir()
+    (docs / "tea.rows").write_text("green\nblack\n")
+    (docs / "a.txt").write_text("plain")
+    (docs / "a.broken").write_text("broken")
     info.mkdir(parents=True)
-    (site / "own_package.py").write_text(PACKAGE, encoding="utf-8")
+    (info.parent / "own_package.py").write_text(PACKAGE, encoding="utf-8")
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: own-package\nVersion: 1.0\n")
-    groups = [
-        "\n".join([f"[{group}]", *(f"{name} = {value}" for name, value in entries.items())])
-        for group, entries in project["entry-points"].items()
-    ]
-    (info / "entry_points.txt").write_text("\n\n".join(groups) + "\n", encoding="utf-8")
-    return site
+    (info / "entry_points.txt").write_text(ENTRY_POINTS, encoding="utf-8")
+    return info.parent
 
 
 def run(site: Path, program: str) -> tuple[list[object], str]:
@@ -110,12 +99,7 @@ print(json.dumps([texts, os.getpid() in processes, own[0].text, error]))
 """
 
 
-def test_reader_of_another_package_reads_files(site: Path, tmp_path: Path) -> None:
-    docs = tmp_path / "docs"
-    docs.mkdir()
-    (docs / "tea.rows").write_text("green\nblack\n")
-    (docs / "a.txt").write_text("plain")
-    (docs / "a.broken").write_text("broken")
+def test_reader_of_another_package_reads_files(site: Path) -> None:
     (texts, in_program, own, error), log = run(site, READ)
     assert texts == {"docs/a.txt": "plain", "docs/tea.rows#1": "green", "docs/tea.rows#2": "black"}
     assert in_program is False
@@ -129,16 +113,13 @@ import json
 from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import Retriever
 
-graph = NodeGraph("docs", store="own://tea", progress=False)
+graph = NodeGraph("docs/tea.rows", store="own://tea", progress=False)
 results = Retriever(graph, "ROOT", top_k=1)("black")
 print(json.dumps([result.node.text for result in results]))
 """
 
 
 def test_address_of_another_package_opens_its_store(site: Path, tmp_path: Path) -> None:
-    docs = tmp_path / "docs"
-    docs.mkdir()
-    (docs / "tea.rows").write_text("green\nblack\n")
     texts, _ = run(site, SEARCH)
     assert texts == ["black"]
     assert (tmp_path / "tea.db").exists()
