@@ -7,11 +7,10 @@ assertions check facts and citations, not the wording.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import runpy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -77,26 +76,13 @@ def texts(chinese: Retriever, english: Retriever) -> Callable[[str], Retriever]:
 
 @pytest.fixture(scope="module")
 def plain_model(language_model: Any) -> LLM:
-    """Return the same model without structured output: it answers in its own words."""
+    """Return the model without structured output."""
     return LLM(language_model.complete, name="plain")
 
 
-@pytest.fixture(params=["structured", "plain"])
-def model(request: pytest.FixtureRequest, language_model: Any, plain_model: LLM) -> Any:
-    """Return the model with and without structured output."""
-    return language_model if request.param == "structured" else plain_model
-
-
-def _passages(text: str) -> Iterator[str]:
-    """Return sentences, together up to 150 characters."""
-    passage = ""
-    for sentence in re.findall(r"[^。！？]*[。！？]|[^。！？]+$", text):
-        if passage and len(passage + sentence) > 150:
-            yield passage
-            passage = ""
-        passage += sentence
-    if passage.strip():
-        yield passage
+def _passages(text: str) -> list[str]:
+    """Return parts of up to about 150 characters that end with a sentence."""
+    return re.findall(r".{1,150}(?:[。！？]|$)", text)
 
 
 def has(text: str, *words: str) -> bool:
@@ -110,11 +96,14 @@ def has(text: str, *words: str) -> bool:
     ("question", "kept", "gone"),
     [(PEST, ("尤金袋鼠", "害虫"), "请问"), (BANDS, ("The Exies", "Circus Diablo", "first"), "pls")],
 )
-def test_query_rewrite_removes_chatter_and_keeps_names(model, question, kept, gone):
-    (rewritten,) = QueryRewrite(model, on_error="raise")(question)
-    assert has(rewritten, *kept)
-    assert gone not in rewritten
-    assert len(rewritten) < len(question)
+def test_query_rewrite_removes_chatter_and_keeps_names(
+    language_model, plain_model, question, kept, gone
+):
+    for model in (language_model, plain_model):
+        (rewritten,) = QueryRewrite(model, on_error="raise")(question)
+        assert has(rewritten, *kept)
+        assert gone not in rewritten
+        assert len(rewritten) < len(question)
 
 
 @pytest.mark.parametrize(
@@ -124,8 +113,8 @@ def test_query_rewrite_removes_chatter_and_keeps_names(model, question, kept, go
         ("Where is the headquarters of Sacombank?", "Sacombank"),
     ],
 )
-def test_multi_query_generates_several_phrasings(model, question, name):
-    phrasings = QueryExpansion(model, include_query=False, on_error="raise")(question)
+def test_multi_query_generates_several_phrasings(language_model, question, name):
+    phrasings = QueryExpansion(language_model, include_query=False, on_error="raise")(question)
     assert len(phrasings) >= 2
     assert question not in phrasings
     assert all(name in phrasing for phrasing in phrasings)
@@ -144,13 +133,6 @@ def test_question_is_split_into_sub_questions(language_model, question, names):
     assert {language_of(part) for part in parts} == {language_of(question)}
     for name in names:  # one sub-question per name
         assert any(name in part and len(part) < len(question) for part in parts)
-
-
-def test_question_is_split_without_structured_output(plain_model):
-    question = "Which band was formed first, The Exies or Circus Diablo?"
-    parts = QueryDecomposition(plain_model, include_query=False, on_error="raise")(question)
-    for name, other in (("The Exies", "Circus Diablo"), ("Circus Diablo", "The Exies")):
-        assert any(name in part and other not in part for part in parts)
 
 
 @pytest.mark.parametrize("question", ["珠穆朗玛峰在哪里？", "How long is the Nile?"])
@@ -269,13 +251,6 @@ def test_unanswerable_question_is_reported_as_not_found(language_model, chinese,
     assert answer.text == PROMPTS["not_found"].zh
 
 
-def test_unanswerable_english_question_is_reported_as_not_found(language_model, english):
-    question = "Who founded the Two Dollar Radio restaurant on Mars?"
-    answer = QueryEngine(english, language_model).query(question)
-    assert not answer.answered
-    assert answer.text == PROMPTS["not_found"].en
-
-
 def test_answer_is_streamed_with_its_sources(language_model, texts):
     stream = QueryEngine(texts(BANK), language_model).stream(BANK)
     first = next(stream)
@@ -285,19 +260,6 @@ def test_answer_is_streamed_with_its_sources(language_model, texts):
     assert len(pieces) > 3
     assert "".join(pieces) == stream.answer.text
     assert "胡志明市" in stream.answer.text
-
-
-def test_answer_is_streamed_in_an_event_loop(language_model, texts):
-    question = "Where was Kerry Saxby-Junna born?"
-
-    async def told() -> tuple[list[str], Any]:
-        stream = QueryEngine(texts(question), language_model).astream(question)
-        return [piece async for piece in stream], stream.answer
-
-    pieces, answer = asyncio.run(told())
-    assert len(pieces) > 3
-    assert "".join(pieces) == answer.text
-    assert "Young" in answer.text
 
 
 @pytest.mark.parametrize(
@@ -345,43 +307,21 @@ ASKED = [  # question, accepted words, source document
 
 
 @pytest.fixture(scope="module")
-def corpus_tools(data: Path) -> CorpusTools:
-    """Return the tools of a corpus in both languages."""
-    chinese, english = data / "cmrc2018" / "kb", data / "hotpotqa" / "hotpotqa_train_corpus.json"
-    if not chinese.is_dir() or not english.is_file():
-        pytest.skip(f"no {chinese} or no {english}")
-    graph = NodeGraph(source=chinese, progress=False)
-    corpus = json.loads(english.read_text(encoding="utf-8"))
-    graph.add([Document("".join(text), {"title": name}, id=name) for name, text in corpus.items()])
-    return CorpusTools(graph)
-
-
-@pytest.fixture(scope="module")
-def agent_runs(language_model: Any, corpus_tools: CorpusTools) -> list[Any]:
-    """Return the ten questions with the steps of an agent; ``tests/artifacts`` has them to read."""
-    runs, lines = [], list[str]()
-    for question, words, name in ASKED:
-        steps = AGENT["ask"](language_model, corpus_tools, question)
-        runs.append((question, words, name, steps))
-        lines += [
-            f"> {question}",
-            *(f"{tool} | {argument}\n{text}" for tool, argument, text in steps),
-        ]
-    artifacts = Path(__file__).parent / "artifacts"
-    artifacts.mkdir(exist_ok=True)
-    (artifacts / "agent_transcripts.txt").write_text("\n\n".join(lines), encoding="utf-8")
-    return runs
+def agent_runs(language_model: Any, chinese: Retriever, english: Retriever) -> list[Any]:
+    """Return the ten questions with the steps of an agent over both corpora."""
+    graph = NodeGraph(progress=False)
+    for retriever in (chinese, english):
+        nodes = retriever.graph.nodes("ROOT")
+        graph.add([Document(node.text, node.own_metadata, id=node.id) for node in nodes])
+    tools = CorpusTools(graph)
+    return [(*asked, AGENT["ask"](language_model, tools, asked[0])) for asked in ASKED]
 
 
 def test_agent_ends_with_answer_from_its_sources(agent_runs):
     assert all(steps[-1][0] == "answer" for *_, steps in agent_runs)
     assert all(steps[0][0] in ("search", "grep") for *_, steps in agent_runs)
-    right = [
-        question
-        for question, words, _, steps in agent_runs
-        if any(word.casefold() in steps[-1][1].casefold() for word in words)
-    ]
-    assert len(right) >= 3, right
+    answers = [(steps[-1][1], words) for _, words, _, steps in agent_runs]
+    assert sum(any(has(answer, word) for word in words) for answer, words in answers) >= 3
 
 
 def test_agent_reads_the_answering_passage(agent_runs):
