@@ -8,15 +8,12 @@ to fail.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from importlib.metadata import version
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from llama_index.core import Document, Settings, VectorStoreIndex
-from llama_index.core.instrumentation import get_dispatcher
-from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.query_engine import (
     MultiStepQueryEngine,
@@ -41,7 +38,6 @@ DIFFERENCES = {
 OF_THE_OLDEST = {
     "test_nothing_was_found": "an index without nodes fails",
     "test_an_index_without_documents_has_no_results": "an index without nodes fails",
-    "test_documents_of_one_text_and_other_ids_are_two": "results are merged by their texts",
 }
 """What LlamaIndex's classes fail themselves, before 0.14."""
 
@@ -114,25 +110,3 @@ def index(kind: SimpleNamespace, documents: list[Document]) -> Any:
 @pytest.fixture
 def llm() -> ScriptedLLM:
     return ScriptedLLM(answer="It is.", prompts=[])
-
-
-class Recorder(BaseEventHandler):
-    """Record the names of LlamaIndex's events."""
-
-    names: list[str] = []  # noqa: RUF012
-
-    @classmethod
-    def class_name(cls) -> str:
-        return "Recorder"
-
-    def handle(self, event: Any, **settings: Any) -> None:
-        self.names.append(event.class_name())
-
-
-@pytest.fixture
-def events() -> Iterator[list[str]]:
-    """The names of the events from now on."""
-    recorder = Recorder(names=[])
-    get_dispatcher().add_event_handler(recorder)
-    yield recorder.names
-    get_dispatcher().event_handlers.remove(recorder)

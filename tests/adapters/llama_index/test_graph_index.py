@@ -102,11 +102,6 @@ def test_index_without_model_searches_words_and_logs_once(
     assert lines == ["there is no embedding model, so the index searches by words"] * 2
 
 
-def test_vectors_without_model_raise(documents: list[Document]) -> None:
-    with pytest.raises(ValueError, match=r"similarity='cosine' requires an embedding model: pass"):
-        NodeGraphIndex.from_documents(documents, similarity="cosine")
-
-
 # Groups and similarities
 
 
@@ -222,16 +217,6 @@ def test_persisted_index_keeps_vectors_and_settings(
     assert fresh.texts == []
 
 
-def test_persisted_words_are_loaded_without_a_model(
-    documents: list[Document], tmp_path: Path
-) -> None:
-    index = NodeGraphIndex.from_documents(documents, similarity="bm25")
-    index.storage_context.persist(str(tmp_path))
-    loaded = load_index_from_storage(StorageContext.from_defaults(persist_dir=str(tmp_path)))
-    assert found(loaded, "Nile") == ["rivers"]
-    assert loaded.docstore.docs == index.docstore.docs
-
-
 def test_second_index_in_a_storage_context_raises(nodes: list[TextNode]) -> None:
     context = StorageContext.from_defaults()
     NodeGraphIndex(nodes, similarity="bm25", storage_context=context)
@@ -313,6 +298,8 @@ def test_unknown_arguments_raise(nodes: list[TextNode]) -> None:
         NodeGraphIndex(nodes, similarity="bm25", path="index.db")
     with pytest.raises(TypeError, match="unexpected keyword argument 'top_k'"):
         NodeGraphIndex(nodes, similarity="bm25").as_retriever(top_k=3)
+    with pytest.raises(ValueError, match=r"similarity='cosine' requires an embedding model: pass"):
+        NodeGraphIndex(nodes, similarity="cosine")
     with pytest.raises(ValueError, match="unknown similarity 'bm52'"):
         NodeGraphIndex(nodes, similarity="bm52")
 

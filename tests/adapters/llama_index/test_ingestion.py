@@ -206,17 +206,6 @@ def test_transforms_in_a_row_keep_the_source(document: Document) -> None:
     assert NodeRelationship.PARENT not in pipeline.transformations[0]([document])[0].relationships
 
 
-def test_ids_are_equal_in_every_run(document: Document) -> None:
-    runs = [
-        IngestionPipeline(transformations=[NodeGraphTransform(split_sentences)]).run(
-            documents=[document]
-        )
-        for _ in range(2)
-    ]
-    assert runs[0] == runs[1]
-    assert len({n.node_id for n in runs[0]}) == 4
-
-
 def test_metadata_of_a_transform_are_added() -> None:
     def loud(node: Node) -> list[Node]:
         return [Node(node.text.upper(), {"loud": True, "from": node.metadata["topic"]})]

@@ -103,13 +103,6 @@ def test_operators_equal_those_of_simple_vector_store(teas, condition) -> None:
 
 
 @as_in_014
-@pytest.mark.parametrize("condition", CONDITIONS, ids=str)
-def test_negated_operators_equal_simple_vector_store(teas, condition) -> None:
-    inverse = filters(condition, join="not")
-    assert own(teas, inverse) == theirs(inverse)
-
-
-@as_in_014
 @pytest.mark.parametrize("join", ["and", "or", "not"])
 @pytest.mark.parametrize("other", CONDITIONS[::3], ids=str)
 @pytest.mark.parametrize("one", CONDITIONS[1::3], ids=str)
@@ -144,14 +137,3 @@ def test_filter_with_invalid_value_raises(given: Any, message: str) -> None:
 def test_invalid_filters_raise() -> None:
     with pytest.raises(TypeError, match="filters map metadata fields"):
         as_filters("topic")  # type: ignore[arg-type]
-
-
-def test_filters_are_checked_before_ranking(search: Retriever) -> None:
-    def topics(given: Any) -> list[str]:
-        found = NodeGraphRetriever(search, filters=given).retrieve("tea 大熊猫")
-        return [result.metadata["topic"] for result in found]
-
-    assert set(topics(None)) == {"tea", "panda"}
-    assert topics(filters(("topic", "==", "panda"))) == ["panda", "panda"]
-    assert topics(filters(("year", "<", 2000), ("year", ">", 1990))) == ["tea", "tea", "tea"]
-    assert topics({"year": {"gte": 2000}}) == ["panda", "panda"]

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from llama_index.core import Document
 from llama_index.core.node_parser import (
-    SentenceWindowNodeParser,
     get_leaf_nodes,
     get_root_nodes,
 )
@@ -172,20 +171,6 @@ def test_object_of_a_reference_is_followed(is_async: bool) -> None:
     assert [node.obj for node in nodes] == before
 
 
-def test_relationships_of_parsed_nodes_survive() -> None:
-    document = Document(text="One tea. Two teas. Three teas.", id_="numbers")
-    parser = SentenceWindowNodeParser.from_defaults(
-        sentence_splitter=lambda text: [f"{part}." for part in text.split(".") if part]
-    )
-    nodes = parser.get_nodes_from_documents([document])
-    index = NodeGraphIndex(nodes, similarity="bm25")
-    for node in nodes:
-        assert index.docstore.get_node(node.node_id).relationships == node.relationships
-    (middle,) = index.as_retriever(similarity_top_k=1).retrieve("two")
-    assert middle.node == nodes[1]
-    assert middle.node.prev_node.node_id == nodes[0].node_id
-
-
 # Derived nodes
 
 
@@ -224,11 +209,6 @@ def test_content_of_a_node_is_its_text() -> None:
     assert made.text == "What is tea? A drink."
 
 
-def test_hash_of_a_derived_node_is_stable(graph: NodeGraph) -> None:
-    first, second = graph.nodes("sentence")[:2]
-    assert to_text_node(first).hash == to_text_node(first).hash != to_text_node(second).hash
-
-
 def test_node_without_id_raises() -> None:
     with pytest.raises(ValueError, match="has no id"):
         to_text_node(Node("Tea"))
@@ -261,11 +241,6 @@ def test_exported_groups_form_a_hierarchy(graph: NodeGraph) -> None:
     assert first.next_node.node_id == paragraphs[1].id
 
 
-def test_exported_documents_are_named(graph: NodeGraph) -> None:
-    assert [n.node_id for n in export_nodes(graph, "ROOT")] == ["tea", "panda"]
-    assert "tea" not in {n.node_id for n in export_nodes(graph, "paragraph")}
-
-
 # Evidence
 
 CHILD = Node("Tea.", id="n2", group="word", start=0, end=4)
@@ -274,13 +249,6 @@ SHOWN = {
     **{"id": "n2", "group": "word", "text": "Tea.", "start": 0, "end": 4},
     **{"score": 1.5, "similarity": "bm25", "query": "tea"},
 }
-
-
-def test_result_has_score_and_evidence() -> None:
-    (made,) = to_results([RESULT])
-    assert (made.score, made.get_score(raise_error=True)) == (0.0, 0.0)
-    assert made.evidence == [SHOWN]
-    assert "evidence" not in made.metadata
 
 
 @pytest.mark.parametrize(

@@ -109,12 +109,6 @@ def test_reranker_without_query_keeps_the_order(query: QueryBundle | None) -> No
     assert [(r.text, r.score) for r in found] == [(r.text, r.score) for r in hits()[:3]]
 
 
-def test_duplicate_nodes_are_both_reranked() -> None:
-    twice = [hits()[0], hits()[1], hits()[0]]
-    found = both_ways(NodeGraphReranker("ModuleReranker", model=lengths), twice, QueryBundle("tea"))
-    assert [r.text for r in found] == ["Green tea is green.", "Tea.", "Tea."]
-
-
 def test_failed_reranker_raises() -> None:
     rerank = NodeGraphReranker("ModuleReranker", model=broken)
     with pytest.raises(RerankError, match="no model"):

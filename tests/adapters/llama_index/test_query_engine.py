@@ -3,37 +3,67 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from llama_index.core import (
-    MockEmbedding,
-    VectorStoreIndex,
+    PromptTemplate,
     get_response_synthesizer,
 )
 from llama_index.core.base.response.schema import Response
 from llama_index.core.instrumentation.events.query import QueryEndEvent, QueryStartEvent
-from llama_index.core.schema import Document, QueryBundle
-from llama_index.core.tools import QueryEngineTool
-from support.query_engine_scripts import (
-    BOTH,
-    DECOMPOSE,
-    STEP,
-    FailingFor,
-    Scripted,
-    decompose_and_answer,
-    ids,
-    step,
-)
+from llama_index.core.schema import QueryBundle
 
-from nodekin.adapters.llama_index import NodeGraphQueryEngine
+from nodekin.adapters.llama_index import NodeGraphQueryEngine, NodeGraphRetriever
 from nodekin.adapters.llama_index.nodes import NodeWithEvidence
 from nodekin.nodegraph import ModelError, NodeGraph
 from nodekin.retrievers import DefaultRetriever, RerankRetriever, Retriever
 from nodekin.retrievers.strategies.strategy_registry import make_strategy
 
 QUESTION = "Which tea is fermented?"
+BOTH = "Is green tea fermented, and is black tea?"
+PARTS = "Is green tea fermented?\nIs black tea fermented?"
+DECOMPOSE: dict[str, Any] = {
+    "prompt": {"en": "Take apart: {query}", "zh": "分解：{query}"},
+    "answers": True,
+    "answer_prompt": {"en": "Part: {query} {context}", "zh": "部分：{query} {context}"},
+}
+STEP: dict[str, Any] = {"prompt": "Step: {question} {passages}"}
+Scripted = Callable[[Any], Any]
+
+
+def decompose_and_answer(prompt: str) -> str:
+    """Return what a model answers: sub-questions, the answer to one, or the final answer."""
+    if prompt.startswith("Take apart"):
+        return PARTS
+    if prompt.startswith("Part"):
+        return "Green: no." if "Is green tea" in prompt else "Black: yes."
+    return "Only black tea."
+
+
+def ids(nodes: Any) -> list[str]:
+    return [node.node.node_id for node in nodes]
+
+
+def step(answer: str, answered: str, question: str) -> str:
+    return f"Answer: {answer}\nAnswered: {answered}\nNext question: {question}"
+
+
+class FailingFor:
+    """A retriever that fails for some queries."""
+
+    def __init__(self, inner: Retriever, *words: str) -> None:
+        self.inner, self.words = inner, words
+
+    def retrieve(self, query: str, **settings: Any) -> Any:
+        if any(word in query for word in self.words):
+            raise OSError(f"no disk for {query}")
+        return self.inner.retrieve(query, **settings)
+
+    async def aretrieve(self, query: str, **settings: Any) -> Any:
+        return self.retrieve(query, **settings)
 
 
 def test_answer_is_written_from_results_of_the_retriever(
@@ -235,29 +265,35 @@ def test_sub_questions_of_an_inner_strategy_are_listed(
     assert error["question"] == "Is green tea fermented?"
 
 
-async def test_tools_are_searched_by_their_retrievers(scripted: Scripted) -> None:
-    plan = "tea: Which tea is fermented?\npandas: Where do pandas live?"
-    texts = {"tea": "Black tea is fermented.", "pandas": "Pandas live in bamboo."}
-    tools = [
-        QueryEngineTool.from_defaults(
-            VectorStoreIndex.from_documents(
-                [Document(text=text, id_=name)], embed_model=MockEmbedding(embed_dim=2)
-            ).as_query_engine(llm=scripted(f"On {name}.")),
-            name=name,
-        )
-        for name, text in texts.items()
-    ]
-    llm = scripted(lambda prompt: plan if "Simpler questions:" in prompt else "Both.")
-    engine = NodeGraphQueryEngine.from_defaults(tools, llm)
-    for response in (engine.query("What?"), await engine.aquery("What?")):
-        assert [source.node.ref_doc_id for source in response.source_nodes] == ["tea", "pandas"]
-        assert [question for question, _ in response.metadata["sub_qa"]] == [
-            "Which tea is fermented?",
-            "Where do pandas live?",
-        ]
+# Prompts and errors
 
 
-# Errors
+def test_prompts_are_read_and_replaced_one_level_deep(
+    search: Retriever, scripted: Scripted
+) -> None:
+    llm = scripted("How did tea come to Europe?")
+    engine = NodeGraphQueryEngine(search, llm, strategy="rewrite")
+    names = {"retriever:rewrite_en", "retriever:rewrite_zh"}
+    prompts = engine.get_prompts()
+    assert names < {*prompts}
+    assert "response_synthesizer:text_qa_template" in prompts
+    assert "{query}" in prompts["retriever:rewrite_en"].get_template()
+    engine.update_prompts({"retriever:rewrite_en": PromptTemplate('MINE {{"a": 1}} {query}')})
+    engine.query("tee 2 europe")
+    assert llm.prompts[0] == 'MINE {"a": 1} tee 2 europe'
+    engine.query("茶")
+    assert not llm.prompts[-2].startswith("MINE")
+    with pytest.raises(ValueError, match=r"must contain \{query\}"):
+        engine.update_prompts({"retriever:rewrite_en": PromptTemplate("MINE")})
+
+
+def test_prompts_of_another_engine_stay(search: Retriever, scripted: Scripted) -> None:
+    strategy = make_strategy("rewrite", search, scripted("Tea?"))
+    first = NodeGraphQueryEngine(NodeGraphRetriever(strategy), scripted("Tea."))
+    second = NodeGraphQueryEngine(NodeGraphRetriever(strategy), scripted("Tea."))
+    first.update_prompts({"retriever:rewrite_en": PromptTemplate("MINE {query}")})
+    assert first.get_prompts()["retriever:rewrite_en"].get_template() == "MINE {query}"
+    assert second.get_prompts()["retriever:rewrite_en"].get_template() != "MINE {query}"
 
 
 def test_wrong_arguments_raise(search: Retriever, scripted: Scripted) -> None:

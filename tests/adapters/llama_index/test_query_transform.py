@@ -139,15 +139,6 @@ def test_prompt_lists_the_tools() -> None:
     assert prompts[0].startswith("请")
 
 
-def test_single_tool_gets_all_questions() -> None:
-    said = "1. What do pandas eat?\n2. Is black tea fermented?"
-    assert asked(said, TOOLS[:1]) == [
-        ("tea", "What do pandas eat?"),
-        ("tea", "Is black tea fermented?"),
-    ]
-    assert asked("NONE", TOOLS[:1], QueryBundle("Is tea green?")) == [("tea", "Is tea green?")]
-
-
 def test_unknown_tool_is_retried_then_omitted(caplog: pytest.LogCaptureFixture) -> None:
     prompts: list[str] = []
     bad = "plants: What is tea?\ntea: Is black tea fermented?"
@@ -182,12 +173,6 @@ def test_failed_model_asks_all_tools_the_query(caplog: pytest.LogCaptureFixture)
     assert asked(failing, TOOLS[:1]) == [("tea", BOTH.query_str)]
     with pytest.raises(ModelError, match="gone"):
         NodeGraphQuestionGenerator(failing, on_error="raise").generate(TOOLS, BOTH)
-
-
-def test_limit_of_questions_is_kept() -> None:
-    said = "\n".join(f"tea: Is tea number {number} black?" for number in range(20))
-    assert len(asked(said)) == 5
-    assert len(asked(said, max_queries=2)) == 2
 
 
 def test_prompts_are_read_and_replaced() -> None:

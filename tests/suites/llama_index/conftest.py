@@ -8,7 +8,6 @@ else:
     from support.llama_index_models import closed_memories  # noqa: F401
     from support.llama_index_suites import (  # noqa: F401
         documents,
-        events,
         index,
         kind,
         llm,

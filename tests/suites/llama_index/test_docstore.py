@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from llama_index.core import Document, StorageContext, load_index_from_storage
+from llama_index.core import Document, StorageContext
 from llama_index.core.postprocessor import PrevNextNodePostprocessor
 from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
@@ -75,12 +75,6 @@ def test_it_is_persisted(index: Any, tmp_path: Path) -> None:
     alone = SimpleDocumentStore.from_persist_path(str(tmp_path / "docstore.json"))
     for node_id, node in index.docstore.docs.items():
         assert alone.docs[node_id].hash == node.hash
-
-
-def test_an_index_is_loaded_from_its_storage(index: Any, tmp_path: Path) -> None:
-    index.storage_context.persist(str(tmp_path))
-    loaded = load_index_from_storage(StorageContext.from_defaults(persist_dir=str(tmp_path)))
-    assert loaded.as_retriever().retrieve("tea")
 
 
 def test_nodes_are_added_to_the_docstore(docstore: Any) -> None:

@@ -8,7 +8,6 @@ import pytest
 from llama_index.core import PromptTemplate, QueryBundle, get_response_synthesizer
 from llama_index.core.base.response.schema import Response, StreamingResponse
 from llama_index.core.indices.query.query_transform import HyDEQueryTransform
-from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.query_engine import RouterQueryEngine, TransformQueryEngine
 from llama_index.core.question_gen import LLMQuestionGenerator
 from llama_index.core.selectors import LLMSingleSelector
@@ -70,12 +69,6 @@ def test_prompts_are_read_and_replaced(index: Any, llm: ScriptedLLM) -> None:
     assert llm.prompts[-1].endswith(f"Now: {QUESTION}")
 
 
-def test_postprocessors_are_applied(index: Any, llm: ScriptedLLM) -> None:
-    never = SimilarityPostprocessor(similarity_cutoff=99.0)
-    response = index.as_query_engine(llm=llm, node_postprocessors=[never]).query(QUESTION)
-    assert response.source_nodes == []
-
-
 def test_an_engine_retrieves_and_synthesizes(index: Any, llm: ScriptedLLM) -> None:
     engine = index.as_query_engine(llm=llm)
     nodes = engine.retrieve(QueryBundle(QUESTION))
@@ -98,12 +91,6 @@ def test_an_engine_of_a_retriever_and_a_synthesizer(
 def test_nothing_was_found(kind: Any, llm: ScriptedLLM) -> None:
     response = kind.index.from_documents([]).as_query_engine(llm=llm).query(QUESTION)
     assert (str(response), response.source_nodes) == ("Empty Response", [])
-
-
-def test_events_of_a_query(index: Any, llm: ScriptedLLM, events: list[str]) -> None:
-    index.as_query_engine(llm=llm).query(QUESTION)
-    for stage in ("Query", "Retrieval", "Synthesize"):
-        assert events.count(f"{stage}StartEvent") == events.count(f"{stage}EndEvent") == 1
 
 
 # In LlamaIndex's own engines and tools

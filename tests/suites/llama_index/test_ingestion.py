@@ -10,7 +10,6 @@ from llama_index.core import Document
 from llama_index.core.extractors import BaseExtractor
 from llama_index.core.ingestion import DocstoreStrategy, IngestionPipeline
 from llama_index.core.node_parser import SentenceSplitter
-from llama_index.core.schema import TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores import SimpleVectorStore
 from support.llama_index_models import Words
@@ -93,60 +92,3 @@ def test_transformations_of_an_index(kind: Any, documents: list[Document]) -> No
     index = kind.index.from_documents(documents, transformations=steps)
     (result, *_) = index.as_retriever().retrieve("Black tea is fermented.")
     assert result.metadata["length"] == len(result.text)
-
-
-def test_documents_are_inserted_and_deleted(index: Any) -> None:
-    index.insert(milk())
-    assert topics(index, "sour milk") == ["milk"]
-    assert index.ref_doc_info.keys() == {"tea", "rivers", "bridges", "milk"}
-    index.delete_ref_doc("milk", delete_from_docstore=True)
-    assert topics(index, "sour milk") != ["milk"]
-    assert index.ref_doc_info.keys() == {"tea", "rivers", "bridges"}
-
-
-def test_documents_are_updated(index: Any) -> None:
-    index.insert(milk())
-    index.update_ref_doc(milk("Butter is churned cream."))
-    (result,) = index.as_retriever(similarity_top_k=1).retrieve("Butter is churned cream")
-    assert result.text == "Butter is churned cream."
-    assert len(index.ref_doc_info["milk"].node_ids) == 1
-
-
-def test_only_what_changed_is_refreshed(index: Any, documents: list[Document]) -> None:
-    changed = Document(text="The Amazon is 6,400 km long.", id_="rivers", metadata={})
-    assert index.refresh_ref_docs([documents[0], changed, milk()]) == [False, True, True]
-    assert index.refresh_ref_docs([documents[0], changed, milk()]) == [False] * 3
-
-
-async def test_the_same_in_async_code(index: Any) -> None:
-    await index.ainsert(milk())
-    assert topics(index, "sour milk") == ["milk"]
-    await index.adelete_ref_doc("milk", delete_from_docstore=True)
-    assert "milk" not in index.ref_doc_info
-
-
-def test_nodes_are_inserted(kind: Any) -> None:
-    index = kind.index([TextNode(text="Tea is green.", id_="tea", metadata={"topic": "tea"})])
-    index.insert_nodes([TextNode(text="Sour milk.", id_="milk", metadata={"topic": "milk"})])
-    assert topics(index, "sour milk") == ["milk"]
-
-
-def test_nodes_are_removed(kind: Any) -> None:
-    nodes = [TextNode(text=f"Tea {at}.", id_=f"{at}") for at in range(3)]
-    index = kind.index(nodes)
-    index.delete_nodes(["1"], delete_from_docstore=True)
-    results = index.as_retriever(similarity_top_k=3).retrieve("tea")
-    assert {result.node_id for result in results} == {"0", "2"}
-
-
-def test_vectors_that_a_pipeline_made_are_used(kind: Any, documents: list[Document]) -> None:
-    nodes = IngestionPipeline(transformations=[kind.splitter, Words()]).run(documents=documents)
-    model = Words(texts=[])
-    index = kind.index([*nodes], embed_model=model)
-    assert topics(index, "Black tea is fermented.") == ["tea"]
-    assert model.texts == []
-
-
-def test_an_index_has_an_id(index: Any) -> None:
-    index.set_index_id("drinks")
-    assert index.index_id == "drinks"

@@ -74,12 +74,6 @@ def test_two_results_by_default_and_as_many_as_are_wanted(index: Any) -> None:
     assert len(retriever.retrieve(question)) == 1
 
 
-def test_results_are_best_first_with_scores(index: Any) -> None:
-    results = index.as_retriever(similarity_top_k=3).retrieve("Nile, tea, orange bridge")
-    scores = [result.get_score(raise_error=True) for result in results]
-    assert scores == sorted(scores, reverse=True)
-
-
 def test_scores_are_cosines(index: Any) -> None:
     (result, *_) = index.as_retriever().retrieve(QUESTION)
     model = index.as_retriever()._embed_model
@@ -98,14 +92,6 @@ def test_nodes_have_what_their_documents_have(index: Any, documents: list[Docume
     assert tea.text[node.start_char_idx : node.end_char_idx] == node.text
     assert node.source_node.hash == tea.hash
     assert "topic: tea" in node.get_content("llm")
-
-
-def test_nodes_can_be_changed_without_harm(index: Any) -> None:
-    retriever = index.as_retriever()
-    (result, *_) = retriever.retrieve(QUESTION)
-    again = retriever.retrieve(QUESTION)[0]
-    result.score = 9.0
-    assert again.score != 9.0
 
 
 @pytest.mark.parametrize(
@@ -148,12 +134,6 @@ def test_one_event_for_each_retrieval(kind: Any, documents: list[Document]) -> N
     index.as_retriever().retrieve(QUESTION)
     ((_, end),) = handler.get_event_pairs(CBEventType.RETRIEVE)
     assert topics(end.payload["nodes"])[0] == "tea"
-
-
-def test_documents_of_one_text_and_other_ids_are_two(kind: Any) -> None:
-    index = kind.index([TextNode(text="Tea is green.", id_=name) for name in "ab"])
-    results = index.as_retriever(similarity_top_k=3).retrieve("green tea")
-    assert {result.node_id for result in results} == {"a", "b"}
 
 
 # In LlamaIndex's own composite retrievers
@@ -223,42 +203,6 @@ def recursive(index: Any, nodes: list[Any], **settings: Any) -> RecursiveRetriev
         node_dict={node.node_id: node for node in nodes},
         **settings,
     )
-
-
-def test_chunk_references_are_followed(kind: Any, documents: list[Document]) -> None:
-    base = base_nodes(documents)
-    small = SentenceSplitter(chunk_size=24, chunk_overlap=0)
-    parts = [
-        IndexNode.from_text_node(part, node.node_id)
-        for node in base
-        for part in small.get_nodes_from_documents([node])
-    ]
-    everything = [*parts, *(IndexNode.from_text_node(node, node.node_id) for node in base)]
-    retriever = recursive(kind.index(everything), [*everything, *base])
-    assert [r.node_id for r in retriever.retrieve("painted in orange")] == [base[2].node_id]
-
-
-def test_metadata_references_are_followed(kind: Any, documents: list[Document]) -> None:
-    """Summaries and questions that models wrote of a node lead to it."""
-    base = base_nodes(documents)
-    written = {
-        0: ("A summary of hot drinks.", "How is the leaf of the camellia prepared?"),
-        1: ("A summary of streams.", "Which stream is the longest of Africa?"),
-        2: ("A summary of crossings.", "When could one walk over the bay?"),
-    }
-    references = [
-        IndexNode(text=text, index_id=base[at].node_id)
-        for at, texts in written.items()
-        for text in texts
-    ]
-    retriever = recursive(kind.index([*base, *references]), [*base, *references])
-    for question, node in (
-        ("Which is the longest stream of Africa?", base[1]),
-        ("a summary of hot drinks", base[0]),
-        ("Who painted it in orange?", base[2]),
-    ):
-        (result,) = retriever.retrieve(question)
-        assert (result.node_id, result.text) == (node.node_id, node.text)
 
 
 def test_references_to_retrievers_and_engines_are_followed(
