@@ -1,6 +1,6 @@
 """Draw the pictures of the README from a real run.
 
-``python docs/pictures/draw.py`` writes them beside this file; a test compares them.
+``python docs/pictures/draw.py`` writes them to this folder; a test compares them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ COMMANDS = (
 
 
 def svg(width: float, height: float, parts: Sequence[str], alt: str, paper: str = "#fff") -> str:
-    """Return a picture that needs nothing else, with what it shows in words."""
+    """Return a self-contained picture with a description for screen readers."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" '
         f'width="{width:g}" height="{height:g}" role="img" font-family="{SANS}" font-size="14">'
@@ -46,12 +46,12 @@ def svg(width: float, height: float, parts: Sequence[str], alt: str, paper: str 
 
 
 def text(x: float, y: float, words: str, fill: str = INK, more: str = "") -> str:
-    """Return a line of text that begins at a place."""
+    """Return a line of text that starts at a position."""
     return f'<text x="{x:g}" y="{y:g}" fill="{fill}" {more}>{escape(words)}</text>'
 
 
 def cells(line: str) -> int:
-    """Return how many columns of a terminal a line takes."""
+    """Return the number of terminal columns of a line."""
     return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in line)
 
 
@@ -73,7 +73,7 @@ def beside_documents() -> Iterator[None]:
 
 
 def terminal() -> str:
-    """Return what a terminal shows of :data:`COMMANDS`, which are run."""
+    """Run :data:`COMMANDS`, and return the output as a terminal shows it."""
     lines = []
     with beside_documents():
         for command in COMMANDS:
@@ -91,7 +91,7 @@ def terminal() -> str:
 
 
 def graph_picture() -> str:
-    """Draw a graph that is built, searched and drawn as it is."""
+    """Build, search and draw a graph."""
     with NodeGraph(progress=False) as graph:
         graph.add(
             Document(
@@ -147,7 +147,7 @@ PICTURES = {"graph": graph_picture, "terminal": terminal}
 
 
 def main(folder: Path) -> None:
-    """Write all pictures into a folder."""
+    """Write all pictures to a folder."""
     for name, draw in PICTURES.items():
         (folder / f"{name}.svg").write_text(draw(), encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""Show the section "Example" of a docstring as code that runs, as "Examples" is shown."""
+"""Show the docstring section "Example" as code, like "Examples"."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import griffe
 
 
 class ExampleSections(griffe.Extension):
-    """Rename the section, where the docstring's reader would take it for a remark."""
+    """Rename the section, which the docstring parser would otherwise show as a remark."""
 
     def on_instance(self, *, obj: griffe.Object, **_: Any) -> None:
-        """Rename it in one object's docstring."""
+        """Rename the section in one object's docstring."""
         if obj.docstring:
             value = obj.docstring.value
             obj.docstring.value = re.sub(r"^Example:$", "Examples:", value, flags=re.M)

@@ -1,6 +1,6 @@
-"""Copy what the site shows to ``build/docs``, in the places that its links name.
+"""Copy the pages of the site to ``build/docs``, at the paths that their links name.
 
-The pages of the reference are made here: a section for every public name of every package.
+The reference pages are generated: a section for every public name of every package.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PAGES = (
     "LICENSE",
 )
 ROOMS = ("nodegraph", "retrievers", "adapters")
-# What a module offers beside its package, which has no list of names.
+# Public names of modules without a list of names.
 MODULES = {
     "nodekin.adapters.openai": ("OpenAIEmbedder", "RerankEndpoint"),
     "nodekin.adapters.openai_chat": ("OpenAIChat", "ChatUsage"),
@@ -32,7 +32,7 @@ MODULES = {
 
 
 def public_names(room: str) -> Iterator[tuple[str, list[str]]]:
-    """Return the packages of a room with their public names, each name once."""
+    """Return the modules of a package with their public names, each name once."""
     face = importlib.import_module(f"nodekin.{room}")
     shown: set[int] = set()
     found = pkgutil.walk_packages(face.__path__, f"{face.__name__}.")
@@ -56,7 +56,7 @@ def public_names(room: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def reference(room: str) -> str:
-    """Return the page of a room."""
+    """Return the reference page of a package."""
     lines = [f"# nodekin.{room}", ""]
     for package, names in public_names(room):
         lines += [f"## {package}", ""]
