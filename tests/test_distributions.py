@@ -191,12 +191,12 @@ def test_partner_package_requires_same_framework_as_extra(name: str) -> None:
 
 def test_site_reference_lists_every_public_name() -> None:
     stage = runpy.run_path(str(REPO / "docs" / "site" / "stage.py"))
-    for room in ("nodegraph", "retrievers", "adapters"):
-        listed = re.findall(r"^::: (.*)$", stage["reference"](room), re.M)
+    for package in ("nodegraph", "retrievers", "adapters"):
+        listed = re.findall(r"^::: (.*)$", stage["reference"](package), re.M)
         assert len(listed) == len(set(listed))
-        face = importlib.import_module(f"nodekin.{room}")
-        for name in getattr(face, "__all__", ()):
-            assert f"nodekin.{room}.{name}" in listed
+        top = importlib.import_module(f"nodekin.{package}")
+        for name in getattr(top, "__all__", ()):
+            assert f"nodekin.{package}.{name}" in listed
 
 
 def test_site_lists_every_page() -> None:

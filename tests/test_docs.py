@@ -219,8 +219,8 @@ def test_pictures_match_a_new_run() -> None:
 
 def _modules() -> list[str]:
     names = []
-    for room in ("nodegraph", "retrievers", "adapters"):
-        package = importlib.import_module(f"nodekin.{room}")
+    for name in ("nodegraph", "retrievers", "adapters"):
+        package = importlib.import_module(f"nodekin.{name}")
         names.append(package.__name__)
         names += [m.name for m in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")]
     return names

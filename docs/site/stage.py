@@ -23,7 +23,7 @@ PAGES = (
     "SECURITY.md",
     "LICENSE",
 )
-ROOMS = ("nodegraph", "retrievers", "adapters")
+PACKAGES = ("nodegraph", "retrievers", "adapters")
 # Public names of modules without a list of names.
 MODULES = {
     "nodekin.adapters.openai": ("OpenAIEmbedder", "RerankEndpoint"),
@@ -31,12 +31,12 @@ MODULES = {
 }
 
 
-def public_names(room: str) -> Iterator[tuple[str, list[str]]]:
+def public_names(package: str) -> Iterator[tuple[str, list[str]]]:
     """Return the modules of a package with their public names, each name once."""
-    face = importlib.import_module(f"nodekin.{room}")
+    top = importlib.import_module(f"nodekin.{package}")
     shown: set[int] = set()
-    found = pkgutil.walk_packages(face.__path__, f"{face.__name__}.")
-    modules = [face.__name__, *(each.name for each in found)]
+    found = pkgutil.walk_packages(top.__path__, f"{top.__name__}.")
+    modules = [top.__name__, *(each.name for each in found)]
     for name in modules:
         if "._" in name or name.endswith("__main__"):
             continue
@@ -55,12 +55,12 @@ def public_names(room: str) -> Iterator[tuple[str, list[str]]]:
             yield name, sorted(new, key=str.casefold)
 
 
-def reference(room: str) -> str:
+def reference(package: str) -> str:
     """Return the reference page of a package."""
-    lines = [f"# nodekin.{room}", ""]
-    for package, names in public_names(room):
-        lines += [f"## {package}", ""]
-        lines += [f"::: {package}.{name}\n" for name in names]
+    lines = [f"# nodekin.{package}", ""]
+    for module, names in public_names(package):
+        lines += [f"## {module}", ""]
+        lines += [f"::: {module}.{name}\n" for name in names]
     return "\n".join(lines)
 
 
@@ -73,11 +73,11 @@ def main() -> None:
     ignore = shutil.ignore_patterns("__pycache__", ".cache", "site")
     for folder in ("docs", "benchmarks", "examples"):
         shutil.copytree(REPO / folder, STAGE / folder, ignore=ignore)
-    for room in ROOMS:
-        (STAGE / "reference" / f"{room}.md").write_text(reference(room), encoding="utf-8")
+    for package in PACKAGES:
+        (STAGE / "reference" / f"{package}.md").write_text(reference(package), encoding="utf-8")
     index = ["# Reference", "", "Every public name, from its docstring.", ""]
-    for room in ROOMS:
-        index.append(f"- [nodekin.{room}]({room}.md)")
+    for package in PACKAGES:
+        index.append(f"- [nodekin.{package}]({package}.md)")
     (STAGE / "reference" / "index.md").write_text("\n".join(index) + "\n", encoding="utf-8")
 
 

@@ -15,25 +15,25 @@ from nodekin.nodegraph.lazy_names import SHARED
 REPO = Path(__file__).parents[2]
 
 
-FACES = {
+EXPORTS = {
     ".".join(("nodekin", *stub.parent.relative_to(REPO).parts)): {
         alias.name: "." * node.level + (node.module or "")
         for node in ast.parse(stub.read_text(encoding="utf-8")).body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    for room in ("nodegraph", "retrievers", "adapters")
-    for stub in sorted((REPO / room).rglob("__init__.pyi"))
+    for top in ("nodegraph", "retrievers", "adapters")
+    for stub in sorted((REPO / top).rglob("__init__.pyi"))
 }
 
 
-@pytest.mark.parametrize("package", FACES)
+@pytest.mark.parametrize("package", EXPORTS)
 def test_each_exported_name_comes_from_its_module(package: str) -> None:
-    face = importlib.import_module(package)
-    assert face.__all__ == sorted(FACES[package].keys() - SHARED)
-    for name, module in FACES[package].items():
-        assert getattr(face, name) is getattr(importlib.import_module(module, package), name)
-        assert name in dir(face)
+    imported = importlib.import_module(package)
+    assert imported.__all__ == sorted(EXPORTS[package].keys() - SHARED)
+    for name, module in EXPORTS[package].items():
+        assert getattr(imported, name) is getattr(importlib.import_module(module, package), name)
+        assert name in dir(imported)
 
 
 @pytest.mark.parametrize("package", ["nodekin.nodegraph", "nodekin.retrievers"])
