@@ -6,7 +6,8 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from ..nodegraph.errors import ReadError
@@ -63,7 +64,9 @@ class SourceRefresh:
             self._looking.release()
 
     def _refreshed(self, graph: NodeGraph) -> bool:
-        files = sorted(_files(graph.sources))
+        files = sorted(
+            (path, stat.st_size, stat.st_mtime_ns) for path, stat in visible_files(graph.sources)
+        )
         if files == self._known:
             return False
         self._known = files
@@ -75,20 +78,13 @@ class SourceRefresh:
         return bool(done.added or done.updated or done.removed or done.renamed)
 
 
-def _files(sources: list[Path]) -> Iterator[File]:
-    """Yield the visible files below the sources."""
+def visible_files(sources: Iterable[Path]) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield the visible files below the sources with their status."""
     for source in sources:
-        if not source.is_dir():
-            yield from _file(str(source))
+        paths = [str(source)] if source.is_file() else []
         for folder, below, names in os.walk(source):
             below[:] = [name for name in below if not name.startswith(".")]
-            for name in names:
-                yield from _file(os.path.join(folder, name))
-
-
-def _file(path: str) -> Iterator[File]:
-    try:
-        status = os.stat(path)
-    except OSError:  # removed, or a broken link
-        return
-    yield path, status.st_size, status.st_mtime_ns
+            paths += [os.path.join(folder, name) for name in names]
+        for path in paths:
+            with suppress(OSError):  # removed, or a broken link
+                yield path, os.stat(path)

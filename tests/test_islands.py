@@ -30,7 +30,7 @@ QUICK = (
     "tests/adapters/cli/test_app.py",
     "tests/adapters/cli/test_index_command.py",
     "tests/adapters/cli/test_search_command.py",
-    "tests/adapters/cli/test_foreign_index.py",
+    "tests/adapters/cli/test_workspace.py",
     "tests/nodegraph/test_corpus.py",
     "tests/retrievers/composite/test_link_retriever.py",
     "tests/retrievers/test_retriever.py",

@@ -13,32 +13,31 @@ from typing import Any
 import click
 
 from ...nodegraph.plugins import COMMANDS, load_plugin, plugins
-from .exit_status import CommandError, ExitStatus, as_command_error, printable
+from .exit_status import CommandError, ExitStatus, as_command_error
+from .messages import printable
 
-_OWN = {  # the object of each command, so that --help imports no command
-    "index": "index_command:index",
-    "search": "search_command:search",
-    "ask": "ask_command:ask",
-    "list": "documents_command:list_documents",
-    "show": "documents_command:show",
-    "remove": "documents_command:remove",
-    "status": "status_command:status",
+_MODULES = {  # of this package's commands; --help imports none of them
+    "index": "index_command",
+    **dict.fromkeys(("search", "ask"), "search_command"),
+    **dict.fromkeys(("list", "show", "remove", "status"), "documents_command"),
 }
 
-_HELP = {
-    "index": "Make an index of folders, or update it.",
-    "search": "Find passages.",
-    "ask": "Answer a question, with sources.",
-    "list": "List the documents of an index.",
-    "show": "Show a document, or some of its lines.",
-    "remove": "Remove documents or folders from an index.",
-    "status": "Show the size and the failures of an index.",
-    "serve": "Open the documents in a browser, to search and ask.",
-    "mcp": "Serve the documents to agents (Model Context Protocol).",
-    "eval": "Measure retrievers on questions, and compare them.",
+_SECTIONS = {
+    "Documents": {
+        "index": "Make an index of folders, or update it.",
+        "search": "Find passages.",
+        "ask": "Answer a question, with sources.",
+        "list": "List the documents of an index.",
+        "show": "Show a document, or some of its lines.",
+        "remove": "Remove documents or folders from an index.",
+        "status": "Show the size and the failures of an index.",
+    },
+    "Servers": {
+        "serve": "Open the documents in a browser, to search and ask.",
+        "mcp": "Serve the documents to agents (Model Context Protocol).",
+    },
+    "Quality": {"eval": "Measure retrievers on questions, and compare them."},
 }
-
-_SECTIONS = {"Documents": list(_OWN), "Servers": ["serve", "mcp"], "Quality": ["eval"]}
 
 
 class App(click.Group):
@@ -46,13 +45,13 @@ class App(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands."""
-        return [*_OWN, *sorted(plugins(COMMANDS))]
+        return [*_MODULES, *sorted(plugins(COMMANDS))]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command. Its options get environment variables: NODEKIN_SEARCH_TOP_K."""
-        if cmd_name in _OWN:
-            module, _, name = _OWN[cmd_name].partition(":")
-            command = getattr(importlib.import_module(f".{module}", __package__), name)
+        if module := _MODULES.get(cmd_name):
+            loaded = importlib.import_module(f".{module}", __package__)
+            command: click.Command = getattr(loaded, f"{cmd_name}_command")
         elif cmd_name in plugins(COMMANDS):
             command = load_plugin(COMMANDS, cmd_name)
         else:
@@ -61,7 +60,7 @@ class App(click.Group):
             if isinstance(option, click.Option) and option.envvar is None and option.expose_value:
                 flag = max(option.opts, key=len).lstrip("-")
                 option.envvar = f"NODEKIN_{command.name}_{flag}".upper().replace("-", "_")
-        return command  # type: ignore[no-any-return]
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -77,31 +76,24 @@ class App(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands in sections. The last section has commands of other packages."""
         names = self.list_commands(ctx)
-        others = [name for name in names if name not in _HELP]
-        for title, section in {**_SECTIONS, "Others": others}.items():
-            found = [name for name in section if name in names]
-            if found:
+        others = set(names).difference(*_SECTIONS.values())
+        commands = {name: self.get_command(ctx, name) for name in sorted(others)}
+        helps = {
+            name: command.get_short_help_str(80) for name, command in commands.items() if command
+        }
+        for title, section in {**_SECTIONS, "Others": helps}.items():
+            if rows := [row for row in section.items() if row[0] in names]:
                 with formatter.section(title):
-                    formatter.write_dl([(name, self._help(ctx, name)) for name in found])
-
-    def _help(self, ctx: click.Context, name: str) -> str:
-        if name in _HELP:
-            return _HELP[name]
-        command = self.get_command(ctx, name)
-        return command.get_short_help_str(80) if command else ""
+                    formatter.write_dl(rows)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command, and convert its errors."""
+        """Run a command. The reader of its output may end early, such as head."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
-        except BrokenPipeError:  # the reader of the output ended, such as head
+        except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return ExitStatus.PIPE_CLOSED
-        except (click.ClickException, click.Abort, click.exceptions.Exit):
-            raise
-        except Exception as error:
-            raise as_command_error(error) from error
         return result
 
     def main(  # type: ignore[override]
@@ -110,20 +102,14 @@ class App(click.Group):
         """Run with these arguments, or with the arguments of the process, and exit."""
         for stream in (sys.stdin, sys.stdout, sys.stderr):
             _accept_any_text(stream)
-        status: Any = 0
+        extra["standalone_mode"] = False
         try:
-            extra["standalone_mode"] = False
-            status = super().main(args, prog_name or self.name, **extra)
-        except click.ClickException as error:
-            _print_error(error)
-            status = error.exit_code
+            status: Any = super().main(args, prog_name or self.name, **extra)
         except (click.Abort, KeyboardInterrupt):
             click.echo("nodekin: interrupted", err=True)
             status = ExitStatus.INTERRUPTED
-        except Exception:
-            traceback.print_exc()
-            click.echo("nodekin: this is a bug: report it with the lines above", err=True)
-            status = ExitStatus.INTERNAL_ERROR
+        except Exception as error:
+            status = _print_error(error)
         sys.exit(status if isinstance(status, int) else 0)
 
 
@@ -162,16 +148,21 @@ def _accept_any_text(stream: Any) -> None:
     stream.reconfigure(encoding=None if keeps and not is_ascii else "utf-8", errors="replace")
 
 
-def _print_error(error: click.ClickException) -> None:
-    """Print an error in one line, with a hint for wrong options."""
+def _print_error(error: Exception) -> int:
+    """Print an error in one line, with a hint for wrong options. Return the exit status."""
+    try:
+        shown = error if isinstance(error, click.ClickException) else as_command_error(error)
+    except Exception:
+        traceback.print_exc()
+        click.echo("nodekin: this is a bug: report it with the lines above", err=True)
+        return ExitStatus.INTERNAL_ERROR
     name, hint = "nodekin", ""
-    if isinstance(error, click.UsageError) and error.ctx is not None:
-        name = error.ctx.command_path
-        hint = f"see {name} --help"
-        if isinstance(error, click.NoSuchOption):
-            dashed = (arg for arg in sys.argv[2:] if arg.startswith("-") and " " in arg)
-            text = next(dashed, "-...")
-            hint += f'; a text that starts with a dash: {name} -- "{text}"'
-        hint = f" ({hint})"
-    text = error.message if isinstance(error, CommandError) else error.format_message()
+    if isinstance(shown, click.UsageError) and shown.ctx is not None:
+        name = shown.ctx.command_path
+        hint = f" (see {name} --help)"
+        texts = [arg for arg in sys.argv[2:] if arg.startswith("-") and " " in arg]
+        if isinstance(shown, click.NoSuchOption) and texts:
+            hint = f'; a text that starts with a dash: {name} -- "{texts[0]}"'
+    text = shown.message if isinstance(shown, CommandError) else shown.format_message()
     click.echo(f"{name}: {printable(' '.join(text.split()))}{hint}", err=True)
+    return shown.exit_code

@@ -1,25 +1,24 @@
-"""``nodekin list``, ``show`` and ``remove``: the documents of an index."""
+"""``nodekin list``, ``show``, ``remove`` and ``status``: the documents of an index."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from itertools import islice
-from pathlib import Path
+from collections import Counter
+from pathlib import Path, PurePath
 
 import click
 
-from ...nodegraph.errors import nearest_names
+from ...nodegraph.errors import EmbeddingError, ModelError, nearest_names
 from ...nodegraph.graph import NodeGraph
-from ...nodegraph.node import Node
-from .exit_status import CommandError, ExitStatus, printable
-from .messages import message
+from ...nodegraph.node import ROOT, Node
+from ...nodegraph.storage.sqlite import faults_of
+from ...retrievers.corpus_tools.reading_tools import CorpusView
+from . import workspace
+from .exit_status import CommandError, ExitStatus
+from .messages import message, printable, warn
 from .options import common_options, store_option
 from .output import document_name, echo_json, line_of
-from .workspace import find_index, open_graph, warn
-
-_BATCH = 200  # documents in memory
+from .search_command import newer_files
 
 _AROUND = 10  # lines before and after the requested line
 
@@ -27,21 +26,19 @@ _AROUND = 10  # lines before and after the requested line
 @click.command("list")
 @store_option
 @common_options
-def list_documents(store: Path | None, as_json: bool, quiet: bool) -> int:
+def list_command(store: Path | None, as_json: bool, quiet: bool) -> int:
     """List the documents of an index with their number of characters.
 
     The records of a file are one line.
     """
-    home, settings = find_index(store)
     records = []
     files: dict[str, list[int]] = {}  # the lengths of the documents of a file
-    with open_graph(home, settings, quiet=quiet) as graph:
-        for document in documents_of(graph):
-            name = document_name(document)
+    with workspace.open_graph(workspace.find_index(store), quiet=quiet) as graph:
+        for document in CorpusView(graph, ROOT).documents():
             path, length = document.metadata.get("file_path"), len(document.text)
             record = {"id": document.id, "path": path, "characters": length}
             records.append({**record, "metadata": document.metadata})
-            files.setdefault(name.partition("#")[0], []).append(length)
+            files.setdefault(document_name(document).partition("#")[0], []).append(length)
     if as_json:
         echo_json("list", {"count": len(records), "documents": records})
     for name, lengths in () if as_json else files.items():
@@ -52,85 +49,67 @@ def list_documents(store: Path | None, as_json: bool, quiet: bool) -> int:
     return ExitStatus.SUCCESS if records else ExitStatus.NO_RESULTS
 
 
-def documents_of(graph: NodeGraph) -> Iterator[Node]:
-    """Yield the documents of a graph in batches."""
-    ids = iter(graph.reader.document_ids())
-    while batch := list(islice(ids, _BATCH)):
-        yield from graph.reader.nodes_by_id(batch)
-
-
-@click.command()
+@click.command("show")
 @click.argument("document", metavar="DOCUMENT[:LINE]")
 @store_option
 @common_options
-def show(document: str, store: Path | None, as_json: bool, quiet: bool) -> int:
+def show_command(document: str, store: Path | None, as_json: bool, quiet: bool) -> int:
     """Show the text of a DOCUMENT, or the lines around LINE.
 
     \b
     nodekin show docs/tea.md
     nodekin show docs/tea.md:12
     """
-    home, settings = find_index(store)
-    with open_graph(home, settings, quiet=quiet) as graph:
-        node, line = find_document(graph, document)
-        if as_json:
-            nodes = [
-                {"id": n.id, "line": line_of(n), "start": n.start, "end": n.end, "text": n.text}
-                for n in graph.find("passage")(node)
-            ]
-            path = node.metadata.get("file_path")
-            record = {"id": node.id, "path": path, "text": node.text, "metadata": node.metadata}
-            echo_json("show", {**record, "nodes": nodes})
-        else:
-            for text in _lines(node.text, line):
-                click.echo(text)
+    numbered = re.fullmatch(r"(.+):([0-9]{1,9})", document)
+    name, line = numbered.groups() if numbered else (document, None)
+    with workspace.open_graph(workspace.find_index(store), quiet=quiet) as graph:
+        node = _find_document(graph, name)
+        nodes = [
+            {"id": n.id, "line": line_of(n), "start": n.start, "end": n.end, "text": n.text}
+            for n in graph.find("passage")(node)
+        ]
+    if as_json:
+        path = node.metadata.get("file_path")
+        record = {"id": node.id, "path": path, "text": node.text, "metadata": node.metadata}
+        echo_json("show", {**record, "nodes": nodes})
+        return ExitStatus.SUCCESS
+    rows = lines = printable(node.text).split("\n")
+    if line is not None:
+        at = int(line)
+        if not 1 <= at <= len(lines):
+            raise CommandError(f"the line must be from 1 to {len(lines):,}, got {line}")
+        numbers = range(max(1, at - _AROUND), min(len(lines), at + _AROUND) + 1)
+        size = len(str(numbers[-1]))
+        rows = [click.style(f"{n:>{size}}  ", dim=n != at) + lines[n - 1] for n in numbers]
+    click.echo("\n".join(rows))
     return ExitStatus.SUCCESS
 
 
-def find_document(graph: NodeGraph, name: str) -> tuple[Node, int | None]:
-    """Return the document of an id or path, and the line after it.
+def _find_document(graph: NodeGraph, name: str) -> Node:
+    """Return the document with an id, a path or a file name.
 
     Raises:
         CommandError: If the name is unknown or ambiguous.
     """
-    numbered = re.fullmatch(r"(.+):([0-9]{1,9})", name)
-    requested = [(name, None), (numbered[1], int(numbered[2]))] if numbered else [(name, None)]
     ids = graph.reader.document_ids()
-    for text, line in requested:
-        path = Path(text).expanduser().absolute().as_posix()
-        found = [text] if text in ids else []
-        found = found or [i for i in ids if Path(i).name == text or path.endswith(f"/{i}")]
-        if len(found) > 1:
-            names = ", ".join(sorted(found)[:8])
-            raise CommandError(f"{text!r} is ambiguous: {names}; give the complete name")
-        if found:
-            return graph.node(found[0]), line
+    path = Path(name).absolute().as_posix()
+    found = [i for i in ids if i == name]
+    found = found or [i for i in ids if Path(i).name == name or path.endswith(f"/{i}")]
+    if len(found) == 1:
+        return graph.node(found[0])
+    if found:
+        names = ", ".join(sorted(found)[:8])
+        raise CommandError(f"{name!r} is ambiguous: {names}; give the complete name")
     raise CommandError(
         f"the index has no document {name!r:.200}; it has {nearest_names(name, ids)}"
     )
 
 
-def _lines(text: str, line: int | None) -> Sequence[str]:
-    """Return the lines of a text, or the lines around a line with their numbers."""
-    lines = [printable(entry) for entry in text.split("\n")]
-    if line is None:
-        return lines
-    if not 1 <= line <= len(lines):
-        raise CommandError(f"the line must be from 1 to {len(lines):,}, got {line}")
-    first, last = max(1, line - _AROUND), min(len(lines), line + _AROUND)
-    width = len(str(last))
-    return [
-        click.style(f"{number:>{width}}  ", fg="green" if number == line else None, dim=True)
-        + lines[number - 1]
-        for number in range(first, last + 1)
-    ]
-
-
-@click.command()
+@click.command("remove")
 @click.argument("names", nargs=-1, required=True, metavar="DOCUMENT|FOLDER...")
 @store_option
 @common_options
-def remove(names: tuple[str, ...], store: Path | None, as_json: bool, quiet: bool) -> int:
+def remove_command(names: tuple[str, ...], store: Path | None, as_json: bool, quiet: bool) -> int:
     """Remove documents or folders from an index. The files stay.
 
     'nodekin index' adds them again only if they are named.
@@ -138,33 +117,115 @@ def remove(names: tuple[str, ...], store: Path | None, as_json: bool, quiet: boo
     \b
     nodekin remove docs/drafts docs/old.md
     """
-    home, settings = find_index(store)
-    assert home is not None
-    with open_graph(home, settings, quiet=quiet) as graph:
-        before = len(graph.reader.document_ids())
-        items = [_removable(graph, settings.sources, name) for name in names]
-        graph.remove(items)
-        gone = [item for item in items if isinstance(item, Path)]
-        kept = [s for s in settings.sources if not any(s.is_relative_to(path) for path in gone)]
-        home.save(replace(settings, sources=tuple(kept)))
-        rest = len(graph.reader.document_ids())
+    with workspace.open_graph(workspace.find_index(store), quiet=quiet) as graph:
+        before = graph.groups[ROOT].size
+        graph.remove([_removable(graph, name) for name in names])
+        rest = graph.groups[ROOT].size
     if as_json:
         echo_json("remove", {"removed": before - rest, "documents": rest})
     elif not quiet:
-        click.echo(message("removed", count=before - rest, rest=rest))
+        click.echo(message("removed documents", count=before - rest, rest=rest))
     return ExitStatus.SUCCESS
 
 
-def _removable(graph: NodeGraph, sources: Sequence[Path], name: str) -> Path | str:
+def _removable(graph: NodeGraph, name: str) -> Path | str:
     """Return a file or folder, or the id of a document without a file."""
-    path = Path(name).expanduser().absolute()
-    if any(source.is_relative_to(path) for source in sources):
+    path = Path(name).absolute()
+    documents = CorpusView(graph, ROOT).documents()
+    files = (Path(str(file)) for node in documents if (file := node.metadata.get("file_path")))
+    if any(file.is_relative_to(path) for file in (*graph.sources, *files)):
         return path
-    is_inside = any(path.is_relative_to(source) for source in sources)
-    if is_inside and (path.is_dir() or not path.exists()):
-        files = (str(node.metadata.get("file_path", "")) for node in documents_of(graph))
-        if any(file.startswith(f"{path}/") for file in files):
-            return path
-    node, _ = find_document(graph, name)
+    node = _find_document(graph, name)
     file = node.metadata.get("file_path")
     return Path(str(file)) if file and "#" not in node.id else node.id
+
+
+@click.command("status")
+@store_option
+@click.option("--check", is_flag=True, help="Check the file for damage, and call the model once.")
+@common_options
+def status_command(store: Path | None, check: bool, as_json: bool, quiet: bool) -> int:
+    """Show the size of an index, missing embeddings, newer files, and failures."""
+    index = workspace.find_index(store)
+    if faults := "; ".join(faults_of(index.graph_file)) if check else "":
+        raise CommandError(
+            f"{index.graph_file} is damaged: {faults}; restore a backup, or read the sources "
+            "again: nodekin index FOLDER --rebuild",
+            ExitStatus.INDEX_ERROR,
+        )
+    model, problem = None, ""
+    try:
+        model = workspace.model_of(index)
+    except (CommandError, ImportError, ModelError) as error:
+        problem = str(error)
+    characters, kinds, encodings = 0, Counter[str](), Counter[str]()
+    notes: list[str] = []
+    with workspace.open_graph(index, quiet=True, model=model) as graph:
+        for document in CorpusView(graph, ROOT).documents():
+            characters += len(document.text)
+            path = PurePath(str(document.metadata.get("file_path", document.id)))
+            kinds[path.suffix.lower() or "no suffix"] += 1
+            encodings[str(document.metadata.get("encoding", "utf-8"))] += 1
+            notes += [f"{path}: {change}" for change in document.metadata.get("read_notes", ())]
+        problem = problem or _model_problem(graph, call=check)
+        missing, newer = workspace.missing_vectors(graph), newer_files(graph.sources, index.updated)
+        failures = graph.failures
+        facts = {
+            "store": str(index.place.absolute()),
+            "sources": [str(source) for source in graph.sources],
+            "documents": kinds.total(),
+            "characters": characters,
+            "kinds": dict(kinds.most_common()),
+            "encodings": dict(encodings.most_common()),
+            "groups": {group.name: group.size for group in graph.groups.values() if group.built},
+            "embeddings": index.embed or None,
+            "bytes": sum(file.stat().st_size for file in index.place.iterdir() if file.is_file()),
+        }
+    left_out = [str(failure.error) for failure in failures if workspace.is_read_error(failure)]
+    unread = [str(failure.error) for failure in failures if not workspace.is_read_error(failure)]
+    if as_json:
+        problems = {
+            "embeddings_error": problem or None,
+            "missing_embeddings": missing,
+            "newer_files": newer,
+            "failures": len(left_out),
+            "notes": notes,
+            "unread": unread,
+            "left_out": left_out,
+        }
+        echo_json("status", {**facts, **problems})
+        return ExitStatus.SUCCESS
+    lines = [f"{name:<11} {_in_words(value)}" for name, value in facts.items()]
+    lines += [message("model problem", reason=problem)] if problem else []
+    lines += [message("words only", count=missing)] if missing else []
+    lines += [message("stale", count=newer)] if newer else []
+    lines += [*notes, *(message("left out", reason=workspace.reason_of(f)) for f in failures)]
+    click.echo(printable("\n".join(lines)))
+    return ExitStatus.SUCCESS
+
+
+def _in_words(value: object) -> str:
+    if isinstance(value, dict):
+        value = [f"{count:,} {name}" for name, count in value.items()]
+    if isinstance(value, list):
+        value = ", ".join(value)
+    return f"{value:,}" if isinstance(value, int) else str(value or "none")
+
+
+def _model_problem(graph: NodeGraph, *, call: bool) -> str:
+    """Return the difference of the embedding model to the stored vectors. Empty: none.
+
+    Args:
+        graph: The graph with its model.
+        call: Whether to embed a word, which finds unreachable servers and other dimensions.
+    """
+    for key, embedder in graph.embeddings.embedders.items():
+        names = [kind.partition(" ")[2] for kind in graph.embeddings.stored()]
+        if names and embedder.name not in names:
+            return f"the vectors are of {', '.join(names)}, and the model is {embedder.name}"
+        try:
+            if call:
+                graph.embeddings.query_vectors(["tea"], key)
+        except EmbeddingError as error:
+            return str(error)
+    return ""

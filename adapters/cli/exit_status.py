@@ -40,7 +40,7 @@ def as_command_error(error: Exception) -> CommandError:
 
     if isinstance(error, CommandError):
         return error
-    if problem := server_problem(error):
+    if problem := _server_problem(error):
         return CommandError(problem, ExitStatus.MODEL_ERROR)
     message = str(error) or type(error).__name__
     if isinstance(error, errors.EmbeddingError | errors.ModelError | ImportError):
@@ -52,52 +52,27 @@ def as_command_error(error: Exception) -> CommandError:
     raise error
 
 
-def server_problem(error: BaseException | None) -> str:
+_KEY = "rejects the key (status {status}): set OPENAI_API_KEY"
+
+_REASONS = {  # of an unsuccessful request, by status
+    None: "does not answer ({error}): is it running? OPENAI_BASE_URL is its address",
+    401: _KEY,
+    403: _KEY,
+    404: "has no such model or path (status 404): check the name of the model, and "
+    "OPENAI_BASE_URL, which usually ends with /v1",
+}
+
+
+def _server_problem(error: BaseException | None) -> str:
     """Return the cause of a failed request to a model server. Empty: another error."""
     while error is not None and type(error).__module__.partition(".")[0] != "openai":
         error = error.__cause__ or error.__context__
     if error is None:
         return ""
     url = str(getattr(getattr(error, "request", None), "url", ""))
+    if not url:
+        return str(error)
     server = f"the model server {url.partition('/chat/')[0].partition('/embeddings')[0]}"
     status = getattr(error, "status_code", None)
-    if status in (401, 403):
-        return f"{server} rejects the key (status {status}): set OPENAI_API_KEY"
-    if status == 404:
-        return (
-            f"{server} has no such model or path (status 404): check the name of the model, and "
-            "OPENAI_BASE_URL, which usually ends with /v1"
-        )
-    if status is None and url:
-        return f"{server} does not answer ({error}): is it running? OPENAI_BASE_URL is its address"
-    return f"{server} failed: {error}" if url else str(error)
-
-
-_CONTROLS = {c: "\ufffd" for c in (*range(32), *range(127, 160)) if chr(c) not in "\n\t"}
-_CONTROLS[ord("\f")] = " "  # a page break
-# Characters that change the direction of writing can disguise a text.
-_CONTROLS.update(dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd"))
-
-_MARKS = (0x061C, 0x200E, 0x200F, 0x2028, 0x2029)  # direction marks and line ends
-
-_ESCAPES = {code: f"\\u{code:04x}" for code in (*_CONTROLS, *_MARKS) if code > 31}
-
-
-def escaped(text: str) -> str:
-    r"""Return JSON with control characters as escapes of the same meaning.
-
-    Example:
-        >>> escaped('"\u202e"')
-        '"\\u202e"'
-    """
-    return text.translate(_ESCAPES)
-
-
-def printable(text: str) -> str:
-    """Replace control characters, since terminals execute some of them.
-
-    Example:
-        >>> printable("tea\\x1b[2J"), printable("one\\ftwo")
-        ('tea\ufffd[2J', 'one two')
-    """
-    return text.translate(_CONTROLS)
+    reason = _REASONS.get(status, "failed: {error}").format(status=status, error=error)
+    return f"{server} {reason}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,86 +10,70 @@ import click
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
+_EXISTING = click.Path(exists=True, path_type=Path)
+
+_FOLDER = click.Path(path_type=Path, file_okay=False)
+
+folders_argument = click.argument("folders", nargs=-1, type=_EXISTING, metavar="[FOLDER]...")
+
 store_option = click.option(
     "--store",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=_FOLDER,
     envvar="NODEKIN_STORE",
-    metavar="FOLDER",
-    help="The index. Default: .nodekin here or in a folder above.",
+    help="The index. Default: .nodekin here.",
 )
 
 embed_url_option = click.option(
-    "--embed-base-url",
-    envvar="NODEKIN_EMBED_BASE_URL",
-    metavar="URL",
-    help="The server of the embedding model. Default: OPENAI_BASE_URL.",
+    "--embed-base-url", envvar="NODEKIN_EMBED_BASE_URL", help="The server of the embedding model."
 )
 
-model_option = click.option(
-    "-m", "--model", metavar="NAME", help="The language model. Default: OPENAI_MODEL."
+
+def _options(*options: Callable[[Any], Any]) -> Callable[[CommandT], CommandT]:
+    """Return a decorator that adds options to a command."""
+
+    def add(command: CommandT) -> CommandT:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+search_options = _options(
+    store_option,
+    click.option(
+        *("-f", "--filter", "filters"),
+        multiple=True,
+        metavar="FIELD=VALUE",
+        help="Only documents with this metadata, or a filter as JSON. FIELD=VALUE again allows "
+        "another value.",
+    ),
+    click.option(
+        *("--in", "folders"),
+        multiple=True,
+        type=_EXISTING,
+        help="Read this folder or file into memory, without an index. Repeatable.",
+    ),
+    click.option(
+        "-k", "--top-k", type=click.IntRange(min=1), default=6, show_default=True, help="Results."
+    ),
+    click.option("--embed", metavar="MODEL", help="With --in: the embedding model."),
+    embed_url_option,
+    click.option("--encoding", help="With --in: the encoding of files that are not UTF-8."),
 )
 
-base_url_option = click.option(
-    "--base-url", metavar="URL", help="The server of the language model. Default: OPENAI_BASE_URL."
+model_options = _options(
+    click.option("-m", "--model", help="The language model. Default: OPENAI_MODEL."),
+    click.option("--base-url", help="The server of the model. Default: OPENAI_BASE_URL."),
+    click.option(
+        "--min-score",
+        type=float,
+        help="Ignore results below this score, from 0 to 1. If none remains, nothing was found, "
+        "and no model is asked. 0.4 is a good choice.",
+    ),
 )
 
-min_score_option = click.option(
-    "--min-score",
-    type=float,
-    metavar="SCORE",
-    help="Ignore results below this score, from 0 to 1. If none remains, nothing was found, and no "
-    "model is asked. 0.4 is a good choice.",
+common_options = _options(
+    click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+    click.option("-q", "--quiet", is_flag=True, help="Print no progress and no warnings."),
 )
-
-folders_option = click.option(
-    "--in",
-    "folders",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="PATH",
-    help="Read this folder or file into memory, without an index. Repeatable.",
-)
-
-_TOP_K = click.option(
-    *("-k", "--top-k"),
-    type=click.IntRange(min=1),
-    default=6,
-    show_default=True,
-    help="The number of results.",
-)
-
-_FILTER = click.option(
-    *("-f", "--filter", "filters"),
-    multiple=True,
-    metavar="FIELD=VALUE",
-    help="Only documents with this metadata, or a filter as JSON. FIELD=VALUE again allows another "
-    "value.",
-)
-
-_EMBED = click.option("--embed", metavar="MODEL", help="With --in: the embedding model.")
-
-_ENCODING = click.option(
-    "--encoding", metavar="NAME", help="With --in: the encoding of non-UTF-8 files."
-)
-
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-
-_QUIET = click.option("-q", "--quiet", is_flag=True, help="Print no progress and no warnings.")
-
-
-def search_options(command: CommandT) -> CommandT:
-    """Add the options of searches to a command."""
-    command = _EMBED(embed_url_option(_ENCODING(command)))
-    return _TOP_K(folders_option(_FILTER(store_option(command))))
-
-
-def common_options(command: CommandT) -> CommandT:
-    """Add ``--json`` and ``--quiet`` to a command."""
-    return _JSON(_QUIET(command))
-
-
-def as_text(query: str) -> str:
-    """Return a query as text. A dash reads standard input."""
-    if query == "-":
-        query = sys.stdin.read()
-    return query.encode("utf-8", "surrogateescape").decode("utf-8", "replace").strip()

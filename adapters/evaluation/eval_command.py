@@ -24,10 +24,11 @@ from ...retrievers.evaluation.metrics import JUDGED_METRICS, Metric, get_metric
 from ...retrievers.evaluation.report import check_figure_path
 from ...retrievers.evaluation.runner import default_metrics, evaluate, graphs_of
 from ...retrievers.foreign.coercion import as_retriever
-from ..cli.exit_status import CommandError, ExitStatus, printable
-from ..cli.options import common_options
+from ..cli.exit_status import CommandError, ExitStatus
+from ..cli.messages import printable, warn
+from ..cli.options import common_options, store_option
 from ..cli.output import echo_json
-from ..cli.workspace import build_if_outdated, find_index, model_of, open_graph, warn
+from ..cli.workspace import find_index, model_of, open_graph
 from ..named_models import chat_model
 
 _DEFAULT = "default"
@@ -45,7 +46,7 @@ _TRIAD = ("judged_context_relevance@5", "groundedness@5", "answer_relevance")
 @click.option(
     "--docs", multiple=True, type=click.Path(path_type=Path), help="Documents, read into memory."
 )
-@click.option("--store", type=click.Path(path_type=Path), help="Use the index in this folder.")
+@store_option
 @click.option("--field", "fields", multiple=True, metavar="NAME=COLUMN", help="question=Frage.")
 @click.option(
     "--match",
@@ -175,11 +176,8 @@ def _documents(
     elif not docs and store is None and _DEFAULT not in sources:
         yield None
     else:
-        home, settings = find_index(store, docs)
-        model = model_of(home, settings)
-        with open_graph(home, settings, docs, quiet=quiet, model=model) as graph:
-            if home is not None:
-                build_if_outdated(graph, quiet)
+        index = find_index(store, docs)
+        with open_graph(index, docs, quiet=quiet, model=model_of(index)) as graph:
             yield graph
 
 

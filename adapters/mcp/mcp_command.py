@@ -10,15 +10,15 @@ import click
 
 from ...retrievers.corpus_tools.toolset import CorpusTools
 from ..cli.exit_status import ExitStatus
-from ..cli.options import embed_url_option, store_option
-from ..cli.workspace import build_if_outdated, check_exist, find_index, model_of, open_graph
+from ..cli.options import embed_url_option, folders_argument, store_option
+from ..cli.workspace import check_model, find_index, model_of, open_graph
 from ..source_refresh import SourceRefresh
 
 TOKEN = "NODEKIN_MCP_TOKEN"
 
 
 @click.command()
-@click.argument("folders", nargs=-1, type=click.Path(path_type=Path), metavar="[FOLDER]...")
+@folders_argument
 @click.option("--http", is_flag=True, help="Serve streamable HTTP at /mcp, not standard input.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="With --http: the address.")
 @click.option("--port", default=8765, show_default=True, help="With --http: the port.")
@@ -46,10 +46,8 @@ def mcp(
     nodekin mcp docs                    serve a folder without an index
     nodekin mcp --http --port 8765      serve HTTP at http://127.0.0.1:8765/mcp
     """
-    check_exist(folders)
-    home, settings = find_index(store, folders)
-    if home is not None:
-        home.check_model(settings.embed)
+    index = find_index(store, folders)
+    check_model(index)
     import anyio
 
     from ..http_server import bind, serve_http, url_of
@@ -58,11 +56,8 @@ def mcp(
     with ExitStack() as stack:
 
         def open_tools() -> CorpusTools:
-            model = model_of(home, settings, base_url=embed_base_url)
-            opened = open_graph(home, settings, folders, quiet=True, model=model)
-            graph = stack.enter_context(opened)
-            if home is not None:
-                build_if_outdated(graph, quiet=False)
+            model = model_of(index, base_url=embed_base_url)
+            graph = stack.enter_context(open_graph(index, folders, quiet=True, model=model))
             return CorpusTools(graph, max_tokens=max_tokens)
 
         refresh = SourceRefresh() if folders else None

@@ -23,7 +23,7 @@ from ...retrievers.foreign.outputs import is_answer
 from ...retrievers.ranking import cut_scores
 from ...retrievers.restricted_retriever import restriction_of
 from ...retrievers.results import ScoredNode
-from ..cli.exit_status import printable
+from ..cli.messages import printable
 from ..extras import extra
 from ..http_server import bind, serve_http, url_of
 from ..server_access import LOOPBACK, OriginCheck, TokenCheck, check_binding

@@ -12,27 +12,19 @@ from ...nodegraph.graph import NodeGraph
 from ...retrievers.composite.default_retriever import DefaultRetriever
 from ...retrievers.validation import check_min_score
 from ..cli.exit_status import ExitStatus
-from ..cli.models import chat_model
-from ..cli.options import (
-    base_url_option,
-    min_score_option,
-    model_option,
-    store_option,
-)
-from ..cli.workspace import check_exist, find_index, model_of, open_graph
+from ..cli.options import folders_argument, model_options, store_option
+from ..cli.workspace import chat_model, find_index, model_of, open_graph
 from ..source_refresh import SourceRefresh
 
 TOKEN = "NODEKIN_SERVE_TOKEN"
 
 
 @click.command()
-@click.argument("folders", nargs=-1, type=click.Path(path_type=Path), metavar="[FOLDER]...")
+@folders_argument
 @store_option
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to bind.")
 @click.option("--port", default=8766, show_default=True, help="The port.")
-@model_option
-@base_url_option
-@min_score_option
+@model_options
 @click.option("--embed", metavar="MODEL", help="With FOLDER: the embedding model.")
 def serve(
     folders: tuple[Path, ...],
@@ -57,7 +49,6 @@ def serve(
     nodekin serve              the index of this folder
     nodekin serve docs         a folder without an index
     """
-    check_exist(folders)
     check_min_score(min_score, DefaultRetriever, "--min-score")
     from ..http_server import bind, serve_http, url_of
     from ..server_access import LOOPBACK
@@ -67,9 +58,8 @@ def serve(
     if token is None and host in LOOPBACK:
         token = secrets.token_urlsafe(16)
     llm = chat_model(model, base_url) if model or os.environ.get("OPENAI_MODEL") else None
-    home, settings = find_index(store, folders, embed)
-    embedder = model_of(home, settings, embed)
-    with open_graph(home, settings, folders, quiet=False, model=embedder) as graph:
+    index = find_index(store, folders, embed)
+    with open_graph(index, folders, quiet=False, model=model_of(index, embed)) as graph:
         default, refresh = DefaultRetriever(graph), SourceRefresh()
 
         def follow(graph: NodeGraph) -> bool:
@@ -84,7 +74,7 @@ def serve(
             host=host,
             token=token,
             min_score=min_score,
-            refresh=follow if home is None else None,
+            refresh=follow if index.folder is None else None,
         )
         with bind(host, port) as listener:
             graph.build(*default.groups)

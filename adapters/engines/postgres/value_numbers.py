@@ -74,9 +74,7 @@ class ValueNumbers:
     """
 
     def __init__(
-        self,
-        database: PostgresDatabase,
-        transaction: Callable[[], AbstractContextManager[object]],
+        self, database: PostgresDatabase, transaction: Callable[[], AbstractContextManager[object]]
     ) -> None:
         self._db = database
         self._transaction = transaction

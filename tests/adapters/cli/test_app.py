@@ -31,9 +31,6 @@ def test_help_of_command_is_short(nodekin, command):
     out = nodekin(command, "--help").out
     assert out.startswith(f"Usage: nodekin {command} [OPTIONS]")
     assert len(out.splitlines()) < 75
-
-
-def test_version_is_printed(nodekin):
     assert nodekin("--version").out.startswith("nodekin, version ")
 
 

@@ -17,22 +17,13 @@ def server(here, monkeypatch, socket_enabled):
         yield server
 
 
-@pytest.mark.parametrize(
-    ("given", "named"),
-    [
-        ({}, ["OPENAI_MODEL", "OPENAI_BASE_URL", "OPENAI_API_KEY"]),
-        ({"OPENAI_MODEL": "m"}, ["OPENAI_BASE_URL", "OPENAI_API_KEY"]),
-        ({"OPENAI_API_KEY": "k"}, ["OPENAI_MODEL"]),
-    ],
-)
-def test_ask_without_model_names_variables(nodekin, monkeypatch, given, named):
+@pytest.mark.parametrize("given", [{}, {"OPENAI_MODEL": "m"}, {"OPENAI_API_KEY": "k"}])
+def test_ask_without_model_names_variables(nodekin, monkeypatch, given):
     for name, value in given.items():
         monkeypatch.setenv(name, value)
     ran = nodekin("ask", "tea?", "--in", "docs")
-    assert ran.status == 4
-    assert len(ran.err.splitlines()) == 1
-    assert all(name in ran.err for name in named)
-    assert not any(name in ran.err for name in given)
+    assert (ran.status, len(ran.err.splitlines())) == (4, 1)
+    assert "set OPENAI_MODEL (--model), and OPENAI_BASE_URL (--base-url" in ran.err
 
 
 def test_ask_without_question_raises(nodekin):

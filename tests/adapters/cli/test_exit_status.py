@@ -1,4 +1,4 @@
-"""Errors in one line, with a remedy."""
+"""Errors in one line."""
 
 import re
 from pathlib import Path
@@ -6,21 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from nodekin.adapters.cli.exit_status import ExitStatus, as_command_error, printable
-
-
-def test_printable_replaces_control_characters():
-    assert printable("a\x1b[2J\x9b茶\n\tb\x7f") == "a\ufffd[2J\ufffd茶\n\tb\ufffd"
-    assert printable("abc\u202egpj.exe") == "abc\ufffdgpj.exe"
-
-
-def server_error(status=None):
-    kind = type("APIError", (Exception,), {"__module__": "openai._exceptions"})
-    error = kind("Connection error.")
-    error.request = SimpleNamespace(url="http://127.0.0.1:9/v1/chat/completions")
-    if status is not None:
-        error.status_code = status
-    return error
+from nodekin.adapters.cli.exit_status import ExitStatus, as_command_error
 
 
 @pytest.mark.parametrize(
@@ -34,7 +20,10 @@ def server_error(status=None):
 )
 def test_server_error_names_address_variable_and_cause(status, cause):
     error = RuntimeError("the model failed")
-    error.__cause__ = server_error(status)
+    kind = type("APIError", (Exception,), {"__module__": "openai._exceptions"})
+    error.__cause__ = kind("Connection error.")
+    error.__cause__.request = SimpleNamespace(url="http://127.0.0.1:9/v1/chat/completions")
+    error.__cause__.status_code = status
     converted = as_command_error(error)
     assert converted.message.startswith(f"the model server http://127.0.0.1:9/v1 {cause}")
     assert converted.exit_code == 4
@@ -42,11 +31,7 @@ def test_server_error_names_address_variable_and_cause(status, cause):
 
 @pytest.mark.parametrize(
     ("error", "status"),
-    [
-        (ValueError("top_k"), 2),
-        (FileNotFoundError("a"), 3),
-        (ImportError("pip install"), 4),
-    ],
+    [(ValueError("top_k"), 2), (FileNotFoundError("a"), 3), (ImportError("pip install"), 4)],
 )
 def test_as_command_error_has_status_of_error(error, status):
     assert as_command_error(error).exit_code == status

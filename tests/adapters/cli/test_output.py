@@ -1,10 +1,10 @@
-"""Results on a terminal: place, snippet, explanation."""
+"""Results on a terminal and as JSON: place, snippet, explanation."""
 
 from pathlib import Path
 
 import pytest
 
-from nodekin.adapters.cli.output import best_sentence, matches
+from nodekin.adapters.cli.output import best_start, highlighted
 
 SAMPLES = Path(__file__).parents[3] / "examples" / "files"
 
@@ -27,14 +27,15 @@ SAMPLES = Path(__file__).parents[3] / "examples" / "files"
         ("On March 9, 2026: 1,106,500", "2026-03-09 1106500", ["March 9, 2026", "1,106,500"]),
     ],
 )
-def test_matches_returns_query_words(text, query, found):
-    assert [text[start:end] for start, end in matches(text, query)] == found
+def test_words_of_query_are_highlighted(text, query, found):
+    marked = [n for span in highlighted(text, query).spans for n in range(span.start, span.end)]
+    shown = "".join(c if n in marked else "\n" for n, c in enumerate(text))
+    assert [part for part in shown.split("\n") if part] == found
 
 
-def test_best_sentence_has_most_different_words():
+def test_best_start_has_most_different_words():
     text = "Tea, tea, tea. Green tea is steamed. Milk."
-    start, end = best_sentence(text, "steamed tea")
-    assert text[start:end] == "Green tea is steamed."
+    assert text[best_start(text, "steamed tea") :].startswith("Green tea is steamed.")
 
 
 def test_search_shows_place_score_and_lines(indexed):
@@ -70,7 +71,7 @@ def test_snippet_of_long_line_is_an_excerpt(nodekin, here):
     head, *lines = nodekin("search", "withered", "--in", "docs", "-k", "1").out.splitlines()
     assert head.startswith("1. docs/long.txt:1")
     assert lines[0].startswith("   … Green tea is withered. And so on")
-    assert lines[-1].endswith(" …")
+    assert lines[-1].endswith("…")
     assert len(lines) <= 4
     assert max(map(len, lines)) <= 80
 

@@ -1,6 +1,10 @@
+"""``nodekin search`` and its filters."""
+
 import pytest
 
-from nodekin.nodegraph import PassageSplitter
+from nodekin.adapters.cli.search_command import parse_conditions
+from nodekin.nodegraph import Node, PassageSplitter
+from nodekin.retrievers.filters import parse_filters
 
 
 def test_chinese_result_has_line(indexed):
@@ -120,3 +124,44 @@ def test_newer_files_are_reported(indexed, here):
     assert "files newer than the index: 1" in indexed("status").out
     indexed("index")
     assert indexed("search", "tea").err == ""
+
+
+def test_options_have_environment_variables(nodekin, monkeypatch):
+    monkeypatch.setenv("NODEKIN_SEARCH_TOP_K", "1")
+    monkeypatch.setenv("NODEKIN_SEARCH_IN", "docs")
+    assert nodekin("search", "steamed 陆羽", "--json").json["count"] == 1
+    assert nodekin("search", "steamed 陆羽", "-k", "2", "--json").json["count"] == 2
+    monkeypatch.setenv("NODEKIN_SEARCH_TOP_K", "some")
+    ran = nodekin("search", "tea")
+    assert (ran.status, "'some' is not a valid integer" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("conditions", "value", "good"),
+    [
+        (["f=2020"], 2020, True),
+        (["f=2020"], "2020", True),
+        (["f = 陆羽"], "陆羽", True),
+        (["f=http://a?b=c"], "http://a?b=c", True),
+        (["f=true"], True, True),
+        (["f=nan"], "nan", True),
+        (["f=1", "f=2"], 2, True),
+        (['{"f": {"like": "t%"}}'], "Tea", True),
+        (['{"f": {"any": ["tea", "ice"]}}', "f=x"], ["ice", "x"], True),
+    ],
+)
+def test_parse_conditions_decides(conditions, value, good):
+    assert parse_filters(parse_conditions(conditions)).matches(Node("", {"f": value})) is good
+
+
+def test_parse_conditions_with_operator_and_document_names():
+    assert parse_filters(parse_conditions(["or=5"])).matches(Node("", {"or": 5}))
+    by_file = parse_filters(parse_conditions(["document.id=notes/a.md"]))
+    assert by_file.matches(Node("", document_id="notes/a.md"))
+    assert parse_conditions([]) == {}
+
+
+@pytest.mark.parametrize("given", ["year", "=2", "year=", " = ", "", "{"])
+def test_invalid_condition_raises(given):
+    with pytest.raises(ValueError, match=r"filter|Expecting"):
+        parse_conditions([given])

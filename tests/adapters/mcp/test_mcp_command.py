@@ -5,7 +5,7 @@ import json
 
 def test_mcp_without_index_or_folder_raises(nodekin):
     assert nodekin("mcp").status == 3
-    assert nodekin("mcp", "nowhere").status == 3
+    assert nodekin("mcp", "nowhere").status == 2
 
 
 def test_foreign_address_requires_token(nodekin):

