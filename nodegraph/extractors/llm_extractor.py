@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from ..errors import ModelError, ModelTimeoutError, check_integer, explain_names, nearest_names
@@ -181,19 +180,15 @@ Task = Literal["summary", "keywords", "questions", "qa"]
 EDITION = 1
 """Increase the number after changes of prompts or parsing that require a rebuild."""
 
-LIMITS: Mapping[Task, int] = MappingProxyType(
-    {"summary": 3, "keywords": 8, "questions": 5, "qa": 5}
-)
+LIMITS: Mapping[Task, int] = {"summary": 3, "keywords": 8, "questions": 5, "qa": 5}
 """Default number of sentences, keywords, questions or pairs."""
 
-FORMS: Mapping[Task, str] = MappingProxyType(
-    {
-        "summary": '{"summary": "..."}',
-        "keywords": '{"keywords": ["...", "..."]}',
-        "questions": '{"questions": ["...", "..."]}',
-        "qa": '{"pairs": [{"question": "...", "answer": "..."}]}',
-    }
-)
+FORMS: Mapping[Task, str] = {
+    "summary": '{"summary": "..."}',
+    "keywords": '{"keywords": ["...", "..."]}',
+    "questions": '{"questions": ["...", "..."]}',
+    "qa": '{"pairs": [{"question": "...", "answer": "..."}]}',
+}
 """Example answers for JSON schemas."""
 
 _CHINESE: Mapping[Task, str] = {
@@ -253,9 +248,7 @@ _PASSAGE: Mapping[Language, str] = {
     "en": "\nThe text:\n<text>\n{text}\n</text>\n\n",
 }
 
-PROMPTS: Mapping[Language, Mapping[Task, str]] = MappingProxyType(
-    {
-        language: {t: text.replace("{passage}", passage) for t, text in prompts.items()}
-        for (language, passage), prompts in zip(_PASSAGE.items(), (_CHINESE, _ENGLISH), strict=True)
-    }
-)
+PROMPTS: Mapping[Language, Mapping[Task, str]] = {
+    language: {t: text.replace("{passage}", passage) for t, text in prompts.items()}
+    for (language, passage), prompts in zip(_PASSAGE.items(), (_CHINESE, _ENGLISH), strict=True)
+}

@@ -8,15 +8,13 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from ..lazy_names import lazy_pattern
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-
-T = TypeVar("T")
 
 Span = tuple[int, int]
 """Start and end (exclusive) in characters."""
@@ -45,16 +43,6 @@ def check_sizes(chunk_size: int, chunk_overlap: int) -> None:
             f"chunk_overlap must be 0 or more and less than chunk_size ({chunk_size}), "
             f"not {chunk_overlap!r}"
         )
-
-
-def cuts(spans: Callable[[str], list[Span]]) -> Callable[[T], T]:
-    """Add a method ``spans`` to a function that returns the texts of these spans."""
-
-    def note(function: T) -> T:
-        vars(function)["spans"] = spans
-        return function
-
-    return note
 
 
 def strip_span(text: str, span: Span) -> Span:

@@ -174,6 +174,18 @@ def rst_headings(text: str) -> Iterator[Heading]:
         yield (above_at if is_overlined else at), min(level, 6), title
 
 
+def _marked_headings(
+    text: str, heading: re.Pattern[str], fence: re.Pattern[str] | None = None
+) -> Iterator[Heading]:
+    """Yield the lines that begin with a mark, whose length is the level, outside code blocks."""
+    opened = ""
+    for at, line in _lines(text):
+        if fence and (match := fence.match(line)):
+            opened = "" if opened == match[1] else opened or match[1]
+        elif not opened and (match := heading.match(line)):
+            yield at, len(match[1]), match[2].strip()
+
+
 def asciidoc_headings(text: str) -> Iterator[Heading]:
     r"""Yield the headings of AsciiDoc outside code blocks.
 
@@ -181,12 +193,7 @@ def asciidoc_headings(text: str) -> Iterator[Heading]:
         >>> list(asciidoc_headings("= Tea\n\n----\n== no\n----\n== Green"))
         [(0, 1, 'Tea'), (23, 2, 'Green')]
     """
-    fence = ""
-    for at, line in _lines(text):
-        if match := _ASCIIDOC_FENCE.match(line):
-            fence = "" if fence == match[1] else fence or match[1]
-        elif not fence and (match := _ASCIIDOC.match(line)):
-            yield at, len(match[1]), match[2].strip()
+    return _marked_headings(text, _ASCIIDOC, _ASCIIDOC_FENCE)
 
 
 def latex_headings(text: str) -> Iterator[Heading]:
@@ -205,9 +212,7 @@ def latex_headings(text: str) -> Iterator[Heading]:
 
 def org_headings(text: str) -> Iterator[Heading]:
     """Yield the headings of Org files: lines with leading stars."""
-    for at, line in _lines(text):
-        if match := _ORG.match(line):
-            yield at, len(match[1]), match[2].strip()
+    return _marked_headings(text, _ORG)
 
 
 def toml_headings(text: str) -> Iterator[Heading]:
@@ -299,9 +304,8 @@ class MarkdownSplitter:
         self._inner()
 
     def _inner(self) -> RecursiveSplitter | None:
-        if self.chunk_size is None:
-            return None
-        return RecursiveSplitter(self.chunk_size, self.chunk_overlap, length=self.length)
+        size, overlap = self.chunk_size, self.chunk_overlap
+        return None if size is None else RecursiveSplitter(size, overlap, length=self.length)
 
     def __call__(self, text: str) -> list[Node]:
         """Return the sections of a text."""

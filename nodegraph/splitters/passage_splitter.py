@@ -114,13 +114,6 @@ def _table_head(text: str, tables: Sequence[Span], at: int) -> str:
     return " | ".join(filter(None, columns_of(first)))[:_MAX_HEAD]
 
 
-@dataclass(frozen=True, slots=True)
-class _Passage:
-    start: int
-    end: int
-    path: tuple[str, ...]
-
-
 def _shared(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     shared = min(paths, key=len)
     for path in paths:
@@ -144,26 +137,23 @@ class _Cutter:
     length: Length
     measure: Measure
 
-    @property
-    def limit(self) -> int:
-        """Maximum length of a passage of related parts."""
-        return self.size * 3 // 2
-
     def is_below_limit(self, start: int, end: int) -> bool:
-        return self.measure(start, end) <= self.limit
+        """Return whether related parts may be one passage."""
+        return self.measure(start, end) <= self.size * 3 // 2
 
-    def subtree(self, sections: Sequence[Section]) -> list[_Passage]:
+    def subtree(self, sections: Sequence[Section]) -> list[Section]:
         """Return the passages of a section and its subsections."""
         top = sections[0]
         start, end = strip_span(self.text, (top.start, sections[-1].end))
         if start == end:
             return []
         if self.is_below_limit(start, end):
-            paths = [s.path for s in sections if s.start < s.end and self._has_text(s)]
-            return [_Passage(start, end, _shared(paths))]
+            parts = (s for s in sections if s.level or self.text[s.start : s.end].strip())
+            paths = [s.path for s in parts if s.start < s.end]
+            return [Section(start, end, 0, _shared(paths))]
         branches = [self._section_passages(top), *map(self.subtree, _children(sections[1:]))]
         has_no_body = top.level and not self.text[_body(self.text, top) : top.end].strip()
-        passages: list[_Passage] = []
+        passages: list[Section] = []
         open_end = False  # whether the last passage is a whole section
         for number, branch in enumerate(filter(None, branches)):
             first = branch[0]
@@ -174,26 +164,23 @@ class _Cutter:
                 last = passages.pop()
                 is_heading = number == 1 and has_no_body
                 path = first.path if is_heading else _shared([last.path, first.path])
-                branch = [_Passage(last.start, first.end, path), *branch[1:]]
+                branch = [Section(last.start, first.end, 0, path), *branch[1:]]
             passages += branch
             open_end = len(branch) == 1
         return passages
 
-    def _has_text(self, section: Section) -> bool:
-        return bool(section.level or self.text[section.start : section.end].strip())
-
-    def _may_join(self, last: _Passage, following: _Passage) -> bool:
+    def _may_join(self, last: Section, following: Section) -> bool:
         """Return whether a section is joined to the previous sections: all are small."""
         sizes = [self.measure(passage.start, passage.end) for passage in (last, following)]
         return max(sizes) <= self.size // 2 and self.measure(last.start, following.end) <= self.size
 
-    def _section_passages(self, section: Section) -> list[_Passage]:
+    def _section_passages(self, section: Section) -> list[Section]:
         """Return the passages of a section without subsections, with its heading."""
         start, end = strip_span(self.text, (section.start, section.end))
         if start == end:
             return []
         if self.is_below_limit(start, end):
-            return [_Passage(start, end, section.path)]
+            return [Section(start, end, 0, section.path)]
         blocks = list(_blocks(self.text, section))
         bonds = [_bond(self.text, *pair, section) for pair in pairwise(blocks)]
         spans = pack(self.text, self._units(blocks, bonds), self.size, 0, self.measure)
@@ -201,7 +188,7 @@ class _Cutter:
             (start, _), (_, end) = spans[-2:]
             if self.is_below_limit(start, end):
                 spans[-2:] = [(start, end)]
-        return [_Passage(*span, section.path) for span in spans]
+        return [Section(*span, 0, section.path) for span in spans]
 
     def _units(self, blocks: Sequence[Span], bonds: Sequence[int], strength: int = 1) -> list[Span]:
         """Group blocks, split at the weakest bonds that result in small enough groups."""

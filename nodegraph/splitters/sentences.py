@@ -17,9 +17,9 @@ from .chunking import (
     check_sizes,
     count_tokens,
     cut_to_fit,
-    cuts,
     measured,
     pack,
+    strip_span,
 )
 
 _CLOSERS = "\"'”’»›」』）)\\]】》〉}"
@@ -95,7 +95,6 @@ def sentence_spans(text: str) -> list[Span]:
     return list(_stripped(text, _with_thai_ends(text, ends) if has_thai else ends))
 
 
-@cuts(sentence_spans)
 def split_sentences(text: str) -> list[str]:
     """Split a text into sentences. Use as a node group's transform.
 
@@ -104,6 +103,9 @@ def split_sentences(text: str) -> list[str]:
         ['他问：“你好吗？”我说很好。', 'Dr. Who paid $3.50.', 'OK!']
     """
     return [text[start:end] for start, end in sentence_spans(text)]
+
+
+vars(split_sentences)["spans"] = sentence_spans
 
 
 def paragraph_spans(text: str) -> list[Span]:
@@ -116,7 +118,6 @@ def paragraph_spans(text: str) -> list[Span]:
     return list(_stripped(text, _paragraph_ends(text)))
 
 
-@cuts(paragraph_spans)
 def split_paragraphs(text: str) -> list[str]:
     """Split a text into paragraphs. Use as a node group's transform.
 
@@ -127,14 +128,15 @@ def split_paragraphs(text: str) -> list[str]:
     return [text[start:end] for start, end in paragraph_spans(text)]
 
 
+vars(split_paragraphs)["spans"] = paragraph_spans
+
+
 def _stripped(text: str, ends: Iterable[int]) -> Iterable[Span]:
     start = 0
     for end in (*ends, len(text)):
-        padded = text[start:end]
-        content = padded.strip()
-        if content:
-            at = start + len(padded) - len(padded.lstrip())
-            yield at, at + len(content)
+        span = strip_span(text, (start, end))
+        if span[0] < span[1]:
+            yield span
         start = end
 
 
