@@ -4,46 +4,124 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Callable,
-    Generator,
-    Iterator,
-    Mapping,
-    Sequence,
-)
-from contextlib import aclosing, closing, contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from ..nodegraph.errors import EmbeddingError
-from ..retrievers.plans.timeouts import (
-    TimeLimitError,
-    arun_with_timeout,
-    astream_with_timeout,
-    run_with_timeout,
-    stream_with_timeout,
-)
+from ..nodegraph.models.embedder import split_batches
+from ..retrievers.plans.timeouts import arun_with_timeout, run_with_timeout
 from ..retrievers.protocols import RerankError
 from .extras import extra
 
 with extra("openai", "openai"):
-    from openai import (
-        APIConnectionError,
-        APIStatusError,
-        APITimeoutError,
-        AsyncOpenAI,
-        DefaultAsyncHttpxClient,
-        DefaultHttpxClient,
-        OpenAI,
-    )
+    from openai import AsyncOpenAI, DefaultAsyncHttpxClient, DefaultHttpxClient, OpenAI
 
 TIMEOUT = 120.0
 """Default maximum seconds of a call."""
 
 
-class OpenAIEmbedder:
+class ServerModel:
+    """A model on an OpenAI-compatible server, called with a time limit.
+
+    New clients follow no redirects, so that prompts are not sent to another address. If only a
+    sync client is given, no async client is created, since its key and address are unknown.
+
+    Args:
+        model: The model.
+        client: The client. None: a new client.
+        async_client: The async client. None: a new client per event loop, if ``client`` is None.
+        timeout: Maximum seconds of a call, including retries, delays and a complete stream. None:
+            no limit.
+        **settings: Settings of new clients. None: the default.
+
+    Raises:
+        TypeError: If a client is sync instead of async, or async instead of sync.
+        ValueError: If the model's name is empty, the timeout is below 0.001, or both a client and
+            settings are given.
+        openai.OpenAIError: If the API key is missing.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        client: OpenAI | None,
+        async_client: AsyncOpenAI | None,
+        timeout: float | None,
+        **settings: Any,
+    ) -> None:
+        check_at_least(0.001, timeout=timeout)
+        if not isinstance(model, str) or not model:
+            raise ValueError(f"model must be the name of a model, got {model!r:.80}")
+        if isinstance(client, AsyncOpenAI):
+            raise TypeError("client must be an OpenAI(), got an async client; use async_client=")
+        if isinstance(async_client, OpenAI):
+            raise TypeError("async_client must be async, got an OpenAI(); use client=")
+        settings = {name: value for name, value in settings.items() if value is not None}
+        if client is not None and settings:
+            raise ValueError(f"{next(iter(settings))} belongs to the client: give it or a client")
+        if timeout is not None:  # ends the thread of a call after the timeout of the call
+            settings["timeout"] = timeout
+        self.model = model
+        self._timeout = timeout
+        self._settings = None if client else settings
+        http_client = DefaultHttpxClient(follow_redirects=False)
+        self._client = client or OpenAI(**settings, http_client=http_client)
+        self._async_client = async_client
+        self._of_loops: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
+        self._lock = threading.Lock()
+
+    def _call(self, request: Callable[[Any], Any]) -> Any:
+        """Send a request, and return the answer within the time limit.
+
+        The request runs in a thread, which is abandoned after the timeout. The thread ends after
+        the client's timeout.
+
+        Args:
+            request: Calls a method of the given client.
+
+        Raises:
+            openai.OpenAIError: If the server is unreachable or rejects the request.
+            TimeoutError: If it exceeds the limit.
+        """
+        return run_with_timeout(partial(request, self._client), self._timeout)
+
+    async def _acall(self, request: Callable[[Any], Any]) -> Any:
+        """Send a request with the async client, or with the sync client in a thread."""
+        client = self._loop_client()
+        if client is None:
+            return await asyncio.to_thread(self._call, request)
+        return await arun_with_timeout(partial(request, client), self._timeout)
+
+    def _loop_client(self) -> AsyncOpenAI | None:
+        """Return the async client of the running loop, since connections belong to one loop.
+
+        None: no async client is available, and the caller must use a thread.
+        """
+        if self._async_client is not None or self._settings is None:
+            return self._async_client
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            if loop not in self._of_loops:
+                alive = {k: v for k, v in self._of_loops.items() if not k.is_closed()}
+                http_client = DefaultAsyncHttpxClient(follow_redirects=False)
+                client = AsyncOpenAI(**self._settings, http_client=http_client)
+                self._of_loops = {**alive, loop: client}
+            return self._of_loops[loop]
+
+
+def check_at_least(least: float, **numbers: float | None) -> None:
+    """Check optional numbers.
+
+    Raises:
+        ValueError: If a number is below ``least``.
+    """
+    for name, number in numbers.items():
+        if number is not None and not number >= least:
+            raise ValueError(f"{name} must be {least} or more, got {number!r}")
+
+
+class OpenAIEmbedder(ServerModel):
     """A model behind OpenAI's ``/v1/embeddings``: of OpenAI, vLLM, Ollama and other servers.
 
     ``NodeGraph(embed=OpenAIEmbedder("text-embedding-3-small"))``. The client retries
@@ -94,20 +172,14 @@ class OpenAIEmbedder:
         name: str | None = None,
         timeout: float | None = TIMEOUT,
     ) -> None:
-        query_model = model if query_model is None else query_model
-        check_model(model)
-        check_model(query_model, "query_model")
+        super().__init__(model, client, async_client, timeout, base_url=base_url, api_key=api_key)
         check_at_least(1, dimensions=dimensions, batch_size=batch_size)
-        self.model = model
-        self.query_model = query_model
+        if query_model == "":
+            raise ValueError("query_model must be the name of a model, got ''")
+        self.query_model = query_model or model
         self.dimensions = dimensions
         self.batch_size = batch_size
         self.name = name or " ".join(["openai", model, *([str(dimensions)] if dimensions else [])])
-        self._clients = Clients(
-            client, async_client, timeout=timeout, base_url=base_url, api_key=api_key
-        )
-        self._client = self._clients.client
-        self._lock = threading.Lock()
         self.usage = 0
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
@@ -115,17 +187,18 @@ class OpenAIEmbedder:
 
         Raises:
             openai.OpenAIError: If the server is unreachable or rejects the request.
+            TimeoutError: If the server does not answer in time.
             EmbeddingError: If the answer does not assign one vector to each text.
         """
-        return self._read(self._clients.call(self._request(self.model, texts)))
+        return self._read(self._call(self._request(self.model, texts)))
 
     def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
         """Embed queries. Raises the errors of ``embed``."""
-        return self._read(self._clients.call(self._request(self.query_model, texts)))
+        return self._read(self._call(self._request(self.query_model, texts)))
 
     async def aembed_queries(self, texts: Sequence[str]) -> list[list[float]]:
         """Async version of `embed_queries`."""
-        return self._read(await self._clients.acall(self._request(self.query_model, texts)))
+        return self._read(await self._acall(self._request(self.query_model, texts)))
 
     def _request(self, model: str, texts: Sequence[str]) -> Callable[[Any], Any]:
         size = {} if self.dimensions is None else {"dimensions": self.dimensions}
@@ -147,167 +220,7 @@ class OpenAIEmbedder:
         return [item.embedding for item in sorted(answer.data, key=lambda item: item.index)]
 
 
-class Clients:
-    """The clients of a server, given or new, called with limits.
-
-    New clients follow no redirects. If only a sync client is given, no async client is created,
-    since its key and address are unknown.
-
-    Args:
-        client: The client. None: a new client.
-        async_client: The async client. None: a new client per event loop, if ``client`` is None.
-        defaults: Default settings of new clients.
-        timeout: Maximum seconds of a call, including retries, delays and a complete stream. None:
-            no limit.
-        **settings: Settings of new clients: ``base_url``, ``api_key``. None: the default.
-
-    Raises:
-        TypeError: If a client is sync instead of async, or async instead of sync.
-        ValueError: If both a client and settings are given.
-        openai.OpenAIError: If the API key is missing.
-    """
-
-    def __init__(
-        self,
-        client: OpenAI | None,
-        async_client: AsyncOpenAI | None,
-        defaults: Mapping[str, Any] | None = None,
-        *,
-        timeout: float | None = None,
-        **settings: Any,
-    ) -> None:
-        check_at_least(0.001, timeout=timeout)
-        self.timeout = timeout
-        if isinstance(client, AsyncOpenAI):
-            raise TypeError("client must be an OpenAI(), got an async client; use async_client=")
-        if isinstance(async_client, OpenAI):
-            raise TypeError("async_client must be async, got an OpenAI(); use client=")
-        settings = {name: value for name, value in settings.items() if value is not None}
-        if client is not None and settings:
-            raise ValueError(f"{next(iter(settings))} belongs to the client: give it or a client")
-        settings = {**(defaults or {}), **settings}
-        if timeout is not None:  # ends the thread of a call after the timeout of the call
-            settings["timeout"] = timeout
-        # Prompts are not sent to another address.
-        http_client = DefaultHttpxClient(follow_redirects=False)
-        self.client = client or OpenAI(**settings, http_client=http_client)
-        self._async_client = async_client
-        self._settings = None if client else settings
-        self._of_loops: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
-        self._lock = threading.Lock()
-
-    def call(self, request: Callable[[Any], Any]) -> Any:
-        """Send a request, and return the answer within the time limit.
-
-        The request runs in a thread, which is abandoned after the timeout. The thread ends after
-        the client's timeout.
-
-        Args:
-            request: Calls a method of the given client.
-
-        Raises:
-            openai.OpenAIError: If the server is unreachable, rejects the request, or exceeds the
-                limit.
-        """
-        with self._explained():
-            return run_with_timeout(partial(request, self.client), self.timeout)
-
-    def stream(self, request: Callable[[Any], Any]) -> Generator[Any, None, None]:
-        """Yield the chunks of a streamed answer within the time limit."""
-
-        def chunks() -> Iterator[Any]:
-            with closing(request(self.client)) as response:
-                yield from response
-
-        with self._explained(), closing(stream_with_timeout(chunks, self.timeout)) as streamed:
-            yield from streamed
-
-    async def acall(self, request: Callable[[Any], Any]) -> Any:
-        """Send a request with the async client, or with the sync client in a thread.
-
-        Args:
-            request: Calls a method of the given client, sync or async.
-        """
-        client = self.of_loop()
-        if client is None:
-            return await asyncio.to_thread(self.call, request)
-        with self._explained():
-            return await arun_with_timeout(partial(request, client), self.timeout)
-
-    async def astream(
-        self, client: AsyncOpenAI, request: Callable[[Any], Any]
-    ) -> AsyncGenerator[Any, None]:
-        """Async version of `stream`."""
-
-        async def chunks() -> AsyncIterator[Any]:
-            async with await request(client) as response:
-                async for chunk in response:
-                    yield chunk
-
-        with self._explained():
-            async with aclosing(astream_with_timeout(chunks, self.timeout)) as streamed:
-                async for chunk in streamed:
-                    yield chunk
-
-    def of_loop(self) -> AsyncOpenAI | None:
-        """Return the async client of the running loop, since connections belong to one loop.
-
-        None: no async client is available, and the caller must use a thread.
-        """
-        if self._async_client is not None or self._settings is None:
-            return self._async_client
-        loop = asyncio.get_running_loop()
-        with self._lock:
-            if loop not in self._of_loops:
-                alive = {k: v for k, v in self._of_loops.items() if not k.is_closed()}
-                http_client = DefaultAsyncHttpxClient(follow_redirects=False)
-                client = AsyncOpenAI(**self._settings, http_client=http_client)
-                self._of_loops = {**alive, loop: client}
-            return self._of_loops[loop]
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Convert timeouts and redirects to errors that name the cause."""
-        try:
-            yield
-        except TimeLimitError as error:
-            timeout = APITimeoutError(request=None)  # type: ignore[arg-type]
-            timeout.message = str(error) or f"the server did not answer within {self.timeout:g} s"
-            timeout.args = (timeout.message,)
-            raise timeout from None
-        except APIStatusError as error:
-            target = error.response.headers.get("location")
-            if not 300 <= error.status_code < 400 or not target:
-                raise
-            message = (
-                f"the server redirects to {target!r:.200}; prompts are not sent to another "
-                "address, unless it is given as base_url"
-            )
-            raise APIConnectionError(message=message, request=error.request) from None
-
-
-def check_model(model: object, field: str = "model") -> None:
-    """Check that a model's name is valid.
-
-    Raises:
-        ValueError: If the name is empty or not a str.
-    """
-    if not isinstance(model, str) or not model:
-        raise ValueError(f"{field} must be the name of a model, got {model!r:.80}")
-
-
-def check_at_least(least: float, **numbers: float | None) -> None:
-    """Check optional numbers.
-
-    Raises:
-        ValueError: If a number is below ``least``.
-    """
-    for name, number in numbers.items():
-        if number is not None and not number >= least:
-            raise ValueError(f"{name} must be {least} or more, got {number!r}")
-
-
-class RerankEndpoint:
+class RerankEndpoint(ServerModel):
     """A model behind ``/rerank``: of Jina, Cohere, vLLM, llama.cpp and other servers.
 
     ``Reranker("ModuleReranker", model=RerankEndpoint("bge-reranker-v2-m3", base_url=...))``.
@@ -354,27 +267,17 @@ class RerankEndpoint:
         batch_size: int = 100,
         **body: Any,
     ) -> None:
-        check_model(model)
-        check_at_least(1, batch_size=batch_size)
         if client is None and not base_url:
             raise ValueError(
                 "base_url is required, such as 'http://127.0.0.1:8000/v1': OpenAI has no reranker"
             )
+        check_at_least(1, batch_size=batch_size)
         check_at_least(0, max_retries=max_retries)
-        self.model = model
+        api_key = api_key or ("none" if client is None else None)
+        settings = {"base_url": base_url, "api_key": api_key, "max_retries": max_retries}
+        super().__init__(model, client, async_client, timeout, **settings)
         self.batch_size = batch_size
         self.body = {**body, "model": model}
-        self._clients = Clients(
-            client,
-            async_client,
-            {"api_key": "none", "max_retries": 2},
-            timeout=timeout,
-            base_url=base_url,
-            api_key=api_key or None,
-            max_retries=max_retries,
-        )
-        self._client = self._clients.client
-        self._lock = threading.Lock()
         self.usage = 0
 
     def __repr__(self) -> str:
@@ -388,20 +291,16 @@ class RerankEndpoint:
             RerankError: If the answer does not contain one score per passage.
         """
         scores: list[float] = []
-        for batch in self._batches(texts):
-            scores += self._read(self._clients.call(self._request(query, batch)), batch)
+        for batch in split_batches(texts, self.batch_size):
+            scores += self._read(self._call(self._request(query, batch)), batch)
         return scores
 
     async def arerank(self, query: str, texts: Sequence[str]) -> list[float]:
         """Async version of `rerank`."""
         scores: list[float] = []
-        for batch in self._batches(texts):
-            scores += self._read(await self._clients.acall(self._request(query, batch)), batch)
+        for batch in split_batches(texts, self.batch_size):
+            scores += self._read(await self._acall(self._request(query, batch)), batch)
         return scores
-
-    def _batches(self, texts: Sequence[str]) -> Iterator[list[str]]:
-        for start in range(0, len(texts), self.batch_size):
-            yield list(texts[start : start + self.batch_size])
 
     def _request(self, query: str, texts: Sequence[str]) -> Callable[[Any], Any]:
         body = {**self.body, "query": query, "documents": texts}

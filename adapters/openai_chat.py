@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -11,8 +10,9 @@ from typing import Any
 
 from ..nodegraph.errors import ModelError
 from ..nodegraph.models.templates import ChatPrompt
+from ..retrievers.plans.timeouts import astream_with_timeout, stream_with_timeout
 from .extras import extra
-from .openai import TIMEOUT, Clients, check_at_least, check_model
+from .openai import TIMEOUT, ServerModel, check_at_least
 
 with extra("openai", "openai"):
     from openai import AsyncOpenAI, BadRequestError, OpenAI
@@ -30,7 +30,7 @@ class ChatUsage:
     completion_tokens: int = 0
 
 
-class OpenAIChat:
+class OpenAIChat(ServerModel):
     """A model behind OpenAI's ``/v1/chat/completions``: of OpenAI, vLLM, Ollama and other servers.
 
     ``LLMExtractor(OpenAIChat("gpt-4o-mini"), "summary")``. The client retries
@@ -85,20 +85,13 @@ class OpenAIChat:
         timeout: float | None = TIMEOUT,
         **options: Any,
     ) -> None:
-        check_model(model)
+        super().__init__(model, client, async_client, timeout, base_url=base_url, api_key=api_key)
         check_at_least(1, max_tokens=max_tokens)
-        if temperature is not None and not temperature >= 0:
-            raise ValueError(f"temperature must be 0 or more, or None, got {temperature!r}")
+        check_at_least(0, temperature=temperature)
         settings = {"temperature": temperature, "max_tokens": max_tokens, **options}
-        self.model = model
         self.system = system
         self.settings = {key: value for key, value in settings.items() if value is not None}
         self.name = name or _name(model, system, self.settings)
-        self._clients = Clients(
-            client, async_client, timeout=timeout, base_url=base_url, api_key=api_key
-        )
-        self._client = self._clients.client
-        self._lock = threading.Lock()
         self.usage = ChatUsage()
 
     def __repr__(self) -> str:
@@ -111,11 +104,11 @@ class OpenAIChat:
             openai.OpenAIError: If the server is unreachable or rejects the request.
             ModelError: If the answer is missing or incomplete.
         """
-        return self._read(self._clients.call(self._request(prompt)))
+        return self._read(self._call(self._request(prompt)))
 
     async def acomplete(self, prompt: Prompt) -> str:
         """Async version of `complete`."""
-        return self._read(await self._clients.acall(self._request(prompt)))
+        return self._read(await self._acall(self._request(prompt)))
 
     def complete_json(self, prompt: Prompt, schema: Mapping[str, Any]) -> Any:
         """Return a JSON value. The server enforces the JSON schema, which must be an object schema.
@@ -128,13 +121,13 @@ class OpenAIChat:
             ModelError: If the answer is incomplete.
         """
         with self._schema_errors():
-            answer = self._clients.call(self._request(prompt, schema))
+            answer = self._call(self._request(prompt, schema))
         return _json_value(self._read(answer))
 
     async def acomplete_json(self, prompt: Prompt, schema: Mapping[str, Any]) -> Any:
         """Async version of `complete_json`."""
         with self._schema_errors():
-            answer = await self._clients.acall(self._request(prompt, schema))
+            answer = await self._acall(self._request(prompt, schema))
         return _json_value(self._read(answer))
 
     def stream(self, prompt: Prompt) -> Iterator[str]:
@@ -144,9 +137,15 @@ class OpenAIChat:
             openai.OpenAIError: If the server is unreachable or rejects the request.
             ModelError: If the stream ends before the answer is complete.
         """
+        request = self._request(prompt, **_STREAMED)
+
+        def chunks() -> Iterator[Any]:
+            with closing(request(self._client)) as response:
+                yield from response
+
         end = None
-        with closing(self._clients.stream(self._request(prompt, **_STREAMED))) as chunks:
-            for chunk in chunks:
+        with closing(stream_with_timeout(chunks, self._timeout)) as streamed:
+            for chunk in streamed:
                 text, end = self._read_chunk(chunk, end)
                 if text:
                     yield text
@@ -157,14 +156,20 @@ class OpenAIChat:
 
         With a ``client`` but without an ``async_client``, the answer is one part.
         """
-        client = self._clients.of_loop()
+        client = self._loop_client()
         if client is None:
             yield await self.acomplete(prompt)
             return
+        request = self._request(prompt, **_STREAMED)
+
+        async def chunks() -> AsyncIterator[Any]:
+            async with await request(client) as response:
+                async for chunk in response:
+                    yield chunk
+
         end = None
-        streamed = self._clients.astream(client, self._request(prompt, **_STREAMED))
-        async with aclosing(streamed) as chunks:
-            async for chunk in chunks:
+        async with aclosing(astream_with_timeout(chunks, self._timeout)) as streamed:
+            async for chunk in streamed:
                 text, end = self._read_chunk(chunk, end)
                 if text:
                     yield text
@@ -202,12 +207,12 @@ class OpenAIChat:
 
     def _read_chunk(self, chunk: Any, end: str | None) -> tuple[str | None, str | None]:
         """Return the text of a chunk, and the finish reason so far."""
-        if getattr(chunk, "usage", None) is not None:
+        if chunk.usage is not None:
             self._count(chunk)
-        if not getattr(chunk, "choices", None):
+        if not chunk.choices:
             return None, end
         choice = chunk.choices[0]
-        return getattr(choice.delta, "content", None), choice.finish_reason or end
+        return choice.delta.content, choice.finish_reason or end
 
     def _check_end(self, reason: str | None) -> None:
         if reason is None:

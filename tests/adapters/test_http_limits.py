@@ -41,7 +41,7 @@ CEILING = 120
 
 LIMIT = 0.25
 
-FAILURES = (openai.OpenAIError, ModelError, RerankError)
+FAILURES = (openai.OpenAIError, TimeoutError, ModelError, RerankError)
 
 
 def awaited(make: Callable[[str], Any], call: Callable[[Any], Any]) -> Callable[[str], Any]:
@@ -50,7 +50,7 @@ def awaited(make: Callable[[str], Any], call: Callable[[Any], Any]) -> Callable[
         try:
             return await call(model)
         finally:
-            for client in model._clients._of_loops.values():
+            for client in model._of_loops.values():
                 await client.close()
 
     return lambda url: asyncio.run(run(url))
@@ -126,11 +126,11 @@ def test_every_call_ends_with_hostile_server(way: str) -> None:
 
 def test_errors_name_the_cause() -> None:
     way = "redirects to another server"
-    expected = pytest.raises(openai.APIConnectionError, match=r"redirects to .*base_url")
+    expected = pytest.raises(openai.APIStatusError, match="307")
     with serving(ChatServer()) as other, hostile(way, other.url) as server, expected:
         chat(server.url).complete("Tea?")
     with hostile("drips chunks") as server:
-        with pytest.raises(openai.APITimeoutError, match=r"did not answer within 0.25 s"):
+        with pytest.raises(TimeoutError, match=r"did not answer within 0.25 s"):
             chat(server.url).complete("Tea?")
         with pytest.raises(ModelError, match=r"did not answer within 0.25 s"):
             LLM(chat(server.url)).complete("Tea?")

@@ -48,7 +48,7 @@ def endpoint(server):
 @contextlib.asynccontextmanager
 async def closing(endpoint):
     yield
-    for client in endpoint._clients._of_loops.values():
+    for client in endpoint._of_loops.values():
         await client.close()
 
 
