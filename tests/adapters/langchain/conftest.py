@@ -6,9 +6,7 @@ from support.langchain_runs import FinishedRuns
 
 from nodekin.adapters.langchain import NodeGraphRetriever
 from nodekin.nodegraph import NodeGraph, split_sentences
-from nodekin.nodegraph.models.llm import as_llm
-from nodekin.retrievers import FusionRetriever, RerankRetriever, Retriever
-from nodekin.retrievers.tracing import start_span
+from nodekin.retrievers import FusionRetriever, QueryRewriteRetriever, RerankRetriever, Retriever
 
 DOCUMENTS = [
     Document(
@@ -62,30 +60,6 @@ def retriever(native):
     return NodeGraphRetriever(retriever=native)
 
 
-class Rewriting:
-    """A strategy as nodekin's own are: stages around a model's call and a search."""
-
-    def __init__(self, inner, model):
-        self.inner = inner
-        self.llm = as_llm(model)
-
-    def retrieve(self, query, *, top_k=None, filters=None):
-        with start_span("rewrite", query=query) as done:
-            with start_span("ask", model="fake", prompt=query) as asked:
-                asked.attributes["answer"] = self.llm.complete(query)
-            done.attributes["rewritten"] = asked.attributes["answer"]
-            return self.inner.retrieve(asked.attributes["answer"], top_k=top_k, filters=filters)
-
-    async def aretrieve(self, query, *, top_k=None, filters=None):
-        with start_span("rewrite", query=query) as done:
-            with start_span("ask", model="fake", prompt=query) as asked:
-                asked.attributes["answer"] = await self.llm.acomplete(query)
-            done.attributes["rewritten"] = asked.attributes["answer"]
-            return await self.inner.aretrieve(
-                asked.attributes["answer"], top_k=top_k, filters=filters
-            )
-
-
 @pytest.fixture
 def strategy(native, graph):
     """A rewriting around a reranking around a fusion."""
@@ -93,7 +67,7 @@ def strategy(native, graph):
     reranked = RerankRetriever(
         fused, "ModuleReranker", model=lambda query, texts: [-len(text) for text in texts]
     )
-    return Rewriting(reranked, FakeListChatModel(responses=["fermented 茶 tea"] * 9))
+    return QueryRewriteRetriever(reranked, FakeListChatModel(responses=["fermented 茶 tea"] * 9))
 
 
 @pytest.fixture

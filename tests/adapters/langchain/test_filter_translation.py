@@ -130,9 +130,6 @@ def test_filters_match_functions_in_langchains_store(stores, filter, function) -
 def test_wrong_filters_raise(stores, filter, message) -> None:
     with pytest.raises(ValueError, match=message):
         stores[0].similarity_search("dream", filter=filter)
-
-
-def test_function_as_filter_raises(stores) -> None:
     with pytest.raises(TypeError, match="filters map metadata fields"):
         stores[0].similarity_search("dream", filter=lambda document: True)
 

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 from langchain_community.document_loaders import DirectoryLoader
 from langchain_core.documents import BaseDocumentTransformer, Document
 from langchain_text_splitters import (
-    CharacterTextSplitter,
     MarkdownHeaderTextSplitter,
     RecursiveCharacterTextSplitter,
 )
@@ -44,17 +43,6 @@ def test_chunks_have_correct_spans(text, add_start_index):
     for node in grouped(as_transform(splitter), text):
         assert node.start is not None
         assert text[node.start : node.end] == node.text
-
-
-def test_start_index_distinguishes_repeated_chunks():
-    splitter = CharacterTextSplitter(
-        separator=" ", chunk_size=2, chunk_overlap=0, add_start_index=True
-    )
-    assert [node.start for node in grouped(as_transform(splitter), "ab ab ab")] == [0, 3, 6]
-    assert [node.own_metadata for node in grouped(as_transform(splitter), "ab ab")] == [
-        {"start_index": 0},
-        {"start_index": 3},
-    ]
 
 
 @pytest.mark.parametrize("starts", [[-1, -1, -1], [0, 3, 0], [0, 4, 6], [0, None, 6], ["0", 3, 6]])

@@ -2,7 +2,6 @@
 
 import pytest
 from langchain_classic.retrievers import MultiVectorRetriever, ParentDocumentRetriever
-from langchain_classic.storage import LocalFileStore, create_kv_docstore
 from langchain_core.documents import Document
 from langchain_core.stores import InMemoryStore
 from langchain_core.vectorstores import InMemoryVectorStore
@@ -10,41 +9,6 @@ from support.langchain_peers import DOCUMENTS, QUESTIONS, Pairs, face, ids, spli
 
 from nodekin.adapters.langchain import NodeGraphRetriever
 from nodekin.retrievers import RecursiveRetriever
-
-
-def test_reopened_parents_equal_langchains(tmp_path):
-    """There vectors are dumped, and documents are a file each; here it is one line."""
-    vectors, documents = tmp_path / "vectors.json", LocalFileStore(tmp_path / "documents")
-    store = InMemoryVectorStore(Pairs())
-    settings = {"child_splitter": splitter(), "search_kwargs": {"k": 100}}
-    parents = ParentDocumentRetriever(
-        vectorstore=store, docstore=create_kv_docstore(documents), **settings
-    )
-    parents.add_documents(DOCUMENTS)
-    store.dump(str(vectors))
-    path = tmp_path / "tea.nodekin"
-    ours = NodeGraphRetriever.from_documents(
-        DOCUMENTS, Pairs(), store=path, child_splitter=splitter()
-    )
-    ours.graph.close()
-
-    class Never(Pairs):
-        def embed_documents(self, texts):
-            assert not texts, "what was embedded is embedded again"
-            return []
-
-    kept = InMemoryVectorStore.load(str(vectors), Never())
-    parents = ParentDocumentRetriever(
-        vectorstore=kept, docstore=create_kv_docstore(documents), **settings
-    )
-    again = NodeGraphRetriever.from_documents(
-        [], Pairs(), store=path, child_splitter=splitter(), score_key=None
-    )
-    for question in QUESTIONS:
-        found = again.invoke(question)
-        assert texts(found) == texts(parents.invoke(question))
-        assert found == [next(d for d in DOCUMENTS if d.id == each.id) for each in found]
-    again.graph.close()
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

@@ -153,12 +153,6 @@ def test_constructor_checks_arguments(native, arguments, error, says):
         NodeGraphRetriever(native, **arguments)
 
 
-def test_search_kwargs_set_fields(native):
-    retriever = NodeGraphRetriever(native, search_kwargs={"k": 1, "filter": {"topic": "rivers"}})
-    assert ids(retriever.invoke("tea")) == ["rivers"]
-    assert NodeGraphRetriever(native, k=2, search_kwargs={"k": 1}).k == 2
-
-
 # The documents
 
 
@@ -360,15 +354,6 @@ def test_added_results_do_not_multiply(group, score_key):
     if score_key is not None:
         assert retriever.graph.node("tea").metadata == {"year": 1610}
     assert ids(retriever.invoke("tea, beans")) == ids(found)
-
-
-def test_edited_result_updates_its_document():
-    retriever = NodeGraphRetriever.from_documents(TEA)
-    (found,) = retriever.invoke("fermented", k=1)
-    found.page_content, found.metadata["year"] = "Oolong is half fermented.", 1700
-    retriever.add_documents([found])
-    node = retriever.graph.node("tea")
-    assert (node.text, node.metadata) == ("Oolong is half fermented.", {"year": 1700})
 
 
 async def test_add_documents_updates_by_id():

@@ -1,9 +1,6 @@
 """nodekin's query strategies in LangChain, with LangChain's models."""
 
-from contextlib import nullcontext
-
 import pytest
-from blockbuster import blockbuster_ctx
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.prompts import ChatPromptTemplate
 from support.langchain_peers import LOADED, TEMPLATES, Recording
@@ -12,49 +9,12 @@ from support.langchain_runs import call
 from nodekin.adapters.langchain import NodeGraphRetriever, engine_runnable
 from nodekin.nodegraph import LLMExtractor
 from nodekin.retrievers import (
-    MultiQueryRetriever,
     QueryEngine,
-    QueryRewriteRetriever,
     Retriever,
 )
-from nodekin.retrievers.strategies.hyde import HyDERetriever
-from nodekin.retrievers.strategies.multi_step import MultiStepRetriever
 from nodekin.retrievers.strategies.strategy_registry import STRATEGIES, make_strategy
-from nodekin.retrievers.strategies.sub_question import SubQuestionRetriever
 
 QUESTION = "Which tea is fermented?"
-ANSWERS = {
-    QueryRewriteRetriever: ["fermented tea"],
-    MultiQueryRetriever: ["1. fermented tea\n2. black tea"],
-    HyDERetriever: ["Black tea is fermented."],
-    SubQuestionRetriever: ["1. What is green tea?\n2. What is black tea?"],
-    MultiStepRetriever: ["What is black tea?", "yes"],
-}
-
-
-def runs_below(run):
-    for child in run.child_runs:
-        yield run, child
-        yield from runs_below(child)
-
-
-@pytest.fixture(params=ANSWERS, ids=lambda kind: kind.__name__)
-def retriever(request, native):
-    model = FakeListChatModel(responses=ANSWERS[request.param] * 20)
-    return NodeGraphRetriever(retriever=request.param(native, model))
-
-
-async def test_model_calls_are_runs_below_stages(retriever, mode, tracer):
-    with blockbuster_ctx() if mode == "async" else nullcontext():
-        assert await call(retriever, mode, QUESTION, {"callbacks": [tracer]})
-    (root,) = tracer.roots
-    pairs = list(runs_below(root))
-    models = [(above.name, run.run_type) for above, run in pairs if run.run_type == "llm"]
-    assert models
-    parent = "ask" if mode == "sync" else "NodeGraphRetriever"
-    assert set(models) == {(parent, "llm")}
-    assert any(run.name == "search" for _, run in pairs) == (mode == "sync")
-    assert {run.trace_id for _, run in pairs} == {root.id}
 
 
 class Broken(FakeListChatModel):

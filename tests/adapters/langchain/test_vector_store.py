@@ -1,15 +1,13 @@
 import asyncio
 import pickle
 import warnings
-from datetime import datetime, timedelta
 
 import pytest
 from blockbuster import blockbuster_ctx
-from langchain_classic.retrievers import TimeWeightedVectorStoreRetriever
 from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStoreRetriever
 from support import langchain_peers as peers
-from support.langchain_peers import LOADED, QUESTIONS, Pairs, ids, texts
+from support.langchain_peers import LOADED, Pairs, ids
 from support.langchain_runs import call
 from support.letters import Letters
 
@@ -217,32 +215,6 @@ async def test_blank_query_lists_documents_in_order(store, words, theirs, query,
 def test_store_is_picklable(store):
     again = pickle.loads(pickle.dumps(store))
     assert again.similarity_search("红茶", k=2) == store.similarity_search("红茶", k=2)
-
-
-def test_time_weighted_retriever_works():
-    now = datetime.now()
-
-    def memories():
-        return [
-            Document(
-                document.page_content,
-                metadata={**document.metadata, "last_accessed_at": now - timedelta(days=days)},
-                id=document.id,
-            )
-            for document, days in zip(peers.DOCUMENTS, (1000, 0, 2000, 0), strict=True)
-        ]
-
-    found = []
-
-    class Scored(InMemoryVectorStore):
-        def _select_relevance_score_fn(self):
-            return lambda score: score
-
-    for store in (Scored(Pairs()), NodeGraphVectorStore(NodeGraph(embed=Pairs()))):
-        retriever = TimeWeightedVectorStoreRetriever(vectorstore=store, decay_rate=0.5, k=2)
-        retriever.add_documents(memories(), current_time=now)
-        found.append([texts(retriever.invoke(question)) for question in QUESTIONS])
-    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("search_type", ["similarity", "mmr"])
