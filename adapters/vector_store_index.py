@@ -285,8 +285,8 @@ class StoreIndex(FilterIndex):
                 return
 
     def _state(self) -> StoreState:
-        version = (*self._search_version, self._model)
-        return StoreState(self._revision, version)
+        revision, version = self._synced
+        return StoreState(revision, (*version, self._model))
 
     def _sample(self) -> list[str]:
         rows = np.flatnonzero(self._table.alive)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import logging
-import mmap
 import os
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, TypeVar
 from zlib import crc32
 
 import numpy as np
@@ -21,11 +20,9 @@ import numpy.typing as npt
 
 logger = logging.getLogger(__name__)
 
-_FORMAT = 5
+_FORMAT = 6
 
 _ALIGNMENT = 64  # bytes; the position of an array in a file is a multiple
-
-_CHUNK = 1 << 20  # bytes per verification step
 
 _ABANDONED = 3600  # seconds after which a temporary file belongs to a killed process
 
@@ -37,7 +34,7 @@ Arrays = dict[str, npt.NDArray[Any]]
 def save_arrays(path: Path, header: Mapping[str, Any], arrays: Arrays) -> bool:
     """Write a header and arrays to one file, completely or not at all.
 
-    The arrays are written by ``numpy.save``, one after the other; a checksum is at the end.
+    The file has the length of the header, the header as JSON, the aligned arrays, and a checksum.
 
     Args:
         path: The file. A missing folder is created.
@@ -48,20 +45,19 @@ def save_arrays(path: Path, header: Mapping[str, Any], arrays: Arrays) -> bool:
         Whether the file was written. A failure is logged.
     """
     temporary = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
+    checksum = 0
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        described = {**header, "format": _FORMAT, "arrays": [*arrays]}
-        with temporary.open("w+b") as file:
-            for array in (
-                np.frombuffer(json.dumps(described).encode(), np.uint8),
-                *arrays.values(),
-            ):
-                np.save(file, array, allow_pickle=False)
-                file.write(bytes(-file.tell() % _ALIGNMENT))
-            size = file.tell()
-            file.write(_checksum(file, size).to_bytes(4, "little"))
+        with temporary.open("wb") as file:
+            for part in _parts(header, arrays):
+                checksum = crc32(part, checksum)
+                file.write(part)
+            file.write(checksum.to_bytes(4, "little"))
         temporary.replace(path)
-        _remove_abandoned(path)
+        for other in path.parent.glob(f"{path.name}.*.tmp"):
+            with suppress(OSError):
+                if other.stat().st_mtime < time.time() - _ABANDONED:
+                    other.unlink()
         return True
     except OSError as error:
         logger.warning("the index was not written to %s, and will be rebuilt: %s", path, error)
@@ -69,6 +65,18 @@ def save_arrays(path: Path, header: Mapping[str, Any], arrays: Arrays) -> bool:
     finally:  # after an interrupt as well
         with suppress(OSError):
             temporary.unlink()
+
+
+def _parts(header: Mapping[str, Any], arrays: Arrays) -> Iterator[Any]:
+    """Yield the parts of a file as bytes."""
+    described = {name: [array.dtype.str, array.shape] for name, array in arrays.items()}
+    data = json.dumps({**header, "format": _FORMAT, "arrays": described}).encode()
+    data += b" " * (-(8 + len(data)) % _ALIGNMENT)
+    yield len(data).to_bytes(8, "little")
+    yield data
+    for array in arrays.values():
+        yield np.ascontiguousarray(array).data.cast("B") if array.size else b""
+        yield bytes(-array.nbytes % _ALIGNMENT)
 
 
 def load_arrays(path: Path) -> tuple[dict[str, Any], Arrays] | None:
@@ -80,56 +88,24 @@ def load_arrays(path: Path) -> tuple[dict[str, Any], Arrays] | None:
         None if the file is missing, damaged (this is logged) or of another format.
     """
     try:
-        with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size - 4
-            if size < 0 or _checksum(file, size) != int.from_bytes(file.read(4), "little"):
-                raise ValueError("its checksum is wrong")
-            data: Any = file.seek(0) or file.read() if sys.platform == "win32" else _mapped(file)
-            file.seek(0)
-            header = json.loads(_read_array(file, data).tobytes())
-            if header.pop("format") != _FORMAT:
-                return None
-            return header, {name: _read_array(file, data) for name in header.pop("arrays")}
+        is_mapped = sys.platform != "win32"
+        data: Any = np.memmap(path, np.uint8, "r") if is_mapped else np.fromfile(path, np.uint8)
+        if crc32(data[:-4]) != int.from_bytes(data[-4:].tobytes(), "little"):
+            raise ValueError("its checksum is wrong")
+        at = 8 + int.from_bytes(data[:8].tobytes(), "little")
+        header = json.loads(data[8:at].tobytes())
+        if header.pop("format") != _FORMAT:
+            return None
+        arrays: Arrays = {}
+        for name, (kind, shape) in header.pop("arrays").items():
+            arrays[name] = np.ndarray(shape, kind, data, at)
+            at += arrays[name].nbytes + -arrays[name].nbytes % _ALIGNMENT
+        return header, arrays
     except FileNotFoundError:
         return None
     except Exception as error:  # damaged headers raise anything
         logger.warning("the index in %s is damaged and will be rebuilt: %s", path, error)
         return None
-
-
-def _mapped(file: BinaryIO) -> mmap.mmap:
-    return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-
-
-def _read_array(file: BinaryIO, data: Any) -> npt.NDArray[Any]:
-    """Map the array at the position of a file, and move to the next array."""
-    np.lib.format.read_magic(file)
-    shape, _, kind = np.lib.format.read_array_header_1_0(file)
-    start, count = file.tell(), int(np.prod(shape))
-    file.seek(start + count * kind.itemsize)
-    file.seek(-file.tell() % _ALIGNMENT, os.SEEK_CUR)
-    array: npt.NDArray[Any] = np.zeros(0, kind)
-    if count:
-        array = np.frombuffer(data, kind, count, start)
-    return array.reshape(shape)
-
-
-def _checksum(file: BinaryIO, size: int) -> int:
-    """Return the checksum of the first bytes of a file."""
-    file.seek(0)
-    checksum = 0
-    while size > 0 and (data := file.read(min(size, _CHUNK))):
-        checksum = crc32(data, checksum)
-        size -= len(data)
-    return checksum
-
-
-def _remove_abandoned(path: Path) -> None:
-    """Remove temporary files of processes that were killed while they wrote a file."""
-    for temporary in path.parent.glob(f"{path.name}.*.tmp"):
-        with suppress(OSError):
-            if temporary.stat().st_mtime < time.time() - _ABANDONED:
-                temporary.unlink()
 
 
 def pack_texts(name: str, texts: Sequence[str]) -> Arrays:

@@ -14,7 +14,6 @@ from ...nodegraph.node import Node
 from ...nodegraph.splitters.chunking import UNSPACED
 from ..filters import Filter
 from ..results import Hits
-from .node_table import FilterIndex
 from .synced_index import SyncedIndex
 
 _PUNCTUATION = re.compile(r"[\W_]+")
@@ -90,44 +89,8 @@ class Exact:
         return self.normalize(text) if self.normalize else text
 
 
-class ExactIndex(SyncedIndex):
-    """Look nodes up by key."""
-
-    def __init__(self, graph: NodeGraph, group: str, exact: Exact) -> None:
-        self._exact = exact
-        super().__init__(graph, group)
-
-    def clear(self) -> None:
-        """Remove everything."""
-        self._nodes: dict[str, Node] = {}
-        self._ids: dict[str, dict[str, None]] = {}  # node ids by key
-
-    def remove(self, ids: Sequence[str]) -> None:
-        """Remove nodes."""
-        for node_id in ids:
-            if (node := self._nodes.pop(node_id, None)) is not None:
-                same = self._ids.get(key := self._exact.key(node.text), {})
-                same.pop(node_id, None)
-                if not same:
-                    self._ids.pop(key, None)
-
-    def add(self, nodes: Sequence[Node]) -> None:
-        """Add nodes."""
-        for node in nodes:
-            self._nodes[node.id] = node
-            if key := self._exact.key(node.text):
-                self._ids.setdefault(key, {})[node.id] = None
-
-    def search(self, query: str, limit: int | None, filter: Filter) -> Hits:
-        """Return the nodes of a key in document order, each with the score 1."""
-        nodes = [self._nodes[node_id] for node_id in self._ids.get(query, ())]
-        nodes = [node for node in nodes if filter.matches(node)]
-        nodes.sort(key=lambda node: node.order)
-        return Hits([node.id for node in nodes[:limit]], [1.0] * len(nodes[:limit]))
-
-
-class ScanIndex(FilterIndex):
-    """Hold the nodes of a group for similarities that score every one.
+class ScanIndex(SyncedIndex):
+    """The nodes of a group, for similarities that score each node.
 
     Args:
         graph: The node graph.
@@ -143,18 +106,15 @@ class ScanIndex(FilterIndex):
 
     def clear(self) -> None:
         """Remove everything."""
-        super().clear()
         self._nodes: dict[str, Node] = {}
 
     def remove(self, ids: Sequence[str]) -> None:
         """Remove nodes."""
-        super().remove(ids)
         for node_id in ids:
             self._nodes.pop(node_id, None)
 
     def add(self, nodes: Sequence[Node]) -> None:
         """Add nodes."""
-        super().add(nodes)
         self._nodes.update((node.id, node) for node in nodes)
 
     def search(
@@ -166,26 +126,51 @@ class ScanIndex(FilterIndex):
         """Return the best nodes, ties in document order.
 
         Args:
-            query: Scores nodes; None for one that does not match.
-            limit: How many; None for all that match.
-            filter: What their metadata must meet.
+            query: A function from nodes and their vectors to scores; None for no match.
+            limit: The maximum number of nodes. None: all that match.
+            filter: The conditions.
         """
-        nodes = [self._nodes[node_id] for node_id in self._matching_ids(filter)]
-        vectors = self._vectors(nodes) if nodes and self._key is not None else None
-        if vectors is not None:  # a vector of zeros is not usable
-            usable = vectors.any(axis=1)
+        nodes = [node for node in self._nodes.values() if filter.matches(node)]
+        nodes.sort(key=lambda node: node.order)
+        vectors: Any = None
+        if nodes and self._key is not None:
+            texts = self._graph.reader.searched_texts(nodes)
+            vectors = self._graph.embeddings.vectors(texts, self._key, what=self._group)
+            usable = vectors.any(axis=1)  # a vector of zeros has no direction
             vectors, nodes = vectors[usable], list(compress(nodes, usable.tolist()))
-        if not nodes:
-            return Hits([], [])
-        scored = [
-            (score, node)
-            for score, node in zip(query(nodes, vectors), nodes, strict=True)
-            if score is not None
-        ]
+        scores = query(nodes, vectors) if nodes else []
+        scored = [(s, node) for s, node in zip(scores, nodes, strict=True) if s is not None]
         scored.sort(key=lambda pair: -pair[0])
-        best = scored[:limit]
-        return Hits([node.id for _, node in best], [score for score, _ in best])
+        return Hits([node.id for _, node in scored[:limit]], [s for s, _ in scored[:limit]])
 
-    def _vectors(self, nodes: Sequence[Node]) -> Any:
-        texts = self._graph.reader.searched_texts(nodes)
-        return self._graph.embeddings.vectors(texts, self._key or "default", what=self._group)
+
+class ExactIndex(SyncedIndex):
+    """The nodes of a group by key."""
+
+    def __init__(self, graph: NodeGraph, group: str, exact: Exact) -> None:
+        self._exact = exact
+        super().__init__(graph, group)
+
+    def clear(self) -> None:
+        """Remove everything."""
+        self._keys: dict[str, str] = {}  # by node id
+        self._nodes: dict[str, dict[str, Node]] = {}  # by key and node id
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Remove nodes."""
+        for node_id in ids:
+            if node_id in self._keys:
+                del self._nodes[self._keys.pop(node_id)][node_id]
+
+    def add(self, nodes: Sequence[Node]) -> None:
+        """Add nodes."""
+        for node in nodes:
+            if key := self._exact.key(node.text):
+                self._keys[node.id] = key
+                self._nodes.setdefault(key, {})[node.id] = node
+
+    def search(self, query: str, limit: int | None, filter: Filter) -> Hits:
+        """Return the nodes of a key in document order, each with the score 1."""
+        found = [node for node in self._nodes.get(query, {}).values() if filter.matches(node)]
+        ids = [node.id for node in sorted(found, key=lambda node: node.order)[:limit]]
+        return Hits(ids, [1.0] * len(ids))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -32,8 +31,6 @@ Rows = npt.NDArray[np.int64]
 
 _MAX_CACHED = 32  # cached conditions per field
 
-_MAX_MASKS = 32  # cached masks of filters
-
 _GAPS = 1_000  # maximum empty rows of a table that is not compacted
 
 
@@ -42,14 +39,12 @@ class Runs(Generic[T]):
 
     Attributes:
         codes: The number of the value, by row. There is room for more rows.
+        values: The values, by number.
     """
 
     def __init__(self) -> None:
         self.codes: npt.NDArray[np.int32] = np.zeros(0, np.int32)
-        self._size = 0  # number of values
-        self._values: list[T] = []
-        self._load: Callable[[], list[T]] | None = None
-        self._loading = threading.Lock()
+        self.values: list[T] = []
 
     def extend(
         self, first: int, values: Iterable[T], key: Callable[[T], Any] | None = None
@@ -61,26 +56,19 @@ class Runs(Generic[T]):
             values: The values.
             key: A function from a value to its compared form. None: values are compared.
         """
-        loaded, sizes = self.values(), []
+        sizes = []
         for _, rows in groupby(values, key):
             same = [*rows]
-            loaded.append(same[0])
+            self.values.append(same[0])
             sizes.append(len(same))
-        codes = np.arange(self._size, self._size + len(sizes), dtype=np.int32).repeat(sizes)
+        numbers = np.arange(len(self.values) - len(sizes), len(self.values), dtype=np.int32)
+        codes = numbers.repeat(sizes)
         self.codes = grown(self.codes, first + len(codes))
         self.codes[first : first + len(codes)] = codes
-        self._size += len(sizes)
-
-    def values(self) -> list[T]:
-        """Return the values by number. They are decoded at the first call."""
-        with self._loading:
-            if self._load is not None:
-                self._values, self._load = self._load(), None
-        return self._values
 
     def take(self, rows: Rows) -> list[T]:
         """Return the values of rows."""
-        return [*map(self.values().__getitem__, self.codes[rows].tolist())]
+        return [*map(self.values.__getitem__, self.codes[rows].tolist())]
 
     def arrays(self, name: str, size: int, write: Callable[[T], str]) -> Arrays:
         """Return arrays for a file.
@@ -88,7 +76,7 @@ class Runs(Generic[T]):
         Raises:
             TypeError: If a value cannot be stored.
         """
-        texts = [*map(write, self.values())]
+        texts = [*map(write, self.values)]
         return {**pack_texts(name, texts), f"{name}_codes": self.codes[:size]}
 
     @classmethod
@@ -99,11 +87,11 @@ class Runs(Generic[T]):
             KeyError: If an array is missing.
             ValueError: If the arrays are inconsistent.
         """
-        texts, codes = unpack_texts(name, arrays), arrays[f"{name}_codes"]
-        if len(codes) != size or codes.max(initial=-1) >= len(texts):
-            raise ValueError(f"the column {name!r} does not fit {size} nodes")
         runs = cls()
-        runs.codes, runs._size, runs._load = codes, len(texts), lambda: [*map(read, texts)]
+        runs.values = [*map(read, unpack_texts(name, arrays))]
+        runs.codes = arrays[f"{name}_codes"]
+        if len(runs.codes) != size or runs.codes.max(initial=-1) >= len(runs.values):
+            raise ValueError(f"the column {name!r} does not fit {size} nodes")
         return runs
 
 
@@ -111,42 +99,38 @@ class FieldValues:
     """The distinct values of a metadata field.
 
     A condition is evaluated once per distinct value, and the answers are cached.
+
+    Attributes:
+        codes: The number of the value, by run of rows.
     """
 
     def __init__(self) -> None:
-        self._values: list[Any] = []
+        self.values: list[Any] = []
+        self.codes: npt.NDArray[np.int32] = np.zeros(0, np.int32)
         self._numbers: dict[Hashable, int] = {}
         self._decided: dict[Hashable, Mask] = {}
-        self.codes: npt.NDArray[np.int32] = np.zeros(0, np.int32)
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no node has the field."""
-        return len(self._values) == 1 and self._values[0] is MISSING
 
     def extend(self, values: Iterable[Any]) -> None:
         """Append values; ``MISSING`` for nodes without the field."""
-        codes = np.array([*map(self._number, values)], np.int32)
-        self.codes = np.concatenate([self.codes, codes])
+        codes = []
+        for value in values:
+            kind = type(value)
+            key = (kind, value) if kind is str or kind is int else identity(value)
+            codes.append(self._numbers.setdefault(key, len(self.values)))
+            if codes[-1] == len(self.values):
+                self.values.append(value)
+        self.codes = np.append(self.codes, np.array(codes, np.int32))
 
     def meets(self, condition: Condition) -> Mask:
-        """Return which values meet a condition."""
+        """Return which runs meet a condition."""
         good = self._decided.get(condition.key, np.zeros(0, np.bool_))
-        if len(good) < len(self._values):
-            new = [condition(value) for value in self._values[len(good) :]]
-            good = np.concatenate([good, np.array(new, np.bool_)])
+        if len(good) < len(self.values):
+            new = [condition(value) for value in self.values[len(good) :]]
+            good = np.append(good, np.array(new, np.bool_))
             if len(self._decided) >= _MAX_CACHED:
                 self._decided = {}
             self._decided[condition.key] = good
-        return np.take(good, self.codes)
-
-    def _number(self, value: Any) -> int:
-        kind = type(value)
-        key = (kind, value) if kind is str or kind is int else identity(value)
-        number = self._numbers.setdefault(key, len(self._values))
-        if number == len(self._values):
-            self._values.append(value)
-        return number
+        return good[self.codes]
 
 
 class TableSnapshot(NamedTuple):
@@ -205,9 +189,8 @@ class NodeTable:
         self._orders: Orders = np.zeros(0, np.int64)
         self._parents = Runs[str | None]()
         self._documents = Runs[str]()
-        self._metadata = Runs[Mapping[str, Any]]()
+        self._metadata = Runs[Mapping[str, Any] | str]()  # texts of a file are decoded on first use
         self._fields: dict[str | None, FieldValues] = {}
-        self._masks: dict[Hashable, Mask] = {}
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -238,13 +221,12 @@ class NodeTable:
 
     def add(self, nodes: Sequence[Node]) -> None:
         """Append nodes."""
-        metadata = [n.metadata if n.own_metadata else n.inherited for n in nodes]
         self._extend(
             [node.id for node in nodes],
             [node.order for node in nodes],
             [node.parent_id for node in nodes],
             [node.document_id for node in nodes],
-            metadata,
+            [node.metadata if node.own_metadata else node.inherited for node in nodes],
         )
 
     def _extend(
@@ -253,7 +235,7 @@ class NodeTable:
         orders: Sequence[int] | Orders,
         parents: Iterable[str | None],
         documents: Iterable[str],
-        metadata: Iterable[Mapping[str, Any]],
+        metadata: Iterable[Mapping[str, Any] | str],
     ) -> None:
         first = len(self.ids)
         size = first + len(ids)
@@ -262,10 +244,9 @@ class NodeTable:
         self._orders[first:size] = orders
         self._parents.extend(first, parents)
         self._documents.extend(first, documents)
-        self._metadata.extend(first, metadata, key=id)
+        self._metadata.extend(first, metadata, id)
         self.rows.update(zip(ids, range(first, size), strict=True))
         self.ids.extend(ids)
-        self._masks = {}
 
     def remove(self, ids: Collection[str]) -> list[int]:
         """Empty the rows of nodes. Unknown ids are ignored.
@@ -282,8 +263,9 @@ class NodeTable:
     def compacted(self) -> NodeTable:
         """Return a table without empty rows. The order of the remaining rows is kept."""
         table, rows = NodeTable(), np.flatnonzero(self.alive)
-        columns = (column.take(rows) for column in (self._parents, self._documents, self._metadata))
-        table._extend(self.ids_of(rows), self._orders[rows], *columns)  # type: ignore[arg-type]
+        parents, documents = self._parents.take(rows), self._documents.take(rows)
+        metadata = self._metadata.take(rows)
+        table._extend(self.ids_of(rows), self._orders[rows], parents, documents, metadata)
         return table
 
     def snapshot(self, filter: Filter) -> TableSnapshot:
@@ -295,14 +277,7 @@ class NodeTable:
 
         Empty rows may be among them.
         """
-        if filter.condition is None and not filter.parts:
-            return None
-        mask = self._masks.get(filter.key)
-        if mask is None and (mask := filter.mask(self._meets)) is not None:
-            if len(self._masks) >= _MAX_MASKS:
-                self._masks = {}
-            self._masks[filter.key] = mask
-        return mask
+        return filter.mask(self._meets) if filter else None
 
     def allowed(self, filter: Filter) -> Mask | None:
         """Return which rows have a node that meets a filter; None for all rows."""
@@ -312,27 +287,25 @@ class NodeTable:
         return self.alive if matching is None else matching & self.alive
 
     def _meets(self, field: str | None, condition: Condition) -> Mask:
-        is_new = field not in self._fields
+        column: Runs[Any] = self._documents if field is None else self._metadata
         values = self._fields.setdefault(field, FieldValues())
-        first = len(values.codes)
-        if field is None:
-            values.extend(self._documents.values()[first:])
-            codes = self._documents.codes
+        is_new, first = not values.values, len(values.codes)
+        new = column.values[first:]
+        if field is not None and new:
+            new = [decode(data) if type(data) is str else data for data in new]
+            column.values[first:] = new
+            values.extend(data.get(field, MISSING) for data in new)
         else:
-            values.extend(m.get(field, MISSING) for m in self._metadata.values()[first:])
-            codes = self._metadata.codes
-        if is_new and values.is_empty and condition.compares:
-            self._warn_of(field)
-        return values.meets(condition)[codes[: len(self.ids)]]
-
-    def _warn_of(self, field: str | None) -> None:
-        """Log once that no node has a field: it may be misspelled."""
-        fields = sorted({str(name) for values in self._metadata.values() for name in values})
-        logger.warning(
-            "no node that is searched has the metadata field %r, which a filter compares; they "
-            "have %s",
-            *(field, nearest_names(str(field), fields)),
-        )
+            values.extend(new)
+        is_missing = len(values.values) == 1 and values.values[0] is MISSING
+        if is_new and is_missing and condition.compares:  # the field may be misspelled
+            fields = sorted({str(name) for data in column.values for name in data})
+            logger.warning(
+                "no node that is searched has the metadata field %r, which a filter compares; they "
+                "have %s",
+                *(field, nearest_names(str(field), fields)),
+            )
+        return values.meets(condition)[column.codes[: len(self.ids)]]
 
     def arrays(self) -> Arrays:
         """Return arrays for a file.
@@ -347,7 +320,7 @@ class NodeTable:
             "orders": self.orders,
             **self._parents.arrays("parents", size, lambda parent: parent or ""),
             **self._documents.arrays("documents", size, str),
-            **self._metadata.arrays("metadata", size, encode),
+            **self._metadata.arrays("metadata", size, lambda d: d if type(d) is str else encode(d)),
         }
 
     @classmethod
@@ -367,7 +340,7 @@ class NodeTable:
         table._orders = orders
         table._parents = Runs.from_arrays(arrays, "parents", size, lambda text: text or None)
         table._documents = Runs.from_arrays(arrays, "documents", size, str)
-        table._metadata = Runs.from_arrays(arrays, "metadata", size, decode)
+        table._metadata = Runs.from_arrays(arrays, "metadata", size, str)
         table.rows = {table.ids[row]: row for row in np.flatnonzero(table.alive).tolist()}
         return table
 

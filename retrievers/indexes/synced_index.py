@@ -90,9 +90,10 @@ class SyncedIndex:
         self._graph = graph
         self._group = group
         self._loaded = False
-        self._search_version: tuple[str, ...] = ()
+        self._synced: tuple[int, tuple[str, ...]] = 0, ()  # revision, and version of the texts
         self._seen_state: object = None  # state of the graph at the last update
-        self._reset()
+        self._unsaved = 0
+        self.clear()
 
     # To implement in a subclass
 
@@ -150,10 +151,7 @@ class SyncedIndex:
     def is_current(self) -> bool:
         """Return whether the index has the last change of the group."""
         state = self._graph.reader.held_state()
-        if state is not self._seen_state and self._version() == (
-            self._revision,
-            self._search_version,
-        ):
+        if state is not self._seen_state and self._synced == self._version():
             self._seen_state = state
         return state is self._seen_state
 
@@ -168,15 +166,15 @@ class SyncedIndex:
         if not self._loaded:
             self._loaded = True
             self._load()
-        is_same_text = self._version()[1] == self._search_version
-        since = self._revision if is_same_text else 0
-        return self._graph.reader.changes(self._group, since)
+        revision, search_version = self._synced
+        is_same_text = search_version == self._version()[1]
+        return self._graph.reader.changes(self._group, revision if is_same_text else 0)
 
     def sync(self) -> None:
         """Apply the changes since the last call, all or none; the graph must be held."""
         if self.is_current():
             return
-        changes, (_, search_version) = self._missed(), self._version()
+        changes = self._missed()
         if not changes.complete:
             self.prepare(changes.added)
         try:
@@ -189,14 +187,13 @@ class SyncedIndex:
         except BaseException:  # an analyzer that raises, Ctrl-C, no memory
             self._reset()
             raise
-        self._revision, self._search_version = changes.revision, search_version
+        self._synced = changes.revision, self._version()[1]
         self._unsaved += len(changes.added) + len(changes.removed)
         if self._unsaved > _UNSAVED + self.size // _UNSAVED_SHARE:
             self.save()
 
     def _reset(self) -> None:
-        self._revision = self._unsaved = 0
-        self._search_version, self._seen_state = (), None
+        self._synced, self._seen_state, self._unsaved = (0, ()), None, 0
         self.clear()
 
     # The file
@@ -212,12 +209,10 @@ class SyncedIndex:
         self._unsaved = 0
         try:
             path = self._path()
-            arrays = {} if path is None else self.arrays()
-            if path is not None and arrays:
-                state = {"revision": self._revision, "search_text": [*self._search_version]}
-                save_arrays(path, {**self._identity(), **state}, arrays)
-        except TypeError as error:  # metadata that a file cannot contain
-            logger.debug("the index of group %r is not stored: %s", self._group, error)
+            if path is not None and (arrays := self.arrays()):
+                revision, search_version = self._synced
+                state = {"revision": revision, "search_text": [*search_version]}
+                save_arrays(path, {**self.header(), **state}, arrays)
         except Exception as error:
             logger.warning("the index of group %r could not be stored: %s", self._group, error)
 
@@ -228,24 +223,18 @@ class SyncedIndex:
         name = self.file_name()
         return None if name is None else reader.index_file(f"{name}-{digest(self._group)}")
 
-    def _identity(self) -> dict[str, Any]:
-        return {**self.header(), "group": self._group}
-
     def _load(self) -> None:
         """Restore the index from its file, if that fits."""
         path: Path | None = None
         try:
             path = self._path()
-            stored = None if path is None else load_arrays(path)
-            if stored is None:
+            if path is None or (stored := load_arrays(path)) is None:
                 return
-            (header, arrays), expected = stored, self._identity()
-            version = tuple(header["search_text"])
-            if {name: header.get(name) for name in expected} != expected:
-                logger.debug("a stored index is of %r instead of %r", header, expected)
-            elif version == self._version()[1]:
+            header, arrays = stored
+            revision, version = header.pop("revision"), tuple(header.pop("search_text"))
+            if header == self.header() and version == self._version()[1]:
                 self.restore(arrays)
-                self._revision, self._search_version = int(header["revision"]), version
+                self._synced = revision, version
         except Exception as error:  # any file: the index is rebuilt
             logger.warning("the index in %s does not fit and is rebuilt: %s", path, error)
             self._reset()

@@ -1,4 +1,4 @@
-"""The index that scores every node: compaction, and vectors in the order of nodes."""
+"""The index that scores every node: changes, and vectors in the order of nodes."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,6 @@ import pytest
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.nodegraph.concurrency import with_deferred_work
 from nodekin.retrievers import Filter
-from nodekin.retrievers.indexes import node_table
 from nodekin.retrievers.indexes.exact_index import ScanIndex
 
 
@@ -16,8 +15,7 @@ def held(index: ScanIndex, scores):
 
 
 @pytest.mark.parametrize("key", [None, "default"])
-def test_scan_index_is_compacted(monkeypatch: pytest.MonkeyPatch, key: str | None) -> None:
-    monkeypatch.setattr(node_table, "_GAPS", 2)
+def test_scan_index_scores_current_nodes_with_their_vectors(key: str | None) -> None:
     graph = NodeGraph(embed=lambda texts: [[len(text), 1] for text in texts], progress=False)
     index = ScanIndex(graph, "ROOT", key)
     seen: list[list[str]] = []
@@ -35,5 +33,4 @@ def test_scan_index_is_compacted(monkeypatch: pytest.MonkeyPatch, key: str | Non
             index.sync()
         hits = with_deferred_work(lambda: held(index, longest))
         assert (hits.ids, hits.scores) == ([str(number % 3)], [number + 1])
-        assert len(index._table) <= 2 * index._table.living + 2
     assert seen[-1] == [node.id for node in graph.nodes("ROOT")]

@@ -1,7 +1,6 @@
 """Updates and files of an index, compared with a new index."""
 
 import hashlib
-import logging
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -193,7 +192,7 @@ def test_damaged_index_file_is_rebuilt(tmp_path: Path, part: int, cut: bool) -> 
 
 
 @pytest.mark.parametrize(
-    "change", [{"revision": 10**12}, {"kind": "other"}, {"group": "x"}, {"analysis": [0, "", ""]}]
+    "change", [{"revision": 10**12}, {"kind": "other"}, {"analysis": [0, "", ""]}]
 )
 def test_index_file_with_other_header_is_rebuilt(tmp_path: Path, change: dict, counted) -> None:
     graph = new_graph(tmp_path, SOME)
@@ -234,19 +233,6 @@ def test_unwritable_folder_keeps_queries_working(
         assert answers(graph) == answers(new_graph(None, SOME))
         reopen(graph)
     assert "was not written" in caplog.text
-
-
-def test_unsupported_values_are_found_without_file(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.DEBUG)
-    thing = object()
-    graph = new_graph(tmp_path, [Document("tea", {"thing": thing}, id="1")])
-    for _ in range(2):
-        assert answers(graph, filters={"thing": thing})[2]
-        reopen(graph)
-    assert "is not stored" in caplog.text
-    assert not list(tmp_path.iterdir())
 
 
 def test_number_of_changes_decides_when_file_is_written(

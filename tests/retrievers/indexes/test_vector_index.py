@@ -275,8 +275,6 @@ def test_stored_index_is_loaded_and_updated(
         {"revision": None},
         {"revision": 10**6},
         {"model": "another"},
-        {"group": "word"},
-        {"dimension": 3},
         {"kind": "text"},
         {"vectors": np.zeros((5, 9))},
         {"vectors": np.zeros(5, np.float32)},
