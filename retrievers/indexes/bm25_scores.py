@@ -93,33 +93,29 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
         held: The size of the cache, in postings.
     """
 
-    __slots__ = ("_alive", "_cached", "_later", "_lists", "_vocabulary", "held", "lengths", "size",
-                 "total_length")  # fmt: skip
-
     def __init__(self, postings: Postings, lengths: Ints, alive: Mask) -> None:
         super().__init__()
-        self._lists, self._later = postings.state
-        self._vocabulary, self._alive = postings.vocabulary, None if alive.all() else alive
-        self.size, self.lengths = int(alive.sum()), lengths
+        self._postings, self._alive = postings, None if alive.all() else alive
+        self.size, self._lengths = int(alive.sum()), lengths
         self.total_length = int(lengths.sum(where=alive))
         self._cached: dict[Saturation, tuple[Floats, dict[str, _Impacts]]] = {}
         self.held = 0
 
     def __missing__(self, term: str) -> tuple[Ints, Counts]:
-        number = self._vocabulary.get(term, -1)
-        starts, rows, counts = self._lists
+        number = self._postings.vocabulary.get(term, -1)
+        starts, rows, counts = self._postings.lists
+        later = self._postings.later.get(number)
         start = stop = 0
         if 0 <= number < len(starts) - 1:
             start, stop = starts[number : number + 2].tolist()
         rows, counts = rows[start:stop], counts[start:stop]
-        if number in self._later:
-            later_rows, later_counts = self._later[number]
-            rows = np.concatenate([rows, np.array(later_rows, np.int32)])
-            counts = np.concatenate([counts, np.array(later_counts, np.uint32)])
+        if later is not None:
+            rows = np.concatenate([rows, np.array(later[0], np.int32)])
+            counts = np.concatenate([counts, np.array(later[1], np.uint32)])
         if self._alive is not None:
             living = self._alive[rows]
             rows, counts = rows[living], counts[living]
-        is_copied = self._alive is not None or number in self._later
+        is_copied = self._alive is not None or later is not None
         is_frequent = len(rows) >= _FREQUENT
         self.held += _TERM + (is_copied + 3 * is_frequent) * len(rows)
         self[term] = rows, counts
@@ -132,7 +128,7 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
     def of_query(self, weights: Mapping[str, float], saturation: Saturation) -> QueryPostings:
         """Return the postings of weighed terms."""
         if saturation not in self._cached:  # only the latest saturation is cached
-            self._cached = {saturation: (saturation.norms(self.lengths), {})}
+            self._cached = {saturation: (saturation.norms(self._lengths), {})}
         norms, impacts = self._cached[saturation]
         lists = [self[term] for term in weights]
         of_terms = np.array([*weights.values()])

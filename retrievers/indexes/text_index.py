@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import replace
-from functools import partial, reduce
+from functools import reduce
 from itertools import chain
 from typing import Any
 
@@ -17,21 +16,21 @@ from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import fingerprint
 from ...nodegraph.node import Node
 from ..analysis.phrases import Phrase
-from ..analysis.text_analyzer import Analyzer, TextAnalyzer
+from ..analysis.text_analyzer import Analyzer
 from ..filters import Filter, parse_filters
 from ..protocols import Snapshot
 from ..results import Hits
 from .array_files import Arrays, grown
 from .bm25_scores import Floats, QueryPostings, TermPostings, TermWeights, best_rows
 from .node_table import NodeTable
-from .postings import MAX_TEXTS, InvertedTexts, Postings, invert, inverted_runs
+from .postings import MAX_TEXTS, Postings
 from .synced_index import SyncedIndex, portions
 
 _LONG = 1_000  # minimum number of nodes for a progress bar
 
 _PORTION = 4_096  # nodes in memory per step
 
-_BATCH = 200_000  # characters per call of the analyzer
+_BATCH = 100_000  # terms per batch
 
 _HELD = 1 << 22  # postings cached for the next queries
 
@@ -176,10 +175,29 @@ class TextIndex(SyncedIndex):
         show = self._graph.progress if len(nodes) >= _LONG else False
         tracked = track(nodes, len(nodes), f"indexing {self._group}", " nodes", show)
         texts = chain.from_iterable(map(self._added, portions(tracked, _PORTION)))
-        inverted_texts = (inverted(self._analyzer, batch) for batch in batches(texts))
-        lengths = self._postings.extend(first, inverted_texts)
+        lengths: list[int] = []
+        self._postings.extend(first, self._analyzed(texts, lengths))
         self._lengths = grown(self._lengths, len(self.table))
         self._lengths[first : len(self.table)] = lengths
+
+    def _analyzed(self, texts: Iterable[str], lengths: list[int]) -> Iterator[list[Sequence[str]]]:
+        """Yield the terms of texts in batches, and append the lengths of the texts."""
+        indexed = getattr(self._analyzer, "indexed", None)
+        batch: list[Sequence[str]] = []
+        size = 0
+        for text in texts:
+            if indexed is None:
+                terms: Sequence[str] = [*self._analyzer(text)]
+                length = len(terms)
+            else:
+                terms, length = indexed(text)
+            batch.append(terms)
+            lengths.append(length)
+            size += len(terms)
+            if size > _BATCH or len(batch) == MAX_TEXTS:
+                yield batch
+                batch, size = [], 0
+        yield batch
 
     def _added(self, nodes: Sequence[Node]) -> list[str]:
         """Number nodes; return their texts."""
@@ -224,55 +242,3 @@ class TextIndex(SyncedIndex):
 def analysis_version() -> list[Any]:
     """Return the versions that determine the terms of a text, except the analyzer."""
     return [_ANALYSIS, unicodedata.unidata_version, Stemmer.version()]
-
-
-def inverted(analyzer: Analyzer, texts: Sequence[str]) -> InvertedTexts:
-    """Analyze up to ``MAX_TEXTS`` texts of an index."""
-    if type(analyzer) is not TextAnalyzer:
-        return _inverted(texts, partial(terms_and_length, analyzer))
-    runs: list[list[str]] = [[] for _ in texts]
-    unfilled = iter(runs)
-    words = _inverted(texts, lambda text: analyzer.indexed(text, next(unfilled)))
-    if not any(runs):
-        return words
-    of_runs = inverted_runs(["\0".join(of_text) for of_text in runs])
-    if set(words.terms).isdisjoint(of_runs.terms):
-        return words.joined(of_runs)
-    # A run with Thai letters, which are terms of other texts as well.
-    return _inverted(texts, analyzer.indexed)
-
-
-def _inverted(
-    texts: Sequence[str], analyze: Callable[[str], tuple[Sequence[str], int]]
-) -> InvertedTexts:
-    lengths: list[int] = []
-
-    def terms(text: str) -> Iterable[str]:
-        of_text, length = analyze(text)
-        lengths.append(length)
-        return of_text
-
-    return replace(invert(texts, terms), lengths=np.array(lengths, np.int32))
-
-
-def terms_and_length(analyzer: Analyzer, text: str) -> tuple[Sequence[str], int]:
-    """Return the indexed terms of a text and its length."""
-    indexed: Callable[[str], tuple[list[str], int]] | None = getattr(analyzer, "indexed", None)
-    if indexed is not None:
-        return indexed(text)
-    terms = [*analyzer(text)]
-    return terms, len(terms)
-
-
-def batches(texts: Iterable[str]) -> Iterator[list[str]]:
-    """Yield texts in lists that are analysed together."""
-    batch: list[str] = []
-    size = 0
-    for text in texts:
-        batch.append(text)
-        size += len(text)
-        if size > _BATCH or len(batch) == MAX_TEXTS:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
