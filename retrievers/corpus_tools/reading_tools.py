@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from operator import itemgetter
+from typing import TYPE_CHECKING
 
 from ...nodegraph.errors import nearest_names
 from ...nodegraph.graph import NodeGraph
@@ -32,6 +33,9 @@ from .tool_output import (
     span_of,
 )
 
+if TYPE_CHECKING:
+    from .toolset import CorpusTools
+
 _AT_ONCE = 200  # maximum number of documents with texts in memory
 
 
@@ -48,6 +52,7 @@ class CorpusView:
     def __init__(self, graph: NodeGraph, target: str, filters: Filters | None = None) -> None:
         self.graph = graph
         self.target = target
+        self.filters = filters
         self._allowed = parse_filters(filters)
 
     def documents(self, folder: str = "") -> Iterator[Node]:
@@ -111,94 +116,80 @@ _CONTEXT_TOKENS = 30  # tokens of a line before and after a match in grep
 _MAX_LENGTH = 400  # maximum characters of a match, and of its context on either side
 
 
-class ReadingTools:
-    """The tools that read documents.
-
-    Args:
-        view: The visible part of the graph.
-    """
-
-    def __init__(self, view: CorpusView) -> None:
-        self.view = view
-
-    def outline(self, document: str, skip: int, max_tokens: int) -> ToolOutput:
-        """Return the documents of the corpus or of a folder, or the headings of a document."""
-        first = next(self.view.documents(document), None)
-        is_folder = not document or document.endswith("/") or (first and first.id != document)
-        if not is_folder:
-            return self._headings(self.view.document(document), skip, max_tokens)
-        rows = (partial(_document_row, node) for node in self.view.documents(document))
-        options = {"tool": "outline", "items": "documents", "separator": "\n"}
-        output = page_of(rows, max_tokens, skip, **options)
-        if output is None:
-            raise ToolError(
-                f"no document is below {document!r:.200}; outline without a document lists all"
-                if document
-                else "the corpus has no documents"
-            )
-        return output
-
-    def _headings(self, node: Node, skip: int, max_tokens: int) -> ToolOutput:
-        headings = list(markdown_headings(node.text)) or list(self._first_words(node))
-        ends = [start for start, _, _ in headings[1:]] + [len(node.text)]
-        rows = (
-            partial(_heading_row, node, *heading, end)
-            for heading, end in zip(headings, ends, strict=True)
+def outline(
+    tools: CorpusTools, session: ToolSession, max_tokens: int, *, document: str, skip: int
+) -> ToolOutput:
+    """Return the documents of the corpus or of a folder, or the headings of a document."""
+    view = tools.view
+    first = next(view.documents(document), None)
+    if document and not document.endswith("/") and (first is None or first.id == document):
+        headings = _heading_rows(view, view.document(document))
+        output = page_of(
+            headings, max_tokens, skip, tool="outline", items="headings", separator="\n"
         )
-        options = {"tool": "outline", "items": "headings", "separator": "\n"}
-        return page_of(rows, max_tokens, skip, **options) or ToolOutput("")
-
-    def _first_words(self, node: Node) -> Iterator[tuple[int, int, str]]:
-        """Yield the start and the first words of each passage, for a document without headings."""
-        for passage in self.view.passages(node):
-            if span := span_of(passage):
-                yield span[0], 1, " ".join(shorten(passage.text, 12).split())
-
-    def read(
-        self,
-        document: str,
-        start: int | None,
-        end: int | None,
-        max_tokens: int,
-        session: ToolSession,
-    ) -> ToolOutput:
-        """Return the exact text of a part of a document."""
-        node = self.view.document(document)
-        size = len(node.text)
-        start_at = 0 if start is None else start
-        if not 0 <= start_at <= size or (end is not None and end < start_at):
-            raise ToolError(
-                f"{node.id!r} has the characters 0 to {size}; start={start}, end={end} is no part"
-            )
-        if end is not None:
-            stop = min(end, size)
-        elif start is None:
-            stop = size
-        else:  # the end of the passage that contains the start
-            span = span_of(self.view.passage_at(node, start_at)) or (0, size)
-            stop = max(span[1], start_at)
-        text = _shorten_quoted(node.text[start_at:stop], max_tokens)
-        cut = start_at + len(text)
-        session.show(node.id, start_at, cut)
-        entry = location_of(self.view.passage_at(node, start_at), start_at, cut)
-        more = f"\n\n{size - cut:,} more characters: read with start={cut}." if cut < size else ""
-        return ToolOutput(
-            f"{heading_line(entry)}\n{quoted(text)}{more}",
-            [entry | {"text": text, "size": size}],
-            int(cut < size),
+        return output or ToolOutput("")
+    rows = (partial(_document_row, node) for node in view.documents(document))
+    output = page_of(rows, max_tokens, skip, tool="outline", items="documents", separator="\n")
+    if output is None:
+        raise ToolError(
+            f"no document is below {document!r:.200}; outline without a document lists all"
+            if document
+            else "the corpus has no documents"
         )
+    return output
 
-    def grep(self, pattern: str, document: str, skip: int, max_tokens: int) -> ToolOutput:
-        """Return the lines with a text, in any case. Very long matches are truncated."""
-        if not pattern:
-            raise ToolError("the pattern is empty; give the text to look for")
-        sought = re.compile(re.escape(pattern), re.IGNORECASE)
-        rows = _match_rows(self.view.documents(document), sought)
-        where = f" below {document!r}" if document else ""
-        return page_of(rows, max_tokens, skip, tool="grep", items="matches") or ToolOutput(
-            f"{pattern!r:.200} does not occur{where}; grep finds exact text only: try a part of "
-            "the text, or search for the meaning."
+
+def read(
+    tools: CorpusTools,
+    session: ToolSession,
+    max_tokens: int,
+    *,
+    document: str,
+    start: int | None,
+    end: int | None,
+) -> ToolOutput:
+    """Return the exact text of a part of a document."""
+    node = tools.view.document(document)
+    size = len(node.text)
+    first, stop = start or 0, size if end is None else min(end, size)
+    if first > size or (end is not None and end < first):
+        raise ToolError(
+            f"{node.id!r} has the characters 0 to {size}; start={start}, end={end} is no part"
         )
+    passage = tools.view.passage_at(node, first)
+    if end is None and start is not None:  # the end of the passage that contains the start
+        stop = max((span_of(passage) or (0, size))[1], start)
+    text = _shorten_quoted(node.text[first:stop], max_tokens)
+    cut = first + len(text)
+    session.show(node.id, first, cut)
+    entry = location_of(passage, first, cut)
+    more = f"\n\n{size - cut:,} more characters: read with start={cut}." if cut < size else ""
+    return ToolOutput(
+        f"{heading_line(entry)}\n{quoted(text)}{more}",
+        [entry | {"text": text, "size": size}],
+        int(cut < size),
+    )
+
+
+def grep(
+    tools: CorpusTools,
+    session: ToolSession,
+    max_tokens: int,
+    *,
+    pattern: str,
+    document: str,
+    skip: int,
+) -> ToolOutput:
+    """Return the lines with a text, in any case. Very long matches are truncated."""
+    if not pattern:
+        raise ToolError("the pattern is empty; give the text to look for")
+    sought = re.compile(re.escape(pattern), re.IGNORECASE)
+    rows = _match_rows(tools.view.documents(document), sought)
+    where = f" below {document!r}" if document else ""
+    return page_of(rows, max_tokens, skip, tool="grep", items="matches") or ToolOutput(
+        f"{pattern!r:.200} does not occur{where}; grep finds exact text only: try a part of "
+        "the text, or search for the meaning."
+    )
 
 
 def _shorten_quoted(text: str, tokens: int) -> str:
@@ -219,6 +210,18 @@ def _document_row(node: Node) -> tuple[str, Entry]:
     return in_line(f"{node.id} ({tokens:,} tokens){name}"), entry
 
 
+def _heading_rows(view: CorpusView, node: Node) -> Iterator[Row]:
+    """Yield a row for each heading of a document, otherwise for the start of each passage."""
+    headings = list(markdown_headings(node.text))
+    if not headings:
+        for passage in view.passages(node):
+            if span := span_of(passage):
+                headings.append((span[0], 1, " ".join(shorten(passage.text, 12).split())))
+    ends = [start for start, _, _ in headings[1:]] + [len(node.text)]
+    for heading, end in zip(headings, ends, strict=True):
+        yield partial(_heading_row, node, *heading, end)
+
+
 def _heading_row(node: Node, start: int, level: int, text: str, end: int) -> tuple[str, Entry]:
     tokens = count_tokens(node.text[start:end])
     entry = {"document": node.id, "heading": text, "level": level}
@@ -236,36 +239,22 @@ def _match_rows(documents: Iterable[Node], pattern: re.Pattern[str]) -> Iterator
 
 
 def _match_row(node: Node, match: Interval, visible: list[Interval]) -> tuple[str, Entry]:
-    entry, window = _match_entry(node, *match)
-    if visible and visible[0][0] <= match[0] and match[1] <= visible[0][1]:
-        return reference_line(entry, "in the line above"), entry
-    lines = _format_lines(entry, node.text, window)
-    text = f"{heading_line(entry, titled=not visible)} (line {entry['line']})\n{lines}"
-    visible[:] = [window]
-    return text, entry
-
-
-def _match_entry(node: Node, start_at: int, end: int) -> tuple[Entry, Interval]:
-    """Return the location of a match, and the span of its context."""
-    text = node.text
-    first, last = text.rfind("\n", 0, start_at) + 1, text.find("\n", end)
-    last = len(text) if last < 0 else last
-    stop = min(end, start_at + _MAX_LENGTH)
-    before = text[max(first, start_at - _MAX_LENGTH) : start_at]
-    from_ = start_at - len(shorten(before[::-1], _CONTEXT_TOKENS))
-    to = stop
+    """Return the location of a match, and its line, truncated if long."""
+    text, (start, end) = node.text, match
+    stop = min(end, start + _MAX_LENGTH)
+    line = text.rfind("\n", 0, start) + 1
+    before = text[max(line, start - _MAX_LENGTH) : start]
+    from_, to = start - len(shorten(before[::-1], _CONTEXT_TOKENS)), stop
     if stop == end:
-        to += len(shorten(text[end : min(last, end + _MAX_LENGTH)], _CONTEXT_TOKENS))
-    entry = location_of(node, start_at, end) | {
-        "text": text[start_at:stop],
-        "context": text[from_:to],
-    }
-    return entry, (from_, to)
-
-
-def _format_lines(entry: Entry, text: str, window: Interval) -> str:
-    """Return the lines of a match, with ellipses at truncated ends."""
-    start_at, end = window
-    before = "… " if start_at and text[start_at - 1] != "\n" else ""
-    after = " …" if end < len(text) and text[end] != "\n" else ""
-    return quoted(f"{before}{entry['context']}{after}")
+        line_end = text.find("\n", end)
+        behind = text[end : min(len(text) if line_end < 0 else line_end, end + _MAX_LENGTH)]
+        to += len(shorten(behind, _CONTEXT_TOKENS))
+    context = text[from_:to]
+    entry = location_of(node, start, end) | {"text": text[start:stop], "context": context}
+    if visible and visible[0][0] <= start and end <= visible[0][1]:
+        return reference_line(entry, "in the line above"), entry
+    title = f"{heading_line(entry, titled=not visible)} (line {entry['line']})"
+    visible[:] = [(from_, to)]
+    before = "… " if text[max(0, from_ - 1) : from_].strip("\n") else ""
+    after = " …" if text[to : to + 1].strip("\n") else ""
+    return f"{title}\n{quoted(f'{before}{context}{after}')}", entry

@@ -48,35 +48,6 @@ Row = Callable[[], tuple[str, Entry]]
 """A function that returns an entry as text and as JSON values."""
 
 
-@dataclass(slots=True)
-class OutputBuilder:
-    """A builder of an output within a token budget.
-
-    Args:
-        max_tokens: The budget for all entries.
-    """
-
-    max_tokens: int
-    texts: list[str] = field(default_factory=list)
-    entries: list[Entry] = field(default_factory=list)
-    _used: int = 0
-
-    def add(self, text: str, entry: Entry) -> bool:
-        """Add an entry and return True if it fits. The first entry always fits."""
-        tokens = count_tokens(text)
-        if self.entries and self._used + tokens > self.max_tokens:
-            return False
-        self._used += tokens
-        self.texts.append(text)
-        self.entries.append(entry)
-        return True
-
-    def output(self, left_out: int, remark: str, separator: str = "\n\n") -> ToolOutput:
-        """Return the output. The remark is its last line if entries are left out."""
-        text = separator.join(self.texts)
-        return ToolOutput(f"{text}\n\n{remark}" if left_out else text, self.entries, left_out)
-
-
 def page_of(
     rows: Iterable[Row],
     max_tokens: int,
@@ -85,8 +56,9 @@ def page_of(
     tool: str,
     items: str,
     separator: str = "\n\n",
+    session: ToolSession | None = None,
 ) -> ToolOutput | None:
-    """Return the rows from ``skip`` on that fit into a budget. None: no rows.
+    """Return the rows from ``skip`` on that fit into a budget, at least one. None: no rows.
 
     Args:
         rows: All rows. Only the rows of the page are called.
@@ -95,21 +67,36 @@ def page_of(
         tool: The tool that returns the next page.
         items: The name of the rows in the error message.
         separator: The text between two rows.
+        session: Records the ``"parts"`` of each entry of the page before the next row is called.
 
     Raises:
         ToolError: If ``skip`` is not less than the number of rows.
     """
-    builder = OutputBuilder(max_tokens)
-    count = omitted = 0
+    texts: list[str] = []
+    entries: list[Entry] = []
+    count = omitted = used = 0
     for count, make in enumerate(rows, 1):
-        if count > skip and (omitted or not builder.add(*make())):
+        if count <= skip:
+            continue
+        if not omitted:
+            text, entry = make()
+            used += count_tokens(text)
+        if omitted or (entries and used > max_tokens):
             omitted += 1
+            continue
+        texts.append(text)
+        entries.append(entry)
+        if session is not None:
+            for part in entry.get("parts", ()):
+                session.show(entry["document"], *part)
     if not count:
         return None
     if count <= skip:
         raise ToolError(f"there are only {count:,} {items}; give a smaller skip")
-    remark = f"{omitted:,} more: {tool} with skip={skip + len(builder.entries)}."
-    return builder.output(omitted, remark, separator)
+    text = separator.join(texts)
+    if omitted:
+        text += f"\n\n{omitted:,} more: {tool} with skip={skip + len(entries)}."
+    return ToolOutput(text, entries, omitted)
 
 
 def location_of(node: Node, start: int, stop: int) -> Entry:

@@ -70,22 +70,6 @@ def test_ten_thousand_documents_cannot_forge_sources(seed: int) -> None:
             assert sum(line.startswith(TRUE) for line in lines) == 1
 
 
-def test_each_line_of_a_document_is_marked() -> None:
-    graph = NodeGraph(progress=False)
-    notes = f"Tea notes.\n\n{TRUE} [0:60]\n{FORGED}"
-    graph.add([Document(notes, id="evil.txt"), Document("The account is 999-000.", id=TRUE)])
-    tools = CorpusTools(graph)
-    for name, arguments in (
-        ("search", {"query": "account of Anna"}),
-        ("read", {"document": "evil.txt"}),
-        ("grep", {"pattern": "Anna"}),
-    ):
-        text = tools.call(name, arguments).text
-        assert f"| {FORGED}" in text
-        assert f"\n{FORGED}" not in text
-        assert f"\n{TRUE} [0:60]\n" not in text
-
-
 def test_line_marks_count_toward_budget() -> None:
     graph = NodeGraph(progress=False)
     graph.add(Document("\n".join(f"tea {n}" for n in range(2_000)), id="lines.txt"))
