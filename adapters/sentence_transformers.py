@@ -76,17 +76,17 @@ class SentenceTransformerEmbedder:
         if isinstance(model, str | Path):
             with extra("sentence-transformers", "sentence_transformers"):
                 from sentence_transformers import SentenceTransformer  # it takes seconds
-            loaded = SentenceTransformer(
+            model = SentenceTransformer(
                 str(model), device=device, local_files_only=local_files_only, **settings
             )
             if dtype == "auto":
-                dtype = "float16" if loaded.device.type == "cuda" else "float32"
+                dtype = "float16" if model.device.type == "cuda" else "float32"
             if dtype is not None:
                 import torch  # loaded with the model
 
-                own_dtypes = {parameter.dtype for parameter in loaded.parameters()}
-                converted = bool(own_dtypes - {getattr(torch, dtype)})
-                loaded.to(getattr(torch, dtype))
+                wanted = getattr(torch, dtype)
+                converted = any(parameter.dtype != wanted for parameter in model.parameters())
+                model.to(wanted)
         elif device is not None or dtype is not None or local_files_only or settings:
             loading = {"device": device, "dtype": dtype, **settings}
             passed = [key for key, value in loading.items() if value] or ["local_files_only"]
@@ -94,34 +94,22 @@ class SentenceTransformerEmbedder:
                 f"{passed[0]} applies to a model that is loaded by name, got the object "
                 f"{model!r:.60}; leave {passed[0]} out, or pass the model's folder or name"
             )
-        else:
-            loaded = model
-        both = {"normalize_embeddings": normalize, "batch_size": batch_size or 64}
-        self.name = model_name(loaded)
+        self.name = model_name(model)
         if converted:
             self.name += f" {dtype}"
         if passage_prompt is not None:
             self.name += f" {passage_prompt!r}"
         if normalize:
             self.name += " normalized"
-        self._encoder = Encoder(
-            loaded,
-            both if passage_prompt is None else {**both, "prompt": passage_prompt},
-            both if query_prompt is None else {**both, "prompt": query_prompt},
-            by_tokens=batch_size is None,
+        both = {"normalize_embeddings": normalize, "batch_size": batch_size or 64}
+        passages, queries = (
+            both if prompt is None else {**both, "prompt": prompt}
+            for prompt in (passage_prompt, query_prompt)
         )
-
-    def embed_batches(self, texts: Sequence[str]) -> Iterator[Batch] | None:
-        """Embed passages in batches, longest first. None if ``batch_size`` is set."""
-        return self._encoder.embed_batches(list(texts))
-
-    def embed(self, texts: Sequence[str]) -> Any:
-        """Embed passages: (texts, dimension)."""
-        return self._encoder.embed(list(texts))
-
-    def embed_queries(self, texts: Sequence[str]) -> Any:
-        """Embed queries: (texts, dimension)."""
-        return self._encoder.embed_queries(list(texts))
+        encoder = Encoder(model, passages, queries, by_tokens=batch_size is None)
+        self.embed = encoder.embed
+        self.embed_queries = encoder.embed_queries
+        self.embed_batches = encoder.embed_batches
 
 
 CPU_BATCH_TOKENS = 1_024
@@ -165,78 +153,35 @@ class TransformerVectors:
         self._model = model
         self._lock = fork_safe_lock()
 
-    @property
-    def _batch_tokens(self) -> int:
-        on_cpu = str(getattr(self._model, "device", "cpu")) == "cpu"
-        return CPU_BATCH_TOKENS if on_cpu else GPU_BATCH_TOKENS
-
-    def _is_text_model(self) -> bool:
-        """Return whether the first module is a text transformer for embeddings."""
-        model = self._model
-        first = next(iter(model.children()), None)
-        tokenizer: Any = getattr(model, "tokenizer", None)
-        return (
-            type(first).__module__.startswith("sentence_transformers.")
-            and getattr(first, "transformer_task", None) == "feature-extraction"
-            and getattr(first, "backend", None) == "torch"
-            and list(getattr(first, "modality_config", ())) == ["text"]
-            and not getattr(first, "processing_kwargs", True)
-            and not getattr(model, "_placement_is_delegated", False)
-            and getattr(model, "_distributed_inference", None) is None
-            and getattr(tokenizer, "is_fast", False)
-            and tokenizer.pad_token_id is not None
-            and "attention_mask" in tokenizer.model_input_names
-            and tokenizer.padding_side == tokenizer.truncation_side == "right"
-        )
-
-    def _batches(self, tokens: Sequence[Tokens]) -> list[list[int]]:
-        """Return the positions of texts in batches, the longest first."""
-        return padded_batches([len(row["input_ids"]) for row in tokens], self._batch_tokens)
-
-    def _output(self, batch: Sequence[Tokens]) -> Any:
-        """Return the vectors of a batch. A GPU may still be computing."""
-        import torch  # loaded with the model
-
-        device = self._model.device
-        features = {}
-        for name, array in self._padded(batch).items():
-            tensor = torch.from_numpy(array)
-            tensor = tensor.pin_memory() if device.type == "cuda" else tensor  # for non_blocking
-            features[name] = tensor.to(device, non_blocking=True)
-        self._model.eval()
-        with _attention_without_plans(device):
-            return self._model(features)["sentence_embedding"]
-
-    def _padded(self, batch: Sequence[Tokens]) -> dict[str, np.ndarray[Any, Any]]:
-        """Pad rows to the length of the longest row."""
-        tokenizer = self._model.tokenizer
-        fill = {"input_ids": tokenizer.pad_token_id, "token_type_ids": tokenizer.pad_token_type_id}
-        lengths = np.array([len(row["input_ids"]) for row in batch])
-        mask = np.arange(lengths.max()) < lengths[:, None]
-        arrays = {"attention_mask": mask.astype(np.int64)}
-        for name in batch[0]:
-            arrays[name] = np.full(mask.shape, fill.get(name, 0), np.int64)
-            arrays[name][mask] = np.concatenate([row[name] for row in batch])
-        return arrays
-
     def is_usable(self, prompt: str) -> bool:
-        """Return whether the model is a standard model of sentence-transformers 6.
+        """Return whether the model is a standard text model of sentence-transformers 6.
 
         Such a model consists of a transformer, pooling and optional normalization.
 
         Args:
             prompt: The prefix of texts.
         """
-        first, *others = [*self._model.children()] or [None]
+        model: Any = self._model
+        first, *others = [*model.children()] or [None]
         names = [type(module).__name__ for module in others]
-        given = ("query_expansion", "query_length", "document_length")
-        flattens = getattr(self._model, "_can_flatten_inputs", None)
+        tokenizer: Any = getattr(model, "tokenizer", None)
+        given = ("query_expansion", "query_length", "document_length", "processing_kwargs")
+        flattens = getattr(model, "_can_flatten_inputs", None)
         return (
             names[:1] == ["Pooling"]
             and {*names[1:]} <= {"Normalize"}
-            and self._is_text_model()
             and (others[0].include_prompt or not prompt)
+            and type(first).__module__.startswith("sentence_transformers.")
+            and getattr(first, "transformer_task", None) == "feature-extraction"
+            and getattr(first, "backend", None) == "torch"
+            and list(getattr(first, "modality_config", ())) == ["text"]
             and not any(getattr(first, name, None) for name in given)
+            and not getattr(model, "_placement_is_delegated", False)
+            and getattr(model, "_distributed_inference", None) is None
+            and getattr(tokenizer, "is_fast", False)
+            and tokenizer.pad_token_id is not None
+            and "attention_mask" in tokenizer.model_input_names
+            and tokenizer.padding_side == tokenizer.truncation_side == "right"
             and not (flattens and flattens())  # with flash attention ``encode`` pads nothing
         )
 
@@ -261,7 +206,8 @@ class TransformerVectors:
 
     def _computed(self, texts: Sequence[str], normalize: bool) -> Iterator[Batch]:
         """Tokenize some texts at a time, while a GPU computes earlier batches."""
-        ahead = 0 if self._batch_tokens == CPU_BATCH_TOKENS else _AHEAD
+        on_cpu = str(getattr(self._model, "device", "cpu")) == "cpu"
+        budget, ahead = (CPU_BATCH_TOKENS, 0) if on_cpu else (GPU_BATCH_TOKENS, _AHEAD)
         parts = deque(padded_batches([*map(len, texts)], _TOKENIZED_CHARACTERS))
         tokens: dict[int, Tokens] = {}  # token ids of texts that are not yet in a batch
         computing: deque[Batch] = deque()
@@ -269,7 +215,8 @@ class TransformerVectors:
             if parts:
                 part = parts.popleft()
                 tokens |= zip(part, self.tokenized([texts[at] for at in part]), strict=True)
-            waiting, batches = list(tokens), self._batches([*tokens.values()])
+            waiting = list(tokens)
+            batches = padded_batches([len(row["input_ids"]) for row in tokens.values()], budget)
             for rows in batches[:-1] if parts else batches:
                 batch = [waiting[row] for row in rows]
                 of_batch = [tokens.pop(at) for at in batch]
@@ -300,8 +247,23 @@ class TransformerVectors:
         """Return the vectors of texts on the model's device. A GPU may still be computing them."""
         import torch  # loaded with the model
 
-        with torch.inference_mode():
-            vectors = self._output(tokens)[:, : self._model.truncate_dim]
+        model, tokenizer = self._model, self._model.tokenizer
+        fill = {"input_ids": tokenizer.pad_token_id, "token_type_ids": tokenizer.pad_token_type_id}
+        lengths = np.array([len(row["input_ids"]) for row in tokens])
+        mask = np.arange(lengths.max()) < lengths[:, None]
+        arrays = {"attention_mask": mask.astype(np.int64)}
+        for name in tokens[0]:  # rows are padded to the longest row
+            arrays[name] = np.full(mask.shape, fill.get(name, 0), np.int64)
+            arrays[name][mask] = np.concatenate([row[name] for row in tokens])
+        features = {}
+        for name, array in arrays.items():
+            tensor = torch.from_numpy(array)
+            if model.device.type == "cuda":
+                tensor = tensor.pin_memory()  # for non_blocking
+            features[name] = tensor.to(model.device, non_blocking=True)
+        model.eval()
+        with torch.inference_mode(), _attention_without_plans(model.device):
+            vectors = model(features)["sentence_embedding"][:, : model.truncate_dim]
             return torch.nn.functional.normalize(vectors, dim=1) if normalize else vectors
 
     def ended(self, vectors: Any) -> Any:

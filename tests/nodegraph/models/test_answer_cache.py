@@ -6,10 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.stores import memory_store
 
 from nodekin.nodegraph import (
-    LLM,
     CachedLLM,
     Document,
     LLMExtractor,
@@ -58,19 +56,10 @@ def test_equal_texts_and_other_groups_reuse_answers(tmp_path: Path, stored: bool
     assert len(keywords(graph, CachedLLM(model), "again")) == 40
     assert len(keywords(graph, other, "other model")) == 40
     assert (len(model.prompts), len(other.prompts)) == (20, 20)
+    graph.compact()
+    assert len(keywords(graph, model, "after")) == 40
+    assert len(model.prompts) == 40
     graph.close()
-
-
-def test_compact_deletes_stored_answers(tmp_path: Path) -> None:
-    model = Counting()
-    for group, calls in (("one", 20), ("two", 20), ("three", 40)):
-        with NodeGraph(store=tmp_path / "graph", progress=False) as graph:
-            if group == "one":
-                graph.add(TEXTS)
-            if group == "three":
-                graph.compact()
-            keywords(graph, model, group)
-            assert len(model.prompts) == calls
 
 
 @pytest.mark.parametrize("cached", [False, True])
@@ -96,17 +85,6 @@ def test_threads_with_equal_prompts_call_once() -> None:
         thread.join(60)
     assert (answers, len(model.prompts)) == ([model.reply] * 8, 1)
     assert (llm.hits, llm.misses) == (7, 1)
-
-
-def test_model_calling_its_cache_does_not_deadlock() -> None:
-    calls: list[int] = []
-
-    def model(prompt: str) -> str:
-        calls.append(1)
-        return "tea" if len(calls) > 1 else llm.complete(prompt)
-
-    llm = CachedLLM(LLM(model, "nested"))
-    assert llm.complete("p") == "tea"
 
 
 def test_invalid_answers_are_not_cached() -> None:
@@ -170,12 +148,6 @@ def test_stored_answers_are_read_until_cleared(tmp_path: Path) -> None:
     again.close()
 
 
-def test_model_name_is_part_of_key() -> None:
-    model, store = Numbering(), memory_store()
-    one, other = (CachedLLM(LLM(model, name), store) for name in ("one", "other"))
-    assert [llm.complete("a") for llm in (one, other, one)] == ["a茶1", "a茶2", "a茶1"]
-
-
 def test_failures_are_not_cached() -> None:
     model = Numbering()
     llm = CachedLLM(model)
@@ -197,8 +169,3 @@ def test_cached_llm_does_not_block_event_loop(tmp_path: Path) -> None:
     with blockbuster_ctx():
         assert asyncio.run(ask(llm)) == ["a茶1", "a茶1", "b茶2"]
     llm.close()
-
-
-def test_cached_llm_rejects_objects_without_model() -> None:
-    with pytest.raises(TypeError, match="a language model must be"):
-        CachedLLM(3)

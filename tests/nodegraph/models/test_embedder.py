@@ -2,6 +2,7 @@ import asyncio
 import functools
 import pickle
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,26 +20,29 @@ from nodekin.nodegraph import Embedder, EmbeddingError
 from nodekin.nodegraph.models.embedder import as_embedder, as_embedders, check_vectors
 
 
-class Encodes:
-    """A model like sentence-transformers 5 and later."""
+async def coroutine(texts):
+    return lengths(texts)
 
-    def __init__(self):
-        self.prompts = {"query": "q", "document": "d"}
+
+class AsyncCall:
+    async def __call__(self, texts):
+        return lengths(texts)
+
+
+class Encodes:
+    """A model like sentence-transformers."""
 
     def __call__(self, features):
         raise AssertionError("the model itself is not what embeds")
 
-    def encode(self, inputs, prompt_name=None, *, show_progress_bar=None, convert_to_numpy=True):
-        assert show_progress_bar is False
-        assert convert_to_numpy
-        last = {None: 0, "document": 1, "query": 2}[prompt_name]
-        return np.array([[len(text), last] for text in inputs])
-
-    def encode_document(self, inputs, **settings):
-        return self.encode(inputs, prompt_name="document", **settings)
+    def encode_document(self, inputs, show_progress_bar=None, convert_to_numpy=False):
+        assert (show_progress_bar, convert_to_numpy) == (False, True)
+        return np.array(lengths(inputs))
 
     def encode_query(self, inputs, **settings):
-        return self.encode(inputs, prompt_name="query", **settings)
+        return np.array([[len(text), 2] for text in inputs])
+
+    encode = __call__
 
 
 class EncodesPlainly:
@@ -46,46 +50,43 @@ class EncodesPlainly:
         return lengths(sentences)
 
 
+def marked(mark):
+    return lambda texts: [[len(text), mark] for text in texts]
+
+
 async def async_queries(texts):
-    return [[len(text), 8] for text in texts]
+    return marked(8)(texts)
 
 
 FORMS = {  # models, and the marks of passages, queries and async queries
-    "function": (lambda: lengths, 1, 1, 1),
-    "partial": (lambda: functools.partial(lengths), 1, 1, 1),
-    "method": (lambda: Own().embed, 1, 1, 1),
-    "callable object": (Call, 1, 1, 1),
-    "langchain": (LangChainModel, 1, 2, 2),
-    "langchain, async": (LangChainAsync, 1, 2, 3),
-    "llama_index": (LlamaIndexModel, 1, 2, 3),
-    "sentence-transformers": (Encodes, 1, 2, 2),
-    "encode alone": (EncodesPlainly, 1, 1, 1),
-    "object with embed": (Own, 1, 2, 3),
-    "Embedder": (lambda: Embedder(lengths, "n", embed_queries=of_queries), 1, 2, 2),
-    "Embedder of a model": (lambda: Embedder(LangChainAsync(), name="n"), 1, 2, 3),
-    "own async queries": (
-        lambda: Embedder(LangChainModel(), aembed_queries=async_queries),
-        1,
-        2,
-        8,
-    ),
-    "own queries of a model": (
-        lambda: Embedder(LangChainAsync(), embed_queries=lambda ts: [[len(t), 7] for t in ts]),
-        1,
-        7,
-        7,
-    ),
+    "function": (lengths, 1, 1, 1),
+    "partial": (functools.partial(lengths), 1, 1, 1),
+    "method": (Own().embed, 1, 1, 1),
+    "callable object": (Call(), 1, 1, 1),
+    "langchain": (LangChainModel(), 1, 2, 2),
+    "langchain, async": (LangChainAsync(), 1, 2, 3),
+    "llama_index": (LlamaIndexModel(), 1, 2, 3),
+    "sentence-transformers": (Encodes(), 1, 2, 2),
+    "encode alone": (EncodesPlainly(), 1, 1, 1),
+    "object with embed": (Own(), 1, 2, 3),
+    "Embedder": (Embedder(lengths, "n", embed_queries=of_queries), 1, 2, 2),
+    "Embedder of a model": (Embedder(LangChainAsync(), name="n"), 1, 2, 3),
+    "own async queries": (Embedder(LangChainModel(), aembed_queries=async_queries), 1, 2, 8),
+    "own queries": (Embedder(LangChainAsync(), embed_queries=marked(7)), 1, 7, 7),
+    "async": (coroutine, 1, 1, 1),
+    "async partial": (functools.partial(coroutine), 1, 1, 1),
+    "async object": (AsyncCall(), 1, 1, 1),
 }
 
 
 @pytest.mark.parametrize("form", FORMS)
 async def test_embedder_accepts_all_kinds_of_models(form):
-    make, passages, queries, async_queries = FORMS[form]
-    embedder = as_embedder(make())
+    model, passages, queries, async_queries = FORMS[form]
+    embedder = as_embedder(model)
     texts = ["tea", "water"]
-    assert embedder.passages(texts).tolist() == [[3, passages], [5, passages]]
-    assert embedder.queries(texts).tolist() == [[3, queries], [5, queries]]
-    assert (await embedder.aqueries(texts)).tolist() == [[3, async_queries], [5, async_queries]]
+    assert embedder.passages(texts).tolist() == marked(passages)(texts)
+    assert embedder.queries(texts).tolist() == marked(queries)(texts)
+    assert (await embedder.aqueries(texts)).tolist() == marked(async_queries)(texts)
     assert embedder.passages(texts).dtype == np.float32
 
 
@@ -130,43 +131,16 @@ async def test_failed_query_cancels_other_queries():
     assert sorted(ended) == ["a", "b"]
 
 
-class Endpoint:
-    def create(self, **given):
-        raise AssertionError
-
-
-class Client:
-    embeddings = Endpoint()
-
-
-async def coroutine(texts):
-    return lengths(texts)
-
-
-class AsyncCall:
-    async def __call__(self, texts):
-        return lengths(texts)
-
-
 REFUSED = {
     "name": (Path("intfloat/e5"), "name of a model.*SentenceTransformer\\('intfloat/e5'\\)"),
     "class": (LangChainModel, r"a class; give a model of it: LangChainModel\(\.\.\.\)"),
     "client": (
-        Client(),
+        SimpleNamespace(embeddings=SimpleNamespace(create=print)),
         'OpenAIEmbedder\\("model-name", client=client\\).*nodekin.adapters.openai',
     ),
     "number": (3, "an embedding model must be .*, got 3"),
     "None": (None, "an embedding model must be .*, got None"),
 }
-
-
-@pytest.mark.parametrize("model", [coroutine, functools.partial(coroutine), AsyncCall()])
-async def test_embedder_accepts_async_functions(model):
-    embedder = as_embedder(model)
-    expected = lengths(["tea", "water"])
-    assert (await embedder.aqueries(["tea", "water"]) == expected).all()
-    assert (embedder.passages(["tea", "water"]) == expected).all()
-    assert (embedder.queries(["tea", "water"]) == expected).all()
 
 
 @pytest.mark.parametrize("what", REFUSED)
@@ -198,7 +172,6 @@ def test_invalid_mapping_of_models_raises(embed, error, says):
     [
         ({"batch_size": 0}, ValueError, "batch_size must be 1 or more, got 0"),
         ({"batch_size": 2.5}, TypeError, "batch_size must be an integer, got 2.5"),
-        ({"batch_size": True}, TypeError, "integer"),
         ({"num_workers": -1}, ValueError, "num_workers must be 0 or more"),
         ({"embed_queries": "q"}, TypeError, "embed_queries must be a function"),
         ({"embed_queries": coroutine}, TypeError, "give it as aembed_queries"),
@@ -214,34 +187,20 @@ def test_invalid_settings_raise(settings, error, says):
 class Tensor:
     """A tensor like one of torch on a device, with a gradient."""
 
-    def __init__(self, values, *, ready=False):
-        self.values = values
-        self.ready = ready
-
-    def detach(self):
-        return Tensor(self.values, ready=True)
-
-    def cpu(self):
-        return self
-
-    def float(self):
-        return self
-
-    def numpy(self):
-        assert self.ready
-        return np.array(self.values)
+    def __init__(self, values):
+        self.detach = lambda: SimpleNamespace(cpu=lambda: self)
+        self.float = lambda: self
+        self.numpy = lambda: np.array(values)
 
 
 GOOD = {
     "lists": [[1, 2], [3, 4]],
-    "tuples": ((1, 2), (3, 4)),
     "array": np.array([[1, 2], [3, 4]], np.float64),
     "half": np.array([[1, 2], [3, 4]], np.float16),
     "arrays": [np.array([1, 2]), np.array([3, 4])],
     "tensor": Tensor([[1, 2], [3, 4]]),
     "tensors": [Tensor([1, 2]), Tensor([3, 4])],
-    "generator": (row for row in ([1, 2], [3, 4])),
-    "generator of arrays": (np.array(row) for row in ([1, 2], [3, 4])),
+    "generator": (np.array(row) for row in ([1, 2], [3, 4])),
 }
 
 
@@ -264,14 +223,11 @@ BAD = {
     "too many": ([[1, 2]] * 3, "3 vectors for 2 texts"),
     "ragged": ([[1, 2], [3]], r"\[\[1, 2\], \[3\]\]"),
     "flat": ([1, 2], r"shape \(2,\); it must return an array \(2 texts, dimension\)"),
-    "deep": ([[[1]], [[1]]], r"shape \(2, 1, 1\)"),
     "no dimension": ([[], []], r"shape \(2, 0\)"),
-    "nothing": ([], r"shape \(0,\)"),
     "None": (None, "None"),
     "text": ("vector", "'vector'"),
     "texts": ([["a"], ["b"]], "'a'"),
     "mapping": ({"data": [[1.0]]}, "'data'"),
-    "complex": (np.array([[1j], [1j]]), "1.j"),
 }
 
 
@@ -327,14 +283,6 @@ async def test_failing_model_raises_with_name():
         await Embedder(lengths, "m", aembed_queries=fails).aqueries(["a"])
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, asyncio.CancelledError])
-async def test_interrupts_are_not_wrapped(error):
-    with pytest.raises(error):
-        failing(error()).passages(["a"])
-
-    async def ended(texts):
-        raise error
-
-    if error is asyncio.CancelledError:
-        with pytest.raises(error):
-            await Embedder(lengths, aembed_queries=ended).aqueries(["a"])
+def test_interrupts_are_not_wrapped():
+    with pytest.raises(KeyboardInterrupt):
+        failing(KeyboardInterrupt()).passages(["a"])

@@ -13,7 +13,7 @@ from support.langchain_peers import LOADED, QUERIES
 from support.letters import Letters
 
 from nodekin.adapters.langchain import NodeGraphRetriever, NodeGraphVectorStore
-from nodekin.nodegraph import Embedder, EmbeddingError, LLMExtractor, NodeGraph, split_sentences
+from nodekin.nodegraph import Embedder, LLMExtractor, NodeGraph, split_sentences
 from nodekin.retrievers import Retriever
 
 
@@ -64,13 +64,6 @@ async def test_concurrent_searches_embed_passages_once():
     assert len(await retriever.abatch(QUERIES)) == len(QUERIES)
     assert model.passages[-1] == "Milk is white."
     assert len(model.passages) == len(LOADED) + 1
-
-
-def test_sync_search_with_async_model_raises():
-    graph = NodeGraph(embed=AsyncLetters(), progress=False)
-    graph.add(LOADED)
-    with pytest.raises(EmbeddingError, match="async only"):
-        NodeGraphRetriever(retriever=Retriever(graph, "ROOT", "cosine")).invoke("tea")
 
 
 TEXT = "绿茶是蒸青的。\n\n红茶是发酵的。"

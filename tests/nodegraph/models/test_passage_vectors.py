@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from support.stores import memory_store
 
-from nodekin.nodegraph import Document, Embedder, EmbeddingError, NodeGraph
-from nodekin.nodegraph.errors import VectorLengthError
+from nodekin.nodegraph import Embedder, NodeGraph
 from nodekin.nodegraph.hashing import digest
 from nodekin.nodegraph.models.embedding_cache import EmbeddingCache
 from nodekin.retrievers import Retriever, as_retriever
@@ -86,17 +85,6 @@ def test_default_search_uses_usable_vectors(
     assert len([r for r in caplog.records if "no usable vector" in r.getMessage()]) == 1
 
 
-def test_text_without_usable_vector_leaves_index() -> None:
-    graph = NodeGraph(embed=Embedder(flawed, "flawed"), progress=False)
-    graph.add([Document(TEXTS[0], id="a"), Document(TEXTS[2], id="b")])
-    retriever = Retriever(graph, "ROOT", "cosine")
-    assert {r.node.id for r in retriever("tea")} == {"a", "b"}
-    graph.add(Document(TEXTS[3], id="a"))
-    assert {r.node.id for r in retriever("tea")} == {"b"}
-    graph.add(Document(TEXTS[1], id="a"))
-    assert {r.node.id for r in retriever("tea")} == {"a", "b"}
-
-
 @pytest.mark.parametrize("num_workers", [0, 1, 2, 8])
 def test_num_workers_embed_equal_vectors(num_workers: int) -> None:
     threads: set[int] = set()
@@ -115,54 +103,6 @@ def test_num_workers_embed_equal_vectors(num_workers: int) -> None:
     assert np.allclose(vectors, [vector(text) for text in TEXTS])
     assert (threading.get_ident() in threads) == (num_workers < 2)
     assert len(threads) <= max(1, num_workers)
-
-
-def test_failed_batch_keeps_other_batches() -> None:
-    embedded: list[str] = []
-    broken = {TEXTS[7]}
-
-    def embed(texts: list[str]) -> list[list[float]]:
-        if broken & set(texts):
-            raise OSError("no line")
-        embedded.extend(texts)
-        return [vector(text) for text in texts]
-
-    graph = NodeGraph(embed=Embedder(embed, "b", batch_size=1, num_workers=4), progress=False)
-    with pytest.raises(EmbeddingError, match="no line"):
-        graph.embeddings.vectors(TEXTS, "default")
-    assert 7 <= len(embedded) < 50
-    broken.clear()
-    graph.embeddings.vectors(TEXTS, "default")
-    assert sorted(embedded) == sorted(TEXTS)
-
-
-class _Encoder:
-    """A model that pads each batch to its longest text, and counts the padded characters."""
-
-    def __init__(self) -> None:
-        self.computed = 0
-
-    def embed(self, texts: list[str]) -> list[list[float]]:
-        self.computed += len(texts) * max(map(len, texts))
-        return [[float(len(text)), 1.0] for text in texts]
-
-
-_MIXED = ["x" * (1 + 37 * at % 500) for at in range(1_000)]
-
-
-@pytest.mark.parametrize("in_loop", [False, True])
-async def test_model_embeds_similar_lengths_together(in_loop: bool) -> None:
-    model = _Encoder()
-    with NodeGraph(embed=Embedder(model, "padding"), progress=False) as graph:
-        graph.add(list(dict.fromkeys(_MIXED)))
-        retriever = Retriever(graph, "ROOT", "cosine")
-        if in_loop:
-            await retriever.aretrieve("x")
-        else:
-            retriever("x")
-        vectors = graph.embeddings.vectors(_MIXED, "default")
-    assert vectors[:, 0].tolist() == [len(text) for text in _MIXED]
-    assert model.computed <= 1.2 * sum(map(len, dict.fromkeys(_MIXED)))
 
 
 def test_build_embeds_windows_of_limited_size(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,17 +126,6 @@ def test_build_embeds_windows_of_limited_size(monkeypatch: pytest.MonkeyPatch) -
     assert max(map(len, batches)) == 128
     assert max(len(lengths) for lengths in batches if max(lengths) > 30_000) == 8
     assert graph.embeddings.vectors(texts, "default")[:, 0].tolist() == [*map(len, texts)]
-
-
-def test_batch_of_other_dimension_is_not_stored() -> None:
-    def embed(texts: list[str]) -> list[list[float]]:
-        return [[1.0] * (3 if text == TEXTS[2] else 2) for text in texts]
-
-    store = memory_store()
-    cache = EmbeddingCache(store, {"two": Embedder(embed, "two", batch_size=1)}, False)
-    with pytest.raises(VectorLengthError, match="vectors of 3 numbers"):
-        cache.embed(TEXTS[:8], "two", "texts")
-    assert stored_digests(store) == {digest(TEXTS[0])}  # the longest texts come first
 
 
 def stored_digests(store: Any) -> set[str]:

@@ -97,11 +97,6 @@ def test_fill_template_keeps_tags_of_quoted_text() -> None:
     assert fill_template(TEMPLATE, passages=quoted, question="").count("</passages>") == 2
 
 
-def test_neutralize_is_linear() -> None:
-    for text in ("<" * 100_000, "< " * 100_000, "<" + "/ " * 100_000):
-        assert neutralize(text, ["passages"]) == text
-
-
 @pytest.mark.parametrize(
     "template",
     [
@@ -171,23 +166,11 @@ def test_messages_placeholder_becomes_history():
     assert prompt_text(template, ["history", "question"]).messages == prompt.messages
 
 
-def test_two_names_for_one_value_raise():
-    template = PromptTemplate.from_template("{question} {query}")
-    with pytest.raises(ValueError, match=r"an unknown placeholder 'question'; known: \{q"):
-        prompt_text(template, ["query"])
-
-
 def test_added_text_extends_last_message():
     prompt = ChatPrompt([("system", "Be brief."), ("user", "Why?")]) + " (In JSON.)"
     assert prompt.messages == (("system", "Be brief."), ("user", "Why? (In JSON.)"))
     assert prompt == "Be brief.\n\nWhy? (In JSON.)"
-
-
-@pytest.mark.parametrize("clone", [copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))])
-def test_chat_prompt_is_copied_and_pickled(clone):
-    prompt = ChatPrompt([("system", "Be brief."), ("user", "Why?")])
-    assert clone(prompt).messages == prompt.messages
-    assert clone(prompt) == prompt
+    assert pickle.loads(pickle.dumps(prompt)).messages == copy.deepcopy(prompt).messages
 
 
 @pytest.mark.parametrize("prompt", [5, None, ["{query}"], str.upper])
