@@ -7,11 +7,11 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple, TypeVar
 
 from .builder import Failure, OnError
 from .concurrency import track
@@ -21,7 +21,7 @@ from .errors import ReadError, UnsupportedFilesError
 from .locations import LAYOUTS
 from .node import ROOT
 from .readers.source_files import ReadOptions, ReadReport, documents_of
-from .storage.columns import decode, encode
+from .storage.columns import decode, encode, from_text, to_text
 from .storage.graph_store import GraphStore
 
 _SOURCES = "source"  # path -> b"folder", b"file", or _EXCLUDED for an excluded part of a folder
@@ -33,6 +33,8 @@ _FILES = "file"  # file id -> record
 _LEFT_OUT = "file left out"  # file id or source path -> error
 
 _LISTED = 20  # skipped files in a warning
+
+PathT = TypeVar("PathT", Path, "_File")
 
 logger = logging.getLogger(__name__)
 
@@ -56,8 +58,7 @@ class Refresh:
     renamed: list[tuple[str, str]] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
+class _File(NamedTuple):
     """The record of a file.
 
     Attributes:
@@ -70,22 +71,7 @@ class _File:
     path: str
     content: str
     documents: Mapping[str, Stamp]
-    version: Sequence[int] = ()
-
-    @classmethod
-    def of(cls, path: Path, old: _File | None) -> _File:
-        """Stat a file. Hash it only if its size or times changed.
-
-        Raises:
-            ReadError: If the file cannot be read.
-        """
-        try:
-            version = _version(path)
-            is_unchanged = old is not None and version and version == old.version
-            content = old.content if old is not None and is_unchanged else _hash(path)
-        except OSError as error:
-            raise ReadError(f"can't read {path}: {error.strerror or error}") from error
-        return cls(str(path), content, {} if old is None else old.documents, version)
+    version: list[int]
 
 
 @dataclass(slots=True)
@@ -152,14 +138,13 @@ class Corpus:
         paths = [path.expanduser().absolute() for path in paths]
         self.report = ReadReport()
         old = self._records() if paths else {}
-        sources = self._store.get_values(_SOURCES) if paths else {}
-        folders = {Path(p) for p, kind in sources.items() if kind == b"folder"}
+        kinds = self._store.get_values(_SOURCES) if paths else {}
+        folders = {Path(p) for p, kind in kinds.items() if kind == b"folder"}
         # The ids of files in a known folder are relative to this folder.
         above = [next((f for f in reversed(path.parents) if f in folders), path) for path in paths]
         known = {i: Path(file.path) for i, file in old.items()}
         reading = self._scan(zip(above, paths, strict=True), known)
-        if paths:
-            self._read(reading, old, on_error)
+        self._read(reading, old, on_error)
         put: dict[str, Document] = {}
         for document in (*documents, *reading.documents.values()):
             if put.setdefault(document.id, document) != document:
@@ -168,21 +153,17 @@ class Corpus:
                     f"{document.id!r}; set Document(text, id=...)"
                 )
         new = [path for path, source in zip(paths, above, strict=True) if path == source]
-        excluded = [Path(p) for p, kind in sources.items() if kind == _EXCLUDED]
-        included = [p for p in excluded if any(p.is_relative_to(path) for path in paths)]
+        excluded = [Path(p) for p, kind in kinds.items() if kind == _EXCLUDED]
+        included = [str(p) for p in excluded if any(p.is_relative_to(path) for path in paths)]
         with self._change_lock, self._store.transaction():
             self._write(put, reading, old)
-            self._store.delete_values(_SOURCES, [str(path) for path in included])
-            kinds = {str(path): b"folder" if path.is_dir() else b"file" for path in new}
-            self._store.put_values(_SOURCES, kinds)
+            self._store.delete_values(_SOURCES, included)
+            of_new = {str(path): b"folder" if path.is_dir() else b"file" for path in new}
+            self._store.put_values(_SOURCES, of_new)
             if paths:
                 self._put_skipped(reading.skipped, paths)
         read = reading.records
         return [[d for i in part if i in read for d in read[i].documents] for part in reading.parts]
-
-    def remove(self, ids: list[str]) -> None:
-        """Remove documents. The next refresh adds them again if their files exist."""
-        self._store.change_documents([], remove=ids)
 
     def remove_source(self, path: Path) -> None:
         """Remove the documents of a file or folder, and stop reading the path.
@@ -192,12 +173,12 @@ class Corpus:
         """
         path = path.expanduser().absolute()
         sources = [Path(p) for p in self._store.get_values(_SOURCES)]
-        records = _records_below(self._records(), path)
+        records = _below(self._records(), path)
         if not records and path not in sources:
             raise LookupError(
                 f"{path} is not a source of the graph, its sources: {', '.join(map(str, sources))}"
             )
-        self.remove(self._documents_of(records.values()))
+        self._store.change_documents([], remove=self._documents_of(records.values()))
         self._store.delete_values(_FILES, records)
         self._store.delete_values(_SOURCES, [str(p) for p in sources if p.is_relative_to(path)])
         self._put_skipped({}, [path])
@@ -218,16 +199,17 @@ class Corpus:
             ValueError: If two files have one id. Nothing is changed.
         """
         self.report = ReadReport()
-        old = self._records()
-        kinds = self._store.get_values(_SOURCES)
+        store, old = self._store, self._records()
+        kinds = store.get_values(_SOURCES)
         excluded = [Path(p) for p, kind in kinds.items() if kind == _EXCLUDED]
-        sources = [source for source in self.sources() if source.exists()]
+        all_sources = self.sources()
+        sources = [source for source in all_sources if source.exists()]
         lost = [
             source
-            for source in self.sources()
+            for source in all_sources
             if source not in sources
             and kinds[str(source)] == b"folder"
-            and self._documents_of(_records_below(old, source).values())
+            and self._documents_of(_below(old, source).values())
         ]
         if lost and on_error != "skip":
             raise ReadError(
@@ -236,30 +218,25 @@ class Corpus:
             )
         reading = self._scan(zip(sources, sources, strict=True), {}, excluded)
         if only is not None:
-            old = _records_below(old, only)
-            reading.files = _files_below(reading.files, only)
+            old = _below(old, only)
+            reading.files = _below(reading.files, only)
         for path in lost:
             error = ReadError(f"{path} is missing")
             reading.skipped[str(path)] = _failure_row(str(path), path, error)
         self._read(reading, old, on_error)
-        kept = {i for folder in lost for i in _records_below(old, folder)}
+        kept = {i for folder in lost for i in _below(old, folder)}
         kept.update(i for i in reading.errors if i in old)
-        with self._change_lock, self._store.transaction():
-            done = self._apply(reading, old, kept)
+        with self._change_lock, store.transaction():
+            before = store.stamps(ROOT, reading.documents.keys())
+            put = self._write(reading.documents, reading, old)
+            now = {i for file in reading.records.values() for i in file.documents}
+            old_files = [file for i, file in old.items() if i not in kept]
+            removed = [i for i in self._documents_of(old_files) if i not in now]
+            added = [i for i in put if i not in before]
+            renamed = self._renamed(removed, added)
+            store.change_documents([], remove=removed)
+            store.delete_values(_FILES, old.keys() - reading.records.keys() - kept)
             self._put_skipped(reading.skipped, [only] if only else None)
-        return done
-
-    def _apply(self, reading: _Reading, old: Mapping[str, _File], kept: Collection[str]) -> Refresh:
-        """Write the documents. Remove documents of missing files, except of the kept records."""
-        before = self._store.stamps(ROOT, reading.documents.keys())
-        put = self._write(reading.documents, reading, old)
-        now = {i for file in reading.records.values() for i in file.documents}
-        old_files = [file for i, file in old.items() if i not in kept]
-        removed = [i for i in self._documents_of(old_files) if i not in now]
-        added = [i for i in put if i not in before]
-        renamed = self._renamed(removed, added)
-        self.remove(removed)
-        self._store.delete_values(_FILES, old.keys() - reading.records.keys() - set(kept))
         names = {i for pair in renamed for i in pair}
         return Refresh(
             [i for i in added if i not in names],
@@ -299,9 +276,10 @@ class Corpus:
         reading = _Reading()
         for source, part in parts:
             scan = scan_files(source, self._options)
-            files = scan.files if part == source else _files_below(scan.files, part)
+            files = scan.files if part == source else _below(scan.files, part)
             for folder in excluded:
-                files = {i: p for i, p in files.items() if not p.absolute().is_relative_to(folder)}
+                left_out = _below(files, folder)
+                files = {i: path for i, path in files.items() if i not in left_out}
             for file_id, path in files.items():
                 other = known.get(file_id, path)
                 if other != path and other.resolve() != path.resolve() and other.exists():
@@ -326,55 +304,47 @@ class Corpus:
     def _read(self, reading: _Reading, old: Mapping[str, _File], on_error: OnError | None) -> None:
         """Read the changed files, and use the old records of the unchanged files.
 
+        A file is changed if its bytes changed, or if one of its documents differs from the stored
+        stamp.
+
         Raises:
             ReadError: If a file cannot be read and is not skipped.
         """
         from .readers.reading import read_files
 
         files = reading.files
-        changed = self._changed(reading, old)
+        documents = {d for i in files if i in old for d in old[i].documents}
+        stored = self._store.stamps(ROOT, documents)
+        changed: dict[str, _File] = {}
+        for file_id, path in files.items():
+            before = old.get(file_id)
+            try:
+                file = _stat(path, before)
+            except ReadError as error:
+                reading.errors[file_id] = error
+                continue
+            is_same = before is not None and before.content == file.content
+            is_same = is_same and file.documents.items() <= stored.items()
+            (reading.records if is_same else changed)[file_id] = file
         self.report.unchanged += len(reading.records)
         read = read_files({i: files[i] for i in changed}, self._options)
         for file_id, rows in track(read, len(changed), "reading", " files", self._progress):
             try:
                 if isinstance(rows, ReadError):
                     raise rows
-                documents = documents_of(files[file_id], file_id, rows)
+                new = documents_of(files[file_id], file_id, rows)
             except ReadError as error:
                 reading.errors[file_id] = error
                 continue
-            self.report.note(files[file_id], documents)
-            stamps = {document.id: derive_root(document, 0).stamp for document in documents}
-            reading.records[file_id] = replace(changed[file_id], documents=stamps)
-            reading.documents.update((document.id, document) for document in documents)
+            self.report.note(files[file_id], new)
+            stamps = {document.id: derive_root(document, 0).stamp for document in new}
+            reading.records[file_id] = changed[file_id]._replace(documents=stamps)
+            reading.documents.update((document.id, document) for document in new)
         self.report.read += len(changed.keys() & reading.records.keys())
         reading.records = {i: reading.records[i] for i in files if i in reading.records}
         in_order = (i for file in reading.records.values() for i in file.documents)
         reading.documents = {i: reading.documents[i] for i in in_order if i in reading.documents}
         self._skip(reading, on_error)
-
-    def _changed(self, reading: _Reading, old: Mapping[str, _File]) -> dict[str, _File]:
-        """Return new records of the files to read. ``reading`` gets the other records.
-
-        A file is read if its bytes changed, or if one of its documents differs from the stored
-        stamp.
-        """
-        documents = {d for i in reading.files if i in old for d in old[i].documents}
-        stored = self._store.stamps(ROOT, documents)
-        changed: dict[str, _File] = {}
-        for file_id, path in reading.files.items():
-            before = old.get(file_id)
-            try:
-                file = _File.of(path, before)
-            except ReadError as error:
-                reading.errors[file_id] = error
-                continue
-            is_same = before is not None and before.content == file.content
-            if is_same and file.documents.items() <= stored.items():
-                reading.records[file_id] = file
-            else:
-                changed[file_id] = file
-        return changed
 
     def _skip(self, reading: _Reading, on_error: OnError | None) -> None:
         """Record the errors of skipped files, and warn about new errors.
@@ -383,7 +353,7 @@ class Corpus:
             ReadError: If a file must not be skipped. The message contains the number of files.
         """
         raised: list[ReadError] = []
-        unexpected: list[str] = []
+        unexpected: dict[str, ReadError] = {}
         for file_id in (i for i in reading.files if i in reading.errors):
             path, error = reading.files[file_id], reading.errors[file_id]
             self.report.skipped[str(path)] = error
@@ -394,7 +364,7 @@ class Corpus:
                 continue
             reading.skipped[file_id] = _failure_row(file_id, path.absolute(), error)
             if on_error is None and not error.skippable:
-                unexpected.append(file_id)
+                unexpected[file_id] = error
         if len(raised) > 1:
             raise ReadError(
                 f"{raised[0]}; {len(raised) - 1:,} other files are unreadable ({self.report}); "
@@ -404,7 +374,15 @@ class Corpus:
         if raised:
             raise raised[0]
         known = self._store.get_values(_LEFT_OUT, unexpected)
-        _warn([reading.errors[i] for i in unexpected if known.get(i) != reading.skipped[i]])
+        new = [e for i, e in unexpected.items() if known.get(i) != reading.skipped[i]]
+        if new:
+            more = [f"and {len(new) - _LISTED:,} more"] if len(new) > _LISTED else []
+            logger.warning(
+                '%s skipped; graph.failures has the reasons, and NodeGraph(..., on_error="raise") '
+                "makes this an error:\n- %s",
+                "1 file was" if len(new) == 1 else f"{len(new):,} files were",
+                "\n- ".join([*map(str, new[:_LISTED]), *more]),
+            )
 
     def _skipped(self) -> dict[str, tuple[Path, Failure]]:
         """Return the paths and failures of the skipped files.
@@ -413,7 +391,7 @@ class Corpus:
         """
         skipped = {}
         for i, value in self._store.get_values(_LEFT_OUT).items():
-            name, path, message, kind, skippable, is_unsupported = _from_bytes(value)
+            name, path, message, kind, skippable, is_unsupported = decode(from_text(value))
             error_type = UnsupportedFilesError if is_unsupported else ReadError
             error = error_type(message, kind, skippable=skippable)
             skipped[i] = Path(path), Failure(name, ROOT, error)
@@ -421,18 +399,14 @@ class Corpus:
 
     def _put_skipped(self, new: Mapping[str, bytes], read: Iterable[Path] | None) -> None:
         """Replace the records of skipped files below some paths. None: all paths."""
-        old = self._skipped()
+        old = {i: path for i, (path, _) in self._skipped().items()}
         if read is not None:
-            roots = list(read)
-            old = {i: o for i, o in old.items() if any(o[0].is_relative_to(r) for r in roots)}
-        self._store.delete_values(_LEFT_OUT, old.keys())
+            old = {i: path for folder in read for i, path in _below(old, folder).items()}
+        self._store.delete_values(_LEFT_OUT, old)
         self._store.put_values(_LEFT_OUT, new)
 
     def _write(
-        self,
-        documents: Mapping[str, Document],
-        reading: _Reading,
-        old: Mapping[str, _File],
+        self, documents: Mapping[str, Document], reading: _Reading, old: Mapping[str, _File]
     ) -> list[str]:
         """Write documents, their layouts and the records of files. Return the changed documents.
 
@@ -441,26 +415,27 @@ class Corpus:
         Raises:
             ValueError: If a derived node already has the id of a document.
         """
-        stored = self._store.stamps(ROOT, reading.documents.keys())
+        store = self._store
+        stored = store.stamps(ROOT, reading.documents)
         read = dict(chain.from_iterable(f.documents.items() for f in reading.records.values()))
         same = {i for i in reading.documents if i in stored and stored[i][:2] == read[i][:2]}
         changed = [i for i in documents if i not in same]
-        self._store.change_documents([documents[i] for i in changed])
+        store.change_documents([documents[i] for i in changed])
         layouts = {i: d.layout for i, d in documents.items() if d.layout is not None}
-        stamps = self._store.stamps(ROOT, {*layouts, *read})
+        stamps = store.stamps(ROOT, {*layouts, *read})
         layouts = {i: stamps[i].key.encode() + b"\0" + layout for i, layout in layouts.items()}
-        self._store.put_values(LAYOUTS, layouts)
+        store.put_values(LAYOUTS, layouts)
         rows = {}
         for i, file in reading.records.items():
             if file != old.get(i):
-                own = {d: list(stamps[d]) for d in file.documents if d in stamps}
-                rows[i] = _to_bytes([file.path, file.content, own, file.version])
-        self._store.put_values(_FILES, rows)
+                own = {d: [*stamps[d]] for d in file.documents if d in stamps}
+                rows[i] = to_text(encode([file.path, file.content, own, file.version]))
+        store.put_values(_FILES, rows)
         return changed
 
     def _documents_of(self, files: Iterable[_File]) -> list[str]:
         """Return the ids of the files' documents that are in the store."""
-        ids = list(dict.fromkeys(i for file in files for i in file.documents))
+        ids = dict.fromkeys(i for file in files for i in file.documents)
         return list(self._store.stamps(ROOT, ids))
 
     def _records(self) -> dict[str, _File]:
@@ -479,52 +454,41 @@ def unchanged_file(store: GraphStore, document_id: str) -> tuple[Path, str]:
         raise LookupError(f"document {document_id!r} was not read from a file")
     record = _to_file(value)
     path = Path(record.path)
-    if _File.of(path, record).content != record.content:
+    if _stat(path, record).content != record.content:
         raise ReadError(f"{path} has changed since it was read; read it again: nodekin index")
     return path, record.content
 
 
-def _to_bytes(row: object) -> bytes:
-    return encode(row).encode("utf-8", "surrogatepass")
-
-
-def _from_bytes(value: bytes) -> Any:
-    return decode(value.decode("utf-8", "surrogatepass"))
-
-
 def _to_file(value: bytes) -> _File:
-    path, content, documents, version = _from_bytes(value)
+    path, content, documents, version = decode(from_text(value))
     return _File(path, content, {i: Stamp(*stamp) for i, stamp in documents.items()}, version)
 
 
 def _failure_row(name: str, path: Path, error: ReadError) -> bytes:
     is_unsupported = isinstance(error, UnsupportedFilesError)
-    return _to_bytes([name, str(path), str(error), error.kind, error.skippable, is_unsupported])
+    row = [name, str(path), str(error), error.kind, error.skippable, is_unsupported]
+    return to_text(encode(row))
 
 
-def _warn(errors: Sequence[ReadError]) -> None:
-    """Log a warning that lists skipped files."""
-    if errors:
-        files = "1 file was" if len(errors) == 1 else f"{len(errors):,} files were"
-        more = [f"and {len(errors) - _LISTED:,} more"] if len(errors) > _LISTED else []
-        logger.warning(
-            '%s skipped; graph.failures has the reasons, and NodeGraph(..., on_error="raise") '
-            "makes this an error:\n- %s",
-            files,
-            "\n- ".join([*map(str, errors[:_LISTED]), *more]),
-        )
+def _stat(path: Path, old: _File | None) -> _File:
+    """Return a new record of a file. The file is hashed only if its size or times changed.
 
+    The version is empty if the file changed within the last two seconds: some file systems have no
+    finer times, so a second change would be invisible.
 
-def _version(path: Path) -> Sequence[int]:
-    """Return a file's size, inode, and modification and change times in nanoseconds.
-
-    Empty if the file changed within the last two seconds: some file systems have no finer times, so
-    a second change would be invisible.
+    Raises:
+        ReadError: If the file cannot be read.
     """
-    stat = os.stat(path)
-    if time.time_ns() - max(stat.st_mtime_ns, stat.st_ctime_ns) < 2_000_000_000:
-        return []
-    return [stat.st_size, stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns]
+    try:
+        stat = os.stat(path)
+        version = [stat.st_size, stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns]
+        if time.time_ns() - max(version[2:]) < 2_000_000_000:
+            version = []
+        is_unchanged = old is not None and version and version == old.version
+        content = old.content if old is not None and is_unchanged else _hash(path)
+    except OSError as error:
+        raise ReadError(f"can't read {path}: {error.strerror or error}") from error
+    return _File(str(path), content, {} if old is None else old.documents, version)
 
 
 def _hash(path: Path) -> str:
@@ -535,9 +499,7 @@ def _hash(path: Path) -> str:
     return state.hexdigest()
 
 
-def _files_below(files: Mapping[str, Path], folder: Path) -> dict[str, Path]:
-    return {i: path for i, path in files.items() if path.absolute().is_relative_to(folder)}
-
-
-def _records_below(records: Mapping[str, _File], folder: Path) -> dict[str, _File]:
-    return {i: file for i, file in records.items() if Path(file.path).is_relative_to(folder)}
+def _below(items: Mapping[str, PathT], folder: Path) -> dict[str, PathT]:
+    """Return the items whose paths are inside a folder. An item is a path or a ``_File``."""
+    paths = {i: Path(x.path) if isinstance(x, _File) else x.absolute() for i, x in items.items()}
+    return {i: item for i, item in items.items() if paths[i].is_relative_to(folder)}

@@ -13,7 +13,7 @@ from .corpus import Corpus, Refresh
 from .document import as_document, flatten, stable_document
 from .errors import explain_names, nearest_names
 from .graph_reader import GraphReader
-from .groups import GroupRegistry, GroupSummary, Scope, make_group
+from .groups import GroupSummary, NodeGroup, Scope, make_group
 from .hashing import digest
 from .models.embedder import as_embedders
 from .models.embedding_cache import EmbeddingCache
@@ -95,7 +95,7 @@ class NodeGraph:
         self.progress = progress
         self._store = as_store(store)
         self._embedders = as_embedders(embed, stored=bool(self._store.place))
-        self._registry = GroupRegistry()
+        self._groups: dict[str, NodeGroup] = {}
         self._set_up()
         for name, (size, overlap) in PREDEFINED.items():
             self.create_node_group(name, SentenceSplitter, chunk_size=size, chunk_overlap=overlap)
@@ -117,7 +117,7 @@ class NodeGraph:
         self._store.attach_to(self)
         self._builder = GroupBuilder(self._store, self.progress)
         self.reader: GraphReader = GraphReader(
-            self, self._store, self._builder, self._registry, self._search_text
+            self, self._store, self._builder, self._groups, self._search_text
         )
         self._corpus: Corpus = Corpus(
             self._store, self.reader.change_lock, self._read_options, self.progress
@@ -139,8 +139,7 @@ class NodeGraph:
         self.close()
 
     def __repr__(self) -> str:
-        declared = [group.name for group in self._registry]
-        names = [n for n in declared if n not in PREDEFINED or self._store.count(n)]
+        names = [n for n in self._groups if n not in PREDEFINED or self._store.count(n)]
         groups = f", groups: {', '.join(names)}" if names else ""
         return f"NodeGraph({self._store.count(ROOT)} documents{groups})"
 
@@ -215,7 +214,7 @@ class NodeGraph:
             for item in requested:
                 if isinstance(item, Path):
                     self._corpus.remove_source(item)
-            self._corpus.remove(ids)
+            self._store.change_documents([], remove=ids)
 
     def refresh(self) -> Refresh:
         """Synchronize documents with the source files and folders.
@@ -340,7 +339,7 @@ class NodeGraph:
         use.
         """
         summaries = {ROOT: GroupSummary(ROOT, None, self._store.count(ROOT), True)}
-        for group in self._registry:
+        for group in list(self._groups.values()):
             built = self.reader.is_fresh(group.name)
             size = self._store.count(group.name)
             summaries[group.name] = GroupSummary(group.name, group.parent, size, built)
@@ -410,14 +409,15 @@ class NodeGraph:
             []
         """
         _check_on_error(on_error)
-        mode = on_error or self.on_error or "raise"
         keys = self._embedding_keys(embed)
         for name in groups:
             self._builder.retry(self.reader.lineage(name))
-        with self.reader.building(groups, mode, executor):
+        with self.reader.reading(*groups, on_error=on_error, executor=executor):
             built = {group.name for name in groups for group in self.reader.lineage(name)}
         for name in dict.fromkeys(groups) if keys else ():
-            self._embed(name, keys, executor)
+            for texts in self._searched_windows(name):
+                for key in keys:
+                    self.embeddings.embed(texts, key, name, executor)
         return [failure for failure in self.failures if failure.group in built]
 
     def _embedding_keys(self, embed: bool | str | Sequence[str]) -> list[str]:
@@ -426,12 +426,6 @@ class NodeGraph:
                 self.embeddings.key(None)  # raises LookupError
             return list(self.embeddings.embedders) if embed else []
         return [self.embeddings.key(key) for key in ([embed] if isinstance(embed, str) else embed)]
-
-    def _embed(self, group: str, keys: Sequence[str], executor: Executor | None) -> None:
-        """Embed the nodes of a group in windows, without holding the graph's lock."""
-        for texts in self._searched_windows(group):
-            for key in keys:
-                self.embeddings.embed(texts, key, group, executor)
 
     def _searched_windows(self, group: str) -> Iterator[list[str]]:
         """Yield the searched texts of a group in lists of limited size."""
@@ -534,8 +528,11 @@ class NodeGraph:
         Raises:
             LookupError: If the node was removed or changed.
         """
-        below = self.reader.groups_below(node.group)
-        below = [name for name in below if self._builder.is_started(name)]
+        below = [
+            group.name
+            for group in list(self._groups.values())
+            if group.parent == node.group and self._builder.is_started(group.name)
+        ]
         in_transform = bool(self._builder.running)
         with self.reader.reading(*(() if in_transform else below)):
             current = self.node(node.id)
@@ -562,8 +559,11 @@ class NodeGraph:
             >>> graph.neighbours(two) == (one, three), graph.neighbours(one) == (None, two)
             (True, True)
         """
-        with self.reader.reading():
-            return self.reader.neighbours(node)
+        with self._store.turn():
+            current = self.node(node.id)
+            if current.group == ROOT or not current.document_id:
+                return None, None
+            return self._store.neighbours(current)
 
     # Links
 

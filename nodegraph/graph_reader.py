@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from .builder import GroupBuilder, OnError
 from .concurrency import fork_safe_lock
 from .corpus import unchanged_file
 from .errors import StoreError
-from .groups import GroupRegistry, NodeGroup, make_group
+from .groups import NodeGroup, declare, lineage_of, make_group
 from .hashing import digest
 from .locations import LAYOUTS, Layout, Location
 from .navigation import locations_of, place_of, read_outline
-from .node import MEMBER, ROOT, Link, Node
+from .node import MEMBER, ROOT, Node
 from .search_text import (
     DEFAULT,
     SearchText,
@@ -26,7 +26,7 @@ from .search_text import (
     rule_version,
     searched_texts,
 )
-from .storage.graph_store import Changes, GraphStore
+from .storage.graph_store import GraphStore
 
 if TYPE_CHECKING:
     from .graph import NodeGraph
@@ -48,8 +48,22 @@ class GraphReader:
         graph: The graph.
         store: The store of the graph.
         builder: The builder of the groups.
-        registry: The registered groups.
+        groups: The registered groups by name.
         search_text: The graph's search text. None: the documents decide.
+
+    Attributes:
+        count: ``GraphStore.count``.
+        ids: ``GraphStore.ids``. The graph must be held.
+        revision: ``GraphStore.revision``.
+        changes: ``GraphStore.changes``. The graph must be held until an iteration ends.
+        changed_ids: ``GraphStore.changed_ids``.
+        links_of: ``GraphStore.links``.
+        values: ``GraphStore.get_values``: the values that ``save`` stored, by key.
+        save: ``GraphStore.put_values``. The values are kept with the graph.
+        delete_values: ``GraphStore.delete_values``.
+        copy_to: ``GraphStore.copy_to``.
+        change_lock: A lock that is held by changes of documents, and by builds that such changes
+            have made stale twice.
     """
 
     def __init__(
@@ -57,31 +71,31 @@ class GraphReader:
         graph: NodeGraph,
         store: GraphStore,
         builder: GroupBuilder,
-        registry: GroupRegistry,
+        groups: dict[str, NodeGroup],
         search_text: SearchTextRule | None,
     ) -> None:
         self._graph = graph
         self._store = store
         self._builder = builder
-        self._registry = registry
+        self._groups = groups
         self._search_text = search_text
         self._lineages: dict[str, list[NodeGroup]] = {}  # replaced by each registration
         self._shared: dict[object, object] = {}
         self._outline = lru_cache(4096)(partial(read_outline, graph))
         self._shared_lock = fork_safe_lock()
         self._held: tuple[int, int] = (-1, 0)  # state, number of registrations
-        # Held by changes of documents, and by builds that such changes have made stale twice.
         self.change_lock = fork_safe_lock()
+        self.count, self.ids, self.revision = store.count, store.ids, store.revision
+        self.changes, self.changed_ids = store.changes, store.changed_ids
+        self.links_of, self.copy_to = store.links, store.copy_to
+        self.values, self.save = store.get_values, store.put_values
+        self.delete_values = store.delete_values
 
     # Groups
 
     def group_names(self) -> list[str]:
         """Return the names of the registered groups."""
-        return [group.name for group in self._registry]
-
-    def groups_below(self, parent: str) -> list[str]:
-        """Return the names of the groups with this parent."""
-        return [group.name for group in self._registry if group.parent == parent]
+        return list(self._groups)
 
     def lineage(self, name: str) -> list[NodeGroup]:
         """Return a group with its ancestors, from the first below ``ROOT`` down to the group.
@@ -94,7 +108,7 @@ class GraphReader:
     def _lineage(self, name: str) -> list[NodeGroup]:
         lineages = self._lineages  # another thread may replace the attribute
         if name not in lineages:
-            lineages[name] = self._registry.lineage(name)
+            lineages[name] = lineage_of(self._groups, name)
         return lineages[name]
 
     def same_group(self, transform: object, parent: str, name: str) -> str | None:
@@ -106,12 +120,15 @@ class GraphReader:
             name: The intended name of the group. A registered group with another name has priority.
         """
         group = make_group(name, transform, parent, None, 0, None, {})
-        rule = (parent, group.transform_version)
-        declared = {g.name for g in self._registry if (g.parent, g.transform_version) == rule}
-        if declared:
-            return min(declared, key=lambda other: (other == name, other))
+        registered = [
+            other.name
+            for other in list(self._groups.values())
+            if (other.parent, other.transform_version) == (parent, group.transform_version)
+        ]
+        if registered:
+            return min(registered, key=lambda other: (other == name, other))
         above = self._lineage(parent)
-        for stored in sorted({*self._store.groups()}.difference(self.group_names(), [ROOT])):
+        for stored in sorted({*self._store.groups()}.difference(self._groups)):
             group = make_group(stored, transform, parent, None, 0, None, {})
             if self._builder.is_stored([*above, group]):
                 return stored
@@ -120,30 +137,31 @@ class GraphReader:
     def declare(self, group: NodeGroup, replace: bool) -> None:
         """Register a group, and clear the cache of lineages."""
         with self._store.database.lock:
-            self._registry.declare(group, replace)
+            declare(self._groups, group, replace)
             self._lineages = {}
             self._held = (-1, self._held[1] + 1)
 
     # States
 
-    def reading(self, *groups: str) -> AbstractContextManager[None]:
+    @contextmanager
+    def reading(
+        self, *groups: str, on_error: OnError | None = None, executor: Executor | None = None
+    ) -> Iterator[None]:
         """Hold the graph's lock until the block ends, in a state with the groups built.
 
         Missing groups are built first, without the lock. The block must not call models or
         transforms, or wait for other threads.
+
+        Args:
+            groups: The groups.
+            on_error: ``"raise"`` or ``"skip"`` for failing transforms. None: the graph's setting.
+            executor: Runs transforms of texts. None: this process.
 
         Raises:
             UnknownGroupError: If a group is unknown.
             TransformError: If a transform raises during a build.
             StoreError: If other processes repeatedly outdate a group.
         """
-        return self.building(groups, self._graph.on_error or "raise")
-
-    @contextmanager
-    def building(
-        self, groups: tuple[str, ...], on_error: OnError, executor: Executor | None = None
-    ) -> Iterator[None]:
-        """Hold the lock like ``reading``, with an error mode and an executor."""
         for attempt in range(_MAX_BUILDS):
             with self._store.turn():
                 if all(map(self.is_fresh, groups)):
@@ -151,7 +169,8 @@ class GraphReader:
                     return
             # Documents change as fast as groups are built: block further changes.
             with self.change_lock if attempt > 1 else nullcontext():
-                self._builder.build(map(self._lineage, groups), on_error, executor)
+                mode = on_error or self._graph.on_error or "raise"
+                self._builder.build(map(self._lineage, groups), mode, executor)
         raise StoreError(
             f"{', '.join(groups)} was built {_MAX_BUILDS} times and is still outdated: another "
             "process builds it by other rules, or changes documents faster than they are "
@@ -173,36 +192,11 @@ class GraphReader:
                 self._held = (state, self._held[1])
             return self._held
 
-    def revision(self, group: str) -> int:
-        """Return the revision of a group, which grows with every change of its nodes."""
-        return self._store.revision(group)
-
-    def count(self, group: str) -> int:
-        """Return the number of nodes of a group."""
-        return self._store.count(group)
-
-    def changed_ids(self, group: str, since: int) -> tuple[list[str], list[str]] | None:
-        """Return the ids of removed and of added nodes after a revision. None: unknown."""
-        return self._store.changed_ids(group, since)
-
-    def changes(self, group: str, since: int) -> Changes:
-        """Return the changes of a group after a revision.
-
-        All nodes are returned if the revision is 0, unknown or too old. They are read in pages
-        during the iteration: hold the graph until the iteration ends.
-        """
-        return self._store.changes(group, since)
-
     # Nodes
 
     def document_ids(self) -> list[str]:
         """Return the ids of all documents, in the order of insertion."""
-        with self.reading(ROOT):
-            return self._store.ids(ROOT)
-
-    def ids(self, group: str) -> list[str]:
-        """Return the ids of a group's nodes, in document order. The graph must be held."""
-        return self._store.ids(group)
+        return self._store.ids(ROOT)
 
     def nodes_by_id(self, ids: Sequence[str]) -> list[Node]:
         """Return nodes by their ids, in the order of the ids.
@@ -210,12 +204,10 @@ class GraphReader:
         Raises:
             LookupError: If a node does not exist or was removed.
         """
-        nodes = []
-        for i, node in zip(ids, self._store.get(ids), strict=True):
-            if node is None:
-                raise _missing(i)
-            nodes.append(node)
-        return nodes
+        nodes = self._store.get(ids)
+        if not all(nodes):
+            raise _missing(ids[nodes.index(None)])
+        return cast("list[Node]", nodes)
 
     def parent_ids(self, ids: Sequence[str]) -> list[str | None]:
         """Return the id of each node's parent, without reading the nodes. None: no parent.
@@ -239,20 +231,6 @@ class GraphReader:
             return [n for n in self._graph.linked(node, MEMBER, incoming=True) if n.group == group]
         return self._store.children(group, node)
 
-    def neighbours(self, node: Node) -> tuple[Node | None, Node | None]:
-        """Return the previous and next node. The graph must be held.
-
-        See ``NodeGraph.neighbours``.
-        """
-        (current,) = self.nodes_by_id([node.id])
-        if current.group == ROOT or not current.document_id:
-            return None, None
-        return self._store.neighbours(current)
-
-    def links_of(self, ids: Sequence[str], *, incoming: bool = False) -> list[list[Link]]:
-        """Return the outgoing (or incoming) links of each node."""
-        return self._store.links(ids, incoming=incoming)
-
     def locations(self, node: Node) -> list[Location]:
         """Return the locations of a node in its file. See ``Node.locations``."""
         with self._store.turn():
@@ -266,10 +244,6 @@ class GraphReader:
         """Return the position of a node in its file as text. See ``Node.place``."""
         with self._store.turn() as state:
             return place_of(node, partial(self._outline, state))
-
-    def copy_to(self, path: Path) -> None:
-        """Replace the content of a file with a copy of the graph's store."""
-        self._store.copy_to(path)
 
     def existing_documents(self, ids: Collection[str]) -> Collection[str]:
         """Return the ids of the existing documents."""
@@ -347,23 +321,6 @@ class GraphReader:
         """Return the path for a rebuildable index. None: indexes stay in memory."""
         folder = self._store.index_folder
         return None if folder is None else folder / f"{name}.index"
-
-    def values(self, kind: str, keys: Collection[str] | None = None) -> dict[str, bytes]:
-        """Return the values that ``save`` stored, by key.
-
-        Args:
-            kind: The kind of the values.
-            keys: The keys. None: all keys of this kind.
-        """
-        return self._store.get_values(kind, keys)
-
-    def save(self, kind: str, values: Mapping[str, bytes]) -> None:
-        """Store values by kind and key, over existing values. They are kept with the graph."""
-        self._store.put_values(kind, values)
-
-    def delete_values(self, kind: str, keys: Collection[str]) -> None:
-        """Delete values of ``save``. Missing keys are ignored."""
-        self._store.delete_values(kind, keys)
 
     def shared(self, key: object, make: Callable[[], T]) -> T:
         """Return the cached object of a key, such as an index, or create it.

@@ -113,70 +113,64 @@ def make_group(
     return NodeGroup(name, parent, full, version, rule, num_workers, scope, searched)
 
 
-class GroupRegistry:
-    """The registered groups. Each parent is registered or ``ROOT``.
+def declare(groups: dict[str, NodeGroup], group: NodeGroup, replace: bool) -> None:
+    """Register a group.
 
-    A predefined group is registered on first use, unless its name is already registered.
+    Args:
+        groups: The registered groups by name.
+        group: The new group.
+        replace: Whether to replace an existing group with another rule.
+
+    Raises:
+        UnknownGroupError: If the parent group is unknown.
+        ValueError: If the group exists with another rule or ``search_text`` and ``replace`` is
+            False, or if the group would be its own ancestor.
     """
-
-    def __init__(self) -> None:
-        self._groups: dict[str, NodeGroup] = {}
-
-    def __iter__(self) -> Iterator[NodeGroup]:
-        return iter(list(self._groups.values()))
-
-    def declare(self, group: NodeGroup, replace: bool) -> None:
-        """Register a group.
-
-        Raises:
-            UnknownGroupError: If the parent group is unknown.
-            ValueError: If the group exists with another rule or ``search_text`` and ``replace`` is
-                False, or if the group would be its own ancestor.
-        """
-        above = [ancestor.name for ancestor in self.lineage(group.parent)]
-        old = self._groups.get(group.name)
-        if old is not None and old.version != group.version and not replace:
+    above = [ancestor.name for ancestor in lineage_of(groups, group.parent)]
+    old = groups.get(group.name)
+    if old is not None and not replace:
+        if old.version != group.version:
             raise ValueError(
                 f"group {group.name!r} already exists with another rule (parent {old.parent!r}); "
                 "choose another name, or pass replace=True to rebuild it"
             )
-        versions = {
-            each.search_text and rule_version(each.search_text) for each in (old or group, group)
-        }
-        if not replace and len(versions) > 1:
+        searched = {g.search_text and rule_version(g.search_text) for g in (old, group)}
+        if len(searched) > 1:
             raise ValueError(
                 f"group {group.name!r} already exists with another search_text; pass an equal "
                 "search_text, or replace=True to change it without a rebuild"
             )
-        if group.name in above:
-            raise ValueError(
-                f"group {group.name!r} cannot be derived from {group.parent!r}, which is derived "
-                f"from {group.name!r}"
+    if group.name in above:
+        raise ValueError(
+            f"group {group.name!r} cannot be derived from {group.parent!r}, which is derived "
+            f"from {group.name!r}"
+        )
+    groups[group.name] = group
+
+
+def lineage_of(groups: dict[str, NodeGroup], name: str) -> list[NodeGroup]:
+    """Return a group with its ancestors, from the first below ``ROOT``. Empty for ``ROOT``.
+
+    A predefined group is registered on first use, unless its name is already registered.
+
+    Raises:
+        UnknownGroupError: If the group is unknown.
+    """
+    lineage: list[NodeGroup] = []
+    while name != ROOT:
+        if name not in groups and name in PREDEFINED_STRUCTURE:
+            version, transform = f"nodekin {name} 1", PREDEFINED_STRUCTURE[name]
+            group = make_group(name, transform, ROOT, None, 0, version, {})
+            groups.setdefault(name, replace(group, by_span=True))
+        if name not in groups:
+            names = [ROOT, *groups, *PREDEFINED_STRUCTURE]
+            raise UnknownGroupError(
+                f"unknown group {name!r}, registered groups: "
+                f"{nearest_names(str(name), names)}; register it with create_node_group"
             )
-        self._groups[group.name] = group
-
-    def lineage(self, name: str) -> list[NodeGroup]:
-        """Return a group with its ancestors, from the first below ``ROOT``. Empty for ``ROOT``.
-
-        Raises:
-            UnknownGroupError: If the group is unknown.
-        """
-        lineage: list[NodeGroup] = []
-        while name != ROOT:
-            group = self._groups.get(name)
-            if group is None and name in PREDEFINED_STRUCTURE:
-                version, transform = f"nodekin {name} 1", PREDEFINED_STRUCTURE[name]
-                group = make_group(name, transform, ROOT, None, 0, version, {})
-                group = self._groups.setdefault(name, replace(group, by_span=True))
-            if group is None:
-                names = [ROOT, *self._groups, *PREDEFINED_STRUCTURE]
-                raise UnknownGroupError(
-                    f"unknown group {name!r}, registered groups: "
-                    f"{nearest_names(str(name), names)}; register it with create_node_group"
-                )
-            lineage.insert(0, group)
-            name = group.parent
-        return lineage
+        lineage.insert(0, groups[name])
+        name = groups[name].parent
+    return lineage
 
 
 def split_sections(node: Node) -> list[Node]:
