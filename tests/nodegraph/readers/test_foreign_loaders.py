@@ -81,8 +81,7 @@ def isolated(pattern: str, reader: object, *texts: str):
     ("pattern", "reader", "expected"),
     [
         isolated("*.msg", MessageLoader, "Tea is a drink."),
-        isolated("a.*", MessageLoader, "Tea is a drink."),
-        isolated("*.msg", TwoPages, "Subject: Tea", "Tea is a drink."),
+        isolated("a.*", TwoPages, "Subject: Tea", "Tea is a drink."),
         isolated("*.msg", TwoPages(), "Subject: Tea", "Tea is a drink."),
         isolated("*.msg", load_directory, "Subject: Tea\nTea is a drink."),
         (".MSG", TextLoader, ["Subject: Tea\nTea is a drink."]),
@@ -98,10 +97,13 @@ def test_foreign_reader_gives_documents(folder: Path, pattern: str, reader, expe
     assert list(read_texts) == ids
 
 
-def test_loader_metadata_is_kept_with_file_facts(folder: Path) -> None:
+def test_loader_errors_and_metadata_name_the_file(folder: Path) -> None:
     register_reader("*.msg", lambda path: MessageLoader(str(path)))
     metadata = NodeGraph(folder, progress=False).node("docs/a.msg").metadata
     assert (metadata["subject"], metadata["file_name"]) == ("Subject: Tea", "a.msg")
+    register_reader("*.msg", lambda path: MessageLoader(str(path.parent / "nowhere")))
+    with pytest.raises(ReadError, match=r"can't read .*a\.msg: .*No such file"):
+        NodeGraph(folder, progress=False, on_error="raise")
 
 
 def test_last_registered_reader_comes_first(folder: Path) -> None:
@@ -123,12 +125,6 @@ def test_last_registered_reader_comes_first(folder: Path) -> None:
 def test_unsupported_reader_raises(reader, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         register_reader("*.msg", reader)
-
-
-def test_failing_loader_names_the_file(folder: Path) -> None:
-    register_reader("*.msg", lambda path: MessageLoader(str(path.parent / "nowhere")))
-    with pytest.raises(ReadError, match=r"can't read .*a\.msg: .*No such file"):
-        NodeGraph(folder, progress=False, on_error="raise")
 
 
 def texts_of(folder: Path, **options) -> dict[str, str]:

@@ -17,7 +17,6 @@ from nodekin.nodegraph import (
     count_tokens,
 )
 from nodekin.nodegraph.splitters.chunking import locate, measured, shorten
-from nodekin.nodegraph.splitters.sentences import sentence_spans
 
 
 @pytest.mark.parametrize(
@@ -44,31 +43,6 @@ def test_locate_returns_spans(pieces: list[str], text: str, spans: list) -> None
 def test_locate_finds_distant_pieces() -> None:
     text = "begin " + "x " * 20_000 + "end"
     assert locate(["begin", "end", "begin"], text) == [(0, 5), (40_006, 40_009), (0, 5)]
-
-
-class Counting(str):
-    """A text that adds up how many characters its searches may have to look at."""
-
-    looked = 0
-
-    def find(self, piece, begin=0, end=None):  # type: ignore[override]
-        stop = len(self) if end is None else min(end, len(self))
-        Counting.looked += max(0, stop - begin)
-        return str.find(self, piece, begin, stop)
-
-
-def test_locate_is_bounded_for_missing_pieces() -> None:
-    text = Counting("word " * 100_000)
-    assert locate([f"new {n}" for n in range(2_000)], text) == [None] * 2_000
-    assert Counting.looked < 100 * len(text)  # not 2,000 times
-
-
-@given(st.text("ab ", max_size=20), st.lists(st.tuples(st.integers(0, 20), st.integers(1, 6))))
-def test_located_spans_equal_pieces(text: str, cuts: list[tuple[int, int]]) -> None:
-    pieces = [text[at : at + size] for at, size in cuts]
-    for piece, span in zip(pieces, locate(pieces, text), strict=True):
-        assert (span is None) == (piece == "")
-        assert span is None or text[slice(*span)] == piece
 
 
 @given(st.lists(st.text("天ab", min_size=1, max_size=3), max_size=12), st.sampled_from(" \n,"))
@@ -132,15 +106,6 @@ def test_chunks_cover_text(
     spans = splitter.spans(text)
     check_chunks(text, spans, *sizes, length)
     assert splitter(text) == [text[begin:end] for begin, end in spans]
-
-
-@given(TEXTS)
-def test_fitting_sentences_stay_whole(text: str) -> None:
-    sentences = sentence_spans(text)
-    size = max([1, *(end - begin for begin, end in sentences)])
-    for begin, end in SentenceSplitter(size, size // 2, length=len).spans(text):
-        assert begin in [first for first, _ in sentences]
-        assert end in [last for _, last in sentences]
 
 
 @pytest.mark.parametrize(

@@ -75,12 +75,6 @@ def test_introduction_stays_with_long_block() -> None:
     assert len(rest) > 2
 
 
-def test_short_paragraphs_share_passages() -> None:
-    text = "\n\n".join(f"Paragraph {number} is short." for number in range(100))
-    nodes = PassageSplitter(64)(text)
-    assert all(50 < count_tokens(node.text) <= 96 for node in nodes)
-
-
 def headed(text: str, size: int) -> list[tuple[list[str], str]]:
     return [(n.own_metadata["headings"], n.text) for n in PassageSplitter(size)(text)]
 
@@ -91,15 +85,6 @@ def test_large_sections_are_separate_passages() -> None:
         (["Tea", "Green"], f"# Tea\n\n{green}"),
         (["Tea", "Black"], black),
     ]
-
-
-def test_small_sections_share_passages() -> None:
-    small = [f"## Kind {number}\n\nIt is fine." for number in range(12)]
-    nodes = headed("# Tea\n\n" + "\n\n".join(small) + f"\n\n# Milk\n\n{FILLER}", 40)
-    assert 2 < len(nodes) < 9
-    assert nodes[0][0] == ["Tea"]
-    assert nodes[-1][0] == ["Milk"]
-    assert not any("# Milk" in text for _, text in nodes[:-1])
 
 
 def test_parts_of_section_keep_headings() -> None:
