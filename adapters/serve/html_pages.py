@@ -84,7 +84,7 @@ class Page:
         """Return the place of a node in its document, without the name of the document."""
         name = " ".join(name_of(node).split())
         place = node.place.removeprefix(name).removeprefix(", ")
-        unit = re.match(r"(page|slide|chapter|sheet|cell)s? ([\d-]+)", place)
+        unit = re.match(r"(line|page|slide|chapter|sheet|cell)s? ([\d-]+)", place)
         if unit is None:
             return place
         return self.say(f"unit_{unit[1]}", place=unit[0], numbers=unit[2]) + place[unit.end() :]

@@ -56,6 +56,8 @@ def test_page_has_policy_and_loads_no_external_files(client) -> None:
     answers = [client.get(path) for path in (*VIEWS, "/page.js", "/page.css", "/icon.svg")]
     answers += [client.ask("tea"), client.get("/document?node=nowhere")]
     for answer in answers:
+        # With "no-referrer", browsers send "Origin: null" with forms.
+        assert answer.headers["referrer-policy"] == "same-origin"
         policy = answer.headers["content-security-policy"]
         assert "default-src 'none'; script-src 'self'; style-src 'self'" in policy
         assert "unsafe" not in policy
