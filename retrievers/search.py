@@ -428,19 +428,16 @@ def _merged(
     since their rank is uncertain.
     """
     rows: list[Hit] = []
-    ends: set[Hit] = set()
+    ends: list[Hit] = []
     for source, (ids, scores) in zip(sources, hits, strict=True):
         is_cut = bool(scores) and scores[-1] < min_score
         count = sum(score >= min_score for score in scores) if is_cut else len(scores)
         rows += zip(scores[:count], repeat(source), ids)
         if len(ids) == limit and not is_cut:
-            ends.add(rows[-1])
+            ends.append(rows[-1])
     if len(sources) > 1:
         rows.sort(key=lambda row: -row[0])
-    if not ends:
-        return rows, False
-    certain = next(position for position, row in enumerate(rows, 1) if row in ends)
-    return rows[:certain], True
+    return (rows[: 1 + min(map(rows.index, ends))], True) if ends else (rows, False)
 
 
 def _lifted(search: Search, rows: Sequence[Hit], seen: _Seen) -> Ranking:

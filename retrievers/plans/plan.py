@@ -8,7 +8,6 @@ in an event loop. All of them take a function that returns the coroutine.
 from __future__ import annotations
 
 import contextvars
-import itertools
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -26,9 +25,7 @@ from types import coroutine
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
 
 from ...nodegraph.concurrency import in_thread, run_in_tasks, run_in_threads
-from ...nodegraph.errors import ModelError
 from .timeouts import (
-    TURN,
     arun_with_timeout,
     astream_with_timeout,
     run_with_timeout,
@@ -47,9 +44,6 @@ Part: TypeAlias = Callable[[], Coroutine[Any, Any, T]]
 
 MAX_PARALLEL = 8
 """Default number of parallel parts."""
-
-MAX_ANSWER = 1_000_000
-"""Maximum number of characters of a streamed answer."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,7 +88,7 @@ class Do(Generic[T]):
         """Yield the emitted part of each text, and return the result."""
         if self.stream is None:
             return self.run()
-        texts = _Texts()
+        texts: list[str] = []
         with closing(stream_with_timeout(self.stream, self.timeout)) as streamed:
             for text in streamed:
                 texts.append(text)
@@ -106,26 +100,12 @@ class Do(Generic[T]):
         """Async version of ``run_stream`` that calls ``on_text`` with each text."""
         if self.astream is None:
             return await self.arun()
-        texts = _Texts()
+        texts: list[str] = []
         async with aclosing(astream_with_timeout(self.astream, self.timeout)) as streamed:
             async for text in streamed:
                 texts.append(text)
                 on_text(text)
         return cast(T, "".join(texts))
-
-
-class _Texts(list[str]):
-    """The texts of a streamed answer."""
-
-    length = 0
-
-    def append(self, text: str) -> None:
-        super().append(text)
-        self.length += len(text)
-        if self.length > MAX_ANSWER:
-            raise ModelError(
-                f"the answer of the language model has more than {MAX_ANSWER:,} characters"
-            )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -257,12 +237,8 @@ async def astream(
     task = asyncio.ensure_future(arun(function, on_text))
     task.add_done_callback(lambda _: items.put_nowait(end))
     try:
-        for number in itertools.count(1):
-            if (item := await items.get()) is end:
-                break
+        while (item := await items.get()) is not end:
             yield item
-            if number % TURN == 0:  # let other tasks run, even if the queue is long
-                await asyncio.sleep(0)
         await task
     finally:
         task.cancel()

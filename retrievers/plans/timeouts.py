@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import contextvars
-import itertools
 import queue
 import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
-from concurrent.futures import Future, wait
 from contextlib import closing, nullcontext
-from typing import Any, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
-
-_END = object()
-
-TURN = 100
-"""Items without a wait, after which a stream lets the event loop run other tasks."""
 
 
 class TimeLimitError(TimeoutError):
     """A call took longer than its time limit. Timeouts of the call itself are other errors."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"the call did not answer within {seconds:g} s")
 
 
 def run_with_timeout(function: Callable[[], T], seconds: float | None) -> T:
@@ -32,53 +28,34 @@ def run_with_timeout(function: Callable[[], T], seconds: float | None) -> T:
     """
     if seconds is None:
         return function()
-    future: Future[T] = Future()
-
-    def work() -> None:
-        try:
-            future.set_result(function())
-        except BaseException as error:
-            future.set_exception(error)
-
-    _start_thread(work, "nodekin-call")
-    if not wait([future], seconds).done:
-        raise _late(seconds)
-    return future.result()
+    (result,) = stream_with_timeout(lambda: (function() for _ in range(1)), seconds)
+    return result
 
 
 async def arun_with_timeout(
-    function: Callable[[], Awaitable[T]],
-    seconds: float | None,
-    late: TimeLimitError | None = None,
+    function: Callable[[], Awaitable[T]], seconds: float | None, late: float | None = None
 ) -> T:
     """Async version of ``run_with_timeout``. The call is canceled after the limit.
 
     Args:
         function: The call.
         seconds: The limit. None: no limit.
-        late: The error after the limit. Defaults to an error with the limit.
+        late: The limit in the error. Defaults to ``seconds``.
     """
     if seconds is None:
         return await function()
     import asyncio  # takes longer to import than a search
 
-    error: Exception | None = None
-
-    async def call() -> T | None:
-        nonlocal error
-        try:
-            return await function()
-        except Exception as raised:  # a timeout of the call is not a timeout of ``wait_for``
-            error = raised
-            return None
-
-    try:
-        result: Any = await asyncio.wait_for(call(), seconds)
-    except asyncio.TimeoutError:
-        raise late or _late(seconds) from None
-    if error is not None:
-        raise error
-    return result  # type: ignore[no-any-return]
+    task = asyncio.ensure_future(function())
+    try:  # unlike ``wait_for``, this tells a timeout of the call from the limit
+        await asyncio.wait([task], timeout=seconds)
+        if not task.done():
+            raise TimeLimitError(late or seconds)
+        return task.result()
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait([task])
 
 
 def stream_with_timeout(
@@ -100,10 +77,11 @@ def stream_with_timeout(
         yield from function()
         return
     end = time.monotonic() + seconds
-    items: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
+    items: queue.SimpleQueue[tuple[list[T], BaseException | None]] = queue.SimpleQueue()
     stopped = threading.Event()
 
     def work() -> None:
+        error: BaseException | None = None
         try:
             iterator = function()
             is_generator = isinstance(iterator, Generator)
@@ -112,24 +90,25 @@ def stream_with_timeout(
                     if stopped.is_set():
                         return
                     if time.monotonic() >= end:
-                        raise _late(seconds)
-                    items.put((item, None))
-            items.put((_END, None))
-        except BaseException as error:
-            items.put((None, error))
+                        raise TimeLimitError(seconds)
+                    items.put(([item], None))
+        except BaseException as raised:
+            error = raised
+        items.put(([], error))
 
-    _start_thread(work, "nodekin-stream")
+    run = contextvars.copy_context().run
+    threading.Thread(target=run, args=(work,), daemon=True, name="nodekin-call").start()
     try:
         while True:
             try:
-                item, error = items.get(timeout=max(0.0, end - time.monotonic()))
+                received, error = items.get(timeout=max(0.0, end - time.monotonic()))
             except queue.Empty:
-                raise _late(seconds) from None
+                raise TimeLimitError(seconds) from None
             if error is not None:
                 raise error
-            if item is _END:
+            if not received:
                 return
-            yield item
+            yield received[0]
     finally:
         stopped.set()
 
@@ -138,30 +117,16 @@ async def astream_with_timeout(
     function: Callable[[], AsyncIterator[T]], seconds: float | None
 ) -> AsyncGenerator[T, None]:
     """Async version of ``stream_with_timeout``. The pending item is canceled after the limit."""
-    import asyncio
-
     end = None if seconds is None else time.monotonic() + seconds
-    late = None if seconds is None else _late(seconds)
     iterator = aiter(function())
     try:
-        for number in itertools.count(1):
-            if number % TURN == 0:  # a client with a buffer never waits
-                await asyncio.sleep(0)
+        while True:
             remaining = None if end is None else max(0.0, end - time.monotonic())
             try:
-                item = await arun_with_timeout(iterator.__anext__, remaining, late)
+                item = await arun_with_timeout(iterator.__anext__, remaining, seconds)
             except StopAsyncIteration:
                 return
             yield item
     finally:
         if isinstance(iterator, AsyncGenerator):
             await iterator.aclose()
-
-
-def _start_thread(work: Callable[[], None], name: str) -> None:
-    context = contextvars.copy_context()
-    threading.Thread(target=context.run, args=(work,), daemon=True, name=name).start()
-
-
-def _late(seconds: float) -> TimeLimitError:
-    return TimeLimitError(f"the call did not answer within {seconds:g} s")

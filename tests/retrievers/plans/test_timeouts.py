@@ -3,17 +3,14 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
-from functools import partial
 from typing import Any
 
 import pytest
 
-from nodekin.nodegraph import LLM, ModelError, ModelTimeoutError, NodeGraph
+from nodekin.nodegraph import ModelTimeoutError, NodeGraph
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.answers.answer import AnswerError
 from nodekin.retrievers.answers.engine import QueryEngine
-from nodekin.retrievers.plans import plan
-from nodekin.retrievers.plans.effects import ask
 from nodekin.retrievers.plans.timeouts import (
     TimeLimitError,
     astream_with_timeout,
@@ -137,20 +134,3 @@ def test_timeout_of_engine_ends_streams_of_models() -> None:
 
 async def finished(engine: QueryEngine) -> Any:
     return await engine.astream("What is tea?").finish()
-
-
-def test_endless_answer_raises(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "MAX_ANSWER", 1000)
-
-    class Endless:
-        name = "endless"
-
-        def complete(self, prompt: str) -> str:
-            raise AssertionError
-
-        def stream(self, prompt: str) -> Iterator[str]:
-            while True:
-                yield "tea "
-
-    with pytest.raises(ModelError, match="more than 1,000 characters"):
-        list(plan.stream(partial(ask, LLM(Endless()), "?", streamed=True)))
