@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, overload
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, overload
 
-from ..nodegraph.concurrency import context_value, run_in_tasks
+from ..nodegraph.concurrency import context_value
 from ..nodegraph.errors import explain_names
-from .filters import Filters, all_of
+from .filters import Filters, all_of, parse_filters
+from .plans.plan import Do, arun, gather, run
 from .protocols import RetrieverProtocol
-from .results import OutputFormat, ScoredNode, formatted
+from .results import OutputFormat, Results, ScoredNode, formatted
 from .token_budget import Order, TokenBudget
-from .validation import check_output
+from .validation import check_output, check_top_k
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -31,11 +32,16 @@ class CallOptions(TypedDict, total=False):
 
 
 class BaseRetriever:
-    """A base class that derives the other methods from ``retrieve`` and ``aretrieve``.
+    """A base class that derives all forms of a search from ``search_all``.
 
-    A retriever need not be a subclass.
+    A subclass defines ``search_all``, or both ``retrieve`` and ``aretrieve``. A retriever need not
+    be a subclass.
+
+    Each search within scores one revision of the graph. If the graph changes between two searches,
+    the second search sees the new revision.
 
     Args:
+        top_k: The maximum number of results. None: the inner retrievers decide.
         output_format: The results of a call: None (scored nodes), ``"content"`` or ``"dict"``.
         join: Join contents to one text: True with line breaks, or the separator.
 
@@ -43,12 +49,15 @@ class BaseRetriever:
         ValueError: If the format is unknown, or ``join`` is used without ``"content"``.
     """
 
+    name: ClassVar[str] = "strategy"
+
     calls_model: ClassVar[bool] = False
     """Whether the retriever calls a language model, and may search other queries."""
 
     has_windows: bool = False
     """Whether the retriever returns windows within a token budget, like the default search."""
 
+    top_k: int | None = None
     output_format: OutputFormat | None = None
     join: bool | str = False
 
@@ -58,11 +67,30 @@ class BaseRetriever:
             cls.__init__ = explain_names(cls.__init__)  # type: ignore[method-assign]
 
     def __init__(
-        self, *, output_format: OutputFormat | None = None, join: bool | str = False
+        self,
+        *,
+        top_k: int | None = None,
+        output_format: OutputFormat | None = None,
+        join: bool | str = False,
     ) -> None:
         check_output(output_format, join)
+        self.top_k = None if top_k is None else check_top_k(top_k)
         self.output_format = output_format
         self.join = join
+
+    async def search_all(
+        self, queries: Sequence[str], limit: int | None, filters: Filters | None
+    ) -> list[Results]:
+        """Return the results of each query, at most ``limit`` per query."""
+        if type(self).retrieve is BaseRetriever.retrieve:
+            raise NotImplementedError(f"{type(self).__name__} must define search_all")
+
+        async def find(query: str) -> Results:
+            options: Any = {"top_k": limit, "filters": filters}
+            call = partial(self.retrieve, query, **options)
+            return await Do(call, partial(self.aretrieve, query, **options))
+
+        return await gather([partial(find, query) for query in queries])
 
     @property
     def inner_retrievers(self) -> Sequence[tuple[str, RetrieverProtocol]]:
@@ -140,16 +168,42 @@ class BaseRetriever:
         )
 
     def retrieve(
-        self, query: str, *, top_k: int | None = None, filters: Filters | None = None
+        self,
+        query: str,
+        *,
+        top_k: int | None = None,
+        filters: Filters | None = None,
+        max_tokens: int | None = None,
+        order: Order = "score",
     ) -> list[ScoredNode]:
-        """Return the best nodes, best first."""
-        raise NotImplementedError
+        """Return the best nodes, best first.
+
+        Args:
+            query: The question.
+            top_k: Replaces the retriever's ``top_k``.
+            filters: Conditions, passed to the inner retrievers.
+            max_tokens: The maximum number of tokens of all results together. The results are
+                ``BudgetResults``: without ``top_k``, as many as fit the budget.
+            order: ``"document"`` sorts the results of a document by their position in it.
+
+        Raises:
+            TypeError: If a number is not an integer.
+            ValueError: If a number is out of range, or the order is unknown.
+            ModelError: If the model fails and ``on_error="raise"``.
+        """
+        return run(partial(self._budgeted, [query], top_k, filters, max_tokens, order))[0]
 
     async def aretrieve(
-        self, query: str, *, top_k: int | None = None, filters: Filters | None = None
+        self,
+        query: str,
+        *,
+        top_k: int | None = None,
+        filters: Filters | None = None,
+        max_tokens: int | None = None,
+        order: Order = "score",
     ) -> list[ScoredNode]:
         """Async version of ``retrieve``."""
-        raise NotImplementedError
+        return (await arun(partial(self._budgeted, [query], top_k, filters, max_tokens, order)))[0]
 
     @overload
     def __call__(self, query: str, **options: Unpack[CallOptions]) -> list[ScoredNode]: ...
@@ -158,23 +212,10 @@ class BaseRetriever:
         self,
         query: str,
         *,
-        output_format: Literal["content"],
-        join: Literal[False] = False,
+        output_format: OutputFormat,
+        join: bool | str = False,
         **options: Unpack[CallOptions],
-    ) -> list[Any]: ...
-    @overload
-    def __call__(
-        self,
-        query: str,
-        *,
-        output_format: Literal["content"],
-        join: Literal[True] | str,
-        **options: Unpack[CallOptions],
-    ) -> str: ...
-    @overload
-    def __call__(
-        self, query: str, *, output_format: Literal["dict"], **options: Unpack[CallOptions]
-    ) -> list[dict[str, Any]]: ...
+    ) -> Any: ...
     def __call__(
         self,
         query: str,
@@ -196,7 +237,7 @@ class BaseRetriever:
             max_tokens: The maximum number of tokens of all results; see ``BudgetResults``.
             order: ``"document"`` sorts the results of a document by their position in it.
             output_format: ``"content"`` for contents, ``"dict"`` for plain dicts. None: the
-                retriever's own format. Type checkers infer the type from the call only.
+                retriever's own format.
             join: Join contents to one text: True with line breaks, or the separator.
             **unknown: Further arguments of ``retrieve`` in a custom class.
 
@@ -208,7 +249,9 @@ class BaseRetriever:
         if output_format is None and join is False:
             output_format, join = self.output_format, self.join
         check_output(output_format, join)
-        retrieve = explain_names(self.retrieve) if unknown else self.retrieve
+        retrieve: Callable[..., Results] = self.retrieve
+        if unknown:
+            retrieve = explain_names(retrieve)
         budget = TokenBudget(max_tokens, order, top_k)
         limit = budget.candidates(self)
         with budget.holding():
@@ -227,22 +270,14 @@ class BaseRetriever:
     ) -> list[list[ScoredNode]]:
         """Return the results of each query, in the order of the queries.
 
-        Args:
-            queries: The questions.
-            top_k: Replaces the retriever's own ``top_k``.
-            filters: Conditions, in addition to the retriever's own.
-            max_tokens: The maximum number of tokens of the results of each query.
-            order: ``"document"`` sorts the results of a document by their position in it.
+        Model calls run concurrently, and the inner retrievers get all queries in one call.
 
         Raises:
             TypeError: If ``queries`` is a string.
+            ModelError: If the model fails and ``on_error="raise"``.
         """
         check_queries(queries)
-        budget = TokenBudget(max_tokens, order, top_k)
-        limit = budget.candidates(self)
-        with budget.holding():
-            results = [self.retrieve(query, top_k=limit, filters=filters) for query in queries]
-        return [*map(budget.fit, results)] if budget else results
+        return run(partial(self._budgeted, list(queries), top_k, filters, max_tokens, order))
 
     async def abatch(
         self,
@@ -253,14 +288,39 @@ class BaseRetriever:
         max_tokens: int | None = None,
         order: Order = "score",
     ) -> list[list[ScoredNode]]:
-        """Async version of ``batch``. All queries run in parallel."""
+        """Async version of ``batch``."""
         check_queries(queries)
+        return await arun(partial(self._budgeted, list(queries), top_k, filters, max_tokens, order))
+
+    async def _budgeted(
+        self,
+        queries: Sequence[str],
+        top_k: int | None,
+        filters: Filters | None,
+        max_tokens: int | None,
+        order: Order,
+    ) -> list[Results]:
+        if not queries:
+            return []
+        check_texts(queries)
         budget = TokenBudget(max_tokens, order, top_k)
-        limit = budget.candidates(self)
-        calls = [partial(self.aretrieve, query, top_k=limit, filters=filters) for query in queries]
+        limit = self.check_limit(budget.candidates(self), filters)
+        if not budget:
+            return await self.search_all(queries, limit, filters)
         with budget.holding():
-            results = await run_in_tasks(calls, len(calls))
-        return [*map(budget.fit, results)] if budget else results
+            results = await self.search_all(queries, limit, filters)
+        return await Do(lambda: [*map(budget.fit, results)], kind="work")
+
+    def check_limit(self, top_k: int | None, filters: Filters | None) -> int | None:
+        """Check the arguments of a call. Return the maximum number of results."""
+        if filters is not None:
+            parse_filters(filters)
+        return self.top_k if top_k is None else check_top_k(top_k)
+
+
+def join_notes(*notes: str | None) -> str | None:
+    """Join notes to one string. None: no notes."""
+    return "; ".join(filter(None, notes)) or None
 
 
 def check_queries(queries: Sequence[str]) -> None:

@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeAlias, TypeVar, overload
 
-from .base_retriever import check_takes_filters, restricting, with_all_inner
+from .base_retriever import BaseRetriever, check_takes_filters, restricting, with_all_inner
 from .filters import Filter, Filters, all_of, parse_filters
 from .foreign.coercion import as_retriever
 from .foreign.outputs import ForeignNode
-from .planned_retriever import PlannedRetriever
 from .plans.effects import find_all
 from .protocols import RetrieverProtocol
 from .results import Results, ScoredNode
@@ -98,7 +97,7 @@ def restriction_of(retriever: object) -> Filters | None:
     return all_of(*conditions)
 
 
-class RestrictedRetriever(PlannedRetriever):
+class RestrictedRetriever(BaseRetriever):
     """A retriever that is restricted to nodes that meet conditions. See ``restrict``.
 
     All inner retrievers apply the restriction, even if a retriever between them does not pass

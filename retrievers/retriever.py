@@ -17,9 +17,8 @@ from ..nodegraph.concurrency import run_in_tasks
 from ..nodegraph.errors import nearest_names
 from ..nodegraph.graph import NodeGraph
 from ..nodegraph.models.embedder import Vectors
-from .base_retriever import RESTRICTION, check_queries, check_texts
+from .base_retriever import RESTRICTION, BaseRetriever, check_queries, check_texts
 from .filters import Filters, all_of
-from .planned_retriever import PlannedRetriever
 from .plans.plan import Do
 from .protocols import Similarity
 from .ranking import Lift
@@ -46,7 +45,7 @@ QueryVectors = dict[tuple[NodeGraph, str], Vectors]
 """The vectors of queries, (queries, dimension), by graph and embedding."""
 
 
-class Retriever(PlannedRetriever):
+class Retriever(BaseRetriever):
     """A retriever that searches one group with one similarity and returns nodes of a target group.
 
     Groups and indexes are built on the first query. A query reads one snapshot of the graph that

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Node
 from ..analysis.text_analyzer import TextAnalyzer
+from ..base_retriever import BaseRetriever
 from ..filters import Filters
 from ..indexes.exact_index import Exact, normal_question
-from ..planned_retriever import PlannedRetriever
 from ..plans.effects import find_all
 from ..plans.plan import Do, arun, run
 from ..protocols import Similarity
@@ -51,7 +51,7 @@ class PresetAnswer:
     result: ScoredNode
 
 
-class QaRetriever(PlannedRetriever):
+class QaRetriever(BaseRetriever):
     """A retriever of question-answer pairs, which also returns preset answers.
 
     The group is made by ``LLMExtractor(llm, "qa")``, or its nodes have a question as the text and

@@ -18,11 +18,11 @@ from ...nodegraph.models.embedder import split_batches
 from ...nodegraph.models.embedding_cache import MAX_QUERIES
 from ...nodegraph.node import Node
 from ..analysis.phrases import Phrase, quoted_phrases
+from ..base_retriever import BaseRetriever
 from ..filters import Filters, parse_filters
 from ..indexes.bm25_scores import Floats
 from ..indexes.nearest_vectors import unit
 from ..indexes.vector_index import VectorIndex
-from ..planned_retriever import PlannedRetriever
 from ..plans.effects import find_all, find_one
 from ..plans.plan import Do
 from ..plans.timeouts import TimeLimitError
@@ -94,7 +94,7 @@ The number limits the results before they are collapsed. None: the function retu
 """
 
 
-class DefaultRetriever(PlannedRetriever):
+class DefaultRetriever(BaseRetriever):
     """The default search of a graph, returned by ``as_retriever(graph)``.
 
     It fuses the relative scores of the words of targets (weight 3) and of their sentences (weight

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar
 
+from ..base_retriever import BaseRetriever
 from ..filters import Filters
 from ..foreign.coercion import as_retriever
-from ..planned_retriever import PlannedRetriever
 from ..plans.effects import find_all
 from ..plans.plan import All, Do
 from ..protocols import RetrieverLike, RetrieverProtocol
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class FusionRetriever(PlannedRetriever):
+class FusionRetriever(BaseRetriever):
     """A retriever that fuses the results of several retrievers into one ranking.
 
     ``"rrf"`` uses ranks, for incomparable scores (``bm25`` and ``cosine``). ``"relative"`` uses

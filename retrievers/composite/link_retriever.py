@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...nodegraph.graph import NodeGraph
+from ..base_retriever import BaseRetriever
 from ..filters import Filters, all_of, parse_filters
 from ..foreign.coercion import as_retriever
 from ..foreign.foreign_retriever import check_in_graph
-from ..planned_retriever import PlannedRetriever
 from ..plans.effects import find_all
 from ..plans.plan import Do
 from ..protocols import RetrieverLike
@@ -40,7 +40,7 @@ _NAMED = 2  # passages per title that rank before the hits
 _GO_ON = 5  # linked passages with a second hop
 
 
-class LinkRetriever(PlannedRetriever):
+class LinkRetriever(BaseRetriever):
     """A retriever that follows links from the first hits and ranks pairs of linked passages.
 
     Use it for multi-hop questions: one passage names the author of a book, and another passage,

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...nodegraph.node import Node
+from ..base_retriever import BaseRetriever
 from ..filters import Filters
 from ..foreign.coercion import as_retriever
 from ..foreign.foreign_retriever import check_in_graph
-from ..planned_retriever import PlannedRetriever
 from ..plans.effects import fetch_until_full, find_all
 from ..plans.plan import Do
 from ..protocols import RetrieverLike
@@ -28,7 +28,7 @@ OVER_FETCH = 4
 """The number of retrieved hits per result."""
 
 
-class PostprocessRetriever(PlannedRetriever):
+class PostprocessRetriever(BaseRetriever):
     """A base class for retrievers that convert the hits of another retriever to results.
 
     A subclass implements ``postprocess``. The hits must be nodes of a graph, unlike documents of

@@ -14,9 +14,9 @@ from ...nodegraph.errors import nearest_names
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.navigation import path_to
 from ...nodegraph.node import Node
+from ..base_retriever import BaseRetriever
 from ..filters import Filters, all_of
 from ..foreign.coercion import as_retriever
-from ..planned_retriever import PlannedRetriever
 from ..plans.effects import find_all, find_one
 from ..plans.plan import gather
 from ..protocols import RetrieverLike, RetrieverProtocol, Similarity
@@ -48,7 +48,7 @@ class RankedResult(NamedTuple):
     result: ScoredNode
 
 
-class RecursiveRetriever(PlannedRetriever):
+class RecursiveRetriever(BaseRetriever):
     """A retriever that searches several groups as one pool, and follows references.
 
     Choose it over ``Retriever`` if a text should match by several kinds of nodes: chunks of

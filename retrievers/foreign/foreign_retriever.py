@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from ...nodegraph.models.model_objects import finish, owner_of
 from ..base_retriever import BaseRetriever, current_restriction, with_all_inner
 from ..filters import Filters, all_of, parse_filters
-from ..planned_retriever import PlannedRetriever
 from ..plans.effects import find_all
 from ..plans.plan import Do, gather
 from ..results import Results
@@ -26,7 +25,7 @@ MAX_READ = 10_000
 """Maximum number of results that are read to check conditions."""
 
 
-class ForeignRetriever(PlannedRetriever):
+class ForeignRetriever(BaseRetriever):
     """A retriever around a function or a retriever of another framework.
 
     ``as_retriever`` creates it. Results are nodes outside of any graph, with the document's text,
@@ -275,7 +274,7 @@ def check_in_graph(retriever: object, owner: str) -> None:
         )
 
 
-class ConfiguredRetriever(PlannedRetriever):
+class ConfiguredRetriever(BaseRetriever):
     """A retriever with an overriding number of results, conditions and minimum score.
 
     Args:

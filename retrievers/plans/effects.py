@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...nodegraph.concurrency import run_in_tasks, run_in_threads
 from ...nodegraph.errors import ModelTimeoutError
-from ..base_retriever import BaseRetriever, check_takes_filters, current_restriction
+from ..base_retriever import check_takes_filters, current_restriction
 from ..filters import Filters
 from ..protocols import RetrieverProtocol
 from ..results import Results
@@ -78,7 +78,7 @@ async def find_all(
 ) -> list[Results]:
     """Return a retriever's results for each query.
 
-    If the retriever has a ``batch`` of its own, one call has all queries, which are embedded
+    If the retriever has a ``batch``, one call has all queries, which are embedded
     together. Otherwise each query is one call, in parallel.
 
     Raises:
@@ -88,20 +88,17 @@ async def find_all(
         check_takes_filters(retriever, "a restriction")
     options: dict[str, Any] = {"top_k": top_k, "filters": filters}
 
-    def batch_of(name: str) -> Callable[..., Any] | None:
-        default = getattr(BaseRetriever, name)
-        is_own = getattr(type(retriever), name, default) is not default
-        return getattr(retriever, name) if is_own and len(queries) > 1 else None
-
     def find() -> list[Results]:
-        if batch := batch_of("batch"):
+        batch = getattr(retriever, "batch", None)
+        if batch is not None and len(queries) > 1:
             results: list[Results] = batch(list(queries), **options)
             return results
         calls = [partial(retriever.retrieve, query, **options) for query in queries]
         return [calls[0]()] if len(calls) == 1 else run_in_threads(calls, MAX_PARALLEL)
 
     async def afind() -> list[Results]:
-        if abatch := batch_of("abatch"):
+        abatch = getattr(retriever, "abatch", None)
+        if abatch is not None and len(queries) > 1:
             results: list[Results] = await abatch(list(queries), **options)
             return results
         calls = [partial(retriever.aretrieve, query, **options) for query in queries]

@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any, Literal
 
 from ...nodegraph.errors import check_integer
+from ..base_retriever import BaseRetriever
 from ..filters import Filters
 from ..foreign.coercion import as_retriever
-from ..planned_retriever import PlannedRetriever
 from ..plans.effects import fetch_until_full
 from ..plans.plan import Do, gather
 from ..protocols import RerankerProtocol, RetrieverLike
@@ -33,7 +33,7 @@ FAILED = "rerank failed"
 """Prefix of the ``similarity`` of the first evidence if the reranker failed."""
 
 
-class RerankRetriever(PlannedRetriever):
+class RerankRetriever(BaseRetriever):
     """A retriever that reranks the results of another retriever and returns the best.
 
     Each result has the reranker's score. The reranker's evidence precedes the retriever's evidence.

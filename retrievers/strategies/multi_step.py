@@ -24,9 +24,9 @@ from ...nodegraph.models.output.queries import MAX_QUERY_LENGTH, parse_sub_quest
 from ...nodegraph.models.output.verdicts import is_yes
 from ...nodegraph.models.templates import Language
 from ...nodegraph.splitters.chunking import count_tokens
+from ..base_retriever import BaseRetriever
 from ..filters import Filters
 from ..foreign.coercion import as_retriever
-from ..planned_retriever import PlannedRetriever
 from ..plans.effects import find_one
 from ..plans.limits import CallLimits
 from ..plans.plan import Do, arun, gather, run
@@ -349,7 +349,7 @@ def _line(text: str) -> str:
     return " ".join(text.split())
 
 
-class MultiStepRetriever(PromptMixin, PlannedRetriever):
+class MultiStepRetriever(PromptMixin, BaseRetriever):
     """A retriever that searches a question, then follow-up questions, until it is answered.
 
     Choose it over ``SubQuestionRetriever`` if a later question needs the answer to an earlier one:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ...nodegraph.errors import nearest_names
 from ...nodegraph.models.output.queries import parse_routes
 from ...nodegraph.models.templates import schema_of
+from ..base_retriever import join_notes
 from ..filters import Filters
-from ..planned_retriever import join_notes
 from ..plans.prompting import Prompt
 from ..results import QueryVariant
 from .model_prompt import PromptOptions, QueryTransform, QueryVariants, describe_error

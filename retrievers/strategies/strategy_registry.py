@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from ...nodegraph.errors import nearest_names
-from ..planned_retriever import PlannedRetriever
+from ..base_retriever import BaseRetriever
 from ..protocols import RetrieverLike
 from .hyde import HyDE, HyDERetriever
 from .model_prompt import QueryTransform
@@ -35,7 +35,7 @@ class Strategy:
     """
 
     description: str
-    retriever: type[PlannedRetriever]
+    retriever: type[BaseRetriever]
     transform: type[QueryTransform] | None = None
 
 
@@ -55,9 +55,7 @@ STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
 """The strategies by name. Commands and adapters offer each strategy in this table."""
 
 
-def make_strategy(
-    name: str, inner: RetrieverLike, llm: object, **options: object
-) -> PlannedRetriever:
+def make_strategy(name: str, inner: RetrieverLike, llm: object, **options: object) -> BaseRetriever:
     """Return the retriever of a strategy.
 
     Args:
@@ -80,7 +78,7 @@ def make_strategy(
     if name not in STRATEGIES:
         names = nearest_names(str(name), STRATEGIES)
         raise ValueError(f"unknown strategy {name!r}; known: {names}")
-    create: Callable[..., PlannedRetriever] = STRATEGIES[name].retriever
+    create: Callable[..., BaseRetriever] = STRATEGIES[name].retriever
     return create(inner, llm, **options)
 
 

@@ -10,10 +10,10 @@ from functools import partial
 from typing import Any, ClassVar, TypeAlias, TypeGuard
 
 from ...nodegraph.errors import nearest_names
+from ..base_retriever import BaseRetriever, join_notes
 from ..filters import Filters
 from ..foreign.coercion import as_retriever
 from ..foreign.outputs import is_answer
-from ..planned_retriever import PlannedRetriever, join_notes
 from ..plans.effects import results_or_errors
 from ..plans.plan import Do, gather
 from ..plans.prompting import PromptMixin
@@ -140,7 +140,7 @@ class VariantResults:
         return self.problem if self.answer is None else f"answer: {self.answer}"
 
 
-class TransformRetriever(PromptMixin, PlannedRetriever):
+class TransformRetriever(PromptMixin, BaseRetriever):
     """A retriever that searches the variants from a query transform, and fuses the results.
 
     The evidence of a result has the searched variant as its ``query``, and the original query in

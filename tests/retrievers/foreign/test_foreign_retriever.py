@@ -38,8 +38,8 @@ from nodekin.retrievers import (
     as_retriever,
     restrict,
 )
+from nodekin.retrievers.base_retriever import BaseRetriever
 from nodekin.retrievers.evaluation import Dataset, GoldPassage, Question, evaluate
-from nodekin.retrievers.planned_retriever import PlannedRetriever
 from nodekin.retrievers.plans.effects import find_all
 from nodekin.retrievers.strategies.strategy_registry import STRATEGIES
 
@@ -348,7 +348,7 @@ def test_composite_is_copied_with_wrapped_retriever(source: str) -> None:
 
 
 def test_restriction_holds_in_composite_that_drops_conditions() -> None:
-    class Dropping(PlannedRetriever):
+    class Dropping(BaseRetriever):
         takes_filters = True
 
         def __init__(self, inner: Any) -> None:

@@ -7,13 +7,13 @@ import pytest
 
 from nodekin.nodegraph import LLM, NodeGraph
 from nodekin.retrievers import Filters, Retriever
-from nodekin.retrievers.planned_retriever import PlannedRetriever
+from nodekin.retrievers.base_retriever import BaseRetriever
 from nodekin.retrievers.plans.effects import ask, find_one
 from nodekin.retrievers.plans.plan import gather
 from nodekin.retrievers.results import Results
 
 
-class StepBack(PlannedRetriever):
+class StepBack(BaseRetriever):
     """Search for a more general query, which a model writes."""
 
     calls_model = True
