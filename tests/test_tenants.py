@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -24,6 +23,7 @@ from support.stress import LONG, amount
 from nodekin.adapters import langchain, llama_index
 from nodekin.nodegraph import Document, EntityExtractor, Node, NodeGraph
 from nodekin.retrievers import (
+    Answer,
     AutoMergeRetriever,
     FusionRetriever,
     HyDERetriever,
@@ -99,28 +99,48 @@ def questions(node: Node) -> list[Node]:
     return [Node(QUERY, {"answer": node.text})]
 
 
-@dataclass
-class Seen:
-    """What came to light: texts of results, evidence, prompts, traces, callbacks."""
+class Seen(BaseCallbackHandler):
+    """The texts of results, answers, prompts, traces and callbacks."""
 
-    texts: list[str] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def add(self, *values: Any) -> None:
+        for value in values:
+            if isinstance(value, ScoredNode):
+                self.texts.append(value.explain())
+                for node in (value.node, *(evidence.node for evidence in value.evidence)):
+                    self.texts += [node.text, str(node.content), repr(node.metadata), node.id]
+            elif isinstance(value, Answer):
+                self.add(value.text, value.notes, value.searched)
+                for source in value.sources:
+                    self.add(source.text, source.title, source.result, *source.merged)
+                self.add(*(omitted.result for omitted in value.omitted))
+            elif isinstance(value, NodeWithScore):
+                self.add(value.text, value.to_dict(), getattr(value, "evidence", None))
+            elif isinstance(value, list | tuple):
+                self.add(*value)
+            else:
+                self.texts.append(value if isinstance(value, str) else repr(value))
 
     def model(self, prompt: str) -> str:
-        self.texts.append(prompt)
+        self.add(prompt)
         if "Next question" in prompt:
             return "Answer: milk\nAnswered: no\nNext question: Who has green milk?"
         return "Which tea has milk?\nWho is Henrik Ibsen?"
 
     def scores(self, query: str, passages: list[str]) -> list[float]:
-        self.texts += passages
+        self.add(passages)
         return [float(len(passage)) for passage in passages]
 
-    def results(self, results: list[ScoredNode]) -> None:
-        for result in results:
-            self.texts.append(result.explain())
-            for item in (result, *result.evidence):
-                node = item.node
-                self.texts += [node.text, str(node.content), repr(node.metadata), node.id]
+    def on_retriever_end(self, documents: Any, **kwargs: Any) -> None:
+        self.add(documents)
+
+    def on_chain_start(self, serialized: Any, inputs: Any, **kwargs: Any) -> None:
+        self.add(inputs)
+
+    def on_chain_end(self, outputs: Any, **kwargs: Any) -> None:
+        self.add(outputs)
 
     def shows(self, mark: str) -> bool:
         return any(mark in text for text in self.texts)
@@ -182,13 +202,110 @@ def entries(graph: NodeGraph) -> NodeGraph:
     return contents
 
 
-OWNERS = ("restriction", "retriever", "call", "langchain", "llama_index")
+Way = Callable[[Any, Any, Any, Any, Seen], Any]
 
-WAYS = (
-    *("retrieve", "aretrieve", "batch", "query", "stream", "aquery", "conversation"),
-    *("langchain", "langchain engine", "langchain tool"),
-    *("llama_index", "llama_index engine", "llama_index tools"),
-)
+
+def converse(r: Any, engine: Any, own: Any, filters: Any, seen: Seen) -> Any:
+    talk = engine.conversation([("Who has tea?", "Some do.")])
+    return [talk.query("And milk?", filters=filters), repr(talk.history)]
+
+
+def invoke_langchain(r: Any, engine: Any, own: Any, filters: Any, seen: Seen) -> Any:
+    retriever = langchain.NodeGraphRetriever(r, filter=own, evidence=True)
+    config: Any = {"callbacks": [seen]}
+    return [
+        retriever.invoke(QUERY, config, filter=filters),
+        asyncio.run(retriever.ainvoke(QUERY, config, filter=filters)),
+    ]
+
+
+def answer_in_langchain(r: Any, engine: Any, own: Any, filters: Any, seen: Seen) -> Any:
+    runnable = langchain.engine_runnable(restrict(engine, own) if own else engine, output="dict")
+    config: Any = {"callbacks": [seen]}
+    answer = runnable.invoke(QUERY, config, filter=filters)
+    return [answer, *runnable.stream(QUERY, config, filter=filters)]
+
+
+def call_langchain_tool(r: Any, engine: Any, own: Any, filters: Any, seen: Seen) -> Any:
+    retriever = langchain.NodeGraphRetriever(r, filter=own, evidence=True)
+    conditions = (lambda config: filters) if filters else None
+    tool = langchain.retriever_tool(retriever, "t", "d", conditions=conditions, show=FIELDS)
+    message = tool.invoke({"type": "tool_call", "id": "1", "name": "t", "args": {"query": QUERY}})
+    return [message.content, message.artifact]
+
+
+def retrieve_in_llama_index(r: Any, engine: Any, own: Any, filters: Any, seen: Seen) -> Any:
+    retriever = llama_index.NodeGraphRetriever(r, filters=own)
+    return [
+        retriever.retrieve(QUERY, filters=filters),
+        asyncio.run(retriever.aretrieve(QUERY, filters=filters)),
+    ]
+
+
+def answer_in_llama_index(r: Any, engine: Any, own: Any, filters: Any, seen: Seen) -> Any:
+    both = all_conditions(own, filters)
+    response = llama_index.NodeGraphQueryEngine(r, MockLLM(), filters=both).query(QUERY)
+    return [str(response), response.metadata, response.source_nodes]
+
+
+def call_llama_index_tools(r: Any, engine: Any, own: Any, filters: Any, seen: Seen) -> Any:
+    both = all_conditions(own, filters)
+    retriever = llama_index.NodeGraphRetriever(r, filters=both)
+    answers = llama_index.NodeGraphQueryEngine(r, MockLLM(), filters=both)
+    outputs = [
+        RetrieverTool.from_defaults(retriever).call(QUERY, filters={"tenant": "B"}),
+        QueryEngineTool.from_defaults(answers).call(QUERY),
+    ]
+    return [(output.content, output.raw_output) for output in outputs]
+
+
+WAYS: dict[str, Way] = {
+    "retrieve": lambda r, e, own, filters, seen: r.retrieve(QUERY, filters=filters),
+    "aretrieve": lambda r, e, own, filters, seen: asyncio.run(r.aretrieve(QUERY, filters=filters)),
+    "batch": lambda r, e, own, filters, seen: r.batch([QUERY, "milk", " "], filters=filters),
+    "query": lambda r, e, own, filters, seen: e.query(QUERY, filters=filters),
+    "aquery": lambda r, e, own, filters, seen: asyncio.run(e.aquery(QUERY, filters=filters)),
+    "stream": lambda r, e, own, filters, seen: e.stream(QUERY, filters=filters).finish(),
+    "conversation": converse,
+    "langchain retriever": invoke_langchain,
+    "langchain engine": answer_in_langchain,
+    "langchain tool": call_langchain_tool,
+    "llama_index retriever": retrieve_in_llama_index,
+    "llama_index engine": answer_in_llama_index,
+    "llama_index tools": call_llama_index_tools,
+}
+
+OWNERS = ("restriction", "retriever", "call", "adapter")
+"""The place of the condition on the tenant."""
+
+
+def all_conditions(*filters: Any) -> Any:
+    given_filters = [one for one in filters if one]
+    return {"and": given_filters} if given_filters else None
+
+
+def attempt(
+    key: str, owner: str | None, way: str, leaf: str, wraps: tuple[str, ...], filters: Any
+) -> Seen:
+    """Search for another tenant's texts in one way."""
+    seen, condition = Seen(), {metadata_key(key): "A"}
+    graph = corpus(key, owner in ("restriction", None))
+    own = condition if owner == "retriever" else None
+    retriever = LEAVES[leaf](graph, own, seen)
+    for name in wraps:
+        retriever = WRAPS[name](retriever, graph, own, seen)
+    qa = QaRetriever(graph, "question", filters=own) if "q" in leaf else None
+    engine = QueryEngine(retriever, seen.model, qa=qa)
+    if owner == "restriction":
+        retriever, engine = restrict(retriever, condition), restrict(engine, condition)
+    of_adapter = condition if owner == "adapter" else None
+    call_filters = condition if owner == "call" else filters
+    with trace() as traced:
+        found = WAYS[way](retriever, engine, of_adapter, call_filters, seen)
+    seen.add(found if isinstance(found, list) else [found])
+    for span in spans(traced):
+        seen.add(repr(span.attributes))
+    return seen
 
 
 def asked_for(key: str) -> st.SearchStrategy[Any]:
@@ -209,165 +326,17 @@ def asked_for(key: str) -> st.SearchStrategy[Any]:
     )
 
 
-@dataclass
-class Tried:
-    """One try to get at another tenant's texts."""
-
-    key: str
-    owner: str | None
-    way: str
-    leaf: str
-    wraps: tuple[str, ...]
-    filters: Any
-    seen: Seen = field(default_factory=Seen)
-
-    def run(self) -> Seen:
-        condition = {metadata_key(self.key): "A"}
-        graph = corpus(self.key, self.owner in ("restriction", None))
-        own = condition if self.owner == "retriever" else None
-        retriever = LEAVES[self.leaf](graph, own, self.seen)
-        for name in self.wraps:
-            retriever = WRAPS[name](retriever, graph, own, self.seen)
-        qa = QaRetriever(graph, "question", filters=own)
-        engine = QueryEngine(retriever, self.seen.model, qa=qa if "q" in self.leaf else None)
-        if self.owner == "restriction":
-            retriever, engine = restrict(retriever, condition), restrict(engine, condition)
-        if self.owner == "call":
-            self.filters = condition
-        face = condition if self.owner in ("langchain", "llama_index") else None
-        with trace() as traced:
-            getattr(self, "_" + self.way.replace(" ", "_"))(retriever, engine, face)
-        for span in spans(traced):
-            self.seen.texts.append(repr(span.attributes))
-        return self.seen
-
-    # Of the package itself
-
-    def _retrieve(self, retriever: Any, engine: Any, face: Any) -> None:
-        self.seen.results(retriever.retrieve(QUERY, filters=self.filters))
-
-    def _aretrieve(self, retriever: Any, engine: Any, face: Any) -> None:
-        self.seen.results(asyncio.run(retriever.aretrieve(QUERY, filters=self.filters)))
-
-    def _batch(self, retriever: Any, engine: Any, face: Any) -> None:
-        for results in retriever.batch([QUERY, "milk", " "], filters=self.filters):
-            self.seen.results(results)
-
-    def _query(self, retriever: Any, engine: Any, face: Any) -> None:
-        self._answer(engine.query(QUERY, filters=self.filters))
-
-    def _aquery(self, retriever: Any, engine: Any, face: Any) -> None:
-        self._answer(asyncio.run(engine.aquery(QUERY, filters=self.filters)))
-
-    def _stream(self, retriever: Any, engine: Any, face: Any) -> None:
-        self._answer(engine.stream(QUERY, filters=self.filters).finish())
-
-    def _conversation(self, retriever: Any, engine: Any, face: Any) -> None:
-        talk = engine.conversation([("Who has tea?", "Some do.")])
-        self._answer(talk.query("And milk?", filters=self.filters))
-        self.seen.texts.append(repr(talk.history))
-
-    def _answer(self, answer: Any) -> None:
-        self.seen.texts += [answer.text, repr(answer.notes), str(answer.searched)]
-        self.seen.texts += [source.text + source.title for source in answer.sources]
-        self.seen.results([source.result for source in answer.sources])
-        self.seen.results([merged for source in answer.sources for merged in source.merged])
-        self.seen.results([omitted.result for omitted in answer.omitted])
-
-    # LangChain
-
-    def _options(self, face: Any) -> dict[str, Any]:
-        options = {} if self.filters is None else {"filter": self.filters}
-        return options if face is None or self.filters is not None else {"filter": None}
-
-    def _langchain(self, retriever: Any, engine: Any, face: Any) -> None:
-        lc = langchain.NodeGraphRetriever(retriever, filter=face, evidence=True)
-        config: Any = {"callbacks": [Listening(self.seen)]}
-        for documents in (
-            lc.invoke(QUERY, config, **self._options(face)),
-            asyncio.run(lc.ainvoke(QUERY, config, **self._options(face))),
-        ):
-            self.seen.texts.append(repr(documents))
-
-    def _langchain_engine(self, retriever: Any, engine: Any, face: Any) -> None:
-        engine = engine if face is None else restrict(engine, face)
-        lc = langchain.engine_runnable(engine, output="dict")
-        config: Any = {"callbacks": [Listening(self.seen)]}
-        self.seen.texts.append(repr(lc.invoke(QUERY, config, **self._options(face))))
-        self.seen.texts.append(repr([*lc.stream(QUERY, config, **self._options(face))]))
-
-    def _langchain_tool(self, retriever: Any, engine: Any, face: Any) -> None:
-        own = all_conditions(face, self.filters if self.owner == "call" else None)
-        lc = langchain.NodeGraphRetriever(retriever, filter=own, evidence=True)
-        conditions = (lambda config: self.filters) if self.filters else None
-        tool = langchain.retriever_tool(lc, "t", "d", conditions=conditions, show=[self.key])
-        message = tool.invoke(
-            {"type": "tool_call", "id": "1", "name": "t", "args": {"query": QUERY}}
-        )
-        self.seen.texts += [str(message.content), repr(message.artifact)]
-
-    # LlamaIndex
-
-    def _llama_index(self, retriever: Any, engine: Any, face: Any) -> None:
-        li = llama_index.NodeGraphRetriever(retriever, filters=face)
-        self._nodes(li.retrieve(QUERY, filters=self.filters))
-        self._nodes(asyncio.run(li.aretrieve(QUERY, filters=self.filters)))
-
-    def _llama_index_engine(self, retriever: Any, engine: Any, face: Any) -> None:
-        filters = all_conditions(face, self.filters)
-        li = llama_index.NodeGraphQueryEngine(retriever, MockLLM(), filters=filters)
-        response = li.query(QUERY)
-        self.seen.texts += [str(response), repr(response.metadata)]
-        self._nodes(response.source_nodes)
-
-    def _llama_index_tools(self, retriever: Any, engine: Any, face: Any) -> None:
-        filters = all_conditions(face, self.filters)
-        li = llama_index.NodeGraphRetriever(retriever, filters=filters)
-        output = RetrieverTool.from_defaults(li).call(QUERY, filters={self.key: "B"})
-        self.seen.texts += [output.content, repr(output.raw_output)]
-        answers = llama_index.NodeGraphQueryEngine(retriever, MockLLM(), filters=filters)
-        output = QueryEngineTool.from_defaults(answers).call(QUERY)
-        self.seen.texts += [output.content, repr(output.raw_output)]
-
-    def _nodes(self, nodes: list[NodeWithScore]) -> None:
-        for item in nodes:
-            self.seen.texts += [item.text, repr(item.metadata), repr(item.to_dict())]
-            self.seen.texts.append(repr(getattr(item, "evidence", None)))
-
-
-def all_conditions(*filters: Any) -> Any:
-    given_filters = [one for one in filters if one]
-    return {"and": given_filters} if given_filters else None
-
-
 def spans(span: Any) -> Iterator[Any]:
     yield span
     for child in span.children:
         yield from spans(child)
 
 
-class Listening(BaseCallbackHandler):
-    """A callback handler that records all texts."""
-
-    def __init__(self, seen: Seen) -> None:
-        self.seen = seen
-
-    def on_retriever_end(self, documents: Any, **kwargs: Any) -> None:
-        self.seen.texts.append(repr(documents))
-
-    def on_chain_start(self, serialized: Any, inputs: Any, **kwargs: Any) -> None:
-        self.seen.texts.append(repr(inputs))
-
-    def on_chain_end(self, outputs: Any, **kwargs: Any) -> None:
-        self.seen.texts.append(repr(outputs))
-
-
 @st.composite
-def tries(draw: Any) -> Tried:
-    key = draw(st.sampled_from(FIELDS))
-    owner = draw(st.sampled_from(OWNERS))
-    ways = [way for way in WAYS if owner not in ("langchain", "llama_index") or owner in way]
-    return Tried(
+def attempts(draw: Any) -> tuple[Any, ...]:
+    key, owner = draw(st.sampled_from(FIELDS)), draw(st.sampled_from(OWNERS))
+    ways = [way for way in WAYS if owner != "adapter" or way.startswith(("langchain", "llama"))]
+    return (
         key,
         owner,
         draw(st.sampled_from(ways)),
@@ -384,18 +353,16 @@ def tries(draw: Any) -> Tried:
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-@given(tries())
-def test_nothing_of_another_tenant_comes_to_light(tried: Tried) -> None:
-    seen = tried.run()
+@given(attempts())
+def test_nothing_of_another_tenant_comes_to_light(given_attempt: tuple[Any, ...]) -> None:
+    seen = attempt(*given_attempt)
     assert not seen.shows(THEIRS), [text for text in seen.texts if THEIRS in text][:3]
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("wrap", WRAPS)
 def test_unrestricted_retrievers_return_texts_of_all_tenants(way: str, wrap: str) -> None:
-    """Without a restriction, every way and every retriever returns texts of all tenants."""
-    seen = Tried("tenant", None, way, "lifted", (wrap,), None).run()
-    assert seen.shows(THEIRS)
-    ours = Tried("tenant", "restriction", way, "lifted", (wrap,), None).run()
+    assert attempt("tenant", None, way, "lifted", (wrap,), None).shows(THEIRS)
+    ours = attempt("tenant", "restriction", way, "lifted", (wrap,), None)
     assert ours.shows(OURS)
     assert not ours.shows(THEIRS)
