@@ -9,13 +9,12 @@
 - ``abstain``: how well scores separate a corpus's own questions from others (AUC).
 
 ``PYTHONPATH=tests python -m support.frozen_outputs changes [KIND ...]`` prints what changed;
-``write`` instead of ``changes`` also regenerates the files. Data sets: ``--data``, NODEKIN_DATA.
+``write`` instead of ``changes`` also regenerates the files. Data sets: NODEKIN_DATA.
 Paths, dates, sizes on disk and times are masked; scores are rounded to four digits.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import hashlib
 import json
@@ -49,7 +48,7 @@ from nodekin.retrievers.evaluation import (
 )
 
 FOLDER = Path(__file__).with_name("frozen")
-DATA = os.environ.get("NODEKIN_DATA") or "data"
+DATA = Path(os.environ.get("NODEKIN_DATA") or "data")
 
 
 # Splitters
@@ -110,7 +109,6 @@ def files(data: Path) -> dict[str, Any]:
 
 
 def hashed(text: str) -> str:
-    """Return 16 letters that differ between texts."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -123,10 +121,10 @@ TEXTS = {
     "茶.md": "# 茶\n\n陆羽写了《茶经》。他生活在唐代。\n\n绿茶不经过发酵。\n",
 }
 
-QUESTIONS = [
-    {"id": "1", "question": "Which tea is steamed?", "document_ids": ["docs/tea.md"]},
-    {"id": "2", "question": "Which river runs past Wuhan?", "document_ids": ["docs/river.txt"]},
-]
+QUESTIONS = """
+{"id": "1", "question": "Which tea is steamed?", "document_ids": ["docs/tea.md"]}
+{"id": "2", "question": "Which river runs past Wuhan?", "document_ids": ["docs/river.txt"]}
+"""
 
 RETRIEVER = """
 from nodekin import NodeGraph, Retriever
@@ -193,8 +191,7 @@ def folder_of_texts() -> Iterator[str]:
         (here / "docs").mkdir()
         for name, text in TEXTS.items():
             (here / "docs" / name).write_text(text, encoding="utf-8")
-        lines = "".join(f"{json.dumps(question)}\n" for question in QUESTIONS)
-        (here / "q.jsonl").write_text(lines, encoding="utf-8")
+        (here / "q.jsonl").write_text(QUESTIONS.lstrip(), encoding="utf-8")
         (here / "own.py").write_text(RETRIEVER, encoding="utf-8")
         os.chdir(here)
         try:
@@ -319,61 +316,50 @@ def abstain(data: Path) -> dict[str, Any]:
 # The files
 
 KINDS: dict[str, Callable[[Path], dict[str, Any]]] = {
-    "splitters": splitters,
-    "files": files,
-    "commands": commands,
-    "tools": tools,
-    "figures": figures,
-    "abstain": abstain,
+    function.__name__: function
+    for function in (splitters, files, commands, tools, figures, abstain)
 }
 
 
-def frozen(kind: str) -> dict[str, Any]:
-    """Return what a file holds; nothing if there is none yet."""
+def changes(kind: str, data: Path, write: bool = False) -> list[str]:
+    """Return the changed values of a kind; optionally regenerate its file."""
     path = FOLDER / f"{kind}.json"
-    return json.loads(path.read_text("utf-8")) if path.exists() else {}
+    new = json.loads(json.dumps(KINDS[kind](data)))
+    old = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    if write:
+        text = json.dumps(new, ensure_ascii=False, indent=1)
+        path.write_text(f"{text}\n", encoding="utf-8")
+    return differences(old, new)
 
 
-def save(kind: str, outputs: dict[str, Any]) -> None:
-    """Write a file."""
-    text = json.dumps(outputs, ensure_ascii=False, indent=1)
-    (FOLDER / f"{kind}.json").write_text(f"{text}\n", encoding="utf-8")
+def differences(old: Any, new: Any) -> list[str]:
+    """Return the paths of values that differ, with both values."""
+    before, after = dict(leaves(old)), dict(leaves(new))
+    missing = "missing"
+    return [
+        f"{path}: {before.get(path, missing)!r:.200} -> {after.get(path, missing)!r:.200}"
+        for path in dict.fromkeys([*before, *after])
+        if not equal(before.get(path, missing), after.get(path, missing))
+    ]
 
 
-def differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
-    """Yield the paths of values that differ, with both values."""
-    if isinstance(old, dict) and isinstance(new, dict):
-        for key in dict.fromkeys([*old, *new]):
-            if key not in old:
-                yield f"{path}/{key}: new: {new[key]!r:.200}"
-            elif key not in new:
-                yield f"{path}/{key}: gone: {old[key]!r:.200}"
-            else:
-                yield from differences(old[key], new[key], f"{path}/{key}")
-    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        for at, (a, b) in enumerate(zip(old, new, strict=True)):
-            yield from differences(a, b, f"{path}/{at}")
-    elif isinstance(old, float) and isinstance(new, float):
-        if abs(old - new) > 1.5e-4:  # rounded otherwise
-            yield f"{path}: {old} -> {new}"
-    elif old != new:
-        yield f"{path}: {old!r:.200} -> {new!r:.200}"
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values in JSON with their paths."""
+    parts = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, part in parts:
+        if isinstance(part, dict | list) and part:
+            yield from leaves(part, f"{path}/{key}")
+        else:
+            yield f"{path}/{key}", part
 
 
-def main() -> None:
-    """Print what changed; regenerate the files if told to."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("command", choices=["changes", "write"])
-    parser.add_argument("kinds", nargs="*", metavar="KIND", help=", ".join(KINDS))
-    parser.add_argument("--data", type=Path, default=Path(DATA), help="folder of the data sets")
-    options = parser.parse_args()
-    for kind in options.kinds or KINDS:
-        outputs = json.loads(json.dumps(KINDS[kind](options.data)))
-        for line in differences(frozen(kind), outputs, kind):
-            sys.stdout.write(f"{line}\n")
-        if options.command == "write":
-            save(kind, outputs)
+def equal(old: Any, new: Any) -> bool:
+    is_rounded = isinstance(old, float) and isinstance(new, float)
+    return abs(old - new) < 1.5e-4 if is_rounded else bool(old == new)
 
 
 if __name__ == "__main__":
-    main()
+    command, *kinds = sys.argv[1:]
+    for name in kinds or KINDS:
+        for line in changes(name, DATA, command == "write"):
+            sys.stdout.write(f"{name}{line}\n")
