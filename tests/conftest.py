@@ -2,15 +2,15 @@
 
 import asyncio
 import gc
+import itertools
 import os
 import signal
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from support.engines import ENGINES, Engine
 from support.postgres_server import RunningServer, running_server
 from support.stress import amount
 
@@ -76,13 +76,19 @@ def postgres_server() -> Iterator[RunningServer]:
         yield server
 
 
-@pytest.fixture(params=ENGINES)
-def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
-    """Yield every engine that a graph can be on: a test of a contract runs over all."""
-    scheme = {"pgvector": "postgresql"}.get(request.param, request.param.split()[0])
-    if scheme not in {"memory", "sqlite", *plugins(STORES)}:
-        pytest.skip(f"no installed package has {scheme}")
-    return ENGINES[request.param](request, tmp_path)
+@pytest.fixture(params=["memory", "sqlite", "postgresql", "pgvector"])
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], dict[str, Any]]:
+    """Return a function that returns the arguments of ``NodeGraph`` for a new, empty graph."""
+    if request.param == "memory":
+        return dict
+    if request.param == "sqlite":
+        numbers = itertools.count()
+        return lambda: {"store": tmp_path / f"engine{next(numbers)}.db"}
+    if "postgresql" not in plugins(STORES):
+        pytest.skip("no installed package has postgresql")
+    server: RunningServer = request.getfixturevalue("postgres_server")
+    vectors = "memory" if request.param == "postgresql" else "pgvector"
+    return lambda: {"store": f"{server.address()}&vectors={vectors}"}
 
 
 @pytest.fixture(scope="session")

@@ -35,16 +35,6 @@ class ConcurrencyGauge:
         self._end()
         return "An answer [1]."
 
-    def retrieve(self, query, *, top_k=None, filters=None):
-        """Find nothing."""
-        self.complete(query)
-        return []
-
-    async def aretrieve(self, query, *, top_k=None, filters=None):
-        """Find nothing."""
-        await self.acomplete(query)
-        return []
-
     def _begin(self):
         with self._lock:
             self.calls += 1

@@ -1,9 +1,8 @@
 """Lookups of words for links, with equal results on every store."""
 
 import random
+from collections.abc import Callable
 from typing import Any
-
-from support.engines import Engine
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.nodegraph.extractors.entity_extractor import EntityExtractor
@@ -65,6 +64,6 @@ def same(graphs: list[NodeGraph], **settings: Any) -> None:
             assert got or query == "nothing"
 
 
-def test_word_search_on_engine_equals_memory(engine: Engine) -> None:
-    with filled(**engine.options()) as graph:
+def test_word_search_on_engine_equals_memory(engine: Callable[[], dict[str, Any]]) -> None:
+    with filled(**engine()) as graph:
         same([graph, filled()], via="entity")

@@ -3,7 +3,6 @@
 import json
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from zlib import crc32
 
@@ -11,7 +10,6 @@ import numpy as np
 import psycopg
 import pytest
 from support.postgres_server import RunningServer
-from support.recall_on_cmrc import check_recall
 
 import nodekin.adapters.engines.postgres.pgvector_table as postgres_table
 from nodekin.adapters.engines.postgres import table_vector_index
@@ -395,16 +393,6 @@ def test_without_pgvector_vectors_are_in_memory(without_pgvector: str) -> None:
     with pytest.raises(StoreError, match=r"plain@.* has no pgvector.*CREATE EXTENSION vector"):
         Retriever(graph, "line", "cosine")("x")
     graph.close()
-
-
-@pytest.mark.slow
-@pytest.mark.data
-def test_hnsw_on_cmrc_finds_the_exact_results(
-    data: Path, address: str, monkeypatch: pytest.MonkeyPatch, searched_by_graph: list[bool]
-) -> None:
-    monkeypatch.setattr(postgres_table, "HNSW_FROM", 1_001)
-    check_recall("pgvector", {"store": address}, data)
-    assert False in searched_by_graph
 
 
 def test_texts_without_usable_vectors_are_left_out(address: str) -> None:
