@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from types import MethodType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..concurrency import in_thread, run_in_tasks
+from ..concurrency import fork_safe_lock, in_thread, run_in_tasks
 from ..errors import EmbeddingError, check_integer
-from .encoder import Batch, Encoder, padded_batches
+from ..plugins import MODELS, load_plugin, plugins
 from .model_objects import (
     check_is_model,
     check_named,
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+
+Batch: TypeAlias = "tuple[list[int], Any]"
+"""The positions of the texts of a batch, and their vectors."""
 
 Vectors: TypeAlias = "npt.NDArray[np.float32]"
 """One vector per row, (texts, dimension)."""
@@ -107,6 +111,100 @@ async def _concurrently(call: Callable[[str], Awaitable[Any]], texts: Iterable[s
     return await run_in_tasks(calls, len(calls))
 
 
+_PROMPTS = {"encode_document": ("document", "passage", "corpus"), "encode_query": ("query",)}
+"""The methods of sentence-transformers, and the names of their prompts in order of preference."""
+
+
+class Encoder:
+    """A sentence-transformers model, with separate settings for passages and queries.
+
+    ``encode`` is called by one thread at a time, since tokenizers do not support concurrent
+    calls. The plugin ``vectors`` computes standard models without ``encode``, in batches of
+    similar lengths and by several threads. The vectors differ by rounding only.
+
+    Args:
+        model: The model.
+        passages: Arguments of ``encode`` for passages.
+        queries: Arguments of ``encode`` for queries.
+        by_tokens: Whether the plugin may choose the batches. Otherwise ``batch_size`` decides.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        passages: dict[str, Any] | None = None,
+        queries: dict[str, Any] | None = None,
+        by_tokens: bool = True,
+    ) -> None:
+        self._arguments = (model, passages, queries, by_tokens)
+        self._model = model
+        self._settings = {"encode_document": passages or {}, "encode_query": queries or {}}
+        self._lock = fork_safe_lock()
+        is_standard = type(model).__module__.startswith("sentence_transformers.")
+        has_plugin = by_tokens and is_standard and "vectors" in plugins(MODELS)
+        self._direct: Any = load_plugin(MODELS, "vectors")(model) if has_plugin else None
+
+    def __reduce__(self) -> tuple[type[Encoder], tuple[Any, ...]]:
+        return type(self), self._arguments
+
+    def embed_batches(
+        self, texts: list[str], method: str = "encode_document"
+    ) -> Iterator[Batch] | None:
+        """Return texts in batches, the longest first, None if ``batch_size`` decides.
+
+        Example:
+            >>> Encoder(object()).embed_batches(["tea"]) is None
+            True
+        """
+        if self._direct is None or not texts:
+            return None
+        settings = self._settings[method]
+        batches: Iterator[Batch] | None = self._direct.batches(texts, _PROMPTS[method], settings)
+        return batches
+
+    def embed(self, texts: list[str], method: str = "encode_document") -> Any:
+        """Embed passages: (texts, dimension)."""
+        if (computed := self.embed_batches(texts, method)) is not None:
+            rows: dict[int, Any] = {}
+            for batch, vectors in computed:
+                rows |= zip(batch, vectors, strict=True)
+            return [rows[at] for at in range(len(rows))]
+        call = getattr(self._model, method if has(self._model, method) else "encode")
+        arguments = {"show_progress_bar": False, "convert_to_numpy": True, **self._settings[method]}
+        parameters = inspect.signature(call).parameters
+        if not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+            # Related libraries accept fewer arguments.
+            arguments = {name: v for name, v in arguments.items() if name in parameters}
+        with self._lock:
+            return call(texts, **arguments)
+
+    def embed_queries(self, texts: list[str]) -> Any:
+        """Embed queries: (texts, dimension)."""
+        return self.embed(texts, "encode_query")
+
+
+def padded_batches(sizes: Sequence[int], budget: int, most: int | None = None) -> list[list[int]]:
+    """Return positions in batches of similar sizes, the largest first.
+
+    Args:
+        sizes: The size of each text.
+        budget: Maximum size of a batch, in which each text counts as much as the largest. A text
+            above the budget is a batch.
+        most: Maximum number of texts in a batch.
+
+    Example:
+        >>> padded_batches([1, 9, 2, 30, 3], 10)
+        [[3], [1], [4, 2, 0]]
+    """
+    order = sorted(range(len(sizes)), key=lambda at: -sizes[at])
+    batches: list[list[int]] = []
+    while order:
+        count = max(1, budget // max(1, sizes[order[0]]))
+        batches.append(order[: min(count, most or count)])
+        del order[: len(batches[-1])]
+    return batches
+
+
 def check_vectors(output: Any, texts: Sequence[object], name: str) -> Vectors:
     """Return a model's output as a new array, (texts, dimension) float32.
 
@@ -126,32 +224,27 @@ def check_vectors(output: Any, texts: Sequence[object], name: str) -> Vectors:
         >>> check_vectors([[1, 0]], ["a", "b"], "model")
         Traceback (most recent call last):
         ...
-        nodekin.nodegraph.errors.EmbeddingError: the embedding model 'model' returned 1 vector \
-for 2 texts; it must return an array (2 texts, dimension) of numbers
+        nodekin.nodegraph.errors.EmbeddingError: the embedding model 'model' returned an array of \
+shape (1, 2); it must return an array (2 texts, dimension) of numbers
     """
     import numpy as np
 
-    def error(returned: str) -> EmbeddingError:
-        allowed = f"it must return an array ({count_of(texts, 'text')}, dimension) of numbers"
-        return EmbeddingError(f"the embedding model {name!r} returned {returned}; {allowed}")
-
-    rows = _plain(output)
+    rows, returned = _plain(output), ""
     if isinstance(rows, list) and rows and isinstance(rows[0], Mapping):
-        raise error("sparse vectors (use a dense model, and search words by similarity='bm25')")
-    try:
+        returned = "sparse vectors (use a dense model, and search words by similarity='bm25')"
+    # Large numbers become infinite.
+    with suppress(TypeError, ValueError, OverflowError), np.errstate(over="ignore"):
         numbers = np.asarray(rows)
-        if numbers.dtype.kind not in "fiub":
-            raise TypeError
-        with np.errstate(over="ignore"):  # large numbers become infinite
+        if numbers.dtype.kind in "fiub":
             vectors = np.array(numbers, np.float32)
-    except (TypeError, ValueError, OverflowError) as cause:
-        raise error(f"{rows!r:.80}") from cause
-    if vectors.ndim == 2 and len(vectors) != len(texts):
-        raise error(f"{count_of(vectors, 'vector')} for {count_of(texts, 'text')}")
-    if vectors.ndim != 2 or not vectors.size:
-        raise error(f"an array of shape {vectors.shape}")
-    vectors[~np.isfinite(vectors).all(axis=1)] = 0
-    return vectors
+            if vectors.ndim == 2 and vectors.size and len(vectors) == len(texts):
+                vectors[~np.isfinite(vectors).all(axis=1)] = 0
+                return vectors
+            returned = f"an array of shape {vectors.shape}"
+    raise EmbeddingError(
+        f"the embedding model {name!r} returned {returned or f'{rows!r:.80}'}; it must return an "
+        f"array ({count_of(texts)}, dimension) of numbers"
+    )
 
 
 def _plain(output: Any) -> Any:
@@ -166,9 +259,9 @@ def _plain(output: Any) -> Any:
     return output if is_array or not isinstance(output, Iterable) else list(map(_plain, output))
 
 
-def count_of(things: Sequence[object] | Vectors, what: str) -> str:
-    """Return a number with its noun: "2 texts"."""
-    return f"{len(things)} {what}{'' if len(things) == 1 else 's'}"
+def count_of(texts: Sequence[object]) -> str:
+    """Return the number of texts with its noun: "2 texts"."""
+    return f"{len(texts)} text{'' if len(texts) == 1 else 's'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +382,7 @@ class Embedder:
         if unusable.any():
             raise EmbeddingError(
                 f"the embedding model {self.name!r} returned no usable vector (zeros or NaN) for "
-                f"{int(unusable.sum())} of {count_of(texts, 'text')}, first "
+                f"{int(unusable.sum())} of {count_of(texts)}, first "
                 f"{texts[int(unusable.argmax())]!r:.80}"
             )
         return vectors
@@ -304,7 +397,7 @@ class Embedder:
         except Exception as error:
             first = f", the first of them {texts[0]!r:.80}" if texts else ""
             raise EmbeddingError(
-                f"the embedding model {self.name!r} failed on {count_of(texts, 'text')}{first}: "
+                f"the embedding model {self.name!r} failed on {count_of(texts)}{first}: "
                 f"{type(error).__name__}: {error}; what it embedded before is kept: mend it and "
                 "ask again"
             ) from error
@@ -340,14 +433,15 @@ def as_embedders(embed: object, *, stored: bool = False) -> dict[str, Embedder]:
     models = embed if isinstance(embed, Mapping) else {"default": embed}
     if not models:
         raise ValueError("embed={} has no models; leave it out, or write embed={'key': model}")
-    for key in models:
+    embedders: dict[str, Embedder] = {}
+    for key, model in models.items():
         if not isinstance(key, str) or not key:
             raise TypeError(f"keys of embed must be names, got {key!r:.80}; write {{'key': model}}")
-    embedders = {key: as_embedder(model) for key, model in models.items()}
-    for key, embedder in embedders.items() if stored else ():
-        named = 'Embedder({function}, name="my-model")'
-        named = named if models is not embed else f"{{{{{key!r}: {named}}}}}"
-        check_named(embedder.name, f"NodeGraph(embed={named})")
+        embedders[key] = as_embedder(model)
+        if stored:
+            named = 'Embedder({function}, name="my-model")'
+            named = named if models is not embed else f"{{{{{key!r}: {named}}}}}"
+            check_named(embedders[key].name, f"NodeGraph(embed={named})")
     return embedders
 
 

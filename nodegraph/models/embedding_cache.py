@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from concurrent.futures import Executor
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -121,8 +121,6 @@ class EmbeddingCache:
             EmbeddingError: If the model fails or returns invalid vectors.
         """
         embedder = self.embedder(key)
-        if not texts:
-            return self._empty(embedder)
         digests = [*map(digest, texts)]
         while (vectors := self._read(embedder, digests)) is None:
             self.embed(texts, key, what)
@@ -150,17 +148,33 @@ class EmbeddingCache:
             raise DeferredWork(partial(self.embed, list(missing.values()), key, label))
         with self._embedding[embedder.name]:
             missing = self._missing(embedder, missing)
-            show = self._progress if len(missing) >= _LONG else False
             unusable: list[str] = []
-            with ProgressBar(" texts", show) as bar:
+            with ProgressBar(" texts", self._progress if len(missing) >= _LONG else False) as bar:
+                bar.start(len(missing), f"embedding {label}")
 
                 def put(names: Sequence[str], vectors: Vectors) -> None:
                     texts = {name: missing[name] for name in names}
                     unusable.extend(self._put(embedder, texts, vectors))
                     bar.advance(len(names))
 
-                bar.start(len(missing), f"embedding {label}")
-                _embed_batches(embedder, missing, executor, put)
+                def embed_batch(batch: Sequence[str]) -> None:
+                    put(batch, embedder.passages([missing[name] for name in batch]))
+
+                left = dict(missing)
+                for names, vectors in embedder.own_batches(left) if executor is None else ():
+                    put(names, vectors)
+                    for name in names:
+                        del left[name]
+                batches = embedder.batches(left)
+                if executor is None:
+                    calls = [partial(embed_batch, batch) for batch in batches]
+                    run_in_threads(calls, embedder.num_workers)
+                else:
+                    call = pickled(embedder.passages, f"the embedding model {embedder.name!r}")
+                    inputs = [[left[name] for name in batch] for batch in batches]
+                    results = executor.map(partial(call_pickled, call), inputs)
+                    for batch, vectors in zip(batches, results, strict=True):
+                        put(batch, vectors)
             _warn(embedder, unusable)
 
     def count_missing(self, texts: Iterable[str], key: str) -> int:
@@ -191,19 +205,15 @@ class EmbeddingCache:
         """Return stored vectors, None if one is missing."""
         import numpy as np
 
-        vectors: Vectors | None = None
+        vectors = np.empty((len(digests), self._dimension(embedder)), np.float32)
         for start in range(0, len(digests), _PAGE):
             page = digests[start : start + _PAGE]
             stored = self._store.get_values(_kind(embedder), page)
             if not stored.keys() >= set(page):
                 return None
             joined = b"".join(map(stored.__getitem__, page))
-            rows = np.frombuffer(joined, "<f4").reshape(len(page), -1)
-            if vectors is None:
-                vectors = np.empty((len(digests), rows.shape[1]), np.float32)
-            vectors[start : start + len(page)] = rows
-        if vectors is not None:
-            vectors.flags.writeable = False
+            vectors[start : start + len(page)] = np.frombuffer(joined, "<f4").reshape(len(page), -1)
+        vectors.flags.writeable = False
         return vectors
 
     def _put(self, embedder: Embedder, texts: Mapping[str, str], vectors: Vectors) -> list[str]:
@@ -214,10 +224,10 @@ class EmbeddingCache:
         rows = zip(texts.values(), vectors, strict=True)
         return [text for text, row in rows if not row.any()]
 
-    def _dimension(self, embedder: Embedder) -> int | None:
-        """Return the dimension of the vectors that are stored under the model's name."""
+    def _dimension(self, embedder: Embedder) -> int:
+        """Return the dimension of the vectors stored under the model's name, 0 without any."""
         stored = self._store.get_values(_kind(embedder), limit=1)
-        return next((len(vector) // 4 for vector in stored.values()), None)
+        return next((len(vector) // 4 for vector in stored.values()), 0)
 
     def _check_dimension(self, embedder: Embedder, vectors: Vectors) -> None:
         """Check the dimension of new vectors.
@@ -226,7 +236,7 @@ class EmbeddingCache:
             VectorLengthError: If vectors stored under the model's name have another dimension.
         """
         expected, dimension = self._dimension(embedder), vectors.shape[1]
-        if expected not in (None, dimension):
+        if expected not in (0, dimension):
             raise VectorLengthError(
                 f"the embedding model {embedder.name!r} returns vectors of {dimension} numbers, "
                 f"but vectors stored under this name have {expected}; name another model "
@@ -298,12 +308,7 @@ class EmbeddingCache:
         import numpy as np
 
         vectors = [by_query[query] for query in queries]
-        return np.stack(vectors) if vectors else self._empty(embedder)
-
-    def _empty(self, embedder: Embedder) -> Vectors:
-        import numpy as np
-
-        return np.zeros((0, self._dimension(embedder) or 0), np.float32)
+        return np.stack(vectors) if vectors else np.zeros((0, self._dimension(embedder)), "f4")
 
 
 def _warn(embedder: Embedder, unusable: Sequence[str]) -> None:
@@ -313,44 +318,10 @@ def _warn(embedder: Embedder, unusable: Sequence[str]) -> None:
             "the embedding model %r returned no usable vector (zeros or NaN) for %s, first %s; "
             "vector search leaves them out",
             embedder.name,
-            count_of(unusable, "text"),
+            count_of(unusable),
             f"{unusable[0]!r:.80}",
         )
 
 
 def _kind(embedder: Embedder) -> str:
     return f"{_KIND}{embedder.name}"
-
-
-def _embed_batches(
-    embedder: Embedder,
-    texts: Mapping[str, str],
-    executor: Executor | None,
-    put: Callable[[Sequence[str], Vectors], None],
-) -> None:
-    """Embed texts in batches, and store each batch when it is finished.
-
-    Args:
-        embedder: The model. With several ``num_workers`` it embeds batches concurrently.
-        texts: The texts by digest.
-        executor: Runs the model. None: this process.
-        put: Stores vectors by digest. May be called by several threads.
-    """
-    texts = dict(texts)
-    for names, vectors in embedder.own_batches(texts) if executor is None else ():
-        put(names, vectors)
-        for name in names:
-            del texts[name]
-    batches = embedder.batches(texts)
-    if executor is not None:
-        call = pickled(embedder.passages, f"the embedding model {embedder.name!r}")
-        inputs = [[texts[name] for name in batch] for batch in batches]
-        results = executor.map(partial(call_pickled, call), inputs)
-        for batch, vectors in zip(batches, results, strict=True):
-            put(batch, vectors)
-        return
-
-    def embed_batch(batch: Sequence[str]) -> None:
-        put(batch, embedder.passages([texts[name] for name in batch]))
-
-    run_in_threads([partial(embed_batch, batch) for batch in batches], embedder.num_workers)

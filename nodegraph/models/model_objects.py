@@ -39,7 +39,8 @@ def model_name(model: Any) -> str:
 
     The name is the model's ``name``, or its class, the model that it states and a fingerprint of
     its settings. Keys, server addresses, timeouts and batch sizes are not part of the fingerprint.
-    A sentence-transformers model is identified by its weights. The name of a plain function is
+    A sentence-transformers model is identified by its weights. Fields of a pydantic model count if
+    they differ from their default. The name of a plain function is
     valid in this process only: see ``check_named``.
 
     Example:
@@ -56,7 +57,7 @@ def model_name(model: Any) -> str:
         try:
             label = " ".join([type(model).__qualname__, *_stated(model)])
             return f"{label} {fingerprint(_describe(model, 4))[:16]}"
-        except _UnnamedError:
+        except LookupError:  # a setting is a lambda or a local function
             pass
     label = getattr(function, "__qualname__", type(function).__qualname__)
     return f"{_UNNAMED}{label.rsplit('<locals>.', 1)[-1]} {_number(model)}"
@@ -79,10 +80,6 @@ def check_named(name: str, remedy: str) -> None:
             "a function that is used as a model needs a name if its results are stored: "
             + remedy.format(function=function)
         )
-
-
-class _UnnamedError(Exception):
-    """The settings of a model contain a lambda or a local function."""
 
 
 _numbers: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
@@ -113,7 +110,7 @@ def _describe(value: Any, depth: int) -> Any:
         return str(value)
     if isinstance(value, (*_FUNCTIONS, functools.partial)):
         if "<" in (name := getattr(value, "__qualname__", "<partial>")):
-            raise _UnnamedError
+            raise LookupError(name)
         return name
     if depth == 0:
         return type(value).__qualname__
@@ -129,18 +126,13 @@ def _describe(value: Any, depth: int) -> Any:
         return value
     if has(value, "named_parameters"):
         return _weights(value)
-    return [type(value), _stated(value), _describe(_settings(value), depth)]
-
-
-def _settings(value: Any) -> dict[str, Any]:
-    """Return an object's attributes, or the fields of a pydantic model that differ from default."""
-    cls = type(value)
-    if isinstance(fields := getattr(cls, "model_fields", None), Mapping):
+    cls, settings = type(value), attributes(value)
+    if isinstance(fields := getattr(cls, "model_fields", None), Mapping):  # of pydantic
         current = {name: attribute(value, name) for name in fields}
-        return {n: v for n, v in current.items() if v != fields[n].default}
+        settings = {n: v for n, v in current.items() if v != fields[n].default}
     computed = functools.cached_property
-    state = attributes(value).items()
-    return {n: v for n, v in state if not isinstance(getattr(cls, n, None), computed)}
+    stated = {n: v for n, v in settings.items() if not isinstance(getattr(cls, n, 0), computed)}
+    return [cls, _describe(stated, depth)]
 
 
 def _is_ignored(name: str, value: Any) -> bool:

@@ -116,7 +116,7 @@ def _template_text(template: Any, variables: list[str], names: Sequence[str]) ->
         if hasattr(message, "variable_name")
     }
     # ("placeholder", "{chat_history}") is optional: filled only if the name is supported.
-    optional = [v for v in getattr(template, "optional_variables", None) or () if v in placeholders]
+    optional = getattr(template, "optional_variables", None) or ()
     variables += [v for v in optional if _native_name(v, names, variables) in names]
     values: dict[str, Any] = {}
     for variable in variables:

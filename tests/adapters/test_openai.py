@@ -93,7 +93,7 @@ def test_permanent_error_raises_without_key(server, client):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda data: data[:1], "'openai abc' returned 1 vector for 2 texts"),
+        (lambda data: data[:1], r"'openai abc' returned an array of shape \(1, 3\)"),
         (lambda data: [{**item, "index": 0} for item in data], r"indexes .* must be 0 to 1"),
     ],
 )

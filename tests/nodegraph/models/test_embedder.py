@@ -219,8 +219,8 @@ def test_check_vectors_copies_array():
 
 
 BAD = {
-    "too few": ([[1, 2]], "1 vector for 2 texts"),
-    "too many": ([[1, 2]] * 3, "3 vectors for 2 texts"),
+    "too few": ([[1, 2]], r"shape \(1, 2\)"),
+    "too many": ([[1, 2]] * 3, r"shape \(3, 2\)"),
     "ragged": ([[1, 2], [3]], r"\[\[1, 2\], \[3\]\]"),
     "flat": ([1, 2], r"shape \(2,\); it must return an array \(2 texts, dimension\)"),
     "no dimension": ([[], []], r"shape \(2, 0\)"),
