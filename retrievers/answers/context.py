@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ...nodegraph.errors import ModelError
 from ...nodegraph.models.output.free_text import FinalAnswer, FinalAnswerParser, parse_final_answer
@@ -20,7 +20,9 @@ from ..plans.prompting import neutralize, quote_passage
 from ..results import ScoredNode
 from ..strategies.outcome import SubResults, answer_texts
 from .answer import Answer, OmissionReason, OmittedResult, Source, only_cites
-from .settings import EngineArguments
+
+if TYPE_CHECKING:
+    from .engine import QueryEngine
 
 T = TypeVar("T")
 
@@ -59,7 +61,7 @@ class AnswerContext:
         sub_answers: The answers to sub-questions, formatted for a prompt.
     """
 
-    engine: EngineArguments
+    engine: QueryEngine
     question: str
     language: Language
     top_k: int | None
@@ -120,6 +122,12 @@ class AnswerContext:
         """Return the maximum length of the passages in a prompt. Negative: no space."""
         empty = self.passages_prompt(name, (), answer="")
         return self.engine.prompt_limit - self.engine.length(empty)
+
+    def added_length(self, name: str, source: Source, **values: object) -> int:
+        """Return the length that a passage adds to a prompt, without a line break before it."""
+        prompts = (self.passages_prompt(name, sources, **values) for sources in ([source], []))
+        length, empty = map(self.engine.length, prompts)
+        return length - empty
 
     def check_space(self, name: str) -> None:
         """Check that a prompt has space for a passage.
@@ -278,45 +286,6 @@ def _match_offset(source: Source) -> int:
     if len(starts) < len(results) or match.start is None:
         return max(0, source.text.find(match.text))
     return match.start - min(starts)
-
-
-class Packing:
-    """A prompt that is filled with passages, up to the limit of a prompt.
-
-    The lengths of single passages are added, so that measuring takes linear time.
-
-    Args:
-        context: The state of the question.
-        name: The name of the prompt.
-        **values: Other values of the prompt.
-    """
-
-    def __init__(self, context: AnswerContext, name: str, **values: object) -> None:
-        self.items: list[Source] = []
-        self._context, self._name, self._values = context, name, values
-        self._empty = self._total = self._length([])
-
-    def _length(self, sources: Sequence[Source]) -> int:
-        prompt = self._context.passages_prompt(self._name, sources, **self._values)
-        return self._context.engine.length(prompt)
-
-    def add(self, item: Source) -> bool:
-        """Add a passage if it fits. Return whether it was added."""
-        total = self._total + self._length([item]) - self._empty
-        if self.items:
-            total += 1  # a line break
-        if total > self._context.engine.prompt_limit:
-            return False
-        self.items.append(item)
-        self._total = total
-        return True
-
-    def fitting(self) -> list[Source]:
-        """Return the first passages whose joint prompt is short enough, at least one."""
-        items = self.items
-        while len(items) > 1 and self._length(items) > self._context.engine.prompt_limit:
-            items = items[:-1]
-        return items
 
 
 def merge_results(

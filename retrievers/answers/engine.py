@@ -7,33 +7,65 @@ import threading
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
+    Callable,
     Generator,
     Iterable,
     Iterator,
+    Mapping,
     Sequence,
 )
 from contextlib import aclosing
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from ...nodegraph.models.templates import language_of
+from ...nodegraph.errors import explain_names
+from ...nodegraph.models.llm import LLM, as_llm
+from ...nodegraph.models.model_objects import attribute
+from ...nodegraph.models.templates import Language, language_of
+from ...nodegraph.node import Node
+from ...nodegraph.splitters.chunking import count_tokens
 from ..filters import Filters, parse_filters
+from ..foreign.coercion import as_retriever
 from ..plans.plan import Do, Part, arun, astream, run, stream
+from ..plans.prompting import Prompt, PromptMixin, PromptReplacement, passage_title, replace_prompts
+from ..protocols import RetrieverLike
 from ..restricted_retriever import restrict
 from ..results import ScoredNode
-from ..validation import check_top_k
+from ..validation import check_min_score, check_top_k, choice, seconds, whole
 from .answer import Answer, Source
 from .chat_history import Pair, parse_history
 from .context import AnswerContext
 from .current_check import SourceChanges, compare_sources, without_strategies
 from .pipeline import answer_question, answer_results
-from .settings import EngineArguments
+from .prompts import PASSAGE_PROMPTS, PROMPTS, AnswerMode
+from .qa import QaRetriever
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class QueryEngine(EngineArguments):
+DEFAULT_WINDOW = 16_000
+"""Tokens of a prompt and its answer, for models with an unknown context window."""
+
+
+def window_of(llm: LLM) -> int:
+    """Return a model's context window in tokens.
+
+    The window is known for LlamaIndex models (``metadata``), LangChain models (``profile``) and
+    objects with a ``context_window``.
+    """
+    model = llm.model
+    metadata, profile = attribute(model, "metadata"), attribute(model, "profile")
+    windows = (
+        attribute(model, "context_window"),
+        attribute(metadata, "context_window"),
+        profile.get("max_input_tokens") if isinstance(profile, Mapping) else None,
+    )
+    known = (window for window in windows if type(window) is int and window > 0)
+    return next(known, DEFAULT_WINDOW)
+
+
+class QueryEngine(PromptMixin):
     """A retriever with a language model, which answers questions and cites the retrieved passages.
 
     Modes:
@@ -98,6 +130,76 @@ class QueryEngine(EngineArguments):
         False
     """
 
+    @explain_names
+    def __init__(
+        self,
+        retriever: RetrieverLike,
+        llm: object,
+        mode: AnswerMode = "stuff",
+        *,
+        qa: QaRetriever | None = None,
+        prompts: Mapping[str, PromptReplacement] | None = None,
+        top_k: int | None = None,
+        max_tokens: int | None = None,
+        min_score: float | None = None,
+        check: Literal["quotes"] | None = None,
+        context_window: int | None = None,
+        num_output: int = 512,
+        history_window: int = 1024,
+        length: Callable[[str], int] = count_tokens,
+        language: Language | None = None,
+        title: Callable[[Node], str] = passage_title,
+        timeout: float | None = None,
+        total_timeout: float | None = None,
+    ) -> None:
+        if not isinstance(qa, QaRetriever | None):
+            raise TypeError(f"qa must be a QaRetriever, got {qa!r:.80}")
+        self.mode: AnswerMode = choice(mode, "mode", get_args(AnswerMode))
+        self.check: Literal["quotes"] | None = choice(check, "check", (None, "quotes"))
+        self.retriever = as_retriever(retriever)
+        self.llm: LLM = as_llm(llm)
+        self.qa = qa
+        self.top_k = None if top_k is None else check_top_k(top_k)
+        self.max_tokens = None if max_tokens is None else whole(max_tokens, "max_tokens", 1)
+        self.min_score = check_min_score(min_score, self.retriever)
+        window = window_of(self.llm) if context_window is None else context_window
+        self.context_window = whole(window, "context_window", 1)
+        self.num_output = whole(num_output, "num_output", 0)
+        self.history_window = whole(history_window, "history_window", 0)
+        self.language: Language | None = choice(language, "language", (None, *get_args(Language)))
+        for name, function in (("length", length), ("title", title)):
+            if not callable(function):
+                raise TypeError(f"{name} must be a function, got {function!r:.80}")
+        self.length, self.title = length, title
+        self.timeout = seconds(timeout, "timeout")
+        self.total_timeout = seconds(total_timeout, "total_timeout")
+        self._replace_prompts(replace_prompts(PROMPTS, {} if prompts is None else prompts))
+
+    @property
+    def prompt_limit(self) -> int:
+        """The maximum length of a prompt."""
+        return self.context_window - self.num_output
+
+    def _replace_prompts(self, prompts: Mapping[str, Prompt]) -> None:
+        """Set the prompts.
+
+        Raises:
+            ValueError: If a prompt of the mode leaves no space for passages.
+        """
+        others = ("reduce", "condense") if self.mode == "map_reduce" else ("condense",)
+        languages = get_args(Language) if self.language is None else (self.language,)
+        for name in (*PASSAGE_PROMPTS[self.mode], *others):
+            for language in languages:
+                length = self.length(prompts[name].fill(language))
+                if length >= self.prompt_limit:
+                    raise ValueError(
+                        f"context_window={self.context_window!r} less "
+                        f"num_output={self.num_output!r} leaves {self.prompt_limit}, and the "
+                        f"prompt {name!r} alone measures {length}; raise context_window, or "
+                        "shorten the prompt"
+                    )
+        self._prompts = prompts
+
     def __repr__(self) -> str:
         return f"QueryEngine({self.retriever!r}, {self.llm.name!r}, {self.mode!r})"
 
@@ -147,22 +249,14 @@ class QueryEngine(EngineArguments):
     ) -> AnswerStream:
         """Return an iterator over the answer's text. Arguments: see ``query``.
 
-        The last model call is streamed. A preset answer and the answer of ``"map_rerank"`` are
-        one part. If the model fails in the middle, the stream raises ``AnswerError``, and
-        ``stream.answer`` has the text up to the failure.
+        ``astream`` is the same method, for ``async for``. The last model call is streamed. A
+        preset answer and the answer of ``"map_rerank"`` are one part. If the model fails in the
+        middle, the stream raises ``AnswerError``, and ``stream.answer`` has the text up to the
+        failure.
         """
         return AnswerStream(*self._plan(question, history, top_k, filters))
 
-    def astream(
-        self,
-        question: str,
-        *,
-        history: Iterable[Any] | None = None,
-        top_k: int | None = None,
-        filters: Filters | None = None,
-    ) -> AsyncAnswerStream:
-        """Async version of ``stream``."""
-        return AsyncAnswerStream(*self._plan(question, history, top_k, filters))
+    astream = stream
 
     def restricted(self, filters: Filters) -> Self:
         """Return a copy whose passages and preset answers meet a condition. See ``restrict``."""
@@ -300,11 +394,7 @@ class Conversation:
         """Stream the answer to the next question. See ``QueryEngine.stream``."""
         return AnswerStream(*self._plan(question, top_k, filters))
 
-    def astream(
-        self, question: str, *, top_k: int | None = None, filters: Filters | None = None
-    ) -> AsyncAnswerStream:
-        """Async version of ``stream``."""
-        return AsyncAnswerStream(*self._plan(question, top_k, filters))
+    astream = stream
 
     def _plan(
         self, question: str, top_k: int | None, filters: Filters | None
@@ -321,11 +411,17 @@ class Conversation:
         return answer_and_store, context
 
 
-class _Stream:
-    """The base class of both streams."""
+class AnswerStream(Iterator[str], AsyncIterator[str]):
+    """An iterator over an answer's text, for ``for`` and ``async for``.
 
-    def __init__(self, context: AnswerContext) -> None:
+    The search starts when the first text is read. ``close`` and ``aclose``, or the end of a
+    ``with`` block, stop the model early.
+    """
+
+    def __init__(self, answer: Part[Answer], context: AnswerContext) -> None:
         self._context = context
+        self._texts = _texts(answer, context)
+        self._async_texts = _async_texts(answer, context)
 
     @property
     def answer(self) -> Answer:
@@ -342,19 +438,11 @@ class _Stream:
         """Whether the answer is complete."""
         return self._context.answer is not None
 
-
-class AnswerStream(_Stream, Iterator[str]):
-    """An iterator over an answer's text. The search starts when the first text is read.
-
-    ``close``, or the end of a ``with`` block, stops the model early.
-    """
-
-    def __init__(self, answer: Part[Answer], context: AnswerContext) -> None:
-        super().__init__(context)
-        self._texts = _texts(answer, context)
-
     def __next__(self) -> str:
         return next(self._texts)
+
+    async def __anext__(self) -> str:
+        return await anext(self._async_texts)
 
     def __enter__(self) -> AnswerStream:
         return self
@@ -362,9 +450,19 @@ class AnswerStream(_Stream, Iterator[str]):
     def __exit__(self, *error: object) -> None:
         self.close()
 
+    async def __aenter__(self) -> AnswerStream:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()
+
     def close(self) -> None:
         """Stop the stream."""
         self._texts.close()
+
+    async def aclose(self) -> None:
+        """Stop the async stream."""
+        await self._async_texts.aclose()
 
     def finish(self) -> Answer:
         """Read to the end, and return the answer."""
@@ -372,28 +470,7 @@ class AnswerStream(_Stream, Iterator[str]):
             pass
         return self.answer
 
-
-class AsyncAnswerStream(_Stream, AsyncIterator[str]):
-    """An async iterator over an answer's text. See ``AnswerStream``."""
-
-    def __init__(self, answer: Part[Answer], context: AnswerContext) -> None:
-        super().__init__(context)
-        self._texts = _async_texts(answer, context)
-
-    async def __anext__(self) -> str:
-        return await self._texts.__anext__()
-
-    async def __aenter__(self) -> AsyncAnswerStream:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.aclose()
-
-    async def aclose(self) -> None:
-        """Stop the stream."""
-        await self._texts.aclose()
-
-    async def finish(self) -> Answer:
+    async def afinish(self) -> Answer:
         """Read to the end, and return the answer."""
         async for _ in self:
             pass

@@ -6,7 +6,7 @@ import logging
 import re
 import unicodedata
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -32,9 +32,9 @@ from ..token_budget import TokenBudget
 from ..tracing import observe, start_span
 from .answer import UNCITED, Answer, AnswerError, Source, flag_cited
 from .chat_history import Pair, condense
-from .context import AnswerContext, Packing, cut, merge_results, shorten
+from .context import AnswerContext, cut, merge_results, shorten
+from .prompts import PASSAGE_PROMPTS, AnswerMode
 from .quotes import check_quotes
-from .settings import PASSAGE_PROMPTS, AnswerMode
 
 logger = logging.getLogger(__name__)
 
@@ -200,24 +200,28 @@ async def stuff(context: AnswerContext) -> FinalAnswer:
 
 
 def _pack_sources(context: AnswerContext) -> str:
-    """Return the prompt with the passages that fit, and set the sources."""
-    packing = Packing(context, "answer")
+    """Return the prompt with the passages that fit, and set the sources.
+
+    The lengths of single passages are added, so that measuring takes linear time.
+    """
+    free = context.space("answer")
     for candidate in context.candidates:
-        source = context.number(candidate)
-        if packing.add(source):
-            context.sources.append(source)
-            continue
-        too_long = not context.has_space("answer", [source])
-        shorter = shorten(source, partial(_has_space, context)) if too_long else None
-        if shorter is None or not packing.add(shorter):
+        numbered = context.number(candidate)
+        source: Source | None = numbered
+        size = context.added_length("answer", numbered)
+        if size > free and not context.has_space("answer", [numbered]):
+            source = shorten(numbered, partial(_has_space, context))
+            size = context.added_length("answer", source) if source else 0
+        if source is None or size > free:
             context.omit(candidate, "context_window")
-        else:
-            context.sources.append(shorter)
-            note = f"[{shorter.number}] was cut: it is too long for the context window"
+            continue
+        if not source.complete:
+            note = f"[{source.number}] was cut: it is too long for the context window"
             context.notes.append(note)
-    context.sources = packing.fitting()
-    for source in packing.items[len(context.sources) :]:
-        context.omit(source, "context_window")
+        context.sources.append(source)
+        free -= size + 1  # a line break
+    while len(context.sources) > 1 and not context.has_space("answer", context.sources):
+        context.omit(context.sources.pop(), "context_window")  # lengths are not additive
     context.check_space("answer")
     return context.passages_prompt("answer", context.sources)
 
@@ -279,11 +283,17 @@ def _pack_parts(
     name, values = "answer", {}
     if earlier is not None:
         name, values = "refine", {"answer": _shorten_answer(context, earlier, parts[0])}
-    packing = Packing(context, name, **values)
+    batch: list[Source] = []
+    used = context.engine.length(context.passages_prompt(name, (), **values))
     for part in parts:
-        if not packing.add(part):
+        used += context.added_length(name, part, **values)
+        if used > context.engine.prompt_limit:
             break
-    batch = packing.fitting() or list(parts[:1])
+        batch.append(part)
+        used += 1  # a line break
+    batch = batch or [parts[0]]
+    while len(batch) > 1 and not context.has_space(name, batch, **values):
+        batch.pop()  # lengths are not additive
     return context.passages_prompt(name, batch, **values), batch
 
 
@@ -378,12 +388,8 @@ _LINE = re.compile(
 _NUMBER = re.compile(r"\d{1,3}(?:\.\d{1,9})?")
 
 
-@dataclass(frozen=True, slots=True)
-class RankedAnswer:
-    """An answer with the model's confidence, from 0 to 100. None: no confidence."""
-
-    answer: FinalAnswer
-    confidence: float | None
+RankedAnswer = tuple[FinalAnswer, float | None]
+"""An answer with the model's confidence, from 0 to 100. None: no confidence."""
 
 
 async def map_rerank(context: AnswerContext) -> FinalAnswer:
@@ -407,20 +413,17 @@ async def map_rerank(context: AnswerContext) -> FinalAnswer:
 
     calls = [partial(rank, prompt) for prompt in prompts]
     ranked = await context.gather(calls, [f"[{part.number}]" for part in parts])
-    best = RankedAnswer(FinalAnswer("", False), None)
+    best: RankedAnswer = FinalAnswer("", False), None
     for part, candidate in zip(parts, ranked, strict=True):
-        if candidate is None or not candidate.answer.answered:
+        if candidate is None or not candidate[0].answered:
             continue
-        if candidate.confidence is None:
+        if candidate[1] is None:
             context.notes.append(f"the answer from [{part.number}] came without a confidence")
-        if not best.answer.answered or _rank(candidate) > _rank(best):
+        ranks = [-1.0 if sure is None else sure for sure in (candidate[1], best[1])]
+        if not best[0].answered or ranks[0] > ranks[1]:
             best, context.certain = candidate, (part.number,)
-    context.confidence = best.confidence
-    return best.answer
-
-
-def _rank(answer: RankedAnswer) -> float:
-    return -1.0 if answer.confidence is None else answer.confidence
+    context.confidence = best[1]
+    return best[0]
 
 
 def parse_ranked_answer(answer: str) -> RankedAnswer:
@@ -431,38 +434,28 @@ def parse_ranked_answer(answer: str) -> RankedAnswer:
 
     Example:
         >>> parse_ranked_answer("Answer: Tea [1].\\nConfidence: 80 (clear)")
-        RankedAnswer(answer=FinalAnswer(text='Tea [1].', answered=True), confidence=80.0)
-        >>> parse_ranked_answer("回答：茶[1]。\\n**把握：** 90").confidence
+        (FinalAnswer(text='Tea [1].', answered=True), 80.0)
+        >>> parse_ranked_answer("回答：茶[1]。\\n**把握：** 90")[1]
         90.0
     """
-    text, confidence = answer, None
+    text, said = answer, ""
     cleaned = clean(answer)
     value = find_json(cleaned) if cleaned.startswith("{") else None
     if isinstance(value, Mapping):
         text = str(value.get("answer", ""))
-        confidence = parse_confidence(str(value.get("confidence", "")))
+        said = str(value.get("confidence", ""))
     elif lines := list(_LINE.finditer(answer)):
         line = lines[-1]
-        confidence = parse_confidence(line["value"])
+        said = line["value"]
         text = answer[: line.start()] if answer[: line.start()].strip() else answer[line.end() :]
     final = parse_final_answer(text)
     if final.answered:
         final = parse_final_answer(without_label(final.text, ANSWER_LABEL))
     if final.answered and not final.text:
         raise ValueError("the answer is empty")
-    return RankedAnswer(final, confidence)
-
-
-def parse_confidence(text: str) -> float | None:
-    """Return the confidence in a text, from 0 to 100. None: the text has no such number.
-
-    Example:
-        >>> [parse_confidence(text) for text in ("85", "95%", "?", "250")]
-        [85.0, 95.0, None, None]
-    """
-    match = _NUMBER.search(unicodedata.normalize("NFKC", text))
-    number = None if match is None else float(match[0])
-    return None if number is None or number > 100 else number
+    number = _NUMBER.search(unicodedata.normalize("NFKC", said))
+    confidence = float(number[0]) if number else None
+    return final, None if confidence is None or confidence > 100 else confidence
 
 
 MODES: Mapping[AnswerMode, Callable[[AnswerContext], Coroutine[Any, Any, FinalAnswer]]] = (

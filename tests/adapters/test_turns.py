@@ -18,7 +18,7 @@ from support.fixed_retriever import FixedRetriever, scored
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.nodegraph.node import Node
 from nodekin.retrievers import FusionRetriever, QueryEngine, Retriever, as_retriever
-from nodekin.retrievers.answers.settings import AnswerMode
+from nodekin.retrievers.answers.prompts import AnswerMode
 from nodekin.retrievers.strategies.strategy_registry import STRATEGIES, make_strategy
 
 COUNT = 400

@@ -9,7 +9,7 @@ from nodekin.nodegraph import EmbeddingError, ModelError, Node
 from nodekin.retrievers import Retriever, ScoredNode
 from nodekin.retrievers.answers.answer import AnswerError
 from nodekin.retrievers.answers.engine import QueryEngine
-from nodekin.retrievers.answers.settings import PROMPTS
+from nodekin.retrievers.answers.prompts import PROMPTS
 from nodekin.retrievers.results import Evidence, QueryVariant
 
 MODES = ("stuff", "refine", "map_reduce", "map_rerank")

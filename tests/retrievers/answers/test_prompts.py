@@ -6,7 +6,7 @@ import pytest
 from support.fixed_retriever import FixedRetriever, passage
 
 from nodekin.retrievers.answers.engine import QueryEngine
-from nodekin.retrievers.answers.settings import PROMPTS
+from nodekin.retrievers.answers.prompts import PROMPTS
 
 NILE = "How long is the Nile?"
 MODES = ("stuff", "refine", "map_reduce", "map_rerank")

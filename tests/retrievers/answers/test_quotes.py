@@ -174,7 +174,7 @@ def test_spans_have_document_positions() -> None:
     answer = check_quotes(f"“Then Dried” [{numbers[BLACK]}].", results)
     (span,) = answer.quotes[0].spans
     assert (span.text, text[span.start : span.end]) == ("then dried", "then dried")
-    assert (span.document_id, span.place) == ("tea.md", "tea.md, Tea")
+    assert (span.document_id, span.place) == ("tea.md", "tea.md, line 6, Tea")
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ async def test_broken_stream_raises_and_keeps_the_text(lines, breaking) -> None:
     with pytest.raises(AnswerError, match="the line is dead") as caught:
         streamed.extend(stream)
     with pytest.raises(AnswerError, match="the line is dead"):
-        await async_stream.finish()
+        await async_stream.afinish()
     assert "".join(streamed) == caught.value.answer.text == "The Nile is 6,6"
     for each in (stream, async_stream):
         assert each.answer.text == "The Nile is 6,6"
@@ -61,7 +61,7 @@ async def test_stream_can_be_left_early(lines, scripted) -> None:
         assert await anext(async_stream) == "It"
     assert not async_stream.ended
     assert len(asyncio.all_tasks()) == 1
-    assert (await engine.astream(NILE).finish()).text == "It is 6,650 km [1]."
+    assert (await engine.astream(NILE).afinish()).text == "It is 6,650 km [1]."
 
 
 def test_unread_stream_asks_nothing(lines, scripted) -> None:

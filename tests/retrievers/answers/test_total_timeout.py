@@ -64,7 +64,7 @@ async def ask(engine: QueryEngine, way: str) -> Answer:
         return await engine.aquery(question)
     if way == "stream":
         return await asyncio.to_thread(engine.stream(question).finish)
-    return await engine.astream(question).finish()
+    return await engine.astream(question).afinish()
 
 
 @pytest.fixture(params=["sync", "async", "stream", "astream"])

@@ -8,7 +8,7 @@ from support.fixed_retriever import FixedRetriever, passage
 
 from nodekin.nodegraph.splitters.chunking import count_tokens
 from nodekin.retrievers import Prompt, QueryEngine
-from nodekin.retrievers.answers.settings import AnswerMode
+from nodekin.retrievers.answers.prompts import AnswerMode
 from nodekin.retrievers.strategies.model_prompt import QueryTransform, QueryVariants
 from nodekin.retrievers.strategies.transform_retriever import TransformRetriever
 

@@ -133,4 +133,4 @@ def test_timeout_of_engine_ends_streams_of_models() -> None:
 
 
 async def finished(engine: QueryEngine) -> Any:
-    return await engine.astream("What is tea?").finish()
+    return await engine.astream("What is tea?").afinish()

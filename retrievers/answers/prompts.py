@@ -1,28 +1,16 @@
-"""The arguments, modes and prompts of a query engine."""
+"""The modes and prompts of a query engine."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal, get_args
+from typing import Literal
 
-from ...nodegraph.errors import explain_names
-from ...nodegraph.models.llm import LLM, as_llm
-from ...nodegraph.models.model_objects import attribute
 from ...nodegraph.models.output.free_text import NO_ANSWER_SIGNALS
-from ...nodegraph.models.templates import Language
-from ...nodegraph.node import Node
-from ...nodegraph.splitters.chunking import count_tokens
-from ..foreign.coercion import as_retriever
-from ..plans.prompting import Prompt, PromptMixin, PromptReplacement, passage_title, replace_prompts
-from ..protocols import RetrieverLike
-from ..validation import check_min_score, check_top_k, choice, seconds, whole
-from .qa import QaRetriever
+from ..plans.prompting import Prompt
 
 AnswerMode = Literal["stuff", "refine", "map_reduce", "map_rerank"]
 
-
-AnswerCheck = Literal["quotes"]
 
 PASSAGE_PROMPTS: Mapping[AnswerMode, tuple[str, ...]] = MappingProxyType(
     {
@@ -33,28 +21,6 @@ PASSAGE_PROMPTS: Mapping[AnswerMode, tuple[str, ...]] = MappingProxyType(
     }
 )
 """The prompts of each mode that have passages."""
-
-
-DEFAULT_WINDOW = 16_000
-"""Tokens of a prompt and its answer, for models with an unknown context window."""
-
-
-def window_of(llm: LLM) -> int:
-    """Return a model's context window in tokens.
-
-    The window is known for LlamaIndex models (``metadata``), LangChain models (``profile``) and
-    objects with a ``context_window``.
-    """
-    model = llm.model
-    metadata, profile = attribute(model, "metadata"), attribute(model, "profile")
-    windows = (
-        attribute(model, "context_window"),
-        attribute(metadata, "context_window"),
-        profile.get("max_input_tokens") if isinstance(profile, Mapping) else None,
-    )
-    known = (window for window in windows if type(window) is int and window > 0)
-    return next(known, DEFAULT_WINDOW)
-
 
 _RULES_ZH = f"""\
 要求：
@@ -238,77 +204,3 @@ Rewritten question:""",
     }
 )
 """The built-in prompts. ``not_found`` is for the user, not for a model."""
-
-
-class EngineArguments(PromptMixin):
-    """The validated arguments and the prompts of a ``QueryEngine``."""
-
-    @explain_names
-    def __init__(
-        self,
-        retriever: RetrieverLike,
-        llm: object,
-        mode: AnswerMode = "stuff",
-        *,
-        qa: QaRetriever | None = None,
-        prompts: Mapping[str, PromptReplacement] | None = None,
-        top_k: int | None = None,
-        max_tokens: int | None = None,
-        min_score: float | None = None,
-        check: AnswerCheck | None = None,
-        context_window: int | None = None,
-        num_output: int = 512,
-        history_window: int = 1024,
-        length: Callable[[str], int] = count_tokens,
-        language: Language | None = None,
-        title: Callable[[Node], str] = passage_title,
-        timeout: float | None = None,
-        total_timeout: float | None = None,
-    ) -> None:
-        if not isinstance(qa, QaRetriever | None):
-            raise TypeError(f"qa must be a QaRetriever, got {qa!r:.80}")
-        self.mode: AnswerMode = choice(mode, "mode", get_args(AnswerMode))
-        self.check: AnswerCheck | None = choice(check, "check", (None, *get_args(AnswerCheck)))
-        self.retriever = as_retriever(retriever)
-        self.llm: LLM = as_llm(llm)
-        self.qa = qa
-        self.top_k = None if top_k is None else check_top_k(top_k)
-        self.max_tokens = None if max_tokens is None else whole(max_tokens, "max_tokens", 1)
-        self.min_score = check_min_score(min_score, self.retriever)
-        window = window_of(self.llm) if context_window is None else context_window
-        self.context_window = whole(window, "context_window", 1)
-        self.num_output = whole(num_output, "num_output", 0)
-        self.history_window = whole(history_window, "history_window", 0)
-        self.language: Language | None = choice(language, "language", (None, *get_args(Language)))
-        for name, function in (("length", length), ("title", title)):
-            if not callable(function):
-                raise TypeError(f"{name} must be a function, got {function!r:.80}")
-        self.length, self.title = length, title
-        self.timeout = seconds(timeout, "timeout")
-        self.total_timeout = seconds(total_timeout, "total_timeout")
-        self._replace_prompts(replace_prompts(PROMPTS, {} if prompts is None else prompts))
-
-    @property
-    def prompt_limit(self) -> int:
-        """The maximum length of a prompt."""
-        return self.context_window - self.num_output
-
-    def _replace_prompts(self, prompts: Mapping[str, Prompt]) -> None:
-        """Set the prompts.
-
-        Raises:
-            ValueError: If a prompt of the mode leaves no space for passages.
-        """
-        others = ("reduce", "condense") if self.mode == "map_reduce" else ("condense",)
-        languages = get_args(Language) if self.language is None else (self.language,)
-        for name in (*PASSAGE_PROMPTS[self.mode], *others):
-            for language in languages:
-                length = self.length(prompts[name].fill(language))
-                if length >= self.prompt_limit:
-                    raise ValueError(
-                        f"context_window={self.context_window!r} less "
-                        f"num_output={self.num_output!r} leaves {self.prompt_limit}, and the "
-                        f"prompt {name!r} alone measures {length}; raise context_window, or "
-                        "shorten the prompt"
-                    )
-        self._prompts = prompts
