@@ -128,12 +128,12 @@ class GraphStore(NodeTables):
         db = self.database
         with self.transaction():
             for group in (*self.groups(), ROOT) if remove else ():
-                removed, _ = self._stored(group, remove)
+                removed = self._stored(group, remove)
                 self._write(group, dict.fromkeys(removed), {}, removed, {})
             db.run_many("DELETE FROM documents WHERE id = ?", [(to_id(i),) for i in remove])
             self.delete_values(LAYOUTS, remove)
             unique = {document.id: document for document in put}
-            stored, _ = self._stored(ROOT, unique)
+            stored = self._stored(ROOT, unique)
             new = [i for i in unique if i not in stored]
             for node in self.get(new):
                 if node is not None:
@@ -153,39 +153,44 @@ class GraphStore(NodeTables):
 
     def stamps(self, group: str, ids: Collection[str] | None = None) -> dict[str, Stamp]:
         """Return the stamps of a group's derivations by document id, in document order."""
-        return {from_id(i): Stamp(*stamp) for _, i, _, *stamp in self._stamp_rows(group, ids)}
+        return {i: share.stamp for i, share in self._stored(group, ids).items()}
 
-    def _stamp_rows(self, group: str, ids: Collection[str] | None) -> list[Row]:
+    def _stored(self, group: str, ids: Iterable[str] | None) -> dict[str, _Stored]:
+        """Return the derivations of a group by document id, in document order. None: all."""
         query = (
-            "SELECT d.document, docs.id, d.key, d.source, d.rule, d.metadata "
-            f"FROM {_OF_DOCUMENTS} WHERE d.document = docs.key AND d.grp = ?"
+            "SELECT docs.key, docs.id, d.key, d.revision, d.fields, d.search_text, d.source, "
+            f"d.rule, d.metadata FROM {_OF_DOCUMENTS} WHERE d.document = docs.key AND d.grp = ?"
         )
         with self:
             values = [self._group(group).key]
             if ids is None:
-                return self.database.rows(f"{query} ORDER BY d.document", values)
-            rows: list[Row] = []
-            for batch in portions(map(to_id, ids)):
-                of_batch = f"{query} AND docs.id IN ({marks(batch)})"
-                rows += self.database.rows(of_batch, [*values, *batch])
-            return sorted(rows)
+                rows = self.database.rows(query, values)
+            else:
+                rows = []
+                for batch in portions(map(to_id, ids)):
+                    of_batch = f"{query} AND docs.id IN ({marks(batch)})"
+                    rows += self.database.rows(of_batch, [*values, *batch])
+        return {
+            from_id(i): _Stored(document, key, revision, (fields, declared), Stamp(*stamp))
+            for document, i, key, revision, fields, declared, *stamp in sorted(rows)
+        }
 
     def derivations(self, group: str, ids: Collection[str]) -> dict[str, Derivation]:
         """Return the derivations of a group from some documents, by document id."""
         with self:
-            rows = self._stamp_rows(group, ids)
-            nodes: dict[str, list[Node]] = {from_id(row[1]): [] for row in rows}
-            for node in self._of_derivations(row[2] for row in rows):
+            stored = self._stored(group, ids)
+            nodes: dict[str, list[Node]] = {i: [] for i in stored}
+            for node in self._of_derivations(share.key for share in stored.values()):
                 nodes[node.document_id].append(node)
             links = self._derived_links([node.id for of_one in nodes.values() for node in of_one])
-            return {
-                i: Derivation(
-                    Stamp(*row[3:]),
-                    tuple(nodes[i]),
-                    tuple(link for node in nodes[i] for link in links.get(node.id, ())),
-                )
-                for i, row in zip(nodes, rows, strict=True)
-            }
+        return {
+            i: Derivation(
+                share.stamp,
+                tuple(nodes[i]),
+                tuple(link for node in nodes[i] for link in links.get(node.id, ())),
+            )
+            for i, share in stored.items()
+        }
 
     def put_derivations(self, group: str, derivations: Mapping[str, Derivation]) -> None:
         """Insert or replace the derivations of one group, by document id.
@@ -195,7 +200,7 @@ class GraphStore(NodeTables):
             TypeError: If a node has a value that the store cannot hold.
         """
         with self.transaction():
-            stored, roots = self._stored(group, derivations)
+            stored, roots = self._stored(group, derivations), self._stored(ROOT, derivations)
             documents = {CORPUS: 0, **{i: root.document for i, root in roots.items()}}
             for document_id in derivations:
                 if document_id not in documents:
@@ -286,28 +291,6 @@ class GraphStore(NodeTables):
             for link in derivation.links
         )
         self._has_changed = True
-
-    def _stored(
-        self, group: str, ids: Iterable[str]
-    ) -> tuple[dict[str, _Stored], dict[str, _Stored]]:
-        """Return the derivations of a group, and those of ``ROOT``, by document id."""
-        grp = self._group(group).key
-        stored: dict[str, _Stored] = {}
-        roots: dict[str, _Stored] = {}
-        for batch in portions(map(to_id, ids)):
-            query = (
-                "SELECT docs.id, d.grp, docs.key, d.key, d.revision, d.fields, d.search_text, "
-                f"d.source, d.rule, d.metadata FROM {_OF_DOCUMENTS} "
-                f"WHERE d.document = docs.key AND d.grp IN (0, ?) AND docs.id IN ({marks(batch)})"
-            )
-            for row in self.database.rows(query, [grp, *batch]):
-                i, of, document, key, revision, fields, declared, *stamp = row
-                share = _Stored(document, key, revision, (fields, declared), Stamp(*stamp))
-                if of == grp:
-                    stored[from_id(i)] = share
-                if of == 0:
-                    roots[from_id(i)] = share
-        return stored, roots
 
     # Relatives of nodes
 

@@ -26,6 +26,22 @@ _TIMEOUT = 60.0  # seconds to wait while another process writes
 
 _CREATED = TABLES.format(empty=f"X'{to_id('').hex()}'", root=f"X'{to_text(ROOT).hex()}'")
 
+_DAMAGED = "the file is damaged: restore a backup, or index the documents again"
+
+_FULL = "nothing was changed; free disk space and retry"
+
+_WRITING = "another process is writing: retry when it has finished"
+
+_READ_ONLY = "nothing was changed: the file or its folder is read-only"
+
+_REMEDIES = {
+    "not a database": "the file is not a nodekin graph; choose another path",
+    **{"malformed": _DAMAGED, "disk image": _DAMAGED, "full": _FULL, "disk I/O": _FULL},
+    **{"locked": _WRITING, "busy": _WRITING, "readonly": _READ_ONLY, "read-only": _READ_ONLY},
+    "unable to open": "the folder is missing, or the file cannot be opened",
+}
+"""Remedies of errors, by a part of SQLite's message."""
+
 _inherited: list[sqlite3.Connection] = []  # closing one in a child would break its parent
 
 
@@ -42,10 +58,7 @@ class SQLiteDatabase:
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self._set_up()
-        if path is None:
-            self._create(self._db())
-        else:
-            self._db()  # report problems now
+        self._db()  # report problems now
 
     def _set_up(self) -> None:
         self.lock = threading.RLock()
@@ -100,16 +113,15 @@ class SQLiteDatabase:
 
     def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         """Run a statement once for each row of values."""
-        if not rows:
-            return
-        try:
-            self._db().executemany(statement, rows)
-        except sqlite3.Error as error:
-            raise self._explained(error) from error
+        if rows:
+            self._call("executemany", statement, rows)
 
     def _run(self, statement: str) -> None:
+        self._call("execute", statement)
+
+    def _call(self, method: str, *arguments: Any) -> None:
         try:
-            self._db().execute(statement)
+            getattr(self._db(), method)(*arguments)
         except sqlite3.Error as error:
             raise self._explained(error) from error
 
@@ -144,45 +156,24 @@ class SQLiteDatabase:
 
     def _db(self) -> sqlite3.Connection:
         if self._connection is None:
-            connection = self._connect()
-            if self.path is not None:
+            name = ":memory:" if self.path is None else str(self.path)
+            try:
+                db = sqlite3.connect(name, _TIMEOUT, isolation_level=None, check_same_thread=False)
                 try:
-                    self._check_format(connection)
+                    self._prepare(db)
                 except BaseException:
-                    connection.close()
+                    db.close()
                     raise
-            self._connection = connection
+            except sqlite3.Error as error:
+                raise self._explained(error) from error
+            self._connection = db
         return self._connection
 
-    def _connect(self) -> sqlite3.Connection:
-        name = ":memory:" if self.path is None else str(self.path)
-        try:
-            db = sqlite3.connect(name, _TIMEOUT, isolation_level=None, check_same_thread=False)
-        except sqlite3.Error as error:
-            raise self._explained(error) from error
-        return db
-
-    def _check_format(self, db: sqlite3.Connection) -> None:
-        assert self.path is not None
-        try:
-            db.execute("PRAGMA synchronous = FULL")
-            db.execute(f"PRAGMA cache_size = -{_CACHE_KB}")
-            self._is_durable = True
-            if self._format(db) == 0:
-                with suppress(sqlite3.OperationalError):  # another process creates the file
-                    db.execute("PRAGMA journal_mode = WAL")
-                self._create(db)
-            self._inode = os.stat(self.path).st_ino
-        except sqlite3.Error as error:
-            raise self._explained(error) from error
-        if (version := self._format(db)) != FORMAT:
-            raise StoreError(
-                f"{self.path} has format {version}, and this nodekin reads format {FORMAT}; index "
-                "the documents again into another file"
-            )
-
-    def _format(self, db: sqlite3.Connection) -> int:
-        """Return the format of the file; 0 if the file is empty."""
+    def _prepare(self, db: sqlite3.Connection) -> None:
+        """Set the options of a new connection, check the format, and create missing tables."""
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute(f"PRAGMA cache_size = -{_CACHE_KB}")
+        self._is_durable = True
         (application,) = db.execute("PRAGMA application_id").fetchone()
         (version,) = db.execute("PRAGMA user_version").fetchone()
         tables = db.execute("SELECT 1 FROM sqlite_master").fetchone()
@@ -190,26 +181,30 @@ class SQLiteDatabase:
             raise StoreError(
                 f"{self.path} is an SQLite file, but not a nodekin graph; choose another path"
             )
-        return int(version)
-
-    def _create(self, db: sqlite3.Connection) -> None:
-        db.execute("BEGIN IMMEDIATE")
-        if not db.execute("PRAGMA user_version").fetchone()[0]:  # another process may be faster
-            for statement in statements(_CREATED):
-                db.execute(statement)
-            db.execute(f"PRAGMA application_id = {APPLICATION}")
-            db.execute(f"PRAGMA user_version = {FORMAT}")
-        db.execute("COMMIT")
+        if version not in (0, FORMAT):
+            raise StoreError(
+                f"{self.path} has format {version}, and this nodekin reads format {FORMAT}; index "
+                "the documents again into another file"
+            )
+        if not version:
+            with suppress(sqlite3.OperationalError):  # another process creates the file
+                db.execute("PRAGMA journal_mode = WAL")
+            db.execute("BEGIN IMMEDIATE")
+            if not db.execute("PRAGMA user_version").fetchone()[0]:  # another one may be faster
+                for statement in statements(_CREATED):
+                    db.execute(statement)
+                db.execute(f"PRAGMA application_id = {APPLICATION}")
+                db.execute(f"PRAGMA user_version = {FORMAT}")
+            db.execute("COMMIT")
+        if self.path is not None:
+            self._inode = os.stat(self.path).st_ino
 
     def _check_file(self) -> None:
         """Raise an error if the open file was deleted or replaced."""
-        if self.path is None or self._connection is None:
-            return
-        try:
-            inode = os.stat(self.path).st_ino
-        except OSError:
-            inode = 0
-        if inode != self._inode:
+        inode = None
+        with suppress(OSError):
+            inode = os.stat(str(self.path)).st_ino
+        if self._connection is not None and inode != self._inode:
             raise StoreError(
                 f"{self.path} was deleted or replaced while the graph was open; restore the file, "
                 "or close the graph (graph.close()) to open the new one"
@@ -231,21 +226,9 @@ class SQLiteDatabase:
 
     def _explained(self, error: sqlite3.Error) -> StoreError:
         text, place = str(error), self.path or "the graph in memory"
-        if "not a database" in text:
-            return StoreError(f"{place} is not a nodekin graph; choose another path")
-        if "malformed" in text or "disk image" in text:
-            remedy = "the file is damaged: restore a backup, or index the documents again"
-        elif "full" in text or "disk I/O" in text:
-            return DiskFullError(f"{place}: {text}: nothing was changed; free disk space and retry")
-        elif "locked" in text or "busy" in text:
-            remedy = "another process is writing: retry when it has finished"
-        elif "readonly" in text or "read-only" in text:
-            remedy = "nothing was changed: the file or its folder is read-only"
-        elif "unable to open" in text:
-            remedy = "the folder is missing, or the file cannot be opened"
-        else:
-            remedy = "nothing was changed"
-        return StoreError(f"{place}: {text}: {remedy}")
+        remedy = next((r for word, r in _REMEDIES.items() if word in text), "nothing was changed")
+        error_type = DiskFullError if remedy == _FULL else StoreError
+        return error_type(f"{place}: {text}: {remedy}")
 
     # Forks
 
