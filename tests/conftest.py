@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from support.postgres_server import RunningServer, running_server
 from support.stress import amount
 
-from nodekin.nodegraph.plugins import STORES, plugins
+from nodekin.nodegraph.lazy_names import STORES, plugins
 
 # No deadlines: tests must pass on a busy machine. Local runs look for new counterexamples; CI
 # repeats fixed examples. ``make stress`` tries three times

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from ...nodegraph.plugins import COMMANDS, load_plugin, plugins
+from ...nodegraph.lazy_names import COMMANDS, plugins
 from .exit_status import CommandError, ExitStatus, as_command_error
 from .messages import printable
 
@@ -53,7 +53,7 @@ class App(click.Group):
             loaded = importlib.import_module(f".{module}", __package__)
             command: click.Command = getattr(loaded, f"{cmd_name}_command")
         elif cmd_name in plugins(COMMANDS):
-            command = load_plugin(COMMANDS, cmd_name)
+            command = plugins(COMMANDS)[cmd_name].load()
         else:
             return None
         for option in command.params:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..concurrency import fork_safe_lock, in_thread, run_in_tasks
 from ..errors import EmbeddingError, check_integer
-from ..plugins import MODELS, load_plugin, plugins
+from ..lazy_names import MODELS, plugins
 from .model_objects import (
     check_is_model,
     check_named,
@@ -142,7 +142,7 @@ class Encoder:
         self._lock = fork_safe_lock()
         is_standard = type(model).__module__.startswith("sentence_transformers.")
         has_plugin = by_tokens and is_standard and "vectors" in plugins(MODELS)
-        self._direct: Any = load_plugin(MODELS, "vectors")(model) if has_plugin else None
+        self._direct: Any = plugins(MODELS)["vectors"].load()(model) if has_plugin else None
 
     def __reduce__(self) -> tuple[type[Encoder], tuple[Any, ...]]:
         return type(self), self._arguments

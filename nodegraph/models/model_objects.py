@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from ..hashing import attributes, fingerprint
-from ..plugins import MODELS, load_plugin
+from ..lazy_names import MODELS, plugins
 
 T = TypeVar("T")
 
@@ -194,7 +194,7 @@ def named_model(model: Any, kind: str) -> Any:
         ModelError: If the model needs a server and none is configured.
         ImportError: If a required package is missing.
     """
-    return load_plugin(MODELS, kind)(model) if isinstance(model, str) else model
+    return plugins(MODELS)[kind].load()(model) if isinstance(model, str) else model
 
 
 def check_is_model(model: Any, remedy: str) -> None:

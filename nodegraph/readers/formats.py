@@ -21,7 +21,7 @@ from typing import Any, overload
 
 from ..document import Document, as_document
 from ..errors import ReadError
-from ..plugins import READERS, load_plugin, plugins
+from ..lazy_names import READERS, plugins
 from ..splitters.headings import PROGRAMS
 from .decoding import is_text
 from .source_files import Records, SourceFile
@@ -190,7 +190,7 @@ def _plugins() -> tuple[Sequence[FileFormat], Sequence[RegisteredReader]]:
     readers: list[RegisteredReader] = []
     for name, entry in plugins(READERS).items():
         try:
-            value = load_plugin(READERS, name)
+            value = plugins(READERS)[name].load()
         except Exception as error:  # from the module of the reader
             missing = error.name if isinstance(error, ModuleNotFoundError) else None
             if not missing or not f"{entry.module}.".startswith(f"{missing}."):

@@ -146,17 +146,15 @@ CREATE TABLE links (
 CREATE INDEX links_by_target ON links (target);
 
 -- Cached and kept values: vectors, LLM answers, records of source files.
-CREATE TABLE kinds (key INTEGER PRIMARY KEY, name BLOB NOT NULL UNIQUE);
 CREATE TABLE kept (
-    kind INTEGER NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL,
-    PRIMARY KEY (kind, key)
+    kind BLOB NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL, PRIMARY KEY (kind, key)
 );
 
 INSERT INTO documents (key, id) VALUES (0, {empty});
 INSERT INTO node_groups (key, name, size, revision, journaled, rules, built_for)
     VALUES (0, {root}, 0, 0, 0, NULL, 0);
 INSERT INTO counters (name, value) VALUES ('state', 0), ('documents', 0), ('node_groups', 0),
-    ('derivations', 0), ('nodes', 0), ('links', 0), ('kinds', 0);
+    ('derivations', 0), ('nodes', 0), ('links', 0);
 """
 
 

@@ -404,7 +404,7 @@ def as_store(store: object) -> GraphStore:
 
 
 def _opened_by_plugin(scheme: str, address: str) -> GraphStore:
-    from ..plugins import STORES, load_plugin, plugins  # most graphs are in files
+    from ..lazy_names import STORES, plugins  # most graphs are in files
 
     if scheme not in plugins(STORES):
         raise ValueError(
@@ -412,5 +412,5 @@ def _opened_by_plugin(scheme: str, address: str) -> GraphStore:
             f"{scheme!r:.80}; write 'postgresql://user@host/database?schema=name', or the path of "
             "a file"
         )
-    opened: GraphStore = load_plugin(STORES, scheme)(address)
+    opened: GraphStore = plugins(STORES)[scheme].load()(address)
     return opened

@@ -316,54 +316,39 @@ class Tables:
         self, kind: str, keys: Collection[str] | None = None, *, limit: int | None = None
     ) -> dict[str, bytes]:
         """Return existing values of a kind by key: some of them, all, or any up to a limit."""
-        query = (
-            "SELECT kept.key, kept.value FROM kept JOIN kinds ON kinds.key = kept.kind "
-            "WHERE kinds.name = ?"
-        )
-        name, rows = to_text(kind), []
+        query, name, rows = "SELECT key, value FROM kept WHERE kind = ?", to_text(kind), []
         with self.database.lock:
             if keys is None:
                 rows = self.database.rows(query + f" LIMIT {limit}" * bool(limit), [name])
             for batch in portions(map(to_id, keys or ())):
-                found = f"{query} AND kept.key IN ({marks(batch)})"
-                rows += self.database.rows(found, [name, *batch])
+                of_batch = f"{query} AND key IN ({marks(batch)})"
+                rows += self.database.rows(of_batch, [name, *batch])
         return {from_id(key): value for key, value in rows}
 
     def put_values(self, kind: str, values: Mapping[str, bytes]) -> None:
         """Insert or replace values of a kind, by key."""
-        if not values:
-            return
-        with self.transaction():
-            rows = self.database.rows("SELECT key FROM kinds WHERE name = ?", [to_text(kind)])
-            key = rows[0][0] if rows else self._next_key("kinds", 1)
-            if not rows:
-                self.database.run_many("INSERT INTO kinds VALUES (?, ?)", [(key, to_text(kind))])
-            self.database.run_many(
-                "INSERT INTO kept VALUES (?, ?, ?) "
-                "ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value",
-                [(key, to_id(name), value) for name, value in values.items()],
-            )
+        if values:
+            with self.transaction():
+                self.database.run_many(
+                    "INSERT INTO kept VALUES (?, ?, ?) "
+                    "ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value",
+                    [(to_text(kind), to_id(key), value) for key, value in values.items()],
+                )
 
     def delete_values(self, kind: str, keys: Collection[str] | None = None) -> None:
         """Delete values of a kind: some of them, or all."""
-        if keys is not None and not keys:
-            return
-        delete = "DELETE FROM kept WHERE kind = (SELECT key FROM kinds WHERE name = ?)"
-        name = to_text(kind)
-        with self.transaction():
-            if keys is not None:
-                rows = [(name, to_id(key)) for key in keys]
-                self.database.run_many(f"{delete} AND key = ?", rows)
-                return
-            self.database.run_many(delete, [(name,)])
-            self.database.run_many("DELETE FROM kinds WHERE name = ?", [(name,)])
+        if keys is None or keys:
+            delete, name = "DELETE FROM kept WHERE kind = ?", to_text(kind)
+            with self.transaction():
+                if keys is None:
+                    self.database.run_many(delete, [(name,)])
+                else:
+                    rows = [(name, to_id(key)) for key in keys]
+                    self.database.run_many(f"{delete} AND key = ?", rows)
 
     def kinds(self) -> list[str]:
         """Return the kinds of the values."""
-        rows = self.database.rows(
-            "SELECT name FROM kinds WHERE EXISTS "
-            "(SELECT 1 FROM kept WHERE kept.kind = kinds.key) ORDER BY key"
-        )
+        rows = self.database.rows("SELECT DISTINCT kind FROM kept ORDER BY kind")
         return [from_text(name) for (name,) in rows]
 
     # Columns

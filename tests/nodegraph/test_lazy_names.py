@@ -1,16 +1,16 @@
-"""The lazy names of the packages."""
+"""Lazy names of packages, and plugins of installed packages."""
 
 import ast
 import importlib
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import nodekin.nodegraph
-from nodekin.nodegraph import Node
-from nodekin.nodegraph.lazy_names import SHARED
+from nodekin.nodegraph.lazy_names import SHARED, plugins
 
 REPO = Path(__file__).parents[2]
 
@@ -55,5 +55,37 @@ def test_unknown_name_raises() -> None:
         from nodekin.nodegraph import Knot  # type: ignore[attr-defined]  # noqa: F401
 
 
-def test_imported_name_is_cached_in_the_package() -> None:
-    assert vars(nodekin.nodegraph)["Node"] is Node
+@pytest.fixture(autouse=True)
+def _fresh() -> Iterator[None]:
+    plugins.cache_clear()
+    yield
+    plugins.cache_clear()
+
+
+def _install(folder: Path, package: str, entries: str) -> None:
+    info = folder / f"{package}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[nodekin.test]\n{entries}\n")
+
+
+def test_entry_point_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _install(tmp_path, "one", "path = pathlib:Path\nmissing = no_such_module:Thing")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    assert [*plugins("nodekin.test")] == ["path", "missing"]
+    assert plugins("nodekin.test")["path"].load() is Path
+    with pytest.raises(ModuleNotFoundError, match="no_such_module"):
+        plugins("nodekin.test")["missing"].load()
+    with pytest.raises(KeyError):
+        plugins("nodekin.test")["other"].load()
+
+
+def test_two_packages_with_one_name_raise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _install(tmp_path, "one", "path = pathlib:Path")
+    _install(tmp_path, "two", "path = pathlib:Path")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    assert [*plugins("nodekin.test")] == ["path"]
+    _install(tmp_path, "three", "path = pathlib:PurePath")
+    plugins.cache_clear()
+    with pytest.raises(RuntimeError, match=r"two packages register 'path'.*uninstall one"):
+        plugins("nodekin.test")

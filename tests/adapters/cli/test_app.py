@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nodekin.nodegraph.plugins import plugins
+from nodekin.nodegraph.lazy_names import plugins
 
 REPO = Path(__file__).parents[3]
 MODULE = [sys.executable, "-m", "nodekin"]
@@ -72,7 +72,7 @@ def test_help_loads_nothing_heavy():
         "or m.startswith(('nodekin.nodegraph.', 'nodekin.retrievers'))))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8")
-    registry = ["nodekin.nodegraph.lazy_names", "nodekin.nodegraph.plugins"]
+    registry = ["nodekin.nodegraph.lazy_names"]
     assert done.stdout.splitlines()[-1] == str(registry)
 
 
