@@ -23,6 +23,7 @@ from nodekin.retrievers import Reranker, Retriever
 from nodekin.retrievers.protocols import RerankError
 
 TEXTS = ["Tea.", "Green tea is green.", "红茶", "Black tea"]
+QUERY = QueryBundle("tea")
 
 
 def lengths(query: str, texts: Any) -> list[float]:
@@ -34,14 +35,15 @@ def broken(query: str, texts: Any) -> list[float]:
 
 
 def hits() -> list[NodeWithScore]:
-    scores = [0.5, 0.25, None, 0.0]
+    nodes = [TextNode(text=text, id_=text[:3], metadata={"n": n}) for n, text in enumerate(TEXTS)]
     return [
-        NodeWithScore(node=TextNode(text=text, id_=text[:3], metadata={"n": at}), score=score)
-        for at, (text, score) in enumerate(zip(TEXTS, scores, strict=True))
+        NodeWithScore(node=node, score=score)
+        for node, score in zip(nodes, [0.5, 0.25, None, 0.0], strict=True)
     ]
 
 
-def both_ways(reranker: NodeGraphReranker, nodes: Any, query: Any) -> list[Any]:
+def reranked(reranker: NodeGraphReranker, nodes: Any, query: QueryBundle | None = QUERY) -> Any:
+    """Return the results of the sync and the async method, which must be equal."""
     given = copy.deepcopy(nodes)
     first = reranker.postprocess_nodes(nodes, query)
     again = asyncio.run(reranker.apostprocess_nodes(nodes, query))
@@ -50,63 +52,49 @@ def both_ways(reranker: NodeGraphReranker, nodes: Any, query: Any) -> list[Any]:
     return first
 
 
+def scores(results: list[Any]) -> list[tuple[str, float]]:
+    return [(result.text, result.score) for result in results]
+
+
 def test_reranker_orders_and_scores_any_nodes() -> None:
-    found = both_ways(
-        NodeGraphReranker("ModuleReranker", model=lengths), hits(), QueryBundle("tea")
-    )
-    assert [(r.text, r.score) for r in found] == [
+    found = reranked(NodeGraphReranker("ModuleReranker", model=lengths), [*hits(), hits()[0]])
+    assert scores(found) == [
         ("Green tea is green.", 25.0),  # with "n: 0" and an empty line, as LlamaIndex embeds it
         ("Black tea", 15.0),
+        ("Tea.", 10.0),
         ("Tea.", 10.0),
         ("红茶", 8.0),
     ]
     assert all(isinstance(r, NodeWithEvidence) for r in found)
-    assert found[0].evidence == [
-        {
-            "id": "Gre",
-            "group": "",
-            "text": "Green tea is green.",
-            "start": None,
-            "end": None,
-            "score": 25.0,
-            "similarity": "ModuleReranker",
-            "query": "tea",
-        }
-    ]
+    (match,) = found[0].evidence
+    assert (match["id"], match["text"], match["score"]) == ("Gre", "Green tea is green.", 25.0)
+    assert (match["similarity"], match["query"]) == ("ModuleReranker", "tea")
     assert found[0].metadata == {"n": 1}
 
 
 def test_evidence_of_the_reranker_comes_first(retriever: NodeGraphRetriever) -> None:
     before = retriever.retrieve("Which tea is fermented?")
-    found = both_ways(
-        NodeGraphReranker("ModuleReranker", model=lengths), before, QueryBundle("fermented")
-    )
     evidence = {r.node_id: r.evidence for r in before}
-    for result in found:
+    for result in reranked(NodeGraphReranker("ModuleReranker", model=lengths), before):
         assert result.evidence[0]["similarity"] == "ModuleReranker"
         assert result.evidence[1:] == evidence[result.node_id]
 
 
 def test_top_n_limits_reranked_nodes() -> None:
     rerank = NodeGraphReranker("ModuleReranker", model=lengths, top_n=2)
-    assert len(both_ways(rerank, hits(), QueryBundle("tea"))) == 2
+    assert len(reranked(rerank, hits())) == 2
     own = NodeGraphReranker(Reranker("ModuleReranker", model=lengths, top_k=1))
-    assert len(both_ways(own, hits(), QueryBundle("tea"))) == 1
+    assert len(reranked(own, hits())) == 1
 
 
-def test_filter_works_with_and_without_query() -> None:
-    rerank = NodeGraphReranker("KeywordFilter", required="tea")
-    for query in (QueryBundle("what?"), None, QueryBundle(" ")):
-        found = both_ways(rerank, hits(), query)
-        assert [r.text for r in found] == ["Tea.", "Green tea is green.", "Black tea"]
-        assert [r.score for r in found] == [0.5, 0.25, 0.0]
-
-
-@pytest.mark.parametrize("query", [None, QueryBundle("")])
+@pytest.mark.parametrize("query", [None, QueryBundle(" ")])
 def test_reranker_without_query_keeps_the_order(query: QueryBundle | None) -> None:
     rerank = NodeGraphReranker("ModuleReranker", model=broken, top_n=3)
-    found = both_ways(rerank, hits(), query)
-    assert [(r.text, r.score) for r in found] == [(r.text, r.score) for r in hits()[:3]]
+    assert scores(reranked(rerank, hits(), query)) == scores(hits()[:3])
+    required = NodeGraphReranker("KeywordFilter", required="tea")
+    expected = [("Tea.", 0.5), ("Green tea is green.", 0.25), ("Black tea", 0.0)]
+    assert scores(reranked(required, hits(), query)) == expected
+    assert scores(reranked(required, hits())) == expected
 
 
 def test_failed_reranker_raises() -> None:
@@ -118,9 +106,7 @@ def test_failed_reranker_raises() -> None:
 
 
 def test_reranker_sends_its_events(watched: Any) -> None:
-    rerank = NodeGraphReranker("ModuleReranker", model=lengths, top_n=2)
-    rerank.postprocess_nodes(hits(), query_str="tea")
-    asyncio.run(rerank.apostprocess_nodes(hits(), query_str="tea"))
+    reranked(NodeGraphReranker("ModuleReranker", model=lengths, top_n=2), hits())
     starts = [e for e in watched.events if isinstance(e, ReRankStartEvent)]
     ends = [e for e in watched.events if isinstance(e, ReRankEndEvent)]
     assert [(e.top_n, e.model_name, len(e.nodes)) for e in starts] == [(2, "ModuleReranker", 4)] * 2
@@ -132,25 +118,19 @@ def test_reranker_is_set_again_by_rebind() -> None:
     made = NodeGraphReranker.from_dict(rerank.to_dict())
     assert (made.top_n, made.class_name()) == (2, "NodeGraphReranker")
     with pytest.raises(ValueError, match=r"rebind\('ModuleReranker'"):
-        made.postprocess_nodes(hits(), query_str="tea")
+        made.postprocess_nodes(hits(), QUERY)
     made.rebind("ModuleReranker", model=lengths)
-    assert len(made.postprocess_nodes(hits(), query_str="tea")) == 2
+    assert len(made.postprocess_nodes(hits(), QUERY)) == 2
     again = pickle.loads(pickle.dumps(NodeGraphReranker("KeywordFilter", required="green")))
-    with pytest.raises(ValueError, match="rebind"):
-        again.postprocess_nodes(hits(), query_str="tea")
-    assert len(again.rebind("KeywordFilter").postprocess_nodes(hits(), query_str="tea")) == 4
-
-
-def test_wrong_arguments_of_reranker_raise() -> None:
-    with pytest.raises(ValueError, match="NoReranker"):
-        NodeGraphReranker("NoReranker")
-    with pytest.raises(ValueError, match="top_n"):
-        NodeGraphReranker("KeywordFilter", required="a", top_n=0)
+    assert len(again.rebind("KeywordFilter").postprocess_nodes(hits(), QUERY)) == 4
 
 
 async def test_async_reranker_does_not_block_the_loop(unblocked: None) -> None:
     rerank = NodeGraphReranker("ModuleReranker", model=lengths)
-    assert await rerank.apostprocess_nodes(hits(), query_str="tea")
+    assert await rerank.apostprocess_nodes(hits(), QUERY)
+
+
+# Target groups
 
 
 def sentence_hits(graph: NodeGraph, *scores: float) -> list[NodeWithScore]:
@@ -160,25 +140,16 @@ def sentence_hits(graph: NodeGraph, *scores: float) -> list[NodeWithScore]:
 
 @pytest.mark.parametrize(
     ("lift", "expected"),
-    [("max", [3.0, 2.0]), ("sum", [3.25, 2.5]), ("mean", [3.5 / 3, 1.5])],
+    [("max", [3.0, 2.0]), ("sum", [3.25, 2.5]), ("mean", [1.5, 3.5 / 3])],
 )
 def test_sentences_are_replaced_by_their_paragraphs(
     graph: NodeGraph, lift: Any, expected: list[float]
 ) -> None:
     given = sentence_hits(graph, 1.0, 2.0, 0.5, 3.0, 0.0)
-    before = copy.deepcopy(given)
     lifting = LiftPostprocessor(graph, "paragraph", lift=lift)
-    found = lifting.postprocess_nodes(given)
-    paragraphs = graph.nodes("paragraph")
-    by_score = dict(zip(["Black", "Green"], [0.0] * 2, strict=True))
-    for result in found:
-        by_score[result.text.split()[0]] = result.score
-    assert sorted(by_score.values(), reverse=True) == pytest.approx(sorted(expected, reverse=True))
-    assert {r.node_id for r in found} == {paragraphs[0].id, paragraphs[1].id}
-    assert [r.score for r in found] == sorted((r.score for r in found), reverse=True)
-    assert given == before
-    again = asyncio.run(lifting.apostprocess_nodes(given))
-    assert [r.to_dict() for r in again] == [r.to_dict() for r in found]
+    found = reranked(lifting, given, None)
+    assert [r.score for r in found] == pytest.approx(expected)
+    assert {r.node_id for r in found} == {node.id for node in graph.nodes("paragraph")[:2]}
 
 
 def test_evidence_of_lifted_node_names_the_child(graph: NodeGraph) -> None:
@@ -186,41 +157,26 @@ def test_evidence_of_lifted_node_names_the_child(graph: NodeGraph) -> None:
     (lifted,) = LiftPostprocessor(graph, "paragraph").postprocess_nodes(found)
     assert [m["text"] for m in lifted.evidence] == [r.text for r in found]
     assert [m["similarity"] for m in lifted.evidence] == ["bm25", "bm25"]
-    plain = LiftPostprocessor(graph, "paragraph").postprocess_nodes(
-        sentence_hits(graph, 1.0), QueryBundle("tea?")
-    )
-    assert plain[0].evidence == [
-        {
-            "id": graph.nodes("sentence")[0].id,
-            "group": "sentence",
-            "text": "Green tea is not fermented.",
-            "start": 0,
-            "end": 27,
-            "score": 1.0,
-            "similarity": "",
-            "query": "tea?",
-        }
-    ]
+    hit = sentence_hits(graph, 1.0)
+    (plain,) = LiftPostprocessor(graph, "paragraph").postprocess_nodes(hit, QUERY)
+    (match,) = plain.evidence
+    assert (match["id"], match["group"]) == (graph.nodes("sentence")[0].id, "sentence")
+    assert (match["start"], match["end"], match["score"], match["query"]) == (0, 27, 1.0, "tea")
 
 
 def test_lifting_equals_a_retriever_with_target(graph: NodeGraph) -> None:
     everything = NodeGraphRetriever(Retriever(graph, "sentence", top_k=99)).retrieve("tea 大熊猫")
     lifted = LiftPostprocessor(graph, "ROOT").postprocess_nodes(everything)
     whole = NodeGraphRetriever(Retriever(graph, "sentence", target="ROOT", top_k=99))
-    assert [(r.node_id, r.score) for r in lifted] == [
-        (r.node_id, r.score) for r in whole.retrieve("tea 大熊猫")
-    ]
+    assert scores(lifted) == scores(whole.retrieve("tea 大熊猫"))
 
 
 def test_nodes_outside_the_graph_stay(graph: NodeGraph) -> None:
     stranger = NodeWithScore(node=TextNode(text="Who?", id_="x"), score=9.0)
-    gone = sentence_hits(graph, 1.0)
+    removed = sentence_hits(graph, 1.0)
     graph.remove("tea")
-    found = LiftPostprocessor(graph, "paragraph").postprocess_nodes([*gone, stranger])
-    assert [(r.text, r.score) for r in found] == [
-        ("Who?", 9.0),
-        ("Green tea is not fermented.", 1.0),
-    ]
+    found = LiftPostprocessor(graph, "paragraph").postprocess_nodes([*removed, stranger])
+    assert scores(found) == [("Who?", 9.0), ("Green tea is not fermented.", 1.0)]
     assert found[0].node is not stranger.node
 
 
@@ -228,10 +184,8 @@ def test_paragraph_is_replaced_by_its_sentences(graph: NodeGraph) -> None:
     (paragraph,) = [n for n in export_nodes(graph, "paragraph") if n.text.endswith("green.")]
     given = [NodeWithScore(node=paragraph, score=None)]
     found = LiftPostprocessor(graph, "sentence").postprocess_nodes(given)
-    assert [(r.text, r.score) for r in found] == [
-        ("Green tea is not fermented.", 0.0),
-        ("Its leaves stay green.", 0.0),
-    ]
+    expected = [("Green tea is not fermented.", 0.0), ("Its leaves stay green.", 0.0)]
+    assert scores(found) == expected
     assert len(LiftPostprocessor(graph, "sentence", top_n=1).postprocess_nodes(given)) == 1
     assert LiftPostprocessor(graph, "sentence").postprocess_nodes([]) == []
 
@@ -244,10 +198,16 @@ def test_graph_is_set_again_by_rebind(graph: NodeGraph) -> None:
     assert len(made.rebind(graph).postprocess_nodes(sentence_hits(graph, 1.0))) == 1
 
 
-def test_wrong_arguments_of_lifting_raise(graph: NodeGraph) -> None:
-    with pytest.raises(UnknownGroupError, match="'paragraph'"):
-        LiftPostprocessor(graph, "paragraf")
-    with pytest.raises(TypeError, match="graph must be a NodeGraph"):
-        LiftPostprocessor("graph", "paragraph")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="lift"):
-        LiftPostprocessor(graph, "paragraph", lift="most")  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("make", "error", "match"),
+    [
+        (lambda graph: NodeGraphReranker("NoReranker"), ValueError, "NoReranker"),
+        (lambda graph: NodeGraphReranker("KeywordFilter", top_n=0), ValueError, "top_n"),
+        (lambda graph: LiftPostprocessor(graph, "paragraf"), UnknownGroupError, "'paragraph'"),
+        (lambda graph: LiftPostprocessor("graph", "a"), TypeError, "graph must be a NodeGraph"),
+        (lambda graph: LiftPostprocessor(graph, "ROOT", lift="most"), ValueError, "lift"),
+    ],
+)
+def test_wrong_arguments_raise(graph: NodeGraph, make: Any, error: Any, match: str) -> None:
+    with pytest.raises(error, match=match):
+        make(graph)

@@ -98,11 +98,6 @@ def test_vector_search_reads_the_embedding_strings(scripted: Scripted) -> None:
     assert dense.retrieve(same)[0].score == dense.retrieve("aaaa")[0].score
 
 
-def test_unknown_transform_raises() -> None:
-    with pytest.raises(ValueError, match="unknown query transform 'rewite'; known: 'rewrite'"):
-        NodeGraphQueryTransform("rewite", str.upper)  # type: ignore[arg-type]
-
-
 TOOLS = [
     ToolMetadata(name="tea", description="About\n  tea"),
     ToolMetadata(name="animals", description="About animals"),
@@ -177,18 +172,9 @@ def test_failed_model_asks_all_tools_the_query(caplog: pytest.LogCaptureFixture)
 
 def test_prompts_are_read_and_replaced() -> None:
     prompts: list[str] = []
-
-    def model(prompt: str) -> str:
-        prompts.append(prompt)
-        return "tea: Is black tea fermented?"
-
-    generator = NodeGraphQuestionGenerator(model)
-    assert sorted(generator.get_prompts()) == [
-        "decompose_en",
-        "decompose_zh",
-        "tool_questions_en",
-        "tool_questions_zh",
-    ]
+    generator = NodeGraphQuestionGenerator(lambda prompt: prompts.append(prompt) or "tea: Is it?")
+    names = {f"{name}_{lang}" for name in ("decompose", "tool_questions") for lang in ("en", "zh")}
+    assert {*generator.get_prompts()} == names
     generator.update_prompts({"tool_questions_en": PromptTemplate("{tools} MINE {query}")})
     generator.generate(TOOLS, BOTH)
     assert prompts[-1].endswith(f"MINE {BOTH.query_str}")
@@ -220,6 +206,8 @@ def test_generator_in_sub_question_query_engine(
     assert "question_gen:tool_questions_en" in engine.get_prompts()
 
 
-def test_missing_tools_raise() -> None:
+def test_wrong_arguments_raise() -> None:
+    with pytest.raises(ValueError, match="unknown query transform 'rewite'; known: 'rewrite'"):
+        NodeGraphQueryTransform("rewite", str.upper)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="at least one tool, got none"):
         NodeGraphQuestionGenerator(str.upper).generate([], BOTH)
