@@ -1,8 +1,7 @@
 import pytest
 from blockbuster import blockbuster_ctx
 from langchain_core.documents import Document
-from langchain_core.embeddings import Embeddings
-from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+from langchain_core.vectorstores import InMemoryVectorStore
 from support import distances
 from support.letters import Letters
 from support.vector_stores import CountingStore, library, rows
@@ -44,10 +43,8 @@ def test_store_with_other_model_raises():
 def test_store_without_ids_is_read_by_metadata():
     class Nameless(CountingStore):
         def similarity_search_by_vector(self, embedding, k=4, **kwargs):
-            return [
-                Document(each.page_content, metadata=each.metadata)
-                for each in super().similarity_search_by_vector(embedding, k, **kwargs)
-            ]
+            found = super().similarity_search_by_vector(embedding, k, **kwargs)
+            return [Document(each.page_content, metadata=each.metadata) for each in found]
 
     graph = library(3)
     index = as_index(lambda embeddings, group: Nameless(embeddings))
@@ -136,41 +133,12 @@ def test_graph_embeddings_requires_known_key():
         GraphEmbeddings(NodeGraph())
 
 
-class EuclideanStore(VectorStore):
-    """Measures L2, as LangChain's FAISS and Chroma do unless they are told otherwise."""
-
-    def __init__(self, embedding):
-        self._embedding = embedding
-        self.vectors = {}
-        self.documents = {}
-
-    @property
-    def embeddings(self):
-        return self._embedding
-
-    def add_texts(self, texts, metadatas=None, *, ids=None, **kwargs):
-        texts = list(texts)
-        for at, vector in enumerate(self._embedding.embed_documents(texts)):
-            self.vectors[ids[at]] = vector
-            self.documents[ids[at]] = Document(texts[at], metadata=metadatas[at], id=ids[at])
-        return ids
-
-    def get_by_ids(self, ids, /):
-        return [self.documents[i] for i in ids if i in self.documents]
-
-    def delete(self, ids=None, **kwargs):
-        for i in ids:
-            del self.vectors[i], self.documents[i]
+class EuclideanStore(InMemoryVectorStore):
+    """Measures L2, as FAISS and Chroma do by default."""
 
     def similarity_search_by_vector(self, embedding, k=4, **kwargs):
-        return [self.documents[i] for i in distances.nearest(self.vectors, embedding, k)]
-
-    def similarity_search(self, query, k=4, **kwargs):
-        return self.similarity_search_by_vector(self._embedding.embed_query(query), k)
-
-    @classmethod
-    def from_texts(cls, texts, embedding, metadatas=None, **kwargs):
-        raise NotImplementedError
+        vectors = {i: row["vector"] for i, row in self.store.items()}
+        return self.get_by_ids(distances.nearest(vectors, embedding, k))
 
 
 @pytest.mark.parametrize("made", [True, False])
@@ -192,11 +160,8 @@ def test_store_with_own_long_vectors_warns(caplog):
     graph = NodeGraph(embed=distances.uneven, progress=False)
     graph.add(distances.TEXTS)
 
-    class Own(Embeddings):
-        def embed_documents(self, texts):
-            return distances.uneven(texts).tolist()
-
-        def embed_query(self, text):
+    class Own(Letters):
+        def vector(self, text):
             return distances.uneven([text])[0].tolist()
 
     index = as_index(EuclideanStore(Own()))
