@@ -135,20 +135,10 @@ def test_wrong_filters_raise(stores, filter, message) -> None:
 
 
 def test_filters_match_document_ids_and_sources(stores) -> None:
-    """By the document's id, and by the source that loaders write."""
     own, theirs = stores
     expected = {d.id for d in theirs.similarity_search("dream", filter=lambda d: d.id in "13")}
     for filter in ({"document.id": {"$in": ["1", "3"]}}, {"document.id": ["1", "3"]}):
         assert {d.id for d in own.similarity_search("dream", filter=filter)} == expected == {*"13"}
-    pages = [
-        Document(f"Dream {page}, {name}", metadata={"source": f"notes/{name}.md", "page": page})
-        for name in "ab"
-        for page in (1, 2)
-    ]
-    retriever = NodeGraphRetriever.from_documents(pages)
-    found = retriever.invoke("dream", filter={"source": {"$like": "%/b.md"}})
-    assert sorted(d.metadata["page"] for d in found) == [1, 2]
-    assert {d.metadata["source"] for d in found} == {"notes/b.md"}
 
 
 def test_as_filters_keeps_fields_named_like_operators() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_community.document_loaders import DirectoryLoader
-from langchain_core.documents import BaseDocumentTransformer, Document
+from langchain_core.documents import Document
 from langchain_text_splitters import (
     MarkdownHeaderTextSplitter,
     RecursiveCharacterTextSplitter,
@@ -82,26 +82,6 @@ def test_metadata_of_splitter_becomes_own_metadata():
     ]
     assert nodes[1].metadata == {"topic": "x", "h1": "Tea", "h2": "Green"}
     assert all(MARKDOWN[node.start : node.end] == node.text for node in nodes)
-
-
-class Shouting(BaseDocumentTransformer):
-    """Changes whole documents, and looks at their metadata."""
-
-    def transform_documents(self, documents, **kwargs):
-        return [
-            Document(
-                f"{d.metadata['topic']}: {d.page_content.upper()}", metadata={**d.metadata, "n": 1}
-            )
-            for d in documents
-        ]
-
-
-def test_document_transformer_gets_metadata():
-    (node,) = grouped(as_transform(Shouting()), "tea")
-    assert node.text == "x: TEA"
-    assert node.own_metadata == {"n": 1}
-    assert node.inherited == {"topic": "x"}
-    assert node.start is None
 
 
 def test_transformer_cannot_change_metadata_of_nodes():

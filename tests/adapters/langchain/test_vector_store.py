@@ -7,7 +7,7 @@ from blockbuster import blockbuster_ctx
 from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStoreRetriever
 from support import langchain_peers as peers
-from support.langchain_peers import LOADED, Pairs, ids
+from support.langchain_peers import LOADED, Pairs, ids, texts
 from support.langchain_runs import call
 from support.letters import Letters
 
@@ -219,29 +219,25 @@ def test_store_is_picklable(store):
 
 @pytest.mark.parametrize("search_type", ["similarity", "mmr"])
 async def test_as_retriever_adds_filter_of_call(search_type, mode):
-    graph = NodeGraph(embed=lambda texts: [[len(text), 1.0] for text in texts], progress=False)
-    fields = [{"tenant": tenant, "year": year} for tenant in "ab" for year in (1, 2)]
-    graph.add([Document("Tea {tenant}{year}".format(**each), metadata=each) for each in fields])
+    documents = [
+        Document(f"Tea {tenant}{year}", metadata={"tenant": tenant, "year": year})
+        for tenant in "ab"
+        for year in (1, 2)
+    ]
     own = {"filter": {"tenant": "a"}, "k": 4}
-    retriever = NodeGraphVectorStore(graph).as_retriever(
+    retriever = NodeGraphVectorStore.from_documents(documents, Letters()).as_retriever(
         search_type=search_type, search_kwargs=own, tags=["x"]
     )
     assert isinstance(retriever, VectorStoreRetriever)
     assert retriever.tags == ["x"]
-
-    async def texts(**options):
-        if mode == "sync":
-            found = retriever.invoke("Tea", **options)
-        else:
-            found = await retriever.ainvoke("Tea", **options)
-        return sorted(document.page_content for document in found)
-
-    assert await texts() == ["Tea a1", "Tea a2"]
-    assert await texts(filter=None) == ["Tea a1", "Tea a2"]
-    assert await texts(filter={"year": 1}) == ["Tea a1"]
-    assert await texts(filter={"year": {"$gte": 2}}) == ["Tea a2"]
-    assert await texts(filter={"tenant": "b"}) == []
-    assert await texts(k=1, filter={"tenant": ["a", "b"]}) == ["Tea a1"]
+    for options, expected in (
+        ({}, ["Tea a1", "Tea a2"]),
+        ({"filter": None}, ["Tea a1", "Tea a2"]),
+        ({"filter": {"year": {"$gte": 2}}}, ["Tea a2"]),
+        ({"filter": {"tenant": "b"}}, []),
+        ({"k": 1, "filter": {"tenant": ["a", "b"]}}, ["Tea a1"]),
+    ):
+        assert sorted(texts(await call(retriever, mode, "Tea", **options))) == expected
 
 
 def test_constructor_takes_embedding_and_store(tmp_path):

@@ -18,8 +18,8 @@ from llama_index.core.schema import QueryBundle
 
 from nodekin.adapters.llama_index import NodeGraphQueryEngine, NodeGraphRetriever
 from nodekin.adapters.llama_index.nodes import NodeWithEvidence
-from nodekin.nodegraph import ModelError, NodeGraph
-from nodekin.retrievers import DefaultRetriever, RerankRetriever, Retriever
+from nodekin.nodegraph import ModelError
+from nodekin.retrievers import RerankRetriever, Retriever
 from nodekin.retrievers.strategies.strategy_registry import make_strategy
 
 QUESTION = "Which tea is fermented?"
@@ -101,17 +101,6 @@ async def test_async_query_equals_sync_query(
     assert ids(synthesized.source_nodes) == ids(made.source_nodes)
 
 
-def test_graph_is_searched_with_filters(graph: NodeGraph, scripted: Scripted) -> None:
-    engine = NodeGraphQueryEngine(
-        DefaultRetriever(graph, "paragraph"),
-        scripted("白色。"),
-        similarity_top_k=1,
-        filters={"year": 2005},
-    )
-    (node,) = engine.query("大熊猫的毛是什么颜色？").source_nodes
-    assert node.text == "大熊猫的毛是黑白两色的。"
-
-
 def test_span_and_events_of_a_query(
     search: Retriever, scripted: Scripted, watched: SimpleNamespace
 ) -> None:
@@ -125,17 +114,6 @@ def test_span_and_events_of_a_query(
 
 
 # Strategies
-
-
-def test_rewrite_is_named_in_the_evidence(search: Retriever, scripted: Scripted) -> None:
-    def says(prompt: str) -> str:
-        return "By sea." if "by sea" in prompt else "How did tea come to Europe?"
-
-    engine = NodeGraphQueryEngine(search, scripted(says), strategy="rewrite")
-    (best, *_) = engine.query("tee 2 europe??").source_nodes
-    assert best.text == "Tea came to Europe by sea."
-    (form,) = best.evidence[0]["variants"]
-    assert form == {"query": "tee 2 europe??", "strategy": "rewrite", "note": None}
 
 
 @pytest.mark.parametrize("strategy", ["rewrite", "multi_query", "hyde", "sub_question"])

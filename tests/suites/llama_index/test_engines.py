@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from llama_index.core import PromptTemplate, QueryBundle, get_response_synthesizer
+from llama_index.core import QueryBundle, get_response_synthesizer
 from llama_index.core.base.response.schema import Response, StreamingResponse
 from llama_index.core.indices.query.query_transform import HyDEQueryTransform
 from llama_index.core.query_engine import RouterQueryEngine, TransformQueryEngine
@@ -55,18 +55,6 @@ def test_streaming(index: Any, llm: ScriptedLLM) -> None:
 
 def test_the_model_of_the_settings_is_used(index: Any) -> None:
     assert str(index.as_query_engine().query(QUESTION)) == "It is."
-
-
-def test_prompts_are_read_and_replaced(index: Any, llm: ScriptedLLM) -> None:
-    own = PromptTemplate("Context: {context_str}\nBriefly: {query_str}")
-    engine = index.as_query_engine(llm=llm, text_qa_template=own)
-    engine.query(QUESTION)
-    assert llm.prompts[-1].endswith(f"Briefly: {QUESTION}")
-    name = "response_synthesizer:text_qa_template"
-    assert engine.get_prompts()[name].get_template() == own.get_template()
-    engine.update_prompts({name: PromptTemplate("{context_str} Now: {query_str}")})
-    engine.query(QUESTION)
-    assert llm.prompts[-1].endswith(f"Now: {QUESTION}")
 
 
 def test_an_engine_retrieves_and_synthesizes(index: Any, llm: ScriptedLLM) -> None:

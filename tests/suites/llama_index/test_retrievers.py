@@ -25,12 +25,6 @@ from llama_index.core.schema import (
 from llama_index.core.selectors import LLMSingleSelector
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.tools import RetrieverTool
-from llama_index.core.vector_stores import (
-    FilterCondition,
-    FilterOperator,
-    MetadataFilter,
-    MetadataFilters,
-)
 from support.llama_index_models import ScriptedLLM
 
 QUESTION = "Which tea is fermented?"
@@ -39,14 +33,6 @@ QUESTIONS = (QUESTION, "Is the Nile 6,650 km long, to the Mediterranean sea?")
 
 def topics(results: list[NodeWithScore]) -> list[str]:
     return [result.metadata["topic"] for result in results]
-
-
-def where(*conditions: Any, **settings: Any) -> MetadataFilters:
-    filters = [
-        MetadataFilter(key=condition[0], operator=condition[1], value=condition[2])
-        for condition in conditions
-    ]
-    return MetadataFilters(filters=filters, **settings)
 
 
 def test_a_text_and_a_bundle_are_queries(index: Any) -> None:
@@ -92,30 +78,6 @@ def test_nodes_have_what_their_documents_have(index: Any, documents: list[Docume
     assert tea.text[node.start_char_idx : node.end_char_idx] == node.text
     assert node.source_node.hash == tea.hash
     assert "topic: tea" in node.get_content("llm")
-
-
-@pytest.mark.parametrize(
-    ("filters", "expected"),
-    [
-        (where(("topic", FilterOperator.EQ, "tea")), {"tea"}),
-        (where(("topic", FilterOperator.NE, "tea")), {"rivers", "bridges"}),
-        (where(("topic", FilterOperator.IN, ["tea", "rivers"])), {"tea", "rivers"}),
-        (where(("topic", FilterOperator.NIN, ["tea", "rivers"])), {"bridges"}),
-        (where(("year", FilterOperator.GT, 2001)), {"rivers", "bridges"}),
-        (where(("year", FilterOperator.GTE, 2002), ("year", "<", 2003)), {"rivers"}),
-        (where(("topic", FilterOperator.TEXT_MATCH, "ridge")), {"bridges"}),
-        (
-            where(("topic", "==", "tea"), ("year", "==", 2003), condition=FilterCondition.OR),
-            {"tea", "bridges"},
-        ),
-    ],
-)
-def test_metadata_filters(index: Any, filters: MetadataFilters, expected: set[str]) -> None:
-    retriever = index.as_retriever(similarity_top_k=3, filters=filters)
-    assert {*topics(retriever.retrieve("Is it the Nile, black tea or a bridge?"))} <= expected
-    for topic, question in (("tea", "tea"), ("rivers", "Nile"), ("bridges", "bridge")):
-        results = retriever.retrieve(question)
-        assert (topic in topics(results)) == (topic in expected)
 
 
 def test_an_index_without_documents_has_no_results(kind: Any) -> None:
@@ -173,19 +135,6 @@ def test_leaves_are_merged_and_gaps_are_filled(kind: Any) -> None:
     merged = AutoMergingRetriever(index.as_retriever(similarity_top_k=99), storage)
     parents = {leaf.parent_node.node_id for leaf in leaves}
     assert {result.node_id for result in merged.retrieve("king of a land")} == parents
-    # Of three neighbours the first and the third are hits.
-    by_id = {leaf.node_id: leaf for leaf in leaves}
-    results = index.as_retriever(similarity_top_k=99).retrieve("king of a land")
-    by_next = {result.node.next_node.node_id: result for result in results if result.node.next_node}
-    first, third, gap = next(
-        (by_next[result.node.prev_node.node_id], result, result.node.prev_node.node_id)
-        for result in results
-        if result.node.prev_node and result.node.prev_node.node_id in by_next
-    )
-    filled, changed = merged._fill_in_nodes([first, third])
-    assert changed
-    assert [result.node_id for result in filled] == [first.node_id, gap, third.node_id]
-    assert gap in by_id
 
 
 def base_nodes(documents: list[Document]) -> list[Any]:
