@@ -297,7 +297,7 @@ class Corpus:
             known |= files
             reading.parts.append(files)
             reading.files |= files
-            if scan.is_folder:
+            if scan.root.is_dir():
                 reading.in_folders.update(files)
         return reading
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -37,11 +37,6 @@ class FolderScan:
     files: dict[str, Path] = field(default_factory=dict)
     unsupported: list[str] = field(default_factory=list)
     passed_over: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def is_folder(self) -> bool:
-        """Whether the root is a folder."""
-        return self.root.is_dir()
 
     def unsupported_error(self) -> UnsupportedFilesError | None:
         """Return an error with the number of files without a reader, by suffix, and examples."""
@@ -83,17 +78,30 @@ def scan_files(source: str | Path, options: ReadOptions | None = None) -> Folder
             "to add a text"
         )
     scan = FolderScan(full)
-    for folder, names in _walk(path, options, scan.passed_over):
+    is_ignored = _ignore_rules(path, options.ignore_files)
+
+    def skips(entry: Path, is_folder: bool) -> bool:
+        if entry.name == INDEX_FOLDER:
+            return True
+        if reason := _skip_reason(entry, is_folder, options, is_ignored):
+            scan.passed_over[reason] += 1
+        return bool(reason)
+
+    for name, folders, names in os.walk(path):
+        folder = Path(name)
+        folders[:] = [entry for entry in folders if not skips(folder / entry, True)]
         above = f"{full.name}/{folder.relative_to(path).as_posix()}/".replace("/./", "/")
-        for name in names:
-            file = folder / name
-            if format_by_name(name) or registered_reader(name) or _has_format(file):
-                scan.files[f"{above}{name}".lstrip("/")] = file
+        for file in (folder / entry for entry in names):
+            if skips(file, False):
+                continue
+            if format_by_name(file) or registered_reader(file) or _has_format(file):
+                scan.files[f"{above}{file.name}".lstrip("/")] = file
             else:
                 scan.unsupported.append(str(file))
+    scan.unsupported.sort()
+    scan.files = dict(sorted(scan.files.items()))
     if error := scan.unsupported_error():
         logger.warning("%s", error)
-    scan.files = dict(sorted(scan.files.items()))
     return scan
 
 
@@ -105,25 +113,6 @@ def _has_format(file: Path) -> bool:
         return True
     except OSError:
         return False
-
-
-def _walk(
-    root: Path, options: ReadOptions, passed_over: Counter[str]
-) -> Iterator[tuple[Path, list[str]]]:
-    """Yield each folder with the names of its files that are not skipped."""
-    is_ignored = _ignore_rules(root, options.ignore_files)
-    for name, folders, names in os.walk(root):
-        folder = Path(name)
-
-        def stays(entry: str, is_folder: bool, folder: Path = folder) -> bool:
-            if entry == INDEX_FOLDER:
-                return False
-            if reason := _skip_reason(folder / entry, is_folder, options, is_ignored):
-                passed_over[reason] += 1
-            return not reason
-
-        folders[:] = [entry for entry in sorted(folders) if stays(entry, True)]
-        yield folder, [entry for entry in sorted(names) if stays(entry, False)]
 
 
 IsIgnored = Callable[[Path, bool], bool]
@@ -151,8 +140,18 @@ def _ignore_rules(root: Path, names: Sequence[str]) -> IsIgnored:
 
     @cache
     def rules_for(folder: Path) -> Sequence[tuple[Path, GitIgnoreSpec]]:
-        above = () if folder == root else rules_for(folder.parent)
-        return [*above, *_rules_in(folder, names)]
+        rules = [] if folder == root else [*rules_for(folder.parent)]
+        for name in names:
+            if not (folder / name).is_file():
+                continue
+            from pathspec import GitIgnoreSpec
+
+            try:
+                lines = (folder / name).read_text(encoding="utf-8", errors="replace").splitlines()
+                rules.append((folder, GitIgnoreSpec.from_lines(lines)))
+            except (OSError, ValueError) as error:
+                logger.warning("can't use %s: %s; nothing is ignored by it", folder / name, error)
+        return rules
 
     def is_ignored(path: Path, is_folder: bool) -> bool:
         for base, spec in reversed(rules_for(path.parent)):
@@ -162,15 +161,3 @@ def _ignore_rules(root: Path, names: Sequence[str]) -> IsIgnored:
         return False
 
     return is_ignored
-
-
-def _rules_in(folder: Path, names: Sequence[str]) -> Iterator[tuple[Path, GitIgnoreSpec]]:
-    for name in names:
-        if (folder / name).is_file():
-            from pathspec import GitIgnoreSpec
-
-            try:
-                lines = (folder / name).read_text(encoding="utf-8", errors="replace").splitlines()
-                yield folder, GitIgnoreSpec.from_lines(lines)
-            except (OSError, ValueError) as error:
-                logger.warning("can't use %s: %s; nothing is ignored by it", folder / name, error)

@@ -125,11 +125,9 @@ class ReadReport:
         """Add another report."""
         self.read += other.read
         self.unchanged += other.unchanged
-        self.skipped.update(other.skipped)
-        self.notes.update(other.notes)
-        self.encodings += other.encodings
-        self.passed_over += other.passed_over
         self.unsupported += other.unsupported
+        for name in ("skipped", "notes", "encodings", "passed_over"):
+            getattr(self, name).update(getattr(other, name))
 
     def note(self, path: Path, documents: Sequence[Document]) -> None:
         """Record the encoding and the notes of a file."""

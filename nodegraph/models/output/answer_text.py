@@ -164,23 +164,28 @@ def value_of(record: Mapping[Any, Any], keys: Iterable[str]) -> Any:
     return next((by_key[key] for key in keys if key in by_key), None)
 
 
-def read_texts(answer: str, keys: Sequence[str]) -> tuple[str, list[str] | None]:
-    """Return a cleaned answer and the texts in its JSON, None for an answer in words.
+def read_json(answer: str, keys: Sequence[str]) -> tuple[str, Any]:
+    """Return a cleaned answer and its JSON, None for an answer in words.
 
-    Both are empty for an answer such as NONE or [].
+    The text is empty for an answer such as NONE, [] or an empty list under one of the keys.
 
     Raises:
         ValueError: If the answer is empty, a refusal, or has JSON that cannot be read.
 
     Example:
-        >>> read_texts('{"questions": ["Why?"]}', ("questions",))[1], read_texts("NONE", ())
-        (['Why?'], ('', []))
+        >>> read_json('{"questions": ["Why?"]}', ("questions",))[1], read_json("NONE", ())
+        ({'questions': ['Why?']}, ('', None))
     """
     text = usable_text(answer)
     value = find_json(text)
-    if is_no_answer(text) or (isinstance(value, Mapping) and value_of(value, keys) == []):
-        return "", []
-    return text, None if value is None else list(texts_in(value, keys))
+    is_empty_list = isinstance(value, Mapping) and value_of(value, keys) == []
+    return ("", None) if is_no_answer(text) or is_empty_list else (text, value)
+
+
+def read_text(answer: str, keys: Sequence[str] = TEXT_KEYS) -> str:
+    """Return a cleaned answer or the texts of its JSON. Raises the errors of ``read_json``."""
+    text, value = read_json(answer, keys)
+    return text if value is None else "\n".join(texts_in(value, keys))
 
 
 def read_items(answer: str, keys: Sequence[str] = TEXT_KEYS) -> tuple[list[str], bool] | None:
@@ -188,20 +193,18 @@ def read_items(answer: str, keys: Sequence[str] = TEXT_KEYS) -> tuple[list[str],
 
     The texts of JSON are split at line breaks. In an answer in words, bullets, numbers and labels
     are removed; headings, remarks and announcements are left out, and all lines outside of a list
-    if it has one. None: an answer such as NONE or [].
-
-    Raises:
-        ValueError: If the answer is empty, a refusal, or has JSON that cannot be read.
+    if it has one. None: an answer such as NONE or []. Raises the errors of ``read_json``.
 
     Example:
         >>> read_items("Two of them:\\n1. **Query**: How long is it?\\n2. Nile")
         (['How long is it?', 'Nile'], True)
     """
-    text, texts = read_texts(answer, keys)
+    text, value = read_json(answer, keys)
     if not text:
         return None
-    if texts is not None:
-        return [item for item in "\n".join(texts).split("\n") if re.search(r"\w", item)], True
+    if value is not None:
+        texts = "\n".join(texts_in(value, keys)).split("\n")
+        return [item for item in texts if re.search(r"\w", item)], True
     items = []
     for line in text.split("\n"):
         item, is_listed = split_bullet(line)
@@ -254,7 +257,9 @@ _REMARK = label_pattern(
     |answers?|A|说明|解释|理由|备注|注|原因|原问题|原查询|答案?|回答)"""
 )
 
-_CLOSING_QUOTE = {'"': '"', "'": "'", "“": "”", "‘": "’", "「": "」", "『": "』", "`": "`"}
+_WRAPPED = re.compile(
+    r"""\*\*([^*]+)\*\*|"([^"]+)"|'([^']+)'|“([^“”]+)”|‘([^‘’]+)’|「([^「」]+)」|『([^『』]+)』|`([^`]+)`"""
+)
 
 
 def without_label(text: str, label: re.Pattern[str] = _LABEL) -> str:
@@ -279,12 +284,9 @@ def strip_markup(text: str) -> str:
 
 def unwrap(text: str) -> str:
     """Return a text without the quotes or bold around all of it."""
-    text = text.strip()
-    if text.startswith("**") and text.endswith("**") and "**" not in text[2:-2]:
-        text = text[2:-2].strip()
-    inner, close = text[1:-1].strip(), _CLOSING_QUOTE.get(text[:1], "\n")
-    is_quoted = inner and text.endswith(close) and not {text[0], close} & set(inner)
-    return inner if is_quoted else text
+    while match := _WRAPPED.fullmatch(text := text.strip()):
+        text = "".join(filter(None, match.groups()))
+    return text
 
 
 def unique(texts: Iterable[str]) -> list[str]:

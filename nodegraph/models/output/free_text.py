@@ -9,12 +9,11 @@ from types import MappingProxyType
 
 from ..templates import Language
 from .answer_text import (
-    TEXT_KEYS,
     THOUGHT_TAG,
     clean,
     is_no_answer,
     normalize,
-    read_texts,
+    read_text,
     unwrap,
     without_label,
 )
@@ -98,14 +97,8 @@ def is_unknown(text: str) -> bool:
 
 
 def _content(answer: str) -> str:
-    """Return an answer without label and quotes, or the texts of its JSON.
-
-    Raises:
-        ValueError: If the answer is empty, a refusal, or has JSON that cannot be read.
-    """
-    text, texts = read_texts(answer, TEXT_KEYS)
-    text = text if texts is None else "\n".join(texts)
-    return unwrap(without_label(text).strip().strip("*`"))
+    """Return an answer without label and quotes. Raises the errors of ``read_json``."""
+    return unwrap(without_label(read_text(answer)).strip().strip("*`"))
 
 
 NO_ANSWER_SIGNALS: Mapping[Language, str] = MappingProxyType({"zh": "无答案", "en": "NO_ANSWER"})

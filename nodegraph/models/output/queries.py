@@ -15,11 +15,11 @@ from .answer_text import (
     ANSWER_LABEL,
     QUESTION_LABEL,
     TEXT_KEYS,
-    find_json,
     normalize,
     objects_in,
     read_items,
-    read_texts,
+    read_json,
+    read_text,
     split_bullet,
     strip_markup,
     texts_in,
@@ -154,13 +154,20 @@ def parse_phrasings(answer: str, query: str, limit: int) -> list[str]:
         ['Nile length', 'How many km is the Nile?']
     """
     texts, _ = read_items(answer) or ([], False)
-    phrasings = []
+    is_answered = is_question(query)
+    phrasings = _phrases(texts, lambda text: not (is_answered and _is_statement(text)))
+    return _usable(phrasings, query, limit, "other phrasing")
+
+
+def _phrases(texts: Sequence[str], is_phrase: Callable[[str], bool]) -> list[str]:
+    """Return the questions of texts, and texts without a question mark that are accepted."""
+    phrases = []
     for text in texts:
         if re.search("[?？]", text):
-            phrasings += split_questions(text)
-        elif not (is_question(query) and _is_statement(text)):
-            phrasings.append(strip_markup(text))
-    return _usable(phrasings, query, limit, "other phrasing")
+            phrases += split_questions(text)
+        elif is_phrase(text):
+            phrases.append(strip_markup(text))
+    return phrases
 
 
 def parse_sub_questions(answer: str, query: str, limit: int) -> list[str]:
@@ -178,12 +185,10 @@ def parse_sub_questions(answer: str, query: str, limit: int) -> list[str]:
     if (items := read_items(answer)) is None:
         return []
     texts, is_list = items
-    questions = []
-    for text in texts:
-        if re.search("[?？]", text):
-            questions += split_questions(text)
-        elif (is_list or _QUESTION.match(text)) and not _is_statement(text):
-            questions.append(strip_markup(text))  # some models leave out the question marks
+    # Some models leave out the question marks.
+    questions = _phrases(
+        texts, lambda text: (is_list or is_question(text)) and not _is_statement(text)
+    )
     if questions and {*map(_same, questions)} == {_same(query)}:
         return []
     return _usable(questions, query, limit, "question")
@@ -215,8 +220,7 @@ def parse_routes(answer: str, names: Sequence[str], multiple: bool = False) -> l
         >>> parse_routes('{"names": ["web"]}', ["docs", "web"]), parse_routes("2", ["docs", "web"])
         (['web'], ['web'])
     """
-    text, texts = read_texts(answer, ("names", "name", "routes", "route", "choice", *TEXT_KEYS))
-    text = text if texts is None else "\n".join(texts)
+    text = read_text(answer, ("names", "name", "routes", "route", "choice", *TEXT_KEYS))
     by_name = {name.casefold(): name for name in names}
     longest_first = "|".join(map(re.escape, sorted(by_name, key=len, reverse=True)))
     found = re.findall(rf"(?<![a-z0-9_])(?:{longest_first})(?![a-z0-9_])", text.casefold())
@@ -241,18 +245,18 @@ def parse_tool_questions(answer: str, tools: Sequence[str]) -> tuple[ToolQuestio
         >>> parse_tool_questions("1. Rivers: How long is the Nile?", ["rivers", "tea"])
         ([('rivers', 'How long is the Nile?')], [])
     """
-    text, texts = read_texts(answer, TEXT_KEYS)
+    text, value = read_json(answer, TEXT_KEYS)
     if not text:
         return [], []
     names = {normalize(tool): tool for tool in tools}
     pairs: list[tuple[Any, Any]] = []
-    if texts is None:
+    if value is None:
         for line in text.split("\n"):
             found = _TOOL_LINE.fullmatch(split_bullet(line)[0])
             if found and (normalize(found[1]) in names or found[2].endswith(("?", "？"))):
                 pairs.append((found[1].strip(), found[2]))
     else:
-        for record in objects_in(find_json(text)):
+        for record in objects_in(value):
             pairs.append((value_of(record, _TOOL_KEYS), value_of(record, TEXT_KEYS[5:])))
     pairs = [(t, strip_markup(q)) for t, q in pairs if isinstance(t, str) and isinstance(q, str)]
     pairs = [pair for pair in dict.fromkeys(pairs) if is_query(pair[1])]
@@ -272,8 +276,9 @@ def parse_summary(answer: str) -> list[str]:
         >>> parse_summary("**Summary:** Tea is a drink.")
         ['Tea is a drink.']
     """
-    text, texts = read_texts(answer, ("summary", "text", "摘要"))
-    summary = unwrap(without_label(text)) if texts is None else "\n".join(texts)
+    keys = ("summary", "text", "摘要")
+    text, value = read_json(answer, keys)
+    summary = unwrap(without_label(text)) if value is None else "\n".join(texts_in(value, keys))
     if text and not _WORD.search(summary):
         raise ValueError("the answer is empty")
     return [summary] if text else []
@@ -311,8 +316,7 @@ def parse_questions(answer: str) -> list[str]:
     """
     if (items := read_items(answer, ("questions", "question", "问题"))) is None:
         return []
-    questions = [question for item in items[0] for question in split_questions(item)]
-    questions = questions or [item for item in map(strip_markup, items[0]) if is_question(item)]
+    questions = _phrases(items[0], is_question)
     if not questions:
         raise ValueError("the answer has no question")
     return unique(questions)
@@ -330,16 +334,16 @@ def parse_pairs(answer: str) -> list[Pair]:
         >>> parse_pairs("问：茶是什么？\\n答：一种饮品。\\n用叶子制成。")
         [('茶是什么？', '一种饮品。\\n用叶子制成。')]
     """
-    text, texts = read_texts(answer, ("pairs",))
+    text, value = read_json(answer, ("pairs",))
     if not text:
         return []
     pairs: list[tuple[Any, str]] = []
-    if texts is None:
+    if value is None:
         for part in QUESTION_LABEL.split(text)[1:]:
             question, *reply = ANSWER_LABEL.split(part, 1)
             pairs.append((strip_markup(question), unwrap("".join(reply))))
     else:
-        for record in objects_in(find_json(text)):
+        for record in objects_in(value):
             reply = [*texts_in(value_of(record, ("answer", "答案")), ())]
             pairs.append((value_of(record, ("question", "问题")), "\n".join(reply)))
     first: dict[str, Pair] = {}
