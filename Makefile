@@ -87,7 +87,7 @@ fix: .venv/.dev  ## fix and format the code, write the README of the package ind
 	$(BIN)/ruff format .
 
 bench: .venv/.bench  ## compare with other libraries; ARGS="--sizes 10000" takes less time
-	for script in quality passages strategies files embedding; do \
+	for script in quality passages strategies files pdf_readers embedding; do \
 		$(BIN)/python benchmarks/$$script.py || exit 1; done
 	for script in speed stores vectors; do \
 		$(BIN)/python benchmarks/$$script.py $(ARGS) || exit 1; done

@@ -537,8 +537,8 @@ def jieba_words(text: str) -> list[str]:
 # Tables and their page
 
 
-def show(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a Markdown table; with ``--save``, also save it for the README."""
+def show(title: str, header: Sequence[str], rows: Iterable[Sequence[str]], note: str = "") -> None:
+    """Print a Markdown table; with ``--save``, also save it and its note for the README."""
     lines = []
     print(f"\n### {title}\n", flush=True)
     for row in (header, ["---"] * len(header)):
@@ -547,10 +547,16 @@ def show(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> No
         print("| " + " | ".join(row) + " |", flush=True)
         lines.append([*row])
     if "--save" in sys.argv:
-        save(Path(sys.argv[0]).stem, title, header, lines)
+        save(Path(sys.argv[0]).stem, title, header, lines, note)
 
 
-def save(script: str, title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def save(
+    script: str,
+    title: str,
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    note: str = "",
+) -> None:
     """Save a table in the script's result file, replacing the table with the same title."""
     path = HERE / "results" / f"{script}.json"
     tables = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
@@ -558,7 +564,8 @@ def save(script: str, title: str, header: Sequence[str], rows: Sequence[Sequence
     measured = (
         f"{time.strftime('%Y-%m-%d')}, Python {sys.version.split()[0]}, {os.cpu_count()} cores"
     )
-    tables.append({"title": title, "header": [*header], "rows": [*rows], "measured": measured})
+    table = {"title": title, "header": [*header], "rows": [*rows], "measured": measured}
+    tables.append({**table, "note": note} if note else table)
     path.write_text(json.dumps(tables, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 

@@ -133,26 +133,29 @@ _FARTHEST = 2**31 - 1  # the largest number of a layout
 
 def _boxes(placed: Iterable[PlacedLine], projections: Sequence[Sequence[float]]) -> list[TextBox]:
     """Return the boxes of lines. For tables, return the boxes of the cells."""
+    is_upright = [not b and not c and a > 0 for _, _, a, b, c, _ in projections]
     spans: list[tuple[int, int, bool]] = []
-    rectangles: list[tuple[float, ...]] = []
+    pages: list[int] = []
+    rectangles: list[Sequence[float]] = []
     for start, end, page, line in placed:
-        projection = projections[page]
-        if line.is_placed:
-            is_upright = not projection[3] and not projection[4] and projection[2] > 0
-            spans.append((start, end, is_upright and not line.turn))
-            rectangles.append((*line.rectangle, *projection))
+        if line.x1 > line.x0 and line.size > 0:
+            spans.append((start, end, is_upright[page] and not line.turn))
+            pages.append(page)
+            rectangles.append(line.rectangle)
         for first, last, box in line.cells:
             spans.append((start + first, start + last, False))
-            rectangles.append((*box, *projection))
-    left, bottom, right, top, x0, y0, a, b, c, d = np.array(rectangles).reshape(-1, 10).T
+            pages.append(page)
+            rectangles.append(box)
+    x0, y0, a, b, c, d = np.array(projections)[pages].T
+    left, bottom, right, top = np.array(rectangles).reshape(-1, 4).T
     xs = x0 + a * left + c * top, x0 + a * right + c * bottom
     ys = y0 + b * left + d * top, y0 + b * right + d * bottom
     edges = [np.minimum(*xs), np.minimum(*ys), np.maximum(*xs), np.maximum(*ys)]
     corners = np.nan_to_num(np.array(edges).T, nan=-_FARTHEST)
     numbers = np.clip(corners, -_FARTHEST, _FARTHEST).astype(np.int64).tolist()
     return [
-        TextBox._make((start, end, *box, is_line))
-        for (start, end, is_line), box in zip(spans, numbers, strict=True)
+        TextBox(start, end, left, top, right, bottom, is_line)
+        for (start, end, is_line), (left, top, right, bottom) in zip(spans, numbers, strict=True)
     ]
 
 
@@ -344,6 +347,8 @@ def _with_raised_digits(handle: Any, text: str) -> str:
     done = 0
     for match in _NUMBERS.finditer(text):
         start, end = match.span()
+        if text[end : end + 1] == "\u2044":  # the slash of a fraction
+            continue
         if start and text[start - 1] in "+−–-":
             start -= 1
         before = text[start - 1] if start else "\n"

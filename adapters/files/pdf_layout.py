@@ -7,7 +7,7 @@ import unicodedata
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -138,6 +138,10 @@ def in_utf16_units(text: str) -> str:
 
 
 _LIGATURE = re.compile(f"[\ufb00-\ufb06]|{_FILLER}")
+
+_SPECIAL = re.compile(
+    f"{_BULLET.pattern}|{_LIGATURE.pattern}|[{''.join(map(chr, RAISED.values()))}]"
+)
 
 
 def garbage_share(text: str) -> float:
@@ -278,11 +282,12 @@ def _running_titles(
         titled = [one for one in on if len(one[1]) < 160 and not _SENTENCE_END.search(one[1])]
         if _is_on_most([page for page, _ in titled], len(pages)):
             likely[height] = {text for _, text in titled}
+    longest = max((len(text) for texts in likely.values() for text in texts), default=0)
     titles = {""}.union(
         _squeezed(line.text)
         for lines in (pages if likely else ())
         for line in lines
-        if len(line.text) < 80 and _height(line) not in likely
+        if len(line.text) < min(80, 2 * longest) and _height(line) not in likely
     )
     found: dict[int, set[str]] = {}
     for height, texts in likely.items():
@@ -510,7 +515,9 @@ def without_ligatures(text: str) -> str:
 
 def without_bullets(text: str) -> str:
     """Replace bullets by Markdown bullets, and ligatures and raised digits as above."""
-    return text if text.isascii() else _BULLET.sub("- ", without_ligatures(text))
+    if text.isascii() or not _SPECIAL.search(text):
+        return text
+    return _BULLET.sub("- ", without_ligatures(text))
 
 
 def joined(lines: Sequence[str]) -> str:
@@ -785,11 +792,13 @@ def _rounded(size: float) -> float:
 
 def _sizes(pages: Sequence[Lines]) -> Counter[float]:
     """Return the number of characters by rounded size."""
+    exact: dict[float, int] = {}
+    for line in chain.from_iterable(pages):
+        if line.x1 > line.x0:
+            exact[line.size] = exact.get(line.size, 0) + len(line.text)
     characters: Counter[float] = Counter()
-    for lines in pages:
-        for line in lines:
-            if line.is_placed:
-                characters[_rounded(line.size)] += len(line.text)
+    for size, count in exact.items():
+        characters[_rounded(size)] += count
     return characters
 
 
