@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,21 +40,6 @@ def model(texts: list[str]) -> list[Any]:
 def document(number: int, text: str = "") -> Document:
     metadata = {"n": number, "percent": number % 100, "even": number % 2 == 0}
     return Document(text or f"tea {number}", metadata, id=f"d{number}")
-
-
-class Engine(Protocol):
-    def index(self) -> StoreIndexes:
-        """Return the index in a new store object, as in a new process."""
-
-    def clear(self) -> None:
-        """Delete all rows with another client."""
-
-    def count(self) -> int:
-        """Return the number of rows."""
-
-    def stop(self) -> None: ...
-
-    def start(self) -> None: ...
 
 
 class ChromaServer:
@@ -192,7 +177,7 @@ PACKAGES = {
 
 
 @pytest.fixture(params=PACKAGES)
-def engine(request: pytest.FixtureRequest, tmp_path: Path, socket_enabled: None) -> Engine:
+def engine(request: pytest.FixtureRequest, tmp_path: Path, socket_enabled: None) -> Any:
     reason = f"no {request.param}, which needs the newest frameworks: pip install --group ci"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the packages, when they are imported
@@ -240,14 +225,14 @@ def same(graph: NodeGraph, index: StoreIndexes) -> None:
 
 
 def test_engine_results_equal_built_in_index(
-    graph: NodeGraph, engine: Engine, caplog: pytest.LogCaptureFixture
+    graph: NodeGraph, engine: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     same(graph, engine.index())
     assert engine.count() == SIZE
     assert not [r for r in caplog.records if r.name.startswith("nodekin") and "compared" in r.msg]
 
 
-def test_changes_of_the_graph_reach_the_engine(graph: NodeGraph, engine: Engine) -> None:
+def test_changes_of_the_graph_reach_the_engine(graph: NodeGraph, engine: Any) -> None:
     index = engine.index()
     same(graph, index)
     graph.add([document(number) for number in range(SIZE, SIZE + 5)])
@@ -260,7 +245,7 @@ def test_changes_of_the_graph_reach_the_engine(graph: NodeGraph, engine: Engine)
     assert engine.count() == SIZE + 5 - 50
 
 
-def test_reopened_graph_writes_nothing(graph: NodeGraph, engine: Engine) -> None:
+def test_reopened_graph_writes_nothing(graph: NodeGraph, engine: Any) -> None:
     same(graph, engine.index())
     graph.close()
     index = engine.index()
@@ -273,7 +258,7 @@ def test_reopened_graph_writes_nothing(graph: NodeGraph, engine: Engine) -> None
 
 
 @pytest.mark.parametrize("reopened", [False, True])
-def test_emptied_engine_is_filled_again(graph: NodeGraph, engine: Engine, reopened: bool) -> None:
+def test_emptied_engine_is_filled_again(graph: NodeGraph, engine: Any, reopened: bool) -> None:
     index = engine.index()
     same(graph, index)
     engine.clear()
@@ -284,7 +269,7 @@ def test_emptied_engine_is_filled_again(graph: NodeGraph, engine: Engine, reopen
     assert engine.count() == SIZE
 
 
-def test_stopped_engine_raises_and_works_after_restart(graph: NodeGraph, engine: Engine) -> None:
+def test_stopped_engine_raises_and_works_after_restart(graph: NodeGraph, engine: Any) -> None:
     index = engine.index()
     same(graph, index)
     engine.stop()
@@ -301,7 +286,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "stores.md"
 
 
 def test_example_on_the_page_runs(
-    engine: Engine,
+    engine: Any,
     graph: NodeGraph,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

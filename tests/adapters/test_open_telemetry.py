@@ -87,12 +87,6 @@ def test_model_call_is_a_chat_span(retriever, exporter, tracer) -> None:
     assert SECRET not in str([dict(s.attributes) for s in spans])
 
 
-async def test_async_stages_are_spans(retriever, exporter, tracer) -> None:
-    with telemetry_spans(tracer):
-        await retriever.aretrieve("black tea")
-    assert "retrieval fuse" in {span.name for span in exporter.get_finished_spans()}
-
-
 def test_example_prints_stages_as_a_tree(capsys, monkeypatch) -> None:
     monkeypatch.delenv("OTEL_EXPORTER_OTLP_ENDPOINT", raising=False)
     runpy.run_path(str(Path(__file__).parents[2] / "examples" / "traces.py"), run_name="__main__")

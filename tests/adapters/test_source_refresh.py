@@ -1,6 +1,5 @@
 """Refresh of served folders after changes, with a minimum interval."""
 
-import os
 import threading
 
 import pytest
@@ -70,15 +69,6 @@ def test_unchanged_sources_are_not_read(graph, folder, monkeypatch) -> None:
     assert refresh(graph) is False
 
 
-def test_changed_file_of_equal_size_is_read(graph, folder) -> None:
-    refresh = SourceRefresh(0, Clock())
-    refresh(graph)
-    (folder / "tea.md").write_text("Black tea is steamed.", "utf-8")
-    os.utime(folder / "tea.md", ns=(0, 12345))
-    assert refresh(graph) is True
-    assert graph.node(graph.reader.document_ids()[0]).text.startswith("Black")
-
-
 def test_requests_during_a_check_do_not_wait(graph, monkeypatch) -> None:
     refresh, looking, go_on = SourceRefresh(0, Clock()), threading.Event(), threading.Event()
 
@@ -104,8 +94,3 @@ def test_failed_refresh_is_logged(graph, folder, monkeypatch, caplog) -> None:
     monkeypatch.setattr(NodeGraph, "refresh", failing)
     assert SourceRefresh(0, Clock())(graph) is False
     assert "two files have one id" in caplog.text
-
-
-def test_sources_lists_the_folders_of_a_graph(graph, folder) -> None:
-    assert graph.sources == [folder]
-    assert NodeGraph(progress=False).sources == []

@@ -164,26 +164,6 @@ def test_rare_filter_returns_full_top_k(index, stores):
     assert len(retriever.retrieve("tea", top_k=5)) == 2
 
 
-def test_store_with_too_few_hits_loses_no_results():
-    class Forgetful(CountingStore):
-        """As an approximate index that leads nowhere."""
-
-        def similarity_search_by_vector(self, embedding, k=4, **kwargs):
-            return super().similarity_search_by_vector(embedding, min(k, 2), **kwargs)
-
-    graph = library(4)
-    index = as_index(lambda embeddings, group: Forgetful(embeddings))
-    ours = Retriever(graph, "sentence", "cosine", top_k=5)
-    theirs = Retriever(graph, "sentence", "cosine", index=index, top_k=5)
-    assert rows(theirs.retrieve("tea")) == rows(ours.retrieve("tea"))
-
-
-def test_first_request_to_store_is_small(index, stores):
-    graph = library(40)
-    Retriever(graph, "sentence", "cosine", index=index, top_k=3).retrieve("Is green tea hot? 39")
-    assert stores["sentence"].asked[0] < 10
-
-
 def test_changes_of_the_graph_reach_the_store(index, stores):
     graph = library()
     retriever = Retriever(graph, "sentence", "cosine", index=index, top_k=1)
@@ -211,14 +191,6 @@ def test_changed_metadata_writes_nothing(index, stores):
     assert {each.node.document_id for each in found} == {"d0"}
     assert stores["sentence"].added == written
     assert stores["sentence"].deleted == []
-
-
-def test_no_text_is_embedded_twice(index):
-    graph = library()
-    model = graph.embeddings.embedder("default").embed.__self__
-    Retriever(graph, "sentence", "cosine").retrieve("tea")
-    Retriever(graph, "sentence", "cosine", index=index).retrieve("tea")
-    assert len(model.passages) == len(set(model.passages)) == 12
 
 
 def test_recursive_retrieval_equals_built_in_index(index, stores):
@@ -307,70 +279,6 @@ def test_changed_model_rewrites_the_store(tmp_path):
                 Retriever(graph, "ROOT", "cosine", top_k=2).retrieve("tea")
             )
             assert sorted(store.added) == sorted(ids)
-
-
-def test_as_index_of_one_store_writes_once():
-    graph = library()
-    store = CountingStore(GraphEmbeddings(graph))
-    for _ in range(2):
-        Retriever(graph, "sentence", "cosine", index=as_index(store)).retrieve("tea")
-    assert len(store.added) == 12
-    assert as_index(store) == as_index(store) != as_index(CountingStore(GraphEmbeddings(graph)))
-
-
-def test_reopened_graph_writes_only_new_nodes(tmp_path):
-    file = tmp_path / "g.nodekin"
-    store = CountingStore(Letters())
-    with library(store=file) as graph:
-        Retriever(graph, "sentence", "cosine", index=as_index(store)).retrieve("tea")
-    store.added.clear()
-    with NodeGraph(embed=Letters(), store=file, progress=False) as graph:
-        graph.create_node_group("sentence", split_sentences)
-        graph.add(Document("Tea is cold.", id="new"))
-        retriever = Retriever(graph, "sentence", "cosine", index=as_index(store), top_k=1)
-        assert retriever.retrieve("Tea is cold.")[0].node.document_id == "new"
-        assert len(store.added) == 1
-
-
-def test_search_after_failed_write_repairs_the_store(index, stores):
-    graph = library()
-    retriever = Retriever(graph, "sentence", "cosine", index=index, top_k=3)
-    retriever.retrieve("tea")
-    graph.add([Document("Tea is cold. Tea is red.", id="new"), Document("河", id="d0")])
-    stores["sentence"].fail_after = 1
-    with pytest.raises(ConnectionError):
-        retriever.retrieve("tea")
-    for lift in ("max", "sum"):
-        settings = {"target": "ROOT", "lift": lift, "top_k": 5}
-        theirs = Retriever(graph, "sentence", "cosine", index=index, **settings)
-        ours = Retriever(graph, "sentence", "cosine", **settings)
-        for query in QUERIES:
-            assert rows(theirs.retrieve(query)) == rows(ours.retrieve(query))
-    assert set(stores["sentence"].store) == {node.id for node in graph.nodes("sentence")}
-
-
-def test_older_write_does_not_undo_newer_write(index, stores, monkeypatch):
-    """One thread writes older changes after another thread has written newer changes."""
-    graph = library()
-    retriever = Retriever(graph, "sentence", "cosine", index=index)
-    retriever.retrieve("tea")
-    graph.add(Document("Tea is cold.", id="new"))
-    shared = retriever.similarity.open(graph, "sentence", "default")
-    lock = shared._updating
-
-    class OtherThreadFirst:
-        def __enter__(self):
-            monkeypatch.setattr(shared, "_updating", lock)
-            graph.remove("new")
-            retriever.retrieve("tea")
-            lock.acquire()
-
-        def __exit__(self, *error):
-            lock.release()
-
-    monkeypatch.setattr(shared, "_updating", OtherThreadFirst())
-    shared.ready()
-    assert set(stores["sentence"].store) == {node.id for node in graph.nodes("sentence")}
 
 
 def test_similarity_without_vectors_raises(index):

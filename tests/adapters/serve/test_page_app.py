@@ -127,37 +127,6 @@ def test_page_at_foreign_address_requires_token(retriever) -> None:
     assert asyncio.run(client.request("GET", "/", headers=headers)).status_code == 200
 
 
-async def test_fifty_concurrent_users_are_answered(app) -> None:
-    client = Client(app)
-
-    async def person(number: int) -> list[int]:
-        question = {"question": f"Is tea {number} green?"}
-        answers = [
-            await client.request("GET", "/"),
-            await client.request("GET", f"/search?query=tea+{number}"),
-            await client.request("POST", "/ask", data=question),
-        ]
-        return [answer.status_code for answer in answers]
-
-    statuses = await asyncio.gather(*(person(number) for number in range(50)))
-    assert statuses == [[200] * 3] * 50
-
-
-@pytest.mark.slow
-def test_first_view_of_large_graph_is_small(tmp_path) -> None:
-    graph = NodeGraph(store=tmp_path / "graph.sqlite", progress=False)
-    graph.add(
-        Document("\n".join(f"Line {line} of {number}." for line in range(20)), id=f"{number}.txt")
-        for number in range(5_000)
-    )
-    graph.create_node_group("line", str.splitlines)
-    client = Client(PageApp(Retriever(graph, "line")))
-    answers = [client.get(path) for path in ("/", "/documents", "/document?node=7.txt")]
-    assert {answer.status_code for answer in answers} == {200}
-    assert sum(len(answer.content) for answer in answers) < 50_000
-    assert "Documents: 5000" in text_of(answers[0])
-
-
 def test_failed_request_is_logged_with_reason(app, client, caplog, monkeypatch) -> None:
     errors = [OSError(), RuntimeError("the disk is gone")]
 

@@ -47,14 +47,6 @@ def test_folder_is_served(nodekin, visited):
     assert returned["value"] == [one["document"] for one in listed]
 
 
-def test_index_is_served(indexed, visited):
-    returned = visited(look)
-    ran = indexed("serve", "--port", "0")
-    assert ran.status == 0, ran.err
-    listed = indexed("search", "fermented", "--json").json["results"]
-    assert returned["value"] == [one["document"] for one in listed]
-
-
 def test_page_names_model(indexed, visited):
     returned = visited(lambda client: text_of(client.get("/")))
     assert indexed(*SERVE, "-m", "small", "--base-url", "http://127.0.0.1:1/v1").status == 0

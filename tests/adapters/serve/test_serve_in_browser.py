@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import uvicorn
-from support.scripted_server import ChatServer, broken, serving
+from support.scripted_server import ChatServer, serving
 
 from nodekin.adapters.openai_chat import OpenAIChat
 from nodekin.adapters.serve.page_app import PageApp
@@ -211,19 +211,6 @@ def test_conversation_is_kept_until_new_conversation(visit, model) -> None:
     page.locator("main > form:visible").get_by_text("New conversation").click()
     expect(page.locator(".question")).to_have_count(0)
     expect(page.locator(".start button")).to_have_count(2)
-
-
-def test_model_error_is_shown_above_passages(visit, model) -> None:
-    broken(model)
-    model.error = "out of <b>memory</b>"
-    chinese = visit(locale="zh-CN")
-    chinese.ask("陆羽写了什么？")
-    expect(chinese.page.locator(".wrong")).to_contain_text("没有回答： 语言模型出错：")
-    opened = visit()
-    opened.ask("Which tea is fermented?")
-    expect(opened.page.locator(".wrong")).to_contain_text("out of <b>memory</b>")
-    expect(opened.page.locator(".sources li").first).to_contain_text("Black tea")
-    opened.screenshot("model_failed")
 
 
 def test_pdf_page_shows_marked_sentence(chromium) -> None:

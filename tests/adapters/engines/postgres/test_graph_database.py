@@ -297,15 +297,6 @@ def test_server_errors_name_a_remedy(
     assert store.ids("ROOT") == ["a"]
 
 
-def test_a_turn_closes_a_connection_with_an_active_statement(store: PostgresStore) -> None:
-    with store.turn():
-        connection = store.database._connection
-        assert connection is not None
-        connection._db.pgconn.send_query(b"SELECT pg_sleep(60)")
-    assert connection.is_lost
-    assert store.ids("ROOT") == []
-
-
 def test_an_old_server_raises(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_connection, "_OLDEST", 990_000)
     with pytest.raises(StoreError, match=r"is PostgreSQL 1\d; a graph needs 99 or later"):

@@ -6,7 +6,6 @@ import os
 import pickle
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from multiprocessing.synchronize import Event
 from pathlib import Path
@@ -144,16 +143,6 @@ def test_turns_read_one_state_while_a_process_writes(address: str) -> None:
     assert process.exitcode == 0
 
 
-def test_many_threads_share_few_connections(address: str) -> None:
-    store = PostgresStore(address)
-    store.change_documents(DOCUMENTS)
-    with ThreadPoolExecutor(30) as pool:
-        found = list(pool.map(lambda _: len(list(store.nodes("ROOT"))), range(300)))
-    assert found == [3] * 300
-    assert len(store.database._idle) <= 8
-    store.close()
-
-
 def test_a_pickled_store_reopens_its_address(address: str) -> None:
     store = PostgresStore(address)
     store.change_documents(DOCUMENTS)
@@ -208,16 +197,6 @@ def test_graphs_that_build_in_turns_share_links(
     address: str, first: str, then: str, expected: list[str]
 ) -> None:
     assert changed_in_turns(address, first, then) == [expected] * 3
-
-
-def test_a_schema_of_another_program_raises(postgres_server: RunningServer) -> None:
-    with psycopg.connect(postgres_server.uri) as connection:
-        connection.execute("CREATE SCHEMA theirs CREATE TABLE nodes (id int)")
-    with pytest.raises(StoreError, match='"nodes" already exists'):
-        PostgresStore(f"{postgres_server.uri}&schema=theirs")
-    with psycopg.connect(postgres_server.uri) as connection:
-        query = "SELECT count(*) FROM pg_tables WHERE schemaname = 'theirs'"
-        assert connection.execute(query).fetchone() == (1,)
 
 
 def test_the_password_is_not_shown(address: str) -> None:

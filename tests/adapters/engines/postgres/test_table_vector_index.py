@@ -1,7 +1,6 @@
 """Vectors in pgvector tables: exact and HNSW results, updates by many processes."""
 
 import json
-import threading
 from collections.abc import Iterator
 from typing import Any
 from zlib import crc32
@@ -13,9 +12,7 @@ from support.postgres_server import RunningServer
 
 import nodekin.adapters.engines.postgres.pgvector_table as postgres_table
 from nodekin.adapters.engines.postgres import table_vector_index
-from nodekin.adapters.engines.postgres.address import PostgresAddress
 from nodekin.adapters.engines.postgres.pgvector_table import PostgresVectorTable
-from nodekin.adapters.engines.postgres.server_connection import ServerConnection
 from nodekin.adapters.engines.postgres.table_vector_index import TableVectorIndex
 from nodekin.nodegraph import Document, Embedder, EmbeddingError, NodeGraph, StoreError
 from nodekin.retrievers import Retriever
@@ -123,32 +120,6 @@ def test_hnsw_finds_the_exact_results(
     graph.close()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("dimension", [8, 200])
-def test_hnsw_is_built_in_memory(
-    dimension: int, address: str, small: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """pgvector sends a notice if the graph does not fit into memory."""
-    notices: list[str | None] = []
-    open_connection = ServerConnection.__init__
-
-    def listening(self: ServerConnection, *args: Any) -> None:
-        open_connection(self, *args)
-        self._db.add_notice_handler(lambda notice: notices.append(notice.message_primary))
-
-    monkeypatch.setattr(ServerConnection, "__init__", listening)
-    little = f"{address}&options=-c%20maintenance_work_mem%3D1MB"
-    graph = opened(little, dimension)
-    graph.add(documents(150))
-    Retriever(graph, "line", "cosine")("line 1 1")
-    with psycopg.connect(PostgresAddress.parse(little).conninfo) as db:
-        query = "SELECT count(*) FROM pg_indexes WHERE schemaname = %s AND indexname LIKE '%%hnsw'"
-        assert db.execute(query, [PostgresAddress.parse(address).schema]).fetchall() == [(1,)]
-        assert db.execute("SHOW maintenance_work_mem").fetchall() == [("1MB",)]
-    assert not [notice for notice in notices if notice and "no longer fits" in notice]
-    graph.close()
-
-
 def test_hnsw_with_too_little_memory_warns(
     address: str, small: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -218,24 +189,6 @@ def test_missing_rows_are_compared_in_the_process(address: str, small: None) -> 
         each.close()
 
 
-def test_a_search_limits_its_updates(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    graph = opened(address)
-    graph.add(documents(3))
-    retriever = Retriever(graph, "line", "cosine")
-    update, updates = TableVectorIndex._update, []
-
-    def overtaken(self: TableVectorIndex) -> None:
-        update(self)
-        updates.append(graph.add(Document(f"new {len(updates)}", id=f"new {len(updates)}")))
-        assert len(updates) < 10
-
-    monkeypatch.setattr(TableVectorIndex, "_update", overtaken)
-    results = retriever("new 2")
-    assert len(updates) == 3
-    assert results[0].node.text == "new 2"  # compared in the process
-    graph.close()
-
-
 def test_an_interrupted_update_is_finished(
     address: str, small: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -257,32 +210,6 @@ def test_an_interrupted_update_is_finished(
         each.remove("1")
     retrievers = [Retriever(g, "line", "cosine") for g in (opened(address), expected)]
     assert rows(retrievers[0]("x")) == rows(retrievers[1]("x"))
-    graph.close()
-
-
-def test_concurrent_searches_see_whole_states(address: str) -> None:
-    graph = opened(address)
-    graph.add(documents(5))
-    retriever = Retriever(graph, "line", "cosine", top_k=100)
-    sizes, errors, stop = {50, 60}, [], threading.Event()
-
-    def read() -> None:
-        try:
-            while not stop.is_set():
-                assert len(retriever("x")) in sizes
-        except BaseException as error:
-            errors.append(error)
-
-    readers = [threading.Thread(target=read) for _ in range(3)]
-    for reader in readers:
-        reader.start()
-    for _ in range(10):
-        graph.add(documents(6)[5:])
-        graph.remove("5")
-    stop.set()
-    for reader in readers:
-        reader.join(120)
-    assert not errors
     graph.close()
 
 
