@@ -1,4 +1,4 @@
-"""An HTTP server on loopback that speaks OpenAI's protocol as a test scripts it, also badly."""
+"""An HTTP server on loopback with OpenAI's protocol and scripted answers and failures."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 
 
 class ScriptedServer(ThreadingHTTPServer):
-    """Answer every request with JSON that ``answer`` makes, unless the script says otherwise.
+    """A server that answers requests with the JSON of ``answer``.
 
     Attributes:
-        asked: The requests so far, and ``paths`` and ``headers`` of each.
-        statuses: What the next answers are, before they are good; 0 drops the connection.
-        error: What an answer that is not good says.
-        raw: Bytes in place of the answer.
-        silent: Whether it takes requests and answers none while it serves.
+        asked: The requests, with ``paths`` and ``headers``.
+        statuses: The statuses of the next answers; 0 drops the connection.
+        error: The message of these statuses.
+        raw: Bytes instead of the answer.
+        silent: Whether no request is answered.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class ScriptedServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """The address clients are given."""
+        """The address for clients."""
         return f"http://127.0.0.1:{self.server_port}/v1"
 
     def answer(self, body: dict[str, Any]) -> Any:
@@ -70,7 +70,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _reply(self, status: int, answer: Any) -> None:
         data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-        with contextlib.suppress(ConnectionError):  # who asked has gone
+        with contextlib.suppress(ConnectionError):  # the client has disconnected
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(data)))
@@ -93,13 +93,13 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class ChatServer(ScriptedServer):
-    """Answer /v1/chat/completions.
+    """A server of /v1/chat/completions.
 
     Attributes:
-        text: What the model says, or a function from the prompt to that.
-        message: Fields of the message, in place of the text.
-        finish: Why the answer ends.
-        pieces: How many pieces of a stream are sent; None for all.
+        text: The answer, or a function of the prompt.
+        message: More fields of the message.
+        finish: The reason for the end of the answer.
+        pieces: The number of sent pieces of a stream. None: all.
     """
 
     def __init__(self) -> None:
@@ -111,11 +111,11 @@ class ChatServer(ScriptedServer):
 
     @property
     def prompts(self) -> list[str]:
-        """What the user said last in each request."""
+        """The last user message of each request."""
         return [body["messages"][-1]["content"] for body in self.asked]
 
     def answer(self, body: dict[str, Any]) -> Any:
-        """Return what the model says, as a stream where that is asked for."""
+        """Return the answer, as a stream if the request asks for a stream."""
         text = self.text
         if callable(text):
             text = text(body["messages"][-1]["content"])
@@ -141,43 +141,37 @@ class ChatServer(ScriptedServer):
             yield "[DONE]"
 
 
+def broken(server: ChatServer) -> None:
+    """Answer with an internal error."""
+    server.statuses = [500] * 50
+
+
 def drop(server: ChatServer) -> None:
-    """Close the connection instead of answering."""
     server.statuses = [0] * 50
 
 
 def too_many(server: ChatServer) -> None:
-    """Say that there are too many requests."""
     server.statuses = [429] * 50
 
 
-def broken(server: ChatServer) -> None:
-    """Say that something is broken."""
-    server.statuses = [500] * 50
-
-
 def half_json(server: ChatServer) -> None:
-    """Send the beginning of an answer."""
     server.raw = b'{"choices": [{"mess'
 
 
 def no_message(server: ChatServer) -> None:
-    """Send an answer without a message."""
     server.raw = b'{"choices": []}'
 
 
 def cut_off(server: ChatServer) -> None:
-    """Send an answer that was too long."""
     server.finish = "length"
 
 
 def empty(server: ChatServer) -> None:
-    """Send an empty answer."""
     server.text = ""
 
 
 BREAKDOWNS = (drop, too_many, broken, half_json, no_message, cut_off, empty)
-"""Ways in which no answer can be had."""
+"""Failures of a server."""
 
 
 @contextlib.contextmanager
