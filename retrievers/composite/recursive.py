@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ...nodegraph.concurrency import context_value
 from ...nodegraph.errors import nearest_names
@@ -41,11 +41,10 @@ FIELD = "retriever"
 """The metadata field with the name of a reference."""
 
 
-class RankedResult(NamedTuple):
-    """A result with its position among results of equal score."""
+Ranked = tuple[tuple[int, ...], ScoredNode]
+"""A result, and its position among results of equal score."""
 
-    place: tuple[int, ...]
-    result: ScoredNode
+_ACTIVE: ContextVar[tuple[int, ...]] = ContextVar("active recursive retrievers", default=())
 
 
 class RecursiveRetriever(BaseRetriever):
@@ -135,7 +134,9 @@ class RecursiveRetriever(BaseRetriever):
             raise ValueError("groups must not be empty, got []")
         self.groups = list(dict.fromkeys(groups))
         if isinstance(references, Mapping):
-            references = {name: _checked(value, name) for name, value in references.items()}
+            for name, value in references.items():
+                _check(value, name)
+            references = dict(references)
         elif references is not None and not callable(references):
             raise TypeError(
                 "references must be a mapping from names to retrievers and graphs, or a function "
@@ -199,19 +200,18 @@ class RecursiveRetriever(BaseRetriever):
 
     async def _recurse(self, query: str, limit: int, filters: Filters | None) -> Results:
         """Search the pool and follow references, with more hits if results are missing."""
-        active = _active.get()
+        active = _ACTIVE.get()
         span_of_query = start_span(self.name, queries=[query], target=self.target)
-        with context_value(_active, (*active, id(self))), span_of_query as span:
+        with context_value(_ACTIVE, (*active, id(self))), span_of_query as span:
             if id(self) in active:  # a reference leads back to this retriever
                 span.attributes["leads_back"] = True
                 return []
             answers: dict[int, Results] = {}
-            hit_count = limit
-            while True:
+            results: Results = []
+            complete, hit_count = False, limit
+            while len(results) < limit and not complete:
                 hits, complete = await self._search(self._pool, query, hit_count, filters)
                 results = await self._follow(query, hits, limit, filters, answers)
-                if len(results) >= limit or complete:
-                    break
                 hit_count *= 4
             results = results[: limit * max(1, len(self._pool.embed_keys))]  # as many as the pool's
             span.attributes["references"] = len(answers)
@@ -229,14 +229,11 @@ class RecursiveRetriever(BaseRetriever):
         if filters is None:
             return hits, len(hits) < count
         leading = await find_one(pool.leading(filters), query, count, None)
-        same = {(id(hit.node.graph), hit.node.id) for hit in hits}
-        entries = [
-            hit
-            for hit in leading
-            if self._reference(hit.node) is not None
-            and (id(hit.node.graph), hit.node.id) not in same
-        ]
-        ranking = sorted([*hits, *entries], key=lambda hit: (-hit.score, hit.node.order))
+        found = {(id(hit.node.graph), hit.node.id): hit for hit in hits}
+        for hit in leading:
+            if self._reference(hit.node) is not None:
+                found.setdefault((id(hit.node.graph), hit.node.id), hit)
+        ranking = sorted(found.values(), key=lambda hit: (-hit.score, hit.node.order))
         return ranking, len(hits) < count and len(leading) < count
 
     async def _follow(
@@ -247,47 +244,45 @@ class RecursiveRetriever(BaseRetriever):
         filters: Filters | None,
         answers: dict[int, Results],
     ) -> Results:
-        """Replace nodes with references by results, level by level."""
-        level = [RankedResult((rank,), hit) for rank, hit in enumerate(hits)]
-        results: list[RankedResult] = []
-        followed: dict[int, Reference] = {}  # by id; the references stay alive
+        """Replace nodes with references by results, level by level.
+
+        The answers of references are kept by their ids. Each reference is followed once.
+        """
+        level: list[Ranked] = [((rank,), hit) for rank, hit in enumerate(hits)]
+        results: list[Ranked] = []
+        followed: dict[int, Reference] = {}
         for depth in range(self.max_depth + 1):
-            entries: dict[int, list[RankedResult]] = {}
-            new: dict[int, Reference] = {}
-            for ranked in level:
-                reference = self._reference(ranked.result.node)
-                if id(reference) in followed:
-                    continue  # the ranking contains its results
+            entries: dict[int, list[Ranked]] = {}
+            for place, hit in level:
+                reference = self._reference(hit.node)
+                key = id(reference)
                 if reference is None:
-                    results.append(ranked)
-                elif depth == self.max_depth:
-                    if self._pool.conditions(filters).met_by(ranked.result.node):
-                        results.append(ranked)
-                else:
-                    new[id(reference)] = reference
-                    entries.setdefault(id(reference), []).append(ranked)
-            followed.update(new)
-            unanswered = [key for key in new if key not in answers]
-            searches = [
-                partial(self._results_of, new[key], query, limit, filters) for key in unanswered
-            ]
-            answers.update(zip(unanswered, (await gather(searches, 1)), strict=True))
-            level = [
-                ranked
-                for key, key_entries in entries.items()
-                for ranked in _replace_entries(query, key_entries, answers[key])
-            ]
-        ranking = sorted(results, key=lambda ranked: (-ranked.result.score, ranked.place))
+                    results.append((place, hit))
+                elif key in followed and key not in entries:
+                    continue  # the ranking contains its results
+                elif depth < self.max_depth:
+                    followed[key] = reference
+                    entries.setdefault(key, []).append((place, hit))
+                elif self._pool.conditions(filters).met_by(hit.node):
+                    results.append((place, hit))
+            level = []
+            for key, of_reference in entries.items():
+                if key not in answers:
+                    answers[key] = await self._answer(followed[key], query, limit, filters)
+                level += _replaced(query, of_reference, answers[key])
+        results.sort(key=lambda ranked: (-ranked[1].score, ranked[0]))
         return [
             merge(same[0].node, same, same[0].score)
-            for same in by_node(result for _, result in ranking)
+            for same in by_node(result for _, result in results)
         ]
 
     def _reference(self, node: Node) -> Reference | None:
         """Return the reference of a node."""
         if not isinstance(self.references, Mapping):
             reference = None if self.references is None else self.references(node)
-            return None if reference is None else _checked(reference, node)
+            if reference is not None:
+                _check(reference, node)
+            return reference
         if node.id in self.references and node.graph in self._pool.graphs:
             return self.references[node.id]
         name = node.metadata.get(FIELD)
@@ -301,7 +296,7 @@ class RecursiveRetriever(BaseRetriever):
             )
         return self.references[name]
 
-    async def _results_of(
+    async def _answer(
         self, reference: Reference, query: str, limit: int, filters: Filters | None
     ) -> Results:
         """Return the results of a reference."""
@@ -353,41 +348,32 @@ class _GroupPool(Retriever):
         )
 
 
-def _rescaled(scores: Sequence[float], best: float) -> list[float]:
-    """Scale scores proportionally so that the highest becomes ``best``.
+def _replaced(query: str, entries: Sequence[Ranked], results: Results) -> list[Ranked]:
+    """Return the results of a reference, with the scores and positions of its nodes.
 
-    If a score is not positive, the differences are kept instead of the proportions.
+    Scores keep their proportions, or their differences if a score is not positive.
     """
-    highest = max(scores, default=0.0)
-    if best > 0 and highest > 0 and min(scores) >= 0:
-        return [best * (score / highest) for score in scores]
-    return [best - (highest - score) for score in scores]
-
-
-def _replace_entries(
-    query: str, entries: Sequence[RankedResult], results: Results
-) -> list[RankedResult]:
-    """Return the results of a reference, with the scores and positions of its nodes."""
-    position, best = max(entries, key=lambda entry: entry.result.score)  # the first of equal scores
+    place, best = max(entries, key=lambda entry: entry[1].score)  # the first of equal scores
     path: list[Evidence] = []
-    for _, entry in sorted(entries, key=lambda entry: -entry.result.score):
+    for _, entry in sorted(entries, key=lambda entry: -entry[1].score):
         path += [Evidence(entry.node, entry.score, "reference", query), *entry.evidence]
-    scores = _rescaled([result.score for result in results], best.score)
+    scores = [result.score for result in results]
+    highest = max(scores, default=0.0)
+    if best.score > 0 and highest > 0 and min(scores) >= 0:
+        scores = [best.score * (score / highest) for score in scores]
+    else:
+        scores = [best.score - (highest - score) for score in scores]
     return [
-        RankedResult((*position, rank), ScoredNode(result.node, score, (*result.evidence, *path)))
+        ((*place, rank), ScoredNode(result.node, score, (*result.evidence, *path)))
         for rank, (result, score) in enumerate(zip(results, scores, strict=True))
     ]
 
 
-def _checked(reference: Any, source: str | Node) -> Any:
-    """Return a reference: a retriever, a query engine or a graph.
+def _check(reference: Any, source: str | Node) -> None:
+    """Check a reference: a retriever, a query engine or a graph.
 
     Raises:
         TypeError: If the reference is invalid.
     """
     if not isinstance(reference, NodeGraph):
         as_retriever(reference, f"what {source!r:.120} refers to, besides a NodeGraph,")
-    return reference  # not the converted one: equal objects are queried once
-
-
-_active: ContextVar[tuple[int, ...]] = ContextVar("active recursive retrievers", default=())
