@@ -37,7 +37,7 @@ _PASSAGES = "passage"
 
 _KIND = "default search"  # kind of values in the store
 
-_VERSION = "3"  # version of the measurement; another version is measured again
+_VERSION = "4"  # version of the measurement; another version is measured again
 
 
 def default_target(graph: NodeGraph) -> str:
@@ -74,34 +74,9 @@ class MeasuredSettings:
     """
 
     documents: int
-    weights: tuple[float, ...] = ()
+    weights: Sequence[float] = ()
     links: bool = False
     backgrounds: Mapping[str, Vectors] = field(default_factory=dict, compare=False)
-
-    def to_json(self) -> bytes:
-        """Convert the settings to their stored form."""
-        backgrounds = {
-            key: [vectors.shape[1], base64.b64encode(vectors.astype("<f4").tobytes()).decode()]
-            for key, vectors in self.backgrounds.items()
-        }
-        return json.dumps(
-            {
-                "documents": self.documents,
-                "weights": self.weights,
-                "links": self.links,
-                "backgrounds": backgrounds,
-            }
-        ).encode()
-
-    @classmethod
-    def from_json(cls, stored: bytes) -> MeasuredSettings:
-        """Parse stored settings."""
-        record = json.loads(stored)
-        backgrounds = {
-            key: np.frombuffer(base64.b64decode(data), "<f4").reshape(-1, dimension)
-            for key, (dimension, data) in record["backgrounds"].items()
-        }
-        return cls(record["documents"], tuple(record["weights"]), record["links"], backgrounds)
 
 
 def read_settings(
@@ -115,10 +90,10 @@ def read_settings(
     cache, key = _cache(graph), _key(graph, target, embed_keys)
     count = graph.reader.count(ROOT)
     settings = cache.get(key)
-    if settings is None or not _is_like(settings.documents, count):
+    if settings is None or not settings.documents / 2 <= count <= settings.documents * 2:
         stored = graph.reader.values(_KIND).get(key)
-        settings = None if stored is None else MeasuredSettings.from_json(stored)
-        if settings is None or not _is_like(settings.documents, count):
+        settings = None if stored is None else _from_json(stored)
+        if settings is None or not settings.documents / 2 <= count <= settings.documents * 2:
             return None
         cache[key] = settings
     return settings
@@ -128,9 +103,23 @@ def save_settings(
     graph: NodeGraph, target: str, embed_keys: Sequence[str], settings: MeasuredSettings
 ) -> None:
     """Store measured settings for all processes and later sessions."""
+    backgrounds = {
+        key: [vectors.shape[1], base64.b64encode(vectors.astype("<f4").tobytes()).decode()]
+        for key, vectors in settings.backgrounds.items()
+    }
+    record = [settings.documents, settings.weights, settings.links, backgrounds]
     key = _key(graph, target, embed_keys)
-    graph.reader.save(_KIND, {key: settings.to_json()})
+    graph.reader.save(_KIND, {key: json.dumps(record).encode()})
     _cache(graph)[key] = settings
+
+
+def _from_json(stored: bytes) -> MeasuredSettings:
+    documents, weights, links, backgrounds = json.loads(stored)
+    vectors = {
+        key: np.frombuffer(base64.b64decode(data), "<f4").reshape(-1, dimension)
+        for key, (dimension, data) in backgrounds.items()
+    }
+    return MeasuredSettings(documents, weights, links, vectors)
 
 
 def _cache(graph: NodeGraph) -> dict[str, MeasuredSettings]:
@@ -141,10 +130,6 @@ def _key(graph: NodeGraph, target: str, embed_keys: Sequence[str]) -> str:
     """Return the key of a target and its embedding models. A changed model is measured again."""
     models = (f"{key}\t{graph.embeddings.embedders[key].name}" for key in embed_keys)
     return "\n".join((_VERSION, target, *models))
-
-
-def _is_like(measured: int, count: int) -> bool:
-    return measured / 2 <= count <= measured * 2
 
 
 _SAMPLE = 256
@@ -183,17 +168,24 @@ def measure(
         prepared = [Bm25().prepare(probe.searched_text, [words]) for probe in probes]
         by_words = _share(graph, probes, [words.search(query, 3, _ALL) for query in prepared])
         count = reader.count(ROOT)
-    weights = tuple(_weight(graph, *item, probes, by_words) for item in vectors.items())
     few = children[:: 1 + len(children) // (_PROBES + 1)]
     rows = [of_target[len(of_target) // 2] for of_target in few if of_target]
-    backgrounds = {key: _unit_vectors(rows, key) for key in vectors if rows}
+    weights, backgrounds = [], {}
+    for key, index in vectors.items():
+        weights.append(1.0)
+        if len(probes) >= _MIN_PROBES:
+            index.sync()
+            found = [index.search(vector, 3, _ALL) for vector in _unit_vectors(probes, key)]
+            ratio = _share(graph, probes, found) / max(by_words, _CHANCE)
+            weights[-1] = min(3.0, max(0.0, 4 * (ratio - 0.5)))  # words have weights 3 and 1
+        if rows:
+            background = _unit_vectors(rows, key)
+            backgrounds[key] = background[background.any(axis=1)]  # without zero vectors
     return MeasuredSettings(count, weights, links, backgrounds)
 
 
 def _unit_vectors(nodes: Sequence[Node], key: str) -> Vectors:
-    """Return the vectors of nodes, without zero vectors."""
-    vectors = unit(np.array([node.embedding(key) for node in nodes], np.float32))
-    return vectors[vectors.any(axis=1)]
+    return unit(np.array([node.embedding(key) for node in nodes], np.float32))
 
 
 def _share(graph: NodeGraph, probes: Sequence[Node], found: Sequence[Hits]) -> float:
@@ -203,18 +195,6 @@ def _share(graph: NodeGraph, probes: Sequence[Node], found: Sequence[Hits]) -> f
         others = [n for n in graph.reader.nodes_by_id(hits.ids) if n.text != probe.text]
         right += bool(others) and others[0].parent == probe.parent
     return right / max(1, len(probes))
-
-
-def _weight(
-    graph: NodeGraph, key: str, index: Index[Any], probes: Sequence[Node], by_words: float
-) -> float:
-    """Return the weight of an embedding's vectors. Words have the weights 3 and 1."""
-    if len(probes) < _MIN_PROBES:
-        return 1.0
-    index.sync()
-    vectors = [unit(np.asarray(probe.embedding(key), np.float32)) for probe in probes]
-    by_vectors = _share(graph, probes, [index.search(vector, 3, _ALL) for vector in vectors])
-    return min(3.0, max(0.0, 4 * (by_vectors / max(by_words, _CHANCE) - 0.5)))
 
 
 _CHECKED = 256  # passages checked for titles
@@ -244,16 +224,23 @@ def measure_links(graph: NodeGraph, group: str) -> bool:
     """
     ids = graph.reader.ids(group)
     checked = graph.reader.nodes_by_id(sample(ids, _CHECKED))
-    titled = sum(bool(split_title(node)[0]) for node in checked)
-    if titled < _MIN_TITLED * max(1, len(checked)):
+    with_title = sum(bool(split_title(node)[0]) for node in checked)
+    if with_title < _MIN_TITLED * max(1, len(checked)):
         return False
+    documents: dict[str, set[str]] = {}  # by the key of a title
+    titled: list[tuple[str, Node]] = []
     nodes = graph.reader.nodes_by_id(sample(ids, _MAX_TITLES))
-    documents, texts = _titles_and_texts(nodes)
+    for node in nodes:
+        if key := name_key(split_title(node)[0]):
+            documents.setdefault(key, set()).add(node.document_id)
+            titled.append((key, node))
     mentions: Counter[str] = Counter()
     as_names: Counter[str] = Counter()
-    for own, document, text in texts:
+    texts = sample(titled, _MAX_TEXTS)
+    for own, node in texts:
+        text = split_title(node)[1]
         for name in names_in(text, documents.__contains__):
-            if name != own and documents[name] != {document}:
+            if name != own and documents[name] != {node.document_id}:
                 mentions[name] += 1
                 as_names[name] += is_written_as_name(text, name)
     limit = max(2, _COMMON * len(texts))
@@ -269,21 +256,6 @@ def measure_links(graph: NodeGraph, group: str) -> bool:
         *(group, named, 100 * capital, _MIN_NAMED, 100 * _MIN_WRITTEN_AS_NAMES),
     )
     return named >= _MIN_NAMED and capital >= _MIN_WRITTEN_AS_NAMES
-
-
-def _titles_and_texts(
-    nodes: Sequence[Node],
-) -> tuple[dict[str, set[str]], list[tuple[str, str, str]]]:
-    """Return documents by the key of a title, and some titled texts with theirs."""
-    documents: dict[str, set[str]] = {}
-    titled: list[tuple[str, Node]] = []
-    for node in nodes:
-        if key := name_key(split_title(node)[0]):
-            documents.setdefault(key, set()).add(node.document_id)
-            titled.append((key, node))
-    some = sample(titled, _MAX_TEXTS)
-    texts = [(key, node.document_id, split_title(node)[1]) for key, node in some]
-    return documents, texts
 
 
 def sample(items: Sequence[T], count: int) -> list[T]:

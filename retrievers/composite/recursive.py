@@ -6,7 +6,6 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...nodegraph.concurrency import context_value
@@ -18,7 +17,6 @@ from ..base_retriever import BaseRetriever
 from ..filters import Filters, all_of
 from ..foreign.coercion import as_retriever
 from ..plans.effects import find_all, find_one
-from ..plans.plan import gather
 from ..protocols import RetrieverLike, RetrieverProtocol, Similarity
 from ..ranking import Lift, by_node, merge
 from ..results import Evidence, OutputFormat, Results, ScoredNode
@@ -188,9 +186,7 @@ class RecursiveRetriever(BaseRetriever):
         assert limit is not None
         if self.references is None:
             return await find_all(self._pool, queries, limit, filters)
-        return await gather(
-            [partial(self._recurse, query, limit, filters) for query in queries], max_parallel=1
-        )
+        return [await self._recurse(query, limit, filters) for query in queries]
 
     def with_fetch_k(self, fetch_k: int) -> Self:
         """Return a copy with another number of hits before lifting."""
