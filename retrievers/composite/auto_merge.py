@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
 from ...nodegraph.navigation import path_to
 from ...nodegraph.node import ROOT, Node
-from ..protocols import RetrieverLike
-from ..ranking import Lift, lifted_score
+from ..protocols import RetrieverLike, by_score
+from ..ranking import Lift, lifted_score, merge
 from ..results import OutputOptions, Results
 from ..retrieval_conditions import HitConditions
 from ..search import reading
 from ..validation import check_number, choice
-from .postprocessing import PostprocessRetriever, merge_hits
+from .postprocessing import PostprocessRetriever
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -100,17 +99,19 @@ class AutoMergeRetriever(PostprocessRetriever):
 
     def postprocess(self, hits: Results, limit: int | None, conditions: HitConditions) -> Results:
         """Merge the best hits, as many as ``limit`` results require."""
-        groups: dict[NodeGraph, dict[str, None]] = defaultdict(dict)
+        groups: dict[NodeGraph, set[str]] = defaultdict(set)
         for hit in hits:
             if hit.node.graph is not None:
-                groups[hit.node.graph][hit.node.group] = None
+                groups[hit.node.graph].add(hit.node.group)
         target = self.target
         if target is not None:
             for graph in groups:
                 graph.reader.lineage(target)  # raises if the group is unknown
-        elif all(len(path_to(graph, name)) < 3 for graph in groups for name in groups[graph]):
+        elif all(
+            len(path_to(graph, name)) < 3 for graph, names in groups.items() for name in names
+        ):
             target = ROOT
-        hierarchy = _Hierarchy(target, hits, conditions)
+        hierarchy = _Hierarchy(self.ratio, target, hits, conditions)
         results: Results = []
         with reading(groups):
             enough = len(hits) if limit is None else limit
@@ -123,45 +124,46 @@ class AutoMergeRetriever(PostprocessRetriever):
 
     def _merged(self, hits: Results, hierarchy: _Hierarchy) -> Results:
         """Return the merged nodes of hits, best first."""
-        nodes = hierarchy.merge([hit.node for hit in hits], self.ratio)
+        keys = hierarchy.merge(hits)
         by_top: dict[Key, Results] = defaultdict(list)
         for hit in hits:
-            top = next(key for key in hierarchy.path_up(hit.node)[::-1] if key in nodes)
+            top = next(key for key in hierarchy.path_up(hit.node)[::-1] if key in keys)
             by_top[top].append(hit)
-        results = [merge_hits(nodes[key], node_hits) for key, node_hits in by_top.items()]
-        if self.lift == "max":
-            return results  # in the order of their best hits
-        for at, node_hits in enumerate(by_top.values()):
+        results = []
+        for key, below in by_top.items():
             # If a node is a hit twice, its best score counts.
-            scores = {_key(hit.node): hit.score for hit in reversed(node_hits)}
+            scores = {_key(hit.node): hit.score for hit in reversed(below)}
             score = lifted_score([*scores.values()], self.lift)
-            results[at] = replace(results[at], score=score)
-        return sorted(results, key=lambda result: -result.score)
+            results.append(merge(hierarchy.nodes[key], below, score))
+        return results if self.lift == "max" else by_score(results)
 
 
 class _Hierarchy:
     """The ancestors of hits, cached.
 
     Args:
+        ratio: The exclusive minimum share of hits among children.
         target: The highest group to merge into. None: the highest group below the documents.
         hits: The hits. Their groups may be above the target.
         conditions: A function from hits to the conditions of their replacements.
     """
 
-    def __init__(self, target: str | None, hits: Results, conditions: HitConditions) -> None:
+    def __init__(
+        self, ratio: float, target: str | None, hits: Results, conditions: HitConditions
+    ) -> None:
+        self._ratio = ratio
         self._target = target
         self._hits = hits
         self._conditions = conditions
         self._paths: dict[Key, list[Key]] = {}
-        self._nodes: dict[Key, Node] = {}
-        self._child_count = cache(self._count_children)
-        self._may_replace = cache(self._is_allowed)
+        self.nodes: dict[Key, Node] = {}
+        self._least = cache(self._least_count)
 
     def path_up(self, node: Node) -> list[Key]:
         """Return a node and its ancestors, from the node upwards."""
         key = _key(node)
         if key not in self._paths:
-            self._nodes[key] = node
+            self.nodes[key] = node
             try:
                 parent = node.parent
             except LookupError:  # removed after the retrieval
@@ -169,41 +171,32 @@ class _Hierarchy:
             self._paths[key] = [key, *(self.path_up(parent) if parent is not None else ())]
         return self._paths[key]
 
-    def merge(self, nodes: Sequence[Node], ratio: float) -> dict[Key, Node]:
-        """Merge nodes until nothing merges; return the rest, none an ancestor of another."""
-        keys = {self.path_up(node)[0] for node in nodes}
+    def merge(self, hits: Results) -> set[Key]:
+        """Merge hits until nothing merges; return the rest, none an ancestor of another."""
+        keys = {self.path_up(hit.node)[0] for hit in hits}
         while True:
             keys = {key for key in keys if keys.isdisjoint(self._paths[key][1:])}
-            parents = ((self._paths[key][1:2], self._nodes[key]) for key in keys)
             counts = Counter(
-                (parent, node.group)
-                for above, node in parents
-                for parent in above
-                if self._is_below_target(node)
+                (parent, self.nodes[key].group) for key in keys for parent in self._paths[key][1:2]
             )
             merged = [
-                parent
-                for (parent, group), count in counts.items()
-                if count > ratio * self._child_count(parent, group) and self._may_replace(parent)
+                parent for (parent, group), n in counts.items() if n > self._least(parent, group)
             ]
             if not merged:
-                return {key: self._nodes[key] for key in keys}
+                return keys
             keys.update(merged)
 
-    def _is_below_target(self, node: Node) -> bool:
-        above = [] if node.graph is None else path_to(node.graph, node.group)[:-1]
-        return len(above) > 1 if self._target is None else self._target in above
-
-    def _is_allowed(self, parent: Key) -> bool:
-        """Return whether a parent may replace the hits below it."""
-        node = self._nodes[parent]
-        below = [hit for hit in self._hits if parent in self.path_up(hit.node)[1:]]
-        return all(self._conditions([hit]).allow_whole(node, [hit.node]) for hit in below)
-
-    def _count_children(self, parent: Key, group: str) -> int:
-        node = self._nodes[parent]
+    def _least_count(self, parent: Key, group: str) -> float:
+        """Return the exclusive minimum of hits among the children of a parent in a group."""
+        node = self.nodes[parent]
         assert node.graph is not None
-        return len(node.graph.reader.children_in(group, node))
+        above = path_to(node.graph, group)[:-1]
+        if not (len(above) > 1 if self._target is None else self._target in above):
+            return math.inf
+        below = [hit for hit in self._hits if parent in self.path_up(hit.node)[1:]]
+        if not all(self._conditions([hit]).allow_whole(node, [hit.node]) for hit in below):
+            return math.inf
+        return self._ratio * len(node.graph.reader.children_in(group, node))
 
 
 def _key(node: Node) -> Key:

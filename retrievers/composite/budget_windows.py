@@ -130,26 +130,19 @@ def _rows(graph: NodeGraph, sentences: str, found: Results) -> list[_Row]:
         children = graph.reader.children_in(sentences, node)
         if any(child.offset is None for child in children):
             continue
-        continues = last is not None and _is_next(last, node)
+        # `order` numbers the nodes of a document and group without gaps.
+        continues = (
+            last is not None
+            and (last.document_id, last.order + 1) == (node.document_id, node.order)
+            and last.end is not None
+            and node.start is not None
+            and last.end <= node.start
+        )
         for child in children:
             rows.append(_Row(child, passage, strengths[node.id], continues))
             continues = True
         last = node
     return rows
-
-
-def _is_next(node: Node, following: Node) -> bool:
-    # `order` numbers the nodes of a document and group without gaps.
-    if node.document_id != following.document_id or node.order + 1 != following.order:
-        return False
-    return node.end is not None and following.start is not None and node.end <= following.start
-
-
-def _is_on_a_new_line(row: _Row, following: _Row) -> bool:
-    if row.passage is not following.passage:
-        return True
-    stop = (row.node.offset or 0) + len(row.node.text)
-    return "\n" in row.passage.node.text[stop : following.node.offset]
 
 
 class _Sentences:
@@ -165,8 +158,10 @@ class _Sentences:
         places = np.arange(size + 1)
         starts = [at for at, row in enumerate(rows) if not row.continues]
         ends = np.repeat([*starts[1:], size], np.diff([*starts, size]))
-        self._tokens = token_counts([row.node.text for row in rows])
-        total = self._total = np.concatenate([[0], np.cumsum(self._tokens)])
+        texts = [row.node.text for row in rows]
+        ends_of_texts = np.cumsum([0, *(len(text) + 1 for text in texts)])
+        total = self._total = tokens_before("\n".join([*texts, ""]))[ends_of_texts].astype(np.int64)
+        self._tokens: list[int] = np.diff(total).tolist()
         self._stops = [
             np.clip(total.searchsorted(total[:-1] + size, "right") - 1, places[1:], ends)
             for size in (0, *SIZES)
@@ -217,9 +212,9 @@ class _Sentences:
         passages = [id(row.passage) for row in self.rows]
         starts = [0, *(at for at, (a, b) in enumerate(pairwise(passages), 1) if a != b)]
         best = np.maximum.reduceat(values, starts).repeat(np.diff([*starts, len(ids)]))
-        if not best.all():  # passages found by links only: score the names
+        if not best.all():  # passages found by links only: names of the links count twice
             without = best == 0
-            values = np.where(without, [_mentions(row) for row in self.rows], values)
+            values = np.where(without, [1.0 + _has_link_name(row) for row in self.rows], values)
             best = np.where(without, 2.0, best)
         shares = values / best
         scored: Floats = shares * [row.strength for row in self.rows]
@@ -278,43 +273,41 @@ class _Sentences:
             tokens += cost
             if tokens > _FULL * max_tokens:
                 break
-        return [*dict.fromkeys(self._around(row, chosen) for row in first)]
-
-    def _around(self, row: int, chosen: bytearray) -> Run:
-        start, stop = row, row + 1
-        while self.rows[start].continues and chosen[start - 1]:
-            start -= 1
-        while stop < len(chosen) and chosen[stop] and self.rows[stop].continues:
-            stop += 1
-        return start, stop
+        runs: dict[Run, None] = {}
+        for start in first:
+            stop = start + 1
+            while self.rows[start].continues and chosen[start - 1]:
+                start -= 1
+            while stop < len(chosen) and chosen[stop] and self.rows[stop].continues:
+                stop += 1
+            runs[start, stop] = None
+        return [*runs]
 
     def result(self, run: Run, score: float) -> ScoredNode:
-        """Return sentences as one result, with the evidence of their passages."""
+        """Return sentences as one result: a sentence, a passage, or a span."""
         rows = self.rows[slice(*run)]
         passages = list({row.passage.node.id: row.passage for row in rows}.values())
-        node = _node(rows, [passage.node for passage in passages])
-        return ScoredNode(node, score, tuple(e for passage in passages for e in passage.evidence))
+        evidence = tuple(match for passage in passages for match in passage.evidence)
+        first, last, passage = rows[0].node, rows[-1].node, passages[0].node
+        start, end = first.offset or 0, (last.offset or 0) + len(last.text)
+        if len(rows) == 1:
+            return ScoredNode(first, score, evidence)
+        if len(passages) > 1:
+            text = last.root.text[first.start : last.end]
+        elif (start, end) == (0, len(passage.text)):
+            return ScoredNode(passage, score, evidence)
+        else:
+            text = passage.text[start:end]
+        node = joined_span(first, last, first, text, text)
+        node = replace(node, start=first.start, end=last.end, offset=first.offset)
+        return ScoredNode(node, score, evidence)
 
 
-def _node(rows: Sequence[_Row], passages: Sequence[Node]) -> Node:
-    """Return sentences as one node: a sentence, a passage, or a span from one to another."""
-    first, last = rows[0].node, rows[-1].node
-    if len(rows) == 1:
-        return first
-    passage = passages[0]
-    start, end = first.offset or 0, (last.offset or 0) + len(last.text)
-    if len(passages) == 1 and (start, end) == (0, len(passage.text)):
-        return passage
-    text = passage.text[start:end] if len(passages) == 1 else last.root.text[first.start : last.end]
-    node = joined_span(first, last, first, text, text)
-    return replace(node, start=first.start, end=last.end, offset=first.offset)
-
-
-def _mentions(row: _Row) -> float:
-    """Return 2 for a sentence with a name by which its passage was found, else 1."""
-    names = (m.node.text for m in row.passage.evidence if not m.node.document_id)
-    text = row.node.text.casefold()
-    return 2.0 if any(name.casefold() in text for name in names) else 1.0
+def _is_on_a_new_line(row: _Row, following: _Row) -> bool:
+    if row.passage is not following.passage:
+        return True
+    stop = (row.node.offset or 0) + len(row.node.text)
+    return "\n" in row.passage.node.text[stop : following.node.offset]
 
 
 def _introduces(text: str) -> bool:
@@ -325,11 +318,11 @@ def _introduces(text: str) -> bool:
     return is_like_one and _HEADING.fullmatch(text) is not None
 
 
-def token_counts(texts: Sequence[str]) -> list[int]:
-    """Return the token count of each text, computed in one pass."""
-    stops = np.cumsum([len(text) + 1 for text in texts], dtype=np.int64)
-    counts: list[int] = np.diff(tokens_before("\n".join([*texts, ""]))[stops], prepend=0).tolist()
-    return counts
+def _has_link_name(row: _Row) -> bool:
+    """Return whether a sentence has a name by which its passage was found."""
+    names = (m.node.text for m in row.passage.evidence if not m.node.document_id)
+    text = row.node.text.casefold()
+    return any(name.casefold() in text for name in names)
 
 
 def _best_around(scores: Floats, stops: Ints) -> Floats:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ...nodegraph.node import Node
 from ..base_retriever import BaseRetriever
 from ..filters import Filters
 from ..foreign.coercion import as_retriever
@@ -15,8 +13,7 @@ from ..foreign.foreign_retriever import check_in_graph
 from ..plans.effects import fetch_until_full, find_all
 from ..plans.plan import Do
 from ..protocols import RetrieverLike
-from ..ranking import joined_span, merge
-from ..results import OutputOptions, Results, ScoredNode, without_removed
+from ..results import OutputOptions, Results, without_removed
 from ..retrieval_conditions import HitConditions
 from ..token_budget import without_budget
 from ..tracing import start_span
@@ -101,39 +98,3 @@ class PostprocessRetriever(BaseRetriever):
             span.attributes["hits"] = sum(hit_counts[query] for query in queries)
             span.set_results(results)
         return results
-
-
-def merge_hits(node: Node, hits: Sequence[ScoredNode]) -> ScoredNode:
-    """Return a node as the result of several hits: their best score, the evidence of all."""
-    return merge(node, hits, max(hit.score for hit in hits))
-
-
-def span_node(nodes: Sequence[Node], template: Node, text: str) -> Node | None:
-    """Return the span of a document from the first node to the last as a new node.
-
-    None if a node is not an exact span of the document, or the nodes are out of order.
-
-    Args:
-        nodes: Nodes of the document, sorted by start.
-        template: The source of the group, parent and metadata of the new node.
-        text: The document's text.
-    """
-    starts = [node.start for node in nodes if node.start is not None]
-    ends = [node.end for node in nodes if node.end is not None]
-    if len(starts) < len(nodes) or len(ends) < len(nodes) or starts != sorted(starts):
-        return None
-    if any(text[node.start : node.end] != node.text for node in nodes):
-        return None
-    start, end = starts[0], max(ends)
-    if (nodes[0].start, nodes[0].end) == (start, end):
-        return nodes[0]  # the first node contains the span
-    content = text[start:end]
-    last = nodes[ends.index(end)]
-    return replace(joined_span(nodes[0], last, template, content, content), start=start, end=end)
-
-
-def joined_node(nodes: Sequence[Node], template: Node) -> Node:
-    """Join nodes that are not a span of a document to a new node, with line breaks."""
-    text = "\n".join(node.text for node in nodes)
-    content = "\n".join(str(node.content) for node in nodes)
-    return joined_span(nodes[0], nodes[-1], template, text, content)

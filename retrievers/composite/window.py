@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain, islice, takewhile
+from operator import itemgetter
 from typing import TYPE_CHECKING, Literal
 
 from ...nodegraph.node import Node
 from ..protocols import RetrieverLike
+from ..ranking import joined_span, merge
 from ..results import OutputOptions, Results, ScoredNode
 from ..retrieval_conditions import Conditions, HitConditions
 from ..validation import whole
-from .postprocessing import PostprocessRetriever, joined_node, merge_hits, span_node
+from .postprocessing import PostprocessRetriever
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -83,15 +85,16 @@ class WindowRetriever(PostprocessRetriever):
         for rank, hit in enumerate(hits):
             if len(windows) == limit:
                 break
-            nodes = self._window_nodes(hit.node, conditions([hit]))
-            node = hit.node
+            node, nodes = hit.node, self._window_nodes(hit.node, conditions([hit]))
             scope = (id(node.graph), node.group, node.document_id or node.id)
-            new = _Window([(rank, hit)], nodes, scope)
+            new = _Window({rank: hit}, nodes, scope)
             joined = [window for window in windows if window.joins(new)]
             position = windows.index(joined[0]) if joined else len(windows)
             windows = [window for window in windows if window not in joined]
             for window in joined:
-                new.add(window)
+                new.hits |= window.hits
+                together = {node.id: node for node in (*window.nodes, *new.nodes)}
+                new.nodes = sorted(together.values(), key=lambda node: node.order)
             windows.insert(position, new)
         return [window.result() for window in windows]
 
@@ -119,17 +122,11 @@ class WindowRetriever(PostprocessRetriever):
 
 @dataclass(slots=True, eq=False)
 class _Window:
-    """Adjacent nodes, and the hits among them with their ranks."""
+    """Adjacent nodes, and the hits among them by rank."""
 
-    hits: list[tuple[int, ScoredNode]]
+    hits: dict[int, ScoredNode]
     nodes: list[Node]
     scope: tuple[object, ...]
-
-    def add(self, other: _Window) -> None:
-        """Add the nodes and hits of an overlapping or adjacent window."""
-        nodes = {node.id: node for node in (*other.nodes, *self.nodes)}
-        self.nodes = sorted(nodes.values(), key=lambda node: node.order)
-        self.hits = sorted((*self.hits, *other.hits), key=lambda hit: hit[0])
 
     def joins(self, other: _Window) -> bool:
         """Return whether two windows become one result."""
@@ -144,15 +141,38 @@ class _Window:
 
     def result(self) -> ScoredNode:
         """Return the nodes as one result."""
-        hits = [hit for _, hit in self.hits]
+        hits = [self.hits[rank] for rank in sorted(self.hits)]
         best = hits[0].node
-        if len(self.nodes) == 1:
-            return merge_hits(best, hits)
-        try:
-            node = span_node(self.nodes, best, best.root.text)
-        except LookupError:  # removed after the retrieval
-            node = None
-        return merge_hits(node or joined_node(self.nodes, best), hits)
+        node = best if len(self.nodes) == 1 else _joined(self.nodes, best)
+        return merge(node, hits, max(hit.score for hit in hits))
+
+
+def _joined(nodes: Sequence[Node], template: Node) -> Node:
+    """Return a span of a document from the first node to the last as a new node.
+
+    If a node is not an exact span of the document, or the nodes are out of order, their texts are
+    joined by line breaks. The group, parent and metadata come from the template.
+    """
+    try:
+        document = template.root.text
+    except LookupError:  # removed after the retrieval
+        document = ""
+    spans = [
+        (node.start, node.end)
+        for node in nodes
+        if node.start is not None
+        and node.end is not None
+        and document[node.start : node.end] == node.text
+    ]
+    if len(spans) < len(nodes) or spans != sorted(spans, key=itemgetter(0)):
+        texts, contents = zip(*((node.text, str(node.content)) for node in nodes), strict=True)
+        return joined_span(nodes[0], nodes[-1], template, "\n".join(texts), "\n".join(contents))
+    start, end = spans[0][0], max(end for _, end in spans)
+    if spans[0] == (start, end):
+        return nodes[0]  # the first node contains the span
+    last = nodes[[end for _, end in spans].index(end)]
+    text = document[start:end]
+    return replace(joined_span(nodes[0], last, template, text, text), start=start, end=end)
 
 
 def _neighbors(graph: NodeGraph, node: Node) -> tuple[Iterator[Node], Iterator[Node]]:
