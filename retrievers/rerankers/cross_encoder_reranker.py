@@ -1,15 +1,19 @@
-"""Rerank results with a cross-encoder."""
+"""Rerank results with a cross-encoder: a model that scores pairs of a query and a passage."""
 
 from __future__ import annotations
 
+import inspect
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Any
 
+from ...nodegraph.concurrency import fork_safe_lock
 from ...nodegraph.errors import check_integer
+from ...nodegraph.models.model_objects import check_is_model, is_async
 from ...nodegraph.node import Node
 from ...nodegraph.search_text import SearchTextOption, as_search_text
 from ...nodegraph.splitters.chunking import (
@@ -25,10 +29,147 @@ from ...nodegraph.splitters.chunking import (
 )
 from ...nodegraph.splitters.sentences import sentence_spans
 from ..plans.plan import Do, arun, run
-from ..protocols import by_score
+from ..protocols import RerankError, by_score
 from ..results import Evidence, Results, ScoredNode
 from ..tracing import start_span
-from .cross_encoder import as_cross_encoder
+
+_PAIR_METHODS = ("predict", "score", "compute_score")  # of sentence-transformers and others
+
+_LOCK = fork_safe_lock()  # models for pairs and their tokenizers are not thread-safe
+
+
+@dataclass(frozen=True, slots=True)
+class CrossEncoder:
+    """The functions and limits of a cross-encoder.
+
+    Attributes:
+        score: Scores passages for a query: one number per passage, higher is better.
+        ascore: Async version of ``score``. None: ``score`` runs in a thread.
+        max_tokens: Maximum number of tokens of a pair. None: unknown.
+        lengths: Counts the tokens of texts with the model's tokenizer. None: no tokenizer.
+        special_tokens: Number of tokens that the model adds to a pair.
+    """
+
+    score: Callable[[str, list[str]], Any]
+    ascore: Callable[[str, list[str]], Awaitable[Any]] | None = None
+    max_tokens: int | None = None
+    lengths: Callable[[Sequence[str]], list[int]] | None = None
+    special_tokens: int = 4
+
+
+def as_cross_encoder(model: Any) -> CrossEncoder:
+    """Convert a model to a ``CrossEncoder``.
+
+    A model is one of:
+
+    - an object with ``rerank(query, texts)`` that returns scores, and optionally the async version
+      ``arerank``: for example ``RerankEndpoint`` of nodekin.adapters or a model of fastembed
+    - an object with a method for pairs of query and passage: ``predict(pairs)`` of
+      sentence-transformers, ``score(pairs)`` of LangChain or ``compute_score(pairs)`` of
+      FlagEmbedding
+    - a function from a query and a list of passages to their scores
+
+    Raises:
+        TypeError: If the model has none of these forms. The error names the remedy.
+
+    Example:
+        >>> model = as_cross_encoder(lambda query, texts: [text.count(query) for text in texts])
+        >>> model.score("tea", ["tea or tea", "water"])
+        [2, 0]
+    """
+    check_is_model(
+        model,
+        "load it, for example with sentence_transformers.CrossEncoder({name}), or name it to a "
+        "server: RerankEndpoint({name}, base_url=...), from nodekin.adapters.openai",
+    )
+    if callable(getattr(model, "rerank", None)):
+        return CrossEncoder(model.rerank, getattr(model, "arerank", None))
+    for method in _PAIR_METHODS:
+        if callable(getattr(model, method, None)):
+            return _pair_model(model, method)
+    if not callable(model):
+        raise TypeError(
+            "the reranking model must be a function from a query and a list of passages to their "
+            "scores, or a cross-encoder of sentence-transformers or LangChain, got "
+            f"{model!r:.80}"
+        )
+    if is_async(model):
+        raise TypeError(
+            f"{model!r:.80} is only async; give an object with both: rerank(query, texts) and "
+            "async arerank(query, texts)"
+        )
+    return CrossEncoder(model)
+
+
+def _pair_model(model: Any, method: str) -> CrossEncoder:
+    """Return a model for pairs as a cross-encoder, with its limit and tokenizer if available."""
+    names = ("max_seq_length", "max_length")  # ``max_length`` before version 6
+    limits = [getattr(model, name, None) for name in names]
+    limit = next((n for n in limits if type(n) is int and n <= 1_000_000), None)
+    score = partial(_score_pairs, model, method)
+    tokenizer = getattr(model, "tokenizer", None)
+    special_tokens = getattr(tokenizer, "num_special_tokens_to_add", None)
+    if not callable(tokenizer) or not callable(special_tokens):
+        return CrossEncoder(score, None, limit)
+    lengths = partial(_token_counts, tokenizer)
+    return CrossEncoder(score, None, limit, lengths, int(special_tokens(pair=True)))
+
+
+def _score_pairs(model: Any, method: str, query: str, texts: Sequence[str]) -> Any:
+    score = getattr(model, method)
+    try:
+        has_progress = "show_progress_bar" in inspect.signature(score).parameters
+    except (TypeError, ValueError):  # written in C
+        has_progress = False
+    options = {"show_progress_bar": False} if has_progress else {}
+    with _LOCK:
+        return score([(query, text) for text in texts], **options)
+
+
+def _token_counts(tokenizer: Any, texts: Sequence[str]) -> list[int]:
+    if not texts:
+        return []
+    options = {"add_special_tokens": False, "truncation": False, "verbose": False}
+    with _LOCK:
+        encoded = tokenizer(list(texts), **options)
+    return [len(row) for row in encoded["input_ids"]]
+
+
+def _checked_scores(output: Any, count: int) -> list[float]:
+    """Return a model's scores as floats.
+
+    Raises:
+        RerankError: If the output is not one finite number per passage.
+    """
+    values = output.tolist() if hasattr(output, "tolist") else output
+    try:
+        scores = [_as_float(v) for v in (values if hasattr(values, "__iter__") else [values])]
+    except (TypeError, ValueError) as error:
+        raise RerankError(
+            f"the model returned {output!r:.80} for {count} passages; it must return one number "
+            "per passage (a cross-encoder with num_labels=1)"
+        ) from error
+    if len(scores) != count:
+        raise RerankError(
+            f"the model returned {len(scores)} scores for {count} passages; it must return one "
+            "per passage, in their order"
+        )
+    for index, score in enumerate(scores, 1):
+        if not math.isfinite(score):
+            raise RerankError(
+                f"the model returned {score!r} for passage {index} of {count}; scores must be "
+                "finite numbers: look for overflow in half precision, or an empty passage"
+            )
+    return scores
+
+
+def _as_float(value: Any) -> float:
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(value, list | tuple):
+        (value,) = value
+    if isinstance(value, str):
+        raise TypeError("a score must be a number, got a text")
+    return float(value)
 
 
 def passage_windows(text: str, limit: int, overlap: int, measure: Measure) -> list[Span]:
@@ -54,18 +195,11 @@ def passage_windows(text: str, limit: int, overlap: int, measure: Measure) -> li
     return pack(text, parts, limit, overlap, measure) or [(0, 0)]
 
 
-def default_overlap(limit: int) -> int:
-    """Return two sevenths of a window, at most 80 (as in QAnything)."""
-    return min(80, 2 * limit // 7)
-
-
 _BREAK = re.compile(r"\n+| > ")  # between fields, and between headings
 
-_CHARACTERS = 32
-"""Characters per token of the limit. Longer texts are split before they are tokenized."""
+_CHARACTERS = 32  # per token of the limit; longer texts are split before they are tokenized
 
-ESTIMATED_LIMIT = 400
-"""Limit for estimated counts: a model limit of 512 tokens, less a fifth for the error."""
+_ESTIMATED_LIMIT = 400  # a model limit of 512 tokens, less a fifth for the error of estimates
 
 
 class CrossEncoderReranker:
@@ -118,7 +252,7 @@ class CrossEncoderReranker:
         self.model = model
         self._model = as_cross_encoder(model)
         limit = self._model.max_tokens if length is None else None
-        self.max_tokens = limit or ESTIMATED_LIMIT
+        self.max_tokens = limit or _ESTIMATED_LIMIT
         if max_tokens is not None:
             self.max_tokens = check_integer(max_tokens, "max_tokens", 1)
         self.overlap = None if overlap is None else check_integer(overlap, "overlap", 0)
@@ -144,26 +278,61 @@ class CrossEncoderReranker:
         return await arun(partial(self._plan, results, query))
 
     async def _plan(self, results: Sequence[ScoredNode], query: str) -> Results:
-        passages = await Do(partial(self._passages, results, query))
-        texts = [text for passage in passages for text in passage.texts]
+        passages = await Do(partial(self._windows, results, query))
+        texts = [window for _, _, windows in passages for window in windows]
         with start_span("model", passages=len(passages), windows=len(texts)):
-            scores = iter(await self._model.scores(query, texts))
-        return by_score(
-            [p.ranked(self.name, query, [*islice(scores, len(p.texts))]) for p in passages]
-        )
+            scores = iter(await self._scores(query, texts) if texts else ())
+        ranked = []
+        for result, (text, spans, windows) in zip(results, passages, strict=True):
+            of_windows = [*islice(scores, len(windows))]
+            best = max(range(len(of_windows)), key=of_windows.__getitem__)
+            node = result.node
+            is_window = len(windows) > 1 and text == node.text
+            match = _window(node, spans[best]) if is_window else node
+            evidence = Evidence(match, of_windows[best], self.name, query)
+            ranked.append(ScoredNode(node, of_windows[best], (evidence, *result.evidence)))
+        return by_score(ranked)
 
-    def _passages(self, results: Sequence[ScoredNode], query: str) -> list[_WindowedPassage]:
+    async def _scores(self, query: str, texts: list[str]) -> list[float]:
+        """Return the score of each text."""
+        model = self._model
+        ascore = None if model.ascore is None else partial(model.ascore, query, texts)
+        try:
+            return _checked_scores(await Do(partial(model.score, query, texts), ascore), len(texts))
+        except RerankError:
+            raise
+        except Exception as error:
+            raise RerankError(
+                f"the model failed on {len(texts)} passage{'' if len(texts) == 1 else 's'}: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
+    def _windows(self, results: Sequence[ScoredNode], query: str) -> list[Windows]:
         """Split results into windows within the token limit."""
         parts = [self._parts(result.node) for result in results]
         texts = [text for prefix, text, suffix in parts for text in (prefix + suffix, text)]
         length = self._counter([query, *texts])
         # A long query may fill the token limit. The model truncates it, so reserve a quarter.
-        used = length(query) + self._model.special_tokens
-        limit = max(self.max_tokens - used, self.max_tokens // 4, 1)
-        return [
-            self._windowed(result, _shortened(part, self.max_tokens // 4, length), limit, length)
-            for result, part in zip(results, parts, strict=True)
-        ]
+        quarter = self.max_tokens // 4
+        limit = max(self.max_tokens - length(query) - self._model.special_tokens, quarter, 1)
+        passages = []
+        for prefix, text, suffix in parts:
+            if length(prefix + suffix) > quarter:
+                suffix = ""
+            while prefix and length(prefix) > quarter:
+                stop_at = _BREAK.search(prefix)
+                prefix = prefix[stop_at.end() :] if stop_at else ""
+            budget = max(1, limit - (length(prefix + suffix) if prefix or suffix else 0))
+            overlap = min(80, 2 * budget // 7)  # as in QAnything
+            if self.overlap is not None:
+                overlap = min(self.overlap, budget // 2)
+            measure = measured(text, length)
+            spans = [(0, len(text))]
+            if measure(*spans[0]) > budget:
+                spans = passage_windows(text, budget, overlap, measure)
+            windows = [f"{prefix}{text[start:end]}{suffix}" for start, end in spans]
+            passages.append((text, spans, windows))
+        return passages
 
     def _counter(self, texts: Sequence[str]) -> Length:
         """Return a token counter. The model's tokenizer counts the given texts in one call.
@@ -185,23 +354,8 @@ class CrossEncoderReranker:
 
         return count
 
-    def _windowed(
-        self, result: ScoredNode, parts: _Parts, limit: int, length: Length
-    ) -> _WindowedPassage:
-        """Split a result into windows within the limit."""
-        prefix, text, suffix = parts
-        budget = max(1, limit - (length(prefix + suffix) if prefix or suffix else 0))
-        overlap = (
-            default_overlap(budget) if self.overlap is None else min(self.overlap, budget // 2)
-        )
-        measure = measured(text, length)
-        spans = [(0, len(text))]
-        if measure(*spans[0]) > budget:
-            spans = passage_windows(text, budget, overlap, measure)
-        windows = [f"{prefix}{text[start:end]}{suffix}" for start, end in spans]
-        return _WindowedPassage(result, text, spans, windows)
-
-    def _parts(self, node: Node) -> _Parts:
+    def _parts(self, node: Node) -> tuple[str, str, str]:
+        """Return the text before a window, the text to split, and the text after a window."""
         rule, text = self.search_text, node.text
         searched = node.searched_text if rule is None else rule(node)
         core = text.strip()
@@ -211,38 +365,8 @@ class CrossEncoderReranker:
         return (prefix, text, suffix) if match else ("", searched, "")
 
 
-_Parts = tuple[str, str, str]
-"""The text before a window, the text to split into windows, and the text after a window."""
-
-
-def _shortened(parts: _Parts, limit: int, length: Length) -> _Parts:
-    """Shorten the texts before and after a window to the limit."""
-    prefix, text, suffix = parts
-    if length(prefix + suffix) > limit:
-        suffix = ""
-    while prefix and length(prefix) > limit:
-        stop_at = _BREAK.search(prefix)
-        prefix = prefix[stop_at.end() :] if stop_at else ""
-    return prefix, text, suffix
-
-
-@dataclass(frozen=True, slots=True)
-class _WindowedPassage:
-    """A result, its text, the spans of the windows in this text, and the texts for the model."""
-
-    result: ScoredNode
-    text: str
-    spans: list[Span]
-    texts: list[str]
-
-    def ranked(self, name: str, query: str, scores: Sequence[float]) -> ScoredNode:
-        """Score the passage by its best window. On ties, the first window is the evidence."""
-        best = max(range(len(scores)), key=scores.__getitem__)
-        node = self.result.node
-        is_window = len(scores) > 1 and self.text == node.text
-        match = _window(node, self.spans[best]) if is_window else node
-        evidence = Evidence(match, scores[best], name, query)
-        return ScoredNode(node, scores[best], (evidence, *self.result.evidence))
+Windows = tuple[str, list[Span], list[str]]
+"""The text of a result, the spans of its windows, and their texts for the model."""
 
 
 def _window(node: Node, span: Span) -> Node:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cache
 
 from ...nodegraph.splitters.chunking import UNSPACED
@@ -68,55 +67,32 @@ class KeywordFilter:
 
     def rerank(self, results: Sequence[ScoredNode], query: str) -> Results:
         """Return the matching results, unchanged. The query is not used."""
-        analyzer = TextAnalyzer(self.stem)
-
-        @cache
-        def keywords(analyze: TextAnalyzer) -> tuple[list[_Keyword], list[_Keyword]]:
-            required, excluded = self.required, self.excluded
-            parsed = ([_Keyword.parse(k, analyze) for k in words] for words in (required, excluded))
-            return next(parsed), next(parsed)
+        analyzer, parse = TextAnalyzer(self.stem), cache(_parts)
 
         def passes(text: str) -> bool:
             analyze = analyzer.like(text)
             normalized, terms = _normalized(text), analyze.words(text)
-            required_keywords, excluded_keywords = keywords(analyze)
-            return all(keyword.is_in(normalized, terms) for keyword in required_keywords) and not (
-                any(keyword.is_in(normalized, terms) for keyword in excluded_keywords)
-            )
+
+            def is_in(keyword: str) -> bool:
+                runs, phrases = parse(keyword, analyze)
+                return all(run in normalized for run in runs) and all(
+                    any(terms[at : at + len(words)] == words for at in range(len(terms)))
+                    for words in phrases
+                )
+
+            return all(map(is_in, self.required)) and not any(map(is_in, self.excluded))
 
         return [result for result in results if passes(result.node.text)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Keyword:
-    """The parts of a keyword. A text matches if it contains all parts."""
-
-    runs: list[str]
-    phrases: list[list[str]]
-
-    @classmethod
-    def parse(cls, keyword: str, analyze: TextAnalyzer) -> _Keyword:
-        normalized = _normalized(keyword)
-        runs = _UNSPACED_RUN.findall(normalized)
-        phrases = [analyze.words(part) for part in _UNSPACED_RUN.split(normalized)]
-        phrases = [phrase for phrase in phrases if phrase]
-        # A keyword of symbols only, such as an arrow or a currency sign, is matched literally.
-        return cls(runs if runs or phrases else [normalized.strip()], phrases)
-
-    def is_in(self, text: str, terms: list[str]) -> bool:
-        return all(run in text for run in self.runs) and all(
-            _has_phrase(terms, phrase) for phrase in self.phrases
-        )
-
-
-def _has_phrase(terms: list[str], phrase: list[str]) -> bool:
-    """Return whether terms contain the adjacent words of a phrase."""
-    size = len(phrase)
-    return any(
-        terms[at : at + size] == phrase
-        for at, term in enumerate(terms[: len(terms) - size + 1])
-        if term == phrase[0]
-    )
+def _parts(keyword: str, analyze: TextAnalyzer) -> tuple[list[str], list[list[str]]]:
+    """Return the parts of a keyword without spaces, and the words of the other parts."""
+    normalized = _normalized(keyword)
+    runs = _UNSPACED_RUN.findall(normalized)
+    phrases = [analyze.words(part) for part in _UNSPACED_RUN.split(normalized)]
+    phrases = [phrase for phrase in phrases if phrase]
+    # A keyword of symbols only, such as an arrow or a currency sign, is matched literally.
+    return (runs if runs or phrases else [normalized.strip()]), phrases
 
 
 def _normalized(text: str) -> str:
@@ -133,8 +109,7 @@ def _listed(name: str, keywords: Keywords | None) -> list[str]:
     return listed
 
 
-SHINGLE = 5
-"""Characters per shingle."""
+_SHINGLE = 5  # characters
 
 
 class NearDuplicateFilter:
@@ -179,18 +154,11 @@ class NearDuplicateFilter:
 
     def rerank(self, results: Sequence[ScoredNode], query: str) -> Results:
         """Return the results without near-duplicates. The query is not used."""
-        firsts = self._firsts([result.node.text for result in results])
-        same: dict[int, list[ScoredNode]] = {}
-        for result, first in zip(results, firsts, strict=True):
-            same.setdefault(first, []).append(result)
-        return [merge(alike[0].node, alike, alike[0].score) for alike in same.values()]
-
-    def _firsts(self, texts: Sequence[str]) -> Iterator[int]:
-        """Return the position of each text's first near-duplicate, or the text's position."""
+        same: dict[int, list[ScoredNode]] = {}  # by the position of the first
         sizes: dict[int, int] = {}
         having: dict[str, list[int]] = {}  # shingle -> positions of kept texts that contain it
-        for position, text in enumerate(texts):
-            shingles = shingles_of(text)
+        for position, result in enumerate(results):
+            shingles = _shingles(result.node.text)
             shared = Counter(other for shingle in shingles for other in having.get(shingle, ()))
             like = (
                 other
@@ -198,14 +166,15 @@ class NearDuplicateFilter:
                 if count >= self.threshold * (sizes[other] + len(shingles) - count)
             )
             first = min(like, default=position)
+            same.setdefault(first, []).append(result)
             if first == position:
                 sizes[position] = len(shingles)
                 for shingle in shingles:
                     having.setdefault(shingle, []).append(position)
-            yield first
+        return [merge(alike[0].node, alike, alike[0].score) for alike in same.values()]
 
 
-def shingles_of(text: str) -> set[str]:
+def _shingles(text: str) -> set[str]:
     """Return the shingles of a text, without case, width and white space."""
     letters = "".join(unicodedata.normalize("NFKC", text).casefold().split())
-    return {letters[at : at + SHINGLE] for at in range(max(1, len(letters) - SHINGLE + 1))}
+    return {letters[at : at + _SHINGLE] for at in range(max(1, len(letters) - _SHINGLE + 1))}

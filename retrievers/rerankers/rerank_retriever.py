@@ -6,7 +6,6 @@ import logging
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Literal
 
 from ...nodegraph.errors import check_integer
@@ -14,7 +13,7 @@ from ..base_retriever import BaseRetriever
 from ..filters import Filters
 from ..foreign.coercion import as_retriever
 from ..plans.effects import fetch_until_full
-from ..plans.plan import Do, gather
+from ..plans.plan import Do
 from ..protocols import RerankerProtocol, RetrieverLike
 from ..ranking import cut_scores
 from ..results import Evidence, OutputFormat, Results, without_removed
@@ -116,36 +115,36 @@ class RerankRetriever(BaseRetriever):
         maximum = max(fetch_k, self.max_fetch_k or 0)
         if self.max_fetch_k is None and self.is_free:
             maximum = sys.maxsize
-        reranker = self.reranker
-        expected = limit if reranker.top_k is None else min(limit, reranker.top_k)
-
-        def short(query: str, results: Results, candidates: Results) -> bool:
-            """Return whether to retrieve more candidates. Report if the maximum is reached."""
-            if len(results) >= expected or not self._may_lead_on(results, candidates):
-                return False
-            if len(candidates) >= maximum:
-                counts: dict[str, Any] = {"candidates": len(candidates), "results": len(results)}
-                with start_span("short", reranker=reranker.name, query=query, **counts):
-                    pass
-                logger.info(
-                    "%s left %d of %d candidates for %r, fewer than top_k=%d; max_fetch_k=%d tries "
-                    "more candidates",
-                    *(reranker.name, len(results), len(candidates), query[:80]),
-                    *(expected, OVER_FETCH * len(candidates)),
-                )
-            return True
+        expected = limit if self.reranker.top_k is None else min(limit, self.reranker.top_k)
 
         async def select(
             queries: Sequence[str], candidates: Sequence[Results]
         ) -> list[tuple[Results, bool]]:
             candidates = await Do(lambda: [*map(without_removed, candidates)], kind="work")
-            parts = [partial(self._rerank, *part) for part in zip(candidates, queries, strict=True)]
-            reranked = await gather(parts, max_parallel=1)  # a function may not be thread-safe
-            asked = zip(queries, reranked, candidates, strict=True)
-            return [(results[:limit], short(query, results, of)) for query, results, of in asked]
+            selected = []
+            for query, of_query in zip(queries, candidates, strict=True):
+                results = await self._rerank(of_query, query)  # a function may not be thread-safe
+                is_short = len(results) < expected and self._may_lead_on(results, of_query)
+                if is_short and len(of_query) >= maximum:
+                    self._report(query, len(of_query), len(results), expected)
+                selected.append((results[:limit], is_short))
+            return selected
 
         return await fetch_until_full(
             *(self.inner, queries, select), fetch_k=fetch_k, max_fetch_k=maximum, filters=filters
+        )
+
+    def _report(self, query: str, candidates: int, results: int, expected: int) -> None:
+        """Report too few results although the maximum of candidates was read."""
+        name = self.reranker.name
+        with start_span(
+            "short", reranker=name, query=query, candidates=candidates, results=results
+        ):
+            pass
+        logger.info(
+            "%s left %d of %d candidates for %r, fewer than top_k=%d; max_fetch_k=%d tries more "
+            "candidates",
+            *(name, results, candidates, query[:80], expected, OVER_FETCH * candidates),
         )
 
     @property

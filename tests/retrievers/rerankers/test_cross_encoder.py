@@ -12,7 +12,7 @@ from support.fixed_retriever import FixedRetriever, candidates, text_scores
 
 from nodekin.retrievers import Reranker, RerankRetriever
 from nodekin.retrievers.protocols import RerankError
-from nodekin.retrievers.rerankers.cross_encoder import as_cross_encoder
+from nodekin.retrievers.rerankers.cross_encoder_reranker import as_cross_encoder
 
 
 def _name(model) -> str:
