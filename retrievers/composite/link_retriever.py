@@ -280,12 +280,7 @@ class LinkRetriever(BaseRetriever):
         return self._with_evidence(query, ranking[:limit], pairs, index, conditions.filters)
 
     def _rank(
-        self,
-        own: Results,
-        others: Results,
-        pairs: Mapping[str, Pair],
-        lowest: float,
-        limit: int,
+        self, own: Results, others: Results, pairs: Mapping[str, Pair], lowest: float, limit: int
     ) -> tuple[Results, dict[str, Pair]]:
         """Rank hits and linked passages by their best pair or their own score.
 

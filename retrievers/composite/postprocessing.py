@@ -43,11 +43,7 @@ class PostprocessRetriever(BaseRetriever):
     """Whether more hits are retrieved if the hits yield fewer than ``top_k`` results."""
 
     def __init__(
-        self,
-        inner: RetrieverLike,
-        *,
-        top_k: int | None = None,
-        **output: Unpack[OutputOptions],
+        self, inner: RetrieverLike, *, top_k: int | None = None, **output: Unpack[OutputOptions]
     ) -> None:
         super().__init__(top_k=top_k, **output)
         self.inner = as_retriever(inner, "inner")

@@ -26,10 +26,7 @@ FACE = "native_retriever"
 
 
 def as_retriever(
-    source: Any,
-    what: str = "a retriever",
-    *,
-    name: str | None = None,
+    source: Any, what: str = "a retriever", *, name: str | None = None
 ) -> RetrieverProtocol:
     """Convert a retriever of any framework to a retriever of this package.
 

@@ -210,22 +210,14 @@ class Reranker:
         return f"Reranker({self.name!r}, top_k={self.top_k})"
 
     def __call__(
-        self,
-        results: Sequence[ScoredNode],
-        query: str,
-        *,
-        top_k: int | None = None,
+        self, results: Sequence[ScoredNode], query: str, *, top_k: int | None = None
     ) -> Any:
         """Rerank, and return the results in the ``output_format``."""
         reranked = self.rerank(results, query, top_k=top_k)
         return formatted(reranked, self.output_format, self.join)
 
     def rerank(
-        self,
-        results: Sequence[ScoredNode],
-        query: str,
-        *,
-        top_k: int | None = None,
+        self, results: Sequence[ScoredNode], query: str, *, top_k: int | None = None
     ) -> Results:
         """Return the selected results, best first. Ties keep their order.
 
@@ -241,11 +233,7 @@ class Reranker:
         return run(partial(self.plan, results, query, top_k=top_k))
 
     async def arerank(
-        self,
-        results: Sequence[ScoredNode],
-        query: str,
-        *,
-        top_k: int | None = None,
+        self, results: Sequence[ScoredNode], query: str, *, top_k: int | None = None
     ) -> Results:
         """Async version of `rerank`.
 
@@ -254,11 +242,7 @@ class Reranker:
         return await arun(partial(self.plan, results, query, top_k=top_k))
 
     async def plan(
-        self,
-        results: Sequence[ScoredNode],
-        query: str,
-        *,
-        top_k: int | None = None,
+        self, results: Sequence[ScoredNode], query: str, *, top_k: int | None = None
     ) -> Results:
         """Async version of ``rerank`` for strategies."""
         check_texts([query])

@@ -250,10 +250,7 @@ class QueryDecomposition(QueryTransform):
 
         try:
             return await self.ask(
-                *(query, parse),
-                form=_TOOL_FORM,
-                limit=self.max_queries,
-                tools="\n".join(lines),
+                *(query, parse), form=_TOOL_FORM, limit=self.max_queries, tools="\n".join(lines)
             )
         except Exception:
             if not attempts or self.on_error == "raise":

@@ -5,11 +5,7 @@ from itertools import pairwise
 import pytest
 
 from nodekin.nodegraph import Document, NodeGraph, count_tokens, split_sentences
-from nodekin.retrievers import (
-    DefaultRetriever,
-    as_retriever,
-    restrict,
-)
+from nodekin.retrievers import DefaultRetriever, as_retriever, restrict
 
 FILLER = "The harbour was busy in those years, and ships came from far away. "
 

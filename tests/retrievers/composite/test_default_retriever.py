@@ -9,12 +9,7 @@ import pytest
 
 from nodekin.nodegraph import Document, Embedder, EmbeddingError, NodeGraph, split_sentences
 from nodekin.nodegraph.errors import VectorLengthError
-from nodekin.retrievers import (
-    DefaultRetriever,
-    ScoredNode,
-    as_retriever,
-    restrict,
-)
+from nodekin.retrievers import DefaultRetriever, ScoredNode, as_retriever, restrict
 from nodekin.retrievers.composite import default_retriever
 from nodekin.retrievers.composite.default_retriever import MISSING
 from nodekin.retrievers.composite.default_settings import MeasuredSettings, read_settings
@@ -250,9 +245,7 @@ async def test_query_vector_with_wrong_length_raises() -> None:
             await retriever.abatch(["tea", "rivers"])
 
 
-async def test_changed_model_with_same_name_raises(
-    tmp_path: Path,
-) -> None:
+async def test_changed_model_with_same_name_raises(tmp_path: Path) -> None:
     def opened(length: int) -> NodeGraph:
         embed = Embedder(lambda texts: [[1.0] * length for _ in texts], "letters")
         return NodeGraph(store=tmp_path / "graph", embed=embed, progress=False)

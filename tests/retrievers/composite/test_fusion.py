@@ -202,9 +202,7 @@ class Failing:
         raise ConnectionError("away")
 
 
-async def test_fusion_skips_and_logs_failed_retriever(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_fusion_skips_and_logs_failed_retriever(caplog: pytest.LogCaptureFixture) -> None:
     graph = NodeGraph(progress=False)
     graph.add(["green tea", "black tea"])
     good = Retriever(graph, "ROOT")

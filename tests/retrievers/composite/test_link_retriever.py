@@ -173,11 +173,7 @@ def test_top_k_and_seeds_limit_results(graph: NodeGraph) -> None:
 
     def retrieved(top_k: int, **options: int) -> list[str]:
         retriever = LinkRetriever(
-            fixed(graph, ibsen=3.0, brand=2.0),
-            graph,
-            via="entity",
-            top_k=top_k,
-            **options,
+            fixed(graph, ibsen=3.0, brand=2.0), graph, via="entity", top_k=top_k, **options
         )
         return ids(retriever.retrieve("number"))
 

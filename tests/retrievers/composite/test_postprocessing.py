@@ -6,9 +6,7 @@ from support.composite_graphs import pick, words
 from support.fixed_retriever import FixedRetriever, fixed, scored, texts
 
 from nodekin.retrievers import ScoredNode, trace
-from nodekin.retrievers.composite.postprocessing import (
-    PostprocessRetriever,
-)
+from nodekin.retrievers.composite.postprocessing import PostprocessRetriever
 from nodekin.retrievers.retrieval_conditions import HitConditions
 
 

@@ -10,11 +10,7 @@ from support.fixed_retriever import FixedRetriever, ids, scored, texts
 from support.stress import amount
 
 from nodekin.nodegraph import Document, NodeGraph, UnknownGroupError
-from nodekin.retrievers import (
-    FusionRetriever,
-    Retriever,
-    trace,
-)
+from nodekin.retrievers import FusionRetriever, Retriever, trace
 from nodekin.retrievers.composite.recursive import RecursiveRetriever
 from nodekin.retrievers.ranking import lifted_score
 from nodekin.retrievers.similarities.bm25 import Bm25
@@ -231,12 +227,7 @@ def test_max_depth_keeps_deeper_nodes() -> None:
     first, graphs = chain(6)
     for depth in (1, 2, 3):
         retriever = RecursiveRetriever(
-            first,
-            ["ROOT"],
-            similarity=WORDS,
-            references=graphs,
-            max_depth=depth,
-            top_k=20,
+            first, ["ROOT"], similarity=WORDS, references=graphs, max_depth=depth, top_k=20
         )
         pages = {f"page {n}" for n in range(depth + 1)}
         assert set(ids(retriever("tea"))) == pages | {f"to {depth + 1} from {depth}"}
@@ -288,11 +279,7 @@ def test_any_network_of_references_ends(web, top_k, depth) -> None:
             metadata = {} if to is None else {"retriever": to}
             graphs[name].add(Document(text, metadata, id=f"{name}{at}"))
     retriever = RecursiveRetriever(
-        graphs["a"],
-        ["ROOT"],
-        similarity=WORDS,
-        references=graphs,
-        max_depth=depth,
+        graphs["a"], ["ROOT"], similarity=WORDS, references=graphs, max_depth=depth
     )
     results = retriever.retrieve("tea", top_k=top_k)
     assert len(results) <= top_k

@@ -18,17 +18,8 @@ from support.langchain_peers import (
     theirs,
 )
 
-from nodekin.adapters.langchain import (
-    NodeGraphReranker,
-    NodeGraphRetriever,
-    NodeGraphVectorStore,
-)
-from nodekin.retrievers import (
-    FusionRetriever,
-    Reranker,
-    RerankRetriever,
-    Retriever,
-)
+from nodekin.adapters.langchain import NodeGraphReranker, NodeGraphRetriever, NodeGraphVectorStore
+from nodekin.retrievers import FusionRetriever, Reranker, RerankRetriever, Retriever
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

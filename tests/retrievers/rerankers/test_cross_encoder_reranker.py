@@ -119,10 +119,7 @@ def test_long_headings_lose_the_outermost() -> None:
         asked.extend(texts)
         return [0.0] * len(texts)
 
-    nodes = [
-        Node("text", {"headings": ["x" * 30, "Tea", "Green"]}),
-        Node("t", {"headings": 3}),
-    ]
+    nodes = [Node("text", {"headings": ["x" * 30, "Tea", "Green"]}), Node("t", {"headings": 3})]
     reranker = CrossEncoderReranker(model, max_tokens=60, length=len)
     reranker.rerank([ScoredNode(node, 1.0) for node in nodes], "q")
     assert asked == ["Tea > Green\ntext", "3\nt"]

@@ -205,11 +205,7 @@ REPLY = st.one_of(
     top_k=st.none() | st.integers(1, 8),
 )
 def test_any_answer_keeps_the_invariants(
-    plain: Retriever,
-    replies: list[str],
-    max_steps: int,
-    max_calls: int,
-    top_k: int | None,
+    plain: Retriever, replies: list[str], max_steps: int, max_calls: int, top_k: int | None
 ) -> None:
     model, heard = recorded(*replies)
     retriever = MultiStepRetriever(plain, model, max_steps=max_steps, max_calls=max_calls)

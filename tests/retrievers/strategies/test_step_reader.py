@@ -2,10 +2,7 @@
 
 import pytest
 
-from nodekin.retrievers.strategies.multi_step import (
-    StepReading,
-    parse_step,
-)
+from nodekin.retrievers.strategies.multi_step import StepReading, parse_step
 
 NEXT = "Where did Henrik Ibsen come into the world?"
 

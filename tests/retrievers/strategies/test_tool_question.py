@@ -115,10 +115,7 @@ def test_answers_of_tools_reach_the_final_prompt(tools):
         return "Both [1][2]."
 
     strategy = SubQuestionRetriever(
-        tools,
-        lambda prompt: PARTS,
-        answers=True,
-        answer_llm=lambda prompt: "By steaming.",
+        tools, lambda prompt: PARTS, answers=True, answer_llm=lambda prompt: "By steaming."
     )
     reranked = RerankRetriever(strategy, "ModuleReranker", model=lambda q, t: [1.0] * len(t))
     engine = QueryEngine(reranked, answering)

@@ -6,11 +6,7 @@ from typing import Any
 import pytest
 from support.fixed_retriever import FailingRetriever
 
-from nodekin.retrievers import (
-    Retriever,
-    ScoredNode,
-    trace,
-)
+from nodekin.retrievers import Retriever, ScoredNode, trace
 from nodekin.retrievers.ranking import fuse
 from nodekin.retrievers.strategies.rewrite import (
     MultiQueryRetriever,
