@@ -21,7 +21,7 @@ from .filters import Filter as Filter
 from .filters import Filters as Filters
 from .filters import all_of as all_of
 from .filters import metadata_key as metadata_key
-from .foreign.coercion import as_retriever as as_retriever
+from .foreign.foreign_retriever import as_retriever as as_retriever
 from .indexes.synced_index import SyncedIndex as SyncedIndex
 from .plans.effects import ask as ask
 from .plans.effects import find_all as find_all

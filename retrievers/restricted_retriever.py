@@ -8,7 +8,7 @@ from typing import Protocol, TypeAlias, TypeVar, overload
 
 from .base_retriever import BaseRetriever, check_takes_filters, restricting, with_all_inner
 from .filters import Filter, Filters, all_of, parse_filters
-from .foreign.coercion import as_retriever
+from .foreign.foreign_retriever import as_retriever
 from .foreign.outputs import ForeignNode
 from .plans.effects import find_all
 from .protocols import RetrieverProtocol

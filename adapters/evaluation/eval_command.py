@@ -23,7 +23,7 @@ from ...retrievers.evaluation.matching import Matching
 from ...retrievers.evaluation.metrics import JUDGED_METRICS, Metric, get_metric
 from ...retrievers.evaluation.report import check_figure_path
 from ...retrievers.evaluation.runner import default_metrics, evaluate, graphs_of
-from ...retrievers.foreign.coercion import as_retriever
+from ...retrievers.foreign.foreign_retriever import as_retriever
 from ..cli.exit_status import CommandError, ExitStatus
 from ..cli.messages import printable, warn
 from ..cli.options import common_options, store_option

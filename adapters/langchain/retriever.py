@@ -23,8 +23,7 @@ from ...nodegraph.concurrency import context_value
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT
 from ...retrievers.composite.default_retriever import DefaultRetriever
-from ...retrievers.foreign.coercion import as_retriever
-from ...retrievers.foreign.foreign_retriever import configured
+from ...retrievers.foreign.foreign_retriever import as_retriever, configured
 from ...retrievers.protocols import RetrieverProtocol
 from ...retrievers.results import ScoredNode
 from ...retrievers.retriever import Retriever

@@ -25,7 +25,7 @@ from ...retrievers.corpus_tools.tool_output import (
     quoted,
 )
 from ...retrievers.corpus_tools.toolset import CorpusTools
-from ...retrievers.foreign.coercion import as_retriever
+from ...retrievers.foreign.foreign_retriever import as_retriever
 from ...retrievers.protocols import RerankError
 from .retriever import NodeGraphRetriever
 

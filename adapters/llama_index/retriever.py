@@ -16,8 +16,7 @@ from llama_index.core.vector_stores.types import MetadataFilters
 
 from ...nodegraph.concurrency import in_thread
 from ...retrievers.filters import Filters, all_of
-from ...retrievers.foreign.coercion import as_retriever
-from ...retrievers.foreign.foreign_retriever import configured
+from ...retrievers.foreign.foreign_retriever import as_retriever, configured
 from ...retrievers.protocols import RetrieverLike, RetrieverProtocol
 from ...retrievers.results import ScoredNode
 from ...retrievers.retriever import Retriever

@@ -18,7 +18,7 @@ from ...nodegraph.graph import NodeGraph
 from ...retrievers.answers.answer import Answer, Source
 from ...retrievers.answers.engine import QueryEngine
 from ...retrievers.base_retriever import with_all_inner
-from ...retrievers.foreign.coercion import as_retriever
+from ...retrievers.foreign.foreign_retriever import as_retriever
 from ...retrievers.foreign.outputs import is_answer
 from ...retrievers.ranking import cut_scores
 from ...retrievers.restricted_retriever import restriction_of

@@ -25,7 +25,7 @@ from ...nodegraph.models.templates import Language, language_of
 from ...nodegraph.node import Node
 from ...nodegraph.splitters.chunking import count_tokens
 from ..filters import Filters, parse_filters
-from ..foreign.coercion import as_retriever
+from ..foreign.foreign_retriever import as_retriever
 from ..plans.plan import Do, Part, arun, astream, run, stream
 from ..plans.prompting import Prompt, PromptMixin, PromptReplacement, passage_title, replace_prompts
 from ..protocols import RetrieverLike

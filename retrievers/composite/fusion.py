@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from ..base_retriever import BaseRetriever
 from ..filters import Filters
-from ..foreign.coercion import as_retriever
+from ..foreign.foreign_retriever import as_retriever
 from ..plans.effects import find_all
 from ..plans.plan import All, Do
 from ..protocols import RetrieverLike, RetrieverProtocol

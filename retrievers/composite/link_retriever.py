@@ -13,8 +13,7 @@ import numpy as np
 from ...nodegraph.graph import NodeGraph
 from ..base_retriever import BaseRetriever
 from ..filters import Filters, all_of, parse_filters
-from ..foreign.coercion import as_retriever
-from ..foreign.foreign_retriever import check_in_graph
+from ..foreign.foreign_retriever import as_retriever, check_in_graph
 from ..plans.effects import find_all
 from ..plans.plan import Do
 from ..protocols import RetrieverLike

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..base_retriever import BaseRetriever
 from ..filters import Filters
-from ..foreign.coercion import as_retriever
-from ..foreign.foreign_retriever import check_in_graph
+from ..foreign.foreign_retriever import as_retriever, check_in_graph
 from ..plans.effects import fetch_until_full, find_all
 from ..plans.plan import Do
 from ..protocols import RetrieverLike

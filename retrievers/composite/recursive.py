@@ -15,7 +15,7 @@ from ...nodegraph.navigation import path_to
 from ...nodegraph.node import Node
 from ..base_retriever import BaseRetriever
 from ..filters import Filters, all_of
-from ..foreign.coercion import as_retriever
+from ..foreign.foreign_retriever import as_retriever
 from ..plans.effects import find_all, find_one
 from ..protocols import RetrieverLike, RetrieverProtocol, Similarity
 from ..ranking import Lift, by_node, merge

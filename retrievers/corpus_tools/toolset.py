@@ -12,7 +12,7 @@ from ...nodegraph.errors import check_integer, nearest_names
 from ...nodegraph.graph import NodeGraph
 from ..composite.default_retriever import DefaultRetriever
 from ..filters import Filters, all_of
-from ..foreign.coercion import as_retriever
+from ..foreign.foreign_retriever import as_retriever
 from ..restricted_retriever import restrict, restriction_of
 from . import reading_tools, search_tools
 from .reading_tools import CorpusView

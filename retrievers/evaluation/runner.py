@@ -19,8 +19,7 @@ from ...nodegraph.errors import check_integer
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.splitters.chunking import count_tokens
 from ..base_retriever import with_all_inner
-from ..foreign.coercion import as_retriever
-from ..foreign.foreign_retriever import ForeignRetriever
+from ..foreign.foreign_retriever import ForeignRetriever, as_retriever
 from ..group_failures import describe_failures, group_failures
 from ..protocols import RetrieverLike, RetrieverProtocol
 from ..results import ScoredNode

@@ -1,4 +1,4 @@
-"""Search with a function or a retriever of LangChain or LlamaIndex."""
+"""Search with a function or a retriever of another framework, recognized by duck typing."""
 
 from __future__ import annotations
 
@@ -6,23 +6,97 @@ import copy
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ...nodegraph.models.model_objects import finish, owner_of
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.models.model_objects import finish, has, owner_of
+from .. import default_search
 from ..base_retriever import BaseRetriever, current_restriction, with_all_inner
 from ..filters import Filters, all_of, parse_filters
 from ..plans.effects import find_all
 from ..plans.plan import Do, gather
+from ..protocols import RetrieverProtocol
 from ..results import Results
 from ..tracing import start_span
 from ..validation import takes_any_keyword
 from .outputs import read_output, read_sources
 
-if TYPE_CHECKING:
-    from ..protocols import RetrieverProtocol
+FACE = "native_retriever"
+"""The property of framework adapter classes that returns the wrapped native retriever."""
 
 MAX_READ = 10_000
 """Maximum number of results that are read to check conditions."""
+
+Request = Callable[[str, int | None, Filters | None], Do[Any]]
+"""Returns the call of a source. A number None is the source's own number of results."""
+
+
+def as_retriever(
+    source: Any, what: str = "a retriever", *, name: str | None = None
+) -> RetrieverProtocol:
+    """Convert a retriever of any framework to a retriever of this package.
+
+    Every class with an inner retriever calls this function and accepts:
+
+    - a retriever of this package, or an adapter around such a retriever: the retriever itself;
+    - a LangChain retriever;
+    - a LlamaIndex retriever;
+    - a function from a query to texts, mappings with a ``text``, documents, pairs of a document
+      and a score, or an answer; a parameter ``k`` or ``top_k`` receives the number of results, and
+      a parameter ``filters`` receives the conditions, which the function has to apply;
+    - a ``NodeGraph``: a ``DefaultRetriever``;
+    - a ``QueryEngine``: the answer is the only result, with the evidence of its sources.
+
+    Wrap anything else (a vector store, a chain, a tool, a query engine) in a function. No
+    framework is imported. See ``ForeignRetriever`` for scores, ``top_k`` and conditions.
+
+    Args:
+        source: The retriever.
+        what: The description of the source in errors.
+        name: The name of a foreign retriever in evidence and traces. Defaults to its own name or
+            the name of its class.
+
+    Raises:
+        TypeError: If the source has none of these types.
+
+    Example:
+        >>> texts = {"Tea": 0.5, "Tee": 0.25}
+        >>> def search(query: str, k: int = 4) -> list[tuple[str, float]]:
+        ...     return [*texts.items()][:k]
+        >>> print(as_retriever(search).retrieve("tea?", top_k=2)[0].explain())
+        0.5000    "Tea"
+          0.5000    search for "tea?": itself
+    """
+    if hasattr(type(source), FACE):  # a Runnable may forward attributes of its inner object
+        native: RetrieverProtocol = getattr(source, FACE)
+        return native
+    if isinstance(source, NodeGraph):
+        return default_search.make_default(source)
+    if not inspect.isclass(source):
+        if has(source, "retrieve", "aretrieve") and all(
+            {"top_k", "filters"} <= _parameters_of(method).keys() or takes_any_keyword(method)
+            for method in (source.retrieve, source.aretrieve)
+        ):
+            ours: RetrieverProtocol = source
+            return ours
+        own = source.get_name() if has(source, "get_name") else None  # LangChain
+        name = str(name or own or getattr(source, "__name__", type(source).__name__))
+        if inspect.isroutine(source) or isinstance(source, partial):
+            return _of_function(name, source)
+        if has(source, "invoke", "ainvoke") and (inner := _bound_retriever(source)) is not None:
+            return _of_langchain(name, source, inner)
+        if has(source, "query", "aquery") and "filters" in _parameters_of(source.query):
+            return _of_engine(name, source)
+        if has(source, "retrieve", "aretrieve", "_retrieve"):
+            return _of_llama_index(name, source)
+    remedy = "wrap anything else in a function: lambda query: ..."
+    if isinstance(source, Mapping | list | tuple):
+        remedy = "several with names go into SubQuestionRetriever, RouterRetriever or a fusion"
+    raise TypeError(
+        f"{what} must be an object with retrieve() and aretrieve() that take a query, top_k "
+        "and filters, a retriever of LangChain or LlamaIndex, a function of a query, or a "
+        f"NodeGraph, got {source!r:.80}; {remedy}"
+    )
 
 
 class ForeignRetriever(BaseRetriever):
@@ -39,7 +113,11 @@ class ForeignRetriever(BaseRetriever):
 
     Args:
         source: The function or retriever.
-        name: The name in evidence and traces.
+        source_name: The name in evidence and traces.
+        request: A function from a query, a number of results and conditions to the call.
+        takes_top_k: Whether the number of results can be set.
+        applies_filters: Whether the source applies the conditions of a call.
+        is_free: Whether repeated queries call no language model.
 
     Raises:
         ValueError: In a retrieval, if conditions are not supported.
@@ -47,25 +125,33 @@ class ForeignRetriever(BaseRetriever):
     """
 
     name = "search"
-    takes_top_k: bool
-    """Whether the number of results can be set."""
 
-    applies_filters = False
-    """Whether the source applies the conditions of a call."""
-
-    def __init__(self, source: Any, name: str) -> None:
+    def __init__(
+        self,
+        source: Any,
+        source_name: str,
+        request: Request,
+        takes_top_k: bool,
+        applies_filters: bool = False,
+        is_free: bool = True,
+    ) -> None:
         super().__init__()
         self.source = source
-        self.source_name = name
-
-    def request(self, query: str, top_k: int | None, filters: Filters | None) -> Do[Any]:
-        """Return the call of the source. ``top_k=None`` is the source's own number of results."""
-        raise NotImplementedError
+        self.source_name = source_name
+        self._request = request
+        self._takes_top_k = takes_top_k
+        self._applies_filters = applies_filters
+        self._is_free = is_free
 
     @property
     def takes_filters(self) -> bool:
         """Whether the retriever supports conditions of a call."""
-        return self.takes_top_k or self.applies_filters
+        return self._takes_top_k or self._applies_filters
+
+    @property
+    def is_free(self) -> bool:
+        """Whether repeated queries are assumed to call no language model."""
+        return self._is_free
 
     def __repr__(self) -> str:
         return f"ForeignRetriever({self.source_name!r})"
@@ -80,7 +166,7 @@ class ForeignRetriever(BaseRetriever):
         limit = self.check_limit(top_k, None)
         if current_restriction():
             raise ValueError(f"the sources of {self.source_name} can't be restricted")
-        output = self.request(query, limit, None).run()
+        output = self._request(query, limit, None).run()
         text, results = read_sources(output, self.source_name, query)
         return text, results[:limit]
 
@@ -100,7 +186,7 @@ class ForeignRetriever(BaseRetriever):
     ) -> list[Results]:
         """Return the results of each query. A blank query has no results."""
         filters = all_of(current_restriction(), filters)
-        search = self._search if self.applies_filters or not filters else self._checked
+        search = self._search if self._applies_filters or not filters else self._checked
         with start_span(self.name, queries=queries, retriever=self.source_name) as span:
             results = await gather([partial(search, query, limit, filters) for query in queries])
             span.set_results(results)
@@ -109,9 +195,8 @@ class ForeignRetriever(BaseRetriever):
     async def _search(self, query: str, limit: int | None, filters: Filters | None) -> Results:
         if not query.strip():
             return []
-        output = await self.request(query, limit, filters)
-        results = read_output(output, self.source_name, query)
-        return results[:limit]
+        output = await self._request(query, limit, filters)
+        return read_output(output, self.source_name, query)[:limit]
 
     async def _checked(self, query: str, limit: int | None, filters: Filters | None) -> Results:
         """Request more results until ``limit`` results meet the conditions."""
@@ -133,125 +218,97 @@ class ForeignRetriever(BaseRetriever):
             results = await self._search(query, count, None)
 
 
-class FunctionRetriever(ForeignRetriever):
-    """A retriever around a function of a query, or around a ``QueryEngine``.
+def _of_function(name: str, call: Callable[..., Any]) -> ForeignRetriever:
+    """Return a retriever around a function.
 
     A parameter ``top_k`` or ``k`` receives the number of results. A parameter ``filters`` receives
     the conditions, which the function has to apply.
-
-    Args:
-        source: The function or engine.
-        name: The name in evidence and traces.
     """
-
-    def __init__(self, source: Any, name: str) -> None:
-        super().__init__(source, name)
-        self._is_engine = hasattr(source, "aquery")
-        self._call = source.query if self._is_engine else source
-        self._acall = source.aquery if self._is_engine else None
-        parameters = parameters_of(self._call)
-        # The number of an engine is the number of its sources, and it has one result.
-        numbers = [] if self._is_engine else [n for n in ("top_k", "k") if n in parameters]
-        self._number = next(iter(numbers), None)
-        self.takes_top_k = bool(numbers)
-        self.applies_filters = "filters" in parameters
-
-    @property
-    def is_free(self) -> bool:
-        """Whether repeated queries call no language model."""
-        return not self._is_engine
-
-    def request(self, query: str, top_k: int | None, filters: Filters | None) -> Do[Any]:
-        """Return the call of the function."""
-        options: dict[str, Any] = {}
-        if self._number is not None and top_k is not None:
-            options[self._number] = top_k
-        if self.applies_filters and filters:
-            options["filters"] = filters
-        call = partial(self._call, query, **options)
-        if inspect.iscoroutinefunction(self._call):
-            return Do(partial(finish, partial(self._call, **options), query), call)
-        return Do(call, self._acall and partial(self._acall, query, **options))
+    parameters = _parameters_of(call)
+    number = next((option for option in ("top_k", "k") if option in parameters), None)
+    request = partial(_call_function, number, call, None)
+    return ForeignRetriever(call, name, request, number is not None, "filters" in parameters)
 
 
-class LangChainRetriever(ForeignRetriever):
-    """A retriever around a retriever of LangChain.
+def _of_engine(name: str, engine: Any) -> ForeignRetriever:
+    """Return a retriever around a ``QueryEngine``, with the answer as the only result."""
+    request = partial(_call_function, None, engine.query, engine.aquery)
+    return ForeignRetriever(engine, name, request, False, applies_filters=True, is_free=False)
+
+
+def _call_function(
+    number: str | None, call: Any, acall: Any, query: str, top_k: int | None, filters: Any
+) -> Do[Any]:
+    options: dict[str, Any] = {"filters": filters} if filters else {}
+    if number is not None and top_k is not None:
+        options[number] = top_k
+    asked = partial(call, query, **options)
+    if inspect.iscoroutinefunction(call):
+        return Do(partial(finish, partial(call, **options), query), asked)
+    return Do(asked, acall and partial(acall, query, **options))
+
+
+def _of_langchain(name: str, source: Any, inner: Any) -> ForeignRetriever:
+    """Return a retriever around a retriever of LangChain, or around a Runnable around it.
 
     The number of results is a keyword of the call, a search option of the vector store, or a field
     of a copy.
-
-    Args:
-        source: The retriever, or a Runnable around it, such as ``with_config``.
-        name: The name in evidence and traces.
     """
-
-    def __init__(self, source: Any, name: str) -> None:
-        super().__init__(source, name)
-        inner: Any = bound_retriever(source)
-        method = inner.__class__._get_relevant_documents
-        parameters = [*inspect.signature(method).parameters]
-        fields = inner.__class__.model_fields if inner is source else ()
-        if hasattr(inner, "vectorstore") and takes_any_keyword(method):
-            parameters.append("k")
-        self._keyword = next((name for name in ("k", "top_k") if name in parameters), None)
-        self._field = next((name for name in ("k", "top_k") if name in fields), None)
-        self.takes_top_k = bool(self._keyword or self._field)
-        self._inner = inner
-
-    @property
-    def is_free(self) -> bool:
-        """Whether repeated queries are assumed to call no language model."""
-        return self.takes_top_k
-
-    def request(self, query: str, top_k: int | None, filters: Filters | None) -> Do[Any]:
-        """Return the call of the retriever."""
-        source = self.source
-        options: dict[str, int] = {}
-        if top_k is not None and self._keyword:
-            options[self._keyword] = top_k
-            if getattr(self._inner, "search_type", "") == "mmr":  # the number of candidates
-                options["fetch_k"] = max(self._inner.search_kwargs.get("fetch_k", 20), top_k)
-        elif top_k is not None and self._field:
-            source = source.model_copy(update={self._field: top_k})
-        return Do(
-            partial(source.invoke, query, **options), partial(source.ainvoke, query, **options)
-        )
+    method = inner.__class__._get_relevant_documents
+    parameters = [*inspect.signature(method).parameters]
+    if hasattr(inner, "vectorstore") and takes_any_keyword(method):
+        parameters.append("k")
+    fields = inner.__class__.model_fields if inner is source else ()
+    keyword, number = (
+        next((option for option in ("k", "top_k") if option in options), None)
+        for options in (parameters, fields)
+    )
+    takes_top_k = bool(keyword or number)
+    request = partial(_call_langchain, source, inner, keyword, number)
+    return ForeignRetriever(source, name, request, takes_top_k, is_free=takes_top_k)
 
 
-def bound_retriever(source: Any) -> Any | None:
+def _call_langchain(
+    source: Any, inner: Any, keyword: Any, number: Any, query: str, top_k: int | None, _: object
+) -> Do[Any]:
+    options: dict[str, int] = {}
+    if top_k is not None and keyword:
+        options[keyword] = top_k
+        if getattr(inner, "search_type", "") == "mmr":  # the number of candidates
+            options["fetch_k"] = max(inner.search_kwargs.get("fetch_k", 20), top_k)
+    elif top_k is not None and number:
+        source = source.model_copy(update={number: top_k})
+    return Do(partial(source.invoke, query, **options), partial(source.ainvoke, query, **options))
+
+
+def _bound_retriever(source: Any) -> Any | None:
     """Return the LangChain retriever in a Runnable. None: another object."""
     while "bound" in getattr(type(source), "model_fields", {}):
         source = source.bound
     return source if hasattr(type(source), "_get_relevant_documents") else None
 
 
-class LlamaIndexRetriever(ForeignRetriever):
-    """A retriever around a retriever of LlamaIndex. The number of results is set on a copy.
-
-    Args:
-        source: The retriever.
-        name: The name in evidence and traces.
-    """
-
-    def __init__(self, source: Any, name: str) -> None:
-        super().__init__(source, name)
-        fields = ("similarity_top_k", "_similarity_top_k")
-        self._field = next((name for name in fields if hasattr(source, name)), None)
-        self.takes_top_k = self._field is not None
-        # The base class calls the sync method in the event loop, which would block the loop.
-        self._has_own_async = owner_of(source, "_aretrieve") != "BaseRetriever"
-
-    def request(self, query: str, top_k: int | None, filters: Filters | None) -> Do[Any]:
-        """Return the call of the retriever."""
-        source = self.source
-        if top_k is not None and self._field is not None:
-            source = copy.copy(source)
-            setattr(source, self._field, top_k)
-        acall = partial(source.aretrieve, query) if self._has_own_async else None
-        return Do(partial(source.retrieve, query), acall)
+def _of_llama_index(name: str, source: Any) -> ForeignRetriever:
+    """Return a retriever around a retriever of LlamaIndex. The number is set on a copy."""
+    fields = ("similarity_top_k", "_similarity_top_k")
+    number = next((field for field in fields if hasattr(source, field)), None)
+    request = partial(_call_llama_index, source, number)
+    return ForeignRetriever(source, name, request, number is not None)
 
 
-def parameters_of(function: Callable[..., Any]) -> Mapping[str, Any]:
+def _call_llama_index(
+    source: Any, number: str | None, query: str, top_k: int | None, _: object
+) -> Do[Any]:
+    if top_k is not None and number is not None:
+        source = copy.copy(source)
+        setattr(source, number, top_k)
+    # The base class calls the sync method in the event loop, which would block the loop.
+    has_own_async = owner_of(source, "_aretrieve") != "BaseRetriever"
+    acall = partial(source.aretrieve, query) if has_own_async else None
+    return Do(partial(source.retrieve, query), acall)
+
+
+def _parameters_of(function: Callable[..., Any]) -> Mapping[str, Any]:
     """Return the parameters of a function. Empty for functions written in C."""
     try:
         return inspect.signature(function).parameters
@@ -297,7 +354,9 @@ class ConfiguredRetriever(BaseRetriever):
         min_score: float | None = None,
     ) -> None:
         super().__init__(top_k=top_k)
-        self.inner = _with_fetch_k(inner, fetch_k)
+        if fetch_k is not None and isinstance(inner, BaseRetriever):
+            inner = inner.with_fetch_k(fetch_k)
+        self.inner = inner
         parse_filters(filters)
         self.filters = filters
         self.min_score = min_score
@@ -312,12 +371,6 @@ class ConfiguredRetriever(BaseRetriever):
         rankings = await find_all(self.inner, queries, limit, all_of(self.filters, filters))
         least = self.min_score
         return [[r for r in ranking if least is None or r.score >= least] for ranking in rankings]
-
-
-def _with_fetch_k(retriever: RetrieverProtocol, fetch_k: int | None) -> RetrieverProtocol:
-    if fetch_k is None or not isinstance(retriever, BaseRetriever):
-        return retriever
-    return retriever.with_fetch_k(fetch_k)
 
 
 def configured(inner: RetrieverProtocol, **settings: Any) -> RetrieverProtocol:

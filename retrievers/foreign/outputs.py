@@ -88,7 +88,14 @@ def read_output(output: Any, name: str, query: str) -> list[ScoredNode]:
         'Tea is a drink.'
     """
     text, results = read_sources(output, name, query)
-    return results if text is None else _answer_result(text, results, name, query)
+    if text is None:
+        return results
+    if not (text := text.strip()):
+        return []
+    node = _text_node(text, {"title": f"{name}: {query}"}, sources=tuple(results))
+    evidence = [match for result in results for match in result.evidence]
+    match = Evidence(node, 1.0, ANSWER_OF + name, query)
+    return [ScoredNode(node, 1.0, (match, *evidence))]
 
 
 def read_sources(output: Any, name: str, query: str) -> tuple[str | None, list[ScoredNode]]:
@@ -103,11 +110,12 @@ def read_sources(output: Any, name: str, query: str) -> tuple[str | None, list[S
             f"mapping with {' or '.join(map(repr, ANSWER_KEYS))}), got {output!r:.80}"
         )
     items = [_item(document, name) for document in documents]
-    scores = _scores([score for _, score, _ in items])
-    label = name if scores is not None else name + BY_RANK
-    ranks = [1 / rank for rank in range(1, len(items) + 1)]
+    scores = [score for _, score, _ in items if score is not None and score == score]
+    label = name
+    if not scores or len(scores) < len(items) or any(a < b for a, b in pairwise(scores)):
+        label, scores = name + BY_RANK, [1 / rank for rank in range(1, len(items) + 1)]
     results: dict[tuple[str, str], ScoredNode] = {}
-    for (node, _, earlier), score in zip(items, scores or ranks, strict=True):
+    for (node, _, earlier), score in zip(items, scores, strict=True):
         evidence = earlier or (Evidence(node, score, label, query),)
         results.setdefault((node.id, node.text), ScoredNode(node, score, evidence))
     return answer, sorted(results.values(), key=lambda result: -result.score)
@@ -163,17 +171,6 @@ def _answer(output: Any) -> tuple[str, Sequence[Any]] | None:
     return None
 
 
-def _answer_result(
-    text: str, sources: Sequence[ScoredNode], name: str, query: str
-) -> list[ScoredNode]:
-    if not text.strip():
-        return []
-    node = _text_node(text.strip(), {"title": f"{name}: {query}"}, sources=tuple(sources))
-    evidence = [match for source in sources for match in source.evidence]
-    match = Evidence(node, 1.0, ANSWER_OF + name, query)
-    return [ScoredNode(node, 1.0, (match, *evidence))]
-
-
 def _item(item: Any, name: str) -> tuple[Node, float | None, tuple[Evidence, ...]]:
     """Return a document as a node, with its optional score and earlier evidence."""
     if isinstance(item, ScoredNode):
@@ -184,19 +181,17 @@ def _item(item: Any, name: str) -> tuple[Node, float | None, tuple[Evidence, ...
         document, score = item
     elif hasattr(item, "node") and not isinstance(item, Node):  # LlamaIndex's NodeWithScore
         document, score = item.node, item.score
+    elif isinstance(item, Mapping):
+        score = item.get("score")
     node = _to_node(document)
     if node is None:
         raise TypeError(
             f"{name} returned a list with {item!r:.80}; each item must be a document of LangChain, "
             "a node of LlamaIndex, a text, or a pair of one of these and a score"
         )
-    if score is None and isinstance(document, Mapping):
-        score = document.get("score")
-    if score is None:
-        score = node.metadata.get(SCORE_KEY)
-    if isinstance(score, bool) or not hasattr(score, "__float__"):
-        return node, None, ()
-    return node, float(score), ()  # converts numpy scalars
+    score = node.metadata.get(SCORE_KEY) if score is None else score
+    has_score = not isinstance(score, bool) and hasattr(score, "__float__")
+    return node, float(score) if has_score else None, ()  # converts numpy scalars
 
 
 def _to_node(item: Any) -> Node | None:
@@ -246,14 +241,6 @@ def _text_node(text: str, metadata: Mapping[str, Any], **fields: Any) -> Foreign
 
 def _derived_id(text: str, metadata: Mapping[str, Any]) -> str:
     return Document(text, {k: v for k, v in metadata.items() if k != SCORE_KEY}).id
-
-
-def _scores(scores: Sequence[float | None]) -> list[float] | None:
-    """Return the scores, best first, if they agree with the ranking. None: use ranks."""
-    numbers = [score for score in scores if score is not None]
-    if not numbers or len(numbers) < len(scores) or any(n != n for n in numbers):
-        return None
-    return numbers if all(a >= b for a, b in pairwise(numbers)) else None
 
 
 def _is_list(value: object) -> bool:

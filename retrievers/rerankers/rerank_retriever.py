@@ -11,7 +11,7 @@ from typing import Any, Literal
 from ...nodegraph.errors import check_integer
 from ..base_retriever import BaseRetriever
 from ..filters import Filters
-from ..foreign.coercion import as_retriever
+from ..foreign.foreign_retriever import as_retriever
 from ..plans.effects import fetch_until_full
 from ..plans.plan import Do
 from ..protocols import RerankerProtocol, RetrieverLike

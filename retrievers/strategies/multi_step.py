@@ -26,7 +26,7 @@ from ...nodegraph.models.templates import Language
 from ...nodegraph.splitters.chunking import count_tokens
 from ..base_retriever import BaseRetriever
 from ..filters import Filters
-from ..foreign.coercion import as_retriever
+from ..foreign.foreign_retriever import as_retriever
 from ..plans.effects import find_one
 from ..plans.limits import CallLimits
 from ..plans.plan import Do, arun, gather, run

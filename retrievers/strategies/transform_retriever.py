@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeAlias, TypeGuard
 from ...nodegraph.errors import nearest_names
 from ..base_retriever import BaseRetriever, join_notes
 from ..filters import Filters
-from ..foreign.coercion import as_retriever
+from ..foreign.foreign_retriever import as_retriever
 from ..foreign.outputs import is_answer
 from ..plans.effects import results_or_errors
 from ..plans.plan import Do, gather
