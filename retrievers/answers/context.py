@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -19,7 +19,7 @@ from ..plans.plan import All, Do, Part
 from ..plans.prompting import neutralize, quote_passage
 from ..results import ScoredNode
 from ..strategies.outcome import SubResults, answer_texts
-from .answer import Answer, OmissionReason, OmittedResult, Source, only_cites
+from .answer import Answer, OmittedResult, Source, only_cites
 
 if TYPE_CHECKING:
     from .engine import QueryEngine
@@ -183,10 +183,10 @@ class AnswerContext:
         """Return a source with the next number."""
         return replace(source, number=len(self.sources) + 1)
 
-    def omit(self, source: Source, reason: OmissionReason) -> None:
-        """Record that a source is not in the prompts."""
+    def omit(self, source: Source) -> None:
+        """Record that the context window has no space for a source."""
         for result in (source.result, *source.merged):
-            self.omitted.append(OmittedResult(result, reason))
+            self.omitted.append(OmittedResult(result, "context_window"))
 
     def number_parts(self, has_space: Callable[[Source], bool]) -> list[Source]:
         """Number all candidates, and return their texts in parts that fit.
@@ -198,7 +198,7 @@ class AnswerContext:
             source = self.number(candidate)
             texts = split(source.text, partial(_part_fits, has_space, source))
             if not texts:
-                self.omit(candidate, "context_window")
+                self.omit(candidate)
                 continue
             self.sources.append(source)
             parts += [replace(source, text=text, complete=len(texts) == 1) for text in texts]
@@ -207,14 +207,20 @@ class AnswerContext:
     def build_answer(
         self, text: str, sources: Iterable[Source], answered: bool, notes: Iterable[str] = ()
     ) -> Answer:
-        """Return an answer with the recorded values."""
+        """Return an answer with the recorded values, and a note on results without space."""
+        all_notes = [*self.notes, *notes]
+        if count := sum(omission.reason == "context_window" for omission in self.omitted):
+            noun = "result was" if count == 1 else "results were"
+            window = self.engine.context_window
+            note = f"{count} {noun} omitted because of context_window={window}"
+            all_notes.append(note)
         return Answer(
             text,
             self.question,
             tuple(sources),
             answered,
             omitted=tuple(self.omitted),
-            notes=tuple(dict.fromkeys([*self.notes, *self._omission_notes(), *notes])),
+            notes=tuple(dict.fromkeys(all_notes)),
             searched=self.searched,
             calls=self.limits.calls,
             confidence=self.confidence,
@@ -222,13 +228,6 @@ class AnswerContext:
             filters=self.filters,
             min_score=self.min_score,
         )
-
-    def _omission_notes(self) -> Iterator[str]:
-        """Yield a note on results without space in the prompt."""
-        if count := sum(omission.reason == "context_window" for omission in self.omitted):
-            noun = "result was" if count == 1 else "results were"
-            limit = f"context_window={self.engine.context_window}"
-            yield f"{count} {noun} omitted because of {limit}"
 
     def partial_answer(self, reason: str) -> Answer:
         """Return the answer so far. The last note is the reason."""
@@ -305,76 +304,62 @@ def merge_results(
         has_space: Whether a prompt has space for a source.
     """
     omitted: list[OmittedResult] = []
-    sources: dict[int, Source] = {}  # by rank
-    documents: dict[tuple[int, str], dict[int, Interval]] = {}  # the spans by rank
+    placed: list[PlacedSource] = []  # by rank
     first_with: dict[str, ScoredNode] = {}
-    for rank, result in enumerate(results):
-        node = result.node
-        text = str(node.content)
+    for result in results:
+        text = str(result.node.content)
         owner = first_with.setdefault(text.strip(), result)
         if not text.strip():
             omitted.append(OmittedResult(result, "empty"))
-        elif owner is not result:
+            continue
+        if owner is not result:
             omitted.append(OmittedResult(result, "duplicate", owner))
-        else:
-            sources[rank] = Source(0, result, text, title=title(result.best_match))
-            if (span := _span_of(node)) is not None:
-                spans = documents.setdefault((id(node.graph), node.document_id), {})
-                spans[rank] = span
-                omitted += _merge_overlapping(rank, sources, spans, has_space)
-    return [sources[rank] for rank in sorted(sources)], omitted
-
-
-Interval = tuple[int, int]
-
-
-def _merge_overlapping(
-    rank: int,
-    sources: dict[int, Source],
-    spans: dict[int, Interval],
-    has_space: Callable[[Source], bool],
-) -> Iterator[OmittedResult]:
-    """Merge a source with overlapping sources of its document. Yield results without new text."""
-    others = sorted(spans)
-    while others:
-        other = others.pop(0)
-        if other == rank or not _overlap(spans[rank], spans[other]):
             continue
-        better, worse = sorted((rank, other))
-        merged = _merged(better, worse, sources, spans)
-        if not has_space(merged):
+        source = Source(0, result, text, title=title(result.best_match))
+        placed.append((source, _place_of(result.node)))
+        at = len(placed) - 1
+        while union := _union_with_another(placed, at, has_space):
+            at, worse, merged = union
+            absorbed, kept = placed.pop(worse)[0], placed[at][0]
+            if merged[0].text == kept.text and not absorbed.merged:
+                omitted.append(OmittedResult(absorbed.result, "contained", kept.result))
+            else:
+                placed[at] = merged
+    return [source for source, _ in placed], omitted
+
+
+PlacedSource = tuple[Source, tuple[int, str, int, int] | None]
+"""A source with its graph, its document, its start and its end. None: unknown."""
+
+
+def _union_with_another(
+    placed: Sequence[PlacedSource], at: int, has_space: Callable[[Source], bool]
+) -> tuple[int, int, PlacedSource] | None:
+    """Return the ranks of two overlapping sources, and their union, if a prompt has space for it.
+
+    The union has the result of the better source.
+    """
+    for other in range(len(placed)):
+        better, worse = sorted((at, other))
+        (kept, place), (absorbed, its_place) = placed[better], placed[worse]
+        if other == at or not place or not its_place or place[:2] != its_place[:2]:
             continue
-        absorbed, span = sources.pop(worse), spans.pop(worse)
-        if merged.text == sources[better].text and not absorbed.merged:
-            yield OmittedResult(absorbed.result, "contained", sources[better].result)
-        else:
-            start, stop = spans[better]
-            spans[better] = min(start, span[0]), max(stop, span[1])
-            sources[better] = merged
-        rank, others = better, sorted(spans)
+        texts = (place[2:], kept.text), (its_place[2:], absorbed.text)
+        ((start, cut_at), early), ((late_start, stop), late) = sorted(texts)
+        if late_start < cut_at:
+            merged = (*kept.merged, absorbed.result, *absorbed.merged)
+            union = replace(kept, text=early + late[cut_at - late_start :], merged=merged)
+            if has_space(union):
+                return better, worse, (union, (*place[:2], start, max(cut_at, stop)))
+    return None
 
 
-def _merged(
-    better: int, worse: int, sources: Mapping[int, Source], spans: Mapping[int, Interval]
-) -> Source:
-    """Return the union of two overlapping sources, with the result of the better source."""
-    early, late = sorted((better, worse), key=spans.__getitem__)
-    text = sources[early].text + sources[late].text[spans[early][1] - spans[late][0] :]
-    absorbed = sources[worse]
-    merged = (*sources[better].merged, absorbed.result, *absorbed.merged)
-    return replace(sources[better], text=text, merged=merged)
-
-
-def _overlap(span: Interval, other: Interval) -> bool:
-    return max(span[0], other[0]) < min(span[1], other[1])
-
-
-def _span_of(node: Node) -> Interval | None:
-    """Return the span of a node in its document. None: the text is not a part of the document."""
+def _place_of(node: Node) -> tuple[int, str, int, int] | None:
+    """Return the place of a node. None: its content is not a part of a document."""
     if node.start is None or node.end is None or not node.document_id:
         return None
     is_span = node.content == node.text and node.end - node.start == len(node.text)
-    return (node.start, node.end) if is_span else None
+    return (id(node.graph), node.document_id, node.start, node.end) if is_span else None
 
 
 LengthCheck = Callable[[str], bool]

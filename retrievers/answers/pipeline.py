@@ -213,7 +213,7 @@ def _pack_sources(context: AnswerContext) -> str:
             source = shorten(numbered, partial(_has_space, context))
             size = context.added_length("answer", source) if source else 0
         if source is None or size > free:
-            context.omit(candidate, "context_window")
+            context.omit(candidate)
             continue
         if not source.complete:
             note = f"[{source.number}] was cut: it is too long for the context window"
@@ -221,7 +221,7 @@ def _pack_sources(context: AnswerContext) -> str:
         context.sources.append(source)
         free -= size + 1  # a line break
     while len(context.sources) > 1 and not context.has_space("answer", context.sources):
-        context.omit(context.sources.pop(), "context_window")  # lengths are not additive
+        context.omit(context.sources.pop())  # lengths are not additive
     context.check_space("answer")
     return context.passages_prompt("answer", context.sources)
 

@@ -256,8 +256,8 @@ class QuoteIndex:
         stripped = quote.strip()
         if not re.search(r"\w", stripped):
             return None
-        normal = _NormalPart(stripped)
-        parts = [part for part in map(_NormalPart, ELISION.split(stripped)) if part.units]
+        whole_forms = NormalText(stripped).normalized, _inner_form(stripped)
+        parts = [part for part in map(_inner_form, ELISION.split(stripped)) if _units(part)]
         cited = [at for at in dict.fromkeys(first) if 0 <= at < len(self.texts)]
         others = [at for at in range(len(self.texts)) if at not in set(cited)]
         for indexes in (cited, others):
@@ -268,7 +268,7 @@ class QuoteIndex:
                         return QuoteMatch(at, True, (span,))
             for at in indexes:
                 source = self._normal_text(at)
-                whole = _find(normal.normalized, source) or _find(normal.inner, source)
+                whole = _find(whole_forms[0], source) or _find(whole_forms[1], source)
                 if spans := [whole] if whole else _find_in_order(parts, source):
                     return QuoteMatch(at, False, tuple(source.span(*span) for span in spans))
         return None
@@ -298,14 +298,14 @@ class QuoteIndex:
         return self._normal[at]
 
 
-class _NormalPart:
-    """The normal form of a part of a quotation, with and without punctuation at its edges."""
+def _inner_form(text: str) -> str:
+    """Return the normal form of a text without punctuation at its edges."""
+    return _inner(NormalText(_inner(text)).normalized)
 
-    def __init__(self, text: str) -> None:
-        self.normalized = NormalText(text).normalized
-        self.inner = _inner(NormalText(_inner(text)).normalized)
-        tokens = _TOKEN.findall(self.inner)
-        self.units = sum(len(token) if _IS_UNSPACED(token) else 2 for token in tokens)
+
+def _units(part: str) -> int:
+    """Return the size of a part in half words or Chinese characters."""
+    return sum(len(token) if _IS_UNSPACED(token) else 2 for token in _TOKEN.findall(part))
 
 
 def _inner(text: str) -> str:
@@ -349,18 +349,18 @@ def _cuts_number(text: str, at: int) -> bool:
     return any(number.start() < at < number.end() for number in numbers)
 
 
-def _find_in_order(parts: Sequence[_NormalPart], source: NormalText) -> list[Span]:
+def _find_in_order(parts: Sequence[str], source: NormalText) -> list[Span]:
     """Return the spans of the parts around ellipses, in order. Empty: not found, or unfair."""
-    if len(parts) < 2 or not all(part.inner in source.normalized for part in parts):
+    if len(parts) < 2 or not all(part in source.normalized for part in parts):
         return []
-    first = _find(parts[0].inner, source)
+    first = _find(parts[0], source)
     for _ in range(20):  # further occurrences of the first part
         if first is None:
             break
         spans = [first]
         for before, part in pairwise(parts):
             stop = spans[-1][1]
-            span = _find(part.inner, source, stop)
+            span = _find(part, source, stop)
             if span is None:
                 return []
             elided = source.text[source.span(*spans[-1])[1] : source.span(*span)[0]]
@@ -369,17 +369,17 @@ def _find_in_order(parts: Sequence[_NormalPart], source: NormalText) -> list[Spa
             spans.append(span)
         if len(spans) == len(parts):
             return spans
-        first = _find(parts[0].inner, source, first[0] + 1)
+        first = _find(parts[0], source, first[0] + 1)
     return []
 
 
-def _is_fair(before: _NormalPart, elided: str, behind: _NormalPart) -> bool:
+def _is_fair(before: str, elided: str, behind: str) -> bool:
     """Return whether the text left out between two parts cannot change the meaning.
 
     Short parts occur anywhere, so they must be in one sentence. The omitted ends of both sentences
     must not contain a negation.
     """
     sentences = [elided[start:stop] for start, stop in sentence_spans(elided)]
-    if len(sentences) > 1 and min(before.units, behind.units) < _MIN_PART:
+    if len(sentences) > 1 and min(_units(before), _units(behind)) < _MIN_PART:
         return False
     return not any(NEGATION.search(sentence) for sentence in (*sentences[:1], *sentences[-1:]))

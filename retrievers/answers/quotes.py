@@ -110,11 +110,11 @@ def check_quotes(answer: Any, evidence: Iterable[Any] | None = None) -> Answer:
     texts = [_Text(source.text, (source,), _start_of(source)) for source in checked.sources]
     texts += _adjoining(checked.sources)
     index = QuoteIndex([text.text for text in texts])
-    layout = AnswerLayout(checked.text)
-    quotes = tuple(_checked(statement, index, texts) for statement in layout.statements())
+    statements, sentences, masked = find_statements(checked.text)
+    quotes = tuple(_checked(statement, index, texts) for statement in statements)
     language = language_of(checked.text)
     notes = [_note(quote, language) for quote in quotes]
-    if uncited := layout.uncited():
+    if uncited := _uncited(checked.text, masked, sentences):
         notes.append(_uncited_note(uncited, language))
     before = [note for note in checked.notes if not (uncited and note in UNCITED.values())]
     notes = list(dict.fromkeys([*before, *filter(None, notes)]))
@@ -152,27 +152,17 @@ class _Text:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Statement:
-    """A quotation or cited sentence before the search."""
-
-    text: str
-    span: Span
-    cited: tuple[int, ...]
-    quoted: bool
-
-
-def _checked(statement: _Statement, index: QuoteIndex, texts: Sequence[_Text]) -> CheckedQuote:
+def _checked(statement: CheckedQuote, index: QuoteIndex, texts: Sequence[_Text]) -> CheckedQuote:
+    """Return a statement with its status and its spans in the texts."""
     text, cited = statement.text, statement.cited
     first = [at for at, part in enumerate(texts) if part.sources[0].number in cited]
     plain = _CITED.sub("", text)
     wordings = dict.fromkeys([text, plain, _EMPHASIS.sub("", plain)])
     matches = (index.find(wording, first) for wording in wordings)
     match = next((match for match in matches if match is not None), None)
-    quote = CheckedQuote(text, *statement.span, "not_found", statement.quoted, cited)
     if match is None:
         nearest = index.nearest(text)
-        return replace(quote, nearest=nearest and texts[nearest[0]].span_node(nearest[1]))
+        return replace(statement, nearest=nearest and texts[nearest[0]].span_node(nearest[1]))
     searched = texts[match.text]
     numbers = [source.number for source in searched.sources]
     number = next((number for number in numbers if number in cited), numbers[0])
@@ -180,7 +170,7 @@ def _checked(statement: _Statement, index: QuoteIndex, texts: Sequence[_Text]) -
     if cited and number not in cited:
         status = "other_source"
     spans = tuple(map(searched.span_node, match.spans))
-    return replace(quote, status=status, source=number, spans=spans)
+    return replace(statement, status=status, source=number, spans=spans)
 
 
 def _note(quote: CheckedQuote, language: Language) -> str:
@@ -209,96 +199,83 @@ def _uncited_note(sentences: Sequence[str], language: Language) -> str:
     return f"{count} {cite} no source: {', '.join(excerpts)}{more}"
 
 
-class AnswerLayout:
-    """The quotations and sentences of a text.
+def find_statements(text: str) -> tuple[list[CheckedQuote], list[Span], str]:
+    """Return the unchecked quotations and cited sentences, all sentences, and the text to search.
 
-    Args:
-        text: An answer or a draft. Code contains no quotations.
+    Code and block quotations are blank in the text to search.
 
     Example:
-        >>> layout = AnswerLayout("He says “no” [1]. She agrees. [2] It rains.")
-        >>> [(statement.text, statement.cited) for statement in layout.statements()]
+        >>> statements, _, _ = find_statements("He says “no” [1]. She agrees. [2] It rains.")
+        >>> [(statement.text, statement.cited) for statement in statements]
         [('no', (1,)), ('She agrees.', (2,))]
-        >>> layout.uncited()
-        ['It rains.']
     """
+    masked = CODE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), text)
+    blocks = [match.span() for match in _BLOCK.finditer(masked)]
+    masked = _BLOCK.sub(lambda block: "\n" * len(block[0]), masked)
+    quotations = [
+        (match.span(), match.span(match.lastindex or 0))
+        for match in _QUOTATION.finditer(masked)
+        if re.search(r"\w", CITATION.sub("", match[match.lastindex or 0]))
+    ]
+    starts = [outer[0] for outer, _ in quotations]
+    sentences = _find_sentences(masked, quotations, starts)
+    found = []
 
-    def __init__(self, text: str) -> None:
-        self._text = text
-        masked = CODE.sub(_blank, text)
-        self._blocks = [match.span() for match in _BLOCK.finditer(masked)]
-        self._masked = masked = _BLOCK.sub(_blank_lines, masked)
-        self._quotations = [
-            (match.span(), match.span(match.lastindex or 0))
-            for match in _QUOTATION.finditer(masked)
-            if re.search(r"\w", CITATION.sub("", match[match.lastindex or 0]))
-        ]
-        self._starts = [outer[0] for outer, _ in self._quotations]
-        self.sentences = self._find_sentences()
+    def add(statement: str, span: Span, cited: Sequence[int], quoted: bool = True) -> None:
+        found.append(CheckedQuote(statement, *span, "not_found", quoted, tuple(cited)))
 
-    def _find_sentences(self) -> list[Span]:
-        """Return the sentences with the citations after them. Quotations are not split."""
-        sentences: list[Span] = []
-        for start, stop in sentence_spans(self._masked):
-            before = bisect_left(self._starts, start) - 1
-            is_quoted = before >= 0 and start < self._quotations[before][0][1]
-            leading = _LEADING.match(self._masked, start)
-            if sentences and is_quoted:
-                sentences[-1] = sentences[-1][0], stop
-            elif sentences and leading and "\n" not in self._masked[sentences[-1][1] : start]:
-                sentences[-1] = sentences[-1][0], leading.end()
-                if self._masked[leading.end() : stop].strip():
-                    sentences.append((leading.end(), stop))
-            else:
-                sentences.append((start, stop))
-        return sentences
+    for start, stop in sentences:
+        cited = cited_numbers(masked[start:stop])
+        inside = quotations[bisect_left(starts, start) : bisect_left(starts, stop)]
+        stops = [*(outer[0] for outer, _ in inside[1:]), stop]
+        for (outer, inner), end in zip(inside, stops, strict=False):
+            citation = _LEADING_WORDS.match(masked, outer[1], end)  # else those of the sentence
+            add(text[slice(*inner)], inner, cited_numbers(citation[0]) if citation else cited)
+        if cited and not inside:
+            add(_plain(text[start:stop]), (start, stop), cited, quoted=False)
+    for start, stop in blocks:
+        block = _ATTRIBUTION.sub("", _BLOCK_MARK.sub("", text[start:stop])).strip()
+        before = next((span for span in reversed(sentences) if span[1] <= start), (0, 0))
+        cited = cited_numbers(text[start:stop]) or cited_numbers(masked[slice(*before)])
+        if plain := _CITED.sub("", block).strip():
+            add(plain, (start, stop), cited)
+    return sorted(found, key=lambda statement: (statement.start, statement.end)), sentences, masked
 
-    def plain(self, span: Span) -> str:
-        """Return a sentence without its list marker and citations."""
-        return _ITEM.sub("", _CITED.sub("", self._text[slice(*span)])).strip()
 
-    def statements(self) -> list[_Statement]:
-        """Return the quotations and cited sentences, in the order of the text."""
-        return sorted(self._statements(), key=lambda statement: statement.span)
+def _find_sentences(
+    masked: str, quotations: Sequence[tuple[Span, Span]], starts: Sequence[int]
+) -> list[Span]:
+    """Return the sentences with the citations after them. Quotations are not split."""
+    sentences: list[Span] = []
+    for start, stop in sentence_spans(masked):
+        before = bisect_left(starts, start) - 1
+        is_quoted = before >= 0 and start < quotations[before][0][1]
+        leading = _LEADING.match(masked, start)
+        if sentences and is_quoted:
+            sentences[-1] = sentences[-1][0], stop
+        elif sentences and leading and "\n" not in masked[sentences[-1][1] : start]:
+            sentences[-1] = sentences[-1][0], leading.end()
+            if masked[leading.end() : stop].strip():
+                sentences.append((leading.end(), stop))
+        else:
+            sentences.append((start, stop))
+    return sentences
 
-    def _statements(self) -> Iterator[_Statement]:
-        for start, stop in self.sentences:
-            first, last = bisect_left(self._starts, start), bisect_left(self._starts, stop)
-            if inside := self._quotations[first:last]:
-                yield from self._of_sentence((start, stop), inside)
-            elif cited := cited_numbers(self._masked[start:stop]):
-                yield _Statement(self.plain((start, stop)), (start, stop), tuple(cited), False)
-        for start, stop in self._blocks:
-            text = _ATTRIBUTION.sub("", _BLOCK_MARK.sub("", self._text[start:stop])).strip()
-            if plain := _CITED.sub("", text).strip():
-                cited = cited_numbers(self._text[start:stop]) or self._cited_before(start)
-                yield _Statement(plain, (start, stop), tuple(cited), True)
 
-    def _of_sentence(
-        self, sentence: Span, inside: Sequence[tuple[Span, Span]]
-    ) -> Iterator[_Statement]:
-        """Yield the quotations of a sentence with the next citations, or all citations."""
-        of_sentence = cited_numbers(self._masked[slice(*sentence)])
-        stops = [*(outer[0] for outer, _ in inside[1:]), sentence[1]]
-        for (outer, inner), stop in zip(inside, stops, strict=True):
-            citation = _LEADING_WORDS.match(self._masked, outer[1], stop)
-            cited = cited_numbers(citation[0]) if citation else of_sentence
-            yield _Statement(self._text[slice(*inner)], inner, tuple(cited), True)
+def _plain(sentence: str) -> str:
+    """Return a sentence without its list marker and citations."""
+    return _ITEM.sub("", _CITED.sub("", sentence)).strip()
 
-    def _cited_before(self, at: int) -> list[int]:
-        """Return the citations of the last sentence before a position."""
-        before = [span for span in self.sentences if span[1] <= at]
-        return cited_numbers(self._masked[slice(*before[-1])]) if before else []
 
-    def uncited(self) -> list[str]:
-        """Return the sentences without a citation, except headings, tables and questions."""
-        uncited = []
-        for start, stop in self.sentences:
-            text = self._masked[start:stop]  # code is blank here, but not in the note
-            is_claim = not _NO_CLAIM.match(text) and not CITATION.search(text)
-            if is_claim and len(re.findall(rf"[{UNSPACED}]|\w+", text)) > 1:
-                uncited.append(_ITEM.sub("", self._text[start:stop]).strip())
-        return uncited
+def _uncited(text: str, masked: str, sentences: Iterable[Span]) -> list[str]:
+    """Return the sentences without a citation, except headings, tables and questions."""
+    uncited = []
+    for start, stop in sentences:
+        sentence = masked[start:stop]  # code is blank here, but not in the note
+        is_claim = not _NO_CLAIM.match(sentence) and not CITATION.search(sentence)
+        if is_claim and len(re.findall(rf"[{UNSPACED}]|\w+", sentence)) > 1:
+            uncited.append(_ITEM.sub("", text[start:stop]).strip())
+    return uncited
 
 
 def draft_quotes(text: str) -> list[str]:
@@ -308,20 +285,13 @@ def draft_quotes(text: str) -> list[str]:
         >>> draft_quotes("He says “no” [1]."), draft_quotes("It rains. [1]")
         (['no'], ['It rains.'])
     """
-    layout = AnswerLayout(text)
-    quotes = [statement.text for statement in layout.statements() if statement.quoted]
-    return quotes or [t for t in map(layout.plain, layout.sentences) if re.search(r"\w", t)]
+    statements, sentences, _ = find_statements(text)
+    plain = [_plain(text[slice(*span)]) for span in sentences]
+    quotes = [statement.text for statement in statements if statement.quoted]
+    return quotes or [sentence for sentence in plain if re.search(r"\w", sentence)]
 
 
 _LEADING_WORDS = re.compile(rf"[^\[【［]*?(?:(?i:{CITATION.pattern})\s*)+")
-
-
-def _blank(match: re.Match[str]) -> str:
-    return re.sub(r"[^\n]", " ", match[0])
-
-
-def _blank_lines(match: re.Match[str]) -> str:
-    return "\n" * len(match[0])
 
 
 def _adjoining(sources: Sequence[Source]) -> Iterator[_Text]:

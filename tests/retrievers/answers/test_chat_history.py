@@ -1,8 +1,6 @@
-from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import strategies as st
 
 from nodekin.retrievers.answers.answer import AnswerError
 from nodekin.retrievers.answers.chat_history import format_history, parse_history
@@ -28,17 +26,9 @@ async def test_all_methods_store_the_history(lines, model) -> None:
     questions = [question for question, _ in chat.history]
     assert questions == ["Hi", "Where is the Nile?", "And how long is it?", "In miles?", "Really?"]
     assert chat.history[1][1] == "It is 6,650 km long [1]."
+    assert QueryEngine(lines, model).conversation().history == ()
     chat.clear()
     assert chat.history == ()
-
-
-def test_conversations_are_independent(lines, model) -> None:
-    engine = QueryEngine(lines, model)
-    first, second = engine.conversation(), engine.conversation()
-    first.query("How long is the Nile?")
-    assert second.history == ()
-    assert second.query("How long is the Nile?").calls == 1
-    assert first.query("And?").calls == 2
 
 
 def test_incomplete_answers_are_not_stored(lines, model, breaking) -> None:
@@ -52,25 +42,6 @@ def test_incomplete_answers_are_not_stored(lines, model, breaking) -> None:
     with chat.stream("How long is the Nile?") as stream:
         next(stream)
     assert chat.history == ()
-
-
-def test_threads_may_share_a_conversation(lines, model) -> None:
-    chat = QueryEngine(lines, model).conversation()
-    questions = [f"How long is the Nile? {n}" for n in range(8)]
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(chat.query, questions))
-    assert sorted(question for question, _ in chat.history) == questions
-
-
-def test_pairs_and_messages_are_the_same_history() -> None:
-    expected = [("Who?", "Lu Xun."), ("何时？", "1881年。")]
-    roles = ["user", "assistant", "user", "assistant"]
-    texts = [text for pair in expected for text in pair]
-    messages = [{"role": r, "content": t} for r, t in zip(roles, texts, strict=True)]
-    kinds = {"user": "human", "assistant": "ai"}
-    objects = [SimpleNamespace(type=kinds[r], content=t) for r, t in zip(roles, texts, strict=True)]
-    for history in (expected, [list(pair) for pair in expected], messages, objects):
-        assert parse_history(history) == (expected, [])
 
 
 def test_messages_that_do_not_alternate() -> None:
@@ -89,6 +60,13 @@ def test_messages_that_do_not_alternate() -> None:
     assert notes == ["2 system or tool messages in the history were ignored"]
     assert format_history(pairs, "en").startswith("Assistant: Hello!\nUser: Tea?")
     assert parse_history(None) == parse_history([]) == ([], [])
+    of_langchain = [
+        SimpleNamespace(type="human", content="Who?"),
+        SimpleNamespace(type="ai", content="Lu."),
+    ]
+    assert (
+        parse_history(of_langchain) == parse_history([["Who?", "Lu."]]) == ([("Who?", "Lu.")], [])
+    )
 
 
 @pytest.mark.parametrize(
@@ -103,9 +81,6 @@ def test_messages_that_do_not_alternate() -> None:
 def test_invalid_histories_raise(history, error, words) -> None:
     with pytest.raises(error, match=words):
         parse_history(history)
-
-
-words = st.text(alphabet="ab 茶。.", min_size=1, max_size=40)
 
 
 def test_follow_up_question_is_condensed(lines, scripted, four_ways) -> None:

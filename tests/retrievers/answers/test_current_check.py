@@ -114,13 +114,6 @@ def test_check_current_searches_with_the_stored_conditions(graph: NodeGraph) -> 
     assert strict.check_current(asked).is_current
 
 
-def test_check_current_keeps_the_default_budget(graph: NodeGraph) -> None:
-    engine = QueryEngine(graph, answer, max_tokens=30)
-    asked = engine.query(QUESTION)
-    assert asked.sources
-    assert engine.check_current(asked).is_current
-
-
 def test_check_current_leaves_strategies_and_models_out(graph: NodeGraph) -> None:
     prompts: list[str] = []
 

@@ -41,19 +41,12 @@ def test_top_k_and_filters_reach_the_retriever(scripted) -> None:
     assert retriever.calls == [("tea?", 7, None), ("tea?", 2, {"lang": "en"})]
 
 
-@pytest.mark.parametrize(
-    "question", ["ナイル川の長さは？", "나일강의 길이는?", "Wie lang ist der Nil?"]
-)
-def test_other_languages_use_the_english_prompt(question, scripted) -> None:
-    model = scripted(lambda _: "6,650 km [1].")
-    QueryEngine(FixedRetriever([passage("尼罗河长6650公里。")]), model).query(question)
-    assert "in the language of the question" in model.prompts[0]
-
-
 def test_language_of_prompts_can_be_fixed(lines, scripted) -> None:
     model = scripted(lambda _: "6,650公里[1]。")
     QueryEngine(lines, model, language="zh").query(NILE)
     assert model.prompts[0].startswith(PROMPTS["answer"].zh[:10])
+    QueryEngine(lines, model).query("Wie lang ist der Nil? 6,650 km Nile")
+    assert "in the language of the question" in model.prompts[1]
 
 
 def test_invalid_arguments_of_query_raise(lines) -> None:

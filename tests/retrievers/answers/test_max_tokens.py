@@ -59,15 +59,8 @@ def test_max_tokens_above_the_space_is_noted(graph) -> None:
     fitting = QueryEngine(graph, model, **window).query(QUESTION)
     assert fitting.sources
     assert not any("max_tokens" in note for note in fitting.notes)
-
-
-def test_truncated_text_is_noted(graph) -> None:
     answer = QueryEngine(graph, model, max_tokens=3).query(QUESTION)
     assert [count_tokens(source.text) for source in answer.sources] == [3]
     assert any("was cut to fit max_tokens=3" in note for note in answer.notes)
-
-
-@pytest.mark.parametrize(("number", "error"), [(0, ValueError), ("9", TypeError), (1.5, TypeError)])
-def test_invalid_max_tokens_raises(graph, number, error) -> None:
-    with pytest.raises(error, match="max_tokens"):
-        QueryEngine(graph, model, max_tokens=number)
+    with pytest.raises(ValueError, match="max_tokens"):
+        QueryEngine(graph, model, max_tokens=0)

@@ -59,12 +59,6 @@ def test_preset_answers_need_no_model(question, expected, lines, qa, scripted, f
     assert model.prompts == []
 
 
-def test_condensed_question_may_have_preset_answer(lines, qa, scripted) -> None:
-    model = scripted(lambda _: "What is tea?")
-    answer = QueryEngine(lines, model, qa=qa).query("What is that?", history=[("Tea!", "Yes.")])
-    assert (answer.text, answer.searched, answer.calls) == ("A drink.", "What is tea?", 1)
-
-
 def test_failed_search_of_preset_answers_is_noted(lines, qa, scripted) -> None:
     def fail(*_: Any, **__: Any) -> None:
         raise EmbeddingError("no vectors today")

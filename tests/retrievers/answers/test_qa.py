@@ -4,8 +4,6 @@ import json
 import pytest
 
 from nodekin.nodegraph import Document, Node, NodeGraph, UnknownGroupError
-from nodekin.nodegraph.extractors.llm_extractor import LLMExtractor
-from nodekin.nodegraph.models.llm import LLM
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.answers.qa import QaRetriever, answer_of
 
@@ -59,6 +57,9 @@ def test_retrieve_searches_questions(graph):
     assert [len(results) for results in qa.batch(["长江", "telephone"])] == [3, 2]
     assert qa.retrieve("长江", filters={"topic": "phone"}) == []
     assert QaRetriever(graph, "qa", output_format="content")("1876") == []
+    rivers = QaRetriever(graph, "qa", filters={"topic": "rivers"})
+    assert rivers.answer("长江有多长") is not None
+    assert rivers.answer("What is C++?", filters={"topic": "phone"}) is None
 
 
 @pytest.mark.parametrize("similarity", ["bm25", "cosine"])
@@ -69,6 +70,8 @@ def test_equal_question_needs_no_model(graph, similarity, query):
     assert (preset.score, preset.exact) == (1.0, True)
     assert preset.result.node.content == "长江有多长？\n约6300公里。"
     assert preset.result.evidence[0].similarity == "exact match"
+    assert asyncio.run(QaRetriever(graph, "qa", similarity).aanswer(query)) == preset
+    assert QaRetriever(graph, "qa", similarity, min_score=1.1).answer(query[:4]) is None
     assert graph.embedded == []
 
 
@@ -110,22 +113,6 @@ def test_answer_needs_min_score_or_more(graph):
     assert QaRetriever(graph, "qa", "cosine", min_score=best.score + 1e-5).answer(query) is None
 
 
-def test_min_score_above_one_answers_equal_questions_only(graph):
-    qa = QaRetriever(graph, "qa", "cosine", min_score=1.1)
-    assert qa.answer("长江有多长").exact
-    assert qa.answer("长江有多长呢") is None
-    assert graph.embedded == []
-
-
-def test_filters_apply_to_equal_questions(graph):
-    qa = QaRetriever(graph, "qa", filters={"topic": "rivers"})
-    assert qa.answer("长江有多长") is not None
-    assert qa.answer("What is C++?") is None
-    assert qa.answer("What is C++?", filters={"topic": "phone"}) is None
-    assert qa.answer("长江有多长", filters={"topic": ["rivers", "x"]}) is not None
-    assert qa.answer("长江有多长", filters={"other": "x"}) is None
-
-
 def test_answers_follow_the_graph(graph):
     qa = QaRetriever(graph, "qa")
     assert qa.answer("长江有多长").answer == "约6300公里。"
@@ -138,24 +125,6 @@ def test_answers_follow_the_graph(graph):
     assert qa.answer("长江有多长").answer == "很长。"
     graph.remove("later")
     assert qa.answer("长江有多长") is None
-
-
-async def test_concurrent_aanswers(graph):
-    qa = QaRetriever(graph, "qa", min_score=0.7)
-    presets = await asyncio.gather(*(qa.aanswer(q) for q in ("长江有多长", "黄河多长？", "茶")))
-    answers = [preset and preset.answer for preset in presets]
-    assert answers == ["约6300公里。", "约5464公里。", None]
-
-
-def test_pairs_of_a_model():
-    llm = LLM(lambda prompt: "问：茶是什么？\n答：饮品。\n问：谁喝茶？\n答：人。", "scripted")
-    graph = NodeGraph(progress=False)
-    graph.create_node_group("qa", LLMExtractor(llm, "qa"))
-    graph.add("茶是一种饮品，人喝茶。")
-    qa = QaRetriever(graph, "qa")
-    assert qa.answer("茶是什么").answer == "饮品。"
-    assert qa.answer("茶是什么").result.node.content == "问：茶是什么？\n答：饮品。"
-    assert [result.node.text for result in qa.recommend("茶是什么")] == ["谁喝茶？"]
 
 
 async def test_recommend_returns_similar_but_not_equal_questions(graph):
@@ -191,11 +160,6 @@ def test_recommend_returns_a_question_once():
 )
 def test_answer_of_reads_metadata_or_content(node, answer):
     assert answer_of(node) == answer
-
-
-def test_questions_without_answers_are_no_preset(library):
-    assert QaRetriever(library, "sentence").answer("sea") is None
-    assert QaRetriever(library, "sentence").retrieve("sea")[0].node.content == "sea"
 
 
 @pytest.mark.parametrize(

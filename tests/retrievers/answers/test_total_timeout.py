@@ -106,16 +106,6 @@ async def test_endless_call_is_abandoned(clock, way) -> None:
     assert any(OVER in note for note in answer.notes)
 
 
-async def test_timeout_joins_partial_answers(clock, way) -> None:
-    def model(prompt: str) -> str:
-        clock.now += 25
-        return "Tea is hot [1]."
-
-    answer = await ask(engine(model, "map_reduce"), way)
-    assert "Tea is hot [1]." in answer.text
-    assert any(OVER in note for note in answer.notes)
-
-
 async def test_timeout_without_an_answer_so_far_raises(clock, way) -> None:
     def model(prompt: str) -> str:
         release.wait()

@@ -7,10 +7,8 @@ import pytest
 from support.fixed_retriever import FixedRetriever, passage
 
 from nodekin.nodegraph.splitters.chunking import count_tokens
-from nodekin.retrievers import Prompt, QueryEngine
+from nodekin.retrievers import QueryEngine
 from nodekin.retrievers.answers.prompts import AnswerMode
-from nodekin.retrievers.strategies.model_prompt import QueryTransform, QueryVariants
-from nodekin.retrievers.strategies.transform_retriever import TransformRetriever
 
 QUESTION = "Where does tea grow?"
 
@@ -44,25 +42,3 @@ async def test_event_loop_thread_counts_no_tokens(mode: AnswerMode) -> None:
     length.threads.clear()  # the constructor measured the prompts
     assert (await asked.aquery(QUESTION)).answered
     assert threading.get_ident() not in length.threads
-
-
-async def test_event_loop_thread_parses_no_answers() -> None:
-    threads = []
-
-    class Lines(QueryTransform):
-        PROMPT = Prompt("{query}", "{query}", ("query",))
-
-        async def variants(self, query: str) -> QueryVariants:
-            def parse(answer: str) -> list[str]:
-                threads.append(threading.get_ident())
-                return answer.splitlines()
-
-            return QueryVariants(tuple(await self.ask(query, parse)))
-
-    async def model(prompt: str) -> str:
-        return "tea 1\ntea 2"
-
-    inner = FixedRetriever([passage(TEXT.format(1))])
-    assert await TransformRetriever(inner, Lines(model)).aretrieve(QUESTION)
-    assert threads
-    assert threading.get_ident() not in threads
