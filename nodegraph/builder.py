@@ -127,18 +127,18 @@ class GroupBuilder:
                 fresh.add(key)
             return True
 
-    def _builds(self, group: str) -> list[tuple[str, int] | None]:
+    def _builds(self, group: str) -> list[tuple[str, int]]:
         """Return the rules and ``ROOT`` revisions of the last builds of a group."""
-        return [self._store.built(group), self._partial.get(group)]
+        builds = [self._store.built(group), self._partial.get(group)]
+        return [build for build in builds if build is not None]
 
     def is_stored(self, lineage: Sequence[NodeGroup]) -> bool:
-        """Return whether the last complete build of a group used these rules."""
-        built = self._store.built(lineage[-1].name)
-        return built is not None and built[0] == _rules(lineage)
+        """Return whether a group was built by these rules."""
+        return _rules(lineage) in dict(self._builds(lineage[-1].name))
 
     def is_started(self, name: str) -> bool:
         """Return whether a group was built for any state of the documents."""
-        return name in self._partial or self._store.built(name) is not None
+        return bool(self._builds(name))
 
     def retry(self, lineage: Sequence[NodeGroup]) -> None:
         """Clear the failures of these groups, so that the next build retries them."""
@@ -242,21 +242,18 @@ class GroupBuilder:
         See ``_tasks``.
         """
         group, rules = lineage[-1], _rules(lineage)
-        builds = self._builds(group.name)
-        since = max((build[1] for build in builds if build and build[0] == rules), default=0)
+        since = max((at for by, at in self._builds(group.name) if by == rules), default=0)
         changed = self._store.changed_ids(ROOT, since) if since else None
         ids = None if changed is None else changed[1]
         tasks = self._tasks(lineage, ids)
-        old = self._store.stamps(group.name, ids and list(tasks))
-        return {i: task for i, task in tasks.items() if not self._is_done(group, i, task, old)}, old
-
-    def _is_done(
-        self, group: NodeGroup, document_id: str, task: Stamp, old: Mapping[str, Stamp]
-    ) -> bool:
-        if old.get(document_id) == _FAILED:  # skip it only if its sources are unchanged
-            failed = self._failed.get((group.name, document_id))
-            return failed is not None and failed[0] == task.key
-        return old.get(document_id) == task
+        old = self._store.stamps(group.name, None if ids is None else list(tasks))
+        pending = {}
+        for i, task in tasks.items():
+            key, _ = self._failed.get((group.name, i), ("", None))
+            is_same_failure = old.get(i) == _FAILED and key == task.key
+            if old.get(i) != task and not is_same_failure:
+                pending[i] = task
+        return pending, old
 
     def _tasks(self, lineage: Sequence[NodeGroup], ids: Collection[str] | None) -> dict[str, Stamp]:
         """Return the expected stamps of a group for the current documents, by document id.
@@ -408,8 +405,7 @@ class GroupBuilder:
         """
         name, rules = lineage[-1].name, _rules(lineage)
         above = lineage[-2].name if len(lineage) > 1 else ROOT
-        builds = [build for build in self._builds(above) if build is not None]
-        if above != ROOT and _rules(lineage[:-1]) not in [by for by, _ in builds]:
+        if above != ROOT and not self.is_stored(lineage[:-1]):
             return  # another process has built the parent group by other rules
         failed = any(group == name for group, _ in list(self._failed))
         if failed or above in self._partial:

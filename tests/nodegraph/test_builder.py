@@ -201,41 +201,6 @@ def test_skipped_document_is_retried_by_build(graph: NodeGraph) -> None:
     assert graph.failures == []
 
 
-def test_skipping_graph_tries_a_failure_once(words: Counted) -> None:
-    graph = NodeGraph(on_error="skip", progress=False)
-    words.bad = "x"
-    graph.create_node_group("word", words)
-    graph.add([Document("a b", id="1"), Document("x", id="2")])
-    assert texts(graph.nodes("word")) == ["a", "b"]
-    assert [f.document for f in graph.failures] == ["2"]
-    graph.nodes("word")
-    graph.add(Document("x", id="2"))
-    graph.nodes("word")
-    assert words.take() == {"a b": 1, "x": 1}
-    with pytest.raises(TransformError):
-        graph.build("word", on_error="raise")
-
-
-def test_incomplete_build_is_invisible(graph: NodeGraph) -> None:
-    at_last, go_on = threading.Event(), threading.Event()
-
-    def slow(text: str) -> list[str]:
-        if text == "h":
-            at_last.set()
-            assert go_on.wait(PATIENCE)
-        return text.split()
-
-    graph.create_node_group("slow", slow)
-    thread = threading.Thread(target=lambda: graph.build("slow"))
-    thread.start()
-    assert at_last.wait(PATIENCE)
-    assert (graph.groups["slow"].size, graph.groups["slow"].built) == (0, False)
-    assert "slow" not in graph.node("1").children
-    go_on.set()
-    thread.join(PATIENCE)
-    assert (graph.groups["slow"].size, graph.groups["slow"].built) == (8, True)
-
-
 @pytest.mark.parametrize("workers", [0, 2])
 def test_interrupted_build_keeps_finished_documents(graph: NodeGraph, workers: int) -> None:
     seen: list[str] = []

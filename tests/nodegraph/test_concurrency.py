@@ -43,15 +43,6 @@ async def test_lower_of_two_limits_is_reached(mode):
         assert gauge.most == 2
 
 
-@pytest.mark.parametrize("mode", ["sync", "async"])
-async def test_calls_run_unlimited_outside_block(mode):
-    with limit_concurrency(1):
-        await nested(mode, ConcurrencyGauge(), depth=1)
-    gauge = ConcurrencyGauge(least=9)
-    await nested(mode, gauge)
-    assert gauge.most == 9
-
-
 async def test_results_are_in_order_and_errors_raised():
     with limit_concurrency(2):
         assert run_in_threads([lambda n=n: n for n in range(5)]) == list(range(5))

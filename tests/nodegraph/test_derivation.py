@@ -39,13 +39,6 @@ def make_graph(texts: dict[str, str]) -> NodeGraph:
     return graph
 
 
-@given(text=TEXTS)
-def test_ids_are_unique(text: str) -> None:
-    graph = make_graph({"1": text, "2": text})
-    ids = [node.id for group in ("ROOT", *GROUPS) for node in graph.nodes(group)]
-    assert len(ids) == len(set(ids))
-
-
 @given(before=st.lists(LINES, max_size=3), after=st.lists(LINES, max_size=3), line=LINES)
 def test_line_keeps_its_ids_among_other_lines(
     before: list[str], after: list[str], line: str
@@ -140,21 +133,6 @@ def test_nested_splitters_cover_the_text(text: str, splitters: Sequence[Any]) ->
         assert all(character.isspace() for at, character in enumerate(text) if at not in covered)
 
 
-def test_rewritten_text_has_no_span() -> None:
-    graph = NodeGraph()
-    graph.add("tea is hot")
-    graph.create_node_group("loud", str.upper)
-    graph.create_node_group("word", str.split, parent="loud")
-    assert [(n.text, n.start, n.offset) for n in graph.nodes("loud")] == [
-        ("TEA IS HOT", None, None)
-    ]
-    assert [(n.text, n.start, n.offset) for n in graph.nodes("word")] == [
-        ("TEA", None, 0),
-        ("IS", None, 4),
-        ("HOT", None, 7),
-    ]
-
-
 def test_returned_input_nodes_keep_their_spans() -> None:
     graph = NodeGraph()
     graph.add(Document("to be or not to be", {"by": "him"}, id="doc"))
@@ -192,3 +170,18 @@ def test_ids_are_equal_in_another_process() -> None:
     }
     (printed,) = runs
     assert printed.count(b"(") == 4
+
+
+def test_rewritten_text_has_no_span() -> None:
+    graph = NodeGraph()
+    graph.add("tea is hot")
+    graph.create_node_group("loud", str.upper)
+    graph.create_node_group("word", str.split, parent="loud")
+    assert [(n.text, n.start, n.offset) for n in graph.nodes("loud")] == [
+        ("TEA IS HOT", None, None)
+    ]
+    assert [(n.text, n.start, n.offset) for n in graph.nodes("word")] == [
+        ("TEA", None, 0),
+        ("IS", None, 4),
+        ("HOT", None, 7),
+    ]

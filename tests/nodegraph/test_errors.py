@@ -6,10 +6,6 @@ from nodekin.nodegraph import TransformError
 from nodekin.nodegraph.errors import nearest_names
 
 
-def test_nearest_names_come_first() -> None:
-    assert nearest_names("lnie", ["word", "line", "ROOT"]) == "'line', 'word', 'ROOT'"
-
-
 def test_long_name_lists_are_truncated() -> None:
     numbers = [f"{n}" for n in range(10)]
     assert nearest_names("", numbers, limit=2) == "'0', '1' and 8 more"

@@ -12,23 +12,8 @@ from support.langchain_peers import Recording
 from nodekin.adapters.langchain import (
     as_transform,
 )
-from nodekin.nodegraph import MarkdownSplitter, NodeGraph, split_sentences
+from nodekin.nodegraph import MarkdownSplitter, NodeGraph
 from nodekin.retrievers import QueryEngine, Retriever
-
-
-@pytest.fixture
-def empty():
-    graph = NodeGraph(progress=False)
-    graph.create_node_group("sentence", split_sentences)
-    return graph
-
-
-def test_later_change_of_a_document_has_no_effect(empty):
-    document = Document("Tea.", id="tea", metadata={"page": 3})
-    empty.add(document)
-    document.metadata["page"] = 4
-    assert empty.node("tea").metadata == {"page": 3}
-
 
 PAGES = [
     Document("Tea is a drink.", id="tea", metadata={"page": 1}),
@@ -59,18 +44,6 @@ def test_add_loads_a_loader(loader):
     assert graph.add(loader.lazy_load()) == graph.add(loader.load()) == ids
     assert graph.update(loader) == ids
     assert len(graph.nodes("ROOT")) == 2
-
-
-def test_failing_loader_adds_nothing():
-    class Broken(BaseLoader):
-        def lazy_load(self):
-            yield PAGES[0]
-            raise OSError("no such page")
-
-    graph = NodeGraph(progress=False)
-    with pytest.raises(OSError, match="no such page"):
-        graph.add(Broken())
-    assert graph.nodes("ROOT") == []
 
 
 DOCUMENTS = [

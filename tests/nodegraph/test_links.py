@@ -145,16 +145,6 @@ def test_failed_group_transform_is_retried(graph: NodeGraph) -> None:
     assert texts(graph.nodes("made")) == ["made"]
 
 
-def test_invalid_links_raise(graph: NodeGraph) -> None:
-    graph.create_node_group("bad", lambda nodes: LinkedText("x", ["line"]), scope="group")  # type: ignore[list-item]
-    with pytest.raises(TransformError, match="requires nodes of the graph, got 'line'"):
-        graph.nodes("bad")
-    with pytest.raises(ValueError, match='scope must be "node" or "group"'):
-        graph.create_node_group("worse", str.split, scope="corpus")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="one transform, got a list by file pattern"):
-        graph.create_node_group("worst", [("*", str.split)], scope="group")
-
-
 def test_only_derived_links_return_with_their_targets(graph: NodeGraph) -> None:
     graph.create_node_group("word", by_first_word, "line", scope="group")
     tea, _ = graph.nodes("word")

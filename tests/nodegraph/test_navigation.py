@@ -1,6 +1,5 @@
 """Parents, children, roots and relatives of nodes."""
 
-import pickle
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -97,13 +96,6 @@ def test_find_accepts_retrieval_results(graph: NodeGraph) -> None:
     assert graph.find("paragraph")([]) == []
 
 
-def test_find_builds_only_its_lineage(graph: NodeGraph) -> None:
-    find = graph.find("upper")
-    assert not graph.groups["upper"].built
-    assert texts(find(graph.node("2"))) == ["E F", "G"]
-    assert {name for name, each in graph.groups.items() if each.built} == {"ROOT", "line", "upper"}
-
-
 def test_find_rejects_foreign_items(graph: NodeGraph) -> None:
     other = NodeGraph(progress=False)
     other.add(Document("a b. c\nd. a", id="1"))
@@ -148,15 +140,6 @@ def test_node_without_graph_has_no_relatives() -> None:
     assert node.parent is None
     assert node != Node("loose")
     assert len({node, node, Node("loose")}) == 2
-
-
-def test_pickled_node_has_no_graph(graph: NodeGraph) -> None:
-    word = graph.nodes("word")[1]
-    alone = pickle.loads(pickle.dumps(word))
-    assert alone == word
-    assert (alone.text, alone.start, alone.metadata) == ("b", 2, {})
-    with pytest.raises(ValueError, match="has no graph"):
-        _ = alone.parent
 
 
 def test_neighbours_cross_parents_within_the_document(tmp_path: Path) -> None:

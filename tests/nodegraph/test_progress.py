@@ -44,15 +44,6 @@ def test_build_of_several_groups_draws_one_line(capsys: pytest.CaptureFixture[st
     assert "2/2" in drawn
 
 
-def test_failed_build_closes_its_bar(capsys: pytest.CaptureFixture[str]) -> None:
-    graph = NodeGraph(progress=True)
-    graph.add("a")
-    graph.create_node_group("bad", lambda text: 1 / 0)
-    with pytest.raises(RuntimeError, match="division by zero"):
-        graph.nodes("bad")
-    assert capsys.readouterr().err.endswith("\n")
-
-
 def test_reading_bar_shows_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("one.html", "two.txt"):
         (tmp_path / name).write_text("<html><p>Tea.</p></html>")

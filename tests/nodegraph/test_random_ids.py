@@ -20,28 +20,6 @@ class Read:
         return self.text
 
 
-def folder(last: str = "two") -> list[Read]:
-    return [
-        Read("one", file_path="/a.txt", last_modified_date="2020"),
-        Read("page one", file_path="/b.pdf", page_label="1"),
-        Read(last, file_path="/b.pdf", page_label="2"),
-        Read("one", file_path="/c.txt"),
-    ]
-
-
-def test_folder_with_random_ids_is_added_once(tmp_path: Path) -> None:
-    for store in (None, tmp_path / "graph.db"):
-        with NodeGraph(store=store, progress=False) as graph:
-            ids = graph.add(folder())
-            assert len(set(ids)) == 4
-            again = folder()
-            again[0].metadata["last_modified_date"] = "2021"
-            assert graph.add(again) == ids
-            assert [graph.add(document) for document in folder()] == [[i] for i in ids]
-            assert len(graph.nodes("ROOT")) == 4
-            assert graph.nodes("ROOT")[0].metadata["file_path"] == "/a.txt"
-
-
 def test_directory_reader_documents_are_added_once(tmp_path: Path) -> None:
     (tmp_path / "tea.txt").write_text("Green tea is a drink.", "utf-8")
     (tmp_path / "茶.md").write_text("# 茶\n\n红茶是全发酵茶。", "utf-8")

@@ -65,17 +65,6 @@ def test_search_text_forms(search_text: Any, expected: str) -> None:
     assert (node.text, node.content, node.start, node.end) == ("It grew by 57%.",) * 2 + (0, 15)
 
 
-def test_excluded_llm_fields_are_stored_and_searched() -> None:
-    searched = SearchText(None, excluded_llm=["year", "title"])
-    assert searched(Node("It grew.", {"year": 2021})) == "2021\nIt grew."
-    for one in (searched, SearchText(None)):
-        assert SearchText.from_row(one.to_row()) == one
-    assert len(SearchText(None).to_row()) == 7  # the form of earlier versions
-    assert searched.version != SearchText(None).version
-    with pytest.raises(TypeError, match="excluded_llm of a SearchText must be names"):
-        SearchText(excluded_llm=[1])  # type: ignore[list-item]
-
-
 def test_document_search_text_applies_to_descendants() -> None:
     graph = NodeGraph()
     graph.add(Document("One. Two.", {"a": 1, "title": "T"}, id="d", search_text="a"))
@@ -227,19 +216,6 @@ def test_evidence_names_the_searched_fields() -> None:
     assert Retriever(graph, "ROOT", "exact")("lyft tea") == []
 
 
-def test_group_search_text_has_priority() -> None:
-    for of_graph, of_group, expected in [
-        ("title", "page", "1\nt"),
-        ("title", None, "T\nt"),
-        (None, None, "N\nt"),
-    ]:
-        graph = NodeGraph(search_text=of_graph)
-        metadata = {"title": "T", "page": 1, "name": "N"}
-        graph.add(Document("t", metadata, search_text="name"))
-        graph.create_node_group("a", lambda text: [text], search_text=of_group)
-        assert graph.nodes("a")[0].searched_text == expected
-
-
 @pytest.mark.parametrize(
     ("make", "error", "says"),
     [
@@ -272,3 +248,16 @@ def test_failing_search_text_function_names_the_node() -> None:
     graph.add("text")
     with pytest.raises(TypeError, match="returned None"):
         Retriever(graph, "ROOT")("text")
+
+
+def test_group_search_text_has_priority() -> None:
+    for of_graph, of_group, expected in [
+        ("title", "page", "1\nt"),
+        ("title", None, "T\nt"),
+        (None, None, "N\nt"),
+    ]:
+        graph = NodeGraph(search_text=of_graph)
+        metadata = {"title": "T", "page": 1, "name": "N"}
+        graph.add(Document("t", metadata, search_text="name"))
+        graph.create_node_group("a", lambda text: [text], search_text=of_group)
+        assert graph.nodes("a")[0].searched_text == expected

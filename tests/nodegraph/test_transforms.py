@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from nodekin.nodegraph import Document, Node, NodeGraph, SentenceSplitter, TransformError
+from nodekin.nodegraph.node import LinkedText
 
 TEXT = "Tea is hot. Ice is not."
 
@@ -44,6 +45,13 @@ class Cutter:
         return text.upper()
 
 
+class Halves:
+    """A transform in the form of LazyLLM."""
+
+    def transform(self, node: Node, **kwargs: Any) -> list[str]:
+        return node.text.split(". ")
+
+
 class OnNodes:
     trans_node = True
 
@@ -71,6 +79,8 @@ class OnNodes:
         (lambda node: node.id, {"trans_node": True}, ["doc"]),
         (OnNodes.__call__.__get__(OnNodes()), {"trans_node": True}, ["tea: Tea"]),
         (SentenceSplitter(5, 0), {"num_workers": 4}, ["Tea is hot.", "Ice is not."]),
+        (Halves(), {}, ["Tea is hot", "Ice is not."]),
+        (Halves, {}, ["Tea is hot", "Ice is not."]),
     ],
 )
 def test_supported_transform_forms(
@@ -122,14 +132,6 @@ def test_framework_nodes_are_placed_in_the_text() -> None:
             assert (node.start, node.end) == (12, 15)
 
 
-def test_pydantic_model_is_one_piece() -> None:
-    pydantic = pytest.importorskip("pydantic")
-    pair = pydantic.create_model("Pair", question=str, answer=str)
-    assert texts(lambda text: pair(question="Hot?", answer="Yes")) == [
-        "question='Hot?' answer='Yes'"
-    ]
-
-
 def test_returned_content_is_kept() -> None:
     assert [n.content for n in made(len)] == [23]
     node = Node("Hot?", {"kind": "question"}, "Hot? Yes.")
@@ -154,6 +156,7 @@ def test_pieces_are_found_in_order() -> None:
         (lambda text: None, TypeError, "got None; return [] to create no nodes"),
         (lambda text: ["a", None], TypeError, "got a list with None"),
         (str.encode, TypeError, "got bytes; decode them"),
+        (lambda text: LinkedText("x", ["id"]), TypeError, "requires nodes of the graph, got 'id'"),
         (lambda text: (1 / 0 for _ in text), ZeroDivisionError, "ZeroDivisionError"),
         (lambda text: Node("Ice", start=0, end=3), ValueError, "which is 'Tea', got 'Ice'"),
         (lambda text: Node("Ice", start=12, end=14), ValueError, "parent's text at 12:14"),
@@ -178,6 +181,10 @@ def test_invalid_output_raises_transform_error(
         ("split", "got 'split'"),
         ([], "at least one pair, got an empty list"),
         ({}, "an empty list"),
+        (
+            {"f": SentenceSplitter, "kwargs": {}},
+            r"LazyLLM.*create_node_group\(name, f, \*\*kwargs\)",
+        ),
         ([str.split], "must be pairs of a file pattern and a transform"),
         ([("*.md", str.split, 1)], "pairs of a file pattern"),
         ([("*.md", 3)], "transform must be a callable"),
@@ -215,18 +222,6 @@ def test_first_matching_pattern_decides(rules: Any, expected: str) -> None:
     assert "|".join(node.text for node in graph.nodes("made")) == expected
 
 
-def test_renamed_document_gets_its_pattern_rule() -> None:
-    graph = NodeGraph()
-    rules = [("*.md", str.upper), ("*", str.lower)]
-    graph.create_node_group("line", str.splitlines)
-    graph.create_node_group("case", rules)
-    graph.create_node_group("case of line", rules, parent="line")
-    for name, expected in [("a.md", "TEA"), ("a.txt", "tea"), ("a.md", "TEA")]:
-        graph.add(Document("Tea", {"file_name": name}, id="d"))
-        for group in ("case", "case of line"):
-            assert [node.text for node in graph.nodes(group)] == [expected]
-
-
 def test_file_without_a_pattern_raises() -> None:
     graph = files()
     graph.create_node_group("made", [("*.md", str.split), ("*.csv", None)])
@@ -259,3 +254,23 @@ def test_llama_index_splitter_is_a_transform() -> None:
     assert [TEXT[node.start : node.end] for node in nodes] == [node.text for node in nodes]
     with pytest.raises(TypeError, match="as_transform"):
         made(parsers.MarkdownNodeParser())
+
+
+def test_pydantic_model_is_one_piece() -> None:
+    pydantic = pytest.importorskip("pydantic")
+    pair = pydantic.create_model("Pair", question=str, answer=str)
+    assert texts(lambda text: pair(question="Hot?", answer="Yes")) == [
+        "question='Hot?' answer='Yes'"
+    ]
+
+
+def test_renamed_document_gets_its_pattern_rule() -> None:
+    graph = NodeGraph()
+    rules = [("*.md", str.upper), ("*", str.lower)]
+    graph.create_node_group("line", str.splitlines)
+    graph.create_node_group("case", rules)
+    graph.create_node_group("case of line", rules, parent="line")
+    for name, expected in [("a.md", "TEA"), ("a.txt", "tea"), ("a.md", "TEA")]:
+        graph.add(Document("Tea", {"file_name": name}, id="d"))
+        for group in ("case", "case of line"):
+            assert [node.text for node in graph.nodes(group)] == [expected]

@@ -11,10 +11,8 @@ from support.store_machine import StoreMachine
 from support.stores import file_store, memory_store
 from support.stress import amount
 
-from nodekin.nodegraph import Document, Node, NodeGraph
-from nodekin.nodegraph.derivation import Derivation, Stamp
+from nodekin.nodegraph import Document, NodeGraph
 from nodekin.nodegraph.storage.graph_store import Changes, GraphStore
-from nodekin.nodegraph.storage.node_tables import PAGE
 
 
 class StoreInMemory(StoreMachine):
@@ -53,33 +51,6 @@ def test_group_names_may_be_any_text(name: str, tmp_path: Path) -> None:
         assert [node.text for node in graph.nodes(name)] == ["one", "two"]
         graph.close()
         assert [node.group for node in graph.nodes(name)] == [name, name]
-
-
-def test_page_continues_inside_a_document() -> None:
-    store = memory_store()
-    store.change_documents([Document("text", id="a"), Document("text", id="b")])
-    for root in store.get(["a", "b"]):
-        assert root is not None
-        nodes = tuple(
-            Node(f"{root.id}{n}", id=f"{root.id}{n}", group="g", document_id=root.id,
-                 parent_id=root.id, order=root.order + n)
-            for n in range(PAGE - 1)
-        )  # fmt: skip
-        store.put_derivations("g", {root.id: Derivation(Stamp("key", "rule", ""), nodes)})
-    expected = [f"{i}{n}" for i in "ab" for n in range(PAGE - 1)]
-    assert [node.id for node in store.nodes("g")] == expected == store.ids("g")
-
-
-def test_graph_in_memory_can_be_pickled() -> None:
-    graph = NodeGraph()
-    graph.add(Document("one\ntwo", {"n": 1}, id="a"))
-    graph.create_node_group("line", str.splitlines)
-    graph.build("line")
-    copy: NodeGraph = pickle.loads(pickle.dumps(graph))
-    copy.add(Document("three", id="b"))
-    assert [node.text for node in copy.nodes("line")] == ["one", "two", "three"]
-    assert [node.text for node in graph.nodes("line")] == ["one", "two"]
-    assert copy.node("a").metadata == {"n": 1}
 
 
 def test_graph_in_file_is_pickled_by_its_path(tmp_path: Path) -> None:
