@@ -1,6 +1,5 @@
 """Graphs of files: refreshes after changes of the files."""
 
-import itertools
 import os
 import pickle
 import shutil
@@ -8,7 +7,6 @@ import time
 from pathlib import Path
 
 import pytest
-from support.built_anew import GROUPS, check_as_anew, declare
 from support.node_texts import texts
 
 from nodekin.nodegraph import Document, NodeGraph, ReadError, corpus
@@ -215,33 +213,3 @@ def test_remove_is_all_or_nothing(docs: Path, tmp_path: Path) -> None:
         graph.remove([docs / "a.txt", "docs/b.txt"])
         assert texts(graph.nodes("ROOT")) == ["c one\nc two"]
         assert graph.refresh().added == ["docs/b.txt"]  # removed by its id: its file gives it again
-
-
-@pytest.mark.slow
-def test_restored_file_equals_a_fresh_build(tmp_path: Path) -> None:
-    """A file is removed, changed or renamed, and then restored, with and without builds."""
-    folder = tmp_path / "docs"
-    folder.mkdir()
-    texts = {"a.txt": "tea\ngreen tea", "b.txt": "cup"}
-    builds: list[tuple[str, ...]] = [(), ("line",), ("label",), ("all",), tuple(GROUPS)]
-    for store, between, after in itertools.product((None, "file"), builds, builds[:3]):
-        for change in ("remove", "update", "rename"):
-            for name, text in texts.items():
-                (folder / name).write_text(text)
-            path = store and tmp_path / f"{change}-{'-'.join(between)}-{'-'.join(after)}.graph"
-            with NodeGraph(folder, store=path or None, progress=False) as graph:
-                declare(graph, GROUPS)
-                graph.build(*GROUPS)
-                if change == "remove":
-                    (folder / "b.txt").unlink()
-                elif change == "update":
-                    (folder / "b.txt").write_text("milk\ncup of milk")
-                else:
-                    os.replace(folder / "b.txt", folder / "c.txt")
-                graph.refresh()
-                graph.build(*between)
-                (folder / "c.txt").unlink(missing_ok=True)
-                (folder / "b.txt").write_text("cup")
-                graph.refresh()
-                graph.build(*after)
-                check_as_anew(graph, GROUPS)

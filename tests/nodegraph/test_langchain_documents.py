@@ -26,16 +26,8 @@ class Lazy(BaseLoader):
         yield from PAGES
 
 
-class AtOnce(BaseLoader):
-    """A loader without ``lazy_load``."""
-
-    def load(self):
-        return list(PAGES)
-
-
-@pytest.mark.parametrize("loader", [Lazy(), AtOnce()])
-def test_add_loads_a_loader(loader):
-    graph = NodeGraph(progress=False)
+def test_add_loads_a_loader():
+    graph, loader = NodeGraph(progress=False), Lazy()
     ids = graph.add(loader)
     assert ids[0] == "tea"
     assert [(n.text, n.metadata) for n in graph.nodes("ROOT")] == [

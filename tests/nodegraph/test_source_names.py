@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodekin.nodegraph.search_text import file_name_of, headings_of, source_title
+from nodekin.nodegraph.search_text import file_name_of, source_title
 
 
 @pytest.mark.parametrize(
@@ -27,19 +27,3 @@ def test_file_name_and_title_of_metadata(metadata, name, title):
     assert file_name_of(metadata) == name
     if title is not None:
         assert source_title(metadata) == title
-
-
-@pytest.mark.parametrize(
-    ("metadata", "headings"),
-    [
-        ({"headings": ["Tea", "Green"], "heading": "Green"}, ["Tea", "Green"]),
-        ({"heading": "Tea"}, ["Tea"]),
-        ({"Header 2": "Green", "Header 1": "Tea"}, ["Tea", "Green"]),
-        ({"h1": "Tea", "h3": "Steamed"}, ["Tea", "Steamed"]),
-        ({"header_1": "Tea", "Header 2": ""}, ["Tea"]),
-        ({"Header": "Tea", "height": 3, "Header 10": "x"}, []),
-        ({"headings": []}, []),
-    ],
-)
-def test_headings_of_splitter_metadata(metadata, headings):
-    assert headings_of(metadata) == headings
