@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from ..errors import ReadError
 from .source_files import SourceFile
@@ -153,33 +154,11 @@ _CANDIDATES = (
 
 _MARKS = frozenset("‘’‚“”„…–—•«»°§€£©®ºª·¿¡´\xa0\xad")
 
-_LATIN = {
-    "en": ("cp1252", "éèêçïöñ", "the of and to in is for that with"),
-    "fr": ("cp1252", "àâæçéèêëîïôœùûüÿ", "de la le et les des un une du en que dans pour est"),
-    "it": ("cp1252", "àèéìíîòóùú", "di che il la e per un in non sono del della con"),
-    "pt": ("cp1252", "àáâãçéêíóôõúü", "de a o que e do da em um para com os uma dos no na"),
-    "es": ("cp1252", "áéíñóúü", "de la que el en y los del se las por un con una para"),
-    "ca": ("cp1252", "àçèéíïòóúü", "de la que i el en les els per un amb una del"),
-    "de": ("cp1252", "äöüß", "der die und in den von zu das mit ist des auf ein"),
-    "nl": ("cp1252", "áéèëïóöü", "de het een van en in is dat op te met voor zijn"),
-    "da": ("cp1252", "æøåéèêòôü", "og i det er en til som for med den av af ikke"),
-    "sv": ("cp1252", "åäöéü", "och i att det som en av den med till ja on ei joka ovat kun"),
-    "is": ("cp1252", "áðéíóúýþæö", "og sem er til um var hann ekki fyrir"),
-    "pl": ("cp1250 iso8859_2", "ąćęłńóśźż", "i w na z do nie jest to od za przez oraz po"),
-    "cs": ("cp1250 iso8859_2", "áčďéěíňóřšťúůýž", "a v na se je do to z pro jsou ve od"),
-    "sk": ("cp1250 iso8859_2", "áäčďéíĺľňóôŕšťúýž", "a v na sa je do to z pre od sú ako"),
-    "hu": ("cp1250 iso8859_2", "áéíóöőúüű", "a az egy hogy nem is meg volt ezt"),
-    "ro": ("cp1250 iso8859_2", "ăâîşţ", "de la cu pe din o care nu este un ce pentru"),
-    "hr": ("cp1250 iso8859_2", "čćđšž", "i u je na za se od su da s o kao"),
-    "tr": ("cp1254", "çğıİöşüâîû", "ve bir bu da de ile olarak olan daha en"),
-    "lv": ("cp1257", "āčēģīķļņšūž", "un ir no ar par uz kas"),
-    "lt": ("cp1257", "ąčęėįšųūž", "ir yra kad su tai iki bei"),
-    "et": ("cp1257", "äõöüšž", "ja on ei see et oli ka mis"),
-}
-"""Languages in Latin letters: their encodings, letters beyond ASCII, and frequent words.
-
-``sv`` includes Finnish.
-"""
+_LATIN = [
+    line.split(" | ")[1:]
+    for line in Path(__file__).with_name("latin.txt").read_text("utf-8").splitlines()[1:]
+]
+"""Languages in Latin letters: their encodings, letters beyond ASCII, and frequent words."""
 
 
 def detected(data: bytes) -> str | None:
@@ -223,7 +202,7 @@ def _latin(sample: bytes, high: int) -> Iterator[str]:
         return
     words = re.findall(rb"[a-z\x80-\xff]+", sample.lower())
     best = (0.0, "")
-    for names, letters, frequent in _LATIN.values():
+    for names, letters, frequent in _LATIN:
         known = set(frequent.encode().split())
         score = sum(word in known for word in words) / max(1, len(words))
         for name in names.split():
