@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import re
 import unicodedata
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from numbers import Real
+from functools import cached_property
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -26,51 +25,31 @@ MISSING = object()
 
 _NUMBER = re.compile(r"\s*[+-]?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,3})?\s*$")
 
-_BY_VALUE = (str, int, bool, bytes, date, UUID, type(None))
+_BY_TEXT = (str, int, float, bool, bytes, date, datetime, Decimal, UUID, type(None))
 
 
 def plain(value: Any) -> Any:
     """Convert a NumPy value to a Python value. Other values are unchanged."""
     if isinstance(value, np.ndarray):
         return value.tolist()
-    if isinstance(value, np.datetime64):
-        if np.isnat(value):
-            return math.nan
-        unit = "D" if np.datetime_data(value.dtype)[0] in ("Y", "M", "W", "D") else "us"
-        return value.astype(f"datetime64[{unit}]").item()
-    if isinstance(value, np.longdouble):
-        return float(value)
-    return value.item() if isinstance(value, np.generic) else value
+    if not isinstance(value, np.generic):
+        return value
+    item = value.item()
+    if isinstance(value, np.datetime64) and isinstance(item, int):  # nanoseconds
+        return value.astype("datetime64[us]").item()
+    return item
 
 
 def identity(value: Any) -> Hashable:
-    """Return a key. Values with equal keys meet the same conditions."""
+    """Return a key. Values with equal keys meet the same conditions.
+
+    A value of another type than those in metadata files has a key of its own.
+    """
     value = plain(value)
-    kind = type(value)
-    if kind is datetime:  # equal instants may have different calendar days
-        return kind, value.isoformat()
-    if kind is float or kind is Decimal:
-        return kind, str(value)
-    if kind in _BY_VALUE:
-        return kind, value
-    if kind is dict:
-        return kind, tuple((identity(k), identity(v)) for k, v in value.items())
-    if kind in SEVERAL:
-        return kind, tuple(map(identity, value))
-    return kind, _Same(value)
-
-
-@dataclass(frozen=True, slots=True)
-class _Same:
-    """A key that equals only itself, regardless of the equality of its value."""
-
-    value: Any
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.value is self.value
-
-    def __hash__(self) -> int:
-        return id(self.value)
+    if isinstance(value, SEVERAL):
+        return type(value), tuple(map(identity, value))
+    # By text, since -0.0 equals 0, and equal instants may have different calendar days.
+    return (type(value), repr(value)) if type(value) in _BY_TEXT else object()
 
 
 def on_items(decide: Decide) -> Decide:
@@ -141,9 +120,9 @@ def _is_date(value: Any, dates: Sequence[tuple[CalendarTime, bool]]) -> bool:
 # Order
 
 
-def in_range(bounds: Mapping[str, Any]) -> Decide:
+def in_range(bounds: Sequence[tuple[str, Any]]) -> Decide:
     """Return a decision whether a value, or any item of a list, is within all bounds."""
-    checks = [(_HOLDS[name], bound, read_date(bound)) for name, bound in bounds.items()]
+    checks = [(_HOLDS[name], bound, read_date(bound)) for name, bound in bounds]
 
     def within(value: Any) -> bool:
         when = read_date(value) if any(date for _, _, date in checks) else None
@@ -178,27 +157,19 @@ def _order(
         texts = isinstance(value, str) and isinstance(bound, str)
         if not texts or max(when.precision, date_of_bound.precision) >= MONTH:
             return when.compare(date_of_bound)
-    if isinstance(value, str) and isinstance(bound, _NUMBERS):
-        value = _number(value)
-    elif isinstance(bound, str) and isinstance(value, _NUMBERS):
-        bound = _number(bound)
+    if isinstance(value, str) != isinstance(bound, str):
+        value, bound = _number(value), _number(bound)
     try:
         return 0 if value == bound else 1 if value > bound else -1 if value < bound else None
     except Exception:  # no order, or the comparison raises
         return None
 
 
-_NUMBERS = (int, float, Decimal, Real)
-
-
-def _number(text: str) -> int | float | None:
-    """Return the number in a text. None: not numeric."""
-    if not _NUMBER.match(text):
-        return None
-    try:
-        return int(text)
-    except ValueError:
-        return float(text)
+def _number(value: Any) -> Any:
+    """Return the number in a text. Other values are unchanged."""
+    if not isinstance(value, str) or not _NUMBER.match(value):
+        return value
+    return float(value) if re.search("[.eE]", value) else int(value)
 
 
 YEAR, MONTH, DAY, INSTANT = 1, 2, 3, 4
@@ -299,24 +270,26 @@ OPERATORS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Condition:
     """A condition on a metadata value.
 
     Attributes:
         operator: An operator of ``OPERATORS`` without negation, or ``"range"``.
-        operand: The operand. For ``"range"``, a mapping of bounds.
-        key: A key for caches: conditions with equal keys accept equal values.
+        operand: The operand. For ``"range"``, pairs of an operator and a bound.
     """
 
     operator: str
     operand: Any
-    key: Hashable = field(init=False, repr=False)
-    _decide: Callable[[Any], bool] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "key", (self.operator, identity(self.operand)))
-        object.__setattr__(self, "_decide", _MAKERS[self.operator](self.operand))
+    @cached_property
+    def key(self) -> Hashable:
+        """A key for caches: conditions with equal keys accept equal values."""
+        return self.operator, identity(self.operand)
+
+    @cached_property
+    def _decide(self) -> Decide:
+        return _MAKERS[self.operator](self.operand)
 
     def __reduce__(self) -> tuple[type[Condition], tuple[str, Any]]:
         return Condition, (self.operator, self.operand)
@@ -359,7 +332,7 @@ def parse_conditions(name: str, requirement: Any) -> list[tuple[Condition, bool]
             f"the filter on {name!r} has the operators {list(requirement)!r:.80}; it takes one or "
             f"more of {near}"
         )
-    bounds = {o: _bound(name, o, requirement[o]) for o in requirement if o in BOUNDS}
+    bounds = [(o, _bound(name, o, requirement[o])) for o in requirement if o in BOUNDS]
     conditions = [(Condition("range", bounds), True)] if bounds else []
     return conditions + [
         _condition(name, operator, operand)

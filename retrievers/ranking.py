@@ -17,7 +17,7 @@ from ..nodegraph.document import Document
 from ..nodegraph.errors import nearest_names
 from ..nodegraph.node import Node
 from .filters import DOCUMENT_ID
-from .results import QueryVariant, ScoredNode
+from .results import Evidence, QueryVariant, ScoredNode
 from .validation import check_number
 
 Mode = Literal["rrf", "relative", "distribution", "concat"]
@@ -64,25 +64,23 @@ def fuse(
         merge_by: The metadata field. Nodes without a value are merged by their id. With
             ``"document.id"``, equal texts of different documents stay separate.
     """
-    weighing = [1.0] * len(results) if weights is None else list(weights)
-    total = sum(weighing) if mode in ("relative", "distribution") else 1.0
-    shares: list[ScoredNode] = []  # the contribution of each ranking to a score
-    for ranking, weight in zip(results, weighing, strict=True):
-        if not weight:
-            continue
-        distinct = by_node(ranking, merge_by)
-        scores = _SCORES[mode]([same[0].score for same in distinct], rank_constant)
-        for same, score in zip(distinct, scores, strict=True):
-            part = score * weight if score >= 0 else score / weight
-            evidence = tuple(replace(e, share=part / total) for r in same for e in r.evidence)
-            shares.append(ScoredNode(same[0].node, part, evidence))
-    join = max if mode == "concat" else math.fsum
-    fused = [
-        merge(same[0].node, same, join(result.score for result in same) / total)
-        for same in by_node(shares, merge_by)
-    ]
-    fused.sort(key=lambda result: -result.score)
-    return in_document_order(fused)[:top_k]
+    weights = [1.0] * len(results) if weights is None else weights
+    pairs = [(ranking, w) for ranking, w in zip(results, weights, strict=True) if w]
+    groups = by_node([result for ranking, _ in pairs for result in ranking], merge_by)
+    numbers = {id(result): n for n, group in enumerate(groups) for result in group}
+    rankings: list[dict[int, float]] = [{} for _ in pairs]
+    for (ranking, _), scores in zip(pairs, rankings, strict=True):
+        for result in ranking:
+            scores.setdefault(numbers[id(result)], result.score)
+    fused, shares = fused_scores(rankings, mode, [w for _, w in pairs], rank_constant)
+    evidence: dict[int, dict[Evidence, None]] = {number: {} for number in fused}
+    for (ranking, _), of_ranking in zip(pairs, shares, strict=True):
+        for result in ranking:
+            number = numbers[id(result)]
+            for match in result.evidence:
+                evidence[number][replace(match, share=of_ranking[number])] = None
+    merged = [ScoredNode(groups[n][0].node, s, tuple(evidence[n])) for n, s in fused.items()]
+    return in_document_order(merged)[:top_k]
 
 
 def in_document_order(results: Sequence[ScoredNode]) -> list[ScoredNode]:

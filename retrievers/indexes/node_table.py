@@ -115,7 +115,8 @@ class FieldValues:
         codes = []
         for value in values:
             kind = type(value)
-            key = (kind, value) if kind is str or kind is int else identity(value)
+            is_plain = kind is str or kind is int or value is MISSING
+            key = (kind, value) if is_plain else identity(value)
             codes.append(self._numbers.setdefault(key, len(self.values)))
             if codes[-1] == len(self.values):
                 self.values.append(value)
