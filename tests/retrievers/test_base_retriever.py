@@ -183,15 +183,6 @@ class Plain:
         return await self.inner.aretrieve(query, top_k=top_k, filters=filters)
 
 
-@pytest.mark.parametrize("name", RETRIEVERS)
-async def test_retriever_without_batch_is_queried_one_by_one(native, name):
-    retriever = RETRIEVERS[name](Plain(native))
-    found = await retriever.abatch(["tea", "茶"], top_k=1)
-    assert [each[0].node.text for each in found] == [
-        retriever.retrieve(query, top_k=1)[0].node.text for query in ("tea", "茶")
-    ]
-
-
 class Minimal(BaseRetriever):
     """A minimal custom retriever."""
 

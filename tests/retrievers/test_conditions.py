@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Node
-from nodekin.retrievers.conditions import identity, parse_conditions, plain
+from nodekin.retrievers.conditions import plain
 from nodekin.retrievers.filters import parse_filters
 from nodekin.retrievers.indexes.node_table import NodeTable
 
@@ -261,12 +261,3 @@ def test_like_equals_regular_expression(pattern: str, text: str) -> None:
 
 def test_like_takes_linear_time() -> None:
     assert not meets({"like": "%a" * 2_000 + "b"}, "a" * 200_000)
-
-
-@given(VALUES, VALUES)
-def test_values_of_equal_identity_match_equally(one: Any, other: Any) -> None:
-    if identity(one) == identity(other):
-        assert type(plain(one)) is type(plain(other))
-        for requirement in (1, None, "a", date(2024, 1, 1), {"gt": 0}):
-            (condition, _), *_ = parse_conditions("field", requirement)
-            assert condition(one) == condition(other)

@@ -10,22 +10,6 @@ MORNING = datetime(2024, 1, 31, 10, 0, tzinfo=timezone.utc)
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        *("2024-01-31T10:00:00Z", "2024-01-31 10:00", "2024-01-31T11:00+01:00"),
-        *("2024-01-31t05:00:00.000000-0500", "2024-01-31T10:00:00.000000000Z"),
-        *(" 2024-01-31 10:00:00 ", "2024-01-31T10:00z", "2024-01-31 20:00 +10"),
-    ],
-)
-def test_read_date_parses_instants(text: str) -> None:
-    when = read_date(text)
-    assert when is not None
-    assert when.compare(read_date(MORNING)) == 0
-    assert when.compare(read_date(date(2024, 1, 31))) == 0
-    assert when.compare(read_date(MORNING + timedelta(minutes=1))) == -1
-
-
-@pytest.mark.parametrize(
     "value",
     [
         *("", "tea", "1/2/2024", "2024-13-01", "2024-02-30", "31.1.2024", "12", "2024-01-31x"),

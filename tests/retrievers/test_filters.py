@@ -94,29 +94,6 @@ def test_node_metadata_overrides_metadata_of_ancestors() -> None:
     assert len(retriever("a", filters={"size": 1})) == 3
 
 
-def test_filters_match_changed_metadata() -> None:
-    graph = NodeGraph(progress=False)
-    graph.create_node_group("line", str.splitlines)
-    graph.create_node_group("word", str.split, parent="line")
-    retriever = Retriever(graph, "word", WORDS)
-    graph.add(Document("tea", {"state": "draft"}, id="1"))
-    assert len(retriever("tea", filters={"state": "draft"})) == 1
-    for state in ("final", "draft", "gone"):
-        graph.add(Document("tea", {"state": state}, id="1"))
-        for other in ("final", "draft", "gone"):
-            assert len(retriever("tea", filters={"state": other})) == (other == state)
-
-
-def test_filters_of_call_are_added(library) -> None:
-    retriever = Retriever(library, "sentence", WORDS, filters={"year": 2005, "topic": "money"})
-    assert [r.node.text for r in retriever("bank")] == ["bank money"]
-    assert retriever("bank", filters={"topic": "river"}) == []  # filters are added, not replaced
-    assert [r.node.text for r in retriever("bank", filters={"year": [2005, 1]})] == ["bank money"]
-    assert [r.node.text for r in retriever("bank")] == [
-        "bank money"
-    ]  # filters of a call do not persist
-
-
 @pytest.mark.parametrize(
     ("filters", "numbers"),
     [

@@ -6,7 +6,6 @@ from support.stress import amount
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import FusionRetriever, Retriever
 from nodekin.retrievers.ranking import lifted_score
-from nodekin.retrievers.results import Hits
 from nodekin.retrievers.similarities.bm25 import Bm25
 
 WORDS = Bm25(analyzer=str.split)
@@ -14,24 +13,6 @@ WORDS = Bm25(analyzer=str.split)
 
 def texts(results) -> list[str]:
     return [result.node.text for result in results]
-
-
-def test_lift_to_parent_group(library) -> None:
-    retriever = Retriever(library, "sentence", WORDS, target="paragraph")
-    results = retriever("tea")
-    assert texts(results) == ["green tea; black tea and milk", "river water; tea water"]
-    assert {result.node.group for result in results} == {"paragraph"}
-
-
-def test_lift_to_child_group(library) -> None:
-    results = Retriever(library, "paragraph", WORDS, target="sentence")("milk")
-    assert texts(results) == ["green tea", "black tea and milk"]
-    assert results[0].score == results[1].score
-
-
-def test_lift_to_sibling_group(library) -> None:
-    results = Retriever(library, "sentence", WORDS, target="line")("sea")
-    assert texts(results) == ["river bank; river bed", "sea"]
 
 
 @pytest.mark.parametrize("on_error", ["raise", "skip"])  # one search, and separate searches
@@ -98,20 +79,6 @@ def test_lift_sum_and_mean_equal_manual_scores() -> None:
     assert {r.node.id: len(r.evidence) for r in summed} == {"a": 2, "b": 1, "c": 9}
 
 
-def test_lift_sum_does_not_favor_long_documents() -> None:
-    graph = NodeGraph(progress=False)
-    graph.create_node_group("line", str.splitlines)
-    graph.add(
-        [
-            Document("tea and much else\n" * 500, id="long"),
-            Document("green tea\ngreen tea is tea\nother things", id="short"),
-        ]
-    )
-    for query in ("green tea", "is tea green"):
-        results = Retriever(graph, "line", target="ROOT", lift="sum")(query)
-        assert [result.node.id for result in results] == ["short", "long"]
-
-
 def test_unknown_lift_raises(library) -> None:
     with pytest.raises(ValueError, match="lift must be 'max', 'sum' or 'mean', got 'best'"):
         Retriever(library, "line", lift="best")
@@ -170,7 +137,3 @@ def test_target_results_equal_lifting_all_hits(
     assert [(r.node.id, r.score) for r in results] == expected[:top_k]
     for result in results:
         assert [e.score for e in result.evidence] == scores[result.node.id][: len(result.evidence)]
-
-
-def hits(number: int, scores: list[float]) -> Hits:
-    return Hits([f"{number}-{place}" for place in range(len(scores))], scores)

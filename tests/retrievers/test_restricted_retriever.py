@@ -83,14 +83,6 @@ def test_filters_of_call_cannot_widen_restriction(graph: NodeGraph) -> None:
     assert restrict(retriever, {"tenant": "b"})("tea") == []
 
 
-def test_nested_restrictions_are_added(graph: NodeGraph) -> None:
-    fusion = FusionRetriever([Retriever(graph, "line"), Retriever(graph, "ROOT")])
-    twice = restrict(restrict(fusion, {"tenant": ["a", "b"]}), OURS)
-    assert {r.node.metadata["tenant"] for r in twice("tea")} == {"a"}
-    inside = restrict(FusionRetriever([restrict(Retriever(graph, "line"), {"tenant": "b"})]), OURS)
-    assert inside("tea") == []
-
-
 def test_restriction_ignores_later_changes_of_argument(graph: NodeGraph) -> None:
     conditions = {"tenant": "a"}
     restricted = [
@@ -166,16 +158,6 @@ def test_unfilterable_reference_raises_at_query() -> None:
     with pytest.raises(ValueError, match="does not take them"):
         restrict(retriever, OURS)("tea")
     assert others.calls == [("tea", 6, None)]
-
-
-def test_mutually_referencing_retrievers_can_be_restricted() -> None:
-    graph = NodeGraph(progress=False)
-    graph.add(Document("Tea", {"tenant": "a", "retriever": "back"}, id="tea"))
-    references: dict[str, Any] = {"back": Retriever(graph, "ROOT")}
-    retriever = RecursiveRetriever(graph, ["ROOT"], references=references)
-    assert retriever.references is not references
-    retriever.references = {"back": FusionRetriever([retriever])}
-    assert restrict(retriever, OURS)("tea") == retriever("tea")
 
 
 def test_reference_of_other_tenant_is_not_followed() -> None:
@@ -303,14 +285,6 @@ def test_restrict_with_invalid_argument_raises(graph: NodeGraph) -> None:
             restrict(target, wrong)
     with pytest.raises(TypeError, match="object with retrieve"):
         restrict(wrong, OURS)
-
-
-def test_restrict_keeps_class_or_wraps(graph: NodeGraph) -> None:
-    graph.create_node_group("qa", lambda text: [])
-    assert type(restrict(Retriever(graph, "line"), OURS)) is Retriever
-    assert type(restrict(QaRetriever(graph, "qa"), OURS)) is QaRetriever
-    fusion = FusionRetriever([Retriever(graph, "line")])
-    assert repr(restrict(fusion, OURS)) == f"RestrictedRetriever({fusion!r}, {OURS!r})"
 
 
 TENANT: ContextVar[str] = ContextVar("tenant")

@@ -34,14 +34,6 @@ def test_join_concatenates_contents(library, join, text: str) -> None:
     assert retriever("nothing at all") == ""
 
 
-def test_contents_of_other_types_are_returned() -> None:
-    graph = NodeGraph(progress=False)
-    graph.create_node_group("length", len)
-    graph.add(["four", "sixsix"])
-    assert Retriever(graph, "length", output_format="content")("6") == [6]
-    assert Retriever(graph, "length", output_format="content", join=True)("6 4") == "4\n6"
-
-
 def test_unknown_output_format_raises(library) -> None:
     with pytest.raises(ValueError, match=r"'content', 'dict' or None .*, got 'text'"):
         Retriever(library, "sentence", output_format="text")

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from support.fixed_retriever import fixed, texts
+from support.fixed_retriever import texts
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.nodegraph.node import LinkedText
@@ -11,13 +11,10 @@ from nodekin.retrievers import (
     AutoMergeRetriever,
     FusionRetriever,
     LinkRetriever,
-    QaRetriever,
     RecursiveRetriever,
     Retriever,
     WindowRetriever,
 )
-from nodekin.retrievers.base_retriever import current_restriction, restricting
-from nodekin.retrievers.retrieval_conditions import Conditions, HitConditions
 
 
 def graph_of(**documents: list[tuple[str, dict[str, Any]]]) -> NodeGraph:
@@ -160,12 +157,6 @@ def test_linked_passages_meet_conditions_of_all_hits(linked: NodeGraph) -> None:
     assert {r.node.id for r in results} == {"a-tea", "b-tea"}
 
 
-def test_link_filters_are_added_to_call_filters(linked: NodeGraph) -> None:
-    retriever = LinkRetriever(Retriever(linked, "ROOT"), linked, filters={"tenant": "a"})
-    assert retriever("tea", filters={"tenant": "b"}) == []
-    assert {r.node.id for r in retriever("tea")} == {"a-tea", "a-milk"}
-
-
 # References
 
 
@@ -195,16 +186,6 @@ def test_call_filters_apply_through_references(shelf: tuple[NodeGraph, Retriever
     assert {r.node.id for r in through_two("Avengers", filters=recent)} == {"2004", "2012"}
 
 
-def test_unfollowed_reference_node_must_meet_filter(shelf: tuple[NodeGraph, Retriever]) -> None:
-    contents, films = shelf
-    top = NodeGraph(progress=False)
-    top.add(Document("All Avengers", {"retriever": "contents"}, id="top"))
-    references = {"contents": contents, "films": films}
-    once = RecursiveRetriever(top, ["ROOT"], references=references, max_depth=1)
-    assert {r.node.id for r in once("Avengers")} == {"entry", "old"}
-    assert {r.node.id for r in once("Avengers", filters={"year": 1990})} == {"old"}
-
-
 def test_reference_node_with_field_must_meet_filter() -> None:
     contents, films = NodeGraph(progress=False), NodeGraph(progress=False)
     films.add([Document(f"Film of {t}", {"tenant": t}, id=t) for t in "ab"])
@@ -220,17 +201,6 @@ def test_reference_node_with_field_must_meet_filter() -> None:
     assert {r.node.id for r in retriever("film films", filters=either)} == {"a"}
 
 
-def test_filters_of_referenced_retriever_are_added(shelf: tuple[NodeGraph, Retriever]) -> None:
-    contents, films = shelf
-    recent = films.with_filters({"year": {"gte": 2003}})
-    retriever = RecursiveRetriever(contents, ["ROOT"], references={"films": recent})
-    results = retriever("Avengers films", filters={"year": {"lt": 2010}})
-    assert {r.node.id for r in results} == {"2004", "old"}
-    filters = {"retriever": "films"}
-    own = RecursiveRetriever(contents, ["ROOT"], references={"films": films}, filters=filters)
-    assert own("Avengers films") == []  # the filters apply to the films as well
-
-
 # Replacing
 
 
@@ -243,18 +213,6 @@ def test_with_filters_replaces_filters_in_copy(book: NodeGraph) -> None:
     assert len(tea("tea")) == 2
     with pytest.raises(ValueError, match="no value"):
         tea.with_filters({"heading": []})
-    pairs = {"What is tea?": "ours", "What is milk?": "theirs"}
-    graph = NodeGraph(progress=False)
-    graph.add("x")
-    graph.create_node_group(
-        "qa", lambda _: [Node(q, {"answer": a, "of": a}) for q, a in pairs.items()]
-    )
-    qa = QaRetriever(graph, "qa", filters={"of": "ours"})
-    assert qa.answer("What is milk?") is None
-    assert qa.answer("What is milk?", filters={"of": "theirs"}) is None
-    answer = qa.with_filters({"of": "theirs"}).answer("What is milk?")
-    assert answer is not None
-    assert answer.answer == "theirs"
 
 
 # The parts
@@ -265,47 +223,3 @@ def test_evidence_contains_conditions_of_retriever_and_call(book: NodeGraph) -> 
     (match,) = retriever("black", filters={"name": "book"})[0].evidence
     assert match.filters == {"and": [{"heading": "Tea"}, {"name": "book"}]}
     assert Retriever(book, "line")("black")[0].evidence[0].filters is None
-
-
-def test_hit_conditions_join_evidence_and_call_conditions(book: NodeGraph) -> None:
-    hits = Retriever(book, "line", filters={"heading": "Tea"})("tea")
-    conditions = HitConditions({"name": "book"})
-    assert conditions(hits) is conditions(hits[:1])
-    assert conditions(hits).filters == {"and": [{"name": "book"}, {"heading": "Tea"}]}
-    assert not HitConditions(None)(fixed([Node("x", id="x")]).results)
-
-
-def test_nested_restrictions_end_with_their_block() -> None:
-    assert current_restriction() is None
-    with restricting({"tenant": "a"}), restricting({"year": 1}):
-        conditions = Conditions.of({"x": 2})
-        assert current_restriction() == {"and": [{"tenant": "a"}, {"year": 1}]}
-    assert conditions.filters == {"and": [{"and": [{"tenant": "a"}, {"year": 1}]}, {"x": 2}]}
-    assert current_restriction() is None
-    node = Node("t", {"tenant": "a", "year": 1})
-    assert not conditions.met_by(node)
-    assert conditions.allow(node, Node("hit", {"x": 2}))
-    assert not conditions.allow(Node("t", {"tenant": "a"}), Node("hit", {"x": 2, "year": 1}))
-
-
-def test_leading_node_must_meet_existing_fields_only() -> None:
-    def leads(filters: Any, **fields: Any) -> bool:
-        return Conditions.of().with_leads(filters).met_by(Node("t", fields, document_id="d"))
-
-    ours, other = {"tenant": "a"}, {"year": {"gte": 2000}}
-    for filters in (
-        ours,
-        {"and": [ours, other]},
-        {"not": {"tenant": "b"}},
-        {"tenant": {"ne": "b"}},
-    ):
-        assert leads(filters)
-        assert leads(filters, tenant="a")
-        assert not leads(filters, tenant="b")
-    assert leads({"or": [ours, other]}, tenant="b")
-    assert not leads({"or": [ours, other]}, tenant="b", year=1999)
-    assert leads({"not": {"and": [ours, other]}}, tenant="a")
-    assert not leads({"not": {"and": [ours, other]}}, tenant="a", year=2001)
-    assert leads({"or": [ours, {"document.id": "x"}]}, tenant="b")
-    assert leads({"document.id": "x"})
-    assert leads(None)

@@ -124,22 +124,6 @@ def test_groups_are_built_at_first_query(library) -> None:
     assert not library.groups["word"].built
 
 
-def test_next_query_includes_changes(library) -> None:
-    retriever = Retriever(library, "sentence", target="ROOT")
-    assert ids(retriever("milk")) == ["tea"]
-    library.add(Document("milk", id="new"))
-    assert ids(retriever("milk")) == ["new", "tea"]
-    library.update(Document("no more", id="tea"))
-    assert ids(retriever("milk")) == ["new"]
-    library.remove("new")
-    assert retriever("milk") == []
-
-
-def test_repr_contains_group_target_and_similarity(library) -> None:
-    text = repr(Retriever(library, "sentence", "bm25_chinese", target="ROOT", top_k=3))
-    assert text == "Retriever('sentence' -> 'ROOT', bm25_chinese, top_k=3)"
-
-
 def first_lines(text: str) -> list[str]:
     return text.splitlines()
 

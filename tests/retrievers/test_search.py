@@ -121,17 +121,6 @@ def test_lifted_ties_follow_graph_then_document() -> None:
             assert [result.node.id for result in retriever.retrieve("a")] == order
 
 
-def test_changes_of_other_connection_are_found(tmp_path) -> None:
-    graph, other = (NodeGraph(store=tmp_path / "graph.db", progress=False) for _ in range(2))
-    graph.add(Document("green tea", id="a"))
-    retriever = Retriever(graph, "ROOT", WORDS)
-    assert [r.node.text for r in retriever("tea")] == ["green tea"]
-    other.add(Document("black tea", id="b"))
-    assert [r.node.text for r in retriever("tea")] == ["green tea", "black tea"]
-    other.remove("a")
-    assert [r.node.text for r in retriever("tea")] == ["black tea"]
-
-
 class ChangingWords(Bm25):
     """A word similarity whose search changes the graph afterwards, outside the lock."""
 

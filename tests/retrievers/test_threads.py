@@ -2,10 +2,8 @@
 
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 import pytest
 
@@ -39,40 +37,6 @@ def at_once(*calls: Callable[[], object]) -> list[object]:
 
 def seen(results) -> list[tuple[str, float]]:
     return [(result.node.document_id, result.score) for result in results]
-
-
-class Tenant(int):
-    """A number with a slow ``repr``."""
-
-    def __repr__(self) -> str:
-        time.sleep(1e-5)
-        return int.__repr__(self)
-
-
-def test_filters_stay_within_thread() -> None:
-    documents = [Document("tea", {"tenant": Tenant(i % 30), "n": i}, id=str(i)) for i in range(300)]
-    for _ in range(5):  # a new graph each time, since the first filter on a field builds its column
-        graph = NodeGraph(progress=False)
-        graph.add(documents)
-        ask = partial(Retriever(graph, "ROOT", WORDS, top_k=300), "tea")
-        ask()
-        answers = at_once(*[partial(ask, filters={"tenant": tenant}) for tenant in range(7)])
-        for tenant, results in enumerate(answers):
-            assert [r.node.metadata["n"] for r in results] == list(range(tenant, 300, 30))
-
-
-def test_settings_stay_within_thread() -> None:
-    graph = NodeGraph(progress=False)
-    graph.add([Document("tea " * (i % 5 + 1) + "x " * (i % 3), id=str(i)) for i in range(200)])
-    retrievers = [Retriever(graph, "ROOT", Bm25(k1, analyzer=str.split)) for k1 in (0, 0.5, 1.5, 3)]
-    expected = [seen(retriever("tea x")) for retriever in retrievers]
-
-    def ask(retriever: Retriever) -> list:
-        return [seen(retriever("tea x")) for _ in range(100)]
-
-    answers = at_once(*[partial(ask, retriever) for retriever in retrievers])
-    for answer, right in zip(answers, expected, strict=True):
-        assert all(each == right for each in answer)
 
 
 def test_concurrent_first_queries_return_equal_results() -> None:

@@ -3,8 +3,6 @@
 import hashlib
 import shutil
 import tempfile
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,12 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.stress import amount
 
-from nodekin.nodegraph import Document, Node, NodeGraph
+from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.analysis.text_analyzer import TextAnalyzer
 from nodekin.retrievers.indexes import synced_index, text_index
 from nodekin.retrievers.indexes.array_files import load_arrays, save_arrays
-from nodekin.retrievers.indexes.synced_index import SyncedIndex
 from nodekin.retrievers.similarities.bm25 import Bm25
 
 BM25 = Bm25()
@@ -151,22 +148,6 @@ def test_loaded_index_does_not_analyze_texts_again(tmp_path: Path, counted: Bm25
     assert Counted.texts == made + 1
 
 
-def test_filters_apply_after_loading(tmp_path: Path) -> None:
-    graph = new_graph(tmp_path, SOME)
-    answers(graph)
-    for _ in range(2):  # the second time, with an index that was loaded and saved
-        reopen(graph)
-        graph.add(Document("茶", {"tags": ["drink"]}, id="new"))
-        for filters in (
-            {"day": {"gte": datetime(2024, 1, 1)}},
-            {"day": datetime(2024, 5, 1)},
-            {"tags": "drink"},
-            {"tags": [("b", 1)]},
-        ):
-            fresh = new_graph(None, [*SOME, Document("茶", {"tags": ["drink"]}, id="new")])
-            assert answers(graph, filters=filters) == answers(fresh, filters=filters)
-
-
 def the_file(folder: Path) -> Path:
     (path,) = folder.iterdir()
     return path
@@ -205,25 +186,6 @@ def test_index_file_with_other_header_is_rebuilt(tmp_path: Path, change: dict, c
     assert Counted.texts == 2 * made
 
 
-def test_groups_and_analyzers_have_separate_files(tmp_path: Path) -> None:
-    graph = new_graph(tmp_path, SOME)
-    groups = ["line", "词/..\x00\ud800", "LINE"]
-    for group in groups[1:]:
-        graph.create_node_group(group, str.split)
-    similarities = [BM25, Bm25(analyzer=str.split), Bm25(analyzer=TextAnalyzer(stem=False))]
-    for _ in range(2):
-        for group in groups:
-            for similarity in similarities:
-                fresh = new_graph(None, SOME)
-                if group != "line":
-                    fresh.create_node_group(group, str.split)
-                expected = answers(fresh, similarity, group)
-                assert answers(graph, similarity, group) == expected
-                similarity.open(graph, group).close()
-        graph.close()
-    assert len(list(tmp_path.iterdir())) == 9
-
-
 def test_unwritable_folder_keeps_queries_working(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -233,37 +195,6 @@ def test_unwritable_folder_keeps_queries_working(
         assert answers(graph) == answers(new_graph(None, SOME))
         reopen(graph)
     assert "was not written" in caplog.text
-
-
-def test_number_of_changes_decides_when_file_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(synced_index, "_WORTH_SAVING", 250)
-    graph = new_graph(tmp_path, [Document("tea\n" * 1000, id="1")])
-    answers(graph)
-    graph.add(Document("green tea\n" * 200, id="2"))
-    answers(graph)
-    first = the_file(tmp_path).stat().st_mtime_ns
-    BM25.open(graph, "line").close()
-    assert the_file(tmp_path).stat().st_mtime_ns == first
-    graph.add(Document("black tea\n" * 300, id="3"))
-    answers(graph)
-    assert the_file(tmp_path).stat().st_mtime_ns == first
-    BM25.open(graph, "line").close()
-    assert the_file(tmp_path).stat().st_mtime_ns > first
-
-
-def test_concurrent_first_queries_and_close_return_equal_results(tmp_path: Path) -> None:
-    graph = new_graph(tmp_path, SOME)
-    before = answers(graph)
-    with ThreadPoolExecutor(8) as pool:
-        for _ in range(5):
-            reopen(graph)
-            assert all(got == before for got in pool.map(lambda _: answers(graph), range(8)))
-            closing = [pool.submit(BM25.open(graph, "line").close) for _ in range(3)]
-            assert all(got == before for got in pool.map(lambda _: answers(graph), range(8)))
-            for each in closing:
-                each.result()
 
 
 def test_analysis_version_matches_terms() -> None:
@@ -304,51 +235,3 @@ def test_index_of_earlier_version_is_rebuilt_with_progress(
 
 
 # The base class
-
-
-class Lengths(SyncedIndex):
-    """An index of texts by id that fails on request."""
-
-    fail_in: str | None = None
-
-    def clear(self) -> None:
-        self.texts: dict[str, str] = {}
-
-    def prepare(self, nodes: Sequence[Node]) -> None:
-        self.fail("prepare")
-
-    def remove(self, ids: Sequence[str]) -> None:
-        for node_id in ids:
-            self.texts.pop(node_id, None)
-
-    def add(self, nodes: Sequence[Node]) -> None:
-        self.texts.update((node.id, node.text) for node in nodes)
-        self.fail("add")
-
-    def fail(self, where: str) -> None:
-        if self.fail_in == where:
-            raise OSError(f"failed in {where}")
-
-    def synced(self) -> dict[str, str]:
-        with self._graph.reader.reading(self._group):
-            self.sync()
-        return self.texts
-
-
-@pytest.fixture
-def lengths() -> Lengths:
-    graph = NodeGraph(progress=False)
-    graph.add([Document("tea", id="1"), Document("river", id="2")])
-    index = Lengths(graph, "ROOT")
-    assert index.synced() == {"1": "tea", "2": "river"}
-    return index
-
-
-def test_failure_during_changes_rebuilds_index(lengths: Lengths) -> None:
-    lengths._graph.add(Document("sea", id="3"))
-    lengths.fail_in = "add"
-    with pytest.raises(OSError, match="failed in add"):
-        lengths.synced()
-    assert lengths.texts == {}
-    lengths.fail_in = None
-    assert lengths.synced() == {"1": "tea", "2": "river", "3": "sea"}

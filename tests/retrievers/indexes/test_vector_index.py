@@ -1,7 +1,6 @@
 """The vector index: changes, compared with brute force, files and threads."""
 
 import logging
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -200,19 +199,6 @@ def test_failing_model_keeps_index_usable() -> None:
     assert index.size == 3
 
 
-def test_metadata_changes_do_not_grow_index(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node_table, "_GAPS", 4)
-    graph = new_graph({"1": Document("ab\ncd", {"color": "red"}, id="1")})
-    index = VectorIndex(graph, "line", "default")
-    for number in range(12):
-        graph.add(Document("ab\ncd", {"color": str(number)}, id="1"))
-        synced(index, graph)
-        assert len(ask(index, "ab", 5, {"color": str(number)})) == 2
-    assert len(index.table) <= 8
-    assert index._vectors is not None
-    assert len(index._vectors) == len(index.table)
-
-
 # The file
 
 
@@ -299,28 +285,6 @@ def test_inconsistent_vector_file_is_rebuilt(
     save_arrays(path, header, arrays)
     with caplog.at_level(logging.DEBUG):
         assert ask(synced(VectorIndex(graph, "line", "default"), graph), "abd", None) == before
-
-
-def compared(graph: NodeGraph, query: str, limit: int | None, part: int | None = None) -> list:
-    """Return the result of ``brute`` for nodes with this ``n``, to compare with ``ask``."""
-    rows = brute(graph, query, None, None)
-    rows = [row for row in rows if part in (None, graph.node(row[0]).metadata.get("n"))]
-    return [(i, pytest.approx(score, abs=1e-5)) for i, score in rows[:limit]]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="a mapped file could not be replaced")
-def test_vectors_of_file_stay_mapped_until_changed(kept: Path) -> None:
-    graph = new_graph(DOCUMENTS)
-    index = synced(VectorIndex(graph, "line", "default"), graph)
-    before = {limit: ask(index, "abd", limit) for limit in (1, 3, None)}
-    mapped = synced(VectorIndex(graph, "line", "default"), graph)
-    assert mapped._vectors is not None
-    assert not mapped._vectors.flags.owndata
-    assert {limit: ask(mapped, "abd", limit) for limit in before} == before
-    assert ask(mapped, "abd", 2, {"n": 0}) == compared(graph, "abd", 2, 0)
-    graph.add(Document("a new one", id="new"))
-    for changed in (mapped, VectorIndex(graph, "line", "default")):
-        assert ask(synced(changed, graph), "abd", None) == compared(graph, "abd", None)
 
 
 def test_changed_dimension_of_model_rebuilds_index(kept: Path) -> None:

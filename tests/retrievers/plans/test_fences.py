@@ -49,11 +49,6 @@ TEMPLATES = [
 ]
 
 
-def test_there_are_prompts() -> None:
-    assert len(all_prompts()) >= 12
-    assert sum("</" in template for template in TEMPLATES) >= 12
-
-
 @pytest.mark.parametrize("template", TEMPLATES, ids=lambda text: text[:20])
 def test_values_cannot_leave_their_placeholders(template: str) -> None:
     names = re.findall(r"\{(\w+)\}", template)

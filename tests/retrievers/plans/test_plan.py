@@ -256,24 +256,6 @@ def test_find_all_calls_a_batch_method_once() -> None:
     assert both(find([])) == [[], []]
 
 
-@DRIVERS
-def test_late_model_raises_a_timeout_error(drive: Any) -> None:
-    release = threading.Event()
-
-    def slow(prompt: str) -> str:
-        release.wait(300)
-        return prompt
-
-    async def strategy() -> str:
-        try:
-            return await ask(LLM(slow, "slow"), "tea", timeout=0.02)
-        finally:
-            release.set()
-
-    with pytest.raises(ModelError, match=r"'slow' did not answer within 0.02 s"):
-        drive(strategy)
-
-
 async def streamed() -> str:
     first = await ask(LLM(Pieces(), "pieces"), "not streamed")
     return first + await ask(LLM(Pieces(), "pieces"), "green tea", streamed=True)
@@ -313,28 +295,6 @@ def test_closing_a_stream_ends_the_strategy() -> None:
 
     asyncio.run(read())
     assert ended == ["strategy", "strategy"]
-
-
-def test_failing_stream_raises_after_its_texts() -> None:
-    class Breaks(Pieces):
-        def stream(self, prompt: str) -> Iterator[str]:
-            yield "half"
-            raise ConnectionError("gone")
-
-    strategy = partial(ask, LLM(Breaks(), "breaks"), "tea", streamed=True)
-    pieces = stream(strategy)
-    assert next(pieces) == "half"
-    with pytest.raises(ModelError, match="gone"):
-        next(pieces)
-
-    async def read() -> list[str]:
-        texts = astream(strategy)
-        received = [await anext(texts)]
-        with pytest.raises(ModelError, match="gone"):
-            await anext(texts)
-        return received
-
-    assert asyncio.run(read()) == ["half"]
 
 
 @DRIVERS

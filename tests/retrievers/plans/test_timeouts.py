@@ -28,13 +28,6 @@ async def numbers(count: int) -> AsyncIterator[int]:
 
 
 @pytest.mark.parametrize("seconds", [None, 60])
-def test_streams_keep_the_order(seconds: float | None) -> None:
-    assert list(stream_with_timeout(lambda: iter(range(9)), seconds)) == [*range(9)]
-    streamed = astream_with_timeout(lambda: numbers(9), seconds)
-    assert asyncio.run(all_of(streamed)) == [*range(9)]
-
-
-@pytest.mark.parametrize("seconds", [None, 60])
 @pytest.mark.parametrize("error", [KeyError("gone"), TimeoutError("gone")])
 def test_errors_follow_earlier_items(seconds: float | None, error: Exception) -> None:
     def broken() -> Iterator[int]:

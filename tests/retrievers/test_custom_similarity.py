@@ -1,27 +1,15 @@
 """Classes that conform to the protocols, and a custom similarity."""
 
-import inspect
 from collections.abc import Sequence
 from typing import Literal
-
-import pytest
 
 from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import (
     Filter,
-    FusionRetriever,
     Retriever,
-    RetrieverProtocol,
     ScoredNode,
-    TextAnalyzer,
 )
-from nodekin.retrievers.analysis.text_analyzer import Analyzer
-from nodekin.retrievers.indexes.text_index import TextIndex
-from nodekin.retrievers.indexes.vector_index import VectorIndex
-from nodekin.retrievers.protocols import Index, Similarity
 from nodekin.retrievers.results import Hits
-from nodekin.retrievers.similarities.bm25 import Bm25
-from nodekin.retrievers.similarities.registry import Cosine
 
 
 class LengthIndex:
@@ -53,33 +41,6 @@ class Length:
 
     def prepare(self, query: str, indexes: Sequence[LengthIndex]) -> int:
         return int(query)
-
-
-@pytest.mark.parametrize(
-    ("concrete", "contract"),
-    [
-        (Retriever, RetrieverProtocol),
-        (Bm25, Similarity),
-        (TextIndex, Index),
-        (Length, Similarity),
-        (LengthIndex, Index),
-        (Cosine, Similarity),
-        (VectorIndex, Index),
-        (FusionRetriever, RetrieverProtocol),
-        (TextAnalyzer, Analyzer),
-    ],
-)
-def test_class_conforms_to_protocol(concrete: type, contract: type) -> None:
-    for name, member in vars(contract).items():
-        if inspect.isfunction(member) and (not name.startswith("_") or name == "__call__"):
-            method = getattr(concrete, name)
-            wanted, has = inspect.signature(member), inspect.signature(method)
-            parameters = list(has.parameters.values())
-            names = [parameter.name for parameter in parameters[: len(wanted.parameters)]]
-            assert names == list(wanted.parameters), name
-            further = parameters[len(names) :]
-            assert all(p.default is not inspect.Parameter.empty for p in further), name
-            assert inspect.iscoroutinefunction(member) == inspect.iscoroutinefunction(method)
 
 
 def test_custom_similarity_is_accepted(library: NodeGraph) -> None:
