@@ -34,14 +34,6 @@ Batch: TypeAlias = "tuple[list[int], Any]"
 Vectors: TypeAlias = "npt.NDArray[np.float32]"
 """One vector per row, (texts, dimension)."""
 
-EmbedTexts = Callable[[list[str]], Any]
-"""A function from texts to vectors: an array (texts, dimension), or a list of lists."""
-
-AsyncEmbedTexts = Callable[[list[str]], Awaitable[Any]]
-
-EmbedBatches = Callable[[list[str]], "Iterator[Batch] | None"]
-"""A function from texts to batches of vectors, for models that choose the batches."""
-
 _FRAMEWORKS = (
     ("get_text_embedding_batch", "get_query_embedding"),  # LlamaIndex
     ("embed_documents", "embed_query"),  # LangChain
@@ -301,11 +293,13 @@ class Embedder:
     embed: Any
     name: str = ""
     _: KW_ONLY
-    embed_queries: EmbedTexts | None = None
-    aembed_queries: AsyncEmbedTexts | None = None
+    embed_queries: Callable[[list[str]], Any] | None = None
+    aembed_queries: Callable[[list[str]], Awaitable[Any]] | None = None
     batch_size: int = 64
     num_workers: int = 0
-    embed_batches: EmbedBatches | None = field(init=False, repr=False, compare=False)
+    embed_batches: Callable[[list[str]], Iterator[Batch] | None] | None = field(
+        init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         functions = _adapted(self.embed)

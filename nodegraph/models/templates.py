@@ -277,14 +277,12 @@ def _opening(names: frozenset[str]) -> re.Pattern[str]:
     """Return the pattern of opening brackets of tags, in all disguises that a model may read."""
     hidden = "\u00ad\u200b-\u200f\u2060-\u2064\ufeff"
     within = f"[{hidden}]{{0,9}}"
-    words = "|".join(within.join(map(_wide_or_not, name)) for name in sorted(names))
+    wide = {chr(code): f"[{re.escape(chr(code))}{chr(code + 0xFEE0)}]" for code in range(33, 127)}
+    words = "|".join(
+        within.join(wide.get(character, character) for character in name) for name in sorted(names)
+    )
     between = rf"[\s/／\\{hidden}]{{0,40}}"
     return re.compile(rf"[<＜﹤](?={between}(?:{words})(?![\w-]))", re.I)
-
-
-def _wide_or_not(character: str) -> str:
-    is_ascii = "!" <= character <= "~"
-    return f"[{re.escape(character)}{chr(ord(character) + 0xFEE0) if is_ascii else ''}]"
 
 
 def retry_note(language: Language, why: str) -> str:

@@ -132,7 +132,17 @@ def _decoded(data: bytes, source: SourceFile, label: str) -> tuple[str, str]:
     try:
         return data.decode(last), last
     except UnicodeDecodeError as error:
-        raise _not_in(source, last, data, error) from None
+        offset = error.start + len(data) - len(error.object)  # without the byte order mark
+    names = _CANDIDATES[:-1] if b"\0" not in data else ()
+    fitting = [name for name in names if _text(data, name) is not None][:3]
+    fit = f" (its bytes fit {', '.join(fitting)})" if fitting else ""
+    advice = f"{fit}: ReadOptions(encoding={fitting[0] if fitting else 'gb18030'!r})"
+    raise ReadError(
+        f"{source.path} is not {last.upper()}: byte {data[offset]:#04x} at offset {offset}; "
+        f"convert it, set its encoding{advice}, or register a reader: "
+        f'@register_reader("{source.path.suffix}")',
+        "not text",
+    )
 
 
 def _text(data: bytes, name: str, errors: str = "strict") -> str | None:
@@ -224,17 +234,3 @@ def _common_share(sample: bytes, high: int) -> float:
             is_common = len(pair) == 2 and (0xB0 <= pair[0] <= 0xD7 or pair[0] in (0xA1, 0xA3))
             common += is_common and pair[1] > 0xA0
     return 2 * common / high if high else 0
-
-
-def _not_in(source: SourceFile, name: str, data: bytes, error: UnicodeDecodeError) -> ReadError:
-    offset = error.start + len(data) - len(error.object)  # without the byte order mark
-    names = _CANDIDATES[:-1] if b"\0" not in data else ()
-    fitting = [name for name in names if _text(data, name) is not None][:3]
-    fit = f" (its bytes fit {', '.join(fitting)})" if fitting else ""
-    advice = f"{fit}: ReadOptions(encoding={fitting[0] if fitting else 'gb18030'!r})"
-    return ReadError(
-        f"{source.path} is not {name.upper()}: byte {data[offset]:#04x} at offset {offset}; "
-        f"convert it, set its encoding{advice}, or register a reader: "
-        f'@register_reader("{source.path.suffix}")',
-        "not text",
-    )

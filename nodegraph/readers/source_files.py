@@ -145,7 +145,10 @@ class ReadReport:
         if self.unsupported:
             kinds["without a reader"] += len(self.unsupported)
         if kinds:
-            reasons = ", ".join(f"{n:,} {_plural(kind, n)}" for kind, n in kinds.most_common())
+            ends = [
+                (k, n, "s" if n > 1 and k.endswith(_NOUNS) else "") for k, n in kinds.most_common()
+            ]
+            reasons = ", ".join(f"{n:,} {kind}{end}" for kind, n, end in ends)
             counts.append(f"{sum(kinds.values()):,} skipped: {reasons}")
         text = ", ".join(counts)
         if self.encodings:
@@ -158,10 +161,6 @@ class ReadReport:
 
 
 _NOUNS = ("PDF", "document", "file", "archive", "picture", "EPUB", "spreadsheet", "database")
-
-
-def _plural(kind: str, count: int) -> str:
-    return f"{kind}s" if count != 1 and kind.endswith(_NOUNS) else kind
 
 
 Records = list[list[Any]]

@@ -21,8 +21,6 @@ _HEADING = re.compile(r"^ {0,3}(#{1,6})(?![^ \t])(.*)$")
 
 _UNDERLINE = re.compile(r"^ {0,3}(=+|-+)[ \t]*$")
 
-_MARKED = re.compile(r"\n {0,3}[#=`~-]")
-
 _NO_TITLE = re.compile(r" {4}|\t|\s*([-*+>|]|\d+[.)])\s")
 
 _RST_LINE = re.compile(r"([!-/:-@\[-`{-~])\1+[ \t]*$")
@@ -98,55 +96,41 @@ def sections_of(text: str, headings: Iterable[Heading]) -> Iterator[Section]:
         yield Section(start, end, level, tuple(title for _, title in path))
 
 
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    at = 0
-    for line in text.split("\n"):
+def _lines(text: str, at: int = 0) -> Iterator[tuple[int, str]]:
+    for line in text[at:].split("\n"):
         yield at, line
         at += len(line) + 1
 
 
-def markdown_headings(text: str, max_level: int = 6) -> Iterator[tuple[int, int, str]]:
+def markdown_headings(text: str, max_level: int = 6) -> Iterator[Heading]:
     """Yield the start, level and text of each heading outside fenced code."""
     front = _FRONT_MATTER.match(text)
-    text_start = front.end() if front else 0
-    fence, marked_at, marked = "", -1, ""  # the last marked line, a possible title
-    for candidate in _MARKED.finditer("\n" + text, text_start):  # skips most lines
-        at = candidate.start()
-        line = text[at : _end_of_line(text, at)].rstrip()
-        before_at = text.rfind("\n", text_start, max(at - 1, 0)) + 1 or text_start
-        before = marked if before_at == marked_at else _title(text[before_at:at])
-        opened = _FENCE.match(line)
-        level, heading, start = 0, "", at
-        marked_at, marked = at, ""
+    fence, title_at, title = "", 0, ""  # the last line, if it may be underlined
+    for at, line in _lines(text, front.end() if front else 0):
+        line = line.rstrip()
+        mark = line.lstrip(" ")[:1]
+        heading: Heading | None = None
         if fence:
-            if opened and opened[1].startswith(fence) and not line.strip(" `~"):
+            if mark == fence[0] and _closes(line, fence):
                 fence = ""
-        elif opened:
-            fence = opened[1]
-        elif match := _HEADING.match(line):
-            level, heading = len(match[1]), _without_closing(match[2].strip())
-        elif before and (match := _UNDERLINE.match(line)):
-            level, heading, start = 1 if match[1][0] == "=" else 2, before, before_at
-        else:
-            marked = _title(line)
-        if 0 < level <= max_level:
-            yield start, level, heading
+            line = ""
+        elif mark in ("`", "~") and (match := _FENCE.match(line)):
+            fence, line = match[1], ""
+        elif mark == "#" and (match := _HEADING.match(line)):
+            content = match[2].strip()
+            shorter = content.rstrip("#")
+            closed = not shorter[-1:].strip()  # ## Tea ##
+            heading = at, len(match[1]), shorter.rstrip() if closed else content
+        elif title and mark in ("=", "-") and _UNDERLINE.match(line):
+            heading = title_at, 1 if mark == "=" else 2, title
+        if heading and heading[1] <= max_level:
+            yield heading
+        title_at, title = at, "" if heading or _NO_TITLE.match(line) else line.strip()
 
 
-def _end_of_line(text: str, at: int) -> int:
-    end = text.find("\n", at)
-    return len(text) if end < 0 else end
-
-
-def _title(line: str) -> str:
-    """Return a line as a title for underlining, or an empty string for code and lists."""
-    return "" if _NO_TITLE.match(line.rstrip()) else line.strip()
-
-
-def _without_closing(heading: str) -> str:
-    """Remove the closing number signs of a heading: ``## Tea ##``."""
-    stripped = heading.rstrip("#")
-    return heading if stripped[-1:].strip() else stripped.rstrip()
+def _closes(line: str, fence: str) -> bool:
+    match = _FENCE.match(line)
+    return match is not None and match[1].startswith(fence) and not line.strip(" `~")
 
 
 def rst_headings(text: str) -> Iterator[Heading]:
