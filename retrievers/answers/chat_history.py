@@ -27,6 +27,8 @@ _ASSISTANT_ROLES = frozenset(("assistant", "ai", "model", "chatbot", "bot"))
 
 _IGNORED_ROLES = frozenset(("system", "developer", "tool", "function"))
 
+_FORMS = 'a list of pairs (question, answer) or of messages {"role": ..., "content": ...}'
+
 _LABELS: Mapping[Language, Pair] = {"zh": ("用户：", "助手："), "en": ("User: ", "Assistant: ")}
 
 
@@ -53,12 +55,11 @@ async def condense(context: AnswerContext, pairs: Sequence[Pair]) -> str:
         if not selected:
             context.notes.append("the prompt has no space for the conversation")
             return question
+        prompt = prompt_of(format_history(selected, context.language))
+        parse = partial(parse_query, query=question)
         try:
             condensed = await ask_and_parse(
-                engine.llm,
-                prompt_of(format_history(selected, context.language)),
-                lambda answer: parse_query(answer, question),
-                context.language,
+                *(engine.llm, prompt, parse, context.language),
                 schema=schema_of(_FORM),
                 timeout=engine.timeout,
             )
@@ -91,36 +92,44 @@ def parse_history(history: Iterable[Any] | None) -> tuple[list[Pair], list[str]]
         ([('Hi', '')], ['1 system or tool messages in the history were ignored'])
     """
     if isinstance(history, str | Mapping):
-        raise TypeError(
-            "history must be a list of pairs (question, answer) or of messages "
-            f'{{"role": ..., "content": ...}}, got {history!r:.80}'
-        )
+        raise TypeError(f"history must be {_FORMS}, got {history!r:.80}")
     pairs: list[Pair] = []
     ignored = 0
-    answered = True  # whether the last pair is complete
     for item in history or ():
         if isinstance(item, Sequence) and not isinstance(item, str) and len(item) == 2:
             if not all(isinstance(text, str) for text in item):
                 raise TypeError(f"a pair of a history must have two strings, got {item!r:.80}")
             pairs.append((item[0], item[1]))
-            answered = True
             continue
         role, text = _message(item)
+        question, answer = pairs[-1] if pairs else ("", "")
         if role in _IGNORED_ROLES:
             ignored += 1
         elif role in _ASSISTANT_ROLES:
-            question, answer = pairs.pop() if pairs else ("", "")
-            pairs.append((question, f"{answer}\n{text}" if answer else text))
-            answered = True
+            pairs[-1:] = [(question, f"{answer}\n{text}" if answer else text)]
         elif role not in _USER_ROLES:
             raise ValueError(f"the role of a message must be 'user' or 'assistant', got {role!r}")
-        elif answered:
-            pairs.append((text, ""))
-            answered = False
+        elif pairs and not answer:
+            pairs[-1] = (f"{question}\n{text}", "")
         else:
-            pairs[-1] = (f"{pairs[-1][0]}\n{text}", "")
+            pairs.append((text, ""))
     notes = [f"{ignored} system or tool messages in the history were ignored"]
     return pairs, notes if ignored else []
+
+
+def _message(item: Any) -> tuple[str, str]:
+    """Return the role and the text of a message."""
+    get: Callable[[str], Any] = (
+        item.get if isinstance(item, Mapping) else lambda name: getattr(item, name, None)
+    )
+    role, content = get("role") or get("type"), get("content")
+    role = getattr(role, "value", role)
+    if isinstance(content, Sequence) and not isinstance(content, str):  # with non-text parts
+        parts = (part.get("text") if isinstance(part, Mapping) else part for part in content)
+        content = "\n".join(part for part in parts if isinstance(part, str))
+    if not isinstance(role, str) or not isinstance(content, str | None):
+        raise TypeError(f"a history must be {_FORMS}, got {item!r:.80}")
+    return role.casefold(), content or ""
 
 
 def newest_pairs(
@@ -154,23 +163,3 @@ def format_history(pairs: Iterable[Pair], language: Language) -> str:
     labels = _LABELS[language]
     lines = (f"{label}{text}" for pair in pairs for label, text in zip(labels, pair, strict=True))
     return "\n".join(line for line in lines if line not in labels)
-
-
-def _message(item: Any) -> tuple[str, str]:
-    """Return the role and the text of a message."""
-    get = item.get if isinstance(item, Mapping) else partial(_attribute, item)
-    role, content = get("role") or get("type"), get("content")
-    role = getattr(role, "value", role)
-    if isinstance(content, Sequence) and not isinstance(content, str):  # with non-text parts
-        parts = (part.get("text") if isinstance(part, Mapping) else part for part in content)
-        content = "\n".join(part for part in parts if isinstance(part, str))
-    if not isinstance(role, str) or not isinstance(content, str | None):
-        raise TypeError(
-            "a history must have pairs (question, answer) or messages "
-            f'{{"role": ..., "content": ...}}, got {item!r:.80}'
-        )
-    return role.casefold(), content or ""
-
-
-def _attribute(item: object, name: str) -> Any:
-    return getattr(item, name, None)

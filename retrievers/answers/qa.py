@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from ...nodegraph.graph import NodeGraph
@@ -20,7 +21,7 @@ from ..protocols import Similarity
 from ..results import Evidence, OutputOptions, Results, ScoredNode
 from ..retriever import Retriever
 from ..tracing import start_span
-from ..validation import check_top_k
+from ..validation import check_number, check_top_k
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -115,8 +116,7 @@ class QaRetriever(BaseRetriever):
         self.inner = Retriever(
             graph, group, similarity, top_k=top_k, filters=filters, embed_keys=embed_keys
         )
-        if isinstance(min_score, bool) or not isinstance(min_score, int | float):
-            raise TypeError(f"min_score must be a number, got {min_score!r:.80}")
+        check_number(min_score, "min_score")
         if not min_score > 0:
             raise ValueError(f"min_score must be above 0, got {min_score!r}; 0.9 is usual")
         self.min_score = min_score
@@ -176,20 +176,28 @@ class QaRetriever(BaseRetriever):
             preset = await Do(partial(self._exact_match, query, filters))
             if preset is None and self.min_score <= 1:
                 (results,) = await find_all(self.inner, [query], _CANDIDATES, filters)
-                preset = self._most_similar(query, results)
+                rated = self._with_similarity(query, results)
+                pairs = [(r, s) for r, s in rated if s >= self.min_score and answer_of(r.node)]
+                if pairs:
+                    best, score = max(pairs, key=itemgetter(1))  # the first of equals
+                    pair, said = replace(with_answer(best), score=score), answer_of(best.node)
+                    preset = PresetAnswer(best.node.text, said or "", score, False, pair)
             span.attributes["match"] = preset and preset.question
             if preset is not None:
                 span.attributes.update(score=round(preset.score, 4), exact=preset.exact)
         return preset
 
     async def _recommend(self, query: str, top_k: int, filters: Filters | None) -> list[ScoredNode]:
-        limit = step = top_k + _CANDIDATES
-        while True:
-            (results,) = await find_all(self.inner, [query], limit, filters)
-            others = self._other_questions(query, results)
-            if len(others) >= top_k or len(results) < limit:
-                return others[:top_k]
-            limit += 4 * step
+        limit = 5 * (top_k + _CANDIDATES)  # questions may be repeated
+        (results,) = await find_all(self.inner, [query], limit, filters)
+        seen = {normal_question(query)}
+        others = []
+        for result, score in self._with_similarity(query, results):
+            normal = normal_question(result.node.text)
+            if normal not in seen and score < self.min_score:
+                others.append(with_answer(result))
+            seen.add(normal)
+        return others[:top_k]
 
     def _exact_match(self, query: str, filters: Filters | None) -> PresetAnswer | None:
         if not isinstance(query, str):
@@ -207,27 +215,6 @@ class QaRetriever(BaseRetriever):
                     result = with_answer(ScoredNode(node, 1.0, (evidence,)))
                     return PresetAnswer(node.text, answer, 1.0, True, result)
         return None
-
-    def _most_similar(self, query: str, results: Iterable[ScoredNode]) -> PresetAnswer | None:
-        """Return the most similar pair with ``min_score`` or more; the first of equals."""
-        best: PresetAnswer | None = None
-        for result, score in self._with_similarity(query, results):
-            answer = answer_of(result.node)
-            better = score >= self.min_score if best is None else score > best.score
-            if answer is not None and better:
-                pair = replace(with_answer(result), score=score)
-                best = PresetAnswer(result.node.text, answer, score, False, pair)
-        return best
-
-    def _other_questions(self, query: str, results: Iterable[ScoredNode]) -> list[ScoredNode]:
-        seen = {normal_question(query)}
-        others = []
-        for result, score in self._with_similarity(query, results):
-            normal = normal_question(result.node.text)
-            if normal not in seen and score < self.min_score:
-                others.append(with_answer(result))
-            seen.add(normal)
-        return others
 
     def _with_similarity(
         self, query: str, results: Iterable[ScoredNode]
