@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -17,8 +16,6 @@ from ...nodegraph.splitters.sentences import sentence_spans
 _QUOTES = "\"'`´‘’‚‛“”„‟‹›«»「」『』〝〞〟′″＂＇｢｣"
 
 _DASHES = "-\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
-
-_LINE_BREAKS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 
 # Soft hyphens, zero-width and direction characters, byte order marks, Arabic and Hebrew points.
 _INVISIBLE = (
@@ -32,8 +29,6 @@ _COMBINING = "\u0300-\u036f\u0653-\u0655\u3099\u309a"
 
 _RAISED = "²³¹⁰⁴-⁹₀-₉"  # superscripts and subscripts, which do not continue a number
 
-_IS_RAISED = re.compile(f"[{_RAISED}]").match
-
 _LETTER = rf"[^\W\d_{UNSPACED}]"
 
 # A character of a word in scripts with spaces, including combining marks.
@@ -43,51 +38,28 @@ _SPACED = (
 )
 
 
-class _Characters(dict[int, int]):
-    """A mapping of characters to normal forms of one character, filled on first use."""
-
-    def __missing__(self, code: int) -> int:
-        character = chr(code)
-        normal = unicodedata.normalize("NFKC", character).casefold()
-        if _IS_RAISED(character):
-            normal = character
-        elif character in _QUOTES:
-            normal = "'"
-        elif character in _DASHES:
-            normal = "-"
-        elif character in _LINE_BREAKS:
-            normal = "\n"
-        elif character.isspace():
-            normal = " "
-        elif character == "。":
-            normal = "."
-        self[code] = result = ord(normal) if len(normal) == 1 else code
-        return result
-
-
-_CHARACTERS = _Characters()
-
-
-@lru_cache(10_000)
-def _compatible(part: str) -> str:
-    """Return the normal form of ligatures, units, composed and invisible characters."""
-    return unicodedata.normalize("NFKC", _REMOVED.sub("", part)).casefold()
-
-
-# Characters whose normal form may have several characters.
-_LONG = r"\x80-\xbf\xdf\u0100-\u02ff\u1e00-\u3040\u3190-\u33ff\ud800-\U0010ffff"
-
-# Parts that may change, except single spaces between words.
-_SPECIAL = re.compile(
-    rf"(?<![a-z0-9])[ \n]+|\n[ \n]*|[ ](?![a-z0-9])[ \n]*|-[ \n]*|'{{2,}}"
-    rf"|(?<=[0-9])[{_RAISED}]+|[{_INVISIBLE}]+|[{_COMBINING}]+|[\u1100-\u11ff]+|[{_LONG}]"
+# White space, a dash before white space, or a character with its combining marks.
+_UNIT = re.compile(
+    rf"\s+|[{re.escape(_DASHES)}]\s*|[{re.escape(_QUOTES)}]+|(?<=\d)[{_RAISED}]+|[\u1100-\u11ff]+"
+    rf"|.[{_COMBINING}]*",
+    re.S,
 )
 
-_COMBINES = re.compile(f"[{_COMBINING}]").match
+_IS_RAISED = re.compile(f"[{_RAISED}]").match
 
 _IS_SPACED = re.compile(_SPACED).match
 
 _IS_LETTER = re.compile(_LETTER).match
+
+
+@lru_cache(10_000)
+def _normal(unit: str) -> str:
+    """Return the normal form of a character with its combining marks."""
+    if unit[0] in _QUOTES:
+        return "'"
+    if unit == "。":
+        return "."
+    return unicodedata.normalize("NFKC", _REMOVED.sub("", unit)).casefold()
 
 
 class NormalText:
@@ -109,25 +81,24 @@ class NormalText:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._edits: list[tuple[int, int, int]] = []  # start in the form; start, stop in the text
-        self._normal_stops: list[int] = []
-        translated = text.translate(_CHARACTERS)
-        parts: list[str] = []
-        at = size = 0
-        for match in _SPECIAL.finditer(translated):
-            start, stop = match.span()
-            if _COMBINES(translated, start) and start > at:
-                start -= 1
-            new = _replacement(translated, start, stop)
-            if new == translated[start:stop]:
-                continue
-            parts += (translated[at:start], new)
-            size += start - at
-            self._edits.append((size, start, stop))
-            size += len(new)
-            self._normal_stops.append(size)
-            at = stop
-        self.normalized = "".join([*parts, translated[at:]]) if parts else translated
+        self._spans: list[Span] = []  # of each character of the normal form
+        parts, last = [""], ""
+        for match in _UNIT.finditer(text):
+            unit, (start, stop) = match[0], match.span()
+            if unit.isspace():
+                behind = _normal(text[stop]) if stop < len(text) else " "
+                normal = " " if _IS_SPACED(last) and _IS_SPACED(behind or "x") else ""
+            elif unit[0] in _DASHES:
+                inside = start and _IS_LETTER(text[start - 1]) and _IS_LETTER(text, stop)
+                normal = "" if inside else "-"
+            elif start and text[start - 1].isdecimal() and _IS_RAISED(unit):
+                normal = unit
+            else:
+                normal = _normal(unit)
+            parts.append(normal)
+            self._spans += [(start, stop)] * len(normal)
+            last = normal[-1:] or last
+        self.normalized = "".join(parts)
 
     @cached_property
     def terms(self) -> frozenset[str]:
@@ -139,32 +110,7 @@ class NormalText:
 
     def span(self, start: int, stop: int) -> tuple[int, int]:
         """Return the span in the text of a non-empty part of the normal form."""
-        return self._character(start)[0], self._character(stop - 1)[1]
-
-    def _character(self, at: int) -> tuple[int, int]:
-        """Return the span in the text of a character of the normal form."""
-        index = bisect_right(self._normal_stops, at)  # the first edit that ends after it
-        if index < len(self._edits) and self._edits[index][0] <= at:
-            return self._edits[index][1:]
-        offset = at
-        if index:
-            offset += self._edits[index - 1][2] - self._normal_stops[index - 1]
-        return offset, offset + 1
-
-
-def _replacement(text: str, start: int, stop: int) -> str:
-    """Return the normal form of a part."""
-    part = text[start:stop]
-    first = part[0]
-    if first == "'":
-        return "'"
-    if first == "-":
-        return "" if start and _IS_LETTER(text[start - 1]) and _IS_LETTER(text, stop) else "-"
-    if first in " \n":
-        return " " if start and _IS_SPACED(text[start - 1]) and _IS_SPACED(text, stop) else ""
-    if _IS_RAISED(first) and start and text[start - 1].isdecimal():
-        return part
-    return _compatible(part)
+        return self._spans[start][0], self._spans[stop - 1][1]
 
 
 ELISION = re.compile(r"[\[(（［【]?\s?(?:\.{3,}|\.(?:\s\.){2,}|…+|⋯+)\s?[\])）］】]?")
