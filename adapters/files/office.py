@@ -152,10 +152,11 @@ def read_spreadsheet(source: SourceFile) -> Document:
         from python_calamine import CalamineWorkbook, PasswordError, SheetVisibleEnum
     copy: io.BytesIO | None = None
     drawn: dict[str, list[str]] = {}
+    merged: dict[str, list[Any]] = {}  # by sheet, of OpenDocument
     if zipfile.is_zipfile(source.path):
         with opened_zip(source, "spreadsheet") as archive:
             if "content.xml" in archive.namelist():
-                copy, drawn = _open_sheets(archive, source)
+                copy, drawn, merged = _open_sheets(archive, source)
             else:
                 copy = _with_scripts(archive)
                 parts = relations(archive, "xl/workbook.xml")
@@ -175,17 +176,27 @@ def read_spreadsheet(source: SourceFile) -> Document:
         sheet = book.get_sheet_by_name(name)
         first_row, first_column = sheet.start or (0, 0)
         values = sheet.to_python(skip_empty_area=True)
-        _repeat_merged(values, sheet.merged_cell_ranges or (), first_row, first_column)
+        ranges = merged.get(name) or sheet.merged_cell_ranges or ()
+        _repeat_merged(values, ranges, first_row, first_column)
         filled = (row for row in values if any(value != "" for value in row))
         table = markdown_table(map(_displayed, row) for row in filled)
         pages.append("\n\n".join([f"# {name}", table, *filter(None, drawn.get(name, ()))]))
     return source.document(join_pages(pages), {"page_unit": "sheet"})
 
 
+for _name in ("office", "style", "table", "text"):  # the prefixes that the library expects
+    ElementTree.register_namespace(_name, f"urn:oasis:names:tc:opendocument:xmlns:{_name}:1.0")
+
+
 def _open_sheets(
     archive: zipfile.ZipFile, source: SourceFile
-) -> tuple[io.BytesIO, dict[str, list[str]]]:
-    """Return an OpenDocument workbook with superscripts as text, and the charts of its sheets."""
+) -> tuple[io.BytesIO | None, dict[str, list[str]], dict[str, list[Any]]]:
+    """Return what the library does not read of an OpenDocument workbook.
+
+    Returns:
+        A workbook with superscripts as text, if it has any, and by sheet the charts, and the first
+        and the last cell (row, column) of merged cells.
+    """
     root = ElementTree.fromstring(archive.read("content.xml"))
     scripts = raised_styles([root])
     for span in list(named(root, "p")) if scripts else ():
@@ -195,13 +206,28 @@ def _open_sheets(
             runs += [("".join(child.itertext()), _HEIGHTS.get(script, 0)), (child.tail or "", 0)]
         span[:], span.text = [], joined_runs(runs)
     drawn: dict[str, list[str]] = {}
+    merged: dict[str, list[Any]] = {}
     for table in named(root, "table"):
         name = attribute(table, "name")
         objects = (attribute(one, "href") for one in named(table, "object"))
         blocks = ["\n".join(open_object(archive, target)) for target in objects]
         drawn[name] = [block.replace("|", "\\|") for block in blocks]
+        merged[name] = list(_merged_cells(table))
         note_left_out(source, table, name)
-    return _copy(archive, "content.xml", root), drawn
+    return _copy(archive, "content.xml", root) if scripts else None, drawn, merged
+
+
+def _merged_cells(table: ElementTree.Element) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    row = 0
+    for line in named(table, "table-row"):
+        column = 0
+        for cell in line:
+            wide = integer(attribute(cell, "number-columns-spanned"), 1)
+            high = integer(attribute(cell, "number-rows-spanned"), 1)
+            if wide * high > 1:
+                yield (row, column), (row + high - 1, column + wide - 1)
+            column += integer(attribute(cell, "number-columns-repeated"), 1)
+        row += integer(attribute(line, "number-rows-repeated"), 1)
 
 
 def _copy(archive: zipfile.ZipFile, name: str, root: ElementTree.Element) -> io.BytesIO:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from ctypes import c_double, c_int, create_string_buffer
 from functools import partial
+from itertools import compress
 from math import atan2, degrees, hypot
 from typing import Any
 
@@ -199,6 +200,7 @@ def _lines_of_page(page: Any, source: SourceFile, number: int) -> Lines | None:
         return None
     if len(text) != count:  # characters can't be matched to indexes
         return with_parts_joined(lines_of_text(text))
+    paths = _paths(page, source, number)
     lines, turned = _lines(textpage, text, is_upward=angle == 270)
     if angle:
         return lines
@@ -208,7 +210,29 @@ def _lines_of_page(page: Any, source: SourceFile, number: int) -> Lines | None:
         source.note("turned lines left out", f"page {number}: {words[:40]}", len(turned))
         starts = {line.start for line in turned}
         lines = [line for line in lines if line.start not in starts]
-    return with_parts_joined(with_tables(page, textpage, lines))
+    return with_parts_joined(with_tables(paths, textpage, lines))
+
+
+def _paths(page: Any, source: SourceFile, number: int) -> list[Any]:
+    """Return the drawn paths of a page. Note its pictures and comments."""
+    from pypdfium2 import raw
+
+    objects = [raw.FPDFPage_GetObject(page, n) for n in range(raw.FPDFPage_CountObjects(page))]
+    kinds = list(map(raw.FPDFPageObj_GetType, objects))
+    comments = 0
+    for index in range(raw.FPDFPage_GetAnnotCount(page)):
+        annotation = raw.FPDFPage_GetAnnot(page, index)
+        kind = raw.FPDFAnnot_GetSubtype(annotation)
+        comments += kind in (raw.FPDF_ANNOT_TEXT, raw.FPDF_ANNOT_FREETEXT)
+        raw.FPDFPage_CloseAnnot(annotation)
+    for what, count in (
+        ("pictures left out", kinds.count(raw.FPDF_PAGEOBJ_IMAGE)),
+        ("comments left out", comments),
+    ):
+        if count:
+            source.note(what, f"page {number}", count)
+    is_path = [kind == raw.FPDF_PAGEOBJ_PATH for kind in kinds]
+    return list(compress(objects, is_path))
 
 
 def _samples(length: int, measure: Callable[[int], float]) -> list[float]:

@@ -26,14 +26,14 @@ _MAX_CELL = 30  # mean characters of a cell between gaps; columns of prose have 
 _WORD = re.compile(r"\S+")
 
 
-def with_tables(page: Any, textpage: Any, lines: Lines) -> Lines:
+def with_tables(paths: Sequence[Any], textpage: Any, lines: Lines) -> Lines:
     """Replace the lines of each ruled table by one line with its Markdown.
 
     A table has at least two rows and two columns between drawn lines, or at least three rules of
     equal width and columns between gaps. Each text in it is included once. If a line of text
     crosses its border, the lines are unchanged.
     """
-    horizontal, vertical = _rules(page)
+    horizontal, vertical = _rules(paths)
     if not horizontal:
         return lines
     open_grids = _open_grids(horizontal, vertical, textpage, lines)
@@ -72,16 +72,12 @@ class _Grid(NamedTuple):
     rows: Sequence[float]
 
 
-def _rules(page: Any) -> tuple[list[_Rule], list[_Rule]]:
-    """Return the straight horizontal and vertical lines on a page."""
+def _rules(paths: Sequence[Any]) -> tuple[list[_Rule], list[_Rule]]:
+    """Return the straight horizontal and vertical lines among the paths of a page."""
     from pypdfium2 import raw
 
     horizontal: list[_Rule] = []
     vertical: list[_Rule] = []
-    handle, kind = page.raw, raw.FPDFPageObj_GetType
-    count = raw.FPDFPage_CountObjects(handle)
-    objects = (raw.FPDFPage_GetObject(handle, index) for index in range(count))
-    paths = [one for one in objects if kind(one) == raw.FPDF_PAGEOBJ_PATH]
     if len(paths) > 10 * _MAX_RULES:
         return [], []
     edges = [c_float() for _ in range(4)]

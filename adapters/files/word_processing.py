@@ -305,7 +305,9 @@ class _Converter:
         text = "".join(inner)
         if name == "note":
             text = f" ({text.strip().removeprefix('<p>').removesuffix('</p>')})"
-        if tag == "h1" and name == "frame":
+        elif name == "notes":
+            text = f"<p>Notes: {text.replace('<p>', '', 1)}"
+        elif tag == "h1" and name == "frame":
             text = text.replace("<p>", "").replace("</p>", " ")
         if label and tag == "li":
             text = text.replace("<p>", "", 1).replace("</p>", "", 1)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.feature_files import FEATURES
-from support.sample_files import pdf_of, sample_files
+from support.sample_files import sample_files
 from support.stress import Tally, amount
 
 from nodekin.nodegraph import NodeGraph, ReadError, ReadOptions
@@ -63,11 +63,7 @@ def repacked(data: bytes, rng: random.Random, other: bytes) -> bytes:
 def test_broken_files_are_read_or_skipped_with_error(tmp_path: Path) -> None:
     rng = random.Random(18)
     seeds = [(path.suffix, path.read_bytes()) for path in sample_files(tmp_path / "seeds")]
-    for name, (write, _, _) in FEATURES.items():
-        write(tmp_path / name)
-        seeds.append((Path(name).suffix, (tmp_path / name).read_bytes()))
-    text = b"BT /F 12 Tf 20 250 Td (Tea is a drink.) Tj ET"
-    seeds.append((".pdf", pdf_of(text, text)))
+    seeds += ((Path(name).suffix, make()[0]) for name, make in FEATURES.items())
     docs = tmp_path / "docs"
     docs.mkdir()
     count = amount(10, 200) * len(seeds)
