@@ -29,7 +29,8 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from harness import arguments, bytes_on_disk, cmrc_texts, hotpotqa, in_new_process, show
-from support.office_files import FORMATS, Block, convert, fidelity, flat_document, text_of
+from office_files import FORMATS, convert, flat_document
+from support.office_files import Block, fidelity, text_of
 
 from nodekin.nodegraph import ReadOptions
 from nodekin.nodegraph.readers.formats import format_of

@@ -585,13 +585,16 @@ def mail_file() -> Features:
     footer = EmailMessage()
     footer.set_content("ありがとうございます", charset="shift_jis")
     mail.attach(footer)
-    words = "Rich 茶 Photo a.csv Attached Forwarded Köln Rhein ありがとうございます"
+    known = (
+        "Rich 茶 words\n\nPhoto\n\n# a.csv\n\n| id | name |\n| --- | --- |\n| 1 | Attached |\n\n"
+        "Subject: Forwarded\n\nKöln und Düsseldorf liegen beide am Rhein.\n\nありがとうございます"
+    )
     left_out = {
         "alternative texts with other words left out: 1": "Plain only here",
         "inline images left out: 1": "",
         "attachments without a reader: 1 (first: b.bin)": "b.bin",
     }
-    return bytes(mail), words.split(), left_out
+    return bytes(mail), [known], left_out
 
 
 def book_file() -> Features:

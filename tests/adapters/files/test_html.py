@@ -48,14 +48,6 @@ def test_text_of_deeply_nested_page_is_kept(tmp_path: Path) -> None:
     assert node.text == "Tea is green."
 
 
-@pytest.mark.parametrize("tag", ["form", "header", "footer"])
-def test_page_within_a_form_or_header_is_read(tmp_path: Path, tag: str) -> None:
-    page = f"<{tag}><h1>Tea</h1><p>Green.</p><select><option>Other</option></select></{tag}>"
-    (tmp_path / "a.html").write_text(f"<html><body>{page}</body></html>")
-    (node,) = NodeGraph(tmp_path, progress=False).nodes("ROOT")
-    assert node.text == "# Tea\n\nGreen."
-
-
 @pytest.mark.parametrize("part", ["<!--", "<script>", "<input ", "<p hidden style='"])
 def test_unclosed_parts_take_linear_time(tmp_path: Path, part: str) -> None:
     (tmp_path / "a.html").write_text(f"<html><p>Tea.</p>{part * 200_000}")

@@ -55,38 +55,6 @@ def test_long_mail_header_is_truncated(tmp_path: Path) -> None:
     assert len(node.metadata["title"]) < 20_000
 
 
-def test_all_displayed_parts_are_read_in_order(tmp_path: Path) -> None:
-    mail = EmailMessage()
-    mail["Subject"] = "Order"
-    mail.set_content("Read the page.\n")
-    mail.add_alternative("<p>Dear 茶友, the <b>offer</b>:</p><img src='cid:1'>", subtype="html")
-    mail.get_payload()[1].add_related(b"\x89PNG", "image", "png", cid="<1>")
-    mail.add_attachment("茶;价\n龙井;4\n".encode("gb18030"), "text", "csv", filename="a.csv")
-    forwarded = message("Price", "", "<p>Four euros.</p>")
-    mail.add_attachment(forwarded)
-    mail.add_attachment(b"\0\1\2", "application", "octet-stream", filename="b.bin")
-    footer = EmailMessage()
-    footer.set_content("Grüße aus Köln, und bis bald in unserem Laden.", charset="latin-1")
-    mail.attach(footer)
-    (tmp_path / "a.eml").write_bytes(bytes(mail))
-    graph = NodeGraph(tmp_path, progress=False)
-    (node,) = graph.nodes("ROOT")
-    assert node.text == (
-        "Dear 茶友, the offer:\n\n# a.csv\n\n| 茶 | 价 |\n| --- | --- |\n| 龙井 | 4 |\n\n"
-        "Subject: Price\nFrom: 刘 <liu@example.org>\nTo: b@example.org\n"
-        "Date: Mon, 02 Mar 2026 10:00:00 +0100\n\nFour euros.\n\n"
-        "Grüße aus Köln, und bis bald in unserem Laden."
-    )
-    assert node.metadata["encoding"] == "gb18030, cp1252"
-    (note,) = graph.read_report.notes.values()
-    for part in (
-        "inline images left out: 1",
-        "alternative texts with other words left out: 1",
-        "attachments without a reader: 1 (first: b.bin)",
-    ):
-        assert part in note
-
-
 def test_alternatives_without_boundary_are_read_as_text(tmp_path: Path) -> None:
     (tmp_path / "a.eml").write_text("Content-Type: multipart/alternative\n\nTea is a drink.")
     (node,) = NodeGraph(tmp_path, progress=False).nodes("ROOT")
