@@ -87,20 +87,17 @@ async def find_all(
     if current_restriction() is not None:
         check_takes_filters(retriever, "a restriction")
     options: dict[str, Any] = {"top_k": top_k, "filters": filters}
+    is_batch = len(queries) > 1
 
     def find() -> list[Results]:
-        batch = getattr(retriever, "batch", None)
-        if batch is not None and len(queries) > 1:
-            results: list[Results] = batch(list(queries), **options)
-            return results
+        if is_batch and (batch := getattr(retriever, "batch", None)):
+            return list(batch(list(queries), **options))
         calls = [partial(retriever.retrieve, query, **options) for query in queries]
         return [calls[0]()] if len(calls) == 1 else run_in_threads(calls, MAX_PARALLEL)
 
     async def afind() -> list[Results]:
-        abatch = getattr(retriever, "abatch", None)
-        if abatch is not None and len(queries) > 1:
-            results: list[Results] = await abatch(list(queries), **options)
-            return results
+        if is_batch and (abatch := getattr(retriever, "abatch", None)):
+            return list(await abatch(list(queries), **options))
         calls = [partial(retriever.aretrieve, query, **options) for query in queries]
         return [await calls[0]()] if len(calls) == 1 else await run_in_tasks(calls, MAX_PARALLEL)
 

@@ -174,25 +174,31 @@ def run(function: Part[T]) -> T:
         >>> run(lengths)
         [3, 6]
     """
-    driver = drive(function, _run_effect)
+    steps = stream(function, None)
     try:
-        # A copy of the context: a span that the strategy starts never becomes the caller's.
-        contextvars.copy_context().run(driver.send, None)
+        next(steps)
     except StopIteration as end:
         result: T = end.value
         return result
-    raise RuntimeError("run() received text; use stream()")
+    raise AssertionError("a strategy without a stream has yielded a text")
 
 
-def stream(function: Part[T], emit: Callable[[str], str] = str) -> Generator[str, None, T]:
+def stream(function: Part[T], emit: Callable[[str], str] | None = str) -> Generator[str, None, T]:
     """Run a strategy. Yield the text of its streamed calls, and return its result.
 
     Args:
         function: Returns the coroutine.
-        emit: Called with each text; returns the part to yield.
+        emit: Called with each text; returns the part to yield. None: nothing is streamed.
     """
+
+    def hook(effect: Effect) -> Generator[str, None, Any]:
+        if emit is None or not isinstance(effect, Do):
+            return effect.run()
+        return (yield from effect.run_stream(emit))
+
+    # A copy of the context: a span that the strategy starts never becomes the caller's.
     context = contextvars.copy_context()
-    driver = drive(function, lambda effect: _stream_effect(effect, emit))
+    driver = drive(function, hook)
     try:
         while True:
             try:
@@ -281,14 +287,3 @@ async def intercept(function: Part[T], hook: Callable[[Effect], Generator[Any, A
     """Run a strategy inside a coroutine, with a hook that handles its effects."""
     awaitable: Awaitable[T] = coroutine(drive)(function, hook)  # type: ignore[no-untyped-call]
     return await awaitable
-
-
-def _run_effect(effect: Effect) -> Generator[str, None, Any]:
-    yield from ()
-    return effect.run()
-
-
-def _stream_effect(effect: Effect, emit: Callable[[str], str]) -> Generator[str, None, Any]:
-    if isinstance(effect, Do):
-        return (yield from effect.run_stream(emit))
-    return effect.run()

@@ -101,18 +101,16 @@ class Prompt:
             return self
         if isinstance(replacement, Prompt):
             replacement = {"zh": replacement.zh, "en": replacement.en}
-        names = (*self.required, *self.optional)
-        if not isinstance(replacement, Mapping):
-            text = prompt_text(replacement, names)
-            replacement = {"zh": text, "en": text}
-        for language in replacement:
-            if language not in get_args(Language):
+        elif not isinstance(replacement, Mapping):
+            replacement = {"zh": replacement, "en": replacement}
+        texts = {"zh": self.zh, "en": self.en}
+        for language, text in replacement.items():
+            if language not in texts:
                 raise ValueError(
                     f"unknown language of prompts {language!r}; known: "
-                    f"{nearest_names(str(language), get_args(Language))}"
+                    f"{nearest_names(str(language), texts)}"
                 )
-        replaced = {language: prompt_text(text, names) for language, text in replacement.items()}
-        texts = {"zh": self.zh, "en": self.en, **replaced}
+            texts[language] = prompt_text(text, (*self.required, *self.optional))
         return Prompt(texts["zh"], texts["en"], self.required, self.optional)
 
 
