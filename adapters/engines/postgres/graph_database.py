@@ -53,7 +53,7 @@ _PLAIN_INSERT = re.compile(r"INSERT INTO (\w+(?: \([\w, ]+\))?) VALUES \([?, ]+\
 
 _COPIED = 50  # rows from which COPY is faster than INSERT
 
-_BEGIN_TURN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
+BEGIN_TURN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
 
 _PERIOD = 0.05  # seconds between attempts to reach a server, or to acquire a lock
 
@@ -157,7 +157,7 @@ class PostgresDatabase:
 
     def begin(self) -> None:
         """Begin to read one state."""
-        self._begin(_BEGIN_TURN + self.turn_settings)
+        self._begin(BEGIN_TURN + self.turn_settings)
 
     def begin_writing(self, *, durable: bool) -> None:
         """Begin a transaction. All commits are as durable as the server makes them."""

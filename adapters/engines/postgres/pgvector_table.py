@@ -8,11 +8,12 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from ....nodegraph.concurrency import is_reading_graph
 from ....nodegraph.errors import StoreError
 from ....nodegraph.storage.columns import from_id, from_text, portions, to_id, to_text
-from .graph_database import PostgresDatabase
+from .graph_database import BEGIN_TURN, PostgresDatabase
 from .server_connection import BinaryValue, ServerConnection, ServerLostError, Values
 from .value_numbers import ValueMatch, ValueNumbers, VectorRow
 
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
     Vectors = npt.NDArray[np.float32]
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+Rows = Callable[..., list[Values]]
+"""A function from an SQL query and its values to its rows."""
 
 HNSW_FROM = 10_001
 """Number of vectors from which an HNSW graph is built. Fewer are compared in milliseconds."""
@@ -123,14 +129,40 @@ class PostgresVectorTable:
 
     # Content
 
-    def state(self) -> TableState | None:
+    def state(self, rows: Rows | None = None) -> TableState | None:
         """Return the content of the table; None until it is complete for the first time."""
         query = "SELECT state, size FROM vector_tables WHERE name = ?"
-        rows = self._db.rows(query, [self._name])
-        if not rows or rows[0][0] is None:
+        found = (rows or self._db.rows)(query, [self._name])
+        if not found or found[0][0] is None:
             return None
-        revision, version, dimension = json.loads(rows[0][0])
-        return TableState(revision, tuple(version), rows[0][1], dimension)
+        revision, version, dimension = json.loads(found[0][0])
+        return TableState(revision, tuple(version), found[0][1], dimension)
+
+    def read(self, state: TableState | None, work: Callable[[Rows], T]) -> T:
+        """Read the table in the turn of this thread, else on another connection without the lock.
+
+        Args:
+            state: The expected content of the table.
+            work: A function that gets a function for queries.
+
+        Raises:
+            LookupError: If the content has changed.
+        """
+
+        if is_reading_graph():
+            return work(self._db.rows)
+
+        def in_turn(connection: ServerConnection) -> T:
+            connection.run_script(BEGIN_TURN + self._db.turn_settings)
+
+            def rows(statement: str, values: Sequence[Any] = ()) -> list[Values]:
+                return connection.rows(statement.replace("?", "%b"), values)
+
+            if self.state(rows) != state:
+                raise LookupError(f"the vectors in {self._name} have changed")
+            return work(rows)
+
+        return self._db.call(in_turn)
 
     def ids(self) -> list[str]:
         """Return the ids of all rows."""
@@ -298,6 +330,7 @@ class PostgresVectorTable:
         match: ValueMatch | None,
         without: Collection[str],
         exact: bool,
+        rows: Rows,
     ) -> Iterator[Nearest]:
         """Yield the rows with the highest dot product with a query, in batches.
 
@@ -307,6 +340,7 @@ class PostgresVectorTable:
             match: The rows to search. None: all rows.
             without: Ids of rows to leave out.
             exact: Whether to compare all rows. If False, a few of the nearest may be missing.
+            rows: A function that returns the rows of a query.
         """
         import numpy as np
 
@@ -318,11 +352,11 @@ class PostgresVectorTable:
         statement = f"SELECT id, place, vector FROM {self._name} WHERE "
         if limit is None:
             page = f"{statement}{' AND '.join([*conditions, 'id > ?'])} ORDER BY id LIMIT {_PAGE}"
-            rows = self._db.rows(page, [*values, b""])
-            while rows:
-                yield _nearest(rows)
-                last = rows[-1][0]
-                rows = self._db.rows(page, [*values, last]) if len(rows) == _PAGE else []
+            found = rows(page, [*values, b""])
+            while found:
+                yield _nearest(found)
+                last = found[-1][0]
+                found = rows(page, [*values, last]) if len(found) == _PAGE else []
             return
         dimension = len(query)
         is_half = dimension > _FULL and not exact
@@ -333,18 +367,13 @@ class PostgresVectorTable:
             order = f"({product}) + 0, place"
         else:
             order = product
-            self._widen(_EF_PER_ROW * limit)
+            if (ef_search := _EF_PER_ROW * limit) > _EF_SEARCH:  # until the turn ends
+                widen = "SELECT set_config('hnsw.ef_search', ?, true)"
+                rows(widen, [str(min(ef_search, _MAX_EF_SEARCH))])
         values.append(BinaryValue(_vector(query.astype(np.float16) if is_half else query)))
         where = " AND ".join(conditions or ["true"])
-        rows = self._db.rows(f"{statement}{where} ORDER BY {order} LIMIT {limit}", values)
-        if rows:
-            yield _nearest(rows)
-
-    def _widen(self, ef_search: int) -> None:
-        """Raise the number of candidates until the turn ends."""
-        if ef_search > _EF_SEARCH:
-            query = "SELECT set_config('hnsw.ef_search', ?, true)"
-            self._db.rows(query, [str(min(ef_search, _MAX_EF_SEARCH))])
+        if found := rows(f"{statement}{where} ORDER BY {order} LIMIT {limit}", values):
+            yield _nearest(found)
 
 
 def find_pgvector(connection: ServerConnection) -> str:

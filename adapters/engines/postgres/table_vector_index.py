@@ -17,8 +17,9 @@ from ....nodegraph.node import Node
 from ....retrievers.filters import Filter
 from ....retrievers.indexes.nearest_vectors import Floats, cosines, unit
 from ....retrievers.indexes.vector_index import check_dimension
+from ....retrievers.protocols import Snapshot
 from ....retrievers.results import Hits
-from .pgvector_table import Nearest, PostgresVectorTable, TableState
+from .pgvector_table import Nearest, PostgresVectorTable, Rows, TableState
 from .value_numbers import ValueMatch, ValueMatcher, VectorRow
 
 _BATCH = 1_000  # nodes per write
@@ -53,7 +54,7 @@ class TableVectorIndex:
     search includes all changes of the graph.
 
     Call ``ready`` before locking the graph: it embeds new nodes and updates the table, for all
-    processes. Call ``search`` while the graph is locked.
+    processes. Call ``snapshot`` while the graph is locked.
 
     Args:
         graph: The node graph.
@@ -208,17 +209,31 @@ class TableVectorIndex:
         Raises:
             StoreError: If the store fails.
         """
-        return self.search_many([query], limit, filter)[0]
+        return self.snapshot([query], filter).search([0], limit)[0]
 
-    def search_many(
-        self, queries: Sequence[Floats], limit: int | None, filter: Filter
-    ) -> list[Hits]:
-        """Return the result of ``search`` for each query."""
+    def snapshot(self, queries: Sequence[Floats], filter: Filter) -> Snapshot:
+        """Return the search for queries, which asks the server without the lock of the graph.
+
+        If the table has changed before the search, the search raises LookupError, and is repeated
+        under the lock.
+        """
         view = self._view()
         for query in queries:
             check_dimension(query, view.dimension, self._group, self._model, self._key)
-        match = None if view.table is None else self._matcher.match(filter)
-        return [self._hits(view, query, limit, filter, match) for query in queries]
+        match, exact = None, False
+        if view.table is not None and (match := self._matcher.match(filter)) is not None:
+            exact = self._leaves_few(view, view.table, filter, match)
+
+        def search(numbers: Sequence[int], limit: int | None) -> list[Hits]:
+            def find(rows: Rows) -> list[Hits]:
+                options = limit, filter, match, exact, rows
+                return [self._hits(view, queries[number], *options) for number in numbers]
+
+            if view.table is None:
+                return find(lambda *_: [])
+            return view.table.read(view.state, find)
+
+        return Snapshot(search, self._graph.reader.parent_ids)
 
     def _hits(
         self,
@@ -227,14 +242,15 @@ class TableVectorIndex:
         limit: int | None,
         filter: Filter,
         match: ValueMatch | None,
+        exact: bool,
+        rows_of: Rows,
     ) -> Hits:
         if not query.any():
             return Hits([], [])
         query = unit(query)
         parts: list[_Scored] = []
         if view.table is not None:
-            exact = match is not None and self._leaves_few(view, view.table, filter, match)
-            parts.append(_nearest(view.table, query, limit, match, view.removed, exact))
+            parts.append(_nearest(view.table, query, limit, match, view.removed, exact, rows_of))
         if view.missing is not None:
             nodes = view.missing.nodes
             rows = [row for row, node in enumerate(nodes) if filter.matches(node)]
@@ -259,11 +275,10 @@ class TableVectorIndex:
             and bool(state.size and state.dimension)
             and (missing is None or not missing.complete)
         )
-        size = state.size if is_searched and state is not None else 0
         dimension = state.dimension if is_searched and state is not None else 0
         if missing is not None and missing.nodes:
             dimension = missing.vectors.shape[1]
-        return _View(table if is_searched else None, size, dimension, missing, removed)
+        return _View(table if is_searched else None, state, dimension, missing, removed)
 
     def _read_missing(self, state: TableState | None, version: Version) -> _Missing:
         key = state, version
@@ -285,11 +300,12 @@ class TableVectorIndex:
     ) -> bool:
         """Return whether a filter leaves so few rows that comparing all of them is fast."""
         size, count = self._counts.get(filter.key, (0, 0))
-        if not size or not 1 / _RECOUNT < view.size / size < _RECOUNT:
+        now = 0 if view.state is None else view.state.size
+        if not size or not 1 / _RECOUNT < now / size < _RECOUNT:
             if len(self._counts) >= _MAX_COUNTS:
                 self._counts = {}
             count = table.count(match, _FEW + 1)
-            self._counts[filter.key] = view.size, count
+            self._counts[filter.key] = now, count
         return count <= _FEW
 
 
@@ -315,14 +331,14 @@ class _View(NamedTuple):
 
     Attributes:
         table: The table. None: the table is empty or completely outdated.
-        size: The number of rows.
+        state: The content of the table.
         dimension: The length of the vectors. 0: the table has no vectors.
         missing: The nodes that the table lacks. None: the table is up to date.
         removed: The rows to skip.
     """
 
     table: PostgresVectorTable | None
-    size: int
+    state: TableState | None
     dimension: int
     missing: _Missing | None
     removed: frozenset[str]
@@ -352,12 +368,13 @@ def _nearest(
     match: ValueMatch | None,
     removed: frozenset[str],
     exact: bool,
+    rows: Rows,
 ) -> _Scored:
     """Return the nearest rows of a table, including all ties with the last row."""
     requested = None if limit is None else limit + limit // 4 + 4
     while True:
         exact = exact or (requested is not None and requested > _MANY)
-        found = _collected(table.nearest(query, requested, match, removed, exact), query)
+        found = _collected(table.nearest(query, requested, match, removed, exact, rows), query)
         if requested is None or limit is None:
             return found
         if len(found.ids) < requested:

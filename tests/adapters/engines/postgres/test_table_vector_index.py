@@ -1,6 +1,7 @@
 """Vectors in pgvector tables: exact and HNSW results, updates by many processes."""
 
 import json
+import threading
 from collections.abc import Iterator
 from typing import Any
 from zlib import crc32
@@ -41,10 +42,11 @@ def searched_by_graph(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     nearest = PostgresVectorTable.nearest
 
     def noting(self: PostgresVectorTable, *args: Any) -> Any:
-        searches.append(args[-1])
-        if not args[-1]:  # the planner would compare all of so few rows
-            self._db.rows("SELECT set_config('enable_seqscan', 'off', true)")
-            self._db.rows("SELECT set_config('enable_bitmapscan', 'off', true)")
+        *_, is_exact, read = args
+        searches.append(is_exact)
+        if not is_exact:  # the planner would compare all of so few rows
+            read("SELECT set_config('enable_seqscan', 'off', true)")
+            read("SELECT set_config('enable_bitmapscan', 'off', true)")
         return nearest(self, *args)
 
     monkeypatch.setattr(PostgresVectorTable, "nearest", noting)
@@ -336,3 +338,50 @@ def test_texts_without_usable_vectors_are_left_out(address: str) -> None:
         assert found() == {"tea", "rice"}
         graph.add([Document("now bad", id="a"), Document("good", id="b")])
         assert found() == {"good", "rice"}
+
+
+def test_answer_of_server_does_not_block_other_searches(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nearest, found = PostgresVectorTable.nearest, []
+
+    def slow(self: PostgresVectorTable, *args: Any) -> Any:
+        thread = threading.Thread(target=lambda: found.append(words("line")), daemon=True)
+        thread.start()
+        thread.join(60)
+        return nearest(self, *args)
+
+    with opened(address) as graph:
+        graph.add(documents(3))
+        vectors, words = Retriever(graph, "line", "cosine"), Retriever(graph, "line", "bm25")
+        expected, of_words = vectors("line 1 1"), words("line")
+        monkeypatch.setattr(PostgresVectorTable, "nearest", slow)
+        assert vectors("line 1 1") == expected
+    assert found == [of_words]
+
+
+def test_table_that_changed_before_the_search_is_searched_again(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, changes = PostgresVectorTable.read, []
+
+    def changed(self: PostgresVectorTable, *args: Any) -> Any:
+        while changes:
+            changes.pop()()
+        return read(self, *args)
+
+    def change() -> None:
+        with opened(address) as other:
+            other.add(Document("line 1 1", {"part": 1}, id="new"))
+            other.remove("1")
+            Retriever(other, "line", "cosine")("line 1 1")
+
+    monkeypatch.setattr(PostgresVectorTable, "read", changed)
+    with opened(address) as graph:
+        graph.add(documents(3))
+        retriever = Retriever(graph, "line", "cosine", top_k=2)
+        assert [r.node.document_id for r in retriever("line 1 1")][:1] == ["1"]
+        changes.append(change)
+        results = retriever("line 1 1")
+        assert [r.node.document_id for r in results][:1] == ["new"]
+        assert rows(results) == rows(retriever("line 1 1"))
