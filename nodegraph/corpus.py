@@ -144,7 +144,8 @@ class Corpus:
         above = [next((f for f in reversed(path.parents) if f in folders), path) for path in paths]
         known = {i: Path(file.path) for i, file in old.items()}
         reading = self._scan(zip(above, paths, strict=True), known)
-        self._read(reading, old, on_error)
+        if paths:
+            self._read(reading, old, on_error)
         put: dict[str, Document] = {}
         for document in (*documents, *reading.documents.values()):
             if put.setdefault(document.id, document) != document:

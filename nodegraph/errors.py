@@ -135,10 +135,6 @@ class StoreError(RuntimeError):
     """A store could not be opened, read or written, or its content is inconsistent."""
 
 
-class DiskFullError(StoreError):
-    """The disk is full. Nothing was changed: free disk space and retry."""
-
-
 class TransientStoreError(StoreError):
     """The store is unreachable or lost a lock conflict. Nothing was changed: retry.
 

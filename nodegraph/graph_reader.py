@@ -15,7 +15,7 @@ from .corpus import unchanged_file
 from .errors import StoreError
 from .groups import NodeGroup, declare, lineage_of, make_group
 from .hashing import digest
-from .locations import LAYOUTS, Layout, Location
+from .locations import LAYOUTS, Location, unpack_layout
 from .navigation import locations_of, place_of, read_outline
 from .node import MEMBER, ROOT, Node
 from .search_text import (
@@ -238,7 +238,7 @@ class GraphReader:
             value = self._store.get_values(LAYOUTS, [node.document_id]).get(node.document_id)
             key, _, packed = (value or b"").partition(b"\0")
             is_of_text = stamp is not None and key == stamp.key.encode()
-            return locations_of(node, Layout.from_bytes(packed) if is_of_text else None)
+            return locations_of(node, unpack_layout(packed) if is_of_text else None)
 
     def place(self, node: Node) -> str:
         """Return the position of a node in its file as text. See ``Node.place``."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
 from operator import add, sub
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 SCALE = 10_000
 """Width and height of a page, in the units of a layout."""
@@ -45,40 +45,31 @@ class TextBox(NamedTuple):
     is_line: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """The boxes of a text.
+Layout: TypeAlias = Sequence[TextBox]
+"""The boxes of a text, in the order of the text, with disjoint offsets."""
 
-    Args:
-        boxes: The boxes, in the order of the text, with disjoint offsets.
-    """
 
-    boxes: Sequence[TextBox]
+def pack_layout(layout: Layout) -> bytes:
+    """Convert a layout to compressed bytes, for ``unpack_layout``."""
+    columns = list(zip(*layout, strict=True))
+    if columns:
+        starts, ends = columns[:2]
+        columns[0] = tuple(map(sub, starts, (0, *starts)))
+        columns[1] = tuple(map(sub, ends, starts))
+    numbers = [*chain.from_iterable(columns)]
+    return zlib.compress(struct.pack(f"<{len(numbers)}i", *numbers), 1)
 
-    def to_bytes(self) -> bytes:
-        """Convert the layout to compressed bytes, for ``from_bytes``."""
-        columns = list(zip(*self.boxes, strict=True))
-        if columns:
-            starts, ends = columns[:2]
-            columns[0] = tuple(map(sub, starts, (0, *starts)))
-            columns[1] = tuple(map(sub, ends, starts))
-        numbers = [*chain.from_iterable(columns)]
-        return zlib.compress(struct.pack(f"<{len(numbers)}i", *numbers), 1)
 
-    @classmethod
-    def from_bytes(cls, value: bytes) -> Layout:
-        """Restore a layout from ``to_bytes``."""
-        data = zlib.decompress(value)
-        numbers = struct.unpack(f"<{len(data) // 4}i", data)
-        count = len(numbers) // len(TextBox._fields)
-        if not count:
-            return cls(())
-        offsets, lengths, *columns = (
-            numbers[at : at + count] for at in range(0, len(numbers), count)
-        )
-        starts = list(accumulate(offsets))
-        ends = map(add, starts, lengths)
-        return cls(tuple(map(TextBox, starts, ends, *columns)))
+def unpack_layout(value: bytes) -> Layout:
+    """Restore a layout from ``pack_layout``."""
+    data = zlib.decompress(value)
+    numbers = struct.unpack(f"<{len(data) // 4}i", data)
+    count = len(numbers) // len(TextBox._fields)
+    if not count:
+        return []
+    offsets, lengths, *columns = (numbers[at : at + count] for at in range(0, len(numbers), count))
+    starts = list(accumulate(offsets))
+    return [*map(TextBox, starts, map(add, starts, lengths), *columns)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +125,8 @@ def _page_spans(
 
 def _boxes(layout: Layout, start: int, end: int) -> Iterator[TextBox]:
     """Yield the boxes that overlap a part of the text."""
-    first = bisect_right(layout.boxes, start, key=lambda box: box.end)
-    for box in layout.boxes[first:]:
+    first = bisect_right(layout, start, key=lambda box: box.end)
+    for box in layout[first:]:
         if box.start >= end:
             return
         yield box

@@ -249,12 +249,8 @@ class Link:
     target: str
     type: str = "related"
     weight: float = 1.0
-    metadata: Mapping[str, Any] = field(default_factory=lambda: NO_METADATA, compare=False)
+    metadata: Mapping[str, Any] = field(default_factory=dict, compare=False)
     derived: bool = field(default=False, compare=False, repr=False)
-
-    def __reduce__(self) -> tuple[Callable[..., Link], tuple[Any, ...]]:
-        metadata = dict(self.metadata)
-        return Link, (self.source, self.target, self.type, self.weight, metadata, self.derived)
 
 
 @dataclass(frozen=True, slots=True)

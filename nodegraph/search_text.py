@@ -197,13 +197,12 @@ class SearchText:
 
     def to_row(self) -> list[Any]:
         """Return the settings as JSON values, for ``from_row``."""
-        row = [list(v) if isinstance(v, tuple) else v for v in astuple(self)]
-        return row if self.excluded_llm else row[:-1]  # keeps the hash of older versions
+        return [list(value) if isinstance(value, tuple) else value for value in astuple(self)]
 
     @classmethod
     def from_row(cls, row: Sequence[Any]) -> SearchText:
         """Restore a search text from ``to_row``."""
-        return cls(**dict(zip((field.name for field in fields(cls)), row, strict=False)))
+        return cls(**dict(zip((field.name for field in fields(cls)), row, strict=True)))
 
 
 # The last two are LlamaIndex's names for the first two.

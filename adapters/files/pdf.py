@@ -16,7 +16,7 @@ import numpy as np
 
 from ...nodegraph.document import Document
 from ...nodegraph.errors import ReadError
-from ...nodegraph.locations import SCALE, Layout, TextBox
+from ...nodegraph.locations import SCALE, TextBox
 from ...nodegraph.readers.source_files import SourceFile
 from .markup import RAISED
 from .office_xml import parser
@@ -107,7 +107,7 @@ def _document(pdf: Any, source: SourceFile) -> Document:
         source.note(kind, f"page {unreadable[0]}", len(unreadable))
     metadata |= {"page_unit": "page", "page_count": len(pages)}
     text, placed = pages_as_text(pages, list(_outline(pdf)))
-    return source.document(text, metadata, Layout(_boxes(placed, projections)))
+    return source.document(text, metadata, _boxes(placed, projections))
 
 
 def _projection(page: Any) -> Sequence[float]:

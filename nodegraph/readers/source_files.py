@@ -12,7 +12,7 @@ from typing import Any
 
 from ..document import Document
 from ..errors import ReadError, check_integer
-from ..locations import Layout
+from ..locations import Layout, pack_layout
 from ..search_text import SearchText
 
 Ocr = Callable[[Any], str]
@@ -280,7 +280,7 @@ class SourceFile:
     ) -> Document:
         """Return the content of the file as one document. The caller of the reader sets the id."""
         # The id avoids the digest of the text.
-        packed = None if layout is None else layout.to_bytes()
+        packed = None if layout is None else pack_layout(layout)
         return Document(text, metadata, id=self.path.name, layout=packed)
 
     def damaged(self, what: object) -> ReadError:

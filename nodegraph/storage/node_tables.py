@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -233,17 +233,17 @@ class NodeTables(Tables):
         """Return the derived links from nodes, including links to missing nodes."""
         return self._read_links(f"{_LINKS} WHERE l.derived = 1 AND", "source", ids)
 
-    def _read_links(self, query: str, side: str, ids: Iterable[str]) -> dict[str, list[Link]]:
+    def _read_links(self, query: str, side: str, ids: Collection[str]) -> dict[str, list[Link]]:
         """Return the links of nodes, by the id of their source or target."""
         links: dict[str, list[Link]] = {}
-        if not self._has_links():
+        if not ids or not self._has_links():
             return links
         for batch in portions(map(to_id, dict.fromkeys(ids))):
             of_batch = f"{query} l.{side} IN ({marks(batch)}) ORDER BY l.key"
             for source, target, kind, weight, metadata, derived in self.database.rows(
                 of_batch, batch
             ):
-                more = NO_METADATA if metadata is None else self._from_value(metadata)
+                more = {} if metadata is None else self._from_value(metadata)
                 ends = (from_id(source), from_id(target))
                 link = Link(*ends, from_text(kind), weight, more, bool(derived))
                 links.setdefault(ends[side == "target"], []).append(link)

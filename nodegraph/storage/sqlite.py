@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..concurrency import hold_over_fork
-from ..errors import DiskFullError, StoreError
+from ..errors import StoreError
 from ..node import ROOT
 from .columns import to_id, to_text
 from .database import FORMAT, TABLES, Row, statements
@@ -227,8 +227,7 @@ class SQLiteDatabase:
     def _explained(self, error: sqlite3.Error) -> StoreError:
         text, place = str(error), self.path or "the graph in memory"
         remedy = next((r for word, r in _REMEDIES.items() if word in text), "nothing was changed")
-        error_type = DiskFullError if remedy == _FULL else StoreError
-        return error_type(f"{place}: {text}: {remedy}")
+        return StoreError(f"{place}: {text}: {remedy}")
 
     # Forks
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, Location, Node, NodeGraph, split_sentences
-from nodekin.nodegraph.locations import Layout, TextBox
+from nodekin.nodegraph.locations import TextBox, pack_layout, unpack_layout
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "files"
 
@@ -29,14 +29,13 @@ def test_packed_layout_is_restored(rows) -> None:
     for length, left, top, right, bottom, is_line in rows:
         boxes.append(TextBox(at + 1, at + 1 + length, left, top, right, bottom, is_line=is_line))
         at += 1 + length
-    layout = Layout(tuple(boxes))
-    assert Layout.from_bytes(layout.to_bytes()) == layout
+    assert unpack_layout(pack_layout(boxes)) == boxes
 
 
 def test_lines_of_a_page_have_rectangles() -> None:
     text = "| a |\n\nTea is good. So it is\nsaid.\n\n\f\n\nMore."
     at = text.index("Tea")
-    layout = Layout(
+    layout = pack_layout(
         [
             TextBox(2, 3, 100, 100, 900, 200, is_line=False),
             TextBox(at, at + 21, 1000, 300, 9000, 400),
@@ -44,7 +43,7 @@ def test_lines_of_a_page_have_rectangles() -> None:
         ]
     )
     graph = NodeGraph(progress=False)
-    graph.add(Document(text, {"page_unit": "page"}, id="a", layout=layout.to_bytes()))
+    graph.add(Document(text, {"page_unit": "page"}, id="a", layout=layout))
     assert part(graph, "a").locations == [Location(1, (0.01, 0.01, 0.09, 0.02))]
     first, second = part(graph, "So it is\nsaid.").locations
     assert first.rectangle is not None
@@ -65,7 +64,7 @@ def test_files_without_pages_have_no_locations(tmp_path: Path) -> None:
 
 
 def test_layout_is_deleted_with_its_text(tmp_path: Path) -> None:
-    layout = Layout([TextBox(0, 3, 100, 100, 900, 200)]).to_bytes()
+    layout = pack_layout([TextBox(0, 3, 100, 100, 900, 200)])
     document = Document("Tea", {"page_unit": "page"}, id="a", layout=layout)
     with NodeGraph(store=tmp_path / "graph", progress=False) as graph:
         graph.add(document)

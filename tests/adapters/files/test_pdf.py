@@ -17,7 +17,7 @@ from nodekin.adapters.files.pdf_layout import (
 )
 from nodekin.adapters.files.pdf_tables import cell_spans
 from nodekin.nodegraph import NodeGraph, ReadError, ReadOptions
-from nodekin.nodegraph.locations import SCALE, Layout
+from nodekin.nodegraph.locations import SCALE, unpack_layout
 from nodekin.nodegraph.readers.source_files import SourceFile
 from nodekin.nodegraph.readers.text import markdown_table
 
@@ -453,7 +453,7 @@ def test_boxes_of_rotated_pages_match_displayed_positions(
     data = pdf_of(b"BT /F 12 Tf 20 270 Td (Tea is a drink.) Tj ET")
     file.write_bytes(data.replace(b"/Type/Page/", b"/Type/Page/Rotate %d/" % turn))
     document = read_pdf(SourceFile(file, ReadOptions()))
-    (box,) = Layout.from_bytes(document.layout or b"").boxes
+    (box,) = unpack_layout(document.layout or b"")
     is_across = turn in (0, 180)
     middle = (box.top + box.bottom if is_across else box.left + box.right) / 2
     assert abs(middle / SCALE - expected) < 0.1
@@ -464,7 +464,7 @@ def test_boxes_of_rotated_pages_match_displayed_positions(
 def test_box_of_reordered_line_has_full_width(tmp_path: Path) -> None:
     file = tmp_path / "a.pdf"
     file.write_bytes(pdf_of(b"BT /F 12 Tf 60 20 Td [(Water and Tea) 8500 (46)] TJ ET"))
-    (box,) = Layout.from_bytes(read_pdf(SourceFile(file, ReadOptions())).layout or b"").boxes
+    (box,) = unpack_layout(read_pdf(SourceFile(file, ReadOptions())).layout or b"")
     assert box.right - box.left > 0.3 * SCALE
 
 
