@@ -1,6 +1,5 @@
 """The GitHub Action and the pre-commit hook: their steps are run as a runner would."""
 
-import json
 import os
 import re
 import shlex
@@ -33,12 +32,10 @@ def folder(tmp_path_factory):
     (tmp_path / "docs").mkdir()
     for n, text in enumerate(TEXTS):
         (tmp_path / "docs" / f"{n}.txt").write_text(text, encoding="utf-8")
-    rows = [
-        {"id": str(n), "question": f"How is the tea of hill {n} called?", "answers": [text[-5:-1]]}
-        for n, text in enumerate(TEXTS)
-    ]
-    lines = "\n".join(map(json.dumps, rows))
-    (tmp_path / "q.jsonl").write_text(lines, encoding="utf-8")
+    with (tmp_path / "q.jsonl").open("w") as file:
+        for n, text in enumerate(TEXTS):
+            question = f"How is the tea of hill {n} called?"
+            file.write(f'{{"id": "{n}", "question": "{question}", "answers": ["{text[-5:-1]}"]}}\n')
     save = "eval --data q.jsonl --docs docs --save-baseline b.jsonl -q -m answer_in_context@1"
     assert run(f"nodekin {save}", tmp_path).returncode == 0
     return tmp_path
@@ -97,6 +94,7 @@ def test_inputs_are_not_run(folder):
     assert not (folder / "owned").exists()
 
 
+@pytest.mark.slow
 def test_hook_runs_the_gate(folder):
     (hook,) = yaml.safe_load((REPO / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
     assert not hook["pass_filenames"]
@@ -110,6 +108,7 @@ def test_hook_runs_the_gate(folder):
     assert (ran.returncode, ran.stdout.splitlines()[-1]) == (0, "the gate passed"), ran.stderr
 
 
+@pytest.mark.slow
 def test_action_measures_a_function(folder):
     (folder / "mine.py").write_text(MODULE, encoding="utf-8")
     save = "nodekin eval mine:make_retriever --data q.jsonl --save-baseline mine.jsonl -q"

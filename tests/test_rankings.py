@@ -15,6 +15,9 @@ from support.rankings import (
 
 pytestmark = pytest.mark.data
 
+QUICK = [("cmrc", "hash"), ("xquad.de", "hash")]
+"""Cases with vectors in ``make test``."""
+
 
 def check(data, name, kind):
     try:
@@ -25,7 +28,13 @@ def check(data, name, kind):
     assert not changed, "\n".join([f"{len(changed)} rankings changed", *changed[:5]])
 
 
-@pytest.mark.parametrize(("name", "kind"), CASES)
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        pytest.param(*case, marks=[] if case[1] == "words" or case in QUICK else pytest.mark.slow)
+        for case in CASES
+    ],
+)
 def test_rankings_are_unchanged(data, name, kind):
     check(data, name, kind)
 

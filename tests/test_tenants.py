@@ -347,7 +347,7 @@ def attempts(draw: Any) -> tuple[Any, ...]:
 
 
 @settings(
-    max_examples=amount(200, 20_000),
+    max_examples=amount(120, 20_000),
     derandomize=not LONG,
     deadline=None,
     database=None,
