@@ -1,11 +1,11 @@
 """Parents of chunks, compared with ParentDocumentRetriever and MultiVectorRetriever."""
 
 import pytest
-from langchain_classic.retrievers import MultiVectorRetriever, ParentDocumentRetriever
+from langchain_classic.retrievers import MultiVectorRetriever
 from langchain_core.documents import Document
 from langchain_core.stores import InMemoryStore
 from langchain_core.vectorstores import InMemoryVectorStore
-from support.langchain_peers import DOCUMENTS, QUESTIONS, Pairs, face, ids, splitter, texts
+from support.langchain_peers import DOCUMENTS, QUESTIONS, Pairs, face, ids, splitter
 
 from nodekin.adapters.langchain import NodeGraphRetriever
 from nodekin.retrievers import RecursiveRetriever
@@ -35,24 +35,6 @@ def test_recursive_search_equals_multi_vector_retriever(peer_graph, question, ki
     peer_graph.create_node_group("title", title, trans_node=True)
     search = RecursiveRetriever(peer_graph, kinds, "ROOT", "cosine", top_k=4)
     assert face(search).invoke(question) == both.invoke(question)
-
-
-@pytest.mark.parametrize("question", QUESTIONS)
-@pytest.mark.parametrize("parents", [{}, {"parent_splitter": splitter(45)}])
-def test_splitters_return_parents_of_parent_document_retriever(question, parents):
-    splitters = {"child_splitter": splitter(26), **parents}
-    theirs = ParentDocumentRetriever(
-        vectorstore=InMemoryVectorStore(Pairs()),
-        docstore=InMemoryStore(),
-        search_kwargs={"k": 100},
-        **splitters,
-    )
-    theirs.add_documents(DOCUMENTS)
-    ours = NodeGraphRetriever.from_documents(DOCUMENTS, Pairs(), k=3, score_key=None, **splitters)
-    expected = theirs.invoke(question)[:3]
-    documents = ours.invoke(question)
-    assert texts(documents) == texts(expected)
-    assert [d.metadata for d in documents] == [d.metadata for d in expected]
 
 
 def test_parent_splitter_searches_sentences_by_default():

@@ -257,13 +257,8 @@ async def test_with_config_listeners_and_bind_work(retriever, mode):
 async def test_configurable_fields_and_alternatives_work(retriever, native, graph, mode):
     names = ("k", "filter", "score_threshold", "retriever")
     configurable = retriever.configurable_fields(**{n: ConfigurableField(id=n) for n in names})
-    for values, expected in (
-        ({}, ["tea", "rivers", "press"]),
-        ({"k": 1}, ["tea"]),
-        ({"k": 2, "filter": {"topic": "printing"}}, ["press"]),
-        ({"score_threshold": 1e6}, []),
-    ):
-        assert ids(await call(configurable, mode, "tea", {"configurable": values})) == expected
+    config = {"configurable": {"k": 2, "filter": {"topic": "printing"}}}
+    assert ids(await call(configurable, mode, "tea", config)) == ["press"]
     prepared, _ = configurable.prepare({"configurable": {"k": 1}})
     assert prepared.retriever is native
     lines = face(Retriever(graph, "sentence"))

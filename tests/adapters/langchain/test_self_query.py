@@ -3,18 +3,14 @@
 from typing import Any
 
 import pytest
-from langchain_classic.retrievers import SelfQueryRetriever
-from langchain_core.documents import Document
-from langchain_core.runnables import RunnableLambda
 from langchain_core.structured_query import (
     Comparator,
     Comparison,
     Operation,
     Operator,
-    StructuredQuery,
 )
 
-from nodekin.adapters.langchain import NodeGraphVectorStore, StructuredFilter
+from nodekin.adapters.langchain import StructuredFilter
 from nodekin.nodegraph import Node
 from nodekin.retrievers.filters import parse_filters
 
@@ -51,21 +47,3 @@ def test_comparisons(comparison: Any, yes: list, no: list) -> None:
     filter = parse_filters(comparison.accept(StructuredFilter()))
     assert [v for v in yes if not filter.matches(Node("", {"f": v}))] == []
     assert [v for v in no if filter.matches(Node("", {"f": v}))] == []
-
-
-def test_self_query_retriever_filters_movies() -> None:
-    movies = {
-        "A dream within a dream": {"director": "Christopher Nolan", "rating": 8.2},
-        "A detective is lost in dreams": {"director": "Satoshi Kon", "rating": 8.6},
-        "Three men walk into the Zone": {"director": "Andrei Tarkovsky", "rating": 9.9},
-    }
-    documents = [Document(text, metadata=fields) for text, fields in movies.items()]
-    condition = joined("not", has("like", "director", "nolan"))
-    query = StructuredQuery(query="dreams", filter=condition)
-    retriever = SelfQueryRetriever(
-        query_constructor=RunnableLambda(lambda _: query),
-        vectorstore=NodeGraphVectorStore.from_documents(documents, None),
-        structured_query_translator=StructuredFilter(),
-    )
-    (document,) = retriever.invoke("about dreams, but not by Nolan")
-    assert document.metadata["director"] == "Satoshi Kon"

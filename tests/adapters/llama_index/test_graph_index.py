@@ -18,7 +18,6 @@ from llama_index.core import (
     VectorStoreIndex,
     load_index_from_storage,
 )
-from llama_index.core.chat_engine import CondensePlusContextChatEngine
 from llama_index.core.llms import MockLLM
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
@@ -120,13 +119,6 @@ def test_group_of_sentences_is_compared_and_lifted(nodes: list[TextNode], model:
     index = NodeGraphIndex(nodes, embed_model=model, similarity="cosine", group="sentence")
     (result,) = index.as_retriever(similarity_top_k=1).retrieve("Black tea is fermented.")
     assert (result.node_id, result.evidence[0]["text"]) == ("tea", "Black tea is fermented.")
-
-
-def test_group_of_the_graph_is_searched(nodes: list[TextNode]) -> None:
-    index = NodeGraphIndex(nodes, similarity="bm25")
-    index.graph.create_node_group("word", str.split)
-    (result,) = index.as_retriever(group="word", similarity="bm25").retrieve("orange.")
-    assert (result.node_id, result.evidence[0]["group"]) == ("bridges", "word")
 
 
 def test_default_search_fuses_words_and_vectors_of_nodes(
@@ -302,12 +294,6 @@ def test_unknown_arguments_raise(nodes: list[TextNode]) -> None:
         NodeGraphIndex(nodes, similarity="cosine")
     with pytest.raises(ValueError, match="unknown similarity 'bm52'"):
         NodeGraphIndex(nodes, similarity="bm52")
-
-
-@pytest.mark.usefixtures("closed_memories")
-def test_default_chat_engine_condenses_and_searches(nodes: list[TextNode]) -> None:
-    engine = NodeGraphIndex(nodes, similarity="bm25").as_chat_engine(llm=MockLLM())
-    assert isinstance(engine, CondensePlusContextChatEngine)
 
 
 def test_unknown_chat_mode_names_the_modes(nodes: list[TextNode]) -> None:

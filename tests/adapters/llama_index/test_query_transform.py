@@ -8,18 +8,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from llama_index.core import PromptTemplate, Settings
+from llama_index.core import PromptTemplate
 from llama_index.core.query_engine import (
     RetrieverQueryEngine,
-    SubQuestionQueryEngine,
     TransformQueryEngine,
 )
 from llama_index.core.retrievers import TransformRetriever
 from llama_index.core.schema import QueryBundle
-from llama_index.core.tools import QueryEngineTool, ToolMetadata
+from llama_index.core.tools import ToolMetadata
 
 from nodekin.adapters.llama_index import (
-    NodeGraphQueryEngine,
     NodeGraphQueryTransform,
     NodeGraphQuestionGenerator,
     NodeGraphRetriever,
@@ -178,32 +176,6 @@ def test_prompts_are_read_and_replaced() -> None:
     generator.update_prompts({"tool_questions_en": PromptTemplate("{tools} MINE {query}")})
     generator.generate(TOOLS, BOTH)
     assert prompts[-1].endswith(f"MINE {BOTH.query_str}")
-
-
-def test_generator_in_sub_question_query_engine(
-    search: Retriever, scripted: Scripted, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    said = "animals: 大熊猫的毛是什么颜色的？\ntea: Is black tea fermented?"
-    monkeypatch.setattr(Settings, "_llm", scripted(said))
-    generator = NodeGraphQuestionGenerator()
-    tools = [
-        QueryEngineTool.from_defaults(
-            NodeGraphQueryEngine(search, scripted(tool.name), filters={"topic": topic}),
-            name=tool.name,
-            description=tool.description,
-        )
-        for tool, topic in zip(TOOLS, ("tea", "panda"), strict=True)
-    ]
-    llm = scripted("All.")
-    engine = SubQuestionQueryEngine.from_defaults(
-        tools, question_gen=generator, llm=llm, verbose=False, use_async=False
-    )
-    response = engine.query(BOTH)
-    assert str(response) == "All."
-    texts = " ".join(node.text for node in response.source_nodes)
-    assert "黑白两色" in texts
-    assert "Black tea is fermented" in texts
-    assert "question_gen:tool_questions_en" in engine.get_prompts()
 
 
 def test_wrong_arguments_raise() -> None:

@@ -8,9 +8,8 @@ import pytest
 from llama_index.core import QueryBundle, get_response_synthesizer
 from llama_index.core.base.response.schema import Response, StreamingResponse
 from llama_index.core.indices.query.query_transform import HyDEQueryTransform
-from llama_index.core.query_engine import RouterQueryEngine, TransformQueryEngine
+from llama_index.core.query_engine import TransformQueryEngine
 from llama_index.core.question_gen import LLMQuestionGenerator
-from llama_index.core.selectors import LLMSingleSelector
 from llama_index.core.tools import QueryEngineTool, ToolMetadata
 from support.llama_index_models import ScriptedLLM
 
@@ -100,13 +99,6 @@ async def test_it_is_a_tool(kind: Any, documents: list[Any], llm: ScriptedLLM) -
     assert output.content == "It is."
     assert topics(output.raw_output) == ["tea"]
     assert (await tool.acall(input=QUESTION)).content == "It is."
-
-
-def test_a_router_chooses_it(kind: Any, documents: list[Any], llm: ScriptedLLM) -> None:
-    choosing = ScriptedLLM(answer='[{"choice": 2, "reason": "rivers"}]', prompts=[])
-    selector = LLMSingleSelector.from_defaults(llm=choosing)
-    router = RouterQueryEngine(selector, tools(kind, documents, llm), llm=llm)
-    assert topics(router.query("How long is the Nile?")) == ["rivers"]
 
 
 def test_a_query_is_transformed_before_it(index: Any, llm: ScriptedLLM) -> None:

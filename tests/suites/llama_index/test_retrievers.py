@@ -6,25 +6,18 @@ import asyncio
 from typing import Any
 
 import pytest
-from llama_index.core import Document, StorageContext, VectorStoreIndex
+from llama_index.core import Document, VectorStoreIndex
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
-from llama_index.core.node_parser import HierarchicalNodeParser, SentenceSplitter, get_leaf_nodes
+from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.retrievers import (
-    AutoMergingRetriever,
-    QueryFusionRetriever,
     RecursiveRetriever,
-    RouterRetriever,
 )
 from llama_index.core.schema import (
     IndexNode,
-    NodeRelationship,
     NodeWithScore,
     QueryBundle,
     TextNode,
 )
-from llama_index.core.selectors import LLMSingleSelector
-from llama_index.core.storage.docstore import SimpleDocumentStore
-from llama_index.core.tools import RetrieverTool
 from support.llama_index_models import ScriptedLLM
 
 QUESTION = "Which tea is fermented?"
@@ -99,42 +92,6 @@ def test_one_event_for_each_retrieval(kind: Any, documents: list[Document]) -> N
 
 
 # In LlamaIndex's own composite retrievers
-
-
-def test_it_is_fused_and_routed(index: Any, llm: ScriptedLLM) -> None:
-    retriever = index.as_retriever()
-    for mode in ("reciprocal_rerank", "relative_score", "dist_based_score", "simple"):
-        fusion = QueryFusionRetriever([retriever, retriever], llm=llm, num_queries=1, mode=mode)
-        assert topics(fusion.retrieve(QUESTION))[0] == "tea"
-    tool = RetrieverTool.from_defaults(retriever, name="drinks", description="About drinks")
-    other = RetrieverTool.from_defaults(retriever, name="others", description="About others")
-    llm.answer = '[{"choice": 1, "reason": "drinks"}]'
-    router = RouterRetriever(LLMSingleSelector.from_defaults(llm=llm), [tool, other])
-    assert topics(router.retrieve(QUESTION))[0] == "tea"
-
-
-def hierarchy() -> tuple[list[Any], SimpleDocumentStore]:
-    text = " ".join(f"{name} was the king of land {at}." for at, name in enumerate("ABCDEFGH"))
-    parser = HierarchicalNodeParser.from_defaults([96, 12], chunk_overlap=0)
-    nodes = parser.get_nodes_from_documents([Document(text=text, id_="kings")])
-    by_id = {node.node_id: node for node in nodes}
-    for node in nodes:  # which LlamaIndex's parser leaves out, for leaves
-        if node.prev_node is not None:
-            previous = by_id[node.prev_node.node_id]
-            previous.relationships[NodeRelationship.NEXT] = node.as_related_node_info()
-    docstore = SimpleDocumentStore()
-    docstore.add_documents(nodes)
-    return nodes, docstore
-
-
-def test_leaves_are_merged_and_gaps_are_filled(kind: Any) -> None:
-    nodes, docstore = hierarchy()
-    storage = StorageContext.from_defaults(docstore=docstore)
-    leaves = get_leaf_nodes(nodes)
-    index = kind.index(leaves, storage_context=storage)
-    merged = AutoMergingRetriever(index.as_retriever(similarity_top_k=99), storage)
-    parents = {leaf.parent_node.node_id for leaf in leaves}
-    assert {result.node_id for result in merged.retrieve("king of a land")} == parents
 
 
 def base_nodes(documents: list[Document]) -> list[Any]:
