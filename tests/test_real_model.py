@@ -21,11 +21,10 @@ from nodekin.nodegraph.models.templates import language_of
 from nodekin.retrievers import CorpusTools, Retriever
 from nodekin.retrievers.answers.engine import QueryEngine
 from nodekin.retrievers.answers.prompts import PROMPTS
-from nodekin.retrievers.strategies.hyde import HyDE, HyDERetriever
+from nodekin.retrievers.strategies.hyde import HyDERetriever
 from nodekin.retrievers.strategies.multi_step import MultiStepRetriever
 from nodekin.retrievers.strategies.rewrite import (
     MultiQueryRetriever,
-    QueryExpansion,
     QueryRewrite,
     QueryRewriteRetriever,
 )
@@ -107,21 +106,6 @@ def test_query_rewrite_removes_chatter_and_keeps_names(
 
 
 @pytest.mark.parametrize(
-    ("question", "name"),
-    [
-        ("渡川之战发生于什么时候？", "渡川之战"),
-        ("Where is the headquarters of Sacombank?", "Sacombank"),
-    ],
-)
-def test_multi_query_generates_several_phrasings(language_model, question, name):
-    phrasings = QueryExpansion(language_model, include_query=False, on_error="raise")(question)
-    assert len(phrasings) >= 2
-    assert question not in phrasings
-    assert all(name in phrasing for phrasing in phrasings)
-    assert {language_of(phrasing) for phrasing in phrasings} == {language_of(question)}
-
-
-@pytest.mark.parametrize(
     ("question", "names"),
     [(PARKS, ("乍都节公园", "四加亭")), (BANDS, ("The Exies", "Circus Diablo"))],
 )
@@ -133,19 +117,6 @@ def test_question_is_split_into_sub_questions(language_model, question, names):
     assert {language_of(part) for part in parts} == {language_of(question)}
     for name in names:  # one sub-question per name
         assert any(name in part and len(part) < len(question) for part in parts)
-
-
-@pytest.mark.parametrize("question", ["珠穆朗玛峰在哪里？", "How long is the Nile?"])
-def test_simple_question_is_not_split(plain_model, question):
-    assert QueryDecomposition(plain_model, on_error="raise")(question) == [question]
-
-
-@pytest.mark.parametrize(("question", "name"), [(BANK, "西贡"), (GAMES, "Senet")])
-def test_hypothetical_passage_is_generated(language_model, question, name):
-    (passage,) = HyDE(language_model, include_query=False, on_error="raise")(question)
-    assert name in passage
-    assert not passage.rstrip().endswith(("?", "？"))
-    assert language_of(passage) == language_of(question)
 
 
 @pytest.mark.parametrize(

@@ -13,24 +13,7 @@ ENGLISH = st.text("ab .,!?\n", max_size=120)
 CHINESE = st.text("天地。！？，；“”\n　", max_size=120)
 
 
-WORDS = st.sampled_from(
-    [
-        "茶",
-        "是饮料",
-        "。",
-        "，",
-        "Tea",
-        " is",
-        " a drink",
-        ". ",
-        ", ",
-        "\n",
-        "\n\n",
-        "# ",
-        " 3.5",
-        "```\n",
-    ]
-)
+WORDS = st.sampled_from("茶|是饮料|。|，|Tea| is| a drink|. |, |\n|\n\n|# | 3.5|```\n".split("|"))
 
 
 MIXED = st.lists(WORDS, max_size=60).map("".join)

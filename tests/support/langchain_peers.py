@@ -131,17 +131,11 @@ def face(retriever, **settings):
     return NodeGraphRetriever(retriever, **{"score_key": None, **settings})
 
 
-def summary(text):
-    """Return the last sentence as a summary."""
-    return [text.replace("。", "。|").replace(". ", ".|").strip("|").rpartition("|")[2]]
-
-
 def peer_graph():
-    """Return a graph of the documents, with children and summaries."""
+    """Return a graph of the documents, with children."""
     graph = NodeGraph(embed=Pairs(), progress=False)
     graph.add(DOCUMENTS)
     graph.create_node_group("child", as_transform(splitter()))
-    graph.create_node_group("summary", summary)
     return graph
 
 

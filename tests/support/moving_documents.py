@@ -102,17 +102,3 @@ WAYS: Mapping[str, Callable[[RetrieverProtocol], list[ScoredNode]]] = {
     "async": lambda retriever: asyncio.run(retriever.aretrieve(QUERY, filters=OWNER)),
     "batch": lambda retriever: retriever.batch([QUERY, "milk"], filters=OWNER)[0],  # type: ignore[attr-defined]
 }
-
-Answer = list[tuple[Any, ...]]
-
-
-def shown(results: list[ScoredNode]) -> Answer:
-    """Return all in which a mixture of states would show."""
-    return [
-        (
-            *(result.node.id, result.node.text, dict(result.node.metadata)),
-            [(e.node.id, e.node.text, dict(e.node.metadata), e.query) for e in result.evidence],
-            round(result.score, 4),
-        )
-        for result in results
-    ]

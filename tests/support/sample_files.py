@@ -28,6 +28,44 @@ TEXTS = {
 }
 
 
+_OASIS = "urn:oasis:names:tc:opendocument:xmlns"
+_SHEETS = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+_LINKS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+_PACKAGE = "http://schemas.openxmlformats.org/package/2006"
+_RELATION = (
+    f'<Relationships xmlns="{_PACKAGE}/relationships"><Relationship Id="r1" '
+    f'Type="{_LINKS}/%s" Target="%s"/></Relationships>'
+)
+
+PACKED = {
+    "o.epub": {
+        "mimetype": "application/epub+zip",
+        "META-INF/container.xml": f'<container xmlns="{_OASIS}:container"><rootfiles><rootfile '
+        'full-path="book.opf"/></rootfiles></container>',
+        "book.opf": '<package xmlns="http://www.idpf.org/2007/opf"><manifest><item id="a" '
+        'href="a.xhtml"/></manifest><spine><itemref idref="a"/></spine></package>',
+        "a.xhtml": PAGE,
+    },
+    "p.odt": {
+        "mimetype": "application/vnd.oasis.opendocument.text",
+        "META-INF/manifest.xml": "<manifest/>",
+        "content.xml": f'<o:document-content xmlns:o="{_OASIS}:office:1.0" '
+        f'xmlns:t="{_OASIS}:text:1.0"><o:body><o:text><t:h t:outline-level="1">Tea</t:h>'
+        "<t:p>A drink.</t:p></o:text></o:body></o:document-content>",
+    },
+    "r.xlsx": {
+        "[Content_Types].xml": f'<Types xmlns="{_PACKAGE}/content-types"/>',
+        "_rels/.rels": _RELATION % ("officeDocument", "xl/workbook.xml"),
+        "xl/workbook.xml": f'<workbook xmlns="{_SHEETS}" xmlns:r="{_LINKS}"><sheets><sheet '
+        'name="Tea" sheetId="1" r:id="r1"/></sheets></workbook>',
+        "xl/_rels/workbook.xml.rels": _RELATION % ("worksheet", "worksheets/sheet1.xml"),
+        "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{_SHEETS}"><sheetData><row r="1">'
+        '<c r="A1"><v>3</v></c></row></sheetData></worksheet>',
+    },
+}
+"""The parts of packed files."""
+
+
 def sample_files(folder: Path) -> list[Path]:
     """Write a file of every format into a folder; return their paths, sorted."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -50,40 +88,12 @@ def sample_files(folder: Path) -> list[Path]:
     mail.add_attachment(b"%PDF-1.4", maintype="application", subtype="pdf", filename="a.pdf")
     (folder / "m.eml").write_bytes(bytes(mail))
     (folder / "n.mbox").write_bytes(b"From a@b Mon Jan  1 00:00:00 2026\n" + bytes(mail) + b"\n")
-    _book(folder / "o.epub")
-    _open_document(folder / "p.odt")
+    for name, parts in PACKED.items():
+        with zipfile.ZipFile(folder / name, "w", zipfile.ZIP_DEFLATED) as archive:
+            for part, text in parts.items():
+                archive.writestr(part, text, 0 if part == "mimetype" else None)
     _slides(folder / "q.pptx")
-    _workbook(folder / "r.xlsx")
     return sorted(folder.iterdir())
-
-
-def _book(path: Path) -> None:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("mimetype", "application/epub+zip", zipfile.ZIP_STORED)
-        archive.writestr(
-            "META-INF/container.xml",
-            '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
-            '<rootfile full-path="book.opf"/></rootfiles></container>',
-        )
-        archive.writestr(
-            "book.opf",
-            '<package xmlns="http://www.idpf.org/2007/opf"><manifest><item id="a" href="a.xhtml"/>'
-            '</manifest><spine><itemref idref="a"/></spine></package>',
-        )
-        archive.writestr("a.xhtml", PAGE)
-
-
-def _open_document(path: Path) -> None:
-    names = "urn:oasis:names:tc:opendocument:xmlns"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("mimetype", "application/vnd.oasis.opendocument.text", zipfile.ZIP_STORED)
-        archive.writestr("META-INF/manifest.xml", "<manifest/>")
-        archive.writestr(
-            "content.xml",
-            f'<o:document-content xmlns:o="{names}:office:1.0" xmlns:t="{names}:text:1.0">'
-            '<o:body><o:text><t:h t:outline-level="1">Tea</t:h><t:p>A drink.</t:p></o:text>'
-            "</o:body></o:document-content>",
-        )
 
 
 def _slides(path: Path) -> None:
@@ -94,37 +104,6 @@ def _slides(path: Path) -> None:
     slide.shapes.title.text = "Tea"
     slide.placeholders[1].text = "Green\nBlack"
     deck.save(str(path))
-
-
-def _workbook(path: Path) -> None:
-    main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
-    links = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
-    package = "http://schemas.openxmlformats.org/package/2006/relationships"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(
-            "[Content_Types].xml",
-            '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"/>',
-        )
-        archive.writestr(
-            "_rels/.rels",
-            f'<Relationships xmlns="{package}"><Relationship Id="r1" Type="{links}/officeDocument" '
-            'Target="xl/workbook.xml"/></Relationships>',
-        )
-        archive.writestr(
-            "xl/workbook.xml",
-            f'<workbook xmlns="{main}" xmlns:r="{links}"><sheets><sheet name="Tea" sheetId="1" '
-            'r:id="r1"/></sheets></workbook>',
-        )
-        archive.writestr(
-            "xl/_rels/workbook.xml.rels",
-            f'<Relationships xmlns="{package}"><Relationship Id="r1" Type="{links}/worksheet" '
-            'Target="worksheets/sheet1.xml"/></Relationships>',
-        )
-        archive.writestr(
-            "xl/worksheets/sheet1.xml",
-            f'<worksheet xmlns="{main}"><sheetData><row r="1"><c r="A1"><v>3</v></c></row>'
-            "</sheetData></worksheet>",
-        )
 
 
 def pdf_of(*pages: bytes, extra: bytes = b"", font: bytes = b"") -> bytes:

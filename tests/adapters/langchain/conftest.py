@@ -61,18 +61,14 @@ def retriever(native):
 
 
 @pytest.fixture
-def strategy(native, graph):
+def nested(native, graph):
     """A rewriting around a reranking around a fusion."""
     fused = FusionRetriever([native, Retriever(graph, "ROOT")])
     reranked = RerankRetriever(
         fused, "ModuleReranker", model=lambda query, texts: [-len(text) for text in texts]
     )
-    return QueryRewriteRetriever(reranked, FakeListChatModel(responses=["fermented 茶 tea"] * 9))
-
-
-@pytest.fixture
-def nested(strategy):
-    return NodeGraphRetriever(retriever=strategy)
+    model = FakeListChatModel(responses=["fermented 茶 tea"] * 9)
+    return NodeGraphRetriever(QueryRewriteRetriever(reranked, model))
 
 
 @pytest.fixture

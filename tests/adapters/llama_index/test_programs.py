@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import runpy
 from collections.abc import Iterator
 from contextlib import redirect_stdout
@@ -12,7 +11,6 @@ from typing import Any
 
 import pytest
 from llama_index.core import Settings, SimpleDirectoryReader, VectorStoreIndex
-from llama_index.core.extractors import QuestionsAnsweredExtractor, SummaryExtractor
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.retrievers import RecursiveRetriever
@@ -77,11 +75,6 @@ FILES = {
 QUESTION = "Which tea is fermented, black tea?"
 
 
-def words(prompt: str) -> str:
-    """Return a summary or questions for the extractors, or an answer."""
-    return "A summary of black tea." if "tea" in prompt else "A summary of heroes."
-
-
 def base_nodes(folder: Path) -> list[Any]:
     for name, text in FILES.items():
         (folder / f"{name}.txt").write_text(text, encoding="utf-8")
@@ -106,23 +99,8 @@ def chunk_references(nodes: list[Any]) -> list[Any]:
     return references
 
 
-def metadata_references(nodes: list[Any]) -> list[Any]:
-    llm = ScriptedLLM(answer=words, prompts=[])
-    extractors = [
-        SummaryExtractor(llm=llm, summaries=["self"], show_progress=False),
-        QuestionsAnsweredExtractor(llm=llm, questions=5, show_progress=False),
-    ]
-    references = copy.deepcopy(nodes)
-    for extractor in extractors:
-        for node, metadata in zip(nodes, extractor.extract(nodes), strict=True):
-            references += [
-                IndexNode(text=text, index_id=node.node_id) for text in metadata.values()
-            ]
-    return references
-
-
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("references", [chunk_references, metadata_references, list])
+@pytest.mark.parametrize("references", [chunk_references, list])
 @pytest.mark.parametrize("similarity", [None, "cosine"])
 def test_tutorial_runs_with_the_class_name_changed(
     references: Any, similarity: str | None, tmp_path: Path

@@ -35,14 +35,10 @@ async def test_questions_are_answered_with_sources(index: Any, llm: ScriptedLLM,
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_answers_are_streamed(index: Any, llm: ScriptedLLM, mode: str) -> None:
+async def test_answers_are_streamed(index: Any, llm: ScriptedLLM, mode: str) -> None:
     response = index.as_chat_engine(chat_mode=mode, llm=llm).stream_chat(QUESTION)
     assert "".join(response.response_gen) == "It is."
     assert topics(response)[0] == "tea"
-
-
-@pytest.mark.parametrize("mode", MODES)
-async def test_answers_are_streamed_in_async_code(index: Any, llm: ScriptedLLM, mode: str) -> None:
     response = await index.as_chat_engine(chat_mode=mode, llm=llm).astream_chat(QUESTION)
     assert "".join([text async for text in response.async_response_gen()]) == "It is."
 
