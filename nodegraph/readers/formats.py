@@ -70,7 +70,8 @@ def _read(reader: Any, path: Path) -> Any:
     read = reader(str(path)) if hasattr(reader, "load") else reader(path)
     if hasattr(read, "load"):  # a LangChain loader
         return _documents(read.load())
-    return _documents(read) if read and isinstance(read, list | tuple) else read
+    is_foreign = read and isinstance(read, list | tuple) and not isinstance(read[0], Document)
+    return _documents(read) if is_foreign else read
 
 
 def _documents(read: Iterable[Any]) -> Document | list[Document]:
@@ -190,7 +191,7 @@ def _plugins() -> tuple[Sequence[FileFormat], Sequence[RegisteredReader]]:
     readers: list[RegisteredReader] = []
     for name, entry in plugins(READERS).items():
         try:
-            value = plugins(READERS)[name].load()
+            value = entry.load()
         except Exception as error:  # from the module of the reader
             missing = error.name if isinstance(error, ModuleNotFoundError) else None
             if not missing or not f"{entry.module}.".startswith(f"{missing}."):
@@ -423,31 +424,26 @@ def register_reader(
         ...     return path.read_text(encoding="utf-8").upper()
         >>> register_reader("*.lower", lambda path: path.read_text(encoding="utf-8").lower())
     """
-    if len(arguments) == 2 and not isinstance(arguments[1], str):
-        pattern, reader = arguments
-        if not any(c in pattern for c in "*?[") and "." not in pattern[1:]:
-            pattern = f"*{_suffix(pattern)}"
-        _put(RegisteredReader(pattern.lower(), as_reader(reader), isolated))
-        return None
-    suffixes = [_suffix(suffix) for suffix in arguments]
+    reader = None if isinstance(arguments[-1], str) else arguments[-1]
+    patterns = [_pattern(name) for name in (arguments if reader is None else arguments[:-1])]
 
     def register(reader: Reader) -> Reader:
-        for suffix in suffixes:
-            _put(RegisteredReader(f"*{suffix}", reader, isolated))
+        for pattern in patterns:
+            _READERS.pop(pattern, None)  # the last registered reader comes first
+            _READERS[pattern] = RegisteredReader(pattern, as_reader(reader), isolated)
         return reader
 
-    return register
+    if reader is None:
+        return register
+    register(reader)
+    return None
 
 
-def _suffix(suffix: Any) -> str:
-    if not isinstance(suffix, str) or not suffix.startswith("."):
-        raise ValueError(f"suffix must begin with a dot, like '.txt', got {suffix!r}")
-    return suffix.lower()
-
-
-def _put(reader: RegisteredReader) -> None:
-    _READERS.pop(reader.pattern, None)
-    _READERS[reader.pattern] = reader
+def _pattern(name: Any) -> str:
+    is_pattern = isinstance(name, str) and any(c in name for c in "*?[.")
+    if not is_pattern:
+        raise ValueError(f"suffix must begin with a dot, like '.txt', got {name!r}")
+    return f"*{name}".lower() if name.startswith(".") else str(name).lower()
 
 
 def registered_reader(path: str | Path) -> RegisteredReader | None:

@@ -229,7 +229,7 @@ def test_registered_reader_reads_its_suffixes(docs: Path) -> None:
     ("read", "message"),
     [
         (lambda path: 1 / 0, "ZeroDivisionError: division by zero"),
-        (lambda path: ["not a document"], "AttributeError"),
+        (lambda path: [3], "TypeError"),
         (lambda path: (path / "x").read_text(), "Not a directory"),
     ],
 )
