@@ -205,14 +205,17 @@ class EmbeddingCache:
         """Return stored vectors, None if one is missing."""
         import numpy as np
 
-        vectors = np.empty((len(digests), self._dimension(embedder)), np.float32)
+        vectors = np.zeros((0, 0 if digests else self._dimension(embedder)), np.float32)
         for start in range(0, len(digests), _PAGE):
             page = digests[start : start + _PAGE]
             stored = self._store.get_values(_kind(embedder), page)
             if not stored.keys() >= set(page):
                 return None
             joined = b"".join(map(stored.__getitem__, page))
-            vectors[start : start + len(page)] = np.frombuffer(joined, "<f4").reshape(len(page), -1)
+            rows = np.frombuffer(joined, "<f4").reshape(len(page), -1)
+            if not start:
+                vectors = np.empty((len(digests), rows.shape[1]), np.float32)
+            vectors[start : start + len(page)] = rows
         vectors.flags.writeable = False
         return vectors
 
