@@ -86,7 +86,9 @@ async def _steps(context: AnswerContext, pairs: Sequence[Pair]) -> Answer:
     if results and context.engine.language is None:
         # For a question without words, the corpus decides.
         context.language = language_of(question, language_of(results[0].node.text))
-    context.notes += _variant_notes(results)
+    matches = (match for result in results for match in result.evidence)
+    variants = (variant for match in matches for variant in match.variants)
+    context.notes += dict.fromkeys(f"{v.strategy}: {v.note}" for v in variants if v.note)
     names = PASSAGE_PROMPTS[context.engine.mode]
 
     def has_space(source: Source) -> bool:
@@ -182,13 +184,6 @@ def _cited_answer(context: AnswerContext, answer: FinalAnswer) -> Answer:
     return check_quotes(cited) if context.engine.check == "quotes" else cited
 
 
-def _variant_notes(results: Sequence[ScoredNode]) -> list[str]:
-    """Return the notes of strategies: failures and partial answers."""
-    matches = (match for result in results for match in result.evidence)
-    variants = (variant for match in matches for variant in match.variants)
-    return list(dict.fromkeys(f"{v.strategy}: {v.note}" for v in variants if v.note))
-
-
 async def stuff(context: AnswerContext) -> FinalAnswer:
     """Answer from the best passages that fit, in one model call.
 
@@ -210,7 +205,7 @@ def _pack_sources(context: AnswerContext) -> str:
         source: Source | None = numbered
         size = context.added_length("answer", numbered)
         if size > free and not context.has_space("answer", [numbered]):
-            source = shorten(numbered, partial(_has_space, context))
+            source = shorten(numbered, lambda s: context.has_space("answer", [*context.sources, s]))
             size = context.added_length("answer", source) if source else 0
         if source is None or size > free:
             context.omit(candidate)
@@ -224,10 +219,6 @@ def _pack_sources(context: AnswerContext) -> str:
         context.omit(context.sources.pop())  # lengths are not additive
     context.check_space("answer")
     return context.passages_prompt("answer", context.sources)
-
-
-def _has_space(context: AnswerContext, source: Source) -> bool:
-    return context.has_space("answer", [*context.sources, source])
 
 
 async def refine(context: AnswerContext) -> FinalAnswer:
@@ -280,9 +271,14 @@ def _pack_parts(
     context: AnswerContext, parts: Sequence[Source], earlier: str | None
 ) -> tuple[str, list[Source]]:
     """Return a prompt with an earlier answer and the first parts that fit, and these parts."""
-    name, values = "answer", {}
+    name, values = "answer", dict[str, str]()
     if earlier is not None:
-        name, values = "refine", {"answer": _shorten_answer(context, earlier, parts[0])}
+        name, next_part = "refine", [parts[0]]
+        short = cut(earlier, lambda text: context.has_space("refine", next_part, answer=text))
+        values["answer"] = short
+        if short != earlier:
+            note = "the answer so far was cut: it left no space for further passages"
+            context.notes.append(note)
     batch: list[Source] = []
     used = context.engine.length(context.passages_prompt(name, (), **values))
     for part in parts:
@@ -295,14 +291,6 @@ def _pack_parts(
     while len(batch) > 1 and not context.has_space(name, batch, **values):
         batch.pop()  # lengths are not additive
     return context.passages_prompt(name, batch, **values), batch
-
-
-def _shorten_answer(context: AnswerContext, answer: str, part: Source) -> str:
-    """Return an earlier answer, truncated so that the next passage fits."""
-    short = cut(answer, lambda text: context.has_space("refine", [part], answer=text))
-    if short != answer:
-        context.notes.append("the answer so far was cut: it left no space for further passages")
-    return short
 
 
 async def map_reduce(context: AnswerContext) -> FinalAnswer:
@@ -318,11 +306,13 @@ async def map_reduce(context: AnswerContext) -> FinalAnswer:
     parts, prompts = await Do(partial(_single_prompts, context, "partial"), kind="work")
     partials = await _ask_all(context, prompts, [f"[{part.number}]" for part in parts])
     while len(partials) > 1:
-        prompts, single = await Do(partial(_reduce_prompts, context, partials), kind="work")
+        groups = await Do(partial(_group_partials, context, partials), kind="work")
+        prompts = [_reduce_prompt(context, group) for group in groups if len(group) > 1]
         try:
-            if len(prompts) == 1 and not single:
+            if len(groups) == 1:
                 return await context.ask(prompts[0], last=True)
             names = ["a group of partial answers"] * len(prompts)
+            single = [group[0] for group in groups if len(group) == 1]
             partials = [*(await _ask_all(context, prompts, names)), *single]
         except ModelError as error:
             if context.streamed:
@@ -345,13 +335,6 @@ async def _ask_all(
     """Return the answers to several prompts, in parallel. Failures are noted."""
     answers = await context.gather([partial(context.ask, prompt) for prompt in prompts], names)
     return [answer.text for answer in answers if answer is not None and answer.answered]
-
-
-def _reduce_prompts(context: AnswerContext, partials: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return prompts that combine several partial answers, and the remaining answer, if any."""
-    groups = _group_partials(context, partials)
-    prompts = [_reduce_prompt(context, group) for group in groups if len(group) > 1]
-    return prompts, [group[0] for group in groups if len(group) == 1]
 
 
 def _group_partials(context: AnswerContext, partials: Sequence[str]) -> list[list[str]]:

@@ -296,29 +296,22 @@ _LEADING_WORDS = re.compile(rf"[^\[【［]*?(?:(?i:{CITATION.pattern})\s*)+")
 
 def _adjoining(sources: Sequence[Source]) -> Iterator[_Text]:
     """Yield the joint texts of adjacent sources, across which a quotation may continue."""
-    placed = [
-        (source.result.node, source)
-        for source in sources
-        if source.result.node.start is not None and source.text == source.result.node.text
-    ]
-    placed.sort(key=lambda item: (item[0].document_id, item[0].start))
     runs: list[_Text] = []
-    for node, source in placed:
-        gap = _gap(runs[-1].sources[-1].result.node, node) if runs else -1
-        if 0 <= gap <= _MAX_GAP:
-            before = runs.pop()
-            text, joined = before.text + "\n" * gap + source.text, (*before.sources, source)
-            runs.append(_Text(text, joined, before.start))
+    placed = [s for s in sources if s.result.node.start is not None]
+    for source in sorted(placed, key=lambda s: (s.result.node.document_id, s.result.node.start)):
+        node = source.result.node
+        if source.text != node.text:
+            continue
+        run = runs[-1] if runs else _Text("", (source,), None)
+        before = run.sources[-1].result.node
+        gap = (node.start or 0) - (run.start or 0) - len(run.text)
+        is_near = before.document_id == node.document_id and before.graph is node.graph
+        if runs and is_near and 0 <= gap <= _MAX_GAP:
+            text = run.text + "\n" * gap + source.text
+            runs[-1] = _Text(text, (*run.sources, source), run.start)
         else:
             runs.append(_Text(source.text, (source,), node.start))
     yield from (run for run in runs if len(run.sources) > 1)
-
-
-def _gap(node: Node, other: Node) -> int:
-    """Return the number of characters between two nodes. Negative: overlap, or two documents."""
-    if node.document_id != other.document_id or node.graph is not other.graph:
-        return -1
-    return (other.start or 0) - (node.start or 0) - len(node.text)
 
 
 def _start_of(source: Source) -> int | None:

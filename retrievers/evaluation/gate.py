@@ -65,11 +65,11 @@ class MetricCheck:
         if self.difference.value is None:
             return f"{name}: no question is judged both now and in the baseline"
         value, low, high = self.difference.numbers()
-        numbers = f"{name}: {value} ({low} to {high})"
+        numbers, limit = f"{name}: {value} ({low} to {high})", f"{self.max_loss or 0:g}"
         conclusions = {
-            "lost": f" on {count}: worse by more than the {self.max_loss} allowed",
-            "ok": f" on {count}: no loss above {self.max_loss}",
-            "can't tell": f": {count} can't tell whether the loss is above {self.max_loss}",
+            "lost": f" on {count}: worse by more than the {limit} allowed",
+            "ok": f" on {count}: no loss above {limit}",
+            "can't tell": f": {count} can't tell whether the loss is above {limit}",
         }
         return numbers + conclusions.get(self.verdict, f" on {count}")
 
