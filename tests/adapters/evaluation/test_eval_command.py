@@ -183,18 +183,10 @@ def test_eval_with_invalid_option_raises(measured, arguments, error):
 
 
 def test_eval_with_invalid_questions_raises(measured, here):
-    for rows, error in [
-        ([], "q.jsonl has no questions"),
-        ([QUESTIONS[0], QUESTIONS[0]], "must be unique, got '1'"),
-        (
-            [{"id": "1", "frage": "Tee?"}],
-            "has no 'question', but 'id', 'frage'",
-        ),
-    ]:
-        write_questions(here, rows)
-        ran = measured(*BOTH)
-        assert (ran.status, len(ran.err.splitlines())) == (2, 1)
-        assert error in ran.err
+    write_questions(here, [{"id": "1", "frage": "Tee?"}])
+    ran = measured(*BOTH)
+    assert (ran.status, len(ran.err.splitlines())) == (2, 1)
+    assert "has no 'question', but 'id', 'frage'" in ran.err
     ran = measured("eval", "mine:fused", "--data", "nothing.jsonl")
     assert (ran.status, len(ran.err.splitlines())) == (3, 1)
 
@@ -246,7 +238,6 @@ def test_eval_measures_functions_objects_and_langchain(measured, here):
         (["mine:number"], 2, "mine:number must be an object with retrieve()"),
         (["mine:unset"], 2, "mine:unset: RuntimeError: no key is set"),
         (["mine:texts", "mine:texts"], 2, "retrievers must be different, got mine:texts"),
-        (["texts"], 2, "'texts' must be MODULE:NAME, such as my_module:make_retriever"),
         (["no_such_module:a"], 2, "no_such_module:a: ModuleNotFoundError: No module"),
         (["mine:chain"], 2, "there are no documents: name a folder with --docs"),
         (["default"], 3, "there is no index"),

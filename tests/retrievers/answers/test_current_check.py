@@ -96,12 +96,6 @@ def test_check_current_reports_changed_and_new_texts(
         assert asyncio.run(engine.acheck_current(each)) == changes
 
 
-def test_check_current_reports_removed_documents(graph: NodeGraph, engine: QueryEngine) -> None:
-    asked = engine.query(QUESTION)
-    graph.remove("tea")
-    assert parts(engine.check_current(asked)) == ([], ["Green tea is steamed."], [])
-
-
 def test_check_current_searches_with_the_stored_conditions(graph: NodeGraph) -> None:
     graph.add(Document("How green tea is made.", {"tenant": "b"}, id="other"))
     engine = QueryEngine(Retriever(graph, "line", top_k=1), answer)
@@ -151,11 +145,3 @@ def test_check_current_without_graph_or_with_tools_raises(graph: NodeGraph) -> N
     engine = QueryEngine(SubQuestionRetriever(tools, answer), answer)
     with pytest.raises(ValueError, match="without a language model"):
         engine.check_current(Answer("Steamed.", QUESTION, searched=QUESTION))
-
-
-def test_check_current_of_preset_answer_does_not_search(lines, qa) -> None:
-    engine = QueryEngine(lines, answer, qa=qa)
-    asked = engine.query("What is tea?")
-    assert stored(asked).preset is not None
-    assert engine.check_current(asked).is_current
-    assert engine.check_current(stored(asked)).is_current

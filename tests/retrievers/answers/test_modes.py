@@ -136,13 +136,6 @@ def test_map_reduce_reduces_until_it_fits(scripted, numbers_in, four_ways) -> No
     assert max(map(engine.length, model.prompts)) <= 350
 
 
-def test_single_partial_answer_needs_no_reduction(scripted, four_ways) -> None:
-    retriever = passages("Rivers.", "Tea is a drink.", "Sand.")
-    model = scripted(lambda p: "A drink [2]." if "Tea is" in p else "NO_ANSWER")
-    for answer in four_ways(QueryEngine(retriever, model, "map_reduce"), "What is tea?"):
-        assert (answer.text, answer.calls) == ("A drink [2].", 3)
-
-
 def test_failed_reduction_returns_all_partial_answers(scripted, four_ways) -> None:
     def reply(prompt: str):
         if "<partial>\n" in prompt:

@@ -1,11 +1,9 @@
 """The steps to an answer: no results, preset answers, failures, citations, notes."""
 
-from typing import Any
-
 import pytest
 from support.fixed_retriever import FixedRetriever
 
-from nodekin.nodegraph import EmbeddingError, ModelError, Node
+from nodekin.nodegraph import ModelError, Node
 from nodekin.retrievers import Retriever, ScoredNode
 from nodekin.retrievers.answers.answer import AnswerError
 from nodekin.retrievers.answers.engine import QueryEngine
@@ -57,16 +55,6 @@ def test_preset_answers_need_no_model(question, expected, lines, qa, scripted, f
         assert answer.preset.exact
         assert [source.cited for source in answer.sources] == [True]
     assert model.prompts == []
-
-
-def test_failed_search_of_preset_answers_is_noted(lines, qa, scripted) -> None:
-    def fail(*_: Any, **__: Any) -> None:
-        raise EmbeddingError("no vectors today")
-
-    qa.answer = fail
-    answer = QueryEngine(lines, scripted(lambda _: "6,650 km [1]."), qa=qa).query(NILE)
-    assert answer.text == "6,650 km [1]."
-    assert "no vectors today" in answer.notes[0]
 
 
 def test_notes_of_strategies_are_in_the_answer(scripted) -> None:

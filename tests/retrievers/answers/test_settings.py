@@ -38,17 +38,6 @@ def test_invalid_arguments_raise(settings, error, words, lines) -> None:
         QueryEngine(lines, lambda _: "", **settings)
 
 
-def test_only_prompts_of_the_mode_must_fit():
-    words = {"length": lambda text: len(text.split()), "language": "en", "num_output": 1}
-    brief = {name: "{passages} {question}" for name in ("answer", "refine", "rank")}
-    brief["refine"] += " {answer}" + " more" * 300
-    brief["condense"] = "{history} {question}"
-    settings = {"prompts": brief, "context_window": 100, **words}
-    assert QueryEngine(FixedRetriever([]), str.upper, "stuff", **settings).mode == "stuff"
-    with pytest.raises(ValueError, match=r"the prompt 'refine' alone measures 303"):
-        QueryEngine(FixedRetriever([]), str.upper, "refine", **settings)
-
-
 class Model:
     """A model with attributes of a framework."""
 

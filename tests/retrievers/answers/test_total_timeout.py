@@ -89,23 +89,6 @@ async def test_no_call_starts_after_the_total_timeout(clock, way) -> None:
     assert (await ask(engine(model), way)).calls == 3  # each call has its own
 
 
-async def test_endless_call_is_abandoned(clock, way) -> None:
-    asked = []
-
-    def model(prompt: str) -> str:
-        asked.append(prompt)
-        if len(asked) == 1:
-            clock.now = ALMOST_OVER
-            return "Answer 1 [1]."
-        release.wait()
-        return "late"
-
-    with waiting() as release:
-        answer = await ask(engine(model), way)
-    assert answer.text == "Answer 1 [1]."
-    assert any(OVER in note for note in answer.notes)
-
-
 async def test_timeout_without_an_answer_so_far_raises(clock, way) -> None:
     def model(prompt: str) -> str:
         release.wait()

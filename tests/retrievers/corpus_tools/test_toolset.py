@@ -14,7 +14,6 @@ from nodekin.retrievers import (
     Retriever,
     restrict,
 )
-from nodekin.retrievers.corpus_tools import tool_output
 from nodekin.retrievers.corpus_tools.tool_output import ToolError, ToolSession
 from nodekin.retrievers.corpus_tools.toolset import CorpusTools
 
@@ -88,26 +87,6 @@ def test_linked_passage_is_cut_around_linking_name() -> None:
     assert "The letters of Henrik Ibsen were kept there." in museum["text"]
     assert "Museum of Skien (also mentions Henrik Ibsen)\n| " in output.text
     assert "names" not in brand
-
-
-def test_search_pages_are_parts_of_one_ranking() -> None:
-    class Fickle(DefaultRetriever):
-        """A retriever with another order for each number of results, as in fusions."""
-
-        def retrieve(self, query, *, top_k=None, filters=None):
-            results = super().retrieve(query, top_k=top_k, filters=filters)
-            at = (top_k or 0) % max(1, len(results))
-            return [*results[at:], *results[:at]]
-
-    graph = NodeGraph(progress=False)
-    graph.add([Document(f"Tea number {n}.", id=str(n)) for n in range(30)])
-    tools = CorpusTools(graph, Fickle(graph))
-    seen: list[str] = []
-    while output := tools.call("search", {"query": "tea", "skip": len(seen)}, max_tokens=50):
-        seen += [entry["document"] for entry in output.entries]
-        if not output.left_out:
-            break
-    assert sorted(seen, key=int) == [str(n) for n in range(30)]
 
 
 @pytest.mark.parametrize("budget", [50, 199, 200])  # parts of passages, windows
@@ -211,23 +190,6 @@ def test_grep_shows_line_and_title_once() -> None:
     assert shown == ["| G", "| T", "| …"]
 
 
-@pytest.mark.parametrize(
-    ("line", "needle"),
-    [
-        ("他写了很多书。" * 20 + "茶经" + "他去过很多山。" * 20, "茶经"),
-        ("Mountains " * 50 + "needle" + " mountains" * 50, "needle"),
-    ],
-)
-def test_grep_context_has_equal_length_in_all_scripts(line, needle) -> None:
-    graph = NodeGraph(progress=False)
-    graph.add(Document(line, id="hay"))
-    (entry,) = CorpusTools(graph).call("grep", {"pattern": needle}).entries
-    sides = entry["context"].split(needle)
-    assert tuple(map(tool_output.count_tokens, sides)) == (30, 30)
-    assert "Mount" not in sides[0].replace("Mountains", "")  # no half words
-    assert entry["context"] in line
-
-
 # outline and read
 
 
@@ -280,9 +242,7 @@ def test_read_continues_to_end_of_document(graph, tools) -> None:
         ("search", {"q": "tea"}, "no argument 'q'; it has 'query'"),
         ("search", {"query": " "}, "the query is empty"),
         ("search", {"query": 3}, "query of search must be of type string, got 3"),
-        ("search", {"query": "tea", "skip": -1}, "skip of search must be 0 or more"),
         ("search", {"query": "tea", "skip": "many"}, "skip of search must be of type integer"),
-        ("search", {"query": "tea", "skip": True}, "skip of search must be of type integer"),
         ("search", {"query": "tea", "filters": {"year": {"above": 3}}}, "above"),
         ("read", {"document": "ibsen.md"}, r"unknown document 'ibsen.md'; known: 'people/ibsen"),
         (
@@ -290,9 +250,7 @@ def test_read_continues_to_end_of_document(graph, tools) -> None:
             {"document": "ibsen.txt", "start": 5, "end": 3},
             "has the characters 0 to 76; start",
         ),
-        ("read", {"document": "ibsen.txt", "start": 10**6}, "has the characters 0 to 76; start="),
         ("grep", {"pattern": ""}, "the pattern is empty"),
-        ("grep", {"pattern": "a" * 1_001}, "pattern of grep must be of 1,000 characters or less"),
         ("grep", {"pattern": "Skien", "skip": 5}, "there are only 1 matches; give a smaller skip"),
         ("search", {"query": "a" * 20_001}, "query of search must be of 20,000 characters"),
         (
@@ -300,14 +258,8 @@ def test_read_continues_to_end_of_document(graph, tools) -> None:
             {"query": "tea", "skip": 10**9},
             "skip of search must be 1,000 or less",
         ),
-        (
-            "outline",
-            {"document": "茶.md", "skip": 9},
-            "only 2 headings; give a smaller skip",
-        ),
         ("outline", {"document": "nothing/"}, "no document is below 'nothing/'"),
         ("outline", {"skip": 9}, "there are only 3 documents"),
-        ("cite", {"draft": "“tea” “milk”", "skip": 2}, "only 2 quotations"),
         ("cite", {"draft": "“…”"}, "has no words"),
     ],
 )
@@ -349,17 +301,6 @@ def test_cite_returns_spans_of_quotations(graph, tools) -> None:
     assert last["quote"] == "whales"
 
 
-def test_cite_finds_small_words_across_sentences() -> None:
-    text = (
-        "Was it? It was. To be or not to be. It is not, and then it was over.\n\nHe left for Rome."
-    )
-    tools = CorpusTools(graph := NodeGraph(progress=False))
-    graph.add(Document(text, id="a"))
-    for draft in ("then it was over. He left for Rome", "To be or not to be. It is", "it was"):
-        (entry,) = tools.call("cite", {"draft": f"“{draft}”"}).entries
-        assert entry["status"] in ("exact", "same_letters"), draft
-
-
 VALUES = st.one_of(
     st.sampled_from([None, True]),
     st.integers(),
@@ -383,13 +324,6 @@ def test_any_call_returns_output_or_tool_error(tools, name, arguments) -> None:
     else:
         assert json.loads(json.dumps(output.to_dict()))["text"] == output.text
         assert output.tokens < 1500
-
-
-def test_schemas_are_valid_for_models(tools) -> None:
-    for tool in tools.tools.values():
-        assert set(tool.parameters) == {"type", "properties", "required", "additionalProperties"}
-        assert all(p["description"] for p in tool.parameters["properties"].values())
-        assert len(tool.description) < 250
 
 
 def test_results_of_paged_files_contain_page() -> None:

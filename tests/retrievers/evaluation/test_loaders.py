@@ -37,7 +37,7 @@ def test_load_jsonl_returns_gold(tmp_path):
         {"id": 7, "question": "b?", "document_ids": {"a": 2, "b": 1}, "spans": [span]},
     )
     path = write(tmp_path / "q.jsonl", "\ufeff" + lines(*rows))
-    assert load_jsonl(path).questions == (
+    assert load_dataset(path).questions == (
         Question("1", "茶?", (GoldPassage("绿茶\u2028。"),), ("绿",)),
         Question("7", "b?", (GoldDocument("a", 2), GoldDocument("b", 1), GoldSpan("d", 3, 5))),
     )
@@ -78,7 +78,7 @@ def test_load_csv_returns_gold(tmp_path):
         "id,question,document_ids,spans,Antwort,answerable\r\n"
         '1,"Which, then?",a|b,,x|y,TRUE\r\n2,When?,,http://d:3-5,,\r\n3,Who?,,,,false\r\n'
     )
-    data = load_csv(write(tmp_path / "q.csv", "\ufeff" + text), {"answers": "Antwort"})
+    data = load_dataset(write(tmp_path / "q.CSV", "\ufeff" + text), {"answers": "Antwort"})
     gold = GoldDocument("a"), GoldDocument("b")
     assert data.questions == (
         Question("1", "Which, then?", gold, ("x", "y")),
@@ -115,7 +115,7 @@ ANSWERED = {"id": "1", "question": "a?", "answers": [{"text": "green", "answer_s
 def test_load_squad_returns_gold(tmp_path):
     impossible = {"id": "2", "question": "b?", "answers": [], "is_impossible": True}
     path = write(tmp_path / "dev.json", squad(ANSWERED, impossible))
-    data = load_squad(path)
+    data = load_dataset(path)
     document = Document("Tea is green.", {"title": "Tea"})
     assert data.documents == (document,)
     assert data.questions == (
@@ -133,7 +133,7 @@ def test_load_beir_returns_gold(tmp_path):
     write(tmp_path / "queries.jsonl", lines({"_id": "1", "text": "a?"}, {"_id": "2", "text": "b"}))
     qrels = tmp_path / "qrels" / "test.tsv"
     write(qrels, "query-id\tcorpus-id\tscore\n1\td\t2\n1\te\t0\n")
-    data = load_beir(tmp_path)
+    data = load_dataset(tmp_path)
     assert data.documents == (Document("Green.", {"title": "Tea"}, id="d"),)
     assert data.questions == (Question("1", "a?", (GoldDocument("d", 2),)),)
     with pytest.raises(ValueError, match="splits: 'test'"):
@@ -155,22 +155,6 @@ def test_saved_questions_load_again(tmp_path):
     )
     save_jsonl(Dataset(questions), tmp_path / "q.jsonl")
     assert load_jsonl(tmp_path / "q.jsonl").questions == questions
-
-
-def test_load_dataset_selects_form_by_name(tmp_path):
-    rows = lines({"question": "Tea?", "document_ids": ["green"]})
-    assert load_dataset(write(tmp_path / "q.jsonl", rows)).questions[0].gold == (
-        GoldDocument("green"),
-    )
-    path = write(tmp_path / "q.CSV", "Frage,passages\nTee?,Grüner Tee.\n")
-    question = load_dataset(path, {"question": "Frage"}).questions[0]
-    assert (question.text, question.gold) == ("Tee?", (GoldPassage("Grüner Tee."),))
-    assert len(load_dataset(write(tmp_path / "dev.json", squad(ANSWERED))).documents) == 1
-    beir = tmp_path / "beir"
-    write(beir / "corpus.jsonl", lines({"_id": "green", "text": "Green tea"}))
-    write(beir / "queries.jsonl", lines({"_id": "1", "text": "Tea?"}))
-    write(beir / "qrels" / "test.tsv", "query-id\tcorpus-id\tscore\n1\tgreen\t1\n")
-    assert load_dataset(beir).questions[0].gold == (GoldDocument("green"),)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from nodekin.retrievers.evaluation import (
     RetrievalCase,
     evaluate,
 )
-from nodekin.retrievers.evaluation.matching import RetrievedItem, is_similar
+from nodekin.retrievers.evaluation.matching import RetrievedItem
 from nodekin.retrievers.evaluation.metrics import METRICS, get_metric
 
 PASSAGES = [
@@ -162,23 +162,3 @@ def test_token_budget_limits_results():
     assert values == expected
     with pytest.raises(ValueError, match="must have a number of results"):
         get_metric("recall@tokens")
-
-
-def test_token_budget_sets_requested_results():
-    requested = []
-
-    def search(query, top_k=None):
-        requested.append(top_k)
-        return []
-
-    data = Dataset([Question("1", "?", (GoldDocument("b"),))])
-    for name in ("recall@100tokens", "recall@500tokens", "recall@9000tokens"):
-        evaluate({"search": search}, data, [name])
-    assert requested == [10, 25, 200]
-
-
-def test_is_similar_requires_more_than_threshold():
-    assert is_similar("kitten", "sitten", 0.8)
-    assert not is_similar("kitten", "sitt", 0.5)  # exactly half
-    assert is_similar("", "", 0.9)
-    assert not is_similar("", "abc", 0.0)

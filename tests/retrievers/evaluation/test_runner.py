@@ -23,7 +23,6 @@ from nodekin.retrievers.evaluation import (
     Question,
     evaluate,
 )
-from nodekin.retrievers.evaluation.runner import default_metrics
 
 TEXTS = {
     "green": "Green tea is not fermented. It is from Anhui.",
@@ -203,19 +202,6 @@ def test_evaluate_with_invalid_arguments_raises(words, questions):
         evaluation.figure("word", "mrr@5")
     with pytest.raises(ValueError, match="a metric must be 'mrr@5'"):
         evaluation.figure("words", "mrr@6")
-
-
-def test_default_metrics_follow_gold_and_answers():
-    gold, answers = (GoldDocument("a"),), ("tea",)
-    both = [Question("1", "Which?", gold), Question("2", "Which?", (), answers)]
-    assert default_metrics(Dataset(both))[0] == "recall@1"
-    assert default_metrics(Dataset(both))[-1] == "answer_in_context@5"
-    only = Dataset(both[1:])
-    graph = NodeGraph(progress=False)
-    graph.add(["Green tea."])
-    result = evaluate({"words": Retriever(graph, "ROOT")}, only)
-    assert list(result.metrics) == ["answer_in_context@1", "answer_in_context@5"]
-    assert not result.notes()
 
 
 def test_document_key_resolves_gold(capsys):
