@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -49,50 +49,62 @@ _DECIMALS = 6
 
 _UNUSABLE = "-"  # prefix of the recorded fingerprint of a vector of zeros
 
+_STATE = ""  # the key of the state in a record
 
 _NAMES = ("collection_name", "_collection_name", "index_name", "_index_name", "table_name")
 
 _PLACES = ("uri", "_uri", "url", "persist_directory", "_persist_directory", "_connection_args")
 
+State = tuple[int, tuple[str, ...]]
+"""The revision of a group, and its search version with the model."""
 
-class StoreState(NamedTuple):
-    """The state of a group in a store.
+
+class VectorBackend:
+    """The operations of a vector store that an index needs. Each framework's adapter has one.
 
     Attributes:
-        revision: The revision of the group.
-        version: The search version of the group, and the model.
+        name: The store's name in messages.
+        identity: A hash of the store's class, name and address, unique across processes. None: the
+            store has no name, so it may be in memory.
+
+    Args:
+        store: The vector store.
     """
 
-    revision: int
-    version: tuple[str, ...]
-
-
-class VectorBackend(Protocol):
-    """The operations of a vector store that an index needs. Each framework's adapter has one."""
-
-    name: str
-    """The store's name in messages."""
-
-    identity: str | None
-    """A name of the store that is unique across processes. None: a store in memory."""
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self.name = type(store).__name__
+        collection = getattr(store, "_collection", None)  # Chroma
+        names = [getattr(store, name, None) for name in _NAMES]
+        names.append(getattr(collection, "id", None))
+        places = [getattr(store, name, None) for name in _PLACES]
+        kind = type(store)
+        known = digest(kind.__module__, kind.__qualname__, *map(str, [*names, *places]))
+        self.identity = known if any(names) else None
 
     def nearest_ids(self, vector: Vectors, count: int) -> list[str]:
         """Return the ids of the nearest nodes by cosine. The caller ignores ids of other graphs."""
+        raise NotImplementedError
 
     def stored(self, ids: Sequence[str]) -> dict[str, str] | None:
         """Return the fingerprints of existing nodes. None: the store has no look-up by id."""
+        raise NotImplementedError
 
     def count(self) -> int | None:
-        """Return the number of rows. None: unknown."""
+        """Return the number of rows of a Chroma collection. None: unknown."""
+        count = getattr(getattr(self._store, "_collection", None), "count", None)
+        return int(count()) if callable(count) else None
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete nodes. With look-up by id, only existing nodes are passed."""
+        raise NotImplementedError
 
     def add(self, nodes: Sequence[EmbeddedNode]) -> None:
         """Add nodes that the store does not contain.
 
         The vectors have unit length, so cosine, inner product and L2 select equal neighbors.
         """
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +245,7 @@ class StoreIndex(FilterIndex):
         self._backend = backend
         self._model = graph.embeddings.embedder(key).name
         self._record = StoreRecord(graph, backend.identity, group, key)
-        self._written: StoreState | None = None  # the state of the store; None: not checked
+        self._written: State | None = None  # the state of the store; None: not checked
         self._unwritten: tuple[object, list[str] | None] = (None, [])  # ids; None: all
         self._is_checked = False  # whether the store was compared with the record
         self._refill_helps = True
@@ -284,9 +296,9 @@ class StoreIndex(FilterIndex):
                 self._written = new
                 return
 
-    def _state(self) -> StoreState:
+    def _state(self) -> State:
         revision, version = self._synced
-        return StoreState(revision, (*version, self._model))
+        return revision, (*version, self._model)
 
     def _sample(self) -> list[str]:
         rows = np.flatnonzero(self._table.alive)
@@ -297,18 +309,19 @@ class StoreIndex(FilterIndex):
         total = self._backend.count()
         if total is not None and total < size:
             return False
-        recorded = {i: f for i, f in self._record.read(sample).items() if not _is_unusable(f)}
+        recorded = self._record.read(sample)
+        recorded = {i: f for i, f in recorded.items() if not f.startswith(_UNUSABLE)}
         stored = self._backend.stored(list(recorded)) if recorded else {}
         return stored is None or all(stored.get(i) == f for i, f in recorded.items())
 
     def _refill(self) -> None:
         """Look up all recorded rows, and write missing and outdated rows again."""
-        for batch in _batches(self._record.read()):
+        for batch in _batches(self._record.ids()):
             self._put(self._graph.reader.existing_nodes(batch), {})
 
     def _remove(self, removed: Sequence[str], ids: Sequence[str], *, complete: bool) -> None:
-        recorded = self._record.read(None if complete else removed)
-        for batch in _batches(recorded.keys() - set(ids)):
+        recorded = self._record.ids() if complete else self._record.read(removed)
+        for batch in _batches({*recorded}.difference(ids)):
             stored = self._backend.stored(batch)
             if existing := batch if stored is None else list(stored):
                 self._backend.delete(existing)
@@ -506,13 +519,9 @@ class StoreSearch:
         return rows[usable], cosines[usable]
 
 
-def _since(written: StoreState | None, new: StoreState) -> int:
+def _since(written: State | None, new: State) -> int:
     """Return the revision after which changes count; 0 if everything has to be compared."""
-    return 0 if written is None or written.version != new.version else written.revision
-
-
-def _is_unusable(fingerprint: str) -> bool:
-    return fingerprint.startswith(_UNUSABLE)
+    return 0 if written is None or written[1] != new[1] else written[0]
 
 
 def _ids(nodes: Sequence[Node]) -> list[str]:
@@ -525,11 +534,8 @@ def _batches(items: Iterable[ItemT]) -> Iterator[list[ItemT]]:
         yield distinct[start : start + _BATCH]
 
 
-# Records
-
-
 class StoreRecord:
-    """The fingerprints of the vectors in a store, by node id.
+    """The fingerprints of the vectors in a store, by node id, and the state of the store.
 
     If later processes can recognize the store, the record is saved in the graph, so that no process
     has to look up all vectors. Otherwise, the record is in memory.
@@ -542,80 +548,43 @@ class StoreRecord:
 
     def __init__(self, graph: NodeGraph, identity: str | None, *names: str) -> None:
         self._reader = graph.reader
-        self._kind = None if identity is None else f"vector store {digest(identity, *names)}"
+        self._kind = "" if identity is None else f"vector store {digest(identity, *names)}"
         self._rows: dict[str, str] = {}  # used without an identity
-        self._state_kind = f"{self._kind} state"
 
-    def state(self) -> tuple[StoreState | None, int]:
+    def state(self) -> tuple[State | None, int]:
         """Return the recorded state of the store and its number of rows. None: not recorded."""
-        value = None if self._kind is None else self._reader.values(self._state_kind).get("")
+        value = self.read([_STATE]).get(_STATE)
         if value is None:
             return None, 0
         revision, version, size = json.loads(value)
-        return StoreState(revision, tuple(version)), size
+        return (revision, tuple(version)), size
 
-    def write_state(self, state: StoreState, size: int) -> None:
+    def write_state(self, state: State, size: int) -> None:
         """Record the state of the store, and its number of rows."""
-        if self._kind is not None:
-            self._reader.save(self._state_kind, {"": json.dumps([*state, size]).encode()})
+        self.write({_STATE: json.dumps([*state, size])})
 
-    def read(self, ids: Collection[str] | None = None) -> dict[str, str]:
-        """Return the fingerprints of written nodes. An empty str: the write may have failed.
+    def read(self, ids: Collection[str]) -> dict[str, str]:
+        """Return the fingerprints of written nodes. An empty str: the write may have failed."""
+        if not self._kind:
+            return {node_id: self._rows[node_id] for node_id in ids if node_id in self._rows}
+        values = self._reader.values(self._kind, ids)
+        return {node_id: value.decode() for node_id, value in values.items()}
 
-        Args:
-            ids: The nodes. None: all nodes.
-        """
-        if self._kind is not None:
-            values = self._reader.values(self._kind, ids)
-            return {node_id: value.decode() for node_id, value in values.items()}
-        if ids is None:
-            return dict(self._rows)
-        return {node_id: self._rows[node_id] for node_id in ids if node_id in self._rows}
+    def ids(self) -> list[str]:
+        """Return the ids of all written nodes."""
+        ids = self._reader.values(self._kind) if self._kind else self._rows
+        return [node_id for node_id in ids if node_id != _STATE]
 
     def write(self, fingerprints: Mapping[str, str]) -> None:
         """Record fingerprints by node id."""
-        if self._kind is None:
-            self._rows.update(fingerprints)
-        else:
+        if self._kind:
             self._reader.save(self._kind, {i: value.encode() for i, value in fingerprints.items()})
+        else:
+            self._rows.update(fingerprints)
 
     def delete(self, ids: Collection[str]) -> None:
         """Delete nodes from the record."""
-        if self._kind is not None:
+        if self._kind:
             self._reader.delete_values(self._kind, ids)
         for node_id in ids:
             self._rows.pop(node_id, None)
-
-
-def store_identity(store: object) -> str | None:
-    """Return a hash of a store's class, name and address.
-
-    Returns:
-        The hash. None: the store has no name, so it may be in memory.
-    """
-    collection = getattr(store, "_collection", None)  # Chroma
-    names = [getattr(store, name, None) for name in _NAMES]
-    names.append(getattr(collection, "id", None))
-    if not any(names):
-        return None
-    places = [getattr(store, name, None) for name in _PLACES]
-    kind = type(store)
-    return digest(kind.__module__, kind.__qualname__, *map(str, [*names, *places]))
-
-
-class StoreBackend:
-    """The operations of an index on a vector store of any framework.
-
-    Args:
-        store: The vector store.
-    """
-
-    def __init__(self, store: Any) -> None:
-        self._store = store
-        self.name = type(store).__name__
-        self.identity = store_identity(store)
-
-    def count(self) -> int | None:
-        """Return the number of rows of a Chroma collection. None: another store."""
-        count = getattr(getattr(self._store, "_collection", None), "count", None)
-        return int(count()) if callable(count) else None

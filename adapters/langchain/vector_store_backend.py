@@ -14,7 +14,7 @@ from langchain_core.vectorstores import VectorStore
 
 from ...nodegraph.graph import NodeGraph
 from ...retrievers.indexes.nearest_vectors import unit
-from ..vector_store_index import EmbeddedNode, StoreBackend, StoreIndexes, store_indexes
+from ..vector_store_index import EmbeddedNode, StoreIndexes, VectorBackend, store_indexes
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ def _arguments(graph: NodeGraph, group: str, key: str) -> tuple[GraphEmbeddings,
     return GraphEmbeddings(graph, key), group
 
 
-class LangChainBackend(StoreBackend):
+class LangChainBackend(VectorBackend):
     """The operations of a LangChain vector store that an index needs.
 
     Args:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from llama_index.core.schema import NodeRelationship, TextNode
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQuery
 
-from ..vector_store_index import EmbeddedNode, StoreBackend, StoreIndexes, store_indexes
+from ..vector_store_index import EmbeddedNode, StoreIndexes, VectorBackend, store_indexes
 from .nodes import related
 
 MakeStore = Callable[[str], BasePydanticVectorStore]
@@ -57,7 +57,7 @@ def as_index(store: BasePydanticVectorStore | MakeStore) -> StoreIndexes:
     return store_indexes(store, "LlamaIndex", kind, lambda *group: group[1:2], LlamaIndexBackend)
 
 
-class LlamaIndexBackend(StoreBackend):
+class LlamaIndexBackend(VectorBackend):
     """The operations of a LlamaIndex vector store that an index needs."""
 
     _store: BasePydanticVectorStore

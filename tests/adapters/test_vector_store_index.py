@@ -23,7 +23,7 @@ from nodekin.adapters.vector_store_index import (
     EmbeddedNode,
     StoreIndex,
     StoreIndexes,
-    store_identity,
+    VectorBackend,
 )
 from nodekin.nodegraph import Embedder, NodeGraph, split_sentences
 from nodekin.nodegraph.concurrency import is_reading_graph
@@ -34,7 +34,7 @@ from nodekin.retrievers import (
 from nodekin.retrievers.indexes.nearest_vectors import unit
 
 
-class ListBackend:
+class ListBackend(VectorBackend):
     """Vectors in a dictionary; finds at most ``most`` of them."""
 
     name = "list"
@@ -574,14 +574,13 @@ def test_nodes_that_the_store_lacks_are_compared(
 
 
 def test_store_identity_is_its_class_name_and_place() -> None:
-    def store(**attributes: str) -> object:
-        return type("Store", (), attributes)()
+    def identity(**attributes: str) -> str | None:
+        return VectorBackend(type("Store", (), attributes)()).identity
 
-    first = store(collection_name="a", uri="milvus.db")
-    assert store_identity(first) == store_identity(store(collection_name="a", uri="milvus.db"))
-    others = [store(collection_name="b", uri="milvus.db"), store(collection_name="a", uri="x.db")]
-    assert store_identity(first) not in map(store_identity, others)
-    assert store_identity(store()) is None
+    first = identity(collection_name="a", uri="milvus.db")
+    assert first == identity(collection_name="a", uri="milvus.db")
+    assert first not in (identity(collection_name="b", uri="milvus.db"), identity(uri="x.db"))
+    assert identity() is None
 
 
 @pytest.mark.parametrize("has_lookup", [True, False])
