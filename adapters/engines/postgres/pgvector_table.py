@@ -14,7 +14,7 @@ from ....nodegraph.concurrency import is_reading_graph
 from ....nodegraph.errors import StoreError
 from ....nodegraph.storage.columns import from_id, from_text, portions, to_id, to_text
 from .graph_database import BEGIN_TURN, PostgresDatabase
-from .server_connection import BinaryValue, ServerConnection, ServerLostError, Values
+from .server_connection import ServerConnection, ServerLostError, Values
 from .value_numbers import ValueMatch, ValueNumbers, VectorRow
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     Vectors = npt.NDArray[np.float32]
+    Batch = tuple[list[str], npt.NDArray[np.int64], Vectors]
 
 logger = logging.getLogger(__name__)
 
@@ -78,24 +79,6 @@ class TableState(NamedTuple):
     dimension: int
 
 
-class Nearest(NamedTuple):
-    """Rows near a query, nearest first.
-
-    Attributes:
-        ids: The nodes.
-        orders: Their positions in document order, (rows,).
-        vectors: Their unit vectors, (rows, dimension).
-    """
-
-    ids: list[str]
-    orders: npt.NDArray[np.int64]
-    vectors: Vectors
-
-
-class _Writer(threading.local):
-    token = ""  # of the update that this thread is in
-
-
 class PostgresVectorTable:
     """The vectors of one group, which pgvector searches by HNSW or exactly.
 
@@ -124,7 +107,7 @@ class PostgresVectorTable:
         self._group = to_text(group)
         self._name = f"vectors_{name}"
         self._extension = '"' + extension.replace('"', '""') + '"'
-        self._writer = _Writer()
+        self._updates = threading.local()  # the token of the update that a thread is in
         self._has_hnsw = False
 
     # Content
@@ -192,12 +175,12 @@ class PostgresVectorTable:
             if connection is None:
                 yield False
                 return
-            self._writer.token = token_hex(8)
+            self._updates.token = token_hex(8)
             with self._transaction():
                 self._db.writing.rows(
                     "INSERT INTO vector_tables VALUES (%b, %b, %b, NULL, 0, now()) "
                     "ON CONFLICT (name) DO UPDATE SET writer = excluded.writer, seen = now()",
-                    [self._name, self._group, self._writer.token],
+                    [self._name, self._group, self._updates.token],
                 )
             yield True
 
@@ -220,7 +203,7 @@ class PostgresVectorTable:
         with self._transaction():
             query = "SELECT writer, size FROM vector_tables WHERE name = ?"
             writer, size = self._db.rows(query, [self._name])[0]
-            if writer != self._writer.token:
+            if writer != getattr(self._updates, "token", ""):
                 raise ServerLostError(
                     f"{self._db.place}: the connection to the server was lost, and another "
                     "process updates the vectors; nothing was changed; retry"
@@ -331,8 +314,10 @@ class PostgresVectorTable:
         without: Collection[str],
         exact: bool,
         rows: Rows,
-    ) -> Iterator[Nearest]:
+    ) -> Iterator[Batch]:
         """Yield the rows with the highest dot product with a query, in batches.
+
+        A batch has the ids, their positions in document order, and their unit vectors.
 
         Args:
             query: A unit vector, (dimension,).
@@ -342,8 +327,6 @@ class PostgresVectorTable:
             exact: Whether to compare all rows. If False, a few of the nearest may be missing.
             rows: A function that returns the rows of a query.
         """
-        import numpy as np
-
         values: list[Any] = []
         conditions = [] if match is None else [_condition(match, values)]
         if without:
@@ -370,7 +353,7 @@ class PostgresVectorTable:
             if (ef_search := _EF_PER_ROW * limit) > _EF_SEARCH:  # until the turn ends
                 widen = "SELECT set_config('hnsw.ef_search', ?, true)"
                 rows(widen, [str(min(ef_search, _MAX_EF_SEARCH))])
-        values.append(BinaryValue(_vector(query.astype(np.float16) if is_half else query)))
+        values.append(str(query.tolist()))
         where = " AND ".join(conditions or ["true"])
         if found := rows(f"{statement}{where} ORDER BY {order} LIMIT {limit}", values):
             yield _nearest(found)
@@ -430,13 +413,10 @@ def _vector(vector: Any) -> bytes:
     return len(vector).to_bytes(2, "big") + b"\0\0" + bytes(vector.astype(kind).tobytes())
 
 
-def _nearest(rows: Iterable[Values]) -> Nearest:
+def _nearest(rows: Iterable[Values]) -> Batch:
     import numpy as np
 
     ids, orders, vectors = zip(*rows, strict=True)
     numbers = np.frombuffer(b"".join(vector[4:] for vector in vectors), ">f4")
-    return Nearest(
-        [from_id(i) for i in ids],
-        np.array(orders, np.int64),
-        numbers.astype(np.float32).reshape(len(ids), -1),
-    )
+    unit_vectors = numbers.astype(np.float32).reshape(len(ids), -1)
+    return [from_id(i) for i in ids], np.array(orders, np.int64), unit_vectors

@@ -6,7 +6,6 @@ import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
@@ -25,12 +24,6 @@ _CONNECT_TIMEOUT = 10  # seconds
 _MAX_IDLE = 8  # connections
 
 _COPY_TYPES = {int: "int8", float: "float8", str: "text", bytes: "bytea", list: "int4[]"}
-
-
-class BinaryValue(bytes):
-    """A value in the server's binary format. The statement names the type."""
-
-    __slots__ = ()
 
 
 class ServerLostError(TransientStoreError):
@@ -52,6 +45,7 @@ class ServerConnection:
     def __init__(self, address: PostgresAddress, timeout: float) -> None:
         try:
             import psycopg
+            from psycopg.types.numeric import Int8BinaryDumper
         except ImportError as error:
             raise ImportError(
                 'a graph on PostgreSQL needs psycopg: pip install "nodekin[postgres]"'
@@ -71,9 +65,8 @@ class ServerConnection:
                 f"{address.shown} cannot be reached: {_line(error)}; check that the server runs, "
                 "and that the address, user and password are right"
             ) from error
-        self._db.adapters.register_dumper(BinaryValue, _binary_dumper())
         # One type for all integers: statements are prepared once per combination of types.
-        self._db.adapters.register_dumper(int, _int8_dumper())
+        self._db.adapters.register_dumper(int, Int8BinaryDumper)
         if self._db.info.server_version < _OLDEST:
             version = self._db.info.server_version / 10_000
             self.close()
@@ -220,30 +213,6 @@ class ServerConnection:
 
 def _line(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
-
-
-@cache
-def _int8_dumper() -> Any:
-    from psycopg.types.numeric import Int8BinaryDumper
-
-    return Int8BinaryDumper
-
-
-@cache
-def _binary_dumper() -> Any:
-    from psycopg.adapt import Dumper
-    from psycopg.pq import Format
-
-    class BinaryDumper(Dumper):
-        """Dump bytes without conversion."""
-
-        format = Format.BINARY
-        oid = 0  # inferred by the server
-
-        def dump(self, obj: bytes) -> bytes:
-            return bytes(obj)
-
-    return BinaryDumper
 
 
 class IdleConnections:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
 from itertools import compress
 from typing import NamedTuple
 
@@ -19,7 +17,7 @@ from ....retrievers.indexes.nearest_vectors import Floats, cosines, unit
 from ....retrievers.indexes.vector_index import check_dimension
 from ....retrievers.protocols import Snapshot
 from ....retrievers.results import Hits
-from .pgvector_table import Nearest, PostgresVectorTable, Rows, TableState
+from .pgvector_table import PostgresVectorTable, Rows, TableState
 from .value_numbers import ValueMatch, ValueMatcher, VectorRow
 
 _BATCH = 1_000  # nodes per write
@@ -82,8 +80,7 @@ class TableVectorIndex:
         self._key = key
         self._model = graph.embeddings.embedder(key).name
         self._tables: dict[str, PostgresVectorTable] = {}  # by search text
-        self._lock = threading.Lock()
-        self._missing: tuple[object, _Missing] | None = None  # of the latest states
+        self._latest: tuple[object, _View] = None, _View(None, None, 0, [], _NONE)
         self._counts: dict[Hashable, tuple[int, int]] = {}  # by filter: table size, row count
         self._matcher = ValueMatcher(lambda *args: self._table().numbers.values(*args))
         self._table()
@@ -248,52 +245,42 @@ class TableVectorIndex:
         if not query.any():
             return Hits([], [])
         query = unit(query)
-        parts: list[_Scored] = []
+        kept = [row for row, node in enumerate(view.nodes) if filter.matches(node)]
+        ids = [view.nodes[row].id for row in kept]
+        orders = np.array([view.nodes[row].order for row in kept], np.int64)
+        scores = cosines(view.vectors, np.array(kept, np.int64), query) if kept else np.zeros(0)
         if view.table is not None:
-            parts.append(_nearest(view.table, query, limit, match, view.removed, exact, rows_of))
-        if view.missing is not None:
-            nodes = view.missing.nodes
-            rows = [row for row, node in enumerate(nodes) if filter.matches(node)]
-            scores = cosines(view.missing.vectors, np.array(rows, np.int64), query)
-            orders = np.array([nodes[row].order for row in rows], np.int64)
-            parts.append(_Scored([nodes[row].id for row in rows], orders, scores))
-        if not parts:
-            return Hits([], [])
-        ids = [node_id for part in parts for node_id in part.ids]
-        scores = np.concatenate([part.scores for part in parts])
-        ranking = np.lexsort((np.concatenate([part.orders for part in parts]), -scores))[:limit]
+            found = _nearest(view.table, query, limit, match, view.removed, exact, rows_of)
+            ids = found[0] + ids
+            orders, scores = np.append(found[1], orders), np.append(found[2], scores)
+        ranking = np.lexsort((orders, -scores))[:limit]
         return Hits([ids[row] for row in ranking.tolist()], scores[ranking].tolist())
 
     def _view(self) -> _View:
         """Return the searched rows and nodes for the snapshot of this thread."""
         table, version = self._table(), self._version()
         state = table.state()
-        missing = None if _is_current(state, version) else self._read_missing(state, version)
-        removed = frozenset[str]() if missing is None else missing.removed
-        is_searched = (
-            state is not None
-            and bool(state.size and state.dimension)
-            and (missing is None or not missing.complete)
-        )
-        dimension = state.dimension if is_searched and state is not None else 0
-        if missing is not None and missing.nodes:
-            dimension = missing.vectors.shape[1]
-        return _View(table if is_searched else None, state, dimension, missing, removed)
+        key, view = self._latest
+        if key != (state, version):
+            view = self._read_view(table, state, version)
+            self._latest = (state, version), view
+        return view
 
-    def _read_missing(self, state: TableState | None, version: Version) -> _Missing:
-        key = state, version
-        with self._lock:
-            if self._missing is not None and self._missing[0] == key:
-                return self._missing[1]
+    def _read_view(
+        self, table: PostgresVectorTable, state: TableState | None, version: Version
+    ) -> _View:
+        size, dimension = (state.size, state.dimension) if state else (0, 0)
+        if _is_current(state, version):
+            return _View(table if size and dimension else None, state, dimension, [], _NONE)
         changes = self._graph.reader.changes(self._group, _since(state, version[1]))
-        nodes, vectors = list(changes.added), self._vectors(changes.added)
-        removed = frozenset([*changes.removed, *(node.id for node in nodes)])
+        vectors = self._vectors(changes.added)
         usable = np.asarray(vectors.any(axis=1))
-        nodes = list(compress(nodes, usable.tolist()))
-        missing = _Missing(removed, nodes, changes.complete, vectors[usable])
-        with self._lock:
-            self._missing = key, missing
-        return missing
+        nodes = list(compress(changes.added, usable.tolist()))
+        is_searched = bool(size and dimension) and not changes.complete
+        dimension = vectors.shape[1] if nodes else dimension if is_searched else 0
+        removed = frozenset([*changes.removed, *(node.id for node in changes.added)])
+        searched = table if is_searched else None
+        return _View(searched, state, dimension, nodes, vectors[usable], removed)
 
     def _leaves_few(
         self, view: _View, table: PostgresVectorTable, filter: Filter, match: ValueMatch
@@ -309,47 +296,27 @@ class TableVectorIndex:
         return count <= _FEW
 
 
-@dataclass(frozen=True, slots=True)
-class _Missing:
-    """Nodes that are not in the table yet.
-
-    Attributes:
-        removed: Ids of removed and changed nodes.
-        nodes: New and changed nodes.
-        complete: Whether these are all nodes, and the table is not searched.
-        vectors: The unit vectors of the nodes, (nodes, dimension).
-    """
-
-    removed: frozenset[str]
-    nodes: Sequence[Node]
-    complete: bool
-    vectors: Floats
+_NONE = np.zeros((0, 0), np.float32)
 
 
 class _View(NamedTuple):
-    """The searched rows and nodes of a thread.
+    """The searched rows, and the nodes that are not in the table yet.
 
     Attributes:
         table: The table. None: the table is empty or completely outdated.
         state: The content of the table.
-        dimension: The length of the vectors. 0: the table has no vectors.
-        missing: The nodes that the table lacks. None: the table is up to date.
-        removed: The rows to skip.
+        dimension: The length of the vectors. 0: no vectors.
+        nodes: New and changed nodes.
+        vectors: The unit vectors of the nodes, (nodes, dimension).
+        removed: Ids of removed and changed nodes, whose rows are skipped.
     """
 
     table: PostgresVectorTable | None
     state: TableState | None
     dimension: int
-    missing: _Missing | None
-    removed: frozenset[str]
-
-
-class _Scored(NamedTuple):
-    """Nodes with their positions in document order and their scores."""
-
-    ids: list[str]
-    orders: Numbers
-    scores: Scores
+    nodes: Sequence[Node]
+    vectors: Floats
+    removed: frozenset[str] = frozenset()
 
 
 def _is_current(state: TableState | None, version: Version) -> bool:
@@ -369,29 +336,26 @@ def _nearest(
     removed: frozenset[str],
     exact: bool,
     rows: Rows,
-) -> _Scored:
-    """Return the nearest rows of a table, including all ties with the last row."""
+) -> tuple[list[str], Numbers, Scores]:
+    """Return the nearest rows of a table, including all ties with the last row.
+
+    Returns:
+        The ids, the positions in document order, and the scores.
+    """
     requested = None if limit is None else limit + limit // 4 + 4
     while True:
         exact = exact or (requested is not None and requested > _MANY)
-        found = _collected(table.nearest(query, requested, match, removed, exact, rows), query)
-        if requested is None or limit is None:
-            return found
-        if len(found.ids) < requested:
-            if exact:
-                return found
+        ids: list[str] = []
+        orders, scores = np.zeros(0, np.int64), np.zeros(0)
+        for batch in table.nearest(query, requested, match, removed, exact, rows):
+            ids += batch[0]
+            orders = np.append(orders, batch[1])
+            scores = np.append(scores, cosines(batch[2], np.arange(len(batch[0])), query))
+        if requested is None or limit is None or (exact and len(ids) < requested):
+            return ids, orders, scores
+        if len(ids) < requested:
             exact = True  # HNSW found too few
-        elif found.scores.min() < np.partition(found.scores, -limit)[-limit] - _MARGIN:
-            return found
+        elif scores.min() < np.partition(scores, -limit)[-limit] - _MARGIN:
+            return ids, orders, scores
         else:  # more rows may tie with the last
             requested *= 4
-
-
-def _collected(batches: Iterator[Nearest], query: Floats) -> _Scored:
-    ids: list[str] = []
-    orders, scores = [np.zeros(0, np.int64)], [np.zeros(0)]
-    for batch in batches:
-        ids += batch.ids
-        orders.append(batch.orders)
-        scores.append(cosines(batch.vectors, np.arange(len(batch.ids)), query))
-    return _Scored(ids, np.concatenate(orders), np.concatenate(scores))

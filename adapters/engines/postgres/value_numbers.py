@@ -51,17 +51,6 @@ class VectorRow(NamedTuple):
     vector: npt.NDArray[np.float32]
 
 
-class _Value(NamedTuple):
-    """A value of a field, encoded."""
-
-    field: bytes
-    value: bytes
-
-    @property
-    def hash(self) -> bytes:
-        return blake2b(self.value, digest_size=16, key=self.field).digest()
-
-
 class ValueNumbers:
     """The numbers of the distinct values of each metadata field of a graph.
 
@@ -86,7 +75,7 @@ class ValueNumbers:
         Raises:
             TypeError: If a value cannot be stored.
         """
-        values: dict[bytes, _Value] = {}
+        values: dict[bytes, tuple[bytes, bytes]] = {}
         hashes: list[list[bytes]] = []
         latest: tuple[Mapping[str, Any] | None, list[bytes]] = None, []  # siblings share metadata
         for row in rows:
@@ -112,7 +101,7 @@ class ValueNumbers:
             numbers.update(self._db.rows(query, batch))
         return numbers
 
-    def _added(self, values: Mapping[bytes, _Value]) -> dict[bytes, int]:
+    def _added(self, values: Mapping[bytes, tuple[bytes, bytes]]) -> dict[bytes, int]:
         ((last,),) = self._db.rows("SELECT coalesce(max(number), 0) FROM metadata_values")
         numbers = {key: number for number, key in enumerate(values, last + 1)}
         self._db.run_many(
@@ -157,12 +146,12 @@ def _field(name: str | None, is_text: bool) -> bytes:
     return blake2b(to_text(f"{kind} {name or ''}"), digest_size=16).digest()
 
 
-def _noted(values: dict[bytes, _Value], field: str | None, value: Any) -> bytes:
-    """Add a value to the values that need a number; return its hash."""
-    is_text = field is None or type(value) is str
-    encoded = _Value(_field(field, is_text), to_text(encode(value)))
-    key = encoded.hash
-    values.setdefault(key, encoded)
+def _noted(values: dict[bytes, tuple[bytes, bytes]], field: str | None, value: Any) -> bytes:
+    """Add the key and the encoded form of a value to ``values``; return its hash."""
+    encoded_field = _field(field, field is None or type(value) is str)
+    encoded = to_text(encode(value))
+    key = blake2b(encoded, digest_size=16, key=encoded_field).digest()
+    values.setdefault(key, (encoded_field, encoded))
     return key
 
 
@@ -186,13 +175,6 @@ Values = Callable[[str | None, int, Collection[str] | None], Iterator[tuple[int,
 """A function that yields the values of a field with numbers; see ``ValueNumbers.values``."""
 
 
-class _Decision(NamedTuple):
-    """The values that meet a condition, among those up to a number."""
-
-    last: int
-    numbers: tuple[int, ...]  # if a missing value meets the condition: the values that fail
-
-
 class ValueMatcher:
     """An evaluator of conditions on the distinct values of a field, equal for all stores.
 
@@ -205,7 +187,9 @@ class ValueMatcher:
 
     def __init__(self, values: Values) -> None:
         self._values = values
-        self._decisions: OrderedDict[Hashable, _Decision] = OrderedDict()
+        # The last number, and the values up to it that meet the condition. If a missing value meets
+        # the condition: the values that fail.
+        self._decisions: OrderedDict[Hashable, tuple[int, tuple[int, ...]]] = OrderedDict()
         self._lock = threading.Lock()
         self._warned: set[str] = set()
 
@@ -226,23 +210,23 @@ class ValueMatcher:
         meets_missing = condition(MISSING)
         key = field, condition.key
         with self._lock:
-            decision = self._decisions.get(key, _Decision(0, ()))
+            before, numbers = self._decisions.get(key, (0, ()))
         texts = _texts(condition)
-        last, new = decision.last, []
+        last, new = before, []
         for number, value in self._values(field, last, texts):
             last = number
             if condition(value) != meets_missing:
                 new.append(number)
-        if last != decision.last:
-            decision = _Decision(last, (*decision.numbers, *new))
+        if last != before:
+            numbers = (*numbers, *new)
             with self._lock:
-                self._decisions[key] = decision
+                self._decisions[key] = last, numbers
                 self._decisions.move_to_end(key)
                 if len(self._decisions) > _MAX_CONDITIONS:
                     self._decisions.popitem(last=False)
         if not last and texts is None and condition.compares and field is not None:
             self._warn(field)
-        match = ValueMatch("values", value_ids=decision.numbers)
+        match = ValueMatch("values", value_ids=numbers)
         return ValueMatch("not", (match,)) if meets_missing else match
 
     def _warn(self, field: str) -> None:
