@@ -213,7 +213,7 @@ class PostgresDatabase:
     # Connections
 
     def _borrowed_for(
-        self, work: Callable[[ServerConnection], T], patience: float = _PATIENCE
+        self, work: Callable[[ServerConnection], T], patience: float = 0
     ) -> tuple[ServerConnection, T]:
         """Borrow a connection and call a function with it.
 
@@ -222,9 +222,9 @@ class PostgresDatabase:
 
         Args:
             work: The function. It changes nothing that outlives its connection.
-            patience: Seconds to wait for the server.
+            patience: Seconds to wait for the server. Defaults to five.
         """
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + (patience or _PATIENCE)
         while True:
             connection = None
             try:
