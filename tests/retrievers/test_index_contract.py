@@ -17,7 +17,7 @@ from nodekin.retrievers.similarities.bm25 import Bm25
     "similarity", ["bm25", Bm25(analyzer=str.split), "cosine", "exact"], ids=str
 )
 def test_built_in_similarity_passes(similarity: Any) -> None:
-    check_index(similarity)
+    check_index(similarity, steps=25)
 
 
 def test_map_index_passes(capsys: pytest.CaptureFixture[str]) -> None:

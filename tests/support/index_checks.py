@@ -55,7 +55,7 @@ def check_index(
     *,
     index: Any = DEFAULT,
     graph_options: Callable[[], Mapping[str, Any]] = dict,
-    steps: int = 25,
+    steps: int = 8,
 ) -> None:
     """Check rankings, filters, changes, search texts, ``refresh``, reopening and threads.
 
