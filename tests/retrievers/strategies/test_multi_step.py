@@ -1,20 +1,18 @@
 """The multi-step retriever: its steps, the reasons to end, and degraded models."""
 
-import asyncio
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.fixed_retriever import FailingRetriever
 from support.stress import amount
 
-from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers import Retriever
+from nodekin.nodegraph import Document, Node, NodeGraph
+from nodekin.retrievers import Retriever, ScoredNode
 from nodekin.retrievers.plans import limits
-from nodekin.retrievers.strategies.multi_step import MultiStepRetriever, parse_step
+from nodekin.retrievers.strategies.multi_step import MultiStepRetriever, StepReading, parse_step
+from nodekin.retrievers.strategies.outcome import SubResults, merge_steps, same_question
 
 QUESTION = "In which town was the author of Brand born?"
 PASSAGES = {
@@ -61,15 +59,6 @@ def scored(results: Any) -> list[tuple[str, float]]:
     return [(result.node.id, result.score) for result in results]
 
 
-@pytest.mark.parametrize("answer", ["No", "no.", "没有", "**No**"])
-def test_no_is_an_answer(plain: Retriever, answer: str) -> None:
-    model = saying(WRITER, lines(answer, "yes", "NONE"))
-    done = MultiStepRetriever(plain, model).steps("Are Brand and tea both drinks?")
-    assert done.ended == "answered"
-    assert done.answer in ("No", "no", "没有")
-    assert parse_step('{"answer": false, "answered": "yes"}').answer == "No"
-
-
 def recorded(*replies: str) -> tuple[Callable[[str], str], list[str]]:
     """Return a model as of ``saying``, and its prompts."""
     prompts: list[str] = []
@@ -95,19 +84,6 @@ def test_steps_lead_to_the_answer(plain: Retriever) -> None:
     assert "1. Who wrote the play Brand? -> (no answer yet)" in prompts[1]
     assert "1. Who wrote the play Brand? -> Henrik Ibsen" in prompts[2]
     assert PASSAGES["ibsen"] in prompts[2]
-
-
-def test_chinese_steps_lead_to_the_answer(plain: Retriever) -> None:
-    model, prompts = recorded(
-        "答案：未知\n已回答：否\n下一个问题：《红楼梦》是谁写的？",
-        "答案：曹雪芹\n已回答：否\n下一个问题：曹雪芹生于哪里？",
-        "答案：南京\n已回答：是\n下一个问题：无",
-    )
-    done = MultiStepRetriever(plain, model).steps("《红楼梦》的作者是在哪个城市出生的？")
-    assert (done.ended, done.answer) == ("answered", "南京")
-    assert ids(done.results[:2]) == ["红楼梦", "曹雪芹"]
-    assert "1. 《红楼梦》是谁写的？ -> 曹雪芹" in prompts[2]
-    assert "资料：" in prompts[2]
 
 
 def test_immediate_answer_keeps_plain_results(plain: Retriever) -> None:
@@ -144,15 +120,6 @@ def test_steps_end_for_the_stated_reason(
         for result in done.results
         for match in result.evidence
     )
-
-
-def test_failed_search_keeps_earlier_results(plain: Retriever) -> None:
-    fragile = FailingRetriever(plain, lambda query: query != QUESTION, ValueError("too long"))
-    done = MultiStepRetriever(fragile, saying(WRITER)).steps(QUESTION)
-    assert (done.ended, done.note) == ("failed", "ValueError: too long")
-    assert scored(done.results) == scored(plain.retrieve(QUESTION))
-    with pytest.raises(ValueError, match="too long"):
-        MultiStepRetriever(fragile, saying(WRITER), on_error="raise").retrieve(QUESTION)
 
 
 def test_wrong_steps_keep_the_order_of_results(plain: Retriever) -> None:
@@ -226,104 +193,6 @@ def test_any_answer_keeps_the_invariants(
         assert set(ids(expected)) <= set(ids(done.results))
     scores = [result.score for result in done.results]
     assert scores == sorted(scores, reverse=True)
-
-
-class NearTheEnd:
-    """A clock that stands at 0. After ``come``, 0.01 of 60 seconds remains."""
-
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    def come(self) -> None:
-        self.now = 59.99
-
-
-@pytest.fixture
-def end(monkeypatch: pytest.MonkeyPatch) -> NearTheEnd:
-    clock = NearTheEnd()
-    monkeypatch.setattr(limits, "clock", clock)
-    return clock
-
-
-class Ending:
-    """A retriever. After its search for a query, almost no time remains."""
-
-    def __init__(self, inner: Any, end: NearTheEnd, query: str) -> None:
-        self.inner, self.end, self.query = inner, end, query
-
-    def retrieve(self, query: str, **settings: Any) -> Any:
-        results = self.inner.retrieve(query, **settings)
-        if query == self.query:
-            self.end.come()
-        return results
-
-    async def aretrieve(self, query: str, **settings: Any) -> Any:
-        return self.retrieve(query, **settings)
-
-
-class Waits:
-    """A search or model that waits for a text, until it is canceled; otherwise it calls another."""
-
-    def __init__(self, call: Callable[..., Any], waits_for: str) -> None:
-        self.call, self.waits_for = call, waits_for
-        self.begun, self.canceled = asyncio.Event(), False
-
-    async def __call__(self, text: str, **settings: Any) -> Any:
-        if self.waits_for not in text:
-            return self.call(text, **settings)
-        self.begun.set()
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            self.canceled = True
-            raise
-
-
-async def test_total_timeout_cancels_the_async_model(plain: Retriever, end: NearTheEnd) -> None:
-    search, model = Ending(plain, end, "Who wrote the play Brand?"), Waits(saying(WRITER), "1. Who")
-    done = await MultiStepRetriever(search, model, total_timeout=60).asteps(QUESTION)
-    assert (done.ended, len(done.steps), model.canceled) == ("seconds", 1, True)
-    assert set(ids(done.plain)) <= set(ids(done.results))
-
-
-async def test_total_timeout_cancels_the_async_search(plain: Retriever, end: NearTheEnd) -> None:
-    class Slow:
-        retrieve, aretrieve = plain.retrieve, Waits(plain.retrieve, "Who wrote")
-
-    def model(prompt: str) -> str:
-        end.come()
-        return WRITER
-
-    done = await MultiStepRetriever(Slow(), model, total_timeout=60).asteps(QUESTION)
-    assert (done.ended, Slow.aretrieve.canceled) == ("seconds", True)
-    assert scored(done.results) == scored(plain.retrieve(QUESTION))
-
-
-async def test_canceled_task_cancels_the_model(plain: Retriever) -> None:
-    model = Waits(saying(WRITER), "Brand")
-    task = asyncio.create_task(MultiStepRetriever(plain, model).aretrieve(QUESTION))
-    await model.begun.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert model.canceled
-
-
-def test_total_timeout_abandons_the_sync_model(plain: Retriever, end: NearTheEnd) -> None:
-    release = threading.Event()
-
-    def slow(prompt: str) -> str:
-        if "1. Who wrote" in prompt:
-            release.wait(300)
-        return WRITER
-
-    search = Ending(plain, end, "Who wrote the play Brand?")
-    done = MultiStepRetriever(search, slow, total_timeout=60).steps(QUESTION)
-    release.set()
-    assert (done.ended, len(done.steps), done.calls) == ("seconds", 1, 2)
-    assert set(ids(done.plain)) <= set(ids(done.results))
 
 
 def test_no_call_starts_after_the_total_timeout(
@@ -408,3 +277,125 @@ def test_invalid_arguments_raise(
 ) -> None:
     with pytest.raises(error, match=message):
         MultiStepRetriever(**{"inner": plain, "llm": str.upper, **settings})
+
+
+# Parsing the answer of a step
+
+NEXT = "Where did Henrik Ibsen come into the world?"
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "answered", "question"),
+    [
+        (f"Answer: Ibsen\nAnswered: no\nNext question: {NEXT}", "Ibsen", False, NEXT),
+        ("**Answer:** Skien\n**Answered:** Yes\n**Next question:** None", "Skien", True, None),
+        ("1. Answer: Skien\n2. Answered: yes\n3. Next question: NONE", "Skien", True, None),
+        ("答案：南京。\n已回答：是。\n下一个问题：无", "南京", True, None),
+        ("答案:未知\n已回答:不能\n下一个问题:他是谁？", None, False, "他是谁？"),
+        (
+            "Known: Ibsen wrote it.\nMissing: his town\nNext question: Where was Ibsen born?\n"
+            "Answered: yes\nAnswer: Norway",
+            *("Norway", False, "Where was Ibsen born?"),
+        ),
+        (
+            "Known: Ibsen wrote it.\nMissing: NONE\nNext question: Where was he born?\n"
+            "Answered: yes\nAnswer: Skien",
+            *("Skien", True, None),
+        ),
+        ("已知：他。\n还缺：无\n下一个问题：无\n已回答：是\n答案：南京", "南京", True, None),
+        (
+            '{"missing": "父亲", "question": "他是谁？", "answered": "yes", "answer": "x"}',
+            *("x", False, "他是谁？"),
+        ),
+        ('{"answer": "x", "answered": true, "question": "y?"}', "x", True, None),
+        (
+            'Here:\n```json\n{"answer": null, "answered": false, "question": "y?"}\n```',
+            *(None, False, "y?"),
+        ),
+        ("Answer:\nSkien\nAnswered:\nno\nNext question:\nWho?", "Skien", False, "Who?"),
+        (
+            "Answer: not mentioned in the passages\nAnswered: no\nNext question: Who?",
+            *(None, False, "Who?"),
+        ),
+        ("<think>Answered: yes</think>Answered: no\nNext question: Who?", None, False, "Who?"),
+        ("Answered: no", None, False, None),
+        ("Who wrote Brand?", None, False, "Who wrote Brand?"),
+        ("Sure! The next question:\n\n1. Who wrote Brand?", None, False, "Who wrote Brand?"),
+    ],
+)
+def test_parse_step_accepts_many_forms(
+    text: str, answer: str | None, answered: bool, question: str | None
+) -> None:
+    assert parse_step(text) == StepReading(answer, answered, question)
+
+
+@pytest.mark.parametrize("reply", ["", "asdf", "I'm sorry, I can't.", "What " * 200 + "?"])
+def test_useless_answers_raise(reply: str) -> None:
+    with pytest.raises(ValueError, match=r"refused|answer|question"):
+        parse_step(reply)
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ("unknown", None),
+        ("未知", None),
+        ("资料中没有提到出生地。", None),
+        ("The passages do not say where he was born.", None),
+        ("Unknown Pleasures", "Unknown Pleasures"),
+        ("x" * 400, "x" * 296 + " ..."),
+    ],
+)
+def test_unknown_answers_become_none(reply: str, answer: str | None) -> None:
+    reading = parse_step(f"Answer: {reply}\nAnswered: no\nNext question: Where?")
+    assert reading.answer == answer
+
+
+# The ranking of the results of all steps
+
+
+def test_same_question_ignores_order_and_inflection() -> None:
+    assert same_question("Who wrote the Brand?", "who  wrote Brand")
+    assert same_question("请问他的父亲是谁呢？", "他父亲是谁")
+    assert not same_question("Who was born in 1990?", "Who was born in 1991?")
+    assert not same_question("Where was he born?", "When was he born?")
+    assert not same_question("?", "!")
+
+
+def results_of(*texts: str) -> tuple[ScoredNode, ...]:
+    return tuple(ScoredNode(Node(text), 1.0 / place) for place, text in enumerate(texts, 1))
+
+
+PLAIN = SubResults(
+    "In which town was the author born?", results_of(*(f"plain {n}" for n in range(20)))
+)
+FOUND = SubResults(
+    "Where was Ibsen born?", results_of("Tea is a drink.", "Ibsen was born at Skien."), "Skien"
+)
+
+
+def texts_of(found: list[ScoredNode]) -> list[str]:
+    return [result.node.text for result in found]
+
+
+def test_answering_step_ranks_before_the_question() -> None:
+    first, second, *_ = texts_of(merge_steps([PLAIN, FOUND], answered=True))
+    assert (first, second) == ("Ibsen was born at Skien.", "plain 0")
+
+
+def test_unanswered_steps_hardly_change_the_ranking() -> None:
+    ranking = texts_of(merge_steps([PLAIN, FOUND], answered=False))
+    assert ranking[:12] == [f"plain {n}" for n in range(12)]
+    assert ranking.index("Ibsen was born at Skien.") == 12  # added, and no more
+    assert len(ranking) == 22
+
+
+def test_first_passage_precedes_others_with_the_answer() -> None:
+    hotels = [f"Grand hotel {n}." for n in range(12)]
+    step = SubResults(
+        "Where was she born?", results_of("She was born in Manila.", *hotels), "hotel"
+    )
+    assert "She was born in Manila." in texts_of(merge_steps([PLAIN, step], answered=True))[:4]
+    steps = [SubResults(f"{n}?", results_of(f"First {n}.", *hotels), "hotel") for n in range(4)]
+    ranking = texts_of(merge_steps([PLAIN, *steps], answered=True, top_k=10))
+    assert {f"First {n}." for n in range(4)} <= set(ranking)

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
@@ -11,18 +11,10 @@ from nodekin.retrievers.base_retriever import BaseRetriever
 from nodekin.retrievers.strategies.router import RouterRetriever
 from nodekin.retrievers.strategies.strategy_registry import (
     STRATEGIES,
-    StrategyName,
-    TransformName,
     make_strategy,
     make_transform,
 )
 from nodekin.retrievers.strategies.transform_retriever import TransformRetriever
-
-
-def test_literal_names_equal_the_table() -> None:
-    assert get_args(StrategyName) == tuple(STRATEGIES)
-    transforms = [s.transform for s in STRATEGIES.values()]
-    assert set(get_args(TransformName)) == {t.name for t in transforms if t is not None}
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
@@ -48,14 +40,6 @@ def test_make_strategy_creates_each_strategy(name: Any, plain: Retriever, script
     retriever = make_strategy(name, plain, scripted("How long is the Nile?"), top_k=1)
     assert type(retriever) is STRATEGIES[name].retriever
     assert [result.node.id for result in retriever.retrieve("Nile long")] == ["nile"]
-
-
-@pytest.mark.parametrize("name", get_args(TransformName))
-def test_make_transform_creates_each_transform(name: str, scripted: Any) -> None:
-    transform = make_transform(name, scripted("How long is the Nile?"), retries=0)
-    assert (transform.name, transform.retries) == (name, 0)
-    (by_strategy,) = {n for n, s in STRATEGIES.items() if s.transform is type(transform)}
-    assert type(make_transform(by_strategy, scripted())) is type(transform)
 
 
 def test_unknown_names_and_options_raise(plain: Retriever) -> None:

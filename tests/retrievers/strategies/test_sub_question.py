@@ -16,16 +16,6 @@ PASSAGE = "Passages:\n<passages>\n[1] The "
 ANSWERS = {f"{PASSAGE}Nile": "6,650 km", f"{PASSAGE}Amazon": "NONE"}
 
 
-def test_evidence_names_the_sub_question(plain: Retriever, scripted: Any) -> None:
-    retriever = SubQuestionRetriever(plain, scripted(PARTS))
-    results = retriever.retrieve(QUERY, top_k=1)
-    assert [result.node.id for result in results] == ["nile"]
-    (match,) = results[0].evidence
-    assert match.query == NILE
-    assert [f.query for f in match.variants] == [QUERY]
-    assert f'sub-question of "{QUERY}"' in results[0].explain()
-
-
 def test_grouped_returns_results_per_part(plain: Retriever, scripted: Any) -> None:
     retriever = SubQuestionRetriever(plain, scripted(PARTS))
     for groups in (
@@ -39,14 +29,6 @@ def test_grouped_returns_results_per_part(plain: Retriever, scripted: Any) -> No
     assert [group.question for group in alone.grouped(QUERY)] == [NILE, AMAZON]
     chinese = alone.grouped(QUERY, filters={"lang": "zh"})
     assert not any(group.results for group in chinese)
-
-
-@pytest.mark.parametrize("answer", ["No", "No.", "没有"])
-def test_no_is_an_answer_to_a_part(plain: Retriever, scripted: Any, answer: str) -> None:
-    replies = {f"{PASSAGE}Nile": answer, f"{PASSAGE}Amazon": "None."}
-    retriever = SubQuestionRetriever(plain, scripted({**replies, "Simpler": PARTS}), answers=True)
-    answers = {group.question: group.answer for group in retriever.grouped(QUERY)}
-    assert answers == {QUERY: None, NILE: answer, AMAZON: None}
 
 
 def test_simple_question_is_searched_unchanged(plain: Retriever, scripted: Any) -> None:
@@ -107,14 +89,6 @@ def test_failed_part_is_reported_and_others_found(plain: Retriever, scripted: An
         retriever.inner = FailingRetriever(plain)
         with pytest.raises(RuntimeError, match="unreachable"):
             call(QUERY)
-
-
-def test_failed_decomposition_is_reported(plain: Retriever, scripted: Any) -> None:
-    (group,) = SubQuestionRetriever(plain, scripted("")).grouped(NILE)
-    assert group.question == NILE
-    assert group.results
-    assert group.error is not None
-    assert group.error.startswith("decompose failed: ModelError")
 
 
 def test_only_an_explicit_top_k_limits_the_union(plain: Retriever, scripted: Any) -> None:

@@ -4,14 +4,14 @@ import asyncio
 from typing import Any
 
 import pytest
-from support.fixed_retriever import FailingRetriever
 
-from nodekin.retrievers import Retriever, ScoredNode, trace
+from nodekin.retrievers import HyDERetriever, Retriever, ScoredNode, trace
 from nodekin.retrievers.ranking import fuse
+from nodekin.retrievers.results import QueryVariant
 from nodekin.retrievers.strategies.rewrite import (
     MultiQueryRetriever,
     QueryExpansion,
-    QueryRewriteRetriever,
+    QueryRewrite,
 )
 from nodekin.retrievers.strategies.strategy_registry import STRATEGIES
 from nodekin.retrievers.strategies.transform_retriever import TransformRetriever
@@ -57,33 +57,6 @@ def test_mode_chooses_the_fusion(mode: Any, plain: Retriever, scripted: Any) -> 
     assert [(r.node.id, r.score) for r in results] == [(r.node.id, r.score) for r in expected]
 
 
-def test_failed_variant_is_noted(plain: Retriever, scripted: Any) -> None:
-    inner = FailingRetriever(plain, "Amazon")
-    model = scripted("the Nile\nthe Amazon")
-    for results in (
-        MultiQueryRetriever(inner, model).retrieve("tea", top_k=3),
-        asyncio.run(MultiQueryRetriever(inner, model).aretrieve("tea", top_k=3)),
-    ):
-        assert ids(results) == ["tea", "nile"]
-        note = results[0].evidence[0].variants[0].note
-        assert note == "1 of 3 searches failed: 'the Amazon': RuntimeError: unreachable"
-    with pytest.raises(RuntimeError, match="unreachable"):
-        MultiQueryRetriever(inner, model, on_error="raise").retrieve("tea")
-    with pytest.raises(RuntimeError, match="unreachable"):
-        MultiQueryRetriever(FailingRetriever(plain), model).retrieve("tea")
-
-
-def test_failed_search_of_the_query_raises_after_empty_variants(
-    plain: Retriever, scripted: Any
-) -> None:
-    retriever = QueryRewriteRetriever(FailingRetriever(plain, "tea"), scripted("zzz"))
-    with pytest.raises(RuntimeError, match="unreachable"):
-        retriever.retrieve("tea")
-    with pytest.raises(RuntimeError, match="unreachable"):
-        asyncio.run(retriever.abatch(["drink", "tea"]))
-    assert ids(retriever.retrieve("drink")) == ["tea"]
-
-
 def test_batch_parallelizes_models_and_searches_once(plain: Retriever) -> None:
     import threading
 
@@ -118,3 +91,42 @@ def test_invalid_arguments_raise(plain: Retriever) -> None:
         MultiQueryRetriever(plain, model, query_weight=0)
     with pytest.raises(ValueError, match="unknown mode 'rff'"):
         MultiQueryRetriever(plain, model, mode="rff")  # type: ignore[arg-type]
+
+
+def test_braces_in_a_query_stay(scripted: Any) -> None:
+    model = scripted("Nile?")
+    QueryRewrite(model)("What does {domain} or {query} mean?")
+    assert "What does {domain} or {query} mean?" in model.prompts[0]
+
+
+def test_phrasings_are_fused_with_the_query(plain: Retriever, scripted: Any) -> None:
+    retriever = MultiQueryRetriever(plain, scripted("the Nile\nthe Amazon"), query_weight=3)
+    queries = ["tea drink", "the Nile", "the Amazon"]
+    assert retriever.query_transform(queries[0]) == queries
+    results = retriever.retrieve(queries[0])
+    expected = fuse([plain.retrieve(query) for query in queries], "rrf", [3, 1, 1], 1)
+    assert ids(results) == ids(expected) == ["tea"]  # as many as the longest of them
+    wider = retriever.retrieve(queries[0], top_k=3)
+    assert ids(wider) == ["tea", "nile", "amazon"]
+    variants = {result.node.id: [m.variants for m in result.evidence] for result in wider}
+    assert variants["tea"] == [()]  # found for the query itself
+    assert variants["nile"] == [(QueryVariant("tea drink", "phrasing"),)]
+
+
+def test_include_query_false_leaves_out_the_query(plain: Retriever, scripted: Any) -> None:
+    retriever = MultiQueryRetriever(plain, scripted("the Nile"), include_query=False)
+    assert ids(retriever.retrieve("tea drink")) == ["nile"]
+
+
+@pytest.mark.parametrize("include_query", [True, False])
+def test_passages_and_query_are_fused(plain: Retriever, include_query: bool) -> None:
+    retriever = HyDERetriever(plain, lambda prompt: "A tea drink.", include_query=include_query)
+    results = retriever.retrieve("nile", top_k=2)
+    queries = {match.query for result in results for match in result.evidence}
+    assert queries == ({"nile", "A tea drink."} if include_query else {"A tea drink."})
+    matches = [match for result in results for match in result.evidence]
+    (variant,) = next(m for m in matches if m.query == "A tea drink.").variants
+    assert (variant.query, variant.strategy) == ("nile", "hyde")
+    assert len(retriever.retrieve("nile", top_k=1)) == 1
+    assert retriever.retrieve("nile", filters={"lang": "zh"}) == []
+    assert retriever.batch([" ", "nile"], top_k=2) == [[], results]
