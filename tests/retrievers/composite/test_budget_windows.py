@@ -64,12 +64,6 @@ def test_window_contains_whole_sentences_of_document(graph, question, answer, do
     assert node.text in node.parent.text
 
 
-def test_budget_below_one_sentence_truncates_best_sentence(graph) -> None:
-    found = as_retriever(graph).retrieve("Who built the stone bridge?", max_tokens=4)
-    assert texts(found) == ["The stone bridge was"]
-    assert "was cut to fit max_tokens=4" in found.notes[0]
-
-
 def test_budget_results_list_omitted_windows(graph) -> None:
     found = as_retriever(graph).retrieve("stone bridge harbour", max_tokens=40)
     assert found.omitted

@@ -352,11 +352,6 @@ def test_common_words_do_not_name_titles(films: NodeGraph, query: str) -> None:
         assert "named" not in {match.similarity for r in named for match in r.evidence}
 
 
-def test_chinese_title_in_query_ranks_first(films: NodeGraph) -> None:
-    retriever = LinkRetriever(fixed(films, lake=1.0), films, via="entity")
-    assert ids(retriever.retrieve("红茶是怎样的？"))[0] == "红茶"
-
-
 def test_words_of_named_title_count_together() -> None:
     graph = NodeGraph(progress=False)
     graph.add(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers import DefaultRetriever, Retriever, as_retriever
+from nodekin.retrievers import DefaultRetriever, as_retriever
 
 TEXTS = [
     "The ferry to the island leaves at nine.",
@@ -75,12 +75,6 @@ def test_scores_with_links_are_comparable() -> None:
     assert [result.text.split("\n")[0] for result in results[:2]] == ["Brand", "Henrik Ibsen"]
     assert all(0 < result.score <= 1 for result in results)
     assert results[0].score > 0.4 > retriever.retrieve("Where were my red shoes made?")[0].score
-
-
-def test_single_similarity_keeps_its_scores(graph: NodeGraph) -> None:
-    (best, *_) = Retriever(graph, "ROOT", "bm25").retrieve("library books for four weeks")
-    assert best.score > 1
-    assert best.evidence[0].score == best.score
 
 
 def embedded(texts: list[str]) -> list[list[float]]:

@@ -33,13 +33,11 @@ from nodekin.retrievers import (
     FusionRetriever,
     LinkRetriever,
     RerankRetriever,
-    Retriever,
     WindowRetriever,
     as_retriever,
     restrict,
 )
 from nodekin.retrievers.base_retriever import BaseRetriever
-from nodekin.retrievers.evaluation import Dataset, GoldPassage, Question, evaluate
 from nodekin.retrievers.plans.effects import find_all
 from nodekin.retrievers.strategies.strategy_registry import STRATEGIES
 
@@ -171,19 +169,6 @@ def test_holders_cover_every_strategy() -> None:
 def test_query_engine_cites_foreign_documents(source: str) -> None:
     for answer in answers(SOURCES[source](), "Which tea is green?"):
         assert [s.result.node.id for s in answer.cited] == ["green"]
-
-
-@pytest.mark.parametrize("source", LANGCHAIN)
-def test_evaluate_scores_foreign_retriever_like_ours(source: str) -> None:
-    graph = NodeGraph(embed=WordEmbeddings(), progress=False)
-    graph.add(DOCUMENTS)
-    questions = [
-        Question("1", "Which tea is green?", (GoldPassage("Green tea is steamed."),)),
-        Question("2", "Where do rivers run?", (GoldPassage("Rivers run to the sea."),)),
-    ]
-    searched = {"theirs": SOURCES[source](), "ours": Retriever(graph, "ROOT", "cosine")}
-    report = evaluate(searched, Dataset(questions), ["hit_rate@2"], documents=())
-    assert {report.figure(name, "hit_rate@2").value for name in searched} == {1}
 
 
 @pytest.mark.parametrize("question", ["Which tea is black?", "rivers", "snow"])
@@ -324,15 +309,6 @@ def test_graph_composites_reject_foreign_retriever_on_construction(
 ) -> None:
     with pytest.raises(TypeError, match="in no node graph"):
         holder(SOURCES[source]())
-
-
-def test_window_retriever_keeps_documents_outside_the_graph() -> None:
-    graph = NodeGraph(progress=False)
-    graph.add("Tea one. Tea two. Tea three.")
-    graph.create_node_group("sentence", lambda text: text.split(" T"))
-    fusion = FusionRetriever([store().as_retriever(), Retriever(graph, "sentence", top_k=1)])
-    texts = [result.node.text for result in WindowRetriever(fusion)("tea")]
-    assert "Green tea is steamed." in texts
 
 
 @pytest.mark.parametrize("source", ["own number", "index"])

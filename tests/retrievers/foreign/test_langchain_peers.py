@@ -3,14 +3,12 @@
 import uuid
 
 import pytest
-from langchain_classic.retrievers import ContextualCompressionRetriever, EnsembleRetriever
+from langchain_classic.retrievers import EnsembleRetriever
 from langchain_core.documents import Document
 from support import langchain_peers
 from support.langchain_peers import (
-    DOCUMENTS,
     QUESTIONS,
     Listed,
-    Pairs,
     SharedLetters,
     face,
     ids,
@@ -18,7 +16,6 @@ from support.langchain_peers import (
     theirs,
 )
 
-from nodekin.adapters.langchain import NodeGraphReranker, NodeGraphRetriever, NodeGraphVectorStore
 from nodekin.retrievers import FusionRetriever, Reranker, RerankRetriever, Retriever
 
 
@@ -50,20 +47,6 @@ def test_merge_by_metadata_key_matches_ensemble():
     assert texts(expected) == ["Tea (2019)", "Milk", "Water", "Coffee"]
 
 
-def test_fusion_counts_repeated_document_of_a_list_once():
-    """The ensemble counts the document twice and ranks it above a document in both lists."""
-    one, two, three = (
-        Document(text, metadata={"source": f"{text}.md"}) for text in ("Tea", "Milk", "Water")
-    )
-    double = [Listed(documents=[three, one, two, two]), Listed(documents=[one, three])]
-    single = [Listed(documents=[three, one, two]), Listed(documents=[one, three])]
-    weights = [0.9, 0.1]
-    expected = EnsembleRetriever(retrievers=single, weights=weights).invoke("?")
-    assert EnsembleRetriever(retrievers=double, weights=weights).invoke("?") != expected
-    fusion = face(FusionRetriever(double, weights=weights))
-    assert fusion.invoke("?") == expected
-
-
 @pytest.mark.parametrize("question", QUESTIONS)
 async def test_fusion_passes_k_and_filter_to_every_branch(question):
     """An ensemble ignores both. The expected ensemble has them set in each branch."""
@@ -83,14 +66,6 @@ async def test_fusion_passes_k_and_filter_to_every_branch(question):
     assert ours.invoke(question, **call) == expected == await ours.ainvoke(question, **call)
     ranked = face(RerankRetriever(fused, reranker))
     assert set(ids(ranked.invoke(question, **call))) == set(ids(expected))
-
-
-def test_ensemble_accepts_our_retrievers():
-    words = NodeGraphRetriever.from_documents(DOCUMENTS, score_key=None)
-    meaning = NodeGraphVectorStore.from_documents(DOCUMENTS, Pairs()).as_retriever()
-    both = EnsembleRetriever(retrievers=[words, meaning], weights=[0.5, 0.5])
-    assert both.invoke("Which tea is fermented?")[0] == DOCUMENTS[0]
-    assert len(both.invoke("Which tea is fermented?")) == 4
 
 
 MADE = [str(uuid.UUID(int=n)) for n in (1, 2)]  # random ids, as stores create them
@@ -115,12 +90,3 @@ def test_fusion_merges_equal_texts_unless_ids_are_given(names, merged):
     assert {*ids(face(FusionRetriever(parts)).invoke("?"))} == {*merged}
     by_id = face(FusionRetriever(parts, merge_by="document.id"))
     assert {*ids(by_id.invoke("?"))} == {*names}
-
-
-def test_rerank_retriever_matches_langchain_compression():
-    inner, reranker = theirs().as_retriever(), Reranker("ModuleReranker", model=SharedLetters())
-    expected = ContextualCompressionRetriever(
-        base_compressor=NodeGraphReranker(reranker=reranker, top_n=2), base_retriever=inner
-    )
-    ours = face(RerankRetriever(inner, reranker, top_k=2, fetch_k=4))
-    assert ids(ours.invoke("tea")) == ids(expected.invoke("tea"))

@@ -27,7 +27,6 @@ from nodekin.retrievers import (
     QueryEngine,
     RecursiveRetriever,
     Retriever,
-    RouterRetriever,
     WindowRetriever,
     as_retriever,
 )
@@ -186,11 +185,3 @@ def test_failed_or_unknown_tool_is_recorded_as_error() -> None:
     broken = engine_tools(tea=FAILING, rivers=FAILING)
     with pytest.raises(ConnectionError, match="no route"):
         NodeGraphQueryEngine.from_defaults(broken, llm).query("What?")
-
-
-def test_router_retriever_accepts_functions_as_routes(index: VectorStoreIndex) -> None:
-    tools = {"rivers": RIVERS.query, "tea": index.as_retriever()}
-    for name, texts in (("rivers", ["To the sea."]), ("tea", TEXTS.values())):
-        router = RouterRetriever(tools, lambda prompt, name=name: name)
-        for results in ways(router, "Which tea is green?"):
-            assert results[0].node.text in texts

@@ -8,9 +8,9 @@ import time
 
 import pytest
 from support.cross_encoders import ComputesScores, Predicts, Reranks, Scores
-from support.fixed_retriever import FixedRetriever, candidates, text_scores
+from support.fixed_retriever import candidates, text_scores
 
-from nodekin.retrievers import Reranker, RerankRetriever
+from nodekin.retrievers import Reranker
 from nodekin.retrievers.protocols import RerankError
 from nodekin.retrievers.rerankers.cross_encoder_reranker import as_cross_encoder
 
@@ -111,38 +111,3 @@ async def test_sync_models_run_one_at_a_time() -> None:
 def test_invalid_scores_raise(scores, says) -> None:
     with pytest.raises(RerankError, match=says):
         Reranker("ModuleReranker", model=lambda query, texts: scores)(candidates("a", "b"), "q")
-
-
-class Recording:
-    """Score pairs by the length of the passage. Record the queries of each call."""
-
-    def __init__(self):
-        self.calls = []
-
-    def predict(self, pairs):
-        self.calls.append([query for query, _ in pairs])
-        if any(query == "bad" for query, _ in pairs):
-            raise OSError("gone")
-        return [float(len(text)) for _, text in pairs]
-
-
-@pytest.mark.parametrize("way", ["batch", "abatch"])
-@pytest.mark.parametrize(
-    ("queries", "calls"),
-    [
-        (["p", "q"], [["p", "p"], ["q", "q"]]),
-        (["p", "bad"], [["bad", "bad"], ["p", "p"]]),
-        (["p", ""], [["p", "p"]]),
-    ],
-)
-def test_batch_scores_pairs_of_each_query(way, queries, calls) -> None:
-    model = Recording()
-    inner = FixedRetriever(candidates("a", "ccc"))
-    retriever = RerankRetriever(inner, "ModuleReranker", model=model)
-    answers = getattr(retriever, way)(queries)
-    answers = asyncio.run(answers) if way == "abatch" else answers
-    assert sorted(model.calls) == sorted(calls)
-    ranked = [("ccc", 3.0), ("a", 1.0)]
-    expected = {"bad": [("a", 10.0), ("ccc", 9.0)], "": []}
-    assert [text_scores(a) for a in answers] == [expected.get(q, ranked) for q in queries]
-    assert [a[0].evidence[0].query for a in answers if a] == list(filter(None, queries))

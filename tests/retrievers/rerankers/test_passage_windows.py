@@ -16,19 +16,6 @@ def windows_of(text, limit, overlap, length):
     return passage_windows(text, limit, overlap, measured(text, length))
 
 
-def cut(*args):
-    return [args[0][begin:end] for begin, end in windows_of(*args)]
-
-
-def test_windows_start_and_end_at_sentences() -> None:
-    text = "长江是中国最长的河流。它发源于青海省。它流入东海。茶是一种饮品。"
-    assert cut(text, 20, 10, len) == [
-        "长江是中国最长的河流。它发源于青海省。",
-        "它发源于青海省。它流入东海。",
-        "它流入东海。茶是一种饮品。",
-    ]
-
-
 @given(TEXTS, st.integers(1, 30), st.integers(0, 20), st.sampled_from([len, count_tokens]))
 def test_windows_cover_any_text(text, limit, overlap, length) -> None:
     overlap = min(overlap, limit - 1)

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import pickle
-import threading
 from typing import Any
 
 import pytest
@@ -112,39 +111,6 @@ def test_failures_raise() -> None:
         with pytest.raises(error, match=r"gone|no disk"):
             asyncio.run(retriever.aretrieve("q"))
     assert raising("") == raising.retrieve("") == asyncio.run(raising.aretrieve("")) == []
-
-
-async def test_slow_model_does_not_block_event_loop() -> None:
-    turned = threading.Event()
-
-    def waits(query: str, texts: list[str]) -> list[float]:
-        assert turned.wait(300)
-        return later_is_better(query, texts)
-
-    retriever = RerankRetriever(fixed(), "ModuleReranker", model=waits, on_error="raise")
-    task = asyncio.create_task(retriever.aretrieve("q"))
-    await asyncio.sleep(0)
-    turned.set()
-    assert letters(await task) == "hgfedc"
-
-
-async def test_cancellation_is_not_a_failure() -> None:
-    started = asyncio.Event()
-
-    class Endless:
-        def rerank(self, query: str, texts: list[str]) -> None:
-            raise AssertionError("asked")
-
-        async def arerank(self, query: str, texts: list[str]) -> None:
-            started.set()
-            await asyncio.Event().wait()
-
-    retriever = RerankRetriever(fixed(), "ModuleReranker", model=Endless())
-    task = asyncio.create_task(retriever.aretrieve("q"))
-    await started.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
 
 
 def test_nested_rerank_retriever_can_be_pickled() -> None:
