@@ -15,7 +15,7 @@ from ..results import OutputOptions, Results
 from ..retrieval_conditions import HitConditions
 from ..search import reading
 from ..validation import check_number, choice
-from .postprocessing import PostprocessRetriever
+from .window import PostprocessRetriever
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -23,9 +23,8 @@ from ..similarities.bm25 import Bm25
 from ..token_budget import without_budget
 from ..tracing import start_span
 from ..validation import check_top_k, number, whole
-from .link_graph import connect
 from .link_index import Entity, LinkIndex
-from .link_scores import Pair, QueryWords, best_pairs, least_repeating, score_scale
+from .link_scores import Pair, QueryWords, best_pairs, connect, least_repeating, score_scale
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -326,9 +325,10 @@ class LinkRetriever(BaseRetriever):
         for result, pair in zip(ranking, of_results, strict=True):
             if pair is not None:
                 ends = [partners[pair.partner]]
-                if index is not None and pair.connection.entity is not None:
-                    ends.append(index.node(pair.connection.entity))
-                link = f"link {pair.connection.type!r}"
+                kind, entity = pair.connection
+                if index is not None and entity is not None:
+                    ends.append(index.node(entity))
+                link = f"link {kind!r}"
                 own = [Evidence(end, result.score, link, query, filters=filters) for end in ends]
                 result = replace(result, evidence=(*own, *result.evidence))
             results.append(result)

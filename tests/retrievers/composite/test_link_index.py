@@ -9,8 +9,8 @@ import pytest
 
 from nodekin.nodegraph import Document, EntityExtractor, NodeGraph
 from nodekin.retrievers.composite import link_index
-from nodekin.retrievers.composite.link_graph import IN_TITLE, UNTITLED, connect
 from nodekin.retrievers.composite.link_index import LinkIndex
+from nodekin.retrievers.composite.link_scores import IN_TITLE, UNTITLED, connect
 from nodekin.retrievers.similarities.bm25 import DEFAULT_ANALYZER, open_postings
 
 Find = Callable[[str], list[str]]
