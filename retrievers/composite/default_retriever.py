@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -35,7 +35,7 @@ from ..similarities.bm25 import Bm25
 from ..similarities.registry import DEFAULT, MakeIndex, get_similarity
 from ..token_budget import BUDGET, TokenBudget
 from ..tracing import start_span, summarize_queries
-from ..validation import check_top_k
+from ..validation import check_top_k, choice
 from .budget_windows import passages_within, search_windows
 from .default_settings import (
     MeasuredSettings,
@@ -49,7 +49,6 @@ from .fusion import FusionRetriever
 from .link_retriever import LinkRetriever
 from .relevance import (
     COMPARED,
-    Vectors,
     descending,
     joined,
     linked_from,
@@ -187,9 +186,7 @@ class DefaultRetriever(BaseRetriever):
         self.filters = filters
         self.follow_links = follow_links
         self.collapse = collapse
-        if phrases not in ("first", "required"):
-            raise ValueError(f"phrases must be 'first' or 'required', got {phrases!r}")
-        self.phrases = phrases
+        self.phrases = choice(phrases, "phrases", ("first", "required"))
         self.sentences, self.entities = sentence_group(graph, target), f"{target} entity"
         self._needs_vectors = embed_keys is not None
         keys = list(graph.embeddings.embedders) if embed_keys is None else list(embed_keys)
@@ -206,16 +203,17 @@ class DefaultRetriever(BaseRetriever):
             )
         self.bm25 = similarity
         branch = partial(Retriever, graph, target=target, top_k=DEPTH, filters=filters)
-        self._words = [branch(group, similarity) for group in (self.sentences, target)]
-        self._vectors = [
-            branch(self.sentences, "cosine", index=index, embed_keys=[key]) for key in keys
+        vectors = partial(branch, self.sentences, "cosine", index=index)
+        self._branches: list[tuple[str, Retriever]] = [
+            ("sentences", branch(self.sentences, similarity)),
+            ("words", branch(target, similarity)),
+            *((key, vectors(embed_keys=[key])) for key in keys),
         ]
 
     def with_fetch_k(self, fetch_k: int) -> DefaultRetriever:
         """Return a copy with another number of hits before lifting."""
         other = copy.copy(self)
-        other._words = [branch.with_fetch_k(fetch_k) for branch in self._words]
-        other._vectors = [branch.with_fetch_k(fetch_k) for branch in self._vectors]
+        other._branches = [(name, part.with_fetch_k(fetch_k)) for name, part in self._branches]
         return other
 
     def build(self) -> None:
@@ -254,12 +252,11 @@ class DefaultRetriever(BaseRetriever):
     @property
     def inner_retrievers(self) -> Sequence[tuple[str, RetrieverProtocol]]:
         """The retrievers that may be fused."""
-        names = ["sentences", "words", *self._embed_keys]
-        return list(zip(names, [*self._words, *self._vectors], strict=True))
+        return self._branches
 
     @property
     def _embed_keys(self) -> list[str]:
-        return [branch.embed_keys[0] for branch in self._vectors]
+        return [key for key, _ in self._branches[2:]]
 
     async def search_all(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
@@ -290,10 +287,10 @@ class DefaultRetriever(BaseRetriever):
         self, queries: Sequence[str], limit: int, filters: Filters | None
     ) -> list[Results]:
         """Search with words and vectors, or with words alone if optional vectors are missing."""
-        if self._needs_vectors or not self._vectors:
+        if self._needs_vectors or not self._embed_keys:
             return await self._search(queries, limit, filters)
         by_words = copy.copy(self)
-        by_words._vectors = []
+        by_words._branches = self._branches[:2]
         if missing := await Do(self._count_missing_vectors, kind="work"):
             logger.warning(
                 "searches use words only: %s vectors of %r are missing; "
@@ -325,7 +322,7 @@ class DefaultRetriever(BaseRetriever):
         """Return the indexes of the vectors of sentences, by embedding."""
         return {
             key: branch.similarity.open(self.graph, self.sentences, key)
-            for key, branch in zip(self._embed_keys, self._vectors, strict=True)
+            for key, branch in self._branches[2:]
         }
 
     async def _search(
@@ -356,7 +353,7 @@ class DefaultRetriever(BaseRetriever):
                 found = await _find_all(find, texts, limit)
             if len(texts) == len(queries):
                 return found
-            listed = await find_one(self._words[1], "", limit, filters)
+            listed = await find_one(self._branches[1][1], "", limit, filters)
             rankings = iter(found)
             return [next(rankings) if query.strip() else [*listed] for query in queries]
 
@@ -375,8 +372,7 @@ class DefaultRetriever(BaseRetriever):
             EmbeddingError: If a model fails or takes too long.
         """
         embeddings = self.graph.embeddings
-        for branch, weight in zip(self._vectors, measured.weights, strict=True):
-            (key,) = branch.embed_keys
+        for (key, branch), weight in zip(self._branches[2:], measured.weights, strict=True):
             if not weight or embeddings.has_queries(queries, key):
                 continue
             embed = partial(branch.query_vectors, queries)
@@ -399,8 +395,8 @@ class DefaultRetriever(BaseRetriever):
     ) -> list[Results | None]:
         """Search all branches at once. See ``Find``."""
         weights = [SENTENCES, WHOLE, *measured.weights]
-        pairs = zip([*self._words, *self._vectors], weights, strict=True)
-        branches = [branch for branch, weight in pairs if weight]
+        pairs = zip(self._branches, weights, strict=True)
+        branches = [branch for (_, branch), weight in pairs if weight]
         backgrounds = measured.backgrounds
 
         def rank(number: int, rankings: Sequence[Ranking], sources: Sequence[Source]) -> Ranking:
@@ -420,18 +416,13 @@ class DefaultRetriever(BaseRetriever):
                 for ranked, source in zip(rankings, sources, strict=True)
                 if source.key is not None and backgrounds
             ]
-            if near:
-                scores = joined(scores, np.maximum.reduce(near))
+            scores = joined(scores, near)
             return ranking._replace(scores=dict(zip(keys, scores.tolist(), strict=True)))
 
         def select(reader: Reader) -> Results | None:
-            first = islice(reader.ranking.scores.items(), max(depth, COMPARED))
-            keys, scores = [], []
-            for key, score in first:
-                if score > 0:
-                    keys.append(key)
-                    scores.append(score)
-            scores = descending(scores)
+            ranked = reader.ranking.scores
+            keys = [key for key in islice(ranked, max(depth, COMPARED)) if ranked[key] > 0]
+            scores = descending([ranked[key] for key in keys])
             nodes = [*reader.nodes(keys[:depth]).values()]
             if (groups := group(nodes)) is None:
                 return None
@@ -454,7 +445,7 @@ class DefaultRetriever(BaseRetriever):
         """Search all branches, and follow links. See ``Find``."""
         self._declare_entities()
         weights = [SENTENCES, WHOLE, *measured.weights]
-        branches = [*self._words, *self._vectors]
+        branches = [branch for _, branch in self._branches]
         inner = FusionRetriever(branches, "relative", weights, top_k=DEPTH)
         retriever = LinkRetriever(
             inner, self.graph, via=self.entities, repetition=0, filters=self.filters
@@ -464,8 +455,7 @@ class DefaultRetriever(BaseRetriever):
         def score() -> list[Results | None]:
             index = self.bm25.open(self.graph, self.target)
             nearest = [
-                self._vector_scores(query, results, measured.backgrounds)
-                for query, results in zip(queries, rankings, strict=True)
+                [*self._near(*item, measured)] for item in zip(queries, rankings, strict=True)
             ]
             scored: list[Results | None] = []
             with self.graph.reader.reading(self.target):
@@ -475,7 +465,7 @@ class DefaultRetriever(BaseRetriever):
                     ids |= dict.fromkeys(node.id for node in map(linked_from, results) if node)
                     terms = self.bm25.prepare(query, [index])
                     scores = word_scores(terms, index.term_scores([*ids], terms))
-                    scores[: len(near)] = joined(scores[: len(near)], near)
+                    scores[: len(results)] = joined(scores[: len(results)], near)
                     by_id = dict(zip(ids, scores.tolist(), strict=True))
                     ranking = with_scores(results, by_id)[:depth]
                     groups = group([result.node for result in ranking])
@@ -488,18 +478,14 @@ class DefaultRetriever(BaseRetriever):
 
         return await Do(score, kind="work")
 
-    def _vector_scores(
-        self, query: str, results: Results, backgrounds: Mapping[str, Vectors]
-    ) -> Floats:
-        """Return how near results are to a query by the vectors that found them."""
-        nearest = np.zeros(len(results))
-        for key, background in backgrounds.items():
+    def _near(self, query: str, results: Results, measured: MeasuredSettings) -> Iterator[Floats]:
+        """Yield how near results are to a query, for each embedding that found some."""
+        for key, background in measured.backgrounds.items():
             scores = [[e.score for e in r.evidence if e.embed_key == key] for r in results]
             cosines = np.array([max(of_result, default=0.0) for of_result in scores])
             if cosines.any():
                 vector = unit(self.graph.embeddings.query_vectors([query], key)[0])
-                nearest = np.maximum(nearest, vector_scores(cosines, vector, background))
-        return nearest
+                yield vector_scores(cosines, vector, background)
 
     def _windows(
         self,

@@ -116,9 +116,9 @@ def vector_scores(cosines: Floats, query: Vectors, background: Vectors) -> Float
     return scores
 
 
-def joined(words: Floats, vectors: Floats) -> Floats:
+def joined(words: Floats, near: Sequence[Floats]) -> Floats:
     """Return the scores of words, raised by up to half of the difference to 1 by vectors."""
-    return words + (1.0 - words) * _VECTORS * vectors
+    return words + (1.0 - words) * _VECTORS * np.maximum.reduce(near) if near else words
 
 
 def descending(scores: Sequence[float]) -> list[float]:
