@@ -155,17 +155,6 @@ async def test_windows_are_equal_for_async_batch_and_file(graph, tmp_path) -> No
     stored.close()
 
 
-def test_window_id_is_stable_after_unrelated_change() -> None:
-    graph = graph_of(Document(HISTORY, id="history"))
-    default = as_retriever(graph)
-    question = "Who built the stone bridge, and what did it cost in silver coins?"
-    (before,) = default.retrieve(question, max_tokens=28, top_k=1)
-    graph.add(Document("Rivers run to the sea.", id="rivers"))
-    (after,) = default.retrieve(question, max_tokens=28, top_k=1)
-    assert (after.node.id, after.node.text) == (before.node.id, before.node.text)
-    assert ".." in after.node.id
-
-
 def test_linked_passage_is_returned_as_window() -> None:
     graph = graph_of(
         Document("Brand is a play by Henrik Ibsen. " + FILLER, {"title": "Brand"}),

@@ -231,20 +231,6 @@ async def test_failed_model_falls_back_to_words(
         DefaultRetriever(graph, embed_keys=["default"]).retrieve(query)
 
 
-async def test_query_vector_with_wrong_length_raises() -> None:
-    def queries(texts: list[str]) -> np.ndarray:
-        return np.ones((len(texts), 5))
-
-    graph = NodeGraph(embed=Embedder(by_topic, "m", embed_queries=queries), progress=False)
-    graph.add(documents())
-    retriever = as_retriever(graph)
-    for _ in range(2):
-        with pytest.raises(VectorLengthError, match=r"5 numbers.* have 12"):
-            retriever.retrieve("tea")
-        with pytest.raises(VectorLengthError, match=r"5 numbers.* have 12"):
-            await retriever.abatch(["tea", "rivers"])
-
-
 async def test_changed_model_with_same_name_raises(tmp_path: Path) -> None:
     def opened(length: int) -> NodeGraph:
         embed = Embedder(lambda texts: [[1.0] * length for _ in texts], "letters")
@@ -285,12 +271,3 @@ def test_many_missing_vectors_fall_back_to_words(caplog: pytest.LogCaptureFixtur
     assert len(embedded) == MISSING + 2  # including the question
     found = retriever.retrieve("coffee number 7")
     assert {match.embed_key for result in found for match in result.evidence} >= {"default"}
-
-
-def test_build_computes_missing_vectors() -> None:
-    graph = NodeGraph(embed=lambda texts: [[len(text), 1.0] for text in texts], progress=False)
-    graph.add([Document(f"Tea number {n}.", id=str(n)) for n in range(MISSING + 1)])
-    retriever = DefaultRetriever(graph)
-    retriever.build()
-    evidence = [match for result in retriever.retrieve("tea") for match in result.evidence]
-    assert "default" in {match.embed_key for match in evidence}

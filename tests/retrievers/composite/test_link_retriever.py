@@ -137,14 +137,6 @@ def test_third_passage_of_title_is_ranked_lower(graph: NodeGraph) -> None:
     assert order(repetition=0)[:4] == list(scores)
 
 
-def test_changed_documents_are_followed_immediately(graph: NodeGraph) -> None:
-    retriever = LinkRetriever(Retriever(graph, "ROOT"), graph, via="entity")
-    graph.remove("ibsen")
-    assert set(ids(retriever.retrieve(QUESTION))) == {"brand", "play", "bergen"}
-    graph.add(Document("Life\nThe early years of Henrik Ibsen, when he was young.", id="life"))
-    assert ids(retriever.retrieve(QUESTION))[:2] == ["brand", "life"]
-
-
 def test_removed_hit_is_not_followed(graph: NodeGraph) -> None:
     inner = fixed(graph, brand=2.0, tea=1.0)
     graph.remove("brand")
@@ -236,17 +228,6 @@ def test_link_retriever_with_other_graph_or_no_hits(graph: NodeGraph) -> None:
     assert ids(LinkRetriever(Retriever(other, "ROOT"), graph).retrieve("life")) == ["other"]
     assert both.retrieve("xyzzy") == []
     assert both.retrieve(" ") == []
-
-
-def test_results_are_equal_after_reopening_graph(tmp_path: Path) -> None:
-    with NodeGraph(store=tmp_path / "g", progress=False) as graph:
-        fill(graph)
-        graph.add([Document(f"Filler {at}", id=f"filler {at}") for at in range(300)])
-        expected = LinkRetriever(Retriever(graph, "ROOT"), graph, via="entity").retrieve(QUESTION)
-    with NodeGraph(store=tmp_path / "g", progress=False) as graph:
-        graph.create_node_group("entity", EntityExtractor())
-        retriever = LinkRetriever(Retriever(graph, "ROOT"), graph, via="entity")
-        assert retriever.retrieve(QUESTION) == expected
 
 
 @pytest.mark.parametrize(

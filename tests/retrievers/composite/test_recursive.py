@@ -261,42 +261,6 @@ def test_empty_reference_is_skipped_and_invalid_one_raises() -> None:
         bad("tea")
 
 
-NAMES = st.sampled_from("abcd")
-
-
-@settings(max_examples=amount(26, 80))
-@given(
-    st.dictionaries(NAMES, st.lists(st.one_of(st.none(), NAMES), max_size=4), min_size=4),
-    st.integers(1, 12),
-    st.integers(1, 5),
-)
-def test_any_network_of_references_ends(web, top_k, depth) -> None:
-    graphs = {}
-    for name, entries in web.items():
-        graphs[name] = NodeGraph(progress=False)
-        for at, to in enumerate(entries):
-            text = "tea " * (at + 1) + "and this"
-            metadata = {} if to is None else {"retriever": to}
-            graphs[name].add(Document(text, metadata, id=f"{name}{at}"))
-    retriever = RecursiveRetriever(
-        graphs["a"], ["ROOT"], similarity=WORDS, references=graphs, max_depth=depth
-    )
-    results = retriever.retrieve("tea", top_k=top_k)
-    assert len(results) <= top_k
-    assert len(set(ids(results))) == len(results)
-    assert [r.score for r in results] == sorted((r.score for r in results), reverse=True)
-    assert all(r.evidence and r.evidence[0].node == r.node for r in results)
-    reached, level = {"a"}, {"a"}
-    for _ in range(depth):
-        level = {to for name in level for to in web[name] if to} - reached
-        reached |= level
-    every = retriever.retrieve("tea", top_k=100)
-    pages = {f"{n}{at}" for n in reached for at, to in enumerate(web[n]) if to is None}
-    plain = {i for i in ids(every) if web[i[0]][int(i[1])] is None}
-    assert plain == pages
-    assert asyncio.run(retriever.aretrieve("tea", top_k=top_k)) == results
-
-
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
@@ -315,15 +279,3 @@ def test_any_network_of_references_ends(web, top_k, depth) -> None:
 def test_recursive_with_invalid_argument_raises(library, arguments, error, message) -> None:
     with pytest.raises(error, match=message):
         RecursiveRetriever(library, **{"groups": ["line"], **arguments})
-
-
-def test_recursive_with_map_index_finds_exact_texts():
-    graph = NodeGraph(progress=False)
-    graph.add(["红茶", "green tea"])
-    graph.create_node_group("word", lambda text: text.split())
-    retriever = RecursiveRetriever(graph, ["ROOT", "word"], "ROOT", index="map")
-    found = retriever("tea")
-    assert [(r.node.text, r.evidence[0].similarity) for r in found] == [("green tea", "exact")]
-    assert [r.node.text for r in retriever("红茶")] == ["红茶"]
-    with pytest.raises(TypeError, match="index must be 'default'"):
-        RecursiveRetriever(graph, ["ROOT"], index="tree")

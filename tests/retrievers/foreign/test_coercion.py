@@ -88,14 +88,6 @@ def test_async_function_searches_inside_and_outside_event_loop() -> None:
         assert [result.node.text for result in results] == ["Tea is a drink."]
 
 
-def test_error_of_function_is_raised_unchanged() -> None:
-    def fail(query: str) -> list[str]:
-        raise ConnectionError("no route to the store")
-
-    with pytest.raises(ConnectionError, match="no route"):
-        as_retriever(fail).retrieve("tea")
-
-
 def test_own_langchain_adapters_are_unwrapped(graph: NodeGraph) -> None:
     native = Retriever(graph, "ROOT")
     assert as_retriever(plain(native)) is native

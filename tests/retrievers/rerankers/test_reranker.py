@@ -65,14 +65,6 @@ def test_reranker_applies_cuts(scores: list[float], settings: Any, kept: list[fl
     assert cut_scores([], **settings) == []
 
 
-@given(st.lists(st.floats(-1e6, 1e6), min_size=1), st.floats(0, 1))
-def test_relative_cut_keeps_best_result(scores: list[float], share: float) -> None:
-    results = [ScoredNode(Node("a"), score) for score in sorted(scores, reverse=True)]
-    kept = cut_scores(results, relative_cut=share)
-    assert kept[0] == results[0]
-    assert kept == results[: len(kept)]
-
-
 class Reverses:
     name = "reverses"
 

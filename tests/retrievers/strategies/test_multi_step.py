@@ -4,9 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from support.stress import amount
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import Retriever, ScoredNode
@@ -147,52 +144,6 @@ def test_repeated_calls_count(plain: Retriever) -> None:
     model, prompts = recorded("asdf", WRITER, "asdf", WORLD, DONE)
     done = MultiStepRetriever(plain, model, max_calls=3).steps(QUESTION)
     assert (done.ended, done.calls, len(prompts), len(done.steps)) == ("calls", 3, 3, 1)
-
-
-REPLY = st.one_of(
-    st.sampled_from(["", "asdf", "null", '{"a": 1}', "Answered:", WRITER, WORLD, DONE]),
-    st.text(max_size=40),
-    st.builds(
-        lines,
-        st.sampled_from(["unknown", "Skien", "Henrik Ibsen", "Tea"]),
-        st.sampled_from(["yes", "no", "否", "maybe", "是"]),
-        st.lists(
-            st.sampled_from("town Brand tea Skien river 曹雪芹 drink play".split()), max_size=4
-        ).map(lambda words: " ".join(words) + "?"),
-    ),
-)
-
-
-@pytest.mark.slow
-@settings(max_examples=amount(50, 150))
-@given(
-    replies=st.lists(REPLY, min_size=1, max_size=8),
-    max_steps=st.integers(0, 4),
-    max_calls=st.integers(0, 8),
-    top_k=st.none() | st.integers(1, 8),
-)
-def test_any_answer_keeps_the_invariants(
-    plain: Retriever, replies: list[str], max_steps: int, max_calls: int, top_k: int | None
-) -> None:
-    model, heard = recorded(*replies)
-    retriever = MultiStepRetriever(plain, model, max_steps=max_steps, max_calls=max_calls)
-    done = retriever.steps(QUESTION, top_k=top_k)
-    expected = plain.retrieve(QUESTION, top_k=top_k)
-    assert len(heard) == done.calls <= max_calls
-    assert len(done.steps) <= max_steps
-    assert len(set(ids(done.results))) == len(done.results)
-    assert done.plain == tuple(expected)
-    if top_k is None:  # nothing that was found is lost
-        found = {result.node.id for step in done.steps for result in step.results}
-        assert set(ids(done.results)) == found | set(ids(expected))
-    else:
-        assert len(expected) <= len(done.results) <= top_k
-    if not done.steps:
-        assert scored(done.results) == scored(expected)
-    if done.ended == "failed":  # the model failed: all that plain has, in its order, goes first
-        assert set(ids(expected)) <= set(ids(done.results))
-    scores = [result.score for result in done.results]
-    assert scores == sorted(scores, reverse=True)
 
 
 def test_no_call_starts_after_the_total_timeout(

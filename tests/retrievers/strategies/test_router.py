@@ -8,7 +8,6 @@ from support.fixed_retriever import FailingRetriever
 
 from nodekin.nodegraph import ModelError, NodeGraph
 from nodekin.retrievers import Retriever, ScoredNode, trace
-from nodekin.retrievers.strategies.rewrite import QueryRewriteRetriever
 from nodekin.retrievers.strategies.router import RouterRetriever
 
 
@@ -110,15 +109,6 @@ def test_route_gets_its_queries_in_one_call(routes: dict[str, Any], scripted: An
     searches = [s.attributes["query"] for s in traced.children[0].children if s.name == "search"]
     assert sorted(searches) == ["", "3 queries", "尼罗河"]
     assert asyncio.run(router.abatch(["Nile", "尼罗河"])) == results[:2]
-
-
-def test_route_may_be_a_strategy(routes: dict[str, Any], plain: Retriever, scripted: Any) -> None:
-    deep = QueryRewriteRetriever(plain, scripted("the Nile"))
-    router = RouterRetriever({**routes, "deep": ("Typing errors", deep)}, scripted("deep"))
-    (result,) = router.retrieve("that rvier")
-    chain = [(variant.strategy, variant.query) for variant in result.evidence[0].variants]
-    assert chain == [("route", "that rvier"), ("rewrite", "that rvier")]
-    assert ids(router.retrieve("that rvier", filters={"lang": "zh"})) == []
 
 
 def test_invalid_arguments_raise(routes: dict[str, Any], plain: Retriever) -> None:
