@@ -169,18 +169,18 @@ class LinkRetriever(BaseRetriever):
         """Rank hits and the passages that are linked to the first hits."""
         with start_span(self.name, query=query, via=self.via, hits=len(hits)) as span:
             results = hits[:limit]
-            own_hits = [hit for hit in hits if hit.node.graph is self.graph]
-            if own_hits:
-                group = own_hits[0].node.group
+            own = [hit for hit in hits if hit.node.graph is self.graph]
+            if own:
+                group = own[0].node.group
                 parent = self.via and self.graph.reader.lineage(self.via)[-1].parent
                 if parent not in (None, group):
                     raise ValueError(
                         f"the hits must be of group {parent!r}, which {self.via!r} links, got "
                         f"{group!r}; set target={parent!r} in the inner retriever"
                     )
-                of_hits = conditions(own_hits)
+                met = conditions(own)
                 with self.graph.reader.reading(*filter(None, [group, self.via])):
-                    results = self._ranked(query, hits, group, limit, of_hits, span.attributes)
+                    results = self._ranked(query, hits, group, limit, met, span.attributes)
             span.attributes["results"] = len(results)
         return results
 
@@ -198,7 +198,7 @@ class LinkRetriever(BaseRetriever):
         Args:
             query: The query.
             hits: The hits.
-            group: The group of the hits.
+            group: The group of the hits in the graph.
             limit: The maximum number of results.
             conditions: The conditions of seeds and of linked passages.
             attributes: The attributes of the span.
@@ -217,22 +217,20 @@ class LinkRetriever(BaseRetriever):
 
         words = QueryWords(query, self.bm25, passages, self.graph, titles)
         lowest = min(0.0, min(hit.score for hit in hits))  # a reranker's scores may be negative
-        others = [hit for hit in hits if hit.node.graph is not self.graph]
-        own = [hit for hit in hits if hit.node.graph is self.graph]
-        own = words.without_parts_of_names(own, lowest)
+        first = hits[0].score
+        hits = words.without_parts_of_names(hits, lowest)
         named: dict[str, Evidence] = {}
         for title in titles:
             about = [*filter(is_allowed, title.about)]
             order = np.argsort(-words.scores(about).sum(axis=1), kind="stable")[:_NAMED]
             for node in self.graph.reader.nodes_by_id([about[at] for at in order]):
-                first = hits[0].score
                 named[node.id] = Evidence(node, first, NAMED, query, filters=conditions.filters)
-        evidence = {hit.node.id: hit.evidence for hit in own}
-        own = [
+        evidence = {hit.node.id: hit.evidence for hit in hits}
+        hits = [
             *(ScoredNode(m.node, m.score, (m, *evidence.get(i, ()))) for i, m in named.items()),
-            *(hit for hit in own if hit.node.id not in named),
+            *(hit for hit in hits if hit.node.id not in named),
         ]
-        scores = {hit.node.id: hit.score - lowest for hit in own}
+        scores = {hit.node.id: hit.score - lowest for hit in hits}
         seeds = [*filter(is_allowed, scores)][: self.seeds]
         follow = partial(connect, self.graph, passages, allowed, index)
         positions = max(limit, self.seeds)
@@ -257,13 +255,9 @@ class LinkRetriever(BaseRetriever):
                 attributes.update(paths=len(paths))
                 better = (i for i, p in paths.items() if i not in best or p.score > best[i].score)
                 best |= {i: paths[i] for i in better}
-        ranking, pairs = self._rank(own, others, best, lowest, positions)
+        ranking, pairs = self._rank(hits, best, lowest, positions)
         if self.repetition:
-            native = [
-                at
-                for at, result in enumerate(ranking)
-                if result.node.graph is self.graph and result.node.id in existing
-            ]
+            native = [at for at, result in enumerate(ranking) if result.node.id in existing]
             of_native = words.scores([ranking[at].node.id for at in native])
             terms = np.zeros((len(ranking), of_native.shape[1]))
             terms[native] = scale * of_native
@@ -275,10 +269,23 @@ class LinkRetriever(BaseRetriever):
                 [] if index is None else [index.title(result.node.id) for result in ranking],
             )
             ranking = [replace(ranking[at], score=score) for at, score in order_and_scores]
-        return self._with_evidence(query, ranking[:limit], pairs, index, conditions.filters)
+        partners = {pairs[r.node.id].partner for r in ranking[:limit] if r.node.id in pairs}
+        nodes = {node.id: node for node in self.graph.reader.nodes_by_id([*partners])}
+        results = []
+        for result in ranking[:limit]:
+            if pair := pairs.get(result.node.id):
+                kind, entity = pair.connection
+                ends = [nodes[pair.partner]]
+                if index is not None and entity is not None:
+                    ends.append(index.node(entity))
+                link = result.score, f"link {kind!r}", query
+                matches = [Evidence(end, *link, filters=conditions.filters) for end in ends]
+                result = replace(result, evidence=(*matches, *result.evidence))
+            results.append(result)
+        return results
 
     def _rank(
-        self, own: Results, others: Results, pairs: Mapping[str, Pair], lowest: float, limit: int
+        self, hits: Results, pairs: Mapping[str, Pair], lowest: float, limit: int
     ) -> tuple[Results, dict[str, Pair]]:
         """Rank hits and linked passages by their best pair or their own score.
 
@@ -287,15 +294,14 @@ class LinkRetriever(BaseRetriever):
         """
         used = dict(pairs)
         rows: list[tuple[float, ScoredNode]] = []  # own scores and results
-        for hit in own:
+        for hit in hits:
             pair = used.get(hit.node.id)
             if pair is not None and pair.score + lowest > hit.score:
                 rows.append((hit.score, replace(hit, score=pair.score + lowest)))
             else:
                 used.pop(hit.node.id, None)
                 rows.append((hit.score, hit))
-        rows += [(hit.score, hit) for hit in others]
-        hit_ids = {hit.node.id for hit in own}
+        hit_ids = {hit.node.id for hit in hits}
         linked = [item for item in pairs.items() if item[0] not in hit_ids]
         linked = nsmallest(limit, linked, key=lambda item: (-item[1].score, -item[1].own_score))
         nodes = self.graph.reader.nodes_by_id([i for i, _ in linked])
@@ -305,34 +311,6 @@ class LinkRetriever(BaseRetriever):
             key=lambda row: (-row[1].score, -row[0], not _is_named(row[1]), row[1].node.order)
         )
         return [result for _, result in rows[:limit]], used
-
-    def _with_evidence(
-        self,
-        query: str,
-        ranking: Results,
-        pairs: Mapping[str, Pair],
-        index: LinkIndex | None,
-        filters: Filters | None,
-    ) -> Results:
-        """Return results whose evidence has the other passage of the pair and the entity."""
-        of_results = [
-            pairs.get(result.node.id) if result.node.graph is self.graph else None
-            for result in ranking
-        ]
-        ids = list(dict.fromkeys(pair.partner for pair in of_results if pair is not None))
-        partners = dict(zip(ids, self.graph.reader.nodes_by_id(ids), strict=True))
-        results = []
-        for result, pair in zip(ranking, of_results, strict=True):
-            if pair is not None:
-                ends = [partners[pair.partner]]
-                kind, entity = pair.connection
-                if index is not None and entity is not None:
-                    ends.append(index.node(entity))
-                link = f"link {kind!r}"
-                own = [Evidence(end, result.score, link, query, filters=filters) for end in ends]
-                result = replace(result, evidence=(*own, *result.evidence))
-            results.append(result)
-        return results
 
 
 def _is_named(result: ScoredNode) -> bool:
