@@ -99,7 +99,7 @@ class FusionRetriever(BaseRetriever):
         if not self.retrievers:
             raise ValueError("retrievers must not be empty, got []")
         self.mode: Mode = check_mode(mode)
-        self.weights = check_weights(weights, len(self.retrievers))
+        self.weights = _checked_weights(weights, len(self.retrievers))
         self.rank_constant = number(rank_constant, "rank_constant")
         if merge_by is not None and not isinstance(merge_by, str):
             raise TypeError(f"merge_by must be a metadata field, got {merge_by!r:.80}")
@@ -121,46 +121,41 @@ class FusionRetriever(BaseRetriever):
     ) -> list[Results]:
         """Return the results of each query; ``limit`` is the ``top_k`` of the call."""
         pairs = zip(self.retrievers, self.weights, strict=True)
-        branches = [(retriever, weight) for retriever, weight in pairs if weight]
-        limits = [_limit_of(retriever, limit) for retriever, _ in branches]
+        retrievers, weights = zip(*(pair for pair in pairs if pair[1]), strict=True)
+        limits = [_limit_of(retriever, limit) for retriever in retrievers]
         top_k = self.top_k if limit is None else limit
-        local = local_retrievers([retriever for retriever, _ in branches])
         is_plain = self.merge_by is None and self.on_error == "raise"
         with start_span(self.name, mode=self.mode, queries=queries) as span:
-            if local and is_plain and all(map(str.strip, queries)):
-                weights = [weight for _, weight in branches]
+            if is_plain and all(map(str.strip, queries)) and _are_local(retrievers):
 
                 def rank(_: int, rankings: Sequence[Ranking], *__: object) -> Ranking:
                     return fused(rankings, self.mode, weights, self.rank_constant).first(top_k)
 
-                found = await search_together(
-                    local, queries, limits, filters, rank, ordered_results
+                results = await search_together(
+                    retrievers, queries, limits, filters, rank, ordered_results
                 )
-                span.set_results(found)
-                return found
-            outcomes = await All(
-                [
-                    partial(find_all, retriever, queries, limit_of_it, filters)
-                    for (retriever, _), limit_of_it in zip(branches, limits, strict=True)
-                ],
-                max_parallel=len(branches),
-                fail_fast=self.on_error == "raise",
-            )
-            rankings, weights, errors = [], [], []
-            for (retriever, weight), outcome in zip(branches, outcomes, strict=True):
-                if isinstance(outcome, Exception):
-                    logger.warning("left out of a fusion: %r failed: %s", retriever, outcome)
-                    errors.append(outcome)
-                else:
-                    rankings.append(outcome)
-                    weights.append(weight)
-            if errors and (self.on_error == "raise" or not rankings):
-                raise errors[0]
-            options = self.mode, weights, top_k, self.rank_constant, self.merge_by
-            per_query = zip(*rankings, strict=True)
-            results = await Do(
-                lambda: [fuse(ranked, *options) for ranked in per_query], kind="work"
-            )
+            else:
+                outcomes = await All(
+                    [
+                        partial(find_all, retriever, queries, count, filters)
+                        for retriever, count in zip(retrievers, limits, strict=True)
+                    ],
+                    max_parallel=len(retrievers),
+                    fail_fast=self.on_error == "raise",
+                )
+                rankings, used, errors = [], [], []
+                for retriever, weight, outcome in zip(retrievers, weights, outcomes, strict=True):
+                    if isinstance(outcome, Exception):
+                        logger.warning("left out of a fusion: %r failed: %s", retriever, outcome)
+                        errors.append(outcome)
+                    else:
+                        rankings.append(outcome)
+                        used.append(weight)
+                if errors and (self.on_error == "raise" or not rankings):
+                    raise errors[0]
+                options = self.mode, used, top_k, self.rank_constant, self.merge_by
+                per_query = zip(*rankings, strict=True)
+                results = await Do(lambda: [fuse(r, *options) for r in per_query], kind="work")
             span.set_results(results)
         return results
 
@@ -170,12 +165,11 @@ class FusionRetriever(BaseRetriever):
         return None if top_k is None else limit
 
 
-def local_retrievers(retrievers: Sequence[object]) -> list[Retriever]:
-    """Return the retrievers if all are plain and of one graph and target, else an empty list."""
-    local = [item for item in retrievers if type(item) is Retriever]
-    same = {(*map(id, item.graphs), item.target) for item in local}
-    is_local = len(local) == len(retrievers) and len(same) == 1 and len(local[0].graphs) == 1
-    return local if is_local else []
+def _are_local(retrievers: Sequence[object]) -> bool:
+    """Return whether all retrievers are plain and of one graph and target."""
+    local = [item for item in retrievers if type(item) is Retriever and len(item.graphs) == 1]
+    same = {(id(item.graphs[0]), item.target) for item in local}
+    return len(local) == len(retrievers) and len(same) == 1
 
 
 def _limit_of(retriever: RetrieverProtocol, top_k: int | None) -> int | None:
@@ -185,13 +179,8 @@ def _limit_of(retriever: RetrieverProtocol, top_k: int | None) -> int | None:
     return None if fewer else top_k
 
 
-def check_weights(weights: Sequence[float] | None, count: int) -> list[float]:
-    """Return the weights of ``count`` retrievers. Defaults to equal weights.
-
-    Raises:
-        TypeError: If a weight is not a number.
-        ValueError: If the number of weights is wrong, a weight is below 0, or all are 0.
-    """
+def _checked_weights(weights: Sequence[float] | None, count: int) -> list[float]:
+    """Return the weights of ``count`` retrievers. Defaults to equal weights."""
     if weights is None:
         return [1.0] * count
     checked = [number(weight, "a weight") for weight in weights]

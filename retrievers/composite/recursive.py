@@ -19,7 +19,7 @@ from ..foreign.foreign_retriever import as_retriever
 from ..plans.effects import find_all, find_one
 from ..protocols import RetrieverLike, RetrieverProtocol, Similarity
 from ..ranking import Lift, by_node, merge
-from ..results import Evidence, OutputFormat, Results, ScoredNode
+from ..results import Evidence, OutputOptions, Results, ScoredNode
 from ..retrieval_conditions import Conditions
 from ..retriever import Retriever
 from ..search import Search
@@ -28,7 +28,7 @@ from ..tracing import start_span
 from ..validation import check_top_k, whole
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing_extensions import Self, Unpack
 
 
 Reference = RetrieverLike | NodeGraph
@@ -80,8 +80,7 @@ class RecursiveRetriever(BaseRetriever):
         lift: How the scores of hits form the score of their target: ``"max"``, ``"sum"`` or
             ``"mean"``. See ``Retriever``.
         fetch_k: The number of hits before lifting. None: as many as ``top_k`` targets need.
-        output_format: See ``OutputOptions``.
-        join: See ``OutputOptions``.
+        **output: ``output_format`` and ``join``, see ``OutputOptions``.
 
     Raises:
         UnknownGroupError: If a graph lacks a group or the target.
@@ -122,10 +121,9 @@ class RecursiveRetriever(BaseRetriever):
         embed_keys: Sequence[str] | None = None,
         lift: Lift = "max",
         fetch_k: int | None = None,
-        output_format: OutputFormat | None = None,
-        join: bool | str = False,
+        **output: Unpack[OutputOptions],
     ) -> None:
-        super().__init__(top_k=check_top_k(top_k), output_format=output_format, join=join)
+        super().__init__(top_k=check_top_k(top_k), **output)
         if isinstance(groups, str) or not isinstance(groups, Sequence):
             raise TypeError(f"groups must be a list of names, got {groups!r:.80}")
         if not groups:
