@@ -128,7 +128,11 @@ def _decoded(data: bytes, source: SourceFile, label: str) -> tuple[str, str]:
     for name, errors in steps:
         if name and (text := _text(data, name, errors)) is not None:
             return text, name.removesuffix("-sig")
-    last = given or mark.removesuffix("-sig") or detected(data) or "utf-8"
+    last = given or mark.removesuffix("-sig")
+    if not last:
+        last = detected(data, source.usual_encoding) or "utf-8"
+        if sum(byte > 127 for byte in data) < _FEW:
+            source.guesses.append(last)
     try:
         return data.decode(last), last
     except UnicodeDecodeError as error:
@@ -171,12 +175,19 @@ _LATIN = [
 """Languages in Latin letters: their encodings, letters beyond ASCII, and frequent words."""
 
 
-def detected(data: bytes) -> str | None:
+_FEW = 30  # bytes above 127; fewer are not enough for a sure detection
+
+
+def detected(data: bytes, usual: str = "") -> str | None:
     """Detect the encoding of bytes that are not UTF-8. Return None for binary data.
 
     Texts in Latin letters have the encoding whose letters and words fit one language best. Short
     texts that consist of common characters in GB18030 are in GB18030. Other texts are left to
     ``charset-normalizer``.
+
+    Args:
+        data: The bytes.
+        usual: The usual encoding of the folder. It decides if others fit as well, or none fits.
 
     Example:
         >>> detected("绿茶和红茶".encode("gb18030")), detected(bytes(range(256)))
@@ -187,26 +198,35 @@ def detected(data: bytes) -> str | None:
     start = max(0, next((i for i, byte in enumerate(data) if byte > 127), 0) - 500)
     sample = data[start : start + 20_000]
     high = sum(byte > 127 for byte in sample)
-    if high < 4 and len(sample) < 40:
-        return None  # too short to detect
-    return next((name for name in _guesses(sample, high) if _text(data, name) is not None), None)
+    guesses = _guesses(sample, high, usual)
+    return next((name for name in guesses if name and _text(data, name) is not None), None)
 
 
-def _guesses(sample: bytes, high: int) -> Iterator[str]:
+def _guesses(sample: bytes, high: int, usual: str) -> Iterator[str]:
     """Yield probable encodings, the most probable first."""
+    if high < 4 and len(sample) < 40:  # too short to detect
+        yield usual
+        return
     if high < 120 and _common_share(sample, high) > 0.8:
         yield "gb18030"
-    yield from _latin(sample, high)
+    yield from _latin(sample, high, usual)
     from charset_normalizer import from_bytes
 
     best = from_bytes(sample, cp_isolation=list(_CANDIDATES)).best()
     if best is not None:
-        yield _SUPERSETS.get(codecs.lookup(best.encoding).name, str(best.encoding))
+        name = _SUPERSETS.get(codecs.lookup(best.encoding).name, str(best.encoding))
+        is_windows = name == "iso8859_7" and not _GREEK_CAPITAL.search(sample)
+        yield "cp1253" if is_windows else name
     if high > 200:
         yield from ("gb18030", "big5hkscs")
+    yield usual
 
 
-def _latin(sample: bytes, high: int) -> Iterator[str]:
+# An accented capital letter in ISO 8859-7. The same byte is a mark in Windows-1253.
+_GREEK_CAPITAL = re.compile(rb"(?<![\xb8-\xfe])\xb6[\xdc-\xfe]")
+
+
+def _latin(sample: bytes, high: int, usual: str) -> Iterator[str]:
     """Yield the encoding of a text in Latin letters, if its letters are those of a language."""
     if high > 0.4 * sum(byte > 127 or chr(byte).isalpha() for byte in sample):
         return
@@ -219,8 +239,9 @@ def _latin(sample: bytes, high: int) -> Iterator[str]:
             text = sample.decode(name, "replace")
             beyond = [c for c in text if c > "\x7f" and c not in _MARKS]
             share = sum(c in letters or c.lower() in letters for c in beyond) / max(1, len(beyond))
-            if share > 0.9 and share + score > best[0]:
-                best = (share + score, name)
+            fit = share + score + (name == usual) / 20
+            if share > 0.9 and fit > best[0]:
+                best = (fit, name)
     if best[1]:
         yield best[1]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import pickle
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
@@ -90,11 +91,22 @@ def read_files(
     pool = ThreadPoolExecutor(count, "nodekin reading")
     futures = {pool.submit(parsed, *item): item[0] for item in isolated.items()}
     try:
+        usual: dict[Path, Counter[str]] = {}  # the encodings of the files of a folder
+        guessed: dict[str, Records | ReadError] = {}
         for file_id, reader in unisolated.items():
-            try:
-                yield file_id, reader.records(SourceFile(files[file_id], options))
-            except Exception as error:
-                yield file_id, _read_error(files[file_id], error, options)
+            source = SourceFile(files[file_id], options)
+            result = _read(reader, source)
+            usual.setdefault(source.path.parent, Counter()).update(source.encodings)
+            if source.guesses:
+                guessed[file_id] = result
+            else:
+                yield file_id, result
+        for file_id, result in guessed.items():
+            path = files[file_id]
+            for name, _ in usual[path.parent].most_common(1):
+                source = SourceFile(path, options, usual_encoding=name)
+                result = _read(unisolated[file_id], source)
+            yield file_id, result
         for future in as_completed(futures):
             yield futures[future], future.result()
     finally:
@@ -105,6 +117,13 @@ def read_files(
         pool.shutdown()
         for process in processes:
             process.close()  # a call that was starting may have started a process
+
+
+def _read(reader: RegisteredReader | FileFormat, source: SourceFile) -> Records | ReadError:
+    try:
+        return reader.records(source)
+    except Exception as error:
+        return _read_error(source.path, error, source.options)
 
 
 def _reader(path: Path, options: ReadOptions) -> RegisteredReader | FileFormat:

@@ -238,14 +238,18 @@ class SourceFile:
         path: The file.
         options: The options for reading.
         ocr: A function from the PNG of a page to its text. None: no OCR.
+        usual_encoding: The usual encoding of the folder. It decides if detection is unsure.
         encodings: The encodings of the file's texts, without UTF-8. The decoder sets it.
+        guesses: The encodings that were detected in few bytes. The decoder sets it.
         notes: Parts that the reader has left out or changed, by kind: count and first place.
     """
 
     path: Path
     options: ReadOptions
     ocr: Callable[[bytes], str] | None = None
+    usual_encoding: str = ""
     encodings: list[str] = field(default_factory=list)
+    guesses: list[str] = field(default_factory=list)
     notes: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     def note(self, kind: str, place: str = "", count: int = 1) -> None:

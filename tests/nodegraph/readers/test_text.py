@@ -58,6 +58,9 @@ TRADITIONAL = "綠茶在五月和九月購買，產地是安吉和龍井的茶�
         ("Le thé vert est récolté à la fin du mois et séché très vite.", "cp1252"),
         ("A colheita do chá não é feita à mão em todas as regiões.", "cp1252"),
         ("Il tè è più buono se l'acqua non è già bollita.", "cp1252"),
+        ("Das grüne Blatt wird schnell getrocknet, und für Gäste gibt es Süßes.", "cp850"),
+        ("Το πράσινο τσάι μένει σε κουτί. Άλλα φύλλα μαζεύονται τον Μάιο.", "cp1253"),
+        ("התה הירוק נשמר בכלי סגור, והעלים נקטפים בחודש מאי ומיובשים מהר.", "cp1255"),
         ("Zielona herbata była zbierana późną wiosną, więc jest łagodna.", "iso8859_2"),
     ],
 )
@@ -166,6 +169,16 @@ def test_rows_of_csv_know_the_row_below_the_title(tmp_path: Path) -> None:
     passages = graph.nodes("passage")
     assert len(passages) > 5
     assert {node.metadata["table_head"] for node in passages[1:]} == {"name | price | city"}
+
+
+def test_encoding_of_the_folder_decides_for_short_texts(tmp_path: Path) -> None:
+    long = "Yeşil çay yapraklarını soğuk suda değil, ılık suda demlemek için bekleyin."
+    for name, text in (("a", f"{long} {long}"), ("b", "Çay ılık."), ("c", "Şekersiz çay için.")):
+        (tmp_path / f"{name}.txt").write_bytes(text.encode("cp1254"))
+    texts = [node.text for node in NodeGraph(tmp_path, progress=False).nodes("ROOT")]
+    assert texts[1:] == ["Çay ılık.", "Şekersiz çay için."]
+    (tmp_path / "a.txt").unlink()
+    assert "Çay ılık." not in [n.text for n in NodeGraph(tmp_path, progress=False).nodes("ROOT")]
 
 
 def test_report_counts_other_encodings(tmp_path: Path) -> None:
