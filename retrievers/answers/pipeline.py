@@ -215,8 +215,6 @@ def _pack_sources(context: AnswerContext) -> str:
             context.notes.append(note)
         context.sources.append(source)
         free -= size + 1  # a line break
-    while len(context.sources) > 1 and not context.has_space("answer", context.sources):
-        context.omit(context.sources.pop())  # lengths are not additive
     context.check_space("answer")
     return context.passages_prompt("answer", context.sources)
 
@@ -288,8 +286,6 @@ def _pack_parts(
         batch.append(part)
         used += 1  # a line break
     batch = batch or [parts[0]]
-    while len(batch) > 1 and not context.has_space(name, batch, **values):
-        batch.pop()  # lengths are not additive
     return context.passages_prompt(name, batch, **values), batch
 
 

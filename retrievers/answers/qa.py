@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import itemgetter
@@ -247,8 +247,6 @@ def answer_of(node: Node) -> str | None:
     answer = node.own_metadata.get("answer")
     if answer is None and node.content != node.text:
         answer = node.content
-    if isinstance(answer, Mapping):
-        answer = answer.get("answer", answer)
     return None if answer is None else str(answer)
 
 

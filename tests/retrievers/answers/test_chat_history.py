@@ -121,7 +121,7 @@ def test_long_history_is_truncated_with_a_note(lines, scripted) -> None:
     answer = engine.query("How long?", history=history)
     assert "Question 8" in model.prompts[0]
     assert "Question 5" not in model.prompts[0]
-    assert (
-        "the history's first 7 of 9 pairs were left out: they are too long for the prompt"
-        in answer.notes
-    )
+    note = "the history's first 7 of 9 pairs were left out: they are too long for the prompt"
+    assert note in answer.notes
+    answer = engine.query("How long?", history=[("Where is the Nile?", "word. " * 200)])
+    assert "the last answer in the history was cut: it is too long for the prompt" in answer.notes

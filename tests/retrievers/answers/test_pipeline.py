@@ -3,7 +3,7 @@
 import pytest
 from support.fixed_retriever import FixedRetriever
 
-from nodekin.nodegraph import ModelError, Node
+from nodekin.nodegraph import ModelError, Node, NodeGraph
 from nodekin.retrievers import Retriever, ScoredNode
 from nodekin.retrievers.answers.answer import AnswerError
 from nodekin.retrievers.answers.engine import QueryEngine
@@ -94,3 +94,15 @@ def test_answer_without_citation_is_noted(lines, scripted, check) -> None:
         assert "no source" in note
     assert "没有标来源" in notes_of("尼罗河全长6650公里。")[0]
     assert notes_of("6,650 km [1].") == notes_of("NO_ANSWER") == ()
+
+
+def test_failed_search_of_preset_answers_is_noted(lines, qa, scripted) -> None:
+    engine = QueryEngine(lines, scripted(lambda _: "6,650 km [1]."), qa=qa)
+    assert engine.query(NILE).notes == ()
+    graph = NodeGraph(embed=lambda texts: 1 / 0, progress=False)
+    graph.add("Tea?")
+    graph.create_node_group("qa", str.splitlines)
+    qa.inner = Retriever(graph, "qa", "cosine")
+    answer = engine.query(NILE)
+    assert answer.text == "6,650 km [1]."
+    assert "the preset answers could not be searched" in answer.notes[0]

@@ -72,8 +72,10 @@ def test_judged_context_recall_is_share_of_supported_statements(words):
     assert judged.evidence == "1 of 2 statements; 1 yes: It is from Anhui.; 2 no: "
 
 
-def test_judged_context_relevance_is_share_of_results(words):
+def test_judged_context_relevance_is_share_of_results(graph, words):
     reader = Reader()
+    nothing = Retriever(graph, "ROOT", min_score=1e9)
+    assert judgement(nothing, Judge(reader), "judged_context_relevance").value == 0.0
     judged = judgement(words, Judge(reader), "judged_context_relevance")
     assert judged.value == 0.5
     assert (
