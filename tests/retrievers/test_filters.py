@@ -6,16 +6,7 @@ import pytest
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import (
-    AutoMergeRetriever,
-    FusionRetriever,
-    HyDERetriever,
-    KeywordFilter,
-    MultiQueryRetriever,
-    QueryRewriteRetriever,
-    RecursiveRetriever,
-    RerankRetriever,
     Retriever,
-    WindowRetriever,
     all_of,
 )
 from nodekin.retrievers.filters import parse_filters
@@ -209,35 +200,6 @@ def test_blank_query_lists_filtered_nodes() -> None:
     assert [result.node.id for result in lifted("")] == ["0"]
     graph.remove("0")
     assert [result.node.id for result in lifted("")] == ["2"]
-
-
-def test_blank_query_with_filter_passes_composites() -> None:
-    graph = NodeGraph(progress=False, embed=lambda texts: [[1.0]] * len(texts))
-    graph.create_node_group("line", str.splitlines)
-    graph.add([Document(f"tea {n}", {"n": n}, id=str(n)) for n in range(4)])
-    inner = Retriever(graph, "line")
-    prompts: list[str] = []
-
-    def model(prompt: str) -> str:
-        prompts.append(prompt)
-        return ""
-
-    for retriever in (
-        FusionRetriever([inner, Retriever(graph, "line", target="ROOT")], top_k=9),
-        RerankRetriever(inner, "ModuleReranker", model=lambda pairs: 1 / 0),
-        RerankRetriever(inner, KeywordFilter(excluded=["2"])),
-        AutoMergeRetriever(inner),
-        WindowRetriever(inner, 0, 0),
-        RecursiveRetriever(graph, ["line"]),
-        QueryRewriteRetriever(inner, model),
-        MultiQueryRetriever(inner, model),
-        HyDERetriever(inner, model),
-        HyDERetriever(Retriever(graph, "line", "cosine"), model),
-    ):
-        results = retriever.retrieve("", filters={"n": [1, 3]})
-        assert list(dict.fromkeys(r.node.document_id for r in results)) == ["1", "3"], retriever
-        assert retriever.retrieve("") == []
-    assert prompts == []
 
 
 def test_filter_can_be_pickled_and_copied() -> None:

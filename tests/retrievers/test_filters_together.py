@@ -68,8 +68,11 @@ def contents() -> NodeGraph:
     return graph
 
 
+PROMPTS: list[str] = []
+
+
 def says(text: str) -> Callable[[str], str]:
-    return lambda prompt: text
+    return lambda prompt: PROMPTS.append(prompt) or text
 
 
 MAKE: dict[str, Callable[[NodeGraph], Any]] = {
@@ -161,3 +164,15 @@ def test_restricted_retriever_keeps_restriction(
     ):
         assert {r.node.id for r in results} == {r.node.id for r in expected}
     assert restricted.retrieve(QUERY, filters={"year": 1999}) == []
+
+
+@pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
+def test_blank_query_lists_filtered_nodes_without_model(
+    graph: NodeGraph, make: Callable[[NodeGraph], Any]
+) -> None:
+    PROMPTS.clear()
+    retriever = make(graph)
+    found = {result.node.document_id for result in retriever.retrieve("", filters=NEW)}
+    assert found == BOTH
+    assert retriever.retrieve(" ", filters={"year": 1}) == []
+    assert PROMPTS == []

@@ -1,9 +1,6 @@
-import copy
 import json
-import pickle
 import subprocess
 import sys
-from dataclasses import FrozenInstanceError, replace
 from datetime import date
 from pathlib import Path
 
@@ -37,18 +34,6 @@ def test_join_concatenates_contents(library, join, text: str) -> None:
 def test_unknown_output_format_raises(library) -> None:
     with pytest.raises(ValueError, match=r"'content', 'dict' or None .*, got 'text'"):
         Retriever(library, "sentence", output_format="text")
-
-
-def test_copies_of_result_keep_evidence(library) -> None:
-    result = Retriever(library, "sentence").retrieve("milk")[0]
-    other = Retriever(library, "sentence").retrieve("milk")[0]
-    assert pickle.loads(pickle.dumps(result)) == copy.copy(other) == result
-    assert replace(other, score=1.0).evidence == result.evidence
-    assert repr(other) == repr(result)
-    with pytest.raises(FrozenInstanceError):
-        result.score = 1.0
-    with pytest.raises(FrozenInstanceError):
-        result.evidence = ()
 
 
 def test_to_dict_returns_json_values(library) -> None:

@@ -48,15 +48,6 @@ def count_letters(texts: list[str]) -> np.ndarray:
 LETTER_MODEL = Embedder(count_letters, "letters")
 
 
-@pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lower the limits, so that few nodes count as many."""
-    monkeypatch.setattr(nearest_vectors, "EXACT", 6)
-    monkeypatch.setattr(nearest_vectors, "_FOLLOW_COST", 0)
-    monkeypatch.setattr(nearest_vectors, "_BATCH", 4)
-    monkeypatch.setattr(node_table, "_GAPS", 2)
-
-
 def new_graph(documents: dict[str, Document], model: Embedder = LETTER_MODEL) -> NodeGraph:
     graph = NodeGraph(progress=False, embed=model)
     graph.create_node_group("line", str.splitlines)
@@ -119,17 +110,17 @@ def run(steps: list[tuple]) -> None:
                 )
 
 
+@pytest.mark.parametrize("has_many", [False, True])  # many: searched by an HNSW graph
 @settings(max_examples=amount(16, 50))
-@given(STEPS)
-def test_vector_index_after_changes_equals_brute_force(steps: list[tuple]) -> None:
-    run(steps)
-
-
-@pytest.mark.usefixtures("small")
-@settings(max_examples=amount(16, 50))
-@given(STEPS)
-def test_hnsw_index_with_gaps_equals_brute_force(steps: list[tuple]) -> None:
-    run(steps)
+@given(steps=STEPS)
+def test_vector_index_after_changes_equals_brute_force(steps: list[tuple], has_many: bool) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(nearest_vectors, "_BATCH", 4)
+        patched.setattr(node_table, "_GAPS", 2)
+        if has_many:
+            patched.setattr(nearest_vectors, "EXACT", 6)
+            patched.setattr(nearest_vectors, "_FOLLOW_COST", 0)
+        run(steps)
 
 
 def test_search_without_matches_is_empty() -> None:

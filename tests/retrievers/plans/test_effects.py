@@ -18,7 +18,6 @@ from nodekin.retrievers import (
     trace,
 )
 from nodekin.retrievers.results import Results
-from nodekin.retrievers.strategies.rewrite import MultiQueryRetriever
 
 
 @pytest.fixture(scope="module")
@@ -111,26 +110,6 @@ def test_max_fetch_allows_more_reranked_candidates(teas: Retriever) -> None:
     assert len(retriever.retrieve("tea")) == 6
     assert paid.calls == [24, 96, 170]
     assert len(everywhere(retriever)) == 6
-
-
-def test_inner_model_is_called_once(teas: Retriever) -> None:
-    asked: list[str] = []
-
-    def model(prompt: str) -> str:
-        asked.append(prompt)
-        return "1. tea leaves\n2. tea cups"
-
-    for outer in (
-        lambda inner: RerankRetriever(inner, KeywordFilter(required="rice")),
-        lambda inner: RerankRetriever(FusionRetriever([inner]), KeywordFilter(required="rice")),
-        lambda inner: WindowRetriever(inner, 5, 5, top_k=30),
-    ):
-        asked.clear()
-        outer(MultiQueryRetriever(teas, model)).retrieve("tea")
-        assert len(asked) == 1
-    paid = Paid()
-    RerankRetriever(RerankRetriever(teas, paid), KeywordFilter(required="rice")).retrieve("tea")
-    assert len(paid.calls) == 1
 
 
 def test_merged_windows_are_replaced() -> None:
