@@ -80,18 +80,11 @@ class Runs(Generic[T]):
         return {**pack_texts(name, texts), f"{name}_codes": self.codes[:size]}
 
     @classmethod
-    def from_arrays(cls, arrays: Arrays, name: str, size: int, read: Callable[[str], T]) -> Runs[T]:
-        """Restore a column from ``arrays``.
-
-        Raises:
-            KeyError: If an array is missing.
-            ValueError: If the arrays are inconsistent.
-        """
+    def from_arrays(cls, arrays: Arrays, name: str, read: Callable[[str], T]) -> Runs[T]:
+        """Restore a column from ``arrays``."""
         runs = cls()
         runs.values = [*map(read, unpack_texts(name, arrays))]
         runs.codes = arrays[f"{name}_codes"]
-        if len(runs.codes) != size or runs.codes.max(initial=-1) >= len(runs.values):
-            raise ValueError(f"the column {name!r} does not fit {size} nodes")
         return runs
 
 
@@ -326,22 +319,14 @@ class NodeTable:
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> NodeTable:
-        """Restore a table from ``arrays``; other arrays are ignored.
-
-        Raises:
-            KeyError: If an array is missing.
-            ValueError: If the arrays are inconsistent.
-        """
+        """Restore a table from ``arrays``; other arrays are ignored."""
         table = cls()
         table.ids = unpack_texts("ids", arrays)
-        size, alive, orders = len(table.ids), arrays["alive"], arrays["orders"]
-        if len(orders) != size or len(alive) != (size + 7) // 8:
-            raise ValueError(f"the arrays of an index do not fit its {size} nodes")
-        table._alive = np.unpackbits(alive, count=size).view(np.bool_)
-        table._orders = orders
-        table._parents = Runs.from_arrays(arrays, "parents", size, lambda text: text or None)
-        table._documents = Runs.from_arrays(arrays, "documents", size, str)
-        table._metadata = Runs.from_arrays(arrays, "metadata", size, str)
+        table._alive = np.unpackbits(arrays["alive"], count=len(table.ids)).view(np.bool_)
+        table._orders = arrays["orders"]
+        table._parents = Runs.from_arrays(arrays, "parents", lambda text: text or None)
+        table._documents = Runs.from_arrays(arrays, "documents", str)
+        table._metadata = Runs.from_arrays(arrays, "metadata", str)
         table.rows = {table.ids[row]: row for row in np.flatnonzero(table.alive).tolist()}
         return table
 

@@ -232,10 +232,8 @@ class TextIndex(SyncedIndex):
 
     def restore(self, arrays: Arrays) -> None:
         """Set the index to the result of ``arrays``."""
-        table, postings = NodeTable.from_arrays(arrays), Postings.from_arrays(arrays)
-        if len(arrays["lengths"]) != len(table):
-            raise ValueError(f"{len(arrays['lengths'])} lengths do not fit {len(table)} nodes")
-        self.table, self._postings, self._lengths = table, postings, arrays["lengths"]
+        self.table, self._postings = NodeTable.from_arrays(arrays), Postings.from_arrays(arrays)
+        self._lengths = arrays["lengths"]
         self._statistics = None  # the terms have new numbers
 
 

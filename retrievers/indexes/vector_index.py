@@ -209,11 +209,8 @@ class VectorIndex(SyncedIndex):
 
     def restore(self, arrays: Arrays) -> None:
         """Set the index to the result of ``arrays``."""
-        table, vectors = NodeTable.from_arrays(arrays), arrays["vectors"]
-        if vectors.ndim != 2 or vectors.dtype != np.float32 or len(vectors) != len(table):
-            raise ValueError(f"{vectors.dtype} of shape {vectors.shape} for {len(table)} nodes")
-        self._hnsw = Hnsw.from_arrays(arrays)
-        self.table, self._vectors, self._room = table, vectors, vectors
+        self.table, self._hnsw = NodeTable.from_arrays(arrays), Hnsw.from_arrays(arrays)
+        self._vectors = self._room = arrays["vectors"]
 
 
 def check_dimension(query: Floats, dimension: int, group: str, model: str, key: str) -> None:

@@ -160,19 +160,6 @@ def test_unfilterable_reference_raises_at_query() -> None:
     assert others.calls == [("tea", 6, None)]
 
 
-def test_reference_of_other_tenant_is_not_followed() -> None:
-    contents, films = NodeGraph(progress=False), NodeGraph(progress=False)
-    films.add([Document(f"Film of {t}", {"tenant": t}, id=t) for t in "ab"])
-    references = {"films": Retriever(films, "ROOT")}
-    retriever = RecursiveRetriever(contents, ["ROOT"], references=references)
-    contents.add(Document("All films", {"retriever": "films"}, id="entry"))
-    assert ids(retriever("film films", filters=OURS)) == {"a"}
-    assert restrict(retriever, OURS)("film films") == []
-    contents.add(Document("All films", {"retriever": "films", "tenant": "a"}, id="entry"))
-    (result,) = restrict(retriever, OURS)("film films")
-    assert [match.node.id for match in result.evidence] == ["a", "entry", "entry"]
-
-
 def test_evidence_and_traces_meet_restriction() -> None:
     graph = NodeGraph(progress=False)
     graph.add(

@@ -118,21 +118,6 @@ def test_parent_with_filtered_child_is_not_merged(book: NodeGraph) -> None:
     assert {result.node.group for result in own("tea")} == {"line"}
 
 
-def test_parent_with_changed_tenant_is_not_merged() -> None:
-    graph = graph_of(d=[("Tea a.", {}), ("Tea b.", {})])
-    hits = Retriever(graph, "line", filters={"name": "d"})("tea")
-
-    class Changing:
-        def retrieve(self, query: str, **_: Any) -> Any:
-            graph.add(Document("Tea a.\nTea b.", {"name": "e"}, id="d"))
-            return hits
-
-        aretrieve = retrieve
-
-    inner: Any = Changing()
-    assert sorted(texts(AutoMergeRetriever(inner)("tea"))) == ["Tea a.", "Tea b."]
-
-
 # Links
 
 

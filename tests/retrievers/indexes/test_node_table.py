@@ -2,7 +2,6 @@
 
 from datetime import datetime
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -84,14 +83,3 @@ def same_tables(restored: NodeTable, plain: NodeTable) -> None:
         assert got is not None
         assert expected is not None
         assert (got & restored.alive).tolist() == (expected & plain.alive).tolist()
-
-
-@pytest.mark.parametrize("other", NodeTable().arrays())
-def test_from_arrays_with_inconsistent_arrays_raises(other: str) -> None:
-    one, two = NodeTable(), NodeTable()
-    one.add([Node("", {"n": 1}, id="1")])
-    two.add(
-        [Node("", {"n": i}, id=f"0{i}", document_id=f"{i}", parent_id=f"p{i}") for i in range(20)]
-    )
-    with pytest.raises(ValueError, match="fit"):
-        NodeTable.from_arrays({**two.arrays(), other: one.arrays()[other]})

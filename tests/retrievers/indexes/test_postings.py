@@ -64,19 +64,6 @@ def test_merged_and_compacted_postings_equal_counts(batches, random) -> None:
             assert len(postings) == sum(map(len, living.values()))
 
 
-@pytest.mark.parametrize("other", Postings().arrays())
-def test_from_arrays_with_inconsistent_postings_raises(other: str) -> None:
-    one, two = Postings(), Postings()
-    extend(one, 0, [["a", "a"]])
-    extend(two, 0, [["b", "cc", "d"]] * 900 + [[str(i) for i in range(40)]])
-    arrays = {**two.arrays(), other: one.arrays()[other]}
-    with pytest.raises(ValueError, match="fit"):
-        Postings.from_arrays(arrays)
-    del arrays[other]
-    with pytest.raises(KeyError, match=other):
-        Postings.from_arrays(arrays)
-
-
 @pytest.mark.parametrize("most", [1, 255, 256, 65_535, 65_536])
 def test_counts_of_any_size_are_kept(most: int) -> None:
     postings = Postings()

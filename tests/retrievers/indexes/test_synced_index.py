@@ -217,21 +217,4 @@ def test_analysis_version_matches_terms() -> None:
     assert (text_index._ANALYSIS, digest) == (6, "27c86ff2dd1d1b82")
 
 
-def test_index_of_earlier_version_is_rebuilt_with_progress(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(text_index, "_LONG", 1)
-    texts = [f"tea {n}" for n in range(12)]
-    analysis = text_index._ANALYSIS
-    monkeypatch.setattr(text_index, "_ANALYSIS", analysis - 1)
-    with NodeGraph(store=tmp_path / "graph.db", progress=False) as graph:
-        graph.add(texts)
-        before = [result.node.id for result in Retriever(graph, "ROOT")("tea")]
-    for version, is_reused in ((analysis - 1, True), (analysis, False), (analysis, True)):
-        monkeypatch.setattr(text_index, "_ANALYSIS", version)
-        with NodeGraph(store=tmp_path / "graph.db", progress=True) as graph:
-            assert [result.node.id for result in Retriever(graph, "ROOT")("tea")] == before
-        assert ("indexing ROOT" not in capsys.readouterr().err) == is_reused
-
-
 # The base class
