@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,18 +43,12 @@ class Saturation:
     def norms(self, lengths: npt.NDArray[Any]) -> Floats:
         """Return the length norms of nodes, which are independent of the term."""
         norms: Floats = lengths / (self.average_length or 1.0)
-        norms *= self.b  # k1 * (1 - b + b * length / average), in one array
-        norms += 1 - self.b
-        norms *= self.k1
-        return norms
+        return self.k1 * (1 - self.b + self.b * norms)
 
     def weighed(self, counts: npt.NDArray[Any], norms: Floats | float) -> Floats:
         """Return the impacts of counts in nodes of some norms."""
         impacts = counts.astype(np.float64)
-        totals = impacts + norms
-        impacts *= self.k1 + 1
-        impacts /= totals
-        return impacts
+        return impacts * (self.k1 + 1) / (impacts + norms)
 
 
 class TermWeights(NamedTuple):
@@ -160,26 +156,20 @@ class QueryPostings(NamedTuple):
 
     def addends(self) -> Iterator[_Impacts]:
         """Yield rows with the addends of their scores, in the order of the terms."""
-        rare: list[int] = []
-        for at, (rows, _) in enumerate(self.lists):
-            if len(rows) < _FREQUENT:
-                rare.append(at)
+        numbers = range(len(self.lists))
+        frequent = groupby(numbers, lambda at: len(self.lists[at][0]) >= _FREQUENT)
+        for is_frequent, group in frequent:
+            if not is_frequent:
+                rare = [*group]
+                rows, impacts = self._impacts(rare)
+                impacts *= self.weights[rare].repeat([len(self.lists[at][0]) for at in rare])
+                yield rows, impacts
                 continue
-            if rare:
-                yield self._of_rare(rare)
-                rare = []
-            term = self.terms[at]
-            if term not in self.cached:
-                self.cached[term] = self._impacts([at])
-            of_term, impacts = self.cached[term]
-            yield of_term, impacts * self.weights[at]
-        if rare:
-            yield self._of_rare(rare)
-
-    def _of_rare(self, numbers: Sequence[int]) -> _Impacts:
-        rows, impacts = self._impacts(numbers)
-        impacts *= self.weights[numbers].repeat([len(self.lists[at][0]) for at in numbers])
-        return rows, impacts
+            for at in group:
+                if (term := self.terms[at]) not in self.cached:
+                    self.cached[term] = self._impacts([at])
+                rows, impacts = self.cached[term]
+                yield rows, impacts * self.weights[at]
 
     def _impacts(self, numbers: Sequence[int]) -> _Impacts:
         # numpy takes and adds by 64-bit indexes several times as fast.
@@ -224,31 +214,15 @@ def best_rows(
         columns = sums[: width * _COLUMNS].reshape(_COLUMNS, width)
         least = max(least, _highest(columns.max(axis=0), limit))
     rows = (sums >= least).nonzero()[0]
-    return ranked(rows, sums.take(rows), limit, orders)
+    scores = sums.take(rows)
+    if limit is not None and len(rows) > 4 * limit:
+        best = scores >= _highest(scores, limit)
+        rows, scores = rows[best], scores[best]
+    ranking = np.lexsort((orders.take(rows), -scores))[:limit]
+    return rows.take(ranking), scores.take(ranking)
 
 
 def _highest(scores: Floats, limit: int) -> float:
     """Return the limit-th highest score, or minus infinity if there are fewer scores."""
-    if len(scores) < limit:
-        return -np.inf
     at = len(scores) - limit
-    ordered = scores.copy()
-    ordered.partition(at)
-    return float(ordered[at])
-
-
-def ranked(
-    rows: npt.NDArray[Any], scores: Floats, limit: int | None, orders: Orders
-) -> tuple[npt.NDArray[Any], Floats]:
-    """Truncate to the best and sort them, ties by order."""
-    if limit is not None and len(rows) > 4 * limit:
-        threshold = _highest(scores, limit)
-        above = np.flatnonzero(scores > threshold)
-        tied = np.flatnonzero(scores == threshold)
-        missing = limit - len(above)
-        if missing < len(tied):
-            tied = tied[np.argpartition(orders[rows[tied]], missing)[:missing]]
-        best = np.concatenate([above, tied])
-        rows, scores = rows[best], scores[best]
-    ranking = np.lexsort((orders.take(rows), -scores))[:limit]
-    return rows.take(ranking), scores.take(ranking)
+    return float(np.partition(scores, at)[at]) if at >= 0 else -math.inf
