@@ -62,6 +62,8 @@ class SQLiteDatabase:
 
     def _set_up(self) -> None:
         self.lock = threading.RLock()
+        # The path of the file, with symbolic links resolved: each turn reads it.
+        self.place = "" if self.path is None else str(self.path.resolve())
         self._is_durable = True
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
@@ -90,11 +92,6 @@ class SQLiteDatabase:
         """Replace the content of another file with a copy of the database."""
         with self.lock, closing(sqlite3.connect(path)) as target:
             self._db().backup(target)
-
-    @property
-    def place(self) -> str:
-        """The path of the file, with symbolic links resolved."""
-        return "" if self.path is None else str(self.path.resolve())
 
     @property
     def index_folder(self) -> Path | None:
@@ -201,9 +198,10 @@ class SQLiteDatabase:
 
     def _check_file(self) -> None:
         """Raise an error if the open file was deleted or replaced."""
-        inode = None
-        with suppress(OSError):
+        try:
             inode = os.stat(str(self.path)).st_ino
+        except OSError:
+            inode = 0
         if self._connection is not None and inode != self._inode:
             raise StoreError(
                 f"{self.path} was deleted or replaced while the graph was open; restore the file, "
