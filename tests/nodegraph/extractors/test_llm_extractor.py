@@ -1,7 +1,6 @@
 import pickle
 import re
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -64,25 +63,27 @@ def test_pair_has_question_as_text():
     ]
 
 
-def test_prompt_has_language_of_text():
-    model = Scripted()
-    for text in ("茶是一种饮品。", "Tea is a drink."):
-        LLMExtractor(model)(text)
-    chinese, english = model.prompts
-    assert "请用中文" in chinese
-    assert "最多 3 句话" in chinese
-    assert "in the language of the text" in english
-    assert "at most 3 sentences" in english
-    assert "<text>\nTea is a drink.\n</text>" in english
-
-
-def test_prompt_has_given_language_and_limit():
+def test_prompt_has_language_and_limit():
     limits = {task: LLMExtractor(Scripted(), task).limit for task in PROMPTS["en"]}
     assert limits == {"summary": 3, "keywords": 8, "questions": 5, "qa": 5}  # as documented
     model = Scripted(default="a, b, c")
+    for text in ("茶是一种饮品。", "Tea is a drink."):
+        LLMExtractor(model)(text)
     assert len(LLMExtractor(model, "keywords", "en", limit=2)("茶是一种饮品。")) == 2
-    assert "at most 2 keywords" in model.prompts[0]
-    assert "in English" in model.prompts[0]
+    for prompt, parts in zip(
+        model.prompts,
+        [
+            ("请用中文", "最多 3 句话"),
+            (
+                "in the language of the text",
+                "at most 3 sentences",
+                "<text>\nTea is a drink.\n</text>",
+            ),
+            ("at most 2 keywords", "in English"),
+        ],
+        strict=True,
+    ):
+        assert all(part in prompt for part in parts)
 
 
 def test_given_prompt_replaces_prompt():
@@ -208,34 +209,29 @@ def test_failures_are_listed_and_retried(tmp_path):
         assert len(model.prompts) == 8  # only the failed text
 
 
-def test_num_workers_call_model_concurrently(tmp_path):
+def test_num_workers_call_model_concurrently():
     together = threading.Barrier(4)
+    calls = iter(range(6))
 
-    def slow(prompt):
-        if not broken.is_set():
-            try:
-                together.wait(300)
-            finally:
-                broken.set()
-        time.sleep(0.001)
+    def answer(prompt):
+        if next(calls) < 4:
+            together.wait(300)
         return "A summary."
 
-    broken = threading.Event()
-    with graph_of(tmp_path / "graph", LLM(slow, "slow"), workers=4) as graph:
+    with graph_of(None, LLM(answer, "slow"), workers=4) as graph:
         assert [node.parent.text for node in graph.nodes("made")] == [
             f"paragraph {n} {which}" for n in range(3) for which in ("one", "two")
         ]
 
 
 CHINESE = (
-    "长江发源于青藏高原的唐古拉山脉，全长约6300公里，是亚洲最长、世界第三长的河流。它流经十一个省级行政区，"
-    "最后在上海注入东海。三峡水电站位于湖北省宜昌市，2012年全部机组投产，是世界上装机容量最大的水电站。"
+    "长江发源于青藏高原的唐古拉山脉，全长约6300公里，是亚洲最长的河流。它流经十一个省级行政区，在上海注入东海。"
+    "三峡水电站位于湖北省宜昌市，2012年全部机组投产，是世界上装机容量最大的水电站。"
 )
 ENGLISH = (
     "The Panama Canal is an artificial 82-kilometre waterway in Panama that connects the Atlantic "
-    "and Pacific oceans. France began work on it in 1881 but stopped because of engineering "
-    "problems and a high worker mortality rate. The United States took over the project in 1904 "
-    "and opened the canal on 15 August 1914."
+    "and Pacific oceans. France began work on it in 1881 but stopped. The United States took over "
+    "the project in 1904 and opened the canal on 15 August 1914."
 )
 
 

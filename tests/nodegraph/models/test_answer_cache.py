@@ -62,16 +62,6 @@ def test_equal_texts_and_other_groups_reuse_answers(tmp_path: Path, stored: bool
     graph.close()
 
 
-@pytest.mark.parametrize("cached", [False, True])
-def test_num_workers_call_once_per_text(cached: bool) -> None:
-    model = Counting()
-    model.wait = lambda: threading.Event().wait(0.01) and None
-    graph = NodeGraph(progress=False)
-    graph.add([Document(TEXTS[n % 10], id=str(n)) for n in range(80)])
-    assert len(keywords(graph, CachedLLM(model) if cached else model, workers=8)) == 160
-    assert len(model.prompts) == 10
-
-
 def test_threads_with_equal_prompts_call_once() -> None:
     model, go = Counting(), threading.Event()
     model.wait = lambda: go.wait(60) and None

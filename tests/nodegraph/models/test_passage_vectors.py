@@ -105,29 +105,6 @@ def test_num_workers_embed_equal_vectors(num_workers: int) -> None:
     assert len(threads) <= max(1, num_workers)
 
 
-def test_build_embeds_windows_of_limited_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nodekin.nodegraph.graph._EMBEDDED_TEXTS", 128)
-    monkeypatch.setattr("nodekin.nodegraph.graph._EMBEDDED_CHARACTERS", 40_000)
-    batches: list[list[int]] = []
-
-    class Model:
-        def embed(self, texts: list[str]) -> list[list[float]]:
-            batches.append([len(text) for text in texts])
-            return [[float(len(text)), 1.0] for text in texts]
-
-    texts = [f"{at} " + "x" * (7 * at % 90) for at in range(500)]
-    texts += [f"{at} " + "y" * 30_000 for at in range(40)]
-    graph = NodeGraph(embed=Embedder(Model(), "windows", batch_size=1_000), progress=False)
-    graph.add(texts)
-    graph.build("ROOT", embed=True)
-    assert sorted(length for lengths in batches for length in lengths) == sorted(map(len, texts))
-    assert all(lengths == sorted(lengths, reverse=True) for lengths in batches)
-    # Eight texts of 30,000 characters are as many as one batch has.
-    assert max(map(len, batches)) == 128
-    assert max(len(lengths) for lengths in batches if max(lengths) > 30_000) == 8
-    assert graph.embeddings.vectors(texts, "default")[:, 0].tolist() == [*map(len, texts)]
-
-
 def stored_digests(store: Any) -> set[str]:
     (kind,) = store.kinds()
     return {*store.get_values(kind)}
