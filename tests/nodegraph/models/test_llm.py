@@ -141,17 +141,6 @@ def test_failing_llm_raises_with_name_and_prompt():
         next(stream)
 
 
-async def test_canceled_completion_is_not_wrapped():
-    async def hangs(prompt):
-        await asyncio.Event().wait()
-
-    task = asyncio.create_task(as_llm(hangs).acomplete("tea"))
-    await asyncio.sleep(0)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-
-
 SCHEMA = {"type": "object"}
 
 
