@@ -4,7 +4,7 @@ import pytest
 from support.fixed_retriever import FixedRetriever, passage, scored
 
 from nodekin.nodegraph import Document, Node, NodeGraph
-from nodekin.retrievers import CorpusTools, Retriever, as_retriever, restrict
+from nodekin.retrievers import CorpusTools, as_retriever, restrict
 from nodekin.retrievers.answers.engine import QueryEngine
 from nodekin.retrievers.answers.prompts import PROMPTS
 
@@ -72,23 +72,6 @@ def test_min_score_without_results_calls_no_model(scripted, four_ways) -> None:
     assert model.prompts == []
 
 
-def test_invalid_min_score_raises() -> None:
-    graph = NodeGraph(progress=False)
-    graph.add("The Nile is 6,650 km long.")
-    with pytest.raises(ValueError, match=r"from 0 to 1, .*got 5.*Retriever\(graph, group, 'bm25'"):
-        QueryEngine(graph, lambda _: "", min_score=5)
-    with pytest.raises(TypeError, match="min_score must be a number"):
-        QueryEngine(graph, lambda _: "", min_score="high")  # type: ignore[arg-type]
-    words = QueryEngine(Retriever(graph, "ROOT", "bm25"), lambda _: "Yes [1].", min_score=5)
-    assert not words.query(NILE).answered
-    by_vectors = NodeGraph(embed=lambda texts: [[1.0, len(text)] for text in texts], progress=False)
-    for similarity, ends in (("cosine", "from -1 to 1"), ("auto", "from 0 to 1")):
-        retriever = Retriever(by_vectors, "ROOT", similarity)
-        assert QueryEngine(retriever, lambda _: "", min_score=1)
-        with pytest.raises(ValueError, match=f"{ends}, as scores of Retriever are, got -1.5"):
-            QueryEngine(retriever, lambda _: "", min_score=-1.5)
-
-
 @pytest.mark.parametrize("restricted", ["filters", "restrict"])
 def test_copies_of_other_tenants_are_never_named(restricted, scripted) -> None:
     text = "The warranty of the kettle lasts three years."
@@ -127,3 +110,15 @@ def test_prompt_names_the_page_of_the_best_match(scripted) -> None:
     assert "[1] Handbook (page 2)\n" in model.prompts[0]
     (entry,) = CorpusTools(graph).call("search", {"query": "refund"}).entries
     assert (entry["start"], entry["end"], entry["pages"]) == (0, len(text), "page 2")
+
+
+def test_passages_are_numbered_and_titled_in_the_prompt(lines, scripted) -> None:
+    model = scripted(lambda _: "6,650 km [1].")
+    answer = QueryEngine(lines, model).query(NILE)
+    (prompt,) = model.prompts
+    for source in answer.sources:
+        assert f"<passage>\n[{source.number}] {source.title}\n{source.text}\n</passage>" in prompt
+    assert answer.sources[0].title == "Nile"
+    assert f"Question: {NILE}" in prompt
+    with pytest.raises(ValueError, match=r"from 0 to 1, .*got 5.*Retriever\(graph, group, 'bm25'"):
+        QueryEngine(as_retriever(NodeGraph(progress=False)), model, min_score=5)

@@ -29,6 +29,8 @@ def test_no_results_ask_no_model(mode, question, expected, rivers, scripted, fou
     for answer in four_ways(QueryEngine(retriever, model, mode), question):
         assert (answer.text, answer.answered, answer.sources) == (expected, False, ())
         assert answer.calls == len(model.prompts) == 0
+    own = QueryEngine(retriever, model, mode, prompts={"not_found": "Nope: {question}"})
+    assert own.query(question).text == f"Nope: {question}"
 
 
 @pytest.mark.parametrize("mode", MODES)

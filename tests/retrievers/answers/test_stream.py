@@ -1,5 +1,4 @@
 import asyncio
-import gc
 
 import pytest
 from support.fixed_retriever import FixedRetriever, passage
@@ -62,16 +61,6 @@ async def test_stream_can_be_left_early(lines, scripted) -> None:
     assert not async_stream.ended
     assert len(asyncio.all_tasks()) == 1
     assert (await engine.astream(NILE).afinish()).text == "It is 6,650 km [1]."
-
-
-def test_unread_stream_asks_nothing(lines, scripted) -> None:
-    model = scripted(lambda _: "It is 6,650 km [1].")
-    stream = QueryEngine(lines, model).stream(NILE)
-    with pytest.raises(TypeError):
-        QueryEngine(lines, model).stream(5)
-    del stream
-    gc.collect()
-    assert model.prompts == []
 
 
 def test_markers_and_thoughts_are_not_streamed(lines, scripted) -> None:

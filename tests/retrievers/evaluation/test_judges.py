@@ -171,22 +171,6 @@ def test_too_long_results_are_not_judged(words):
     assert judgement(words, judge, "judged_context_recall@1").value is not None
 
 
-def test_chinese_question_gets_chinese_prompt(graph):
-    graph.add([Document("绿茶产于安徽。", id="茶")])
-    prompts = []
-
-    def model(prompt):
-        prompts.append(prompt)
-        return "1：是，绿茶产于安徽。"
-
-    question = Question("1", "绿茶产于哪里？", answers=("安徽",))
-    judged = judgement(
-        Retriever(graph, "ROOT", top_k=1), Judge(model), "judged_context_recall", question
-    )
-    assert judged.evidence == "1 of 1 statements; 1 yes: 绿茶产于安徽。"
-    assert "请根据下面的段落" in prompts[0]
-
-
 def test_invalid_judged_metric_raises(words):
     judge = Judge(Reader())
     with pytest.raises(ValueError, match=r"Judge\(llm\).metric\('groundedness@3'\)"):

@@ -65,12 +65,13 @@ def test_load_jsonl_with_invalid_line_raises(tmp_path, text, error):
         load_jsonl(write(tmp_path / "q.jsonl", text))
 
 
-def test_load_jsonl_with_other_field_names(tmp_path):
-    path = write(tmp_path / "q.jsonl", lines({"q": "a?", "context": "A."}))
-    data = load_jsonl(path, {"question": "q", "passages": "context"})
-    assert data.questions == (Question("1", "a?", (GoldPassage("A."),)),)
+def test_load_csv_with_invalid_column_or_span_raises(tmp_path):
+    with pytest.raises(ValueError, match="has no 'question', but 'Question'"):
+        load_csv(write(tmp_path / "q.csv", "Question\na\n"))
+    with pytest.raises(ValueError, match="a span must have"):
+        load_csv(write(tmp_path / "q.csv", "question,spans\na,d:3\n"))
     with pytest.raises(ValueError, match="got 'passage'"):
-        load_jsonl(path, {"passage": "context"})
+        load_csv(tmp_path / "q.csv", {"passage": "context"})
 
 
 def test_load_csv_returns_gold(tmp_path):
@@ -85,21 +86,6 @@ def test_load_csv_returns_gold(tmp_path):
         Question("2", "When?", (GoldSpan("http://d", 3, 5),)),
         Question("3", "Who?", answerable=False),
     )
-
-
-@pytest.mark.parametrize(
-    ("text", "error"),
-    [
-        ("", "has no questions"),
-        ("question\n", "has no questions"),
-        ("Question\na\n", "has no 'question', but 'Question'"),
-        ("id,question\n1,a\n1,b\n", "must be unique, got '1'"),
-        ("question,spans\na,d:3\n", "a span must have"),
-    ],
-)
-def test_load_csv_with_invalid_file_raises(tmp_path, text, error):
-    with pytest.raises(ValueError, match=error):
-        load_csv(write(tmp_path / "q.csv", text))
 
 
 def squad(*qas):
