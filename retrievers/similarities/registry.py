@@ -177,28 +177,26 @@ def get_similarity(similarity: str | Similarity | None, /, **settings: object) -
     if inspect.isfunction(similarity):
         names = [name for name, custom in REGISTERED.items() if custom.function is similarity]
         similarity = names[-1] if names else similarity
+    known = [*SIMILARITIES, *REGISTERED]
     if not isinstance(similarity, str):
-        return _checked(similarity, settings)
+        usable = all(hasattr(similarity, name) for name in ("open", "prepare", "mode", "name"))
+        if not usable or isinstance(similarity, type):
+            raise TypeError(
+                f"similarity must be one of {nearest_names('', known)}, a function that was "
+                "registered with register_similarity, or an object with open(), prepare(), mode "
+                f"and name, got {similarity!r:.80}"
+            )
+        refuse_settings(settings, similarity, "similarity")
+        return similarity
     if similarity in REGISTERED:
         return replace(REGISTERED[similarity], settings=settings)
     if similarity not in SIMILARITIES:
-        names = nearest_names(similarity, [*SIMILARITIES, *REGISTERED])
-        raise ValueError(f"unknown similarity {similarity!r}; known: {names}")
+        raise ValueError(
+            f"unknown similarity {similarity!r}; known: {nearest_names(similarity, known)}"
+        )
     make = SIMILARITIES[similarity]
     check_settings(settings, make, repr(similarity), "name")
     return make(**settings)
-
-
-def _checked(similarity: Similarity, settings: Mapping[str, object]) -> Similarity:
-    usable = all(hasattr(similarity, name) for name in ("open", "prepare", "mode", "name"))
-    if not usable or isinstance(similarity, type):
-        raise TypeError(
-            f"similarity must be one of {nearest_names('', [*SIMILARITIES, *REGISTERED])}, a "
-            "function that was registered with register_similarity, or an object with open(), "
-            f"prepare(), mode and name, got {similarity!r:.80}"
-        )
-    refuse_settings(settings, similarity, "similarity")
-    return similarity
 
 
 MakeIndex = Callable[[NodeGraph, str, "str | None", Similarity], Index[Any]]
@@ -235,7 +233,7 @@ def with_index(similarity: Similarity, index: str | MakeIndex) -> Similarity:
             "index must be 'default', 'map' or a callable (graph, group, key, similarity), got "
             f"{index!r:.80}"
         )
-    return _Indexed(similarity, index)
+    return _Indexed(similarity, index, similarity.name, similarity.mode)
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,16 +242,8 @@ class _Indexed:
 
     similarity: Similarity
     make: MakeIndex
-
-    @property
-    def name(self) -> str:
-        """The name of the similarity."""
-        return self.similarity.name
-
-    @property
-    def mode(self) -> Literal["text", "embedding"]:
-        """The mode of the similarity."""
-        return self.similarity.mode
+    name: str
+    mode: Literal["text", "embedding"]
 
     def prepare(self, query: Any, indexes: Sequence[Any]) -> Any:
         """Return the query unchanged."""
@@ -341,35 +331,29 @@ class CustomSimilarity:
         self, query: Any, indexes: Sequence[ScanIndex]
     ) -> Callable[[Sequence[Node], Any], Scores]:
         """Return a function that scores nodes and their vectors for the query."""
-        return lambda nodes, vectors: self._scores(query, nodes, vectors)
-
-    def _scores(self, query: Any, nodes: Sequence[Node], vectors: Any) -> Scores:
         parameters = list(inspect.signature(self.function).parameters)
         names = [name for name in parameters[1:] if name in self._inputs] or parameters[1:2]
-        if self.batch:
-            inputs = {n: vectors if n == "vectors" else list(nodes) for n in names}
-            scores = _aligned(self.function(query, **inputs, **self.settings), nodes, self.name)
-        else:
-            scores = [
-                self.function(
-                    query,
-                    **{n: vectors[at] if n == "vector" else node for n in names},
-                    **self.settings,
-                )
-                for at, node in enumerate(nodes)
-            ]
-        return [self._checked(score, node) for score, node in zip(scores, nodes, strict=True)]
+        call = partial(self.function, query, **self.settings)
+        sign = 1 if self.higher_is_better else -1
 
-    def _checked(self, score: Any, node: Node) -> float | None:
-        if score is None:
-            return None
-        number = float(score)
-        if math.isnan(number):
-            raise ValueError(
-                f"similarity {self.name!r} returned NaN for {node!r}; return a number, or None "
-                "for no match"
-            )
-        return number if self.higher_is_better else -number
+        def scores(nodes: Sequence[Node], vectors: Any) -> Scores:
+            if self.batch:
+                inputs = {n: vectors if n == "vectors" else list(nodes) for n in names}
+                made = _aligned(call(**inputs), nodes, self.name)
+            else:
+                made = [
+                    call(**{n: vectors[at] if n == "vector" else node for n in names})
+                    for at, node in enumerate(nodes)
+                ]
+            for node, score in zip(nodes, made, strict=True):
+                if score is not None and math.isnan(score):
+                    raise ValueError(
+                        f"similarity {self.name!r} returned NaN for {node!r}; return a number, or "
+                        "None for no match"
+                    )
+            return [None if score is None else sign * float(score) for score in made]
+
+        return scores
 
 
 def _aligned(scored: Any, nodes: Sequence[Node], name: str) -> list[Any]:
