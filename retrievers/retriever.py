@@ -141,12 +141,12 @@ class Retriever(BaseRetriever):
                 f"{self.similarity.name!r} compares texts; leave them out"
             )
         self._is_fused = self.similarity.mode == "text" and bool(self.embed_keys)
-        self.min_score = check_hit_score(min_score, self.embed_keys, similarities[-1].name)
-        if self._is_fused and isinstance(self.min_score, float):
+        if self._is_fused and isinstance(min_score, int | float):
             raise ValueError(
                 f"min_score={min_score!r} is for scores of one kind, and words and vectors "
                 "are searched; name one: similarity='bm25' or similarity='cosine'"
             )
+        self._min_scores = check_hit_score(min_score, self.embed_keys, similarities[-1].name)
         self.lift = choice(lift, "lift", get_args(Lift))
         self.fetch_k = None if fetch_k is None else whole(fetch_k, "fetch_k", 1)
         self._restriction: Filters | None = None
@@ -202,7 +202,7 @@ class Retriever(BaseRetriever):
         """Return the nodes that meet the filters. Empty without filters."""
         if not of_query.conditions:
             return []
-        unranked = replace(of_query, branches=[(Unranked(), None)], min_score=None)
+        unranked = replace(of_query, branches=[(Unranked(), None)], min_score={})
         return search([unranked], [""], {}, one_ranking, all_results)[0][: of_query.top_k]
 
     def batch_vectors(
@@ -333,7 +333,7 @@ class Retriever(BaseRetriever):
             self._branches,
             max(limit, FUSED) if self._is_fused else limit,
             self.conditions(filters),
-            self.min_score,
+            self._min_scores,
             self.lift,
             self.fetch_k,
             limit,
@@ -408,8 +408,8 @@ def search_keys(
 
 def check_hit_score(
     min_score: float | Mapping[str, float] | None, keys: Sequence[str], name: str
-) -> float | dict[str, float] | None:
-    """Check the minimum score of hits and convert it to floats.
+) -> dict[str | None, float]:
+    """Check the minimum score of hits. Return the minimum by embedding; None for words.
 
     Args:
         min_score: A number, or a mapping by embedding key.
@@ -421,26 +421,23 @@ def check_hit_score(
         ValueError: If the minimum is NaN or not a cosine, or the embedding is not searched.
     """
     if min_score is None:
-        return None
-    if not isinstance(min_score, Mapping) or not keys:
-        return _check_number(min_score, keys, name)
-    for key in min_score:
-        if key not in keys:
+        return {}
+    is_mapping = isinstance(min_score, Mapping) and keys
+    names: Sequence[str | None] = keys or [None]
+    by_key: Any = min_score if is_mapping else dict.fromkeys(names, min_score)
+    allowed = ", or a dict with one for each key" if keys else " for a similarity of texts"
+    for key, number in by_key.items():
+        if keys and key not in keys:
             raise ValueError(
                 f"min_score has the key {key!r}; the embeddings that are searched are "
                 f"{nearest_names(str(key), keys)}"
             )
-    return {key: _check_number(number, keys, name) for key, number in min_score.items()}
-
-
-def _check_number(min_score: Any, keys: Sequence[str], name: str) -> float:
-    allowed = ", or a dict with one for each key" if keys else " for a similarity of texts"
-    check_number(min_score, "min_score", f"a number{allowed}")
-    if math.isnan(min_score):
-        raise ValueError("min_score is NaN, which no score reaches; give a number")
-    if name == "cosine" and not -1 <= min_score <= 1:
-        raise ValueError(
-            f"min_score must be from -1 to 1 for cosines, got {min_score!r}; BM25's scores have "
-            "no upper end: similarity='bm25'"
-        )
-    return float(min_score)
+        check_number(number, "min_score", f"a number{allowed}")
+        if math.isnan(number):
+            raise ValueError("min_score is NaN, which no score reaches; give a number")
+        if name == "cosine" and not -1 <= number <= 1:
+            raise ValueError(
+                f"min_score must be from -1 to 1 for cosines, got {number!r}; BM25's scores have "
+                "no upper end: similarity='bm25'"
+            )
+    return {key: float(number) for key, number in by_key.items()}

@@ -80,7 +80,7 @@ class Search:
         branches: The similarities with their embeddings; None for words.
         limit: The maximum number of targets per branch.
         conditions: The conditions of hits and targets.
-        min_score: The lowest score of a hit; a number, or one for each embedding.
+        min_score: The lowest score of a hit by embedding; None for words. Empty for any score.
         lift: The score of a target.
         fetch_k: The number of hits of each branch; None for as many as ``limit`` targets need.
         top_k: The number of targets after fusing branches; None for all.
@@ -93,7 +93,7 @@ class Search:
     branches: Sequence[tuple[Similarity, str | None]]
     limit: int
     conditions: Conditions
-    min_score: float | Mapping[str, float] | None = None
+    min_score: Mapping[str | None, float]
     lift: Lift = "max"
     fetch_k: int | None = None
     top_k: int | None = None
@@ -118,13 +118,6 @@ class Search:
     def is_fused(self) -> bool:
         """Whether words and embeddings are searched, and their scores fused."""
         return len({similarity.mode for similarity, _ in self.branches}) > 1
-
-    def least_score(self, key: str | None) -> float:
-        """Return the lowest score of a hit in a branch."""
-        number = self.min_score
-        if isinstance(number, Mapping):
-            number = None if key is None else number.get(key)
-        return -math.inf if number is None else number
 
 
 def has_embedding(graph: NodeGraph, key: str | None) -> bool:
@@ -377,7 +370,7 @@ def _rank_search(
         seen: list[_Seen] = [{} for _ in queries]
         found = [_find(sources, seen) for sources in branches]
         rankings = [_joined(search, of_query) for of_query in zip(*found, strict=True)]
-        if search.min_score is not None and not any(ranking.scores for ranking in rankings):
+        if search.min_score and not any(ranking.scores for ranking in rankings):
             _log_threshold(search, chain.from_iterable(branches), range(len(queries)))
         if is_observed():
             readers = map(Reader, repeat(search.graphs), queries, rankings)
@@ -398,7 +391,8 @@ def _find(sources: Sequence[Source], seen: Sequence[_Seen]) -> list[Ranking]:
     """
     if not sources:
         return [Ranking({}, [])] * len(seen)
-    search, least = sources[0].search, sources[0].search.least_score(sources[0].key)
+    search = sources[0].search
+    least = search.min_score.get(sources[0].key, -math.inf)
     first: int | None = search.limit
     exact: int | None = None
     if {*search.groups} != {search.target}:
@@ -518,7 +512,7 @@ def _log_threshold(search: Search, sources: Iterable[Source], numbers: Sequence[
         _LOGGED.add(key)
         logger.warning(
             "no result: the lowest score is %s, and the best node of %r scores %.4f",
-            *(search.min_score, " + ".join(search.groups), best),
+            *(min(search.min_score.values()), " + ".join(search.groups), best),
         )
 
 
