@@ -34,9 +34,8 @@ RetrieverLike: TypeAlias = RetrieverProtocol | Any
 class Index(Protocol[PreparedT]):
     """A search index for one similarity on one group of one graph.
 
-    Optional methods: ``search_many`` takes a sequence of queries and returns a list of hits, if a
-    batch is faster than single queries. ``snapshot(queries, filter)`` returns a ``Snapshot``: then
-    the index is searched without the lock of the graph.
+    The optional method ``snapshot(queries, filter)`` returns a ``Snapshot``. With it, the index is
+    searched without the lock of the graph.
     """
 
     def ready(self) -> None:

@@ -523,9 +523,6 @@ def _snapshot(graph: NodeGraph, index: Any, queries: Sequence[Any], filter: Filt
         return snapshot
 
     def search(numbers: Sequence[int], limit: int | None) -> list[Hits]:
-        if hasattr(index, "search_many"):
-            many: list[Hits] = index.search_many([queries[n] for n in numbers], limit, filter)
-            return many
         return [index.search(queries[number], limit, filter) for number in numbers]
 
     return Snapshot(search, graph.reader.parent_ids, is_held=True)

@@ -314,19 +314,14 @@ class TextAnalyzer:
         """Return the terms of a passage."""
         return self._analyze(text)[0]
 
-    def indexed(self, text: str, chinese: list[str] | None = None) -> tuple[list[str], int]:
+    def indexed(self, text: str) -> tuple[list[str], int]:
         """Return the terms of a passage, including its language terms, and its length.
 
         The length is the number of words, regardless of the terms per word, so that texts of
         several languages in one index have comparable lengths. In scripts without spaces, letters
         are counted. In growing languages, sequences of four letters are counted.
-
-        Args:
-            text: The passage.
-            chinese: Collects the runs of Chinese, Japanese and Korean. Their terms are then
-                omitted, since ``inverted_runs`` counts them for many texts in one call.
         """
-        terms, languages, length = self._analyze(text, chinese=chinese)
+        terms, languages, length = self._analyze(text)
         if self.language == "auto":
             others = [item.term for item in languages if item is not of_script(item.script)[0]]
             if others:
@@ -386,7 +381,7 @@ class TextAnalyzer:
         return run_spans(text)
 
     def _analyze(
-        self, text: str, parts: bool = True, chinese: list[str] | None = None
+        self, text: str, parts: bool = True
     ) -> tuple[list[str], Collection[Language], int]:
         """Return the terms of a text, the language of each script, and the length."""
         normal = normalized(text)
@@ -405,7 +400,7 @@ class TextAnalyzer:
         length = sum(run_length(run) for run in runs if isinstance(run, str))
         for script, words in words_by_script.items():
             length += length_of(words, languages[script])
-        terms = self._terms(runs, languages, parts, chinese=chinese)
+        terms = self._terms(runs, languages, parts)
         if parts:
             terms = terms + self._identifiers(normal, languages)
         return terms, languages.values(), length
@@ -423,7 +418,6 @@ class TextAnalyzer:
         languages: Mapping[str, Language],
         parts: bool = True,
         is_query: bool = False,
-        chinese: list[str] | None = None,
     ) -> list[str]:
         # English words have no parts and are stemmed in one call: the most frequent case.
         english = languages == _ENGLISH_BY_SCRIPT
@@ -438,8 +432,6 @@ class TextAnalyzer:
             if isinstance(run, str):
                 if run < CHINESE:
                     result += sequences(run, is_query)
-                elif chinese is not None:
-                    chinese.append(run)
                 else:
                     result += run
                     result += map(add, run, run[1:])
