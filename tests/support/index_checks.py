@@ -57,7 +57,7 @@ def check_index(
     graph_options: Callable[[], Mapping[str, Any]] = dict,
     steps: int = 8,
 ) -> None:
-    """Check rankings, filters, changes, search texts, ``refresh``, reopening and threads.
+    """Check rankings, filters, changes, search texts, reopening and threads.
 
     Args:
         similarity: As for ``Retriever``.
@@ -106,8 +106,6 @@ def check_index(
     for search_text in (None, lambda node: f"{node.text} {node.text}", "color", None):
         graph.create_node_group("line", str.splitlines, search_text=search_text, replace=True)
         compare(graph, new_graph(documents, search_text=search_text), f"with {search_text!r}")
-
-    check_refresh(search, graph_options())
 
     # Reopening, also with damaged index files
     with TemporaryDirectory() as folder:
@@ -175,10 +173,9 @@ def new_graph(
     documents: Mapping[str, Document],
     options: Mapping[str, Any] | None = None,
     search_text: Any = None,
-    source: str | None = None,
 ) -> NodeGraph:
     model = Embedder(count_letters, "letters")
-    graph = NodeGraph(source, embed=model, progress=False, **(options or {}))
+    graph = NodeGraph(embed=model, progress=False, **(options or {}))
     graph.create_node_group("line", str.splitlines, search_text=search_text)
     graph.add([*documents.values()])
     return graph
@@ -205,27 +202,6 @@ def check_ranking(graph: NodeGraph, similarity: Any, index: Any) -> None:
             for k in (1, 2, 3, len(nodes)):
                 found = rows(retriever.retrieve(query, top_k=k, filters=filters))
                 check_same([found], [expected[:k]], f"{query!r}, top_k={k}, filters={filters!r}")
-
-
-def check_refresh(
-    search: Callable[[NodeGraph], list[Rows]], graph_options: Mapping[str, Any]
-) -> None:
-    """Compare texts, since ids of files may differ."""
-
-    def texts(graph: NodeGraph) -> list[Rows]:
-        return [[(graph.node(i).text, score) for i, score in found] for found in search(graph)]
-
-    with TemporaryDirectory() as folder:
-        for number, text in enumerate(TEXTS):
-            Path(folder, f"{number}.txt").write_text(text, encoding="utf-8")
-        with new_graph({}, graph_options, source=folder) as graph:
-            search(graph)
-            Path(folder, "0.txt").unlink()
-            Path(folder, "1.txt").write_text(f"{TEXTS[-1]}\n{TEXTS[0]}", encoding="utf-8")
-            Path(folder, "new.txt").write_text(TEXTS[0], encoding="utf-8")
-            graph.refresh()
-            with new_graph({}, source=folder) as new:
-                check_same(texts(graph), texts(new), "after refresh")
 
 
 def check_threads(graph: NodeGraph, search: Callable[[NodeGraph], list[Rows]]) -> None:
