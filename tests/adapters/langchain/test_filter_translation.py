@@ -7,11 +7,18 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.structured_query import Comparator, Comparison, Operation, Operator
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from nodekin.adapters.langchain import NodeGraphRetriever, NodeGraphVectorStore
+from nodekin.adapters.langchain import (
+    NodeGraphRetriever,
+    NodeGraphVectorStore,
+    StructuredFilter,
+)
 from nodekin.adapters.langchain.filter_translation import as_filters
+from nodekin.nodegraph import Node
 from nodekin.retrievers import as_retriever
+from nodekin.retrievers.filters import parse_filters
 
 MOVIES = [
     (
@@ -147,3 +154,44 @@ def test_as_filters_keeps_fields_named_like_operators() -> None:
     assert as_filters(filter) == {
         "and": [{"year": {"lt": 5, "gte": 0}}, {"not": {"year": {"gt": 1}}}]
     }
+
+
+# Structured queries
+
+
+def compare(name: str, attribute: str, value: Any) -> Comparison:
+    return Comparison(Comparator(name), attribute, value)
+
+
+def joined(name: str, *arguments: Any) -> Operation:
+    return Operation(Operator(name), list(arguments))
+
+
+@pytest.mark.parametrize(
+    ("comparison", "yes", "no"),
+    [
+        (compare("eq", "f", "a"), ["a", ["a", "b"]], ["b"]),
+        (compare("ne", "f", "a"), ["b"], ["a"]),
+        (compare("gt", "f", 1), [2], [1]),
+        (compare("gte", "f", 1), [1], [0]),
+        (compare("lt", "f", 1), [0], [1]),
+        (
+            compare("lte", "f", {"date": "2024-01-31", "type": "date"}),
+            ["2024-01-31"],
+            ["2024-02-01"],
+        ),
+        (compare("contain", "f", "a"), ["tea", ["a"]], ["te", ["tea"]]),
+        (compare("like", "f", "EA"), ["tea"], ["te"]),
+        (compare("like", "f", "t%"), ["Tea"], ["at"]),
+        (compare("like", "f", "100_"), ["a 100_ b"], ["1000"]),
+        (compare("in", "f", ["a", "b"]), ["b"], ["c"]),
+        (compare("in", "f", "a"), ["a"], ["c"]),
+        (compare("nin", "f", ["a", "b"]), ["c"], ["b"]),
+        (joined("not", compare("eq", "f", 1), compare("eq", "f", 2)), [3], [1, 2]),
+        (compare("eq", "or", 1), [], [1]),
+    ],
+)
+def test_comparisons(comparison: Any, yes: list, no: list) -> None:
+    filter = parse_filters(comparison.accept(StructuredFilter()))
+    assert [v for v in yes if not filter.matches(Node("", {"f": v}))] == []
+    assert [v for v in no if filter.matches(Node("", {"f": v}))] == []
