@@ -1,46 +1,12 @@
 """The store of a graph, against a simple model and by its promises."""
 
 import pickle
-import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
-from hypothesis.stateful import rule
-from support.store_machine import StoreMachine
-from support.stores import file_store, memory_store
-from support.stress import amount
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.nodegraph.storage.graph_store import Changes, GraphStore
-
-
-class StoreInMemory(StoreMachine):
-    def make(self) -> GraphStore:
-        return memory_store()
-
-
-class StoreInFile(StoreMachine):
-    def make(self) -> GraphStore:
-        self.folder = tempfile.TemporaryDirectory()
-        return file_store(Path(self.folder.name, "g.nodekin"))
-
-    @rule()
-    def reopen(self) -> None:
-        self.store.close()
-        self.store = file_store(Path(self.folder.name, "g.nodekin"))
-
-    def teardown(self) -> None:
-        self.store.close()
-        self.folder.cleanup()
-
-
-class TestStoreInMemory(StoreInMemory.TestCase):  # type: ignore[misc, valid-type]
-    settings = settings(max_examples=amount(25, 300), stateful_step_count=25)
-
-
-class TestStoreInFile(StoreInFile.TestCase):  # type: ignore[misc, valid-type]
-    settings = settings(max_examples=amount(10, 300), stateful_step_count=20)
 
 
 @pytest.mark.parametrize("name", ["a b", "组", "half \ud800", "x" * 300, "ROOT2"])

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 from support.entity_links import WITH_ANNA, WITHOUT, changed_in_turns
+from support.graph_edits import GraphEdits
 from support.postgres_server import RunningServer
-from support.store_machine import StoreMachine
 from support.stress import amount
 
 from nodekin.adapters.engines.postgres.address import PostgresAddress
@@ -27,12 +27,12 @@ from nodekin.retrievers import Retriever
 
 @pytest.mark.slow
 def test_random_writes_match_a_model(postgres_server: RunningServer) -> None:
-    class Machine(StoreMachine):
-        def make(self) -> PostgresStore:
-            return PostgresStore(postgres_server.address())
+    class Machine(GraphEdits):
+        def place(self) -> str:
+            return postgres_server.address()
 
         def teardown(self) -> None:
-            self.store.close()
+            self.graph.close()
 
     run_state_machine_as_test(
         Machine,
