@@ -24,6 +24,7 @@ from .pdf_layout import (
     HEADING_NUMBER,
     Lines,
     PlacedLine,
+    Rectangle,
     TextLine,
     garbage_share,
     in_utf16_units,
@@ -135,29 +136,23 @@ _FARTHEST = 2**31 - 1  # the largest number of a layout
 def _boxes(placed: Iterable[PlacedLine], projections: Sequence[Sequence[float]]) -> list[TextBox]:
     """Return the boxes of lines. For tables, return the boxes of the cells."""
     is_upright = [not b and not c and a > 0 for _, _, a, b, c, _ in projections]
-    spans: list[tuple[int, int, bool]] = []
-    pages: list[int] = []
-    rectangles: list[Sequence[float]] = []
+    boxes: list[tuple[int, int, bool, int, Rectangle]] = []
     for start, end, page, line in placed:
         if line.x1 > line.x0 and line.size > 0:
-            spans.append((start, end, is_upright[page] and not line.turn))
-            pages.append(page)
-            rectangles.append(line.rectangle)
+            boxes.append((start, end, is_upright[page] and not line.turn, page, line.rectangle))
         for first, last, box in line.cells:
-            spans.append((start + first, start + last, False))
-            pages.append(page)
-            rectangles.append(box)
-    x0, y0, a, b, c, d = np.array(projections)[pages].T
-    left, bottom, right, top = np.array(rectangles).reshape(-1, 4).T
+            boxes.append((start + first, start + last, False, page, box))
+    if not boxes:
+        return []
+    starts, ends, are_lines, pages, rectangles = zip(*boxes, strict=True)
+    x0, y0, a, b, c, d = np.array(projections)[list(pages)].T
+    left, bottom, right, top = np.array(rectangles).T
     xs = x0 + a * left + c * top, x0 + a * right + c * bottom
     ys = y0 + b * left + d * top, y0 + b * right + d * bottom
     edges = [np.minimum(*xs), np.minimum(*ys), np.maximum(*xs), np.maximum(*ys)]
-    corners = np.nan_to_num(np.array(edges).T, nan=-_FARTHEST)
+    corners = np.nan_to_num(np.array(edges), nan=-_FARTHEST)
     numbers = np.clip(corners, -_FARTHEST, _FARTHEST).astype(np.int64).tolist()
-    return [
-        TextBox(start, end, left, top, right, bottom, is_line)
-        for (start, end, is_line), (left, top, right, bottom) in zip(spans, numbers, strict=True)
-    ]
+    return list(map(TextBox, starts, ends, *numbers, are_lines))
 
 
 def page_with_fields(pdf: Any, number: int) -> Any:
@@ -217,11 +212,12 @@ def _paths(page: Any, source: SourceFile, number: int) -> list[Any]:
     """Return the drawn paths of a page. Note its pictures and comments."""
     from pypdfium2 import raw
 
-    objects = [raw.FPDFPage_GetObject(page, n) for n in range(raw.FPDFPage_CountObjects(page))]
+    handle = page.raw
+    objects = [raw.FPDFPage_GetObject(handle, n) for n in range(raw.FPDFPage_CountObjects(handle))]
     kinds = list(map(raw.FPDFPageObj_GetType, objects))
     comments = 0
-    for index in range(raw.FPDFPage_GetAnnotCount(page)):
-        annotation = raw.FPDFPage_GetAnnot(page, index)
+    for index in range(raw.FPDFPage_GetAnnotCount(handle)):
+        annotation = raw.FPDFPage_GetAnnot(handle, index)
         kind = raw.FPDFAnnot_GetSubtype(annotation)
         comments += kind in (raw.FPDF_ANNOT_TEXT, raw.FPDF_ANNOT_FREETEXT)
         raw.FPDFPage_CloseAnnot(annotation)
@@ -314,8 +310,8 @@ def _lines(textpage: Any, text: str, *, is_upward: bool) -> tuple[list[TextLine]
                 x0, right = min(x0, box.left), max(right, box.right)
         may_be_heading = text[start].isdigit() and HEADING_NUMBER.match(text, start, stop)
         is_bold = bool(may_be_heading) and _is_bold(handle, start)
-        position = (x0, right, baseline, size, False, turn)
-        lines.append(TextLine(text[start:stop], start, *position, is_bold=is_bold))
+        line = text[start:stop]
+        lines.append(TextLine(line, start, x0, right, baseline, size, False, turn, (), is_bold))
         if is_turned and right > x0:
             turned.append(lines[-1])
     return lines, turned
@@ -376,6 +372,8 @@ def _with_raised_digits(handle: Any, text: str) -> str:
         if start and text[start - 1] in "+−–-":
             start -= 1
         before = text[start - 1] if start else "\n"
+        if before == " " and end == start + 1:
+            continue
         first = first_raised(start, end, start if before.isspace() else start - 1)
         if before in "\r\n" and end < len(text) and not text[end].isspace():
             first = min(first, first_raised(start, end, end))

@@ -33,7 +33,9 @@ _ITEM = re.compile(
     r"(?:[-•▪◦‣·*–]|\(?\d{1,3}[.)]|[（(][一二三四五六七八九十\d]+[）)]|[a-z]\))\s|[•▪◦‣\ue000-\uf8ff]"
 )
 
-_BULLET = re.compile("[•▪◦‣●■□➢\uf0b7\uf0a7\uf0d8\uf076\uf0fc\uf02d\ue000-\uf8ff][ \u00a0]?")
+_BULLETS = "•▪◦‣●■□➢\ue000-\uf8ff"
+
+_BULLET = re.compile(f"[{_BULLETS}][ \u00a0]?")
 
 # The number of a heading, which the outline omits.
 _NUMBER = re.compile(
@@ -139,9 +141,8 @@ def in_utf16_units(text: str) -> str:
 
 _LIGATURE = re.compile(f"[\ufb00-\ufb06]|{_FILLER}")
 
-_SPECIAL = re.compile(
-    f"{_BULLET.pattern}|{_LIGATURE.pattern}|[{''.join(map(chr, RAISED.values()))}]"
-)
+# One class of characters is faster than alternatives.
+_SPECIAL = re.compile(f"[{_BULLETS}\ufb00-\ufb06{_FILLER}{''.join(map(chr, RAISED.values()))}]")
 
 
 def garbage_share(text: str) -> float:
