@@ -56,35 +56,28 @@ def text_of(folder: Path) -> str:
     return "\n".join(node.text for node in graph.nodes("ROOT"))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", PARTS)
-def test_external_entities_are_not_followed(tmp_path: Path, secret: Path, name: str) -> None:
-    sample_files(tmp_path / "all")
-    (tmp_path / "docs").mkdir()
-    file = tmp_path / "docs" / name
-    (tmp_path / "all" / name).rename(file)
-    doctype = f'<!DOCTYPE x [<!ENTITY x SYSTEM "file://{secret}">]>'
-    rewritten(file, PARTS[name], lambda data: with_doctype(data, doctype))
-    assert "the secret" not in text_of(tmp_path / "docs")
-
-
 BOMB = "<!DOCTYPE x [<!ENTITY a0 'boom'>" + "".join(
     f"<!ENTITY a{n} '{f'&a{n - 1};' * 10}'>" for n in range(1, 10)
 )
 
 
 @pytest.mark.parametrize("name", PARTS)
-def test_entity_bombs_expand_to_little_text(tmp_path: Path, name: str) -> None:
+def test_entities_are_not_followed_and_expand_to_little_text(
+    tmp_path: Path, secret: Path, name: str
+) -> None:
     sample_files(tmp_path / "all")
     (tmp_path / "docs").mkdir()
     file = tmp_path / "docs" / name
-    (tmp_path / "all" / name).rename(file)
-    doctype = BOMB + "<!ENTITY x '&a9;'>]>"
-    rewritten(file, PARTS[name], lambda data: with_doctype(data, doctype))
-    assert len(text_of(tmp_path / "docs")) < 10_000
+    external = f'<!DOCTYPE x [<!ENTITY x SYSTEM "file://{secret}">]>'
+    for doctype in (external, BOMB + "<!ENTITY x '&a9;'>]>"):
+        file.write_bytes((tmp_path / "all" / name).read_bytes())
+        rewritten(file, PARTS[name], lambda data, added=doctype: with_doctype(data, added))
+        text = text_of(tmp_path / "docs")
+        assert "the secret" not in text
+        assert len(text) < 10_000
 
 
-@pytest.mark.parametrize("name", ["手册.docx", "p.odt", "q.pptx", "r.xlsx", "o.epub"])
+@pytest.mark.parametrize("name", PARTS)
 def test_archives_above_unpacked_limit_are_skipped(tmp_path: Path, name: str) -> None:
     sample_files(tmp_path / "all")
     file = tmp_path / "all" / name

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nodekin.adapters.files.ocr import tesseract
-from nodekin.nodegraph import NodeGraph, ReadError, ReadOptions
+from nodekin.nodegraph import NodeGraph, ReadOptions
 
 TEXT = "Walruses pay half the price on Sundays."
 
@@ -26,12 +26,6 @@ def scan(tmp_path: Path) -> Path:
     path.parent.mkdir()
     page.save(path, resolution=150)
     return path
-
-
-def test_scan_without_text_raises(scan: Path) -> None:
-    pytest.importorskip("pypdfium2")
-    with pytest.raises(ReadError, match="only pictures or unreadable characters"):
-        NodeGraph(scan, progress=False)
 
 
 def test_tesseract_reads_a_scan(scan: Path) -> None:

@@ -9,14 +9,11 @@ from nodekin.adapters.files.pdf import read_pdf
 from nodekin.adapters.files.pdf_layout import (
     Rectangle,
     TextLine,
-    garbage_share,
     lines_of_text,
-    normalized,
     pages_as_text,
-    with_parts_joined,
 )
 from nodekin.adapters.files.pdf_tables import cell_spans
-from nodekin.nodegraph import NodeGraph, ReadError, ReadOptions
+from nodekin.nodegraph import Document, NodeGraph, ReadError, ReadOptions
 from nodekin.nodegraph.locations import SCALE, unpack_layout
 from nodekin.nodegraph.readers.source_files import SourceFile
 from nodekin.nodegraph.readers.text import markdown_table
@@ -141,13 +138,6 @@ def test_cyclic_outline_still_gives_headings(tmp_path: Path) -> None:
     (tmp_path / "a.pdf").write_bytes(data)
     (node,) = NodeGraph(tmp_path / "a.pdf", progress=False).nodes("ROOT")
     assert node.text.replace("\f", "").split() == ["#", "Tea", "##", "Cups", "Pots"]
-
-
-def test_garbage_share_counts_unmapped_characters() -> None:
-    assert garbage_share("Tea.\r\n" * 1000) == 0
-    assert garbage_share("Te\ue001\ufffd" * 1000) == 0.5
-    assert garbage_share("茶\x01") == 0.5
-    assert normalized("a\u2f00\uf900\ufb01\u2fe0\ufb07") == "a一豈\ufb01\u2fe0\ufb07"
 
 
 def page_of(*texts: str, pitch: float = 1.2, head: str = "", foot: str = "") -> list[TextLine]:
@@ -342,19 +332,12 @@ def test_table_over_two_pages_is_merged(second: tuple[tuple[str, str], ...], tex
     cells = [whole[p.start + a : p.start + b] for p in placed for a, b, _ in p.line.cells]
     rows = second if second[0][0] != "Tea" else second[1:]
     assert cells == ["Tea", "Cup", "Keemun", "4", *(cell for row in rows for cell in row)]
+    graph = NodeGraph(progress=False)
+    graph.add(Document(whole, {"page_unit": "page"}, id="a"))
+    (table,) = graph.nodes("table")
+    assert (table.own_metadata["rows"], table.pages) == (len(rows) + 1, (1, 2))
     pages[1] = [table_of(*second, left=90)]
     assert "\n\n\f\n\n| " in pages_as_text(pages, [])[0]
-
-
-def test_superscripts_and_subscripts_stay_in_their_line() -> None:
-    parts = [
-        TextLine("2 g of CO", 0, 50, 100, 700, 10),
-        TextLine("2", 0, 100, 104, 697, 6),
-        TextLine("a m", 0, 108, 130, 700, 10),
-        TextLine("-2", 0, 130, 138, 704, 6),
-        TextLine("of leaves", 0, 300, 350, 700, 10),  # another column
-    ]
-    assert [line.text for line in with_parts_joined(parts)] == ["2 g of CO2 a m⁻²", "of leaves"]
 
 
 @pytest.mark.parametrize(

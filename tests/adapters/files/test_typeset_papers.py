@@ -51,51 +51,31 @@ def paper(seed: int, columns: int, leading: float, indented: bool, language: str
         f"#set par(leading: {leading}em, justify: true, spacing: {spacing}em, "
         f"first-line-indent: {indent})\n" + (CHINESE if language == "zh" else "")
     ]
-    is_chinese = language == "zh"
+    between = "" if language == "zh" else " "
     headings, sentences = [], []
     for section in range(1, 4):
-        title = " ".join(choose.sample(WORDS, 3)).title()
-        headings.append(f"{section} {words(choose, 5) if is_chinese else title}")
+        title = "".join(choose.choices(CHARACTERS, k=5))
+        title = title if language == "zh" else " ".join(choose.sample(WORDS, 3)).title()
+        headings.append(f"{section} {title}")
         parts.append(f"= {headings[-1]}")
         for _ in range(6):
-            make = chinese_sentence if is_chinese else sentence
-            written = [make(choose) for _ in range(choose.randint(3, 8))]
-            parts.append(("" if is_chinese else " ").join(source for source, _ in written))
+            written = [sentence(choose, language) for _ in range(choose.randint(3, 8))]
+            parts.append(between.join(source for source, _ in written))
             sentences += [text for _, text in written]
     return Paper("\n\n".join(parts), headings, sentences)
 
 
-def sentence(choose: random.Random) -> tuple[str, str]:
+def sentence(choose: random.Random, language: str) -> tuple[str, str]:
     """Return a sentence as Typst has it, and as a reader should."""
-    source = [choose.choice(WORDS).title()]
-    text = source[:]
-    for _ in range(choose.randint(7, 27)):
-        word = choose.choice(WORDS)
-        source.append(word)
-        text.append(word)
-        if choose.random() < 0.08:
-            base, raised = choose.choice(RAISED)
-            source.append(base + choose.choice(SCRIPTS).format(raised))
-            text.append(base + raised)
-    ending = choose.choice(WORDS) + "."
-    return " ".join([*source, ending]), " ".join([*text, ending])
-
-
-def words(choose: random.Random, count: int) -> str:
-    return "".join(choose.choices(CHARACTERS, k=count))
-
-
-def chinese_sentence(choose: random.Random) -> tuple[str, str]:
-    """Return a sentence as Typst has it, and as a reader should."""
-    source = text = words(choose, choose.randint(5, 40))
-    if choose.random() < 0.3:
+    between, end = ("", "。") if language == "zh" else (" ", ".")
+    words = choose.choices(CHARACTERS if language == "zh" else WORDS, k=choose.randint(8, 40))
+    source = text = [words[0].title(), *words[1:]]
+    if choose.random() < 0.6:
+        at = choose.randrange(1, len(words))
         base, raised = choose.choice(RAISED)
-        ending = f"{words(choose, 5)}，{words(choose, 9)}"
-        return (
-            f"{source}{base}{choose.choice(SCRIPTS).format(raised)}{ending}。",
-            f"{text}{base}{raised}{ending}。",
-        )
-    return f"{source}。", f"{text}。"
+        script = base + choose.choice(SCRIPTS).format(raised)
+        source, text = ([*text[:at], new, *text[at:]] for new in (script, base + raised))
+    return between.join(source) + end, between.join(text) + end
 
 
 def squeezed(text: str) -> str:
