@@ -37,7 +37,7 @@ from nodekin.retrievers import (
     Retriever,
 )
 from nodekin.retrievers.evaluation import GoldPassage, Judge, Matching, Question
-from nodekin.retrievers.evaluation.matching import RetrievalCase, RetrievedItem
+from nodekin.retrievers.evaluation.metrics import RetrievalCase, RetrievedItem
 from nodekin.retrievers.strategies.strategy_registry import STRATEGIES, make_strategy
 
 SUPPORTED = {"its sentence": True, "its sentence, another answer in it": False,

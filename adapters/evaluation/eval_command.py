@@ -15,12 +15,10 @@ import click
 from ...nodegraph.document import Document
 from ...nodegraph.errors import nearest_names
 from ...nodegraph.graph import NodeGraph
-from ...retrievers.evaluation.dataset import Dataset
+from ...retrievers.evaluation.dataset import Dataset, load_dataset
 from ...retrievers.evaluation.gate import compare_with_baseline
 from ...retrievers.evaluation.judges import Judge
-from ...retrievers.evaluation.loaders import load_dataset
-from ...retrievers.evaluation.matching import Matching
-from ...retrievers.evaluation.metrics import JUDGED_METRICS, Metric, get_metric
+from ...retrievers.evaluation.metrics import JUDGED_METRICS, Matching, Metric, get_metric
 from ...retrievers.evaluation.report import check_figure_path
 from ...retrievers.evaluation.runner import default_metrics, evaluate, graphs_of
 from ...retrievers.foreign.foreign_retriever import as_retriever

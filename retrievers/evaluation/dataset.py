@@ -1,13 +1,18 @@
-"""Questions with gold: the relevant passages, documents and spans."""
+"""Questions with gold, and their files: JSON lines, CSV, SQuAD and BEIR."""
 
 from __future__ import annotations
 
+import csv
+import json
+import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
 
 from ...nodegraph.document import Document
+from ...nodegraph.errors import nearest_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,3 +136,250 @@ class Dataset:
 
     def __repr__(self) -> str:
         return f"Dataset({self.name!r}, {len(self)} questions, {len(self.documents)} documents)"
+
+
+FIELDS = ("id", "question", "passages", "document_ids", "spans", "answers", "answerable")
+"""The fields of a question."""
+
+_ANSWERABLE = {"true": True, "1": True, "none": True, "false": False, "0": False}
+
+
+def load_dataset(path: str | Path, fields: Mapping[str, str] | None = None) -> Dataset:
+    """Load questions from a BEIR folder, or a file ``.jsonl``, ``.csv`` or ``.json`` (SQuAD).
+
+    Args:
+        path: The file or folder.
+        fields: Other names of columns or fields in ``.jsonl`` and ``.csv``.
+
+    Raises:
+        FileNotFoundError: If the file or folder does not exist.
+        ValueError: If the form is unknown or questions are missing.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file or folder {str(path)!r} with questions")
+    suffix = path.suffix.lower()
+    if suffix in (".jsonl", ".ndjson", ".csv"):
+        return (load_csv if suffix == ".csv" else load_jsonl)(path, fields)
+    if fields:
+        raise ValueError(f"only .jsonl and .csv files have other field names, got {str(path)!r}")
+    if not path.is_dir() and suffix != ".json":
+        raise ValueError(f"questions must be a BEIR folder, .jsonl, .csv or .json, got {path}")
+    return load_beir(path) if path.is_dir() else load_squad(path)
+
+
+def load_jsonl(path: str | Path, fields: Mapping[str, str] | None = None) -> Dataset:
+    """Load questions from a file with a JSON object in each line.
+
+    Fields: ``question`` (required), ``id`` (default: the line number), ``passages`` (a list of
+    texts, or grades by text), ``document_ids`` (a list, or grades by id), ``spans`` (objects with
+    ``document_id``, ``start``, ``end`` and optionally ``text`` and ``grade``), ``answers`` and
+    ``answerable`` (default: true). A single text counts as a list. Other fields are ignored.
+
+    Args:
+        path: The file, in UTF-8.
+        fields: Other names of these fields in the file: ``{"passages": "context"}``.
+
+    Raises:
+        ValueError: If a line is not such an object, or an id is repeated.
+    """
+    path = Path(path)
+    names = _names(fields)
+    questions = [_question(row, names, where) for where, row in _json_lines(path)]
+    return Dataset(questions, name=path.name)
+
+
+def load_csv(
+    path: str | Path, fields: Mapping[str, str] | None = None, *, separator: str = "|"
+) -> Dataset:
+    """Load questions from a CSV file with a header.
+
+    The columns are the fields of ``load_jsonl``. A span has the form ``document:start-end``.
+
+    Args:
+        path: The file, in UTF-8.
+        fields: Other names of the columns in the file: ``{"question": "Frage"}``.
+        separator: The separator of several values in a cell.
+
+    Raises:
+        ValueError: If a column is missing, a value is invalid, or an id is repeated.
+    """
+    path = Path(path)
+    names = _names(fields)
+    questions = []
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.DictReader(file)
+        for cells in reader:
+            row: dict[str, Any] = {n: c.strip() for n, c in cells.items() if n and c and c.strip()}
+            for field in ("passages", "document_ids", "spans", "answers"):
+                if cell := row.get(name := names[field]):
+                    row[name] = [part.strip() for part in cell.split(separator)]
+            spans = (re.fullmatch(r"(.+):(\d+)-(\d+)", s) for s in row.get(names["spans"], ()))
+            row[names["spans"]] = [
+                match and {"document_id": match[1], "start": match[2], "end": match[3]}
+                for match in spans
+            ]
+            questions.append(_question(row, names, f"{path}, line {reader.line_num}"))
+    return Dataset(questions, name=path.name)
+
+
+def save_jsonl(dataset: Dataset, path: str | Path) -> None:
+    """Write questions to a file that ``load_jsonl`` reads. An existing file is replaced."""
+    with Path(path).open("w", encoding="utf-8") as file:
+        for question in dataset.questions:
+            gold = question.gold
+            row = {
+                "id": question.id,
+                "question": question.text,
+                "passages": {g.text: g.grade for g in gold if isinstance(g, GoldPassage)},
+                "document_ids": {
+                    g.document_id: g.grade for g in gold if isinstance(g, GoldDocument)
+                },
+                "spans": [asdict(item) for item in gold if isinstance(item, GoldSpan)],
+                "answers": question.answers,
+                "answerable": question.answerable,
+            }
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+def _names(fields: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the name of each field in a file."""
+    for field in fields or ():
+        if field not in FIELDS:
+            raise ValueError(f"a field must be {nearest_names(field, FIELDS)}, got {field!r}")
+    return {field: (fields or {}).get(field, field) for field in FIELDS}
+
+
+def _question(row: Mapping[str, Any], names: Mapping[str, str], where: str) -> Question:
+    """Return the question of a row.
+
+    Raises:
+        ValueError: If a field is missing or invalid.
+    """
+    if (name := names["question"]) not in row:
+        raise ValueError(
+            f"{where} has no {name!r}, but {nearest_names(name, row)}; give its name with fields="
+        )
+    values = {field: row.get(name) for field, name in names.items()}
+    answerable = _ANSWERABLE.get(str(values["answerable"]).casefold())
+    if answerable is None:
+        raise ValueError(f"{where}: answerable must be true or false, got {values['answerable']!r}")
+    try:
+        gold: list[Gold] = [GoldPassage(*item) for item in _graded(values["passages"])]
+        gold += [GoldDocument(*item) for item in _graded(values["document_ids"])]
+        for span in values["spans"] or ():
+            place = (span["document_id"], int(span["start"]), int(span["end"]))
+            gold.append(GoldSpan(*place, span.get("text") or "", float(span.get("grade", 1))))
+        answers = tuple(text for text, _ in _graded(values["answers"]))
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(
+            f"{where} has invalid gold ({type(error).__name__}: {error}): passages, document_ids "
+            "and answers must be a text or a list of texts, and a span must have document_id, "
+            "start and end"
+        ) from error
+    identity = where.rpartition(" ")[2] if values["id"] is None else str(values["id"])
+    return Question(identity, str(values["question"]), tuple(gold), answers, answerable)
+
+
+def _graded(value: Any) -> list[tuple[str, float]]:
+    """Return texts with grades, from a text, a list of texts, or grades by text."""
+    if isinstance(value, Mapping):
+        return [(str(text), float(grade)) for text, grade in value.items()]
+    texts = [value] if isinstance(value, str) else value or []
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError(f"got {value!r:.80}")
+    return [(text, 1.0) for text in texts]
+
+
+def _json_lines(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the JSON object of each line, with its path and line number.
+
+    Raises:
+        ValueError: If a line is not an object.
+    """
+    for index, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), 1):
+        if line.strip():
+            where = f"{path}, line {index}"
+            try:
+                row = json.loads(line)
+            except ValueError as error:
+                raise ValueError(f"{where} must be JSON: {error}") from error
+            if not isinstance(row, Mapping):
+                raise ValueError(f"{where} must be a JSON object, got {row!r:.80}")
+            yield where, row
+
+
+def load_squad(path: str | Path) -> Dataset:
+    """Load a file in the form of SQuAD, also CMRC, DRCD and XQuAD.
+
+    Each paragraph is a document of the data set, with the title of its article as metadata, and
+    the gold passage of its questions. Unanswerable questions have no gold.
+
+    Args:
+        path: The file, in UTF-8.
+
+    Raises:
+        ValueError: If the file has another form, or a question id is repeated.
+    """
+    path = Path(path)
+    documents: dict[str, Document] = {}
+    questions = []
+    try:
+        for article in json.loads(path.read_text(encoding="utf-8-sig"))["data"]:
+            metadata = {"title": article["title"]} if article.get("title") else {}
+            for paragraph in article["paragraphs"]:
+                text = paragraph["context"]
+                document = documents.setdefault(text, Document(text, metadata))
+                for item in paragraph["qas"]:
+                    answerable = not item.get("is_impossible")
+                    answers = item.get("answers", []) if answerable else []
+                    texts = tuple(dict.fromkeys(answer["text"] for answer in answers))
+                    gold = (GoldPassage(document.text),) if answers else ()
+                    identity = str(item["id"])
+                    questions.append(Question(identity, item["question"], gold, texts, answerable))
+    except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
+        raise ValueError(
+            f"{path} must have the form of SQuAD (data, paragraphs, context, qas, id, question, "
+            f"answers), got {type(error).__name__}: {error}"
+        ) from error
+    return Dataset(questions, list(documents.values()), path.name)
+
+
+def load_beir(folder: str | Path, split: str = "test") -> Dataset:
+    """Load a folder in the form of BEIR: ``corpus.jsonl``, ``queries.jsonl``, ``qrels/test.tsv``.
+
+    Only queries with a line in the split are loaded. Documents with the score 0 are not relevant.
+
+    Args:
+        folder: The folder.
+        split: The name of the file in ``qrels``.
+
+    Raises:
+        ValueError: If a file is missing or has another form.
+    """
+    folder = Path(folder)
+    qrels = folder / "qrels" / f"{split}.tsv"
+    if not qrels.is_file():
+        splits = sorted(path.stem for path in qrels.parent.glob("*.tsv"))
+        raise ValueError(f"a BEIR folder must have {qrels}; splits: {nearest_names(split, splits)}")
+    try:
+        documents = [
+            Document(
+                row["text"], {"title": row["title"]} if row.get("title") else {}, id=row["_id"]
+            )
+            for _, row in _json_lines(folder / "corpus.jsonl")
+        ]
+        texts = {row["_id"]: row["text"] for _, row in _json_lines(folder / "queries.jsonl")}
+        gold: dict[str, list[GoldDocument]] = {}
+        for index, line in enumerate(qrels.read_text(encoding="utf-8-sig").splitlines()):
+            query, document, score = line.split("\t")
+            if index or score.isdecimal():  # the first line may be a header
+                relevant = [GoldDocument(document, float(score))] if float(score) > 0 else []
+                gold.setdefault(query, []).extend(relevant)
+        questions = [Question(query, texts[query], tuple(of)) for query, of in gold.items()]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{folder} must have the form of BEIR: documents and queries with _id and text, and "
+            f"qrels with query id, document id and score, got {type(error).__name__}: {error}"
+        ) from error
+    return Dataset(questions, documents, folder.name)

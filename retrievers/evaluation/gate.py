@@ -12,11 +12,9 @@ from ...nodegraph.errors import nearest_names
 from ..validation import number
 from .dataset import Dataset
 from .gold_places import DocumentTexts, LocatedGold
-from .intervals import Difference
-from .matching import RetrievedItem
-from .metrics import Metric
+from .metrics import Metric, RetrievedItem
 from .records import RecordFile, document_changes, first_names
-from .report import Evaluation, escaped
+from .report import Difference, Evaluation, escaped
 
 Verdict: TypeAlias = Literal["lost", "ok", "can't tell", "not judged", "no limit"]
 """The verdict of a check. ``"lost"`` and ``"not judged"`` fail the gate."""

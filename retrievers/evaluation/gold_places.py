@@ -18,7 +18,7 @@ from ...nodegraph.splitters.chunking import count_tokens
 from ...nodegraph.splitters.sentences import split_paragraphs
 from ..retriever import Retriever
 from .dataset import Dataset, Gold, GoldDocument, GoldPassage, GoldSpan
-from .matching import RetrievedItem
+from .metrics import RetrievedItem
 
 MIN_TOKENS = 6
 """The minimum length of a text that is searched in other documents, or by similarity."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ...nodegraph.concurrency import ProgressBar, run_in_threads
-from .matching import RetrievedItem
+from .metrics import RetrievedItem
 
 T = TypeVar("T")
 

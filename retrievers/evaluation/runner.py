@@ -26,8 +26,7 @@ from ..results import ScoredNode
 from ..tracing import Span, trace
 from .dataset import Dataset, Question
 from .gold_places import DocumentTexts, LocatedGold, locate_gold
-from .matching import Matching, RetrievedItem
-from .metrics import Metric, get_metric
+from .metrics import Matching, Metric, RetrievedItem, get_metric
 from .records import Record, RecordFile, json_line, run_all
 from .report import Evaluation
 

@@ -9,7 +9,7 @@ import pytest
 
 from nodekin.nodegraph import NodeGraph, split_sentences
 from nodekin.retrievers import Retriever, as_retriever
-from nodekin.retrievers.evaluation.matching import is_similar
+from nodekin.retrievers.evaluation.metrics import is_similar
 
 pytestmark = pytest.mark.data
 

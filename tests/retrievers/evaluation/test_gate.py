@@ -16,8 +16,8 @@ from nodekin.retrievers.evaluation import (
     evaluate,
 )
 from nodekin.retrievers.evaluation.gate import MetricCheck
-from nodekin.retrievers.evaluation.intervals import Difference
 from nodekin.retrievers.evaluation.metrics import get_metric
+from nodekin.retrievers.evaluation.report import Difference
 
 TEXTS = [f"Tea number {n} is from the hill of {'abcdefghij'[n % 10] * 3}{n}." for n in range(60)]
 

@@ -5,8 +5,8 @@ import random
 import pytest
 
 from nodekin.retrievers.evaluation import Judgement
-from nodekin.retrievers.evaluation.intervals import make_difference, make_figure
 from nodekin.retrievers.evaluation.metrics import get_metric
+from nodekin.retrievers.evaluation.report import make_difference, make_figure
 
 MRR = get_metric("mrr")
 

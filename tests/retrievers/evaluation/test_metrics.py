@@ -16,8 +16,7 @@ from nodekin.retrievers.evaluation import (
     RetrievalCase,
     evaluate,
 )
-from nodekin.retrievers.evaluation.matching import RetrievedItem
-from nodekin.retrievers.evaluation.metrics import METRICS, get_metric
+from nodekin.retrievers.evaluation.metrics import METRICS, RetrievedItem, get_metric
 
 PASSAGES = [
     "非洲猴面包树是一种锦葵科猴面包树属的大型落叶乔木，原产于热带非洲，它的果实长约15至20厘米。",

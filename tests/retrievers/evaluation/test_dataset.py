@@ -17,7 +17,7 @@ from nodekin.retrievers.evaluation import (
     load_squad,
     save_jsonl,
 )
-from nodekin.retrievers.evaluation.loaders import load_dataset
+from nodekin.retrievers.evaluation.dataset import load_dataset
 
 
 def write(path, text):
