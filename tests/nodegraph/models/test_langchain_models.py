@@ -2,18 +2,15 @@
 
 import asyncio
 
-import pytest
 from blockbuster import blockbuster_ctx
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
-from langchain_core.language_models import FakeListChatModel, FakeListLLM
-from langchain_core.messages import AIMessage
 from langchain_core.vectorstores import InMemoryVectorStore
 from support.langchain_peers import LOADED, QUERIES
 from support.letters import Letters
 
 from nodekin.adapters.langchain import NodeGraphRetriever, NodeGraphVectorStore
-from nodekin.nodegraph import Embedder, LLMExtractor, NodeGraph, split_sentences
+from nodekin.nodegraph import Embedder, NodeGraph, split_sentences
 from nodekin.retrievers import Retriever
 
 
@@ -64,21 +61,3 @@ async def test_concurrent_searches_embed_passages_once():
     assert len(await retriever.abatch(QUERIES)) == len(QUERIES)
     assert model.passages[-1] == "Milk is white."
     assert len(model.passages) == len(LOADED) + 1
-
-
-TEXT = "绿茶是蒸青的。\n\n红茶是发酵的。"
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        FakeListChatModel(responses=["1. 茶\n2. tea"]),
-        FakeListLLM(responses=["茶, tea"]),
-        FakeListChatModel(responses=["茶、tea"]) | (lambda message: AIMessage(message.content)),
-    ],
-)
-def test_langchain_models_extract_keywords(model):
-    graph = NodeGraph(progress=False)
-    graph.add(TEXT)
-    graph.create_node_group("keyword", LLMExtractor(model, task="keywords"))
-    assert [node.text for node in graph.nodes("keyword")] == ["茶", "tea"]
