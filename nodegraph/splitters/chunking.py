@@ -266,13 +266,7 @@ def shorten(text: str, tokens: int) -> str:
     """Truncate a text to a number of tokens, at the end of a word."""
     if len(text) <= tokens:
         return text
-    high = 4 * tokens + 1
-    while high < len(text) and count_tokens(text[:high]) <= tokens:
-        high *= 2
-    count = bisect_right(
-        range(min(high, len(text)) + 1), tokens, key=lambda end: count_tokens(text[:end])
-    )
-    stop = end = count - 1
+    end = int(tokens_before(text).searchsorted(tokens, "right")) - 1
     if end == len(text):
         return text
 
@@ -280,6 +274,7 @@ def shorten(text: str, tokens: int) -> str:
         pair = text[at - 1 : at + 1]
         return pair.isalnum() and count_tokens(pair) == 1
 
+    stop = end
     while stop and is_in_word(stop):
         stop -= 1
     return text[: stop or end]
