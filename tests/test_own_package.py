@@ -6,8 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ENTRY_POINTS = """
 [nodekin.stores]
 own = own_package:open_store
@@ -49,9 +47,36 @@ def read_rows(path):
 '''
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Path:
-    """Return a folder with the installed package, next to a folder of documents."""
+PROGRAM = """
+import json, logging, os
+from click.testing import CliRunner
+from nodekin.adapters.cli.app import app
+from nodekin.nodegraph import NodeGraph, ReadError, register_reader
+from nodekin.retrievers import Retriever
+
+logging.basicConfig()
+graph = NodeGraph("docs", progress=False)
+nodes = graph.nodes("ROOT")
+processes = {node.metadata["process"] for node in nodes if "process" in node.metadata}
+stored = NodeGraph("docs/tea.rows", store="own://tea", progress=False)
+found = Retriever(stored, "ROOT", top_k=1)("black")[0].node.text
+register_reader(".rows", lambda path: "the program's own")
+own = NodeGraph("docs/tea.rows", progress=False).nodes("ROOT")
+try:
+    NodeGraph("docs/a.broken", progress=False)
+except ReadError as unknown:
+    error = str(unknown)
+help = CliRunner().invoke(app, ["--help"]).stdout
+ran = CliRunner().invoke(app, ["shout", "tea", "--times", "2"]).stdout
+wrong = CliRunner().invoke(app, ["shout"]).exit_code
+print(json.dumps({
+    "texts": {node.id: node.text for node in nodes}, "in_program": os.getpid() in processes,
+    "found": found, "own": own[0].text, "error": error, "help": help, "ran": ran, "wrong": wrong,
+}))
+"""
+
+
+def test_installed_package_adds_reader_store_and_command(tmp_path: Path) -> None:
     docs, info = tmp_path / "docs", tmp_path / "site" / "own_package-1.0.dist-info"
     docs.mkdir()
     (docs / "tea.rows").write_text("green\nblack\n")
@@ -61,88 +86,27 @@ def site(tmp_path: Path) -> Path:
     (info.parent / "own_package.py").write_text(PACKAGE, encoding="utf-8")
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: own-package\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(ENTRY_POINTS, encoding="utf-8")
-    return info.parent
-
-
-def run(site: Path, program: str) -> tuple[list[object], str]:
-    """Run a program with the package installed. Return its parsed JSON output and stderr."""
-    path = os.pathsep.join([str(site), *filter(None, sys.path)])
+    path = os.pathsep.join([str(info.parent), *filter(None, sys.path)])
     done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "PYTHONPATH": path},
-        cwd=site.parent,
+        [sys.executable, "-c", PROGRAM],
+        env={**os.environ, "PYTHONPATH": path, "NODEKIN_SHOUT_MARK": "!"},
+        cwd=tmp_path,
         capture_output=True,
         text=True,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout), done.stderr
-
-
-READ = """
-import json, logging, os
-from nodekin.nodegraph import NodeGraph, ReadError, register_reader
-
-logging.basicConfig()
-graph = NodeGraph("docs", progress=False)
-nodes = graph.nodes("ROOT")
-processes = {node.metadata["process"] for node in nodes if "process" in node.metadata}
-register_reader(".rows", lambda path: "the program's own")
-own = NodeGraph("docs/tea.rows", progress=False).nodes("ROOT")
-try:
-    NodeGraph("docs/a.broken", progress=False)
-    error = ""
-except ReadError as unknown:
-    error = str(unknown)
-texts = {node.id: node.text for node in nodes}
-print(json.dumps([texts, os.getpid() in processes, own[0].text, error]))
-"""
-
-
-def test_reader_of_another_package_reads_files(site: Path) -> None:
-    (texts, in_program, own, error), log = run(site, READ)
-    assert texts == {"docs/a.txt": "plain", "docs/tea.rows#1": "green", "docs/tea.rows#2": "black"}
-    assert in_program is False
-    assert own == "the program's own"
-    assert "no reader for '.broken' files" in error
-    assert "can't load the reader 'broken' (own_package:no_such_reader)" in log
-
-
-SEARCH = """
-import json
-from nodekin.nodegraph import NodeGraph
-from nodekin.retrievers import Retriever
-
-graph = NodeGraph("docs/tea.rows", store="own://tea", progress=False)
-results = Retriever(graph, "ROOT", top_k=1)("black")
-print(json.dumps([result.node.text for result in results]))
-"""
-
-
-def test_address_of_another_package_opens_its_store(site: Path, tmp_path: Path) -> None:
-    texts, _ = run(site, SEARCH)
-    assert texts == ["black"]
+    made = json.loads(done.stdout)
+    assert made["texts"] == {
+        "docs/a.txt": "plain",
+        "docs/tea.rows#1": "green",
+        "docs/tea.rows#2": "black",
+    }
+    assert not made["in_program"]  # files are read in other processes
+    assert made["own"] == "the program's own"
+    assert "no reader for '.broken' files" in made["error"]
+    assert "can't load the reader 'broken' (own_package:no_such_reader)" in done.stderr
+    assert made["found"] == "black"
     assert (tmp_path / "tea.db").exists()
-
-
-COMMAND = """
-import json
-from click.testing import CliRunner
-from nodekin.adapters.cli.app import app
-
-help = CliRunner().invoke(app, ["--help"]).stdout
-ran = CliRunner().invoke(app, ["shout", "tea", "--times", "2"])
-wrong = CliRunner().invoke(app, ["shout"])
-print(json.dumps([help, ran.stdout, wrong.exit_code]))
-"""
-
-
-def test_command_of_another_package_reads_environment_options(
-    site: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NODEKIN_SHOUT_MARK", "!")
-    (help, out, wrong), _ = run(site, COMMAND)
-    (line,) = (line for line in help.splitlines() if line.startswith("  shout"))
+    (line,) = (line for line in made["help"].splitlines() if line.startswith("  shout"))
     assert line.split(maxsplit=1)[1] == "Say a word."
-    assert out == "TEA!TEA!\n"
-    assert wrong == 2
+    assert (made["ran"], made["wrong"]) == ("TEA!TEA!\n", 2)

@@ -10,18 +10,12 @@ import nodekin
 from nodekin.nodegraph import NodeGraph
 
 
-def test_version_equals_the_installed_version() -> None:
+def test_root_has_the_version_and_the_common_names() -> None:
     assert nodekin.__version__ == importlib.metadata.version("nodekin")
-
-
-@pytest.mark.parametrize("name", [*nodekin.__all__, "Document"])
-def test_every_public_name_is_importable(name: str) -> None:
-    assert getattr(nodekin, name).__name__.split(".")[-1] == name
-    assert name in dir(nodekin)
-
-
-def test_names_are_objects_of_the_packages() -> None:
     assert nodekin.NodeGraph is NodeGraph
+    for name in (*nodekin.__all__, "Document"):
+        assert getattr(nodekin, name).__name__.split(".")[-1] == name
+        assert name in dir(nodekin)
 
 
 def test_unknown_name_raises() -> None:
