@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -237,21 +237,16 @@ def test_vector_store_of_the_context_keeps_the_vectors(nodes: list[TextNode], mo
     assert "bridges" not in found(index, "orange bridge")
 
 
-def test_concurrent_inserts_of_one_document_are_all_kept(nodes: list[TextNode]) -> None:
+def test_concurrent_inserts_of_one_document_are_all_kept() -> None:
     index = NodeGraphIndex([], similarity="bm25")
     source = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id="doc")}
 
     def insert(part: int) -> None:
-        for at in range(5):
-            index.insert_nodes([TextNode(text="tea", id_=f"{part}-{at}", relationships={**source})])
+        index.insert_nodes([TextNode(text="tea", id_=str(part), relationships={**source})])
 
-    threads = [threading.Thread(target=insert, args=(part,)) for part in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(index.ref_doc_info["doc"].node_ids) == 20
-    assert len(index.graph.nodes("ROOT")) == 20
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(insert, range(20)))
+    assert len(index.ref_doc_info["doc"].node_ids) == len(index.graph.nodes("ROOT")) == 20
 
 
 def test_failed_transformation_changes_nothing(documents: list[Document]) -> None:
