@@ -1,14 +1,10 @@
-"""Random texts, files, filters and model outputs give an answer or an error with a reason."""
+"""Random texts and model outputs give an answer or an error with a reason."""
 
 from __future__ import annotations
 
 import logging
 import math
 import random
-from collections.abc import Callable
-from datetime import date, datetime, timezone
-from decimal import Decimal
-from typing import Any
 
 import pytest
 from support.answer_readers import READERS
@@ -30,7 +26,6 @@ from nodekin.retrievers import (
     Retriever,
     SubQuestionRetriever,
 )
-from nodekin.retrievers.filters import parse_filters
 
 pytestmark = pytest.mark.slow
 
@@ -70,69 +65,6 @@ def test_random_texts_are_split_and_searched() -> None:
                 scores = [result.score for result in results]
                 assert all(map(math.isfinite, scores))
                 assert scores == sorted(scores, reverse=True)
-    tally.check()
-
-
-SCALARS: tuple[Callable[[random.Random], Any], ...] = (
-    lambda c: c.choice(["tea", "Tea", "", "2020", "2020-01-05", "x%", "1", "NaN", "null", "是"]),
-    lambda c: text_of(c, 4),
-    lambda c: c.choice([0, 1, -1, 2**70, -(2**70), 2020, True, False, None]),
-    lambda c: c.choice([0.5, 1.0, 1e308, -1e308, 5e-324, math.inf, -math.inf]),
-    lambda c: c.choice([Decimal("1.0"), Decimal("1e400"), Decimal("0.5")]),
-    lambda c: date(c.randrange(1, 9999), 1, 5),
-    lambda c: datetime(c.randrange(1, 9999), 1, 5, tzinfo=c.choice([None, timezone.utc])),
-)
-FIELDS = ("a", "b", "and", "$or", "a.b", "是", "", "document.id")
-OPERATORS = "eq ne in nin gt gte lt lte contains any all like exists empty".split()
-
-
-def value_of(choose: random.Random, depth: int = 1) -> Any:
-    if depth and choose.random() < 0.2:
-        values = [value_of(choose, depth - 1) for _ in range(choose.randrange(4))]
-        return values if choose.random() < 0.8 else tuple(values)
-    return choose.choice(SCALARS)(choose)
-
-
-def filters_of(choose: random.Random, depth: int = 2) -> Any:
-    kind = choose.random()
-    if depth and kind < 0.15:
-        parts = [filters_of(choose, depth - 1) for _ in range(choose.randrange(1, 3))]
-        return {choose.choice(["and", "or"]): parts}
-    if depth and kind < 0.25:
-        return {"not": filters_of(choose, depth - 1)}
-    if kind < 0.28:
-        return choose.choice([None, [], {}, "a", 7, {7: 1}, {"and": 1}, {"a": {"no": 1}}])
-    conditions: dict[str, Any] = {}
-    for _ in range(choose.randrange(1, 3)):
-        value = value_of(choose)
-        if choose.random() < 0.8:
-            value = {choose.choice(OPERATORS): value}
-        conditions[choose.choice(FIELDS)] = value
-    return conditions
-
-
-def test_random_filters_return_matching_nodes_only() -> None:
-    """By an index as node by node, or they are refused."""
-    choose, tally = random.Random(2), Tally("filters")
-    for _ in range(amount(5, 400)):
-        graph = NodeGraph(progress=False)
-        for number in range(12):
-            fields = {
-                choose.choice(FIELDS[:-1]): value_of(choose) for _ in range(choose.randrange(4))
-            }
-            graph.add(Document("tea", fields, id=f"d{number}"))
-        nodes = graph.nodes("ROOT")
-        retriever = Retriever(graph, "ROOT", top_k=20)
-        for _ in range(100):
-            filters = filters_of(choose)
-            with tally.trying(filters):
-                try:
-                    parsed = parse_filters(filters)
-                except (TypeError, ValueError):
-                    tally.note("refused")
-                    continue
-                found = {result.node.id for result in retriever.retrieve("tea", filters=filters)}
-                assert found == {node.id for node in nodes if parsed.matches(node)}
     tally.check()
 
 

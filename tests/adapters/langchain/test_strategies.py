@@ -3,7 +3,7 @@
 import pytest
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.prompts import ChatPromptTemplate
-from support.langchain_peers import LOADED, TEMPLATES, Recording
+from support.langchain_peers import TEMPLATES, Recording
 from support.langchain_runs import call
 
 from nodekin.adapters.langchain import NodeGraphRetriever, engine_runnable
@@ -28,15 +28,6 @@ def fallback():
     return Broken(responses=[""]).with_fallbacks([answering])
 
 
-@pytest.mark.parametrize("name", STRATEGIES)
-def test_strategies_take_model_with_fallbacks(loaded_graph, fallback, name):
-    if name == "hyde":  # takes a passage and no question
-        fallback.fallbacks[0].responses[0] = "Green tea is steamed."
-    inner = Retriever(loaded_graph, "ROOT", "cosine")
-    retriever = make_strategy(name, inner, fallback, on_error="raise")
-    assert NodeGraphRetriever(retriever=retriever).invoke("Is tea green, and is coffee?")
-
-
 def test_engine_takes_model_with_fallbacks(loaded_graph, fallback):
     engine = engine_runnable(QueryEngine(Retriever(loaded_graph, "ROOT"), fallback))
     assert engine.invoke("green tea") == "Which tea is green?"
@@ -55,14 +46,6 @@ def test_strategies_take_langchain_prompts(loaded_graph, template, name):
     *system, (role, text) = model.sent[0]
     assert (role, text) == ("human", "Search for: tea?")
     assert system == ([("system", "You search.")] if template is TEMPLATES[-1] else [])
-
-
-def test_extractor_takes_langchain_prompt(loaded_graph):
-    prompt = ChatPromptTemplate([("system", "Summarize."), ("human", "{context}")])
-    model = Recording(responses=["A summary."])
-    loaded_graph.create_node_group("summary", LLMExtractor(model, "summary", prompt=prompt))
-    assert {node.text for node in loaded_graph.nodes("summary")} == {"A summary."}
-    assert sorted(text for _, (_, text) in model.sent) == sorted(d.page_content for d in LOADED)
 
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream", "astream"])
