@@ -18,7 +18,8 @@ from .messages import printable
 
 _MODULES = {  # of this package's commands; --help imports none of them
     "index": "index_command",
-    **dict.fromkeys(("search", "ask"), "search_command"),
+    "search": "search_command",
+    "ask": "ask_command",
     **dict.fromkeys(("list", "show", "remove", "status"), "documents_command"),
 }
 
