@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from operator import itemgetter
+from itertools import pairwise, takewhile
 from typing import Any, ClassVar
 
 from ..node import Node
@@ -107,19 +105,16 @@ class PassageSplitter:
 
 def _table_head(text: str, tables: Sequence[Span], at: int) -> str:
     """Return the first row of a table if the position is inside the table, else an empty string."""
-    index = bisect_right(tables, at, key=itemgetter(0)) - 1
-    if index < 0 or not tables[index][0] < at < tables[index][1]:
+    start = next((start for start, end in tables if start < at < end), None)
+    if start is None:
         return ""
-    first = text[tables[index][0] : text.index("\n", tables[index][0])]
+    first = text[start : text.index("\n", start)]
     return " | ".join(filter(None, columns_of(first)))[:_MAX_HEAD]
 
 
 def _shared(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    shared = min(paths, key=len)
-    for path in paths:
-        while path[: len(shared)] != shared:
-            shared = shared[:-1]
-    return shared
+    equal = takewhile(lambda names: len(set(names)) == 1, zip(*paths, strict=False))
+    return tuple(names[0] for names in equal)
 
 
 def _body(text: str, section: Section) -> int:
