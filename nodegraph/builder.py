@@ -479,11 +479,9 @@ class GroupBuilder:
             yield None
 
 
-@lru_cache(1024)
-def _digest(versions: tuple[str, ...]) -> str:
-    return digest(*versions)
+_digest = lru_cache(1024)(digest)
 
 
 def _rules(lineage: Sequence[NodeGroup]) -> str:
     """Return a hash of the rules of a group and its ancestors."""
-    return _digest(tuple(group.version for group in lineage))
+    return _digest(*(group.version for group in lineage))

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from ..derivation import CORPUS, DOCUMENT_STRIDE, Derivation, Stamp, derive_root, unmoved
 from ..document import Document
 from ..errors import nearest_names
+from ..lazy_names import STORES, plugins
 from ..locations import LAYOUTS
 from ..node import ROOT, Node
 from .columns import encode, from_id, marks, portions, to_id
@@ -67,20 +68,19 @@ class _Stored(NamedTuple):
 
 
 class GraphStore(NodeTables):
-    """The store of a graph: documents, and the derivations of their nodes."""
+    """The store of a graph: documents, and the derivations of their nodes.
+
+    Attributes:
+        place: The path or address of the store. Empty for a store in memory.
+        index_folder: The folder for index files. None if indexes stay in memory.
+    """
+
+    def _set_up(self) -> None:
+        super()._set_up()
+        self.place, self.index_folder = self.database.place, self.database.index_folder
 
     def __repr__(self) -> str:
         return f"GraphStore({self.place or 'memory'!r})"
-
-    @property
-    def place(self) -> str:
-        """The path or address of the store. Empty for a store in memory."""
-        return self.database.place
-
-    @property
-    def index_folder(self) -> Path | None:
-        """The folder for index files. None if indexes stay in memory."""
-        return self.database.index_folder
 
     def copy_to(self, path: Path) -> None:
         """Replace the content of a file with a copy of the store.
@@ -398,19 +398,14 @@ def as_store(store: object) -> GraphStore:
             f'memory, got {store!r:.80}; write NodeGraph(store="graph.db")'
         )
     scheme, separator, _ = store.partition("://") if isinstance(store, str) else ("", "", "")
-    if separator:
-        return _opened_by_plugin(scheme, str(store))
-    return GraphStore(SQLiteDatabase(Path(store).expanduser().absolute()))
-
-
-def _opened_by_plugin(scheme: str, address: str) -> GraphStore:
-    from ..lazy_names import STORES, plugins  # most graphs are in files
-
-    if scheme not in plugins(STORES):
+    if not separator:
+        return GraphStore(SQLiteDatabase(Path(store).expanduser().absolute()))
+    stores = plugins(STORES)
+    if scheme not in stores:
         raise ValueError(
-            f"the scheme of a store must be one of {nearest_names(scheme, plugins(STORES))}, got "
+            f"the scheme of a store must be one of {nearest_names(scheme, stores)}, got "
             f"{scheme!r:.80}; write 'postgresql://user@host/database?schema=name', or the path of "
             "a file"
         )
-    opened: GraphStore = plugins(STORES)[scheme].load()(address)
+    opened: GraphStore = stores[scheme].load()(store)
     return opened

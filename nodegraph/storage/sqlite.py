@@ -62,8 +62,11 @@ class SQLiteDatabase:
 
     def _set_up(self) -> None:
         self.lock = threading.RLock()
-        # The path of the file, with symbolic links resolved: each turn reads it.
-        self.place = "" if self.path is None else str(self.path.resolve())
+        self.place = ""
+        self.index_folder: Path | None = None
+        if self.path is not None:
+            self.place = str(self.path.resolve())  # once, since each turn reads the place
+            self.index_folder = self.path.with_name(f"{self.path.name}-indexes")
         self._is_durable = True
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
@@ -92,11 +95,6 @@ class SQLiteDatabase:
         """Replace the content of another file with a copy of the database."""
         with self.lock, closing(sqlite3.connect(path)) as target:
             self._db().backup(target)
-
-    @property
-    def index_folder(self) -> Path | None:
-        """The folder ``<file>-indexes``."""
-        return None if self.path is None else self.path.with_name(self.path.name + "-indexes")
 
     # Statements
 
