@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from support.node_texts import split_lines
 from support.postgres_server import RunningServer
-from support.stores import file_store, memory_store
 
 import nodekin.nodegraph.graph
 from nodekin.nodegraph import Document, NodeGraph
@@ -46,9 +45,9 @@ def graph() -> NodeGraph:
 @pytest.fixture(params=["memory", "file", "server"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[GraphStore]:
     """Yield a store with two documents: in memory, in a file, and on a server."""
-    store: GraphStore = memory_store()
+    store: GraphStore = as_store(None)
     if request.param == "file":
-        store = file_store(tmp_path / "g")
+        store = as_store(tmp_path / "g")
     elif request.param == "server":
         from nodekin.adapters.engines.postgres.postgres_store import PostgresStore
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.node_texts import texts
 
-from nodekin.nodegraph import Document, Node, NodeGraph, StoreError, TransformError
+from nodekin.nodegraph import Document, Node, NodeGraph, TransformError
 
 pytestmark = pytest.mark.usefixtures("every_store")
 
@@ -222,26 +222,6 @@ def test_interrupted_build_keeps_finished_documents(graph: NodeGraph, workers: i
     assert run_all([lambda: graph.add("free")])[0] == [graph.nodes("ROOT")[-1].id]
 
 
-def test_failure_cancels_waiting_calls() -> None:
-    graph = NodeGraph(progress=False)
-    graph.add("\n".join(map(str, range(1_000))))
-    graph.create_node_group("line", str.splitlines)
-    begun: list[str] = []
-    pause = threading.Event()
-
-    def fail(line: str) -> str:
-        begun.append(line)
-        if line == "0":
-            raise ValueError(line)
-        pause.wait(0.1)
-        return line
-
-    graph.create_node_group("fail", fail, parent="line", num_workers=2, version="1")
-    with pytest.raises(TransformError):
-        graph.nodes("fail")
-    assert len(begun) < 100
-
-
 def test_build_inside_a_reading_raises(graph: NodeGraph) -> None:
     begun, go_on = threading.Event(), threading.Event()
 
@@ -264,14 +244,3 @@ def test_build_inside_a_reading_raises(graph: NodeGraph) -> None:
     assert built == 3
     assert isinstance(error, RuntimeError)
     assert "build it before" in str(error)
-
-
-def test_store_that_loses_builds_raises(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    graph = NodeGraph(progress=False)
-    graph.create_node_group("line", str.splitlines)
-    graph.add("one\ntwo")
-    monkeypatch.setattr(type(graph._store), "mark_built", lambda *arguments: None)
-    with pytest.raises(StoreError, match="line was built 20 times and is still outdated"):
-        graph.nodes("line")

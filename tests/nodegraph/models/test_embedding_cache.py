@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.stores import memory_store
 
 from nodekin.nodegraph import Embedder, EmbeddingError, NodeGraph
 from nodekin.nodegraph.errors import VectorLengthError
@@ -15,6 +14,7 @@ from nodekin.nodegraph.hashing import digest
 from nodekin.nodegraph.models import embedding_cache
 from nodekin.nodegraph.models.embedder import as_embedders
 from nodekin.nodegraph.models.embedding_cache import EmbeddingCache
+from nodekin.nodegraph.storage.graph_store import as_store
 from nodekin.retrievers import FusionRetriever, Retriever
 
 
@@ -49,7 +49,7 @@ class AsyncModel(Model):
 
 
 def make(embed, store=None):
-    return EmbeddingCache(memory_store() if store is None else store, as_embedders(embed), False)
+    return EmbeddingCache(as_store(None) if store is None else store, as_embedders(embed), False)
 
 
 @given(st.lists(st.lists(st.sampled_from(["a", "bb", "ccc", "dddd", "eeeee"]))))
@@ -84,7 +84,7 @@ def test_unknown_key_raises_with_known_keys():
 
 
 def test_failure_keeps_earlier_batches():
-    store = memory_store()
+    store = as_store(None)
     texts = ["x" * size for size in range(1, 21)]
     with pytest.raises(
         EmbeddingError, match=r"'model' failed on 2 texts.*OSError: the line is down"
@@ -96,7 +96,7 @@ def test_failure_keeps_earlier_batches():
 
 
 def test_other_dimension_under_one_name_raises():
-    store = memory_store()
+    store = as_store(None)
     make(Model(), store).vectors(["tea"], "default")
     longer = make(Model(dimension=3), store)
     says = r"returns vectors of 3 numbers, but vectors stored under this name have 2; name another"
@@ -110,7 +110,7 @@ def test_other_dimension_under_one_name_raises():
 
 @pytest.mark.parametrize("deleted", [None, {"tea"}])
 def test_dimension_is_read_from_stored_vectors(deleted):
-    store = memory_store()
+    store = as_store(None)
     cache = make(Model(), store)
     cache.vectors(["tea"], "default")
     (kind,) = cache.stored()

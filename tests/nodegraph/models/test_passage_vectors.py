@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.stores import memory_store
 
 from nodekin.nodegraph import Embedder, NodeGraph
 from nodekin.nodegraph.hashing import digest
 from nodekin.nodegraph.models.embedding_cache import EmbeddingCache
+from nodekin.nodegraph.storage.graph_store import as_store
 from nodekin.retrievers import Retriever, as_retriever
 
 TEXTS = [f"Passage number {n} is about {'tea' if n % 2 else 'rice'}." for n in range(50)]
@@ -137,7 +137,7 @@ def test_interrupt_keeps_finished_batches(num_workers: int) -> None:
         embedded.extend(texts)
         return [vector(text) for text in texts]
 
-    store = memory_store()
+    store = as_store(None)
     embedder = Embedder(embed, "interrupted", batch_size=1, num_workers=num_workers)
     with pytest.raises(KeyboardInterrupt):
         EmbeddingCache(store, {"default": embedder}, False).embed(TEXTS, "default", "texts")
