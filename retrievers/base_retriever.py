@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, overload
 
-from ..nodegraph.concurrency import context_value
 from ..nodegraph.errors import explain_names
-from .filters import Filters, all_of, parse_filters
+from .filters import Filters, parse_filters
 from .plans.plan import Do, arun, gather, run
 from .protocols import RetrieverProtocol
 from .results import OutputFormat, Results, ScoredNode, formatted
@@ -380,18 +378,8 @@ def check_takes_filters(retriever: object, owner: str) -> None:
 
 
 RESTRICTION: ContextVar[Filters | None] = ContextVar("restriction", default=None)
-"""The current restriction. None: no restriction."""
+"""The current restriction. None: no restriction.
 
-
-def restricting(filters: Filters) -> AbstractContextManager[Filters | None]:
-    """Apply a restriction to all searches of a block, in addition to outer restrictions.
-
-    It applies to every retriever, in all threads and tasks that the block starts, even inside
-    retrievers that do not pass filters on; see ``restrict``.
-    """
-    return context_value(RESTRICTION, all_of(RESTRICTION.get(), filters))
-
-
-def current_restriction() -> Filters | None:
-    """Return the current restriction. None: no restriction."""
-    return RESTRICTION.get()
+It applies to every retriever, in all threads and tasks that its block starts, even inside
+retrievers that do not pass filters on; see ``restrict``.
+"""

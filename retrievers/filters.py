@@ -56,7 +56,7 @@ class Filter:
 
     def matches(self, node: Node) -> bool:
         """Return whether a node meets the filter."""
-        return self._holds(node.metadata, node.document_id)
+        return self.holds(node.metadata, node.document_id)
 
     def mask(self, meets: Callable[[str | None, Condition], Mask]) -> Mask | None:
         """Return a mask of the rows that meet the filter. None: no condition.
@@ -74,11 +74,12 @@ class Filter:
             return ~masks[0]
         return reduce(np.logical_and if self.join == "and" else np.logical_or, masks)
 
-    def _holds(self, metadata: Mapping[str, Any], document_id: str) -> bool:
+    def holds(self, metadata: Mapping[str, Any], document_id: str) -> bool:
+        """Return whether metadata and the id of a document meet the filter."""
         if self.condition is not None:
             is_field = self.join == "field"
             return self.condition(metadata.get(self.field, MISSING) if is_field else document_id)
-        holds = (part._holds(metadata, document_id) for part in self.parts)
+        holds = (part.holds(metadata, document_id) for part in self.parts)
         return any(holds) if self.join == "or" else all(holds) != (self.join == "not")
 
 

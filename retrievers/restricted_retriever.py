@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeAlias, TypeVar, overload
 
-from .base_retriever import BaseRetriever, check_takes_filters, restricting, with_all_inner
+from ..nodegraph.concurrency import context_value
+from .base_retriever import RESTRICTION, BaseRetriever, check_takes_filters, with_all_inner
 from .filters import Filter, Filters, all_of, parse_filters
 from .foreign.foreign_retriever import as_retriever
 from .foreign.outputs import ForeignNode
@@ -130,7 +131,7 @@ class RestrictedRetriever(BaseRetriever):
     ) -> list[Results]:
         """Return the results of each query."""
         own = check_restriction(self.filters()) if callable(self.filters) else self.filters
-        with restricting(own):
+        with context_value(RESTRICTION, all_of(RESTRICTION.get(), own)):
             results = await find_all(self.inner, queries, limit, all_of(own, filters))
         conditions = parse_filters(own)
         return [[r for result in item if (r := _checked(result, conditions))] for item in results]

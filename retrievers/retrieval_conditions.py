@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Any
 
-from ..nodegraph.node import ROOT, Node
-from .base_retriever import current_restriction
+from ..nodegraph.navigation import kin, path_to
+from ..nodegraph.node import Node
+from .base_retriever import RESTRICTION
 from .filters import Filter, Filters, all_of, metadata_key, parse_filters
 from .results import ScoredNode
 
@@ -66,15 +66,9 @@ class Conditions:
             TypeError: If the filters are invalid.
             ValueError: If a condition is invalid.
         """
-        strict = all_of(current_restriction(), restriction)
-        return cls._parsed(all_of(strict, *filters), strict)
-
-    @classmethod
-    def _parsed(cls, filters: Filters | None, strict: Filters | None) -> Conditions:
-        return cls(filters, parse_filters(filters), strict, parse_filters(strict))
-
-    def __reduce__(self) -> tuple[Callable[..., Conditions], tuple[Any, ...]]:
-        return Conditions._parsed, (self.filters, self.strict)
+        strict = all_of(RESTRICTION.get(), restriction)
+        joined = all_of(strict, *filters)
+        return cls(joined, parse_filters(joined), strict, parse_filters(strict))
 
     def __bool__(self) -> bool:
         """Return whether any condition is given."""
@@ -102,29 +96,24 @@ class Conditions:
         if not self.restriction.matches(node):
             return False
         fields = {**hit.metadata, **node.metadata}
-        if not self.filter.matches(replace(node, inherited=fields, own_metadata={})):
+        if not self.filter.holds(fields, node.document_id):
             return False
         if node.document_id or node.graph is None:
             return True
         return all(self.met_by(member) for member in node.graph.linked(node))
 
-    def allow_whole(self, node: Node, hits: Iterable[Node], span: range | None = None) -> bool:
-        """Return whether a node, or a span of it, may replace several hits below it.
+    def allow_whole(self, node: Node, hits: Sequence[Node]) -> bool:
+        """Return whether a node may replace several hits below it.
 
         Args:
             node: The node. The caller holds its graph, with the groups of the hits built.
             hits: The hits below the node.
-            span: The returned part of the document, in characters. None: the whole node.
         """
-        if not self:
+        if not self or (graph := node.graph) is None:
             return True
-        groups: dict[str, Node] = {}
-        for hit in hits:
-            if not self.allow(node, hit):
-                return False
-            groups.setdefault(hit.group, hit)
-        below = (item for group in groups for item in _below(node, group))
-        return all(self.met_by(item) for item in below if span is None or _overlaps(item, span))
+        groups = {hit.group for hit in hits}
+        below = (item for group in groups for item in kin(graph, path_to(graph, group), node))
+        return all(self.allow(node, hit) for hit in hits) and all(map(self.met_by, below))
 
 
 def _relaxed(filter: Filter, positive: bool = True) -> Filter | None:
@@ -146,23 +135,6 @@ def _relaxed(filter: Filter, positive: bool = True) -> Filter | None:
     if (filter.join == "and") == positive:
         return Filter("and", batch) if batch else None
     return Filter("or", batch) if batch and len(batch) == len(parts) else None
-
-
-def _below(node: Node, group: str) -> list[Node]:
-    """Return the nodes of a group that are derived from a node."""
-    if (graph := node.graph) is None:
-        return []
-    path = [ROOT, *(ancestor.name for ancestor in graph.reader.lineage(group))]
-    nodes = [node]
-    for name in path[path.index(node.group) + 1 :] if node.group in path else ():
-        nodes = [child for parent in nodes for child in graph.reader.children_in(name, parent)]
-    return nodes
-
-
-def _overlaps(node: Node, span: range) -> bool:
-    if node.start is None or node.end is None:
-        return True  # position unknown: assume an overlap
-    return node.start < span.stop and span.start < node.end
 
 
 class HitConditions:

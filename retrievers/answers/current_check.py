@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
-from ..base_retriever import BaseRetriever, current_restriction, inner_retrievers, with_all_inner
+from ..base_retriever import RESTRICTION, BaseRetriever, inner_retrievers, with_all_inner
 from ..filters import Filters, all_of, parse_filters
 from ..protocols import RetrieverProtocol
 from ..restricted_retriever import RestrictedRetriever
@@ -72,7 +72,7 @@ def compare_sources(
         ValueError: If the retrievers search no graph.
     """
     parts = [item for retriever in retrievers for item in with_all_inner(retriever)]
-    allowed = parse_filters(all_of(current_restriction(), *map(_restriction, parts)))
+    allowed = parse_filters(all_of(RESTRICTION.get(), *map(_restriction, parts)))
     ids = list(dict.fromkeys(r.node.document_id for s in answer.cited for r in _results(s)))
     graphs = {id(graph): graph for item in parts for graph in _graphs(item)}.values()
     if not graphs:

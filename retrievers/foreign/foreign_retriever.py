@@ -11,7 +11,7 @@ from typing import Any
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.models.model_objects import finish, has, owner_of
 from .. import default_search
-from ..base_retriever import BaseRetriever, current_restriction, with_all_inner
+from ..base_retriever import RESTRICTION, BaseRetriever, with_all_inner
 from ..filters import Filters, all_of, parse_filters
 from ..plans.effects import find_all
 from ..plans.plan import Do, gather
@@ -164,7 +164,7 @@ class ForeignRetriever(BaseRetriever):
             top_k: Maximum number of results. Defaults to the source's number.
         """
         limit = self.check_limit(top_k, None)
-        if current_restriction():
+        if RESTRICTION.get():
             raise ValueError(f"the sources of {self.source_name} can't be restricted")
         output = self._request(query, limit, None).run()
         text, results = read_sources(output, self.source_name, query)
@@ -185,7 +185,7 @@ class ForeignRetriever(BaseRetriever):
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> list[Results]:
         """Return the results of each query. A blank query has no results."""
-        filters = all_of(current_restriction(), filters)
+        filters = all_of(RESTRICTION.get(), filters)
         search = self._search if self._applies_filters or not filters else self._checked
         with start_span(self.name, queries=queries, retriever=self.source_name) as span:
             results = await gather([partial(search, query, limit, filters) for query in queries])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...nodegraph.concurrency import run_in_tasks, run_in_threads
 from ...nodegraph.errors import ModelTimeoutError
-from ..base_retriever import check_takes_filters, current_restriction
+from ..base_retriever import RESTRICTION, check_takes_filters
 from ..filters import Filters
 from ..protocols import RetrieverProtocol
 from ..results import Results
@@ -84,7 +84,7 @@ async def find_all(
     Raises:
         ValueError: If a restriction applies and the retriever takes no filters.
     """
-    if current_restriction() is not None:
+    if RESTRICTION.get() is not None:
         check_takes_filters(retriever, "a restriction")
     options: dict[str, Any] = {"top_k": top_k, "filters": filters}
     is_batch = len(queries) > 1

@@ -23,7 +23,7 @@ from nodekin.retrievers import (
     restrict,
     trace,
 )
-from nodekin.retrievers.base_retriever import current_restriction
+from nodekin.retrievers.base_retriever import RESTRICTION
 from nodekin.retrievers.restricted_retriever import RestrictedRetriever
 
 OURS = {"tenant": "a"}
@@ -228,7 +228,7 @@ def test_restricted_engine_answers_from_tenant_passages(engine: tuple[QueryEngin
     assert {r.node.metadata["tenant"] for r in sources} == {"a"}
     assert all("of b" not in prompt for prompt in model.prompts)
     assert any("of a" in prompt for prompt in model.prompts)
-    assert current_restriction() is None
+    assert RESTRICTION.get() is None
     whole.query("Which tea is green?")
     assert "of b" in model.prompts[-1]
 
