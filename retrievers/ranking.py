@@ -14,11 +14,10 @@ from uuid import UUID
 import numpy as np
 
 from ..nodegraph.document import Document
-from ..nodegraph.errors import nearest_names
 from ..nodegraph.node import Node
 from .filters import DOCUMENT_ID
 from .results import Evidence, QueryVariant, ScoredNode
-from .validation import check_number
+from .validation import check_number, choice
 
 Mode = Literal["rrf", "relative", "distribution", "concat"]
 
@@ -256,11 +255,7 @@ def check_mode(mode: Mode) -> Mode:
     Raises:
         ValueError: If the mode is unknown.
     """
-    if mode not in get_args(Mode):
-        raise ValueError(
-            f"unknown mode {mode!r}; known: {nearest_names(str(mode), get_args(Mode))}"
-        )
-    return mode
+    return choice(mode, "mode", get_args(Mode))
 
 
 def _relative(scores: Sequence[float], rank_constant: float) -> list[float]:

@@ -96,26 +96,6 @@ def choice(value: ChoiceT, name: str, allowed: Iterable[object]) -> ChoiceT:
     return value
 
 
-def check_options(
-    options: Iterable[str],
-    allowed: Iterable[str],
-    owner: str,
-    remedy: str = "",
-    noun: str = "option",
-) -> None:
-    """Check the names of keyword options. The error ends with the remedy.
-
-    Raises:
-        TypeError: If an option is unknown.
-    """
-    names = list(allowed)
-    for name in options:
-        if name not in names:
-            raise TypeError(
-                f"{owner} has no {noun} {name!r}; it has {nearest_names(name, names)}{remedy}"
-            )
-
-
 def check_settings(
     settings: Iterable[str], function: Callable[..., Any], owner: str, *not_settings: str
 ) -> None:
@@ -124,9 +104,11 @@ def check_settings(
     Raises:
         TypeError: If a setting is unknown.
     """
-    if not takes_any_keyword(function):
-        allowed = [n for n in inspect.signature(function).parameters if n not in not_settings]
-        check_options(settings, allowed, owner, noun="setting")
+    allowed = [n for n in inspect.signature(function).parameters if n not in not_settings]
+    unknown = [name for name in settings if name not in allowed]
+    if unknown and not takes_any_keyword(function):
+        name = unknown[0]
+        raise TypeError(f"{owner} has no setting {name!r}; it has {nearest_names(name, allowed)}")
 
 
 def refuse_settings(settings: Iterable[str], owner: object, kind: str) -> None:

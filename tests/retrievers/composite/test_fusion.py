@@ -139,7 +139,7 @@ def test_nested_fusion_of_graph_can_be_pickled() -> None:
     [
         (([],), ValueError, "retrievers must not be empty"),
         ((["bm25"],), TypeError, "object with retrieve.* 'bm25'"),
-        (([FixedRetriever(ONE)], "rff"), ValueError, "unknown mode 'rff'; known: 'rrf'"),
+        (([FixedRetriever(ONE)], "rff"), ValueError, "mode must be 'rrf', .*, got 'rff'"),
         (
             ([FixedRetriever(ONE)], "rrf", [1, 2]),
             ValueError,
