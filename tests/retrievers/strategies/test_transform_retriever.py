@@ -89,7 +89,7 @@ def test_invalid_arguments_raise(plain: Retriever) -> None:
         MultiQueryRetriever(plain, model, cuont=2)
     with pytest.raises(ValueError, match="query_weight must be above 0"):
         MultiQueryRetriever(plain, model, query_weight=0)
-    with pytest.raises(ValueError, match="mode must be 'rrf', .*, got 'rff'"):
+    with pytest.raises(ValueError, match=r"mode must be 'rrf', .*, got 'rff'"):
         MultiQueryRetriever(plain, model, mode="rff")  # type: ignore[arg-type]
 
 
