@@ -316,13 +316,16 @@ class Tables:
         self, kind: str, keys: Collection[str] | None = None, *, limit: int | None = None
     ) -> dict[str, bytes]:
         """Return existing values of a kind by key: some of them, all, or any up to a limit."""
-        query, name, rows = "SELECT key, value FROM kept WHERE kind = ?", to_text(kind), []
+        query, name = "SELECT key, value FROM kept WHERE kind = ?", to_text(kind)
         with self.database.lock:
             if keys is None:
-                rows = self.database.rows(query + f" LIMIT {limit}" * bool(limit), [name])
-            for batch in portions(map(to_id, keys or ())):
-                of_batch = f"{query} AND key IN ({marks(batch)})"
-                rows += self.database.rows(of_batch, [name, *batch])
+                query = query if limit is None else f"{query} LIMIT {limit}"
+                rows = self.database.rows(query, [name])
+            else:
+                rows = []
+                for batch in portions(map(to_id, keys)):
+                    of_batch = f"{query} AND key IN ({marks(batch)})"
+                    rows += self.database.rows(of_batch, [name, *batch])
         return {from_id(key): value for key, value in rows}
 
     def put_values(self, kind: str, values: Mapping[str, bytes]) -> None:
