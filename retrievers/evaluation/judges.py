@@ -15,11 +15,11 @@ from pathlib import Path
 from ...nodegraph.errors import ModelError, check_integer, nearest_names
 from ...nodegraph.models.answer_cache import CachedLLM
 from ...nodegraph.models.llm import as_llm
-from ...nodegraph.models.output.verdicts import Verdict, parse_verdicts
 from ...nodegraph.models.templates import json_instruction, language_of, schema_of
 from ...nodegraph.splitters.sentences import split_sentences
 from ..plans.plan import run
 from ..plans.prompting import Prompt, PromptMixin, ask_and_parse
+from ..plans.verdicts import Verdict, parse_verdicts
 from .metrics import (
     JUDGED_METRICS,
     Judgement,

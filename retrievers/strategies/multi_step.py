@@ -21,7 +21,6 @@ from ...nodegraph.models.output.answer_text import (
 )
 from ...nodegraph.models.output.free_text import is_unknown
 from ...nodegraph.models.output.queries import MAX_QUERY_LENGTH, parse_sub_questions
-from ...nodegraph.models.output.verdicts import is_yes
 from ...nodegraph.models.templates import Language
 from ...nodegraph.splitters.chunking import count_tokens
 from ..base_retriever import BaseRetriever
@@ -31,6 +30,7 @@ from ..plans.effects import find_one
 from ..plans.limits import CallLimits
 from ..plans.plan import Do, arun, gather, run
 from ..plans.prompting import Prompt, PromptMixin, fit_passages, neutralize
+from ..plans.verdicts import is_yes
 from ..protocols import RetrieverLike
 from ..ranking import with_variant
 from ..results import OutputFormat, QueryVariant, Results

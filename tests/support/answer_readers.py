@@ -27,11 +27,11 @@ from nodekin.nodegraph.models.output.queries import (
     parse_tool_questions,
     split_questions,
 )
-from nodekin.nodegraph.models.output.verdicts import (
+from nodekin.retrievers.answers.pipeline import parse_ranked_answer
+from nodekin.retrievers.plans.verdicts import (
     is_yes,
     parse_verdicts,
 )
-from nodekin.retrievers.answers.pipeline import parse_ranked_answer
 from nodekin.retrievers.strategies.multi_step import parse_step
 
 READERS: dict[str, Callable[[str], Any]] = {

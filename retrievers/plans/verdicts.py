@@ -6,7 +6,14 @@ import re
 import unicodedata
 from typing import Any, NamedTuple
 
-from .answer_text import clean, find_json, label_pattern, objects_in, usable_text, value_of
+from ...nodegraph.models.output.answer_text import (
+    clean,
+    find_json,
+    label_pattern,
+    objects_in,
+    usable_text,
+    value_of,
+)
 
 _VERDICT_KEYS = ("verdict", "answered", "supported", "relevant", "answer", "已回答", "判断")
 

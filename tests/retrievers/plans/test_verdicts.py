@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodekin.nodegraph.models.output.verdicts import Verdict, is_yes, parse_verdicts
+from nodekin.retrievers.plans.verdicts import Verdict, is_yes, parse_verdicts
 
 
 @pytest.mark.parametrize(
