@@ -198,19 +198,18 @@ def _repeated(table: str) -> str:
         return table
     below: dict[int, tuple[int, str]] = {}  # cells of the rows above: remaining rows and text
     lines: list[str] = []
-
-    def continued(column: int) -> str:
-        count, cell = below.pop(column, (1, ""))
-        if count > 1:
-            below[column] = count - 1, cell
-        return cell
-
     for row in rows:
-        cells: list[str] = []
         before, *parts = _CELL.split(row)
-        for attributes, content in zip(parts[::2], parts[1::2], strict=True):
-            while len(cells) in below:
-                cells.append(continued(len(cells)))
+        waiting = list(zip(parts[::2], parts[1::2], strict=True))[::-1]
+        cells: list[str] = []
+        while waiting or len(cells) <= max(below, default=-1):
+            if len(cells) in below or not waiting:
+                count, cell = below.pop(len(cells), (1, ""))
+                if count > 1:
+                    below[len(cells)] = count - 1, cell
+                cells.append(cell)
+                continue
+            attributes, content = waiting.pop()
             spans = {kind.lower(): int(number) for kind, number in _SPAN.findall(attributes)}
             text = _TABLE_PART.sub("", content)
             repeated = text if len(text) <= _MAX_REPEATED and "\0" not in text else ""
@@ -219,8 +218,6 @@ def _repeated(table: str) -> str:
                 if count > 1:
                     below[len(cells)] = count - 1, repeated
                 cells.append(repeated if number else text)
-        while len(cells) <= max(below, default=-1):
-            cells.append(continued(len(cells)))
         written = "".join(f"<td>{cell}</td>" for cell in cells)
         lines.append(f"<tr>{_TABLE_PART.sub('', before)}{written}</tr>")
     return f"<table>{_TABLE_PART.sub('', above)}{''.join(lines)}</table>"

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..extras import extra
 
 
-@dataclass(frozen=True)
-class Tesseract:
-    """An OCR function that calls Tesseract with its names of languages."""
-
-    languages: str
-
-    def __call__(self, image: Any) -> str:
-        """Return the text of an image."""
-        import pytesseract
-
-        return str(pytesseract.image_to_string(image, self.languages))
-
-
-def tesseract(languages: str = "") -> Tesseract:
+def tesseract(languages: str = "") -> Callable[[Any], str]:
     """Return an OCR function from a page image to its text, for ``ReadOptions(ocr=...)``.
 
     Tesseract is a separate program: ``apt install tesseract-ocr tesseract-ocr-chi-sim``, or
@@ -50,4 +38,4 @@ def tesseract(languages: str = "") -> Tesseract:
             "system's packages, such as: apt install tesseract-ocr tesseract-ocr-chi-sim"
         )
 
-    return Tesseract("+".join(names))
+    return partial(pytesseract.image_to_string, lang="+".join(names))

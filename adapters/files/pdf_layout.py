@@ -619,8 +619,6 @@ def _is_full(line: TextLine, following: TextLine, edge: float) -> bool:
         return False  # a table row with gaps, or an entry in a table of contents
     if x1 + advance + 0.3 * size >= edge:  # no word would fit
         return True
-    if x1 + 30 * advance + 1.5 * size < edge:  # any word would fit
-        return False
     end = following.text.find(" ")
     is_unspaced = following.text >= _FIRST_UNSPACED and _CJK.match(following.text)
     word = 1 if is_unspaced else (end if end > 0 else len(following.text)) + 1
