@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from importlib.util import find_spec
@@ -111,7 +112,7 @@ def _is_packed(folder: str = "\0", mime_type: str = "\0") -> Callable[[Path, byt
             with zipfile.ZipFile(path) as archive:
                 names = archive.namelist()
                 mime = archive.read("mimetype")[:80] if "mimetype" in names else b""
-        except (zipfile.BadZipFile, OSError, ValueError, RuntimeError) as error:
+        except (zipfile.BadZipFile, zlib.error, OSError, ValueError, RuntimeError) as error:
             by_name = format_by_name(path)
             if by_name is None or not by_name.binary:
                 return False
