@@ -381,7 +381,9 @@ class Evaluation:
             "costs": {setup: self.costs(setup) for setup in self.records},
             "differences": [{**asdict(d), "sentence": str(d)} for d in self.differences()],
             "notes": self.notes(),
-            "moved_gold": [{**asdict(m), "sentence": str(m)} for m in self.moved_gold],
+            "moved_gold": [
+                {**asdict(m), "before": asdict(m.gold), "sentence": str(m)} for m in self.moved_gold
+            ],
             "missing_gold": [{**asdict(m), "sentence": str(m)} for m in self.missing_gold],
             "results": {
                 setup: [

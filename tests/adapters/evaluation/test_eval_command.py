@@ -97,7 +97,7 @@ QUESTIONS = [
 
 @pytest.fixture
 def measured(nodekin, here, monkeypatch):
-    """Run the command where there are retrievers and questions."""
+    """Run the command in a folder with retrievers and questions."""
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.delitem(sys.modules, "mine", raising=False)
     monkeypatch.syspath_prepend(here)
@@ -251,7 +251,7 @@ def test_invalid_retriever_is_one_line(measured, names, status, error):
 
 @pytest.fixture
 def server(monkeypatch):
-    """Return a server of a judge that says yes, which the environment names."""
+    """Return the server of a judge that always says yes. The environment has its address."""
     pytest.importorskip("openai", reason="a server's model needs openai")
     with serving(ChatServer()) as server:
         one = '"quote": "Green tea is steamed.", "verdict": "yes"'

@@ -1,4 +1,4 @@
-"""The gate catches losses, passes chance, and says what it can't tell."""
+"""The gate reports losses, ignores chance, and reports too few questions."""
 
 from random import Random
 
@@ -172,8 +172,8 @@ SHARES = [0.75, 0.1, 0.05, 0.1]
 def share_of_losses(change, limit=0.0, draws=1000, count=200):
     """Return the share of draws in which the gate says that nDCG was lost.
 
-    ``change`` returns the values now, of those before and a generator of chance. All draws are
-    resampled at once.
+    ``change`` returns the current values for the earlier values and a random generator. All
+    draws are resampled together.
     """
     chance, metric = np.random.default_rng(7), get_metric("ndcg@5")
     before = chance.choice(NDCG, (count, draws), p=SHARES)
@@ -202,7 +202,7 @@ def worse(share, to):
 
 
 def noisy(change, share=0.04):
-    """Let as many questions win as lose, besides a change."""
+    """Return a change with equal numbers of random gains and losses."""
 
     def changed(before, chance):
         draw = chance.random(before.shape)
@@ -219,7 +219,7 @@ def test_gate_catches_five_percent_and_passes_chance():
     moved = share_of_losses(worse(0.05 / (1 - NDCG[1]), NDCG[1]))  # it comes second
     assert min(missed, moved) >= 0.95
     assert share_of_losses(noisy(worse(0.0, 0.0))) <= 0.05  # eight of a hundred change by chance
-    assert share_of_losses(noisy(worse(0.02, 0.0)), limit=0.02) <= 0.05  # just what is allowed
+    assert share_of_losses(noisy(worse(0.02, 0.0)), limit=0.02) <= 0.05  # the allowed loss
 
 
 def passages(count=12, gone=()):

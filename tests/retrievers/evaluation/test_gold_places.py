@@ -179,7 +179,7 @@ def test_gate_passes_after_edits_moves_and_resplitting(change, tmp_path):
 def test_results_without_ids_are_located():
     documents, questions = corpus()
 
-    def texts(question):  # knows no document, and decorates what it returns
+    def texts(question):  # returns changed texts without document ids
         name = question.split()[-2]
         return [d.text.replace("\n\n", "\n")[20:] for d in documents if name in d.text]
 

@@ -40,7 +40,7 @@ def between(prompt, tag):
 
 
 class Reader:
-    """A judge that supports what stands in the passages, word for word."""
+    """A judge that supports the statements that the passages contain literally."""
 
     def __init__(self):
         self.prompts = []
