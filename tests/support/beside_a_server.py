@@ -1,8 +1,7 @@
-"""Run a command beside a server of a language model: arguments ``FOLDER SERVER COMMAND...``.
+"""Run a command with a server of a language model: arguments ``FOLDER SERVER COMMAND...``.
 
-The server is a script that installs itself into the folder, serves until it is ended, and prints
-``OPENAI_BASE_URL=...`` when it is ready. Where that variable is set already nothing is started;
-where the script is missing the command runs without, and its tests say what they lack.
+The server is a script that installs itself into the folder and prints ``OPENAI_BASE_URL=...`` when
+it is ready. If this variable is set or the script is missing, the command runs without a server.
 """
 
 import os
@@ -14,7 +13,7 @@ from pathlib import Path
 
 
 def main(folder: str, server: str, *command: str) -> int:
-    """Return what the command returns."""
+    """Return the exit status of the command."""
     settings = {"OPENAI_MODEL": "local", "OPENAI_API_KEY": "none", **os.environ}
     if settings.get("OPENAI_BASE_URL"):
         return subprocess.call(command, env=settings)
@@ -38,7 +37,7 @@ def main(folder: str, server: str, *command: str) -> int:
         if not url:
             print(f"{server} ended before it served, with {started.wait()}; see {log}", flush=True)
             return 1
-        threading.Thread(target=list, args=[lines], daemon=True).start()  # what it prints later
+        threading.Thread(target=list, args=[lines], daemon=True).start()  # read later output
         settings["OPENAI_BASE_URL"] = url.partition("=")[2].strip()
         return subprocess.call(command, env=settings)
     finally:

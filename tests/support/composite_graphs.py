@@ -1,4 +1,4 @@
-"""Graphs of lines of words, for tests of what widens and completes hits."""
+"""Graphs of lines of words, for tests of windows and merging."""
 
 from collections.abc import Sequence
 from itertools import count

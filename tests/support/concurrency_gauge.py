@@ -1,4 +1,4 @@
-"""Measure how many calls run at the same time."""
+"""A model that counts its concurrent calls."""
 
 import asyncio
 import threading
@@ -6,11 +6,7 @@ import time
 
 
 class ConcurrencyGauge:
-    """A model, and a retriever, that count how many of their calls run at once.
-
-    Args:
-        least: Calls wait until so many have run at once.
-    """
+    """A model that counts its concurrent calls. Calls wait until ``least`` calls run."""
 
     def __init__(self, least=1):
         self.least = least
@@ -18,16 +14,14 @@ class ConcurrencyGauge:
         self._lock = threading.Lock()
 
     def complete(self, prompt):
-        """Answer like a model."""
         self._begin()
         while self.most < self.least:
             time.sleep(0.001)
-        time.sleep(0.005)  # one more would come meanwhile, if it might
+        time.sleep(0.005)  # time for another call
         self._end()
         return "An answer [1]."
 
     async def acomplete(self, prompt):
-        """Answer like a model."""
         self._begin()
         while self.most < self.least:
             await asyncio.sleep(0.001)

@@ -1,4 +1,4 @@
-"""An embedding model that counts words, and keeps what queries it was asked for."""
+"""An embedding model that counts words and records its queries."""
 
 WORDS = ["tea", "river", "book", "茶"]
 

@@ -1,9 +1,7 @@
-"""Play the first hour in a clean environment: ``make first-hour``.
+"""Run the READMEs in a clean environment: ``make first-hour``.
 
-Install the checkout into a new environment, and run what README.md says on the command line and in
-Python, and what it says of the frameworks; say how long each step takes, and compare the output.
-The packages of the ecosystems are built, installed from their wheels into an environment of their
-own, and do what their READMEs say.
+Install the checkout into a new environment, run the blocks of README.md and README.zh.md, and
+compare their output. Then build the partner packages, install their wheels, and run their READMEs.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ ASKS_A_MODEL = "nodekin ask"
 
 
 def run(what: str, command: list[str], folder: Path) -> str:
-    """Run a command and say how long it took; end with its output where it fails."""
+    """Run a command and print its time. Exit with its output if it fails."""
     begun = time.perf_counter()
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "COLUMNS": "100"}
     environment |= {name: os.environ[name] for name in os.environ if name.startswith("PIP_")}
@@ -39,7 +37,7 @@ def run(what: str, command: list[str], folder: Path) -> str:
 
 
 def play(page: Path, folder: Path, environment: str = "environment") -> None:
-    """Run the blocks of a page one after the other; each block of Python in a process."""
+    """Run the blocks of a page. Each block of Python is a process."""
     bin = folder / environment / "bin"
     printed = ""
     for kind, body in BLOCK.findall(page.read_text(encoding="utf-8")):
@@ -61,7 +59,7 @@ def play(page: Path, folder: Path, environment: str = "environment") -> None:
 
 
 def play_partners(source: Path, folder: Path) -> None:
-    """Build the packages of the ecosystems, install their wheels alone, and play their READMEs."""
+    """Build the partner packages, install their wheels, and run their READMEs."""
     packages = sorted(path.parent for path in (source / "packaging").glob("*/pyproject.toml"))
     wheels = folder / "wheels"
     pip = [str(folder / "environment" / "bin" / "python"), "-m", "pip"]
@@ -75,7 +73,6 @@ def play_partners(source: Path, folder: Path) -> None:
 
 
 def main() -> None:
-    """Install, then play both READMEs, and those of the packages of the ecosystems."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         shutil.copytree(REPO / "examples" / "files", folder / "docs")

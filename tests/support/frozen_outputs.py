@@ -1,4 +1,4 @@
-"""Freeze outputs of today's code in ``frozen/``, one JSON file per kind.
+"""Freeze outputs in ``frozen/``, one JSON file per kind.
 
 - ``splitters``: ids and spans of the nodes of each built-in splitter on the texts in
   ``frozen/texts``.

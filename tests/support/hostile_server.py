@@ -58,14 +58,9 @@ WAYS: Mapping[str, Callable[[str], Iterator[bytes]]] = {
 
 
 class HostileServer(socketserver.ThreadingTCPServer):
-    """A server that fails in one way, until ``released`` is set or the client disconnects.
+    """A server that fails in one of ``WAYS`` until ``released`` is set or the client disconnects.
 
-    Args:
-        way: One of ``WAYS``.
-        elsewhere: The address of another server.
-
-    Attributes:
-        released: Ends endless answers.
+    Redirects lead to the address ``elsewhere``.
     """
 
     daemon_threads = True
@@ -79,11 +74,10 @@ class HostileServer(socketserver.ThreadingTCPServer):
 
     @property
     def url(self) -> str:
-        """The address for clients."""
         return f"http://127.0.0.1:{self.server_address[1]}/v1"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore disconnected clients."""
+        pass  # a disconnected client
 
 
 class _Handler(socketserver.StreamRequestHandler):

@@ -2,9 +2,9 @@
 
     python tests/support/langchain_suites.py [FOLDER]
 
-They are in the source distributions of langchain-core and langchain-classic, of the versions that
-are installed: in FOLDER, or fetched by pip. They need pytest-mock. What fails is printed; the exit
-status is 0 if it is what ``DIFFERENCES`` explains, as docs/langchain.md does.
+The tests are in the source distributions of the installed langchain-core and langchain-classic, in
+FOLDER or fetched by pip. They need pytest-mock. The exit status is 0 if ``DIFFERENCES`` explains
+all failures, as docs/langchain.md does.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ DIFFERENCES = {
     "test_inmemory_call_embeddings_async": "a text is given instead of a list of texts",
     "test_ensemble.py::test_invoke": "documents of one text and other metadata are two",
 }
-"""Why tests fail with our classes, by the ends of their names; docs/langchain.md says the same."""
+"""Reasons of failures by the ends of the names of tests."""
 
 
 # The plugin of pytest
@@ -68,7 +68,6 @@ def _stand_ins() -> dict[str, Any]:
     class VectorStore(NodeGraphVectorStore):
         @property
         def store(self) -> dict[str, Any]:
-            """The nodes by id, for tests that read the store's dictionary."""
             return {node.id: node for node in self.graph.nodes("ROOT")}
 
     def ensemble(retrievers: list[RetrieverLike], weights: list[float], id_key: str | None) -> Any:
@@ -125,7 +124,6 @@ def _is(test: str, end: str) -> bool:
 
 
 def main() -> int:
-    """Run all suites and compare the failures with ``DIFFERENCES``."""
     with tempfile.TemporaryDirectory() as fetched:
         folder = Path(sys.argv[1] if len(sys.argv) > 1 else fetched).resolve()
         unexplained = 0

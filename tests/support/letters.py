@@ -1,10 +1,10 @@
-"""An embedding model that can be checked by hand: what letters a text is made of."""
+"""An embedding model that counts letters."""
 
 from langchain_core.embeddings import Embeddings
 
 
 class Letters(Embeddings):
-    """Counts a few letters, Latin and Chinese; notes what it is asked, and how."""
+    """Counts a few Latin and Chinese letters. Records its calls."""
 
     ALPHABET = "aeiourst茶河绿红"
 

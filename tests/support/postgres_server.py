@@ -1,4 +1,4 @@
-"""A real PostgreSQL server, on a socket in a folder of its own."""
+"""A real PostgreSQL server on a socket."""
 
 import itertools
 import os
@@ -18,7 +18,7 @@ PATIENCE = 300  # seconds, on a busy machine
 
 
 class RunningServer:
-    """A server that can be killed, and started again with what it has on its disk."""
+    """A server that can be killed and restarted with its files."""
 
     def __init__(self, server: Any) -> None:
         self._server = server

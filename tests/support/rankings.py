@@ -1,4 +1,4 @@
-"""Freeze the rankings of today's code: the first ten results of fixed questions on public data.
+"""Freeze rankings: the first ten results of fixed questions on public data.
 
 ``rankings.txt.gz`` has, per data set, embedder and search, one line per question: the results as
 ``document:score``, best first, both in base 36. A score is in units of 0.0001; ``=`` before a
@@ -344,7 +344,6 @@ def changes(old: Mapping[str, list[Ranking]], new: Mapping[str, list[Ranking]]) 
 
 
 def main(command: str) -> None:
-    """Print what changed; regenerate the file if told to."""
     before = frozen()
     after = dict(before)
     for name, kind in CASES:

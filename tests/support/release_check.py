@@ -1,8 +1,8 @@
 """Rehearse a release: ``make release-check`` builds, checks, installs and uses the packages.
 
-Source distributions and wheels of nodekin and its partner packages are built from a copy, checked
-by twine, and the wheel is installed into an empty environment of each Python that is found. There
-the first commands of the README have to work. Then comes the first hour (``first_hour.py``).
+twine checks the source distributions and wheels. The wheel is installed into an empty environment
+of each installed Python, where the first commands of the README must work. ``first_hour.py`` runs
+last.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 
 
 def built(folder: Path) -> list[Path]:
-    """Build all packages and have twine check them; returns the files."""
+    """Build all packages, check them with twine, and return the files."""
     ignored = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__")
     source = shutil.copytree(first_hour.REPO, folder / "source", ignore=ignored)
     python = _environment(sys.executable, folder / "tools")
@@ -35,11 +35,11 @@ def built(folder: Path) -> list[Path]:
 
 
 def install_and_use(version: str, wheel: Path, folder: Path) -> bool:
-    """Install a wheel into an empty environment and search by it; False without this Python."""
+    """Install a wheel into an empty environment and search. Return False without this Python."""
     name = shutil.which(f"python{version}")
     works = name and not subprocess.run([name, "-c", ""], capture_output=True).returncode
     if not name or not works:
-        sys.stdout.write(f"          python{version} is not here: not tried\n")
+        sys.stdout.write(f"          python{version} is missing: not tried\n")
         return False
     here = folder / version
     shutil.copytree(first_hour.REPO / "examples" / "files", here / "docs")
@@ -55,13 +55,12 @@ def install_and_use(version: str, wheel: Path, folder: Path) -> bool:
 
 
 def main() -> None:
-    """Do all of it; ends with an error where a step fails."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (wheel,) = (file for file in built(folder) if file.match("nodekin-*.whl"))
         tried = [version for version in PYTHONS if install_and_use(version, wheel, folder)]
     if not tried:
-        sys.exit(f"none of Python {', '.join(PYTHONS)} is here: nothing was tried")
+        sys.exit(f"none of Python {', '.join(PYTHONS)} is installed: nothing was tried")
     first_hour.main()
     sys.stdout.write(f"ready to be released; tried with Python {', '.join(tried)}\n")
 

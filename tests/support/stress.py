@@ -1,7 +1,6 @@
-"""How much the stress tests try, and what they say about it.
+"""The size and the report of stress tests.
 
-Each has a short form, which runs with the other tests, and a long one: ``make stress``, or a
-share of it: ``NODEKIN_STRESS=0.1``.
+Each test has a short form, and a long form for ``make stress`` or, in part, ``NODEKIN_STRESS=0.1``.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ LONG = float(os.environ.get("NODEKIN_STRESS") or 0)
 
 
 def amount(short: int, long: int) -> int:
-    """Return how much is tried."""
+    """Return the number of attempts."""
     return max(short, round(long * LONG))
 
 
 class Tally:
-    """Count what is tried and what fails; go on after failures."""
+    """Count attempts and failures. Failures do not end the test."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -43,7 +42,7 @@ class Tally:
         self.notes[what] = self.notes.get(what, 0) + 1
 
     def check(self) -> None:
-        """Say how much was tried and failed; fail if anything did."""
+        """Print the counts, and fail if an attempt failed."""
         more = "".join(f", {count:,} {what}" for what, count in sorted(self.notes.items()))
         sys.stdout.write(
             f"\n{self.name}: {self.tried:,} tried, {len(self.failures):,} failed{more}\n"

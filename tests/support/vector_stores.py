@@ -20,7 +20,7 @@ QUERIES = ["Is tea hot?", "红茶", "河 river", "dry", "sea"]
 
 
 class CountingStore(InMemoryVectorStore):
-    """Counts what is asked of it; refuses what stricter stores refuse."""
+    """A strict store that counts its calls."""
 
     def __init__(self, embedding):
         super().__init__(embedding)

@@ -1,9 +1,7 @@
-"""What LlamaIndex documents of its classes, run with them first and then with nodekin's.
+"""Tests of documented behavior, run with LlamaIndex's classes and with nodekin's.
 
-LlamaIndex ships no tests of its own. Each file of ``tests/suites/llama_index`` has what the
-documentation of one kind of class promises. A test gets ``kind``, and has to pass with
-LlamaIndex's classes. Where nodekin's do something else, ``DIFFERENCES`` says why, and the test has
-to fail.
+LlamaIndex ships no tests of its components. ``DIFFERENCES`` explains the tests that must fail with
+nodekin's classes.
 """
 
 from __future__ import annotations
@@ -33,13 +31,13 @@ DIFFERENCES = {
     "test_scores_are_cosines": "words and vectors are fused; similarity='cosine' gives cosines",
     "test_results_that_differ_are_a_mode_of_the_query": "NearDuplicateFilter is a postprocessor",
 }
-"""Why tests fail with nodekin's classes, by their names."""
+"""Reasons by the names of tests."""
 
 OF_THE_OLDEST = {
     "test_nothing_was_found": "an index without nodes fails",
     "test_an_index_without_documents_has_no_results": "an index without nodes fails",
 }
-"""What LlamaIndex's classes fail themselves, before 0.14."""
+"""Tests that fail with LlamaIndex's classes before 0.14."""
 
 KINDS = {
     "LlamaIndex": SimpleNamespace(
@@ -79,13 +77,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(params=KINDS)
 def kind(request: pytest.FixtureRequest) -> SimpleNamespace:
-    """The classes of LlamaIndex, then those of nodekin."""
+    """Return the classes of one package."""
     return KINDS[request.param]
 
 
 @pytest.fixture(autouse=True)
 def settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Set the models as a program does, once for all."""
     monkeypatch.setattr(Settings, "_llm", ScriptedLLM(answer="It is.", prompts=[]))
     monkeypatch.setattr(Settings, "_embed_model", Words())
     monkeypatch.setattr(Settings, "_transformations", None)
@@ -94,7 +91,6 @@ def settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def documents() -> list[Document]:
-    """Three documents, as a loader returns them."""
     years = dict(zip(TEXTS, (2001, 2002, 2003), strict=True))
     return [
         Document(text=text, id_=name, metadata={"topic": name, "year": years[name]})
