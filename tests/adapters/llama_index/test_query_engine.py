@@ -15,6 +15,7 @@ from llama_index.core import (
 from llama_index.core.base.response.schema import Response
 from llama_index.core.instrumentation.events.query import QueryEndEvent, QueryStartEvent
 from llama_index.core.schema import QueryBundle
+from support.fixed_retriever import FailingRetriever
 
 from nodekin.adapters.llama_index import NodeGraphQueryEngine, NodeGraphRetriever
 from nodekin.adapters.llama_index.nodes import NodeWithEvidence
@@ -49,21 +50,6 @@ def ids(nodes: Any) -> list[str]:
 
 def step(answer: str, answered: str, question: str) -> str:
     return f"Answer: {answer}\nAnswered: {answered}\nNext question: {question}"
-
-
-class FailingFor:
-    """A retriever that fails for some queries."""
-
-    def __init__(self, inner: Retriever, *words: str) -> None:
-        self.inner, self.words = inner, words
-
-    def retrieve(self, query: str, **settings: Any) -> Any:
-        if any(word in query for word in self.words):
-            raise OSError(f"no disk for {query}")
-        return self.inner.retrieve(query, **settings)
-
-    async def aretrieve(self, query: str, **settings: Any) -> Any:
-        return self.retrieve(query, **settings)
 
 
 def test_answer_is_written_from_results_of_the_retriever(
@@ -173,12 +159,12 @@ def test_failed_sub_question_is_recorded_unless_all_fail(
     search: Retriever, scripted: Scripted
 ) -> None:
     llm = scripted(decompose_and_answer)
-    some = FailingFor(search, "Is black tea fermented?")
+    some = FailingRetriever(search, "Is black tea", OSError("no disk"))
     response = NodeGraphQueryEngine(some, llm, strategy="sub_question", **DECOMPOSE).query(BOTH)
-    error = "OSError: no disk for Is black tea fermented?"
+    error = "OSError: no disk"
     assert response.metadata["errors"] == [{"question": "Is black tea fermented?", "error": error}]
     assert [answer.response for _, answer in response.metadata["sub_qa"]] == ["Green: no.", None]
-    every = FailingFor(search, "tea")
+    every = FailingRetriever(search, "tea", OSError("no disk"))
     failing = NodeGraphQueryEngine(every, llm, strategy="sub_question", **DECOMPOSE)
     with pytest.raises(OSError, match="no disk"):
         failing.query(BOTH)
@@ -228,7 +214,7 @@ def test_repeated_and_failed_steps_end_the_search(search: Retriever, scripted: S
 def test_sub_questions_of_an_inner_strategy_are_listed(
     search: Retriever, scripted: Scripted, is_async: bool
 ) -> None:
-    failing = FailingFor(search, "Is green tea fermented?")
+    failing = FailingRetriever(search, "Is green tea fermented?", OSError("no disk"))
     parts = make_strategy("sub_question", failing, decompose_and_answer, **DECOMPOSE)
     outer = RerankRetriever(
         parts, "ModuleReranker", model=lambda query, texts: [len(text) for text in texts]
