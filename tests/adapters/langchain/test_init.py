@@ -1,22 +1,6 @@
 import subprocess
 import sys
 
-WITHOUT = """
-import sys
-sys.modules["langchain_core"] = None
-try:
-    import nodekin.adapters.langchain
-except ImportError as error:
-    print(error)
-"""
-
-
-def test_import_without_langchain_names_the_extra():
-    run = subprocess.run(
-        [sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=True
-    )
-    assert 'pip install "nodekin[langchain]"' in run.stdout
-
 
 def test_import_loads_only_langchain_core():
     code = "import sys, nodekin.adapters.langchain as a; print(*sorted(sys.modules))"
