@@ -102,6 +102,12 @@ def test_retrievers_need_no_framework() -> None:
     assert not [name for name in loaded if name.startswith("nodekin.retrievers.evaluation")]
 
 
+def test_langchain_adapter_loads_only_langchain_core() -> None:
+    loaded = {name.split(".")[0] for name in _modules_of("import nodekin.adapters.langchain")}
+    assert loaded & FRAMEWORKS <= {"langchain_core", "pydantic"}
+    assert "langchain_classic" not in loaded
+
+
 @pytest.mark.parametrize("framework", ["langchain", "llama_index", "openai"])
 def test_missing_extra_error_names_package_to_install(framework: str) -> None:
     core = {"langchain": "langchain_core", "llama_index": "llama_index.core"}.get(

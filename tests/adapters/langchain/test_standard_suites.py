@@ -60,30 +60,3 @@ class TestVectorStoreInAFile(VectorStoreIntegrationTests):
         file = tmp_path / "graph.nodekin"
         with NodeGraph(embed=self.get_embeddings(), store=file, progress=False) as graph:
             yield NodeGraphVectorStore(graph)
-
-
-class TestVectorStoreByWords(VectorStoreIntegrationTests):
-    """Without any model: the words are compared."""
-
-    @pytest.fixture
-    def vectorstore(self):
-        """Every document has to be found, as in a search by vectors: so all share a word."""
-        return NodeGraphVectorStore(NodeGraph(progress=False), similarity=AlmostSame())
-
-
-class AlmostSame:
-    """Scores how many letters two texts share."""
-
-    name = "letters"
-    mode = "text"
-
-    def open(self, graph, group, key=None):
-        from nodekin.retrievers.indexes.exact_index import ScanIndex
-
-        return graph.reader.shared(("letters", group), lambda: ScanIndex(graph, group))
-
-    def prepare(self, query, indexes):
-        def scores(nodes, vectors):
-            return [len({*query} & {*n.text}) - abs(len(query) - len(n.text)) for n in nodes]
-
-        return scores
