@@ -3,11 +3,7 @@
 from importlib import import_module
 from inspect import ismodule
 
-from nodekin.adapters.frameworks import (
-    copied_metadata,
-    input_positions,
-    own_metadata,
-)
+from nodekin.adapters.frameworks import copied_metadata, input_positions, own_metadata
 from nodekin.nodegraph import Node
 from nodekin.nodegraph.lazy_names import SHARED
 from nodekin.retrievers import ScoredNode

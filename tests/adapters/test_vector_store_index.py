@@ -1,6 +1,5 @@
 """Any vector store as an index, without a framework: a backend of five methods is enough."""
 
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,10 +26,7 @@ from nodekin.adapters.vector_store_index import (
 )
 from nodekin.nodegraph import Embedder, NodeGraph, split_sentences
 from nodekin.nodegraph.concurrency import is_reading_graph
-from nodekin.retrievers import (
-    RecursiveRetriever,
-    Retriever,
-)
+from nodekin.retrievers import RecursiveRetriever, Retriever
 from nodekin.retrievers.indexes.nearest_vectors import unit
 
 
@@ -128,12 +124,7 @@ def test_store_index_results_equal_built_in_index(index, stores, query, target, 
     graph = library(8)
     for filters in (None, {"even": True}, {"n": {"lt": 3}}, {"n": 5}, {"n": -1}):
         for top_k in (1, 3, 100):
-            settings = {
-                "target": target,
-                "lift": lift,
-                "top_k": top_k,
-                "filters": filters,
-            }
+            settings = {"target": target, "lift": lift, "top_k": top_k, "filters": filters}
             ours = Retriever(graph, "sentence", "cosine", **settings)
             theirs = Retriever(graph, "sentence", "cosine", index=index, **settings)
             assert rows(theirs.retrieve(query)) == rows(ours.retrieve(query))
@@ -150,35 +141,6 @@ def test_ties_are_in_document_order(index, stores):
         found = retriever.retrieve("tea", filters={"n": {"gte": first}})
         assert [each.node.id for each in found] == [str(first + n) for n in range(3)]
     assert stores["ROOT"].asked[:2] == [7, 28]  # a larger request, since all scores tie
-
-
-def test_rare_filter_returns_full_top_k(index, stores):
-    """Two of 200 nodes meet the filter, both far from the query."""
-    graph = NodeGraph(embed=Letters(), progress=False)
-    graph.add(
-        [Document("tea" * (1 + n % 3), metadata={"rare": False}, id=f"t{n}") for n in range(200)]
-    )
-    graph.add([Document("河", metadata={"rare": True}, id=i) for i in ("x", "y")])
-    retriever = Retriever(graph, "ROOT", "cosine", index=index, top_k=1, filters={"rare": True})
-    assert [each.node.id for each in retriever.retrieve("tea")] == ["x"]
-    assert len(retriever.retrieve("tea", top_k=5)) == 2
-
-
-def test_changes_of_the_graph_reach_the_store(index, stores):
-    graph = library()
-    retriever = Retriever(graph, "sentence", "cosine", index=index, top_k=1)
-    retriever.retrieve("tea")
-    store = stores["sentence"]
-    assert len(store.added) == 12
-    graph.add(Document("Tea is cold. Tea is hot.", id="d0"))
-    assert [each.node.text.strip() for each in retriever.retrieve("Tea is cold.")] == [
-        "Tea is cold."
-    ]
-    assert len(store.added) == 13  # the sentence that stayed was not written again
-    assert len(store.deleted) == 2
-    graph.remove("d3")
-    assert all("河" not in each.node.text for each in retriever.retrieve("河", top_k=20))
-    assert len(store.store) == len(graph.nodes("sentence")) == 8
 
 
 def test_changed_metadata_writes_nothing(index, stores):
@@ -284,38 +246,6 @@ def test_changed_model_rewrites_the_store(tmp_path):
 def test_similarity_without_vectors_raises(index):
     with pytest.raises(TypeError, match="got 'bm25'"):
         Retriever(library(), "sentence", "bm25", index=index).retrieve("tea")
-
-
-def test_concurrent_searches_and_writes_raise_no_errors(index, stores):
-    graph = library(3)
-    retriever = Retriever(graph, "sentence", "cosine", index=index, top_k=4)
-    errors = []
-
-    def search():
-        try:
-            for _ in range(15):
-                found = retriever.retrieve("tea")
-                assert len({each.node.id for each in found}) == 4
-        except Exception as error:
-            errors.append(error)
-
-    def write(number):
-        try:
-            for turn in range(8):
-                graph.add(Document(f"Tea {number} {turn}. 河 {turn}.", id=f"w{number}"))
-        except Exception as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=search) for _ in range(3)]
-    threads += [threading.Thread(target=write, args=(n,)) for n in range(2)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join(60)
-        assert not each.is_alive()
-    assert errors == []
-    retriever.retrieve("tea")
-    assert set(stores["sentence"].store) == {node.id for node in graph.nodes("sentence")}
 
 
 class InStep(RuleBasedStateMachine):

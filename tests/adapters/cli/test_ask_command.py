@@ -101,12 +101,6 @@ def test_min_score_asks_no_model(nodekin, server):
     assert nodekin("ask", "fermented", "--in", "docs", "--min-score", "0.1").status == 0
 
 
-def test_chinese_answer_has_sources(nodekin, server):
-    server.text = "陆羽写了《茶经》[1]。"
-    ran = nodekin("ask", "谁写了茶经？", "--in", "docs")
-    assert ran.out.startswith("陆羽写了《茶经》[1]。\n\n[1] docs/茶.md:3\n    陆羽写了《茶经》。\n")
-
-
 def test_chat_remembers_questions(nodekin, server):
     asked = "Which tea is fermented?\n\nAnd who likes it?\n"
     nodekin("ask", "--chat", "--in", "docs", input=asked)
@@ -123,18 +117,6 @@ def test_failed_condensing_is_one_line(nodekin, server):
     )
     assert "InternalServerError: Error code: 500 - not now" in line
     assert line.endswith("; the question was searched unchanged")
-
-
-def test_words_of_question_need_no_quotes(nodekin, server):
-    ran = nodekin("ask", "Which", "tea", "is", "fermented?", "--in", "docs", "--json")
-    assert ran.json["question"] == "Which tea is fermented?"
-
-
-def test_failing_model_is_one_line(nodekin, server):
-    server.statuses = [401] * 9
-    ran = nodekin("ask", "fermented?", "--in", "docs")
-    assert ran.status == 4
-    assert len(ran.err.splitlines()) == 1
 
 
 def test_broken_stream_keeps_text(nodekin, server):

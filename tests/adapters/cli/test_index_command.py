@@ -9,10 +9,7 @@ from nodekin.adapters.cli import index_command
 def test_index_prints_counts(nodekin):
     ran = nodekin("index", "docs")
     assert ran.status == 0
-    assert ran.out.splitlines() == [
-        "3 documents in .nodekin: 3 added",
-        "3 passage, 11 sentence",
-    ]
+    assert ran.out.splitlines() == ["3 documents in .nodekin: 3 added", "3 passage, 11 sentence"]
     assert ran.err == ""
 
 

@@ -82,16 +82,6 @@ def test_index_with_embeddings_fuses_words_and_meaning(nodekin, embedding):
     assert "no server today" in ran.err
 
 
-def test_sentence_finds_passage_with_code(nodekin, here):
-    steps = "# Tea\n\nTo steep the leaves, write:\n\n```python\nsteep(leaves)\n```\n\nEnjoy it.\n"
-    (here / "docs" / "steps.md").write_text(steps, encoding="utf-8")
-    nodekin("index", "docs")
-    result = nodekin("search", "How do I steep leaves?", "--json").json["results"][0]
-    assert "steep(leaves)" in result["text"]
-    assert result["group"] == "passage"
-    assert {match["group"] for match in result["matches"]} == {"passage", "sentence"}
-
-
 def test_words_of_query_need_no_quotes(indexed):
     assert indexed("search", "green", "tea", "--json").json["query"] == "green tea"
     with_options = indexed("search", "-k", "1", "black", "tea", "--json", "is", "fermented").json

@@ -14,9 +14,9 @@ def no_server(monkeypatch):
 
 
 def test_encoding_is_stored(nodekin, here):
-    (here / "docs" / "old.txt").write_bytes("旧的编码\r\n第二行".encode("gb18030"))
     (here / "docs" / "short.txt").write_bytes("茶".encode("gb18030"))
     assert nodekin("index", "docs").status == 5
+    (here / "docs" / "old.txt").write_bytes("旧的编码\r\n第二行".encode("gb18030"))
     assert nodekin("index", "--encoding", "gb18030").status == 0
     assert nodekin("search", "旧的编码", "--json").json["results"][0]["document"] == "docs/old.txt"
     assert nodekin("index").status == 0  # the encoding is stored

@@ -65,19 +65,6 @@ def test_serve_with_invalid_options_raises(nodekin, here):
     assert "NODEKIN_SERVE_TOKEN" in ran.err
 
 
-def test_token_of_environment_is_required(indexed, visited, monkeypatch):
-    monkeypatch.setenv("NODEKIN_SERVE_TOKEN", "geheim")
-
-    def look(client):
-        headers = {"authorization": "Bearer geheim"}
-        with_token = asyncio.run(client.request("GET", "/documents", headers=headers))
-        return client.get("/documents").status_code, with_token.status_code
-
-    returned = visited(look)
-    assert indexed(*SERVE, "--host", "0.0.0.0").status == 0
-    assert returned["value"] == (401, 200)
-
-
 def test_only_printed_address_opens_page(nodekin, here, visited, monkeypatch):
     monkeypatch.delenv("NODEKIN_SERVE_TOKEN")
     opened = {}

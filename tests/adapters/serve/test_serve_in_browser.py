@@ -196,23 +196,6 @@ def test_stop_ends_the_model_request(visit, model, stop) -> None:
     expect(opened.page.locator(".answer").last).to_contain_text("It goes on")
 
 
-def test_conversation_is_kept_until_new_conversation(visit, model) -> None:
-    opened = visit()
-    page = opened.page
-    opened.ask("Which tea is fermented?")
-    expect(page.locator(".answer")).to_contain_text("steamed")
-    expect(page.locator("main > form")).to_have_count(2)
-    opened.ask("And the green one?")
-    expect(page.locator(".answer")).to_have_count(2)
-    expect(page.locator(".question")).to_have_text(
-        ["Which tea is fermented?", "And the green one?"]
-    )
-    assert any("Which tea is fermented?" in prompt for prompt in model.prompts[1:])
-    page.locator("main > form:visible").get_by_text("New conversation").click()
-    expect(page.locator(".question")).to_have_count(0)
-    expect(page.locator(".start button")).to_have_count(2)
-
-
 def test_pdf_page_shows_marked_sentence(chromium) -> None:
     with (
         NodeGraph("examples/files/handbook.pdf", progress=False) as graph,

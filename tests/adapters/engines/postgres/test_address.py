@@ -38,11 +38,6 @@ def test_messages_contain_no_password(address: str) -> None:
     assert "sec" not in str(caught.value)
 
 
-def test_an_at_sign_in_a_parameter_is_accepted() -> None:
-    address = PostgresAddress.parse("postgresql://db:5432/x?user=me%40cloud&application_name=a@b")
-    assert address.shown == "postgresql://db:5432/x?schema=nodekin"
-
-
 def test_schemas_and_purposes_have_separate_locks() -> None:
     one, other = (PostgresAddress.parse(f"postgresql://db/x?schema={name}") for name in "ab")
     assert len({one.lock("a"), one.lock("b"), other.lock("a"), other.lock("b")}) == 4

@@ -243,18 +243,6 @@ def test_a_failed_statement_prevents_the_commit(store: PostgresStore) -> None:
     assert store.ids("ROOT") == []
 
 
-def test_one_process_writes_at_a_time(store: PostgresStore, address: str) -> None:
-    other = PostgresStore(address, timeout=0.2)
-    with store.transaction():
-        store.change_documents([document("a")])
-        with pytest.raises(StoreError, match="another process has been writing for too long"):
-            other.change_documents([document("b")])
-        assert other.ids("ROOT") == []
-    other.change_documents([document("b")])
-    assert store.ids("ROOT") == ["a", "b"]
-    other.close()
-
-
 def refusing(server: RunningServer, address: str, sqlstate: str) -> None:
     """Make the server reject the node of the document "bad"."""
     schema = PostgresAddress.parse(address).schema
@@ -282,11 +270,7 @@ def refusing(server: RunningServer, address: str, sqlstate: str) -> None:
     ],
 )
 def test_server_errors_name_a_remedy(
-    postgres_server: RunningServer,
-    store: PostgresStore,
-    address: str,
-    sqlstate: str,
-    remedy: str,
+    postgres_server: RunningServer, store: PostgresStore, address: str, sqlstate: str, remedy: str
 ) -> None:
     store.change_documents([document("a")])
     refusing(postgres_server, address, sqlstate)

@@ -10,7 +10,6 @@ from contextlib import closing
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
-import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
@@ -19,7 +18,6 @@ from support.graph_edits import GraphEdits
 from support.postgres_server import RunningServer
 from support.stress import amount
 
-from nodekin.adapters.engines.postgres.address import PostgresAddress
 from nodekin.adapters.engines.postgres.postgres_store import PostgresStore
 from nodekin.nodegraph import Document, NodeGraph, StoreError
 from nodekin.retrievers import Retriever
@@ -225,20 +223,6 @@ def test_cache_stores_the_word_index(address: str, tmp_path: Path) -> None:
         other.remove("3")
         expected = [(r.node.id, r.score) for r in Retriever(other, "line")("tea 7")]
         assert [(r.node.id, r.score) for r in Retriever(graph, "line")("tea 7")] == expected
-
-
-def test_cached_index_of_dropped_schema_is_ignored(
-    postgres_server: RunningServer, address: str, tmp_path: Path
-) -> None:
-    cached = f"{address}&cache={tmp_path}"
-    for word in ("tea", "milk"):
-        with opened(cached) as graph:
-            graph.add([Document(f"{word} {n}", id=str(n)) for n in range(300)])
-            found = Retriever(graph, "line", top_k=1_000)(word)
-            assert len(found) == 300
-            schema = PostgresAddress.parse(address).schema
-        with psycopg.connect(postgres_server.uri) as db:
-            db.execute(f"DROP SCHEMA {schema} CASCADE")
 
 
 def test_an_impossible_cache_folder_raises(address: str, tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """Graphs on one server share idle connections, without sharing settings or locks."""
 
-import threading
-
 import psycopg
 import pytest
 from support.postgres_server import RunningServer
@@ -34,20 +32,6 @@ def test_graphs_in_turn_share_connections(postgres_server: RunningServer) -> Non
         store.close()
 
 
-def test_nested_turns_of_many_graphs_leave_eight_connections(
-    postgres_server: RunningServer,
-) -> None:
-    stores = [PostgresStore(postgres_server.address()) for _ in range(12)]
-    blocks = [store.turn() for store in stores]
-    for block in blocks:
-        block.__enter__()
-    for block in reversed(blocks):
-        block.__exit__(None, None, None)
-    assert len(stores[0].database._idle) <= 8
-    for store in stores:
-        store.close()
-
-
 def test_timeout_is_that_of_each_store(postgres_server: RunningServer) -> None:
     address = postgres_server.address()
     patient, hasty = PostgresStore(address), PostgresStore(address, timeout=0.1)
@@ -67,26 +51,3 @@ def test_other_users_and_databases_share_no_connections() -> None:
     assert len({id(pool) for pool in pools}) == 3
     again = idle_connections(PostgresAddress.parse("postgresql://a@db/x?schema=other"))
     assert again is pools[0]
-
-
-def test_closing_a_graph_keeps_other_connections(postgres_server: RunningServer) -> None:
-    one, other = (PostgresStore(postgres_server.address()) for _ in range(2))
-    stop = threading.Event()
-    errors: list[BaseException] = []
-
-    def read() -> None:
-        try:
-            while not stop.is_set():
-                assert other.ids("ROOT") == []
-        except BaseException as error:
-            errors.append(error)
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    for number in range(30):
-        one.change_documents([Document("a", id=str(number))])
-        one.close()
-    stop.set()
-    reader.join(60)
-    assert not errors
-    other.close()

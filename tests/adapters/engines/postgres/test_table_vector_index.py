@@ -293,12 +293,7 @@ def test_vectors_parameter_selects_the_index(postgres_server: RunningServer) -> 
             retriever = Retriever(graph, "line", "cosine")
             assert len(retriever("x")) == 1
             (kinds[vectors],) = map(type, graph.reader._shared.values())
-    assert [*kinds.values()] == [
-        TableVectorIndex,
-        TableVectorIndex,
-        VectorIndex,
-        TableVectorIndex,
-    ]
+    assert [*kinds.values()] == [TableVectorIndex, TableVectorIndex, VectorIndex, TableVectorIndex]
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Numbers of metadata values: one per value, in the order of arrival, equal in all processes."""
 
-import threading
 from collections.abc import Iterator
 from datetime import date
 from typing import Any
@@ -71,32 +70,3 @@ def test_an_invalid_value_changes_nothing(store: PostgresStore) -> None:
     with pytest.raises(TypeError):
         numbers.assign([row(1, name="a"), row(2, name=object())])
     assert list(numbers.values("name", 0, None)) == []
-
-
-def test_concurrent_writers_assign_unique_numbers(address: str) -> None:
-    errors: list[BaseException] = []
-
-    def work(thread: int) -> None:
-        try:
-            store = PostgresStore(address)
-            numbers = opened(store)
-            for number in range(20):
-                numbers.assign([row(number, shared=number, own=f"{thread} {number}")])
-            store.close()
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(300)
-    assert not errors
-    store = PostgresStore(address)
-    numbers = opened(store)
-    shared, own = list(numbers.values("shared", 0, None)), list(numbers.values("own", 0, None))
-    assert sorted(value for _, value in shared) == list(range(20))
-    assert len(own) == 80
-    documents = list(numbers.values(None, 0, None))
-    assert len({number for number, _ in [*shared, *own, *documents]}) == 120
-    store.close()
