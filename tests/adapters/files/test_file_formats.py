@@ -25,32 +25,6 @@ def headings(text: str) -> list[str]:
     return [line for line in text.split("\n") if line.startswith("#")]
 
 
-HEADINGS = [
-    "# 1 The tea handbook",
-    "## 1.1 Buying",
-    "## 1.2 Prices",
-    "# 2 Serving",
-    "## 2.1 Water",
-    "## 2.2 Complaints",
-]
-
-
-def test_folder_with_pdf_and_word_file_is_read() -> None:
-    graph = NodeGraph(SAMPLES, progress=False)
-    assert graph.failures == []
-    english, chinese = graph.node("files/handbook.pdf"), graph.node("files/手册.docx")
-    assert headings(english.text) == HEADINGS
-    assert "\n\n- Smell the dry leaves.\n\n" in english.text
-    assert english.text.count("\f") == 1
-    assert "It is read by everyone who begins to work" in english.text  # two lines on paper
-    assert "bitter gets a new cup without a question. The old cup" in english.text  # two columns
-    assert english.metadata["page_count"] == 2
-    assert headings(chinese.text)[:2] == ["# 第一章 茶室手册", "## 1.1 采购"]
-    assert "| 龙井 | 四元二角 | 十一元 |" in chinese.text
-    assert "一律不买[1]\n" in chinese.text
-    assert "乌龙茶例外：可以存放一年。" in chinese.text
-
-
 WRITTEN = [*sorted(FIXTURES.iterdir()), *sorted(SAMPLES.iterdir())]
 
 
