@@ -160,7 +160,7 @@ class Judge(PromptMixin):
         Raises:
             ValueError: If the name is unknown or the number below 1.
         """
-        base, k = split_name(name)
+        base, k, _ = split_name(name)
         if base not in JUDGED_METRICS:
             names = nearest_names(base, JUDGED_METRICS)
             raise ValueError(f"a metric of a judge must be {names}, got {base!r}")

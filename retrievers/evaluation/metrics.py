@@ -9,6 +9,7 @@ are documents without duplicates, the values are equal to trec_eval's (``ir-meas
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections import defaultdict
@@ -225,12 +226,8 @@ class Metric:
     def judge(self, case: RetrievalCase) -> Judgement:
         """Return the judgement of a case. "Not judged" if the measure fails or is not finite."""
         if self.max_tokens is not None:
-            used = count = 0
-            for item in case.items:
-                used += count_tokens(item.text)
-                if used > self.max_tokens:
-                    break
-                count += 1
+            used = itertools.accumulate(count_tokens(item.text) for item in case.items)
+            count = sum(total <= self.max_tokens for total in used)
             case = replace(case, items=case.items[:count])
         try:
             judgement = self.measure(case)
@@ -388,13 +385,11 @@ def get_metric(name: Metric | str) -> Metric:
         return name
     if not isinstance(name, str):
         raise TypeError(f"a metric must be a name like 'recall@5' or a Metric, got {name!r:.80}")
-    has_budget = "@" in name and name.endswith("tokens")
-    base, number = split_name(name.removesuffix("tokens") if has_budget else name)
+    base, k, max_tokens = split_name(name)
     if base in JUDGED_METRICS:
         raise ValueError(f"{name!r} needs a judge: Judge(llm).metric({name!r})")
     if base not in METRICS:
         raise ValueError(f"a metric must be {nearest_names(base, METRICS)}, got {base!r}")
-    k, max_tokens = (None, number) if has_budget else (number, None)
 
     def measure(case: RetrievalCase) -> Judgement:
         if base in _MEASURES:
@@ -406,16 +401,22 @@ def get_metric(name: Metric | str) -> Metric:
     return Metric(name, measure, k, is_share, is_share, max_tokens=max_tokens)
 
 
-def split_name(name: str) -> tuple[str, int | None]:
-    """Split the name of a metric: ``"mrr@5"`` is "mrr" and 5.
+def split_name(name: str) -> tuple[str, int | None, int | None]:
+    """Split the name of a metric into its base, the number of results, and the number of tokens.
 
     Raises:
         ValueError: If the number is below 1.
+
+    Example:
+        >>> split_name("mrr"), split_name("mrr@5"), split_name("recall@500tokens")
+        (('mrr', None, None), ('mrr', 5, None), ('recall', None, 500))
     """
-    base, at, number = name.partition("@")
+    base, at, limit = name.partition("@")
+    number, is_tokens = limit.removesuffix("tokens"), limit.endswith("tokens")
     if at and not (number.isascii() and number.isdigit() and int(number)):
         raise ValueError(f"{name!r} must have a number of results, as in '{base}@5'")
-    return base, int(number) if at else None
+    count = int(number) if at else None
+    return (base, None, count) if is_tokens else (base, count, None)
 
 
 def says_unknown(answer: str) -> bool:
@@ -458,15 +459,11 @@ def _sentences(texts: Iterable[str]) -> set[str]:
     return {line for line in lines if line}
 
 
-_SPACED = re.compile(rf"[^\W{UNSPACED}]")  # a letter of a script with spaces between words
+_SPACED = rf"[^\W{UNSPACED}]"  # a letter of a script with spaces between words
 
 
 def _has_words(text: str, answer: str) -> bool:
     """Return whether a text contains an answer. Words separated by spaces must match whole."""
-    for match in re.finditer(rf"(?={re.escape(answer)})", text):
-        at, end = match.start(), match.start() + len(answer)
-        starts_inside = _SPACED.match(answer) and _SPACED.match(text[at - 1 : at])
-        ends_inside = _SPACED.match(answer[-1]) and _SPACED.match(text[end : end + 1])
-        if not starts_inside and not ends_inside:
-            return True
-    return False
+    before = rf"(?<!{_SPACED})" if re.match(_SPACED, answer) else ""
+    behind = rf"(?!{_SPACED})" if re.match(_SPACED, answer[-1]) else ""
+    return re.search(f"{before}{re.escape(answer)}{behind}", text) is not None

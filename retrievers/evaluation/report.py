@@ -83,10 +83,9 @@ class Difference:
         """Return the value and its interval as texts, with signs or as absolute values."""
         value, low, high = self.value or 0.0, self.low or 0.0, self.high or 0.0
         if not sign:
-            low, high = sorted((abs(low), abs(high)))
-            value = abs(value)
-        digits = 3 if abs(value) < 10 else 1
-        return f"{value:{sign}.{digits}f}", f"{low:{sign}.{digits}f}", f"{high:{sign}.{digits}f}"
+            value, (low, high) = abs(value), sorted((abs(low), abs(high)))
+        form = f"{sign}.{3 if abs(value) < 10 else 1}f"
+        return f"{value:{form}}", f"{low:{form}}", f"{high:{form}}"
 
     def __str__(self) -> str:
         if self.value is None:
