@@ -20,7 +20,7 @@ from .models.answer_cache import AnswerCache
 from .node import ROOT, Node
 from .storage.columns import portions
 from .storage.graph_store import GraphStore
-from .transforms import Draft, PatternRule
+from .transforms import Draft
 
 _DOCUMENTS = 128  # documents per batch
 
@@ -443,18 +443,15 @@ class GroupBuilder:
         """Call the transform of a group in this thread, inside the transforms of other groups."""
         before = self.running
         self._thread.groups = (*outer, group.name)
-        transform: Any = group.rule
         try:
-            call = transform if isinstance(source, Node) else transform.of_group
-            drafts: list[Draft] = call(source, self.answers)
-            return drafts
+            return group.rule(source, self.answers)
         finally:
             self._thread.groups = before
 
     @contextmanager
     def _workers(self, group: NodeGroup, executor: Executor | None) -> Iterator[_Submit | None]:
         """Provide a function that starts the transform of a node. None: this thread calls it."""
-        sees_text = not group.trans_node and not isinstance(group.rule, PatternRule)
+        sees_text = not group.trans_node and not group.rule.by_file
         if executor is not None and group.scope == "node" and sees_text:
             rule = pickled(group.rule, f"the transform of group {group.name!r}")
 

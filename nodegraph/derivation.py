@@ -10,7 +10,7 @@ from .document import Document
 from .groups import NodeGroup
 from .hashing import digest, digester, full_digest, metadata_digest
 from .node import NO_METADATA, ROOT, Link, Node
-from .transforms import Draft, PatternRule
+from .transforms import Draft
 
 CORPUS = ""
 """The document id of nodes that are derived from a whole group."""
@@ -85,7 +85,7 @@ def derivation_key(group: NodeGroup, root: Stamp, above: Stamp) -> str:
     transforms of nodes and rules by file name, it also covers the document's metadata.
     """
     parts = [group.version, above.key]
-    if group.trans_node or isinstance(group.rule, PatternRule):
+    if group.trans_node or group.rule.by_file:
         parts.append(root.rule)
     return digest(*parts)
 
@@ -120,7 +120,7 @@ def reusable(
     if old.stamp.key == key:
         # With an unchanged key, a parent without drafts has no children.
         return {node.id: [] for node in parents} | outputs
-    if group.trans_node or group.parent == ROOT or isinstance(group.rule, PatternRule):
+    if group.trans_node or group.parent == ROOT or group.rule.by_file:
         return {}
     return outputs
 

@@ -13,7 +13,7 @@ from .readers.text import PAGE_BREAK
 from .search_text import SearchTextRule, as_search_text, file_name_of, rule_version
 from .splitters.chunking import strip_span
 from .splitters.headings import TABLE, columns_of, headings_in, sections_of
-from .transforms import AnyRule, PatternRule, as_rule
+from .transforms import Rule, as_rule
 
 Scope = Literal["node", "group"]
 
@@ -40,7 +40,7 @@ class NodeGroup:
     parent: str
     version: str
     transform_version: str
-    rule: AnyRule = field(repr=False, compare=False)
+    rule: Rule = field(repr=False, compare=False)
     num_workers: int = 0
     scope: Scope = "node"
     search_text: SearchTextRule | None = field(default=None, repr=False, compare=False)
@@ -103,7 +103,7 @@ def make_group(
     if scope == "group" and trans_node is None:  # nodes, so that results can be linked
         trans_node = getattr(transform, "trans_node", True)
     rule = as_rule(transform, trans_node, settings)
-    if scope == "group" and isinstance(rule, PatternRule):
+    if scope == "group" and rule.by_file:
         raise TypeError('scope="group" requires one transform, got a list by file pattern')
     if version is None:
         version = fingerprint((transform, dict(settings)))

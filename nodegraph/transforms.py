@@ -41,76 +41,73 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule that calls one transform.
+    """A rule from a node to drafts: one transform, or a transform for each file pattern.
+
+    Patterns are shell patterns (``*.md``), case-sensitive. The first matching pattern decides. A
+    pattern with a slash is matched against the document id and the ``source`` (a path or a URL, as
+    in LangChain). Other patterns are matched against the file name (``file_name``, or the end of
+    the ``source``), or against the id of a document without a file name.
 
     Attributes:
-        call: The transform.
-        trans_node: Whether the transform receives a ``Node`` (True) or a text (False).
+        parts: The patterns, each with its transform and whether the transform receives a ``Node``
+            (True) or a text (False). None as a transform leaves documents out of the group.
+        by_file: Whether the file name selects the transform. Otherwise, there is one transform.
     """
 
-    call: Transform
-    trans_node: bool
-
-    def of_group(self, nodes: Sequence[Node], answers: AnswerCache | None = None) -> list[Draft]:
-        """Call the transform with all nodes (or texts) of a group, and return the drafts."""
-        inputs = list(nodes) if self.trans_node else [node.text for node in nodes]
-        return read_output(self._cached(answers)(inputs), None)
-
-    def _cached(self, answers: AnswerCache | None) -> Transform:
-        """Return the transform, with a cache of answers if it asks a language model."""
-        cached = None if answers is None else getattr(self.call, "with_answers", None)
-        return self.call if cached is None else cached(answers)
-
-    def __call__(self, node: Node, answers: AnswerCache | None = None) -> list[Draft]:
-        """Call the transform with a node or its text, and return the drafts."""
-        spans = getattr(self.call, "spans", None)
-        if callable(spans) and not self.trans_node:  # the pieces have exact spans
-            text = node.text
-            return [Draft(text[a:b], None, {}, a, b) for a, b in spans(text)]
-        return read_output(self._cached(answers)(node if self.trans_node else node.text), node)
-
-
-@dataclass(frozen=True, slots=True)
-class PatternRule:
-    """A rule that selects a transform by file name. The first matching pattern decides.
-
-    Patterns are shell patterns (``*.md``), case-sensitive. A pattern with a slash is matched
-    against the document id and the ``source`` (a path or a URL, as in LangChain). Other patterns
-    are matched against the file name (``file_name``, or the end of the ``source``), or against the
-    id of a document without a file name. None as a transform leaves the matching documents out of
-    the group.
-    """
-
-    rules: tuple[tuple[str, AnyRule | None], ...]
+    parts: Sequence[tuple[str, Transform | None, bool]]
+    by_file: bool = False
 
     @property
     def trans_node(self) -> bool:
         """Whether any of the transforms receives nodes."""
-        return any(rule is not None and rule.trans_node for _, rule in self.rules)
+        return any(sees_node for _, _, sees_node in self.parts)
 
-    def __call__(self, node: Node, answers: AnswerCache | None = None) -> list[Draft]:
-        """Return the drafts of a node, by the rule for its file.
+    def __call__(
+        self, source: Node | Sequence[Node], answers: AnswerCache | None = None
+    ) -> list[Draft]:
+        """Call the transform, and return the drafts.
+
+        Args:
+            source: A node, or all nodes of a group.
+            answers: A cache of the answers of language models.
 
         Raises:
             LookupError: If no pattern matches, since documents are never left out silently.
         """
-        root = node.root
+        if not isinstance(source, Node):
+            ((_, call, sees_node),) = self.parts
+            inputs = list(source) if sees_node else [node.text for node in source]
+            return read_output(_cached(call, answers)(inputs), None)
+        _, call, sees_node = self._part_for(source.root) if self.by_file else self.parts[0]
+        if call is None:
+            return []
+        spans = getattr(call, "spans", None)
+        if callable(spans) and not sees_node:  # the pieces have exact spans
+            text = source.text
+            return [Draft(text[a:b], None, {}, a, b) for a, b in spans(text)]
+        return read_output(_cached(call, answers)(source if sees_node else source.text), source)
+
+    def _part_for(self, root: Node) -> tuple[str, Transform | None, bool]:
         name = file_name_of(root.own_metadata) or root.id
         paths = [root.id, source_of(root.own_metadata) or root.id]
-        for pattern, rule in self.rules:
-            names = paths if "/" in pattern else [name]
-            if any(fnmatchcase(each, pattern) for each in names):
-                return rule(node, answers) if rule else []
+        for part in self.parts:
+            names = paths if "/" in part[0] else [name]
+            if any(fnmatchcase(each, part[0]) for each in names):
+                return part
         raise LookupError(
-            f"no pattern of {', '.join(repr(p) for p, _ in self.rules)} matches {name!r}; "
+            f"no pattern of {', '.join(repr(part[0]) for part in self.parts)} matches {name!r}; "
             'add ("*", transform), or ("*", None) to skip such files'
         )
 
 
-AnyRule = Rule | PatternRule
+def _cached(call: Any, answers: AnswerCache | None) -> Transform:
+    """Return a transform, with a cache of answers if it asks a language model."""
+    with_answers = None if answers is None else getattr(call, "with_answers", None)
+    cached: Transform = call if with_answers is None else with_answers(answers)
+    return cached
 
 
-def as_rule(transform: object, trans_node: bool | None, settings: Mapping[str, Any]) -> AnyRule:
+def as_rule(transform: object, trans_node: bool | None, settings: Mapping[str, Any]) -> Rule:
     """Convert a user's transform to a rule from a node to drafts.
 
     Raises:
@@ -122,48 +119,46 @@ def as_rule(transform: object, trans_node: bool | None, settings: Mapping[str, A
             "function or class and its settings: create_node_group(name, f, **kwargs)"
         )
     patterns = list(transform.items()) if isinstance(transform, Mapping) else transform
-    if isinstance(patterns, Sequence) and not isinstance(patterns, str):
-        return _pattern_rule(patterns, trans_node, settings)
-    if inspect.isclass(transform):
-        transform, settings = transform(**settings), {}
-    call = _callable(transform)
-    if trans_node is None:
-        trans_node = _sees_node(transform)
-    return Rule(functools.partial(call, **settings) if settings else call, trans_node)
-
-
-def _pattern_rule(
-    patterns: Sequence[Any], trans_node: bool | None, settings: Mapping[str, Any]
-) -> PatternRule:
-    rules: list[tuple[str, AnyRule | None]] = []
+    if not isinstance(patterns, Sequence) or isinstance(patterns, str):
+        return Rule((("*", *_with_input(transform, trans_node, settings)),))
+    parts: list[tuple[str, Transform | None, bool]] = []
     for entry in patterns:
         if not (isinstance(entry, tuple | list) and len(entry) == 2 and isinstance(entry[0], str)):
             raise TypeError(
                 "transforms by file must be pairs of a file pattern and a transform, like "
                 f'("*.md", MarkdownSplitter()), got {entry!r:.80}'
             )
-        pattern, transform = entry
-        rules.append(
-            (pattern, None if transform is None else as_rule(transform, trans_node, settings))
+        pattern, call = entry
+        is_none = call is None
+        parts.append(
+            (pattern, *((None, False) if is_none else _with_input(call, trans_node, settings)))
         )
-    if not rules:
+    if not parts:
         raise TypeError("transforms by file must have at least one pair, got an empty list")
-    return PatternRule(tuple(rules))
+    return Rule(tuple(parts), by_file=True)
 
 
-def check_model_names(rule: AnyRule | None) -> None:
-    """Check that a transform's language model ``llm`` is not a function without a name.
+def _with_input(
+    transform: object, trans_node: bool | None, settings: Mapping[str, Any]
+) -> tuple[Transform, bool]:
+    """Return a transform as a function, and whether it receives nodes."""
+    if inspect.isclass(transform):
+        transform, settings = transform(**settings), {}
+    call = _callable(transform)
+    sees_node = _sees_node(transform) if trans_node is None else trans_node
+    return functools.partial(call, **settings) if settings else call, sees_node
+
+
+def check_model_names(rule: Rule) -> None:
+    """Check that no transform's language model ``llm`` is a function without a name.
 
     Raises:
-        ValueError: If the function has no name.
+        ValueError: If a function has no name.
     """
-    if isinstance(rule, PatternRule):
-        for _, inner in rule.rules:
-            check_model_names(inner)
-    elif rule is not None:
-        name = getattr(getattr(rule.call, "llm", None), "name", None)
+    for _, call, _ in rule.parts:
+        name = getattr(getattr(call, "llm", None), "name", None)
         if isinstance(name, str):
-            kind = type(rule.call).__name__
+            kind = type(call).__name__
             check_named(name, f'{kind}(LLM({{function}}, name="my-model"), ...)')
 
 

@@ -117,7 +117,7 @@ class LinkIndex(SyncedIndex):
             ValueError: If the transform of the group is not an ``EntityExtractor``.
         """
         declared = graph.reader.lineage(group)[-1]
-        extractor = getattr(declared.rule, "call", None)
+        _, extractor, _ = declared.rule.parts[0]
         if not isinstance(extractor, EntityExtractor):
             raise ValueError(
                 f"group {group!r} must have the transform EntityExtractor; for your own names, use "
