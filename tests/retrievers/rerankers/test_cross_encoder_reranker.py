@@ -1,13 +1,121 @@
-"""Long passages by their best window, with headings."""
+"""Cross-encoders of all kinds, their scores, and long passages in windows."""
 
+import asyncio
+import math
 import pickle
+import threading
+from itertools import pairwise
 
-from support.cross_encoders import Predicts, Scores
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.cross_encoders import ComputesScores, Predicts, Reranks, Scores
 from support.fixed_retriever import candidates, text_scores
 
-from nodekin.nodegraph import Document, MarkdownSplitter, Node, NodeGraph
+from nodekin.nodegraph import Document, MarkdownSplitter, Node, NodeGraph, count_tokens
+from nodekin.nodegraph.splitters.chunking import measured
 from nodekin.retrievers import Reranker, Retriever, ScoredNode
-from nodekin.retrievers.rerankers.cross_encoder_reranker import CrossEncoderReranker
+from nodekin.retrievers.protocols import RerankError
+from nodekin.retrievers.rerankers.cross_encoder_reranker import (
+    CrossEncoderReranker,
+    passage_windows,
+)
+
+
+def _name(model) -> str:
+    return type(model).__name__
+
+
+@pytest.mark.parametrize("model", [Predicts(), Scores(), ComputesScores(), Reranks()], ids=_name)
+def test_models_are_recognized_by_interface(model) -> None:
+    reranker = Reranker("ModuleReranker", model=model)
+    for ranked in (reranker, pickle.loads(pickle.dumps(reranker))):
+        results = ranked(candidates("a", "ccc", "bb"), "q")
+        assert text_scores(results) == [("ccc", 3.0), ("bb", 2.0), ("a", 1.0)]
+        assert asyncio.run(ranked.arerank(candidates("a", "ccc", "bb"), "q")) == results
+        assert text_scores(ranked(candidates("bb"), "q")) == [("bb", 2.0)]
+
+
+def test_langchain_cross_encoder_is_accepted() -> None:
+    cross_encoders = pytest.importorskip("langchain_core.cross_encoders")
+
+    class Lengths(cross_encoders.BaseCrossEncoder):
+        def score(self, text_pairs):
+            return [len(text) for query, text in text_pairs]
+
+    reranker = Reranker("ModuleReranker", model=Lengths())
+    assert text_scores(reranker(candidates("a", "bb"), "q")) == [("bb", 2.0), ("a", 1.0)]
+
+
+async def only_async(query, texts):
+    return [1.0]
+
+
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        (only_async, "is only async; give an object with both"),
+        ("bge-reranker-large", r"name of a model.*CrossEncoder\('bge-reranker-large'\)"),
+        (None, "the reranking model must be a function .*, got None"),
+        (Scores, "Scores is a class; give a model of it"),
+        (3, "the reranking model must be a function .*, got 3"),
+    ],
+)
+def test_model_of_wrong_type_raises(model, says) -> None:
+    with pytest.raises(TypeError, match=says):
+        Reranker("ModuleReranker", model=model)
+
+
+async def test_async_method_of_model_is_used() -> None:
+    class Both:
+        def rerank(self, query, texts):
+            raise AssertionError("called")
+
+        async def arerank(self, query, texts):
+            await asyncio.sleep(0)
+            return [float(text == query) for text in texts]
+
+    results = await Reranker("ModuleReranker", model=Both()).arerank(candidates("a", "b"), "b")
+    assert text_scores(results) == [("b", 1.0), ("a", 0.0)]
+
+
+async def test_sync_models_run_one_at_a_time() -> None:
+    """All rerankers share a lock, since models and tokenizers are not thread-safe."""
+    inside = threading.Lock()
+
+    class Slow:
+        def predict(self, pairs):
+            assert threading.current_thread() is not threading.main_thread()
+            assert inside.acquire(blocking=False)
+            for _ in range(400_000):  # longer than the switch interval of threads
+                pass
+            inside.release()
+            return [1.0] * len(pairs)
+
+    rerankers = [Reranker("ModuleReranker", model=model) for model in [Slow()] * 4]
+    await asyncio.gather(*(reranker.arerank(candidates("a"), "q") for reranker in rerankers))
+
+
+@pytest.mark.parametrize(
+    ("scores", "says"),
+    [
+        ([1.0], "returned 1 scores for 2 passages"),
+        ([1.0, 2.0, 3.0], "returned 3 scores for 2 passages"),
+        ([1.0, math.nan], "returned nan for passage 2 of 2; scores must be finite numbers"),
+        ([-math.inf, 1.0], "returned -inf for passage 1"),
+        ([[1.0, 2.0], [1.0, 2.0]], "one number per passage .a cross-encoder with num_labels=1"),
+        (["1", "2"], "one number per passage"),
+        ([None, 1.0], "one number per passage"),
+        (None, "one number per passage"),
+        ("ab", "one number per passage"),
+    ],
+)
+def test_invalid_scores_raise(scores, says) -> None:
+    with pytest.raises(RerankError, match=says):
+        Reranker("ModuleReranker", model=lambda query, texts: scores)(candidates("a", "b"), "q")
+
+
+# Long passages
 
 
 def test_long_passage_gets_score_of_its_best_window() -> None:
@@ -127,3 +235,28 @@ def test_long_headings_lose_the_outermost() -> None:
     asked.clear()
     reranker.rerank([long], "q")
     assert all(each.startswith("Tea\n") and len(each) <= 55 for each in asked)
+
+
+TEXTS = st.text(st.sampled_from("ab c\n.,!?长江茶。，、；“”1 "), max_size=200)
+
+
+def windows_of(text, limit, overlap, length):
+    return passage_windows(text, limit, overlap, measured(text, length))
+
+
+@given(TEXTS, st.integers(1, 30), st.integers(0, 20), st.sampled_from([len, count_tokens]))
+def test_windows_cover_any_text(text, limit, overlap, length) -> None:
+    overlap = min(overlap, limit - 1)
+    windows = windows_of(text, limit, overlap, length)
+    assert windows
+    seen = [False] * len(text)
+    for begin, end in windows:
+        assert 0 <= begin <= end <= len(text)
+        assert length(text[begin:end]) <= limit
+        seen[begin:end] = [True] * (end - begin)
+    assert all(was or c.isspace() for was, c in zip(seen, text, strict=True))
+    for (begin, end), (after, later) in pairwise(windows):
+        assert begin < after
+        assert end < later
+        assert length(text[after:end]) <= overlap  # the shared text
+    assert windows == windows_of(text, limit, overlap, length)
