@@ -1,5 +1,6 @@
 """Query transforms: their queries, and their reactions to failed models."""
 
+import asyncio
 from functools import partial
 from typing import Any
 
@@ -37,7 +38,7 @@ def test_useless_answer_is_requested_again(kind: Any, scripted: Any) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_blank_query_calls_no_model(kind: Any, scripted: Any) -> None:
     model = scripted("x")
-    assert kind(model)(" ") == [" "]
+    assert kind(model)(" ") == asyncio.run(kind(model).acall(" ")) == [" "]
     assert not model.prompts
     with pytest.raises(TypeError, match="a query must be a str, got int 7"):
         kind(model)(7)

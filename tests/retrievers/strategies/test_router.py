@@ -10,6 +10,8 @@ from nodekin.nodegraph import ModelError, NodeGraph
 from nodekin.retrievers import Retriever, ScoredNode, trace
 from nodekin.retrievers.strategies.router import RouterRetriever
 
+QUERY = "Nile 尼罗河"
+
 
 @pytest.fixture
 def routes(rivers: NodeGraph) -> dict[str, Any]:
@@ -18,36 +20,35 @@ def routes(rivers: NodeGraph) -> dict[str, Any]:
     return {"english": ("Texts in English", english), "chinese": chinese}
 
 
-def ids(results: list[ScoredNode]) -> list[str]:
-    """Return the best of the results."""
+def best(results: list[ScoredNode]) -> list[str]:
     return [result.node.id for result in results[:1]]
 
 
-QUERY = "Nile 尼罗河"
-
-
 @pytest.mark.parametrize(
-    ("answer", "found"),
-    [("english", ["nile"]), ("2", ["nile-zh"]), ("banana", ["nile"]), ("", ["nile"])],
+    ("answer", "found", "taken"),
+    [
+        ("english", "nile", "english"),
+        ("2", "nile-zh", "chinese"),
+        ("banana", "nile", "english"),
+        ("", "nile", "english"),
+    ],
 )
 def test_router_searches_the_chosen_route(
-    answer: str, found: list[str], routes: dict[str, Any], scripted: Any
+    answer: str, found: str, taken: str, routes: dict[str, Any], scripted: Any
 ) -> None:
     router = RouterRetriever(routes, scripted(answer))
     results = router.retrieve(QUERY)
-    assert ids(results) == found == ids(asyncio.run(router.aretrieve(QUERY)))
+    assert best(results) == [found] == best(asyncio.run(router.aretrieve(QUERY)))
     (variant,) = results[0].evidence[0].variants
-    taken = "chinese" if found == ["nile-zh"] else "english"
     assert variant.strategy == "route"
-    assert variant.note is not None
-    assert variant.note.startswith(f"to '{taken}'")
-    assert ("route failed" in variant.note) == (answer in ("banana", ""))
+    assert str(variant.note).startswith(f"to '{taken}'")
+    assert ("route failed" in str(variant.note)) == (answer in ("banana", ""))
     assert router.query_transform(QUERY) == [taken]
 
 
 def test_useless_choice_takes_default_or_raises(routes: dict[str, Any], scripted: Any) -> None:
     router = RouterRetriever(routes, scripted("banana"), default="chinese")
-    assert ids(router.retrieve(QUERY)) == ["nile-zh"]
+    assert best(router.retrieve(QUERY)) == ["nile-zh"]
     with pytest.raises(ModelError, match="names none of 'english', 'chinese'"):
         RouterRetriever(routes, scripted("banana"), on_error="raise").retrieve(QUERY)
 
@@ -58,13 +59,11 @@ def test_several_routes_are_fused(routes: dict[str, Any], scripted: Any) -> None
     assert [result.node.id for result in found] == ["nile-zh", "nile"]
     broken = {**routes, "chinese": FailingRetriever(None)}
     results = RouterRetriever(broken, scripted("1, 2"), multiple=True).retrieve(QUERY)
-    assert ids(results) == ["nile"]
+    assert best(results) == ["nile"]
     assert "RuntimeError: unreachable" in results[0].explain()
-    raising: dict[str, Any] = {"on_error": "raise", "multiple": True}
-    for settings in (raising, {"default": "chinese"}):
-        answer = "1, 2" if "multiple" in settings else "chinese"
-        with pytest.raises(RuntimeError, match="unreachable"):
-            RouterRetriever(broken, scripted(answer), **settings).retrieve(QUERY)
+    raising = RouterRetriever(broken, scripted("1, 2"), multiple=True, on_error="raise")
+    with pytest.raises(RuntimeError, match="unreachable"):
+        raising.retrieve(QUERY)
 
 
 @pytest.mark.parametrize("settings", [{}, {"multiple": True}])
@@ -74,13 +73,8 @@ def test_default_replaces_a_failed_route(
     routes["closed"] = FailingRetriever(None)
     router = RouterRetriever(routes, scripted("closed"), default="chinese", **settings)
     results = router.retrieve(QUERY)
-    assert ids(results) == ["nile-zh"] == ids(asyncio.run(router.aretrieve(QUERY)))
+    assert best(results) == ["nile-zh"] == best(asyncio.run(router.aretrieve(QUERY)))
     assert "to 'chinese'; route 'closed' failed: RuntimeError: unreachable" in results[0].explain()
-    router = RouterRetriever(
-        routes, scripted({"Nile": "closed"}, "english"), default="chinese", **settings
-    )
-    found = router.batch([QUERY, "尼罗河 Amazon"])
-    assert [ids(each) for each in found] == [["nile-zh"], ["amazon"]]
     with pytest.raises(RuntimeError, match="unreachable"):
         RouterRetriever(routes, scripted("closed"), on_error="raise", **settings).retrieve(QUERY)
     routes["chinese"] = FailingRetriever(None)
@@ -90,13 +84,11 @@ def test_default_replaces_a_failed_route(
 
 def test_schema_contains_the_route_names(routes: dict[str, Any], structured: Any) -> None:
     model = structured({"names": ["chinese"]})
-    assert ids(RouterRetriever(routes, model).retrieve(QUERY)) == ["nile-zh"]
+    assert best(RouterRetriever(routes, model).retrieve(QUERY)) == ["nile-zh"]
     assert model.schemas[0]["properties"]["names"]["enum"] == ["english", "chinese"]
+    assert "1. english: Texts in English\n2. chinese\n" in model.prompts[0]
     several = structured({"names": ["chinese", "english"]})
     assert len(RouterRetriever(routes, several, multiple=True).retrieve(QUERY)) == 2
-    assert '{"names": "..."}' in model.prompts[0]
-    assert '{"names": ["..."]}' in several.prompts[0]
-    assert "1. english: Texts in English\n2. chinese\n" in model.prompts[0]
     assert several.schemas[0]["properties"]["names"]["items"]["enum"] == ["english", "chinese"]
 
 
@@ -105,20 +97,16 @@ def test_route_gets_its_queries_in_one_call(routes: dict[str, Any], scripted: An
     with trace() as traced:
         results = router.batch(["Nile", "尼罗河", "Amazon", "tea", " "])
     # A blank query lists the nodes that meet the route's own conditions.
-    assert [ids(r) for r in results] == [["nile"], ["nile-zh"], ["amazon"], ["tea"], ["nile"]]
+    assert [best(r) for r in results] == [["nile"], ["nile-zh"], ["amazon"], ["tea"], ["nile"]]
     searches = [s.attributes["query"] for s in traced.children[0].children if s.name == "search"]
     assert sorted(searches) == ["", "3 queries", "尼罗河"]
     assert asyncio.run(router.abatch(["Nile", "尼罗河"])) == results[:2]
 
 
 def test_invalid_arguments_raise(routes: dict[str, Any], plain: Retriever) -> None:
-    with pytest.raises(TypeError, match="pair"):
-        RouterRetriever({"a": (plain, "text")}, str.upper)  # type: ignore[dict-item]
     with pytest.raises(TypeError, match="the route 'a' must be an object"):
         RouterRetriever({"a": 7}, str.upper)  # type: ignore[dict-item]
     with pytest.raises(ValueError, match="routes must not be empty"):
         RouterRetriever({}, str.upper)
     with pytest.raises(ValueError, match="default must be a route, got 'b'; known: 'a'"):
         RouterRetriever({"a": plain}, str.upper, default="b")
-    replaced = RouterRetriever(routes, str.upper).with_prompts({"route": "{query}{routes}"})
-    assert replaced.prompts["route"].zh == "{query}{routes}"

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -11,10 +11,18 @@ from nodekin.retrievers.base_retriever import BaseRetriever
 from nodekin.retrievers.strategies.router import RouterRetriever
 from nodekin.retrievers.strategies.strategy_registry import (
     STRATEGIES,
+    StrategyName,
+    TransformName,
     make_strategy,
     make_transform,
 )
 from nodekin.retrievers.strategies.transform_retriever import TransformRetriever
+
+
+def test_literal_names_equal_the_table() -> None:
+    assert get_args(StrategyName) == tuple(STRATEGIES)
+    transforms = [s.transform for s in STRATEGIES.values()]
+    assert set(get_args(TransformName)) == {t.name for t in transforms if t is not None}
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
