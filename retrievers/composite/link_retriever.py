@@ -266,7 +266,7 @@ class LinkRetriever(BaseRetriever):
                 terms,
                 self.repetition,
                 [_is_named(result) for result in ranking],
-                [] if index is None else [index.title(result.node.id) for result in ranking],
+                [None if index is None else index.title(r.node.id) for r in ranking],
             )
             ranking = [replace(ranking[at], score=score) for at, score in order_and_scores]
         partners = {pairs[r.node.id].partner for r in ranking[:limit] if r.node.id in pairs}

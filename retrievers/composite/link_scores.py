@@ -205,7 +205,7 @@ def least_repeating(
     terms: Floats,
     weight: float,
     exempt: Sequence[bool],
-    titles: Sequence[str | None] = (),
+    titles: Sequence[str | None],
 ) -> list[tuple[int, float]]:
     """Rank passages again, with repetitive passages lower. Return positions and scores.
 
@@ -220,24 +220,20 @@ def least_repeating(
         exempt: Whether a passage keeps its score.
         titles: The key of each passage's title. None without a title.
     """
-    remaining = list(range(len(scores)))
     used: Counter[str | None] = Counter()
     covered = np.zeros(terms.shape[1])
+    own, is_left = np.array(scores), np.ones(len(scores), np.bool_)
     order: list[tuple[int, float]] = []
-    while remaining:
-        repeated = weight * np.minimum(terms[remaining], covered).sum(axis=1)
-        if titles:
-            often = [titles[at] is not None and used[titles[at]] >= SAME_TITLE for at in remaining]
-            repeated = repeated + weight * scores[0] * np.array(often)
-        lowered = [
-            scores[at] - (0.0 if exempt[at] else float(less))
-            for at, less in zip(remaining, repeated, strict=True)
-        ]
-        best = int(np.argmax(lowered))
-        order.append((remaining.pop(best), lowered[best]))
-        if titles:
-            used[titles[order[-1][0]]] += 1
-        covered = np.maximum(covered, terms[order[-1][0]])
+    while is_left.any():
+        repeated = weight * np.minimum(terms, covered).sum(axis=1)
+        often = [title is not None and used[title] >= SAME_TITLE for title in titles]
+        repeated = repeated + weight * scores[0] * np.array(often)
+        lowered = np.where(is_left, own - np.where(exempt, 0.0, repeated), -np.inf)
+        best = int(lowered.argmax())
+        order.append((best, float(lowered[best])))
+        is_left[best] = False
+        used[titles[best]] += 1
+        covered = np.maximum(covered, terms[best])
     return order
 
 
