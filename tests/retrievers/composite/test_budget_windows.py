@@ -64,15 +64,6 @@ def test_window_contains_whole_sentences_of_document(graph, question, answer, do
     assert node.text in node.parent.text
 
 
-def test_budget_results_list_omitted_windows(graph) -> None:
-    found = as_retriever(graph).retrieve("stone bridge harbour", max_tokens=40)
-    assert found.omitted
-    shown = {(item.node.start, item.node.end) for item in found}
-    assert not shown & {(item.node.start, item.node.end) for item in found.omitted}
-    more = as_retriever(graph).retrieve("stone bridge harbour", max_tokens=80)
-    assert found.omitted[0].node.text in " ".join(texts(more))
-
-
 def test_window_keeps_introductions_before_introduced_text() -> None:
     text = (
         "# Tea\n\n"

@@ -112,13 +112,6 @@ def test_entities_of_texts(texts: list[str], expected: dict[str, str]) -> None:
     assert entities(graph_of(*texts)) == expected
 
 
-def test_title_comes_from_metadata() -> None:
-    texts = ["A short line\nIt is no title here.", "Plays of Ibsen were shown."]
-    graph = graph_of(*texts, titles=["Ibsen", None])
-    assert entities(graph) == {"Ibsen": "01"}
-    assert titles(graph) == ["ibsen", None]
-
-
 def hashtags(text: str) -> list[str]:
     return [word for word in text.split() if word.startswith("#")]
 

@@ -179,15 +179,6 @@ def test_negative_scores_keep_order(graph: NodeGraph) -> None:
     assert [round(r.score, 6) for r in results] == [-1.0, -1.2, -2.5, -3.0]
 
 
-def test_chinese_link_is_followed() -> None:
-    graph = graph_of(
-        Document("红楼梦\n中国古典小说，作者是曹雪芹。", id="book"),
-        Document("曹雪芹\n清代人，出生于南京。", id="author"),
-        Document("三国演义\n小说，作者是罗贯中。", id="other"),
-    )
-    assert [*linked(graph, "《红楼梦》的作者出生在哪里？")][:2] == ["book", "author"]
-
-
 def test_hits_of_other_group_than_via_raise(graph: NodeGraph) -> None:
     graph.create_node_group("line", str.splitlines)
     graph.create_node_group("who", EntityExtractor(), parent="line")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nodekin.nodegraph import Document, NodeGraph, split_sentences
-from nodekin.retrievers import FusionRetriever, Retriever, ScoredNode, restrict
+from nodekin.retrievers import FusionRetriever, Retriever, ScoredNode
 from nodekin.retrievers.ranking import fuse
 
 WORDS = "tea river music chess bread star horse glass stone bird lamp salt".split()
@@ -82,13 +82,3 @@ def test_fusion_of_local_retrievers_equals_fuse(
                 asyncio.run(fusion.abatch(QUERIES, top_k=top_k)),
             ):
                 assert list(map(shown, found)) == expected
-
-
-def test_fusion_obeys_filters_of_call_and_restriction(graph: NodeGraph) -> None:
-    fusion = FusionRetriever([*branches(graph).values()], "relative")
-    for results in (
-        fusion.retrieve("tea", filters={"of": "b"}),
-        restrict(fusion, {"of": "b"}).retrieve("tea"),
-        fusion.retrieve(" ", filters={"of": "b"}, top_k=3),
-    ):
-        assert {result.node.metadata["of"] for result in results} == {"b"}

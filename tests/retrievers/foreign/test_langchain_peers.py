@@ -9,14 +9,13 @@ from support import langchain_peers
 from support.langchain_peers import (
     QUESTIONS,
     Listed,
-    SharedLetters,
     face,
     ids,
     texts,
     theirs,
 )
 
-from nodekin.retrievers import FusionRetriever, Reranker, RerankRetriever, Retriever
+from nodekin.retrievers import FusionRetriever, Retriever
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
@@ -45,27 +44,6 @@ def test_merge_by_metadata_key_matches_ensemble():
     fusion = FusionRetriever(parts, weights=[0.7, 0.3], merge_by="url")
     assert face(fusion).invoke("?") == expected
     assert texts(expected) == ["Tea (2019)", "Milk", "Water", "Coffee"]
-
-
-@pytest.mark.parametrize("question", QUESTIONS)
-async def test_fusion_passes_k_and_filter_to_every_branch(question):
-    """An ensemble ignores both. The expected ensemble has them set in each branch."""
-    peer_graph = langchain_peers.peer_graph()
-    teas = {"k": 2, "filter": lambda document: document.metadata["topic"] == "tea"}
-    words = face(Retriever(peer_graph, "ROOT", "bm25", top_k=4))
-    narrow = words.model_copy(update={"k": 2, "filter": {"topic": "tea"}})
-    parts = [theirs().as_retriever(search_kwargs=teas), narrow]
-    expected = EnsembleRetriever(retrievers=parts, weights=[0.5, 0.5]).invoke(question)
-    open_parts = [theirs().as_retriever(), words]
-    ignoring = EnsembleRetriever(retrievers=open_parts, weights=[0.5, 0.5])
-    call = {"k": 2, "filter": {"topic": "tea"}}
-    assert {d.metadata["topic"] for d in ignoring.invoke(question, **call)} > {"tea"}
-    fused = FusionRetriever(open_parts, top_k=4)
-    reranker = Reranker("ModuleReranker", model=SharedLetters())
-    ours = face(fused)
-    assert ours.invoke(question, **call) == expected == await ours.ainvoke(question, **call)
-    ranked = face(RerankRetriever(fused, reranker))
-    assert set(ids(ranked.invoke(question, **call))) == set(ids(expected))
 
 
 MADE = [str(uuid.UUID(int=n)) for n in (1, 2)]  # random ids, as stores create them

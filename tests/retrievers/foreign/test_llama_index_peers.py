@@ -81,18 +81,6 @@ def test_positions_and_class_of_nodes_are_kept() -> None:
     assert (type(scored.node), getattr(scored.node, "index_id", "")) == (IndexNode, "t")
 
 
-def test_adapters_accept_llama_index_retriever(index: VectorStoreIndex) -> None:
-    expected = [r.node.node_id for r in index.as_retriever().retrieve("green tea")]
-    ours = NodeGraphRetriever(index.as_retriever()).retrieve("green tea")
-    assert [r.node.node_id for r in ours] == expected
-    model = scripted("Is tea green?\nIs tea black?")
-    engine = NodeGraphQueryEngine(index.as_retriever(), model, strategy="sub_question")
-    response = engine.query("Is tea green or black?")
-    assert {r.node.node_id for r in response.source_nodes} == {"green", "black"}
-    questions = [question for question, _ in response.metadata["sub_qa"]]
-    assert questions == ["Is tea green?", "Is tea black?"]
-
-
 def test_own_llama_index_adapter_is_unwrapped() -> None:
     letters = lambda texts: [[text.count(c) + 0.1 for c in "aeiou"] for text in texts]  # noqa: E731
     graph = NodeGraph(embed=letters)

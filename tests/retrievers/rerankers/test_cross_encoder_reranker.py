@@ -36,17 +36,6 @@ def test_models_are_recognized_by_interface(model) -> None:
         assert text_scores(ranked(candidates("bb"), "q")) == [("bb", 2.0)]
 
 
-def test_langchain_cross_encoder_is_accepted() -> None:
-    cross_encoders = pytest.importorskip("langchain_core.cross_encoders")
-
-    class Lengths(cross_encoders.BaseCrossEncoder):
-        def score(self, text_pairs):
-            return [len(text) for query, text in text_pairs]
-
-    reranker = Reranker("ModuleReranker", model=Lengths())
-    assert text_scores(reranker(candidates("a", "bb"), "q")) == [("bb", 2.0), ("a", 1.0)]
-
-
 async def only_async(query, texts):
     return [1.0]
 

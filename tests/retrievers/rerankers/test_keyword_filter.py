@@ -64,12 +64,6 @@ def test_keyword_filter_without_stemming_compares_forms() -> None:
     assert kept("river", stem=False) == []
 
 
-def test_keyword_filter_keeps_results_unchanged() -> None:
-    results = found()
-    assert KeywordFilter(required="tea").rerank(results, "q") == [results[0]]
-    assert KeywordFilter(required="tea").rerank([], "q") == []
-
-
 @pytest.mark.parametrize(
     ("settings", "error", "says"),
     [

@@ -286,22 +286,6 @@ def test_useless_answers_raise(reply: str) -> None:
         parse_step(reply)
 
 
-@pytest.mark.parametrize(
-    ("reply", "answer"),
-    [
-        ("unknown", None),
-        ("未知", None),
-        ("资料中没有提到出生地。", None),
-        ("The passages do not say where he was born.", None),
-        ("Unknown Pleasures", "Unknown Pleasures"),
-        ("x" * 400, "x" * 296 + " ..."),
-    ],
-)
-def test_unknown_answers_become_none(reply: str, answer: str | None) -> None:
-    reading = parse_step(f"Answer: {reply}\nAnswered: no\nNext question: Where?")
-    assert reading.answer == answer
-
-
 # The ranking of the results of all steps
 
 
