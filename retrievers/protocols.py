@@ -48,7 +48,7 @@ class Index(Protocol[PreparedT]):
         """Return the best nodes that meet the filter. ``limit`` None: all matching nodes."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """The search of an index in one revision of its group, for some queries.
 

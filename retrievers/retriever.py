@@ -24,7 +24,7 @@ from .protocols import Similarity
 from .ranking import Lift
 from .results import OutputFormat, Results, ScoredNode
 from .retrieval_conditions import Conditions, check_restriction
-from .search import Rank, Search, Select, all_results, has_embedding, one_ranking, search
+from .search import QueryVectors, Rank, Search, Select, all_results, search
 from .similarities.registry import DEFAULT, MakeIndex, Unranked, get_similarity, with_index
 from .validation import UNBOUNDED, check_number, check_top_k, choice, whole
 
@@ -40,9 +40,6 @@ VectorsOf = Callable[[NodeGraph, str], Any]
 
 FUSED = 50
 """The minimum number of fused results per ranking, with ``similarity="auto"``."""
-
-QueryVectors = dict[tuple[NodeGraph, str], Vectors]
-"""The vectors of queries, (queries, dimension), by graph and embedding."""
 
 
 class Retriever(BaseRetriever):
@@ -190,7 +187,7 @@ class Retriever(BaseRetriever):
     ) -> list[Results]:
         """Return the results of each query, at most ``limit`` per query."""
         texts = [query for query in queries if query.strip()]
-        found = await search_together([self], texts, [limit], filters, one_ranking, all_results)
+        found = await search_together([self], texts, [limit], filters, None, all_results)
         if len(texts) == len(queries):
             return found
         listed = await Do(partial(self._list, self.search_for([], limit, filters)), kind="work")
@@ -203,7 +200,7 @@ class Retriever(BaseRetriever):
         if not of_query.conditions:
             return []
         unranked = replace(of_query, branches=[(Unranked(), None)], min_score={})
-        return search([unranked], [""], {}, one_ranking, all_results)[0][: of_query.top_k]
+        return search([unranked], [""], {}, None, all_results)[0][: of_query.top_k]
 
     def batch_vectors(
         self,
@@ -257,7 +254,7 @@ class Retriever(BaseRetriever):
                     f"vectors_of must return an array (queries, dimension) for {len(queries)} "
                     f"queries, got the shape {array.shape}"
                 )
-        return search([of_query], queries, vectors, one_ranking, all_results)
+        return search([of_query], queries, vectors, None, all_results)
 
     @property
     def filters(self) -> Filters | None:
@@ -305,7 +302,7 @@ class Retriever(BaseRetriever):
     def _embedded(self) -> list[tuple[NodeGraph, str]]:
         """Return the graphs with their searched embeddings."""
         pairs = product(self.graphs, self.embed_keys)
-        return [(graph, key) for graph, key in pairs if has_embedding(graph, key)]
+        return [(graph, key) for graph, key in pairs if key in graph.embeddings.embedders]
 
     def query_vectors(self, queries: Sequence[str]) -> QueryVectors:
         """Return the vectors of queries, by graph and embedding. A graph caches them."""
@@ -345,7 +342,7 @@ async def search_together(
     queries: Sequence[str],
     limits: Sequence[int | None],
     filters: Filters | None,
-    rank: Rank,
+    rank: Rank | None,
     select: Select[T],
 ) -> list[T]:
     """Return the results of one search with several retrievers of the same graphs and target.
@@ -355,14 +352,14 @@ async def search_together(
         queries: The queries, without blank queries.
         limits: The maximum number of targets per retriever. None: its ``top_k``.
         filters: Conditions, in addition to the filters of the retrievers.
-        rank: A function that merges the rankings of the retrievers.
+        rank: A function that merges the rankings of the retrievers. None: there is one retriever.
         select: A function that reads the result of a query from its ranking.
     """
     searches = [
         retriever.search_for(queries, limit, filters)
         for retriever, limit in zip(retrievers, limits, strict=True)
     ]
-    vectors: QueryVectors = {}
+    vectors: dict[tuple[NodeGraph, str], Vectors] = {}
     for retriever in retrievers:
         if retriever.embed_keys and queries:
             embed = partial(retriever.query_vectors, queries)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from itertools import chain, groupby, islice, repeat
+from itertools import chain, islice, repeat
 from typing import Any, NamedTuple, TypeVar
 
 from ..nodegraph.concurrency import with_deferred_work
@@ -37,8 +37,11 @@ T = TypeVar("T")
 Key = tuple[int, str]
 """The number of a graph in a search, and the id of a node."""
 
-Hit = tuple[float, "Source", str]
+Hit = tuple[float, "TakenIndex", str]
 """The score of a hit, its source, and the id of its node."""
+
+QueryVectors = Mapping[tuple[NodeGraph, str], Vectors]
+"""The vectors of queries, (queries, dimension), by graph and embedding."""
 
 MAX_QUERIES = 64
 """The number of queries that are searched in one turn."""
@@ -99,20 +102,53 @@ class Search:
     top_k: int | None = None
     stays: Callable[[Node], bool] | None = None
 
-    def open(self) -> list[list[Source]]:
-        """Open the indexes of each branch, and do their slow work without a lock."""
-        opened = []
-        for similarity, key in self.branches:
-            numbered = [(n, g) for n, g in enumerate(self.graphs) if has_embedding(g, key)]
-            sources = [
-                Source(self, n, group, similarity, key, similarity.open(graph, group, key))
+    def open(self) -> list[list[tuple[int, str, Index[Any]]]]:
+        """Open the indexes of each branch, with the numbers of their graphs and their groups.
+
+        The slow work of an index is done without a lock.
+        """
+        opened = [
+            [
+                (number, group, similarity.open(graph, group, key))
                 for group in self.groups
-                for n, graph in numbered
+                for number, graph in enumerate(self.graphs)
+                if has_embedding(graph, key)
             ]
-            for source in sources:
-                source.index.ready()
-            opened.append(sources)
+            for similarity, key in self.branches
+        ]
+        for _, _, index in chain.from_iterable(opened):
+            index.ready()
         return opened
+
+    def take(
+        self,
+        opened: Sequence[Sequence[tuple[int, str, Index[Any]]]],
+        queries: Sequence[str],
+        vectors: QueryVectors,
+    ) -> list[list[TakenIndex]]:
+        """Update open indexes, prepare the queries, and take the arrays; the graphs are held."""
+        taken: list[list[TakenIndex]] = []
+        for (similarity, key), indexes in zip(self.branches, opened, strict=True):
+            taken.append([])
+            for _, _, index in indexes:
+                index.sync()
+            for group in self.groups:
+                same = [(n, index) for n, of_group, index in indexes if of_group == group]
+                together = [index for _, index in same]  # the statistics of words are joined
+                words = [similarity.prepare(q, together) for q in queries if key is None]
+                for number, index in same:
+                    graph, prepared = self.graphs[number], words
+                    if key is not None:
+                        prepared = [similarity.prepare(v, [index]) for v in vectors[graph, key]]
+                    snapshot = _snapshot(graph, index, prepared, self.conditions.filter)
+                    uses_text = getattr(index, "uses_search_text", False)
+                    taken[-1].append(
+                        TakenIndex(
+                            *(self, number, group, similarity.name, key, uses_text),
+                            *(prepared, snapshot),
+                        )
+                    )
+        return taken
 
     @property
     def is_fused(self) -> bool:
@@ -125,17 +161,17 @@ def has_embedding(graph: NodeGraph, key: str | None) -> bool:
     return key is None or key in graph.embeddings.embedders
 
 
-@dataclass(eq=False, slots=True)
-class Source:
-    """An index of a search: one group of one graph, and its words or one embedding.
+@dataclass(frozen=True, eq=False, slots=True)
+class TakenIndex:
+    """An index in one revision: one group of one graph, and its words or one embedding.
 
     Attributes:
         search: The search.
         number: The number of the graph.
         group: The group.
-        similarity: The similarity.
+        name: The name of the similarity.
         key: The embedding; None for words.
-        index: The index.
+        uses_search_text: Whether the searched texts of nodes are compared.
         queries: The queries, prepared for the index.
         snapshot: The arrays of the index for these queries.
     """
@@ -143,11 +179,11 @@ class Source:
     search: Search
     number: int
     group: str
-    similarity: Similarity
+    name: str
     key: str | None
-    index: Index[Any]
-    queries: Sequence[Any] = ()
-    snapshot: Snapshot = field(init=False)
+    uses_search_text: bool
+    queries: Sequence[Any]
+    snapshot: Snapshot
 
     def targets(self, ids: Sequence[str]) -> Iterable[Sequence[Key]]:
         """Return the targets of each hit."""
@@ -170,10 +206,8 @@ class Source:
 
     def evidence(self, score: float, node: Node, query: str, share: float | None) -> Evidence:
         """Return the evidence of a hit."""
-        uses_search_text = getattr(self.index, "uses_search_text", False)
-        filters = self.search.conditions.filters
-        name = self.similarity.name
-        return Evidence(node, score, name, query, self.key, share, (), uses_search_text, filters)
+        filters, by_text = self.search.conditions.filters, self.uses_search_text
+        return Evidence(node, score, self.name, query, self.key, share, (), by_text, filters)
 
 
 def _is_child(graph: NodeGraph, group: str, parent: str) -> bool:
@@ -226,16 +260,11 @@ def fused(
     return Ranking(scores, parts)
 
 
-Rank = Callable[[int, Sequence[Ranking], Sequence[Source]], Ranking]
+Rank = Callable[[int, Sequence[Ranking], Sequence[TakenIndex]], Ranking]
 """Fuses rankings of a query: its number, and the ranking and first source of each search."""
 
 Select = Callable[["Reader"], T]
 """Returns the result of a query, while the graphs are held."""
-
-
-def one_ranking(number: int, rankings: Sequence[Ranking], sources: Sequence[Source]) -> Ranking:
-    """Return the ranking of a single search."""
-    return rankings[0]
 
 
 def all_results(reader: Reader) -> Results:
@@ -251,8 +280,8 @@ def ordered_results(reader: Reader) -> Results:
 def search(
     searches: Sequence[Search],
     queries: Sequence[str],
-    vectors: Mapping[tuple[NodeGraph, str], Vectors],
-    rank: Rank,
+    vectors: QueryVectors,
+    rank: Rank | None,
     select: Select[T],
 ) -> list[T]:
     """Search for embedded queries; return the result of each query.
@@ -264,7 +293,7 @@ def search(
         searches: The searches, of the same graphs and the same target.
         queries: The queries, none of which is blank.
         vectors: By graph and embedding, an array (queries, dimension).
-        rank: Makes one ranking of the rankings of all searches.
+        rank: Makes one ranking of the rankings of all searches. None: there is one search.
         select: Reads the result of a query from its ranking.
     """
     if not 0 < len(queries) <= MAX_QUERIES:
@@ -280,28 +309,28 @@ def search(
 def _search(
     searches: Sequence[Search],
     queries: Sequence[str],
-    vectors: Mapping[tuple[NodeGraph, str], Vectors],
-    rank: Rank,
+    vectors: QueryVectors,
+    rank: Rank | None,
     select: Select[T],
 ) -> list[T]:
-    branches = [search.open() for search in searches]
-    firsts = [of_search[0][0] for of_search in branches]
+    opened = [search.open() for search in searches]
     groups: dict[NodeGraph, dict[str, None]] = {graph: {} for graph in searches[0].graphs}
     for search, (graph, names) in ((s, item) for s in searches for item in groups.items()):
         searched = (graph.reader.searched_groups(group) for group in search.groups)
         names.update(dict.fromkeys([*chain.from_iterable(searched), search.target]))
 
-    def take() -> bool:
-        """Update the indexes and take their arrays; False if one can only be searched now."""
-        for sources in chain.from_iterable(branches):
-            _take(sources, queries, vectors)
-        return not any(s.snapshot.is_held for b in branches for sources in b for s in sources)
+    def take() -> list[list[list[TakenIndex]]]:
+        pairs = zip(searches, opened, strict=True)
+        return [search.take(of_search, queries, vectors) for search, of_search in pairs]
 
-    def rankings() -> list[Ranking]:
+    def rankings(branches: Sequence[Sequence[Sequence[TakenIndex]]]) -> list[Ranking]:
         found = [
             _rank_search(search, of_search, queries)
             for search, of_search in zip(searches, branches, strict=True)
         ]
+        if rank is None:
+            return found[0]
+        firsts = [of_search[0][0] for of_search in branches]
         per_query = enumerate(zip(*found, strict=True))
         return [rank(number, of_query, firsts) for number, of_query in per_query]
 
@@ -311,10 +340,12 @@ def _search(
 
     try:
         with reading(groups):
-            if not take():
-                return selected(rankings(), {})
+            branches = take()
+            indexes = chain.from_iterable(chain.from_iterable(branches))
+            if any(index.snapshot.is_held for index in indexes):
+                return selected(rankings(branches), {})
             before = [(graph.reader.held_state(), graph.reader.revision(ROOT)) for graph in groups]
-        found = rankings()
+        found = rankings(branches)
         with reading(dict.fromkeys(groups, ())):
             changed = {}
             for number, (graph, (state, revision)) in enumerate(zip(groups, before, strict=True)):
@@ -327,36 +358,11 @@ def _search(
     except LookupError:  # a node was changed or removed in between
         pass
     with reading(groups):
-        take()
-        return selected(rankings(), {})
-
-
-def _take(
-    sources: Sequence[Source],
-    queries: Sequence[str],
-    vectors: Mapping[tuple[NodeGraph, str], Vectors],
-) -> None:
-    """Update the indexes of a branch, prepare the queries, and take the arrays."""
-    for source in sources:
-        source.index.sync()
-    for _, of_group in groupby(sources, lambda source: source.group):
-        same = [*of_group]  # in all graphs, whose statistics are joined
-        indexes = [source.index for source in same]
-        words: list[Any] = []
-        if same[0].key is None:
-            words = [source.similarity.prepare(query, indexes) for query in queries]
-        for source in same:
-            graph, similarity = source.search.graphs[source.number], source.similarity
-            source.queries = words
-            if source.key is not None:
-                of_graph = vectors[graph, source.key]
-                source.queries = [similarity.prepare(vector, [source.index]) for vector in of_graph]
-            filter = source.search.conditions.filter
-            source.snapshot = _snapshot(graph, source.index, source.queries, filter)
+        return selected(rankings(take()), {})
 
 
 def _rank_search(
-    search: Search, branches: Sequence[Sequence[Source]], queries: Sequence[str]
+    search: Search, branches: Sequence[Sequence[TakenIndex]], queries: Sequence[str]
 ) -> list[Ranking]:
     """Return the ranking of one search for each query."""
     names = dict.fromkeys(similarity.name for similarity, _ in search.branches)
@@ -382,7 +388,7 @@ _Seen = dict[str, list[Key]]
 """The targets of a query by id, in several graphs, which may have the same documents."""
 
 
-def _find(sources: Sequence[Source], seen: Sequence[_Seen]) -> list[Ranking]:
+def _find(sources: Sequence[TakenIndex], seen: Sequence[_Seen]) -> list[Ranking]:
     """Return the targets of each query in one branch.
 
     Args:
@@ -414,7 +420,7 @@ def _find(sources: Sequence[Source], seen: Sequence[_Seen]) -> list[Ranking]:
 
 
 def _merged(
-    sources: Sequence[Source], hits: Sequence[Hits], limit: int | None, min_score: float
+    sources: Sequence[TakenIndex], hits: Sequence[Hits], limit: int | None, min_score: float
 ) -> tuple[list[Hit], bool]:
     """Merge the hits of several sources, best first, and return whether more hits may exist.
 
@@ -436,7 +442,7 @@ def _merged(
 
 def _lifted(search: Search, rows: Sequence[Hit], seen: _Seen) -> Ranking:
     """Return the targets of hits, best first."""
-    ids: dict[Source, list[str]] = {}
+    ids: dict[TakenIndex, list[str]] = {}
     for _, source, node_id in rows:
         ids.setdefault(source, []).append(node_id)
     targets = {source: iter(source.targets(of_source)) for source, of_source in ids.items()}
@@ -501,7 +507,7 @@ def _best(
 _LOGGED: set[tuple[Any, ...]] = set()
 
 
-def _log_threshold(search: Search, sources: Iterable[Source], numbers: Sequence[int]) -> None:
+def _log_threshold(search: Search, sources: Iterable[TakenIndex], numbers: Sequence[int]) -> None:
     """Log once that no hit reaches a lowest score."""
     key = (*search.groups, repr(search.min_score))
     if key in _LOGGED:

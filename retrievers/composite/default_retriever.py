@@ -30,7 +30,7 @@ from ..protocols import Index, RetrieverProtocol
 from ..ranking import in_document_order, with_variant
 from ..results import OutputOptions, QueryVariant, Results
 from ..retriever import Retriever, search_together
-from ..search import Ranking, Reader, Source, fused
+from ..search import Ranking, Reader, TakenIndex, fused
 from ..similarities.bm25 import Bm25
 from ..similarities.registry import DEFAULT, MakeIndex, get_similarity
 from ..token_budget import BUDGET, TokenBudget
@@ -399,7 +399,9 @@ class DefaultRetriever(BaseRetriever):
         branches = [branch for (_, branch), weight in pairs if weight]
         backgrounds = measured.backgrounds
 
-        def rank(number: int, rankings: Sequence[Ranking], sources: Sequence[Source]) -> Ranking:
+        def rank(
+            number: int, rankings: Sequence[Ranking], sources: Sequence[TakenIndex]
+        ) -> Ranking:
             ranking = fused(rankings, "relative", [*filter(None, weights)])
             keys = [*ranking.scores]
             words = sources[1]  # of targets

@@ -1,5 +1,6 @@
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -131,18 +132,15 @@ class ChangingWords(Bm25):
         class Snapshot:
             def snapshot(self, queries, filter):
                 taken = snapshot(queries, filter)
-                search = taken.search
 
                 def then_change(numbers, limit):
-                    hits = search(numbers, limit)
+                    hits = taken.search(numbers, limit)
                     assert not is_reading_graph()
                     while changes:
                         changes.pop()()
-                    taken.search = search
                     return hits
 
-                taken.search = then_change if changes else search
-                return taken
+                return replace(taken, search=then_change) if changes else taken
 
             def __getattr__(self, name):
                 return getattr(index, name)
