@@ -20,14 +20,7 @@ from ...nodegraph.readers.source_files import ReadOptions, SourceFile
 from ...nodegraph.readers.text import join_pages
 from .html import markdown, read_epub, read_html
 from .mail import read_mailbox, read_message
-from .office import (
-    INSTALL_LEGACY,
-    old_kind,
-    read_old_office,
-    read_pptx,
-    read_rtf,
-    read_spreadsheet,
-)
+from .office import read_pptx, read_rtf, read_spreadsheet
 from .symbols import symbols_in
 from .word_processing import read_docx, read_open_document
 
@@ -124,6 +117,57 @@ def _is_packed(folder: str = "\0", mime_type: str = "\0") -> Callable[[Path, byt
     return recognizes
 
 
+_INSTALL_LEGACY = 'pip install "nodekin[legacy]"'
+
+
+_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+
+_STREAMS = {
+    "encrypted": ("EncryptedPackage",),
+    "msg": ("__substg1.0_",),
+    "xls": ("Workbook", "Book"),
+    "ppt": ("PowerPoint Document",),
+    "doc": ("WordDocument",),
+}
+"""The names of streams in files of Office 97 to 2003, by the usual suffix."""
+
+
+def _old_kind(path: Path, head: bytes) -> str:
+    """Return the usual suffix of a file of Office 97 to 2003 by its contents, then its name.
+
+    A document may contain others. Empty: another file.
+    """
+    if not head.startswith(_OLE):
+        return ""
+    with path.open("rb") as file:
+        data = file.read(1 << 20)
+        file.seek(max(0, path.stat().st_size - (1 << 16)))
+        data += file.read()
+    found = [
+        kind
+        for kind, names in _STREAMS.items()
+        if any(name.encode("utf-16-le") in data for name in names)
+    ]
+    suffix = path.suffix.lower()[1:]
+    by_name = {"dot": "doc", "pps": "ppt"}.get(suffix, suffix)
+    is_known = by_name in found or (not found and by_name in _STREAMS)
+    return by_name if is_known and "encrypted" not in found else next(iter(found), "")
+
+
+def _read_old_office(source: SourceFile) -> Document:
+    """Read a Word document or slides of Office 97 to 2003."""
+    from office_oxide import Document as OldDocument
+
+    data = source.path.read_bytes()
+    is_text = _old_kind(source.path, data) == "doc"
+    with OldDocument.from_bytes(data, "doc" if is_text else "ppt") as document:
+        html = document.to_html()
+    if is_text:
+        return source.document(markdown(html))
+    slides = map(markdown, re.split(r"<hr ?/?>", html))
+    return source.document(join_pages(slides), {"page_unit": "slide"})
+
+
 def _is_old_office(path: Path, head: bytes) -> bool:
     """Return whether a file is a text or slides of old Office programs.
 
@@ -131,7 +175,7 @@ def _is_old_office(path: Path, head: bytes) -> bool:
         ReadError: If the file is encrypted, a message of Outlook, or needs office-oxide, which is
             not installed.
     """
-    kind = old_kind(path, head)
+    kind = _old_kind(path, head)
     if kind == "encrypted":
         by_name = format_by_name(path)
         raise SourceFile(path, ReadOptions()).encrypted(by_name.name if by_name else "Office file")
@@ -140,7 +184,7 @@ def _is_old_office(path: Path, head: bytes) -> bool:
     what, remedy = "message of Outlook", "save it as .eml"
     if kind != "msg":
         what = "file of old Office programs"
-        remedy = f"{INSTALL_LEGACY}; or soffice --headless --convert-to {kind}x {path.name!r}"
+        remedy = f"{_INSTALL_LEGACY}; or soffice --headless --convert-to {kind}x {path.name!r}"
     raise ReadError(
         f"{path} is a {what}, a format without a reader; {remedy}; or register a reader: "
         f"register_reader({'*' + path.suffix!r}, SomeLoader)",
@@ -155,7 +199,7 @@ _is_workbook = _is_packed("xl/", f"{_OPEN_DOCUMENT}spreadsheet")
 
 
 def _is_spreadsheet(path: Path, head: bytes) -> bool:
-    return old_kind(path, head) == "xls" or _is_workbook(path, head)
+    return _old_kind(path, head) == "xls" or _is_workbook(path, head)
 
 
 def _read_pdf(source: SourceFile) -> Document:
@@ -187,7 +231,7 @@ FORMATS = (
     FileFormat(
         "old Office file",
         (".doc", ".dot", ".ppt", ".pps"),
-        read_old_office,
+        _read_old_office,
         recognizes=_is_old_office,
     ),
     FileFormat(

@@ -10,14 +10,12 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from html import unescape
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 from ...nodegraph.document import Document
 from ...nodegraph.readers.source_files import SourceFile
 from ...nodegraph.readers.text import join_pages, markdown_table
-from .html import markdown
 from .markup import joined_runs, subscript, superscript
 from .office_xml import (
     attribute,
@@ -313,57 +311,6 @@ def _displayed(value: object) -> object:
     if isinstance(value, datetime.datetime) and value.time() == datetime.time():
         return value.date()
     return value
-
-
-INSTALL_LEGACY = 'pip install "nodekin[legacy]"'
-
-
-_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-
-_STREAMS = {
-    "encrypted": ("EncryptedPackage",),
-    "msg": ("__substg1.0_",),
-    "xls": ("Workbook", "Book"),
-    "ppt": ("PowerPoint Document",),
-    "doc": ("WordDocument",),
-}
-"""The names of streams in files of Office 97 to 2003, by the usual suffix."""
-
-
-def old_kind(path: Path, head: bytes) -> str:
-    """Return the usual suffix of a file of Office 97 to 2003 by its contents, then its name.
-
-    A document may contain others. Empty: another file.
-    """
-    if not head.startswith(_OLE):
-        return ""
-    with path.open("rb") as file:
-        data = file.read(1 << 20)
-        file.seek(max(0, path.stat().st_size - (1 << 16)))
-        data += file.read()
-    found = [
-        kind
-        for kind, names in _STREAMS.items()
-        if any(name.encode("utf-16-le") in data for name in names)
-    ]
-    suffix = path.suffix.lower()[1:]
-    by_name = {"dot": "doc", "pps": "ppt"}.get(suffix, suffix)
-    is_known = by_name in found or (not found and by_name in _STREAMS)
-    return by_name if is_known and "encrypted" not in found else next(iter(found), "")
-
-
-def read_old_office(source: SourceFile) -> Document:
-    """Read a Word document or slides of Office 97 to 2003."""
-    from office_oxide import Document as OldDocument
-
-    data = source.path.read_bytes()
-    is_text = old_kind(source.path, data) == "doc"
-    with OldDocument.from_bytes(data, "doc" if is_text else "ppt") as document:
-        html = document.to_html()
-    if is_text:
-        return source.document(markdown(html))
-    slides = map(markdown, re.split(r"<hr ?/?>", html))
-    return source.document(join_pages(slides), {"page_unit": "slide"})
 
 
 _FOOTNOTE = re.compile(r"\{\s*(?:\\\*)?\\footnote\b")

@@ -412,12 +412,13 @@ def pages_as_text(
         is_table = last is not None and bool(lines) and _continues_table(last, lines[0])
         if is_table:
             lines = [_without_head(lines[0], head), *lines[1:]]
-        columns = _columns(lines, pitch)
+        is_below = [False, *(_is_below(a, b, pitch) for a, b in pairwise(lines))]
+        edges = _column_edges(lines, is_below)
         headings = _headings(lines, titles.get(number, {}), levels)
         if by_number := numbered.get(number):
             headings = _without_authors(lines, headings, min(by_number)) if not number else headings
             headings |= by_number
-        blocks = _blocks(lines, headings, columns)
+        blocks = _blocks(lines, headings, is_below, edges)
         if number:
             is_open = last is not None and bool(blocks) and not blocks[0][2]
             continues = is_open and last is not None and _may_continue(last, lines[0])
@@ -434,7 +435,7 @@ def pages_as_text(
                 length += len(text)
         if blocks:
             end = lines[-1]
-            is_full = end.is_table or _is_full(end, end, columns[-1].edge)
+            is_full = end.is_table or _is_full(end, end, edges[-1])
             last = end if not blocks[-1][2] and is_full else None
             if end.is_table and not (is_table and len(lines) == 1):
                 head = end.text.partition("\n")[0]
@@ -543,7 +544,9 @@ _Headings = dict[int, tuple[int, int]]
 """The level and the number of lines of each heading, by its first line."""
 
 
-def _blocks(lines: Lines, headings: _Headings, columns: Sequence[_Column]) -> list[_Block]:
+def _blocks(
+    lines: Lines, headings: _Headings, is_below: Sequence[bool], edges: Sequence[float]
+) -> list[_Block]:
     """Return the headings and paragraphs of a page."""
     blocks: list[_Block] = []
     at = 0
@@ -553,8 +556,8 @@ def _blocks(lines: Lines, headings: _Headings, columns: Sequence[_Column]) -> li
         at += height
         margin = lines[start].x0
         while not level and at < len(lines) and at not in headings:
-            line, following, edge = lines[at - 1], lines[at], columns[at - 1].edge
-            if not columns[at].is_below:
+            line, following, edge = lines[at - 1], lines[at], edges[at - 1]
+            if not is_below[at]:
                 if not _continues_elsewhere(line, following, edge):
                     break
                 margin = following.x0
@@ -580,32 +583,28 @@ def _begins_item(first: TextLine, line: TextLine, following: TextLine) -> bool:
     return not is_dash or bool(_ITEM.match(first.text) or _SENTENCE_END.search(line.text))
 
 
-class _Column(NamedTuple):
-    """Whether a line is close below the previous line, and the right edge of its column."""
+def _is_below(line: TextLine, following: TextLine, pitch: float) -> bool:
+    """Return whether a line is close below another line of its size."""
+    size = line.size
+    return (
+        line.is_placed
+        and following.x1 > following.x0
+        and 0.2 * size < line.baseline - following.baseline < 1.4 * pitch * size
+        and abs(size - following.size) <= 0.1 * size
+        and abs(following.x0 - line.x0) < 5 * size
+    )
 
-    is_below: bool
-    edge: float
 
-
-def _columns(lines: Lines, pitch: float) -> list[_Column]:
-    columns: list[_Column] = []
-    count, edge = 0, 0.0
-    x0 = base = size = 0.0  # of the line above
-    for line in lines:
-        is_below = (
-            size > 0
-            and line.x1 > line.x0
-            and 0.2 * size < base - line.baseline < 1.4 * pitch * size
-            and -0.1 * size <= size - line.size <= 0.1 * size
-            and -5 * size < line.x0 - x0 < 5 * size
-        )
-        if not is_below:
-            columns += [_Column(at > 0, edge) for at in range(count)]
-            count, edge = 0, line.x1
-        count += 1
-        edge = max(edge, line.x1)
-        x0, base, size = line.x0, line.baseline, line.size if line.x1 > line.x0 else 0.0
-    return [*columns, *(_Column(at > 0, edge) for at in range(count))]
+def _column_edges(lines: Lines, is_below: Sequence[bool]) -> list[float]:
+    """Return for each line the right edge of its column."""
+    edges = [line.x1 for line in lines]
+    for at in range(1, len(lines)):
+        if is_below[at]:
+            edges[at] = max(edges[at - 1 : at + 1])
+    for at in range(len(lines) - 1, 0, -1):
+        if is_below[at]:
+            edges[at - 1] = edges[at]
+    return edges
 
 
 def _is_full(line: TextLine, following: TextLine, edge: float) -> bool:

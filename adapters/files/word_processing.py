@@ -17,13 +17,10 @@ from ...nodegraph.readers.source_files import SourceFile
 from ...nodegraph.readers.text import join_pages
 from .html import markdown
 from .office_xml import (
-    Level,
-    ListCounts,
     attribute,
     drawing_lines,
     equation,
     integer,
-    labeled,
     local_name,
     named,
     note_left_out,
@@ -33,7 +30,6 @@ from .office_xml import (
     running_heads,
     texts,
     title_and_author,
-    with_labels,
     xml_part,
 )
 
@@ -180,6 +176,91 @@ def _word_level(element: Element) -> tuple[int, Level]:
 def _number(element: Element) -> tuple[str, str]:
     """Return the id of the list of a paragraph or style, and the level in it."""
     return _value(element, "pPr", "numPr", "numId"), _value(element, "pPr", "numPr", "ilvl")
+
+
+Level = tuple[str, str, int]
+"""The format of a level's numbers, the pattern of its label (``%1.%2``), and the first number."""
+
+
+class ListCounts:
+    """The numbers of list items and headings, as office programs show them.
+
+    Args:
+        lists: The levels of each list, from 0.
+    """
+
+    def __init__(self, lists: Mapping[str, Mapping[int, Level]]) -> None:
+        self._lists = lists
+        self._counts: dict[tuple[str, int], int] = {}
+
+    def restart(self, name: str, level: int = 0, start: int | None = None) -> None:
+        """Restart a list at a level, with its first number or another number."""
+        self._counts = {k: n for k, n in self._counts.items() if k[0] != name or k[1] < level}
+        if start is not None:
+            self._counts[name, level] = start - 1
+
+    def next_label(self, name: str, level: int) -> str:
+        """Return the label of the next item. Empty: a bullet or none."""
+        levels = self._lists.get(name, {})
+        if level not in levels:
+            return ""
+        kind, pattern, start = levels[level]
+        self.restart(name, level + 1)
+        self._counts[name, level] = self._counts.get((name, level), start - 1) + 1
+
+        def shown(match: re.Match[str]) -> str:
+            other = int(match[1]) - 1
+            its_kind, _, first = levels.get(other, ("decimal", "", 1))
+            return number_text(self._counts.get((name, other), first), its_kind)
+
+        return "" if kind in ("bullet", "none", "") else re.sub(r"%([1-9])", shown, pattern).strip()
+
+
+_ROMAN = {
+    **{1000: "m", 900: "cm", 500: "d", 400: "cd", 100: "c", 90: "xc", 50: "l", 40: "xl"},
+    **{10: "x", 9: "ix", 5: "v", 4: "iv", 1: "i"},
+}
+
+
+def number_text(number: int, kind: str) -> str:
+    """Return a number in a format of Word, such as ``lowerRoman``.
+
+    Example:
+        >>> [number_text(n, "lowerRoman") for n in (4, 9)], number_text(28, "upperLetter")
+        (['iv', 'ix'], 'BB')
+    """
+    text = f"{number:02}" if kind == "decimalZero" else str(number)
+    if "Letter" in kind and 0 < number < 1_000:
+        text = chr(ord("a") + (number - 1) % 26) * ((number - 1) // 26 + 1)
+    elif "Roman" in kind and 0 < number < 5_000:
+        text = ""
+        for value, letters in _ROMAN.items():
+            text += letters * (number // value)
+            number %= value
+    elif kind.startswith(("chinese", "japanese", "ideograph", "taiwanese")) and 0 < number < 100:
+        tens, ones = divmod(number, 10)
+        digits = " 一二三四五六七八九"
+        text = f"{digits[tens] if tens > 1 else ''}{'十' if tens else ''}{digits[ones]}".strip()
+    return text.upper() if kind.startswith("upper") else text
+
+
+_LABEL = re.compile("(?m)(^ *(?:(?:\\d+\\.|[-*+]) +)?)?\ue020(.*?)\ue021")
+"""A label, with the number or the bullet that Markdown gives the item."""
+
+
+def labeled(label: str) -> str:
+    """Return a label in marks for ``with_labels``."""
+    return f"\ue020{label}\ue021"
+
+
+def with_labels(text: str) -> str:
+    """Write the marked labels of a Markdown text instead of the numbers of Markdown."""
+
+    def shown(match: re.Match[str]) -> str:
+        prefix = match[1] or ""
+        return f"{' ' * (len(prefix) - len(prefix.lstrip()))}{match[2]} "
+
+    return _LABEL.sub(shown, text)
 
 
 _TAGS = {"list-header": "li", "table": "table", "table-row": "tr", "table-cell": "td"}
