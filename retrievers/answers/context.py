@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -409,23 +410,10 @@ def split(text: str, is_short: LengthCheck) -> list[str]:
         >>> split("One. Two. Three. Four.", lambda text: len(text) <= 12)
         ['One. Two.', 'Three. Four.']
     """
-    if is_short(text):
-        return [text]
     parts: list[str] = []
-    spans = sentence_spans(text)
-    while spans:
-        start, end = spans[0]
-        count = _largest(lambda n: is_short(text[start : spans[n - 1][1]]), len(spans))  # noqa: B023
-        if count:
-            parts.append(text[start : spans[count - 1][1]])
-            spans = spans[count:]
-            continue
-        part = _beginning(text[start:end], is_short)
-        if not part:
-            break
+    while part := cut(text, is_short):
         parts.append(part)
-        remaining = text[start + len(part) : end]
-        spans[0] = (end - len(remaining.lstrip()), end)
+        text = text[text.index(part) + len(part) :].lstrip()
     return parts
 
 
@@ -444,13 +432,7 @@ def _beginning(text: str, is_short: LengthCheck) -> str:
 
 def _largest(condition: Callable[[int], bool], limit: int) -> int:
     """Return the largest number up to a limit that meets a condition, at least 0."""
-    low, high = 0, 1
+    high = 1
     while high < limit and condition(high):
-        low, high = high, 2 * high
-    high = min(high, limit)
-    if low < high and condition(high):
-        return high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if condition(middle) else (low, middle)
-    return low
+        high *= 2
+    return bisect_left(range(1, min(high, limit) + 1), True, key=lambda n: not condition(n))
