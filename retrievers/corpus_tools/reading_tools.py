@@ -123,14 +123,11 @@ def outline(
     view = tools.view
     first = next(view.documents(document), None)
     if document and not document.endswith("/") and (first is None or first.id == document):
-        headings = _heading_rows(view, view.document(document))
-        output = page_of(
-            headings, max_tokens, skip, tool="outline", items="headings", separator="\n"
-        )
-        return output or ToolOutput("")
-    rows = (partial(_document_row, node) for node in view.documents(document))
-    output = page_of(rows, max_tokens, skip, tool="outline", items="documents", separator="\n")
-    if output is None:
+        rows, items = _heading_rows(view, view.document(document)), "headings"
+        return page_of(rows, max_tokens, skip, tool="outline", items=items, separator="\n")
+    listed = (partial(_document_row, node) for node in view.documents(document))
+    output = page_of(listed, max_tokens, skip, tool="outline", items="documents", separator="\n")
+    if not output.entries:
         raise ToolError(
             f"no document is below {document!r:.200}; outline without a document lists all"
             if document
@@ -186,10 +183,11 @@ def grep(
     sought = re.compile(re.escape(pattern), re.IGNORECASE)
     rows = _match_rows(tools.view.documents(document), sought)
     where = f" below {document!r}" if document else ""
-    return page_of(rows, max_tokens, skip, tool="grep", items="matches") or ToolOutput(
+    empty = (
         f"{pattern!r:.200} does not occur{where}; grep finds exact text only: try a part of "
         "the text, or search for the meaning."
     )
+    return page_of(rows, max_tokens, skip, tool="grep", items="matches", empty=empty)
 
 
 def _shorten_quoted(text: str, tokens: int) -> str:

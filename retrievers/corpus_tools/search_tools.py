@@ -87,8 +87,7 @@ def search(
         )
         for rank, result in enumerate(results, 1)
     )
-    output = page_of(rows, max_tokens, skip, tool="search", items="passages", session=session)
-    return output or ToolOutput("")
+    return page_of(rows, max_tokens, skip, tool="search", items="passages", session=session)
 
 
 def _result_row(
@@ -189,8 +188,9 @@ def related(
     current = [p for span, p in passages if span and span[0] < stop and start < span[1]]
     ranked = _with_shared_names(tools, current)
     rows = (partial(_related_row, other, shared, session) for other, shared in ranked)
-    output = page_of(rows, max_tokens, skip, tool="related", items="passages", separator="\n")
-    return output or ToolOutput("No name in this part is mentioned elsewhere; use search.")
+    empty = "No name in this part is mentioned elsewhere; use search."
+    options = {"tool": "related", "items": "passages", "separator": "\n", "empty": empty}
+    return page_of(rows, max_tokens, skip, session=None, **options)
 
 
 def _with_shared_names(tools: CorpusTools, current: Sequence[Node]) -> list[tuple[Node, list[str]]]:
@@ -264,9 +264,7 @@ def cite(
         raise ToolError("the draft has no words; give a quotation, or a text with some")
     source = tools.view.document(document) if document else None
     rows = (partial(_quote_row, tools, quote, source) for quote in quotes)
-    output = page_of(rows, max_tokens, skip, tool="cite", items="quotations")
-    assert output is not None
-    return output
+    return page_of(rows, max_tokens, skip, tool="cite", items="quotations")
 
 
 def _quote_row(tools: CorpusTools, quote: str, source: Node | None) -> tuple[str, Entry]:

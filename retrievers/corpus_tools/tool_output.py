@@ -57,8 +57,9 @@ def page_of(
     items: str,
     separator: str = "\n\n",
     session: ToolSession | None = None,
-) -> ToolOutput | None:
-    """Return the rows from ``skip`` on that fit into a budget, at least one. None: no rows.
+    empty: str = "",
+) -> ToolOutput:
+    """Return the rows from ``skip`` on that fit into a budget, at least one.
 
     Args:
         rows: All rows. Only the rows of the page are called.
@@ -68,6 +69,7 @@ def page_of(
         items: The name of the rows in the error message.
         separator: The text between two rows.
         session: Records the ``"parts"`` of each entry of the page before the next row is called.
+        empty: The text if there are no rows.
 
     Raises:
         ToolError: If ``skip`` is not less than the number of rows.
@@ -90,7 +92,7 @@ def page_of(
             for part in entry.get("parts", ()):
                 session.show(entry["document"], *part)
     if not count:
-        return None
+        return ToolOutput(empty)
     if count <= skip:
         raise ToolError(f"there are only {count:,} {items}; give a smaller skip")
     text = separator.join(texts)
