@@ -88,17 +88,12 @@ class RecordFile:
             ValueError: If the file has results of other systems or documents, or another format.
         """
         before = RecordFile.load(path)
-        are_known = before.documents and self.documents
-        if changes := are_known and document_changes(before.documents, self.documents):
-            raise ValueError(
-                f"{path} has results of other documents: {changes}; choose another file"
-            )
-        for name, described in before.setups.items():
-            if described != (now := self.setups.get(name, described)):
-                raise ValueError(
-                    f"{path} has results of another {name!r}: {described:.200}; now it is "
-                    f"{now:.200}; choose another name or file"
-                )
+        other = [f"another {n!r}" for n, d in before.setups.items() if self.setups.get(n, d) != d]
+        if before.documents and self.documents:
+            changes = document_changes(before.documents, self.documents)
+            other += [f"other documents: {changes}"] if changes else []
+        if other:
+            raise ValueError(f"{path} has results of {other[0]}; choose another name or file")
         self.setups = {**before.setups, **self.setups}
         self.records = before.records
 
