@@ -45,6 +45,11 @@ class Source:
     merged: tuple[ScoredNode, ...] = ()
     complete: bool = True
 
+    @property
+    def results(self) -> tuple[ScoredNode, ...]:
+        """The result and the merged results."""
+        return (self.result, *self.merged)
+
 
 @dataclass(frozen=True, slots=True)
 class OmittedResult:
@@ -151,7 +156,7 @@ class Answer:
     @property
     def results(self) -> tuple[ScoredNode, ...]:
         """All search results: the results of the sources, then the omitted results."""
-        used = [result for source in self.sources for result in (source.result, *source.merged)]
+        used = [result for source in self.sources for result in source.results]
         return (*used, *(omission.result for omission in self.omitted))
 
     def to_dict(self) -> dict[str, Any]:

@@ -186,7 +186,7 @@ class AnswerContext:
 
     def omit(self, source: Source) -> None:
         """Record that the context window has no space for a source."""
-        for result in (source.result, *source.merged):
+        for result in source.results:
             self.omitted.append(OmittedResult(result, "context_window"))
 
     def number_parts(self, has_space: Callable[[Source], bool]) -> list[Source]:
@@ -280,10 +280,10 @@ def _part_fits(has_space: Callable[[Source], bool], source: Source, text: str) -
 
 def _match_offset(source: Source) -> int:
     """Return the offset of the best match in a source's text. 0: unknown."""
-    results = (source.result, *source.merged)
-    starts = [result.node.start for result in results if result.node.start is not None]
+    nodes = [result.node for result in source.results]
+    starts = [node.start for node in nodes if node.start is not None]
     match = source.result.best_match
-    if len(starts) < len(results) or match.start is None:
+    if len(starts) < len(nodes) or match.start is None:
         return max(0, source.text.find(match.text))
     return match.start - min(starts)
 

@@ -73,7 +73,7 @@ def compare_sources(
     """
     parts = [item for retriever in retrievers for item in with_all_inner(retriever)]
     allowed = parse_filters(all_of(RESTRICTION.get(), *map(_restriction, parts)))
-    ids = list(dict.fromkeys(r.node.document_id for s in answer.cited for r in _results(s)))
+    ids = list(dict.fromkeys(r.node.document_id for s in answer.cited for r in s.results))
     graphs = {id(graph): graph for item in parts for graph in _graphs(item)}.values()
     if not graphs:
         raise ValueError(f"check_current compares documents of a NodeGraph, got {parts[0]!r:.80}")
@@ -84,7 +84,7 @@ def compare_sources(
     found = {_key(result) for result in results}
     changed, removed = [], []
     for source in answer.cited:
-        missing = [r for r in _results(source) if r.node.document_id and _key(r) not in found]
+        missing = [r for r in source.results if r.node.document_id and _key(r) not in found]
         if any(result.node.document_id not in documents for result in missing):
             removed.append(source)
         elif not all(_exists(r.node, *documents[r.node.document_id]) for r in missing):
@@ -103,10 +103,6 @@ def _restriction(item: object) -> Filters | None:
 def _graphs(item: object) -> list[NodeGraph]:
     graphs = (getattr(item, "graph", None), *getattr(item, "graphs", ()))
     return [graph for graph in graphs if isinstance(graph, NodeGraph)]
-
-
-def _results(source: Source) -> Sequence[ScoredNode]:
-    return (source.result, *source.merged)
 
 
 def _key(result: ScoredNode) -> tuple[str, str]:

@@ -97,14 +97,15 @@ def check_quotes(answer: Any, evidence: Iterable[Any] | None = None) -> Answer:
         [('steamed', 'other_source', 1), ('is Fermented … dried', 'same_letters', 2),
          ('never smoked', 'not_found', None)]
     """
-    checked: Answer
-    if not isinstance(answer, Answer):
-        checked = _as_answer(*read_answer(answer, evidence))
-    elif evidence is None:
+    if isinstance(answer, Answer) and evidence is None:
         checked = answer
     else:
-        checked = _as_answer(*read_answer(answer.text, evidence))
-        checked = replace(checked, question=answer.question)
+        is_own = isinstance(answer, Answer)
+        text, results = read_answer(answer.text if is_own else answer, evidence)
+        read = [Source(n, result, str(result.node.content)) for n, result in enumerate(results, 1)]
+        cited, notes = flag_cited(read, text)
+        question = answer.question if is_own else ""
+        checked = Answer(text, question, tuple(cited), notes=tuple(notes))
     if not checked.sources or not checked.answered or checked.preset is not None:
         return checked
     texts = [_Text(source.text, (source,), _start_of(source)) for source in checked.sources]
@@ -119,12 +120,6 @@ def check_quotes(answer: Any, evidence: Iterable[Any] | None = None) -> Answer:
     before = [note for note in checked.notes if not (uncited and note in UNCITED.values())]
     notes = list(dict.fromkeys([*before, *filter(None, notes)]))
     return replace(checked, quotes=quotes, notes=tuple(notes))
-
-
-def _as_answer(text: str, results: Iterable[Any]) -> Answer:
-    sources = [Source(n, result, str(result.node.content)) for n, result in enumerate(results, 1)]
-    cited, notes = flag_cited(sources, text)
-    return Answer(text, "", tuple(cited), notes=tuple(notes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +311,7 @@ def _adjoining(sources: Sequence[Source]) -> Iterator[_Text]:
 
 def _start_of(source: Source) -> int | None:
     """Return the start of a source's text in its document. None: unknown."""
-    nodes = [result.node for result in (source.result, *source.merged)]
+    nodes = [result.node for result in source.results]
     starts = [0 if node.group == ROOT else node.start for node in nodes]
     known = [start for start in starts if start is not None]
     if len(known) < len(starts):
