@@ -32,31 +32,29 @@ def evidence_dicts(result: ScoredNode) -> list[dict[str, Any]]:
     ``share`` if retrievers were fused, ``searched_with`` (metadata fields that were compared with
     the text), and ``variants`` (``query``, ``strategy``, ``note``) if a strategy changed the query.
     """
-    return [*map(_evidence_dict, result.evidence)]
+    return [_match(evidence) for evidence in result.evidence]
 
 
-def _evidence_dict(match: Evidence) -> dict[str, Any]:
-    node = match.node
-    fields: dict[str, Any] = {
+def _match(evidence: Evidence) -> dict[str, Any]:
+    node = evidence.node
+    optional: dict[str, Any] = {
+        "embed_key": evidence.embed_key,
+        "share": None if evidence.share is None else float(evidence.share),
+        "searched_with": [*evidence.searched_with] or None,
+        "variants": [asdict(form) for form in evidence.variants] or None,
+    }
+    return {
         "id": node.id,
         "group": node.group,
         "text": node.text,
         "start": node.start,
         "end": node.end,
         **page_fields(node),
-        "score": float(match.score),
-        "similarity": match.similarity,
-        "query": match.query,
+        "score": float(evidence.score),
+        "similarity": evidence.similarity,
+        "query": evidence.query,
+        **{name: value for name, value in optional.items() if value is not None},
     }
-    if match.embed_key is not None:
-        fields["embed_key"] = match.embed_key
-    if match.share is not None:
-        fields["share"] = float(match.share)
-    if searched := match.searched_with:
-        fields["searched_with"] = [*searched]
-    if match.variants:
-        fields["variants"] = [asdict(form) for form in match.variants]
-    return fields
 
 
 def copied_metadata(node: Node, metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -74,19 +72,6 @@ def page_fields(node: Node) -> dict[str, str]:
         return {}
     first, last = pages
     return {"page_label": f"{first}" if first == last else f"{first}-{last}", "place": node.place}
-
-
-def input_positions(
-    reranked: Iterable[ScoredNode], candidates: Sequence[ScoredNode]
-) -> list[int | None]:
-    """Return the position of each result of a reranker among the candidates. None: a new node.
-
-    Candidates are compared by the node object, then by the node's id, since one node can be a
-    candidate twice.
-    """
-    by_id = {candidate.node.id: at for at, candidate in enumerate(candidates)}
-    by_object = {id(candidate.node): at for at, candidate in enumerate(candidates)}
-    return [by_object.get(id(result.node), by_id.get(result.node.id)) for result in reranked]
 
 
 def own_metadata(metadata: Mapping[str, Any], inherited: Mapping[str, Any]) -> dict[str, Any]:

@@ -109,13 +109,7 @@ class GraphDocstore(KVDocumentStore):
         batch_size: int | None = None,
         store_text: bool = True,
     ) -> None:
-        """Add nodes, or replace the nodes with their ids, in linear time.
-
-        Raises:
-            ValueError: If a node exists and ``allow_update`` is False.
-        """
-        if not allow_update and self.records.get_many([n.node_id for n in docs], _NODES):
-            raise ValueError("a node with one of the ids exists; set allow_update=True")
+        """Add nodes, or replace the nodes with their ids, in linear time."""
         nodes = {node.node_id: _record(node) for node in docs}
         hashes = {node.node_id: {"doc_hash": node.hash} for node in docs}
         of_sources = [(node.ref_doc_id, node) for node in docs if node.ref_doc_id]

@@ -17,7 +17,7 @@ from ...retrievers.ranking import lifted_score
 from ...retrievers.rerankers.keyword_filter import KeywordFilter
 from ...retrievers.rerankers.reranker import Reranker
 from ...retrievers.results import Evidence, ScoredNode
-from ..frameworks import evidence_dicts, input_positions, node_of
+from ..frameworks import evidence_dicts, node_of
 from .nodes import NamedByClass, NodeWithEvidence, copy_result, evidence_of, to_results
 
 dispatcher = get_dispatcher(__name__)
@@ -89,15 +89,15 @@ class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
         candidates = [
             ScoredNode(node_of(as_document(hit.node)), float(hit.score or 0.0)) for hit in nodes
         ]
-        ranking = reranker.rerank(candidates, query, top_k=self.top_n)
+        by_id = {hit.node_id: hit for hit in nodes}
+        by_object = {id(given.node): hit for given, hit in zip(candidates, nodes, strict=True)}
         results: list[NodeWithScore] = []
-        for hit, position in zip(ranking, input_positions(ranking, candidates), strict=True):
-            if position is None:
-                results += to_results([hit])
-                continue
-            evidence = evidence_dicts(hit) + evidence_of(nodes[position])
-            node = nodes[position].node.model_copy(deep=True)
-            results.append(NodeWithEvidence(node=node, score=float(hit.score), evidence=evidence))
+        for ranked in reranker.rerank(candidates, query, top_k=self.top_n):
+            # One node can be a candidate twice. Rerankers may return copies.
+            hit = by_object.get(id(ranked.node)) or by_id[ranked.node.id]
+            evidence = evidence_dicts(ranked) + evidence_of(hit)
+            node, score = hit.node.model_copy(deep=True), float(ranked.score)
+            results.append(NodeWithEvidence(node=node, score=score, evidence=evidence))
         dispatcher.event(ReRankEndEvent(nodes=results))
         return results
 
