@@ -1,8 +1,5 @@
 """Stable ids and exact spans."""
 
-import os
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -148,28 +145,6 @@ def test_returned_input_nodes_keep_their_spans() -> None:
     assert [(n.text, n.start) for n in graph.nodes("words")] == [(n.text, n.start) for n in words]
     assert graph.nodes("words")[0].metadata == {"by": "him", "part": 1}
     assert not {n.id for n in graph.nodes("words")} & {n.id for n in words}
-
-
-def test_ids_are_equal_in_another_process() -> None:
-    code = (
-        "from nodekin.nodegraph import Document, Node, NodeGraph, SentenceSplitter;"
-        "graph = NodeGraph();"
-        "graph.create_node_group('part', SentenceSplitter(4, 0));"
-        "graph.create_node_group('tag', lambda t: [Node(t, {'tags': {'a', 'b', 'c'}})], 'part');"
-        "graph.add(Document('Tea is hot. 冰很冷。', {'tags': {'x', 'y', 'z'}}));"
-        "print([(n.id, n.start, n.end) for n in graph.nodes('part') + graph.nodes('tag')])"
-    )
-    runs = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env={**os.environ, "PYTHONHASHSEED": str(seed)},
-            capture_output=True,
-            check=True,
-        ).stdout
-        for seed in (1, 2)
-    }
-    (printed,) = runs
-    assert printed.count(b"(") == 4
 
 
 def test_rewritten_text_has_no_span() -> None:

@@ -56,6 +56,8 @@ def test_default_ids_hash_text_and_metadata() -> None:
 
 def test_id_equals_that_of_earlier_releases() -> None:
     assert Document("Tea.").id == "1a6ce32aef631c96b8a2c500"
+    tags = {"tags": {"x", "y", "z"}}  # in any order
+    assert Document("Tea is hot. 冰很冷。", tags).id == "e2bed812953c45e8fb164ab3"
 
 
 @pytest.mark.parametrize(
