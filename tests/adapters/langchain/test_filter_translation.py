@@ -191,7 +191,7 @@ def joined(name: str, *arguments: Any) -> Operation:
         (compare("eq", "or", 1), [], [1]),
     ],
 )
-def test_comparisons(comparison: Any, yes: list, no: list) -> None:
+def test_structured_comparisons_match_values(comparison: Any, yes: list, no: list) -> None:
     filter = parse_filters(comparison.accept(StructuredFilter()))
     assert [v for v in yes if not filter.matches(Node("", {"f": v}))] == []
     assert [v for v in no if filter.matches(Node("", {"f": v}))] == []

@@ -28,14 +28,14 @@ from nodekin.adapters.llama_index import (
 from nodekin.nodegraph import SentenceSplitter as NodekinSplitter
 
 DIFFERENCES = {
-    "test_scores_are_cosines": "words and vectors are fused; similarity='cosine' gives cosines",
-    "test_results_that_differ_are_a_mode_of_the_query": "NearDuplicateFilter is a postprocessor",
+    "test_scores_of_results_are_cosines": "words and vectors are fused by default",
+    "test_mmr_query_mode_returns_two_results": "NearDuplicateFilter is a postprocessor",
 }
 """Reasons by the names of tests."""
 
 OF_THE_OLDEST = {
-    "test_nothing_was_found": "an index without nodes fails",
-    "test_an_index_without_documents_has_no_results": "an index without nodes fails",
+    "test_engine_without_results_answers_empty_response": "an index without nodes fails",
+    "test_index_without_documents_returns_no_results": "an index without nodes fails",
 }
 """Tests that fail with LlamaIndex's classes before 0.14."""
 

@@ -27,7 +27,7 @@ def topics(response: Any) -> list[str]:
 @pytest.mark.parametrize(
     "mode", ["compact", "refine", "tree_summarize", "simple_summarize", "accumulate"]
 )
-async def test_response_modes(index: Any, llm: ScriptedLLM, mode: str) -> None:
+async def test_response_mode_uses_retrieved_texts(index: Any, llm: ScriptedLLM, mode: str) -> None:
     engine = index.as_query_engine(llm=llm, response_mode=mode)
     for response in (engine.query(QUESTION), await engine.aquery(QueryBundle(QUESTION))):
         assert isinstance(response, Response)
@@ -37,30 +37,30 @@ async def test_response_modes(index: Any, llm: ScriptedLLM, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["no_text", "context_only"])
-def test_modes_without_a_model(index: Any, mode: str) -> None:
+def test_mode_without_model_returns_sources(index: Any, mode: str) -> None:
     response = index.as_query_engine(response_mode=mode).query(QUESTION)
     assert topics(response)[0] == "tea"
     assert ("Black tea is fermented." in str(response)) == (mode == "context_only")
 
 
-def test_the_metadata_of_a_response_is_that_of_its_nodes(index: Any, llm: ScriptedLLM) -> None:
+def test_response_metadata_equal_metadata_of_nodes(index: Any, llm: ScriptedLLM) -> None:
     response = index.as_query_engine(llm=llm).query(QUESTION)
     for source in response.source_nodes:
         assert response.metadata[source.node_id] == source.metadata
 
 
-def test_streaming(index: Any, llm: ScriptedLLM) -> None:
+def test_streaming_response_yields_the_answer(index: Any, llm: ScriptedLLM) -> None:
     response = index.as_query_engine(llm=llm, streaming=True).query(QUESTION)
     assert isinstance(response, StreamingResponse)
     assert "".join(response.response_gen) == "It is."
     assert topics(response)[0] == "tea"
 
 
-def test_the_model_of_the_settings_is_used(index: Any) -> None:
+def test_engine_uses_the_model_of_settings(index: Any) -> None:
     assert str(index.as_query_engine().query(QUESTION)) == "It is."
 
 
-def test_an_engine_retrieves_and_synthesizes(index: Any, llm: ScriptedLLM) -> None:
+def test_engine_retrieves_and_synthesizes(index: Any, llm: ScriptedLLM) -> None:
     engine = index.as_query_engine(llm=llm)
     nodes = engine.retrieve(QueryBundle(QUESTION))
     assert nodes[0].metadata["topic"] == "tea"
@@ -68,9 +68,7 @@ def test_an_engine_retrieves_and_synthesizes(index: Any, llm: ScriptedLLM) -> No
     assert (str(response), topics(response)) == ("It is.", ["tea"])
 
 
-def test_an_engine_of_a_retriever_and_a_synthesizer(
-    kind: Any, index: Any, llm: ScriptedLLM
-) -> None:
+def test_engine_takes_retriever_and_synthesizer(kind: Any, index: Any, llm: ScriptedLLM) -> None:
     retriever = index.as_retriever(similarity_top_k=1)
     engine = kind.engine.from_args(retriever, llm=llm)
     assert topics(engine.query(QUESTION)) == ["tea"]
@@ -79,7 +77,7 @@ def test_an_engine_of_a_retriever_and_a_synthesizer(
     assert str(engine.query(QUESTION)) == "It is."
 
 
-def test_nothing_was_found(kind: Any, llm: ScriptedLLM) -> None:
+def test_engine_without_results_answers_empty_response(kind: Any, llm: ScriptedLLM) -> None:
     response = kind.index.from_documents([]).as_query_engine(llm=llm).query(QUESTION)
     assert (str(response), response.source_nodes) == ("Empty Response", [])
 
@@ -97,7 +95,9 @@ def tools(kind: Any, documents: list[Any], llm: ScriptedLLM) -> list[QueryEngine
     ]
 
 
-async def test_it_is_a_tool(kind: Any, documents: list[Any], llm: ScriptedLLM) -> None:
+async def test_query_engine_tool_returns_answer_and_sources(
+    kind: Any, documents: list[Any], llm: ScriptedLLM
+) -> None:
     (tool, *_) = tools(kind, documents, llm)
     output = tool.call(input=QUESTION)
     assert output.content == "It is."
@@ -105,14 +105,14 @@ async def test_it_is_a_tool(kind: Any, documents: list[Any], llm: ScriptedLLM) -
     assert (await tool.acall(input=QUESTION)).content == "It is."
 
 
-def test_a_query_is_transformed_before_it(index: Any, llm: ScriptedLLM) -> None:
+def test_transform_query_engine_transforms_the_query(index: Any, llm: ScriptedLLM) -> None:
     llm.answer = "The Nile is 6,650 km long and runs to the Mediterranean sea."
     hyde = HyDEQueryTransform(llm=llm, include_original=False)
     engine = TransformQueryEngine(index.as_query_engine(llm=llm, similarity_top_k=1), hyde)
     assert topics(engine.query("How long is the Nile?")) == ["rivers"]
 
 
-def test_sub_questions_over_tools(kind: Any, documents: list[Any], llm: ScriptedLLM) -> None:
+def test_sub_questions_use_all_tools(kind: Any, documents: list[Any], llm: ScriptedLLM) -> None:
     parts = {"tea": QUESTION, "rivers": "How long is the Nile?"}
 
     def reply(prompt: str) -> str:
@@ -142,7 +142,9 @@ MODES = ("condense_plus_context", "context", "condense_question")
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_questions_are_answered_with_sources(index: Any, llm: ScriptedLLM, mode: str) -> None:
+async def test_chat_answers_with_sources_and_history(
+    index: Any, llm: ScriptedLLM, mode: str
+) -> None:
     chat = index.as_chat_engine(chat_mode=mode, llm=llm)
     response = chat.chat(QUESTION)
     assert str(response) == "It is."
@@ -157,7 +159,7 @@ async def test_questions_are_answered_with_sources(index: Any, llm: ScriptedLLM,
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_answers_are_streamed(index: Any, llm: ScriptedLLM, mode: str) -> None:
+async def test_chat_streams_its_answer(index: Any, llm: ScriptedLLM, mode: str) -> None:
     response = index.as_chat_engine(chat_mode=mode, llm=llm).stream_chat(QUESTION)
     assert "".join(response.response_gen) == "It is."
     assert topics(response)[0] == "tea"
@@ -166,7 +168,7 @@ async def test_answers_are_streamed(index: Any, llm: ScriptedLLM, mode: str) -> 
 
 
 @pytest.mark.parametrize("mode", ["condense_plus_context", "condense_question"])
-def test_a_question_is_condensed_with_those_before(index: Any, llm: ScriptedLLM, mode: str) -> None:
+def test_chat_condenses_question_with_history(index: Any, llm: ScriptedLLM, mode: str) -> None:
     def reply(prompt: str) -> str:
         condenses = "Standalone question" in prompt or "standalone question" in prompt
         return "Is the Nile 6,650 km long?" if condenses else "It is."
@@ -177,7 +179,7 @@ def test_a_question_is_condensed_with_those_before(index: Any, llm: ScriptedLLM,
     assert topics(chat.chat("And how long is that river?")) == ["rivers"]
 
 
-def test_memory_and_system_prompt(index: Any, llm: ScriptedLLM) -> None:
+def test_chat_uses_memory_and_system_prompt(index: Any, llm: ScriptedLLM) -> None:
     memory = ChatMemoryBuffer.from_defaults(token_limit=3000)
     chat = index.as_chat_engine(
         chat_mode="context", llm=llm, memory=memory, system_prompt="You are a waiter."
@@ -187,7 +189,7 @@ def test_memory_and_system_prompt(index: Any, llm: ScriptedLLM) -> None:
     assert [message.content for message in memory.get_all()] == [QUESTION, "It is."]
 
 
-def test_filters_of_a_chat(index: Any, llm: ScriptedLLM) -> None:
+def test_chat_applies_filters(index: Any, llm: ScriptedLLM) -> None:
     from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 
     rivers = MetadataFilters(filters=[MetadataFilter(key="topic", value="rivers")])
@@ -195,6 +197,6 @@ def test_filters_of_a_chat(index: Any, llm: ScriptedLLM) -> None:
     assert topics(chat.chat("Is tea fermented, or the Nile long?")) == ["rivers"]
 
 
-def test_a_chat_without_retrieval(index: Any, llm: ScriptedLLM) -> None:
+def test_simple_chat_answers_without_retrieval(index: Any, llm: ScriptedLLM) -> None:
     chat = index.as_chat_engine(chat_mode="simple", llm=llm)
     assert str(chat.chat("Hello!")) == "It is."

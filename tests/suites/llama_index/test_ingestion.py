@@ -29,7 +29,9 @@ def milk(text: str = "Yoghurt is sour milk.") -> Document:
 # As a transformation of a pipeline
 
 
-async def test_a_splitter_of_a_pipeline(kind: Any, documents: list[Document]) -> None:
+async def test_splitter_in_pipeline_keeps_spans_and_neighbors(
+    kind: Any, documents: list[Document]
+) -> None:
     for document in documents:
         document.metadata = {}
     pipeline = IngestionPipeline(transformations=[kind.splitter])
@@ -46,7 +48,7 @@ async def test_a_splitter_of_a_pipeline(kind: Any, documents: list[Document]) ->
     assert [node.get_content() for node in again] == [node.get_content() for node in nodes]
 
 
-def test_metadata_and_templates_go_to_the_nodes(kind: Any) -> None:
+def test_metadata_and_templates_are_copied_to_nodes(kind: Any) -> None:
     document = milk()
     document.excluded_llm_metadata_keys = ["topic"]
     document.text_template = "{content} / {metadata_str}"
@@ -56,7 +58,7 @@ def test_metadata_and_templates_go_to_the_nodes(kind: Any) -> None:
     assert node.get_content("embed") == "Yoghurt is sour milk. / topic: milk"
 
 
-def test_a_pipeline_caches_and_is_persisted(
+def test_persisted_pipeline_returns_equal_ids(
     kind: Any, documents: list[Document], tmp_path: Path
 ) -> None:
     pipeline = IngestionPipeline(transformations=[kind.splitter])
@@ -67,9 +69,7 @@ def test_a_pipeline_caches_and_is_persisted(
     assert [n.node_id for n in again.run(documents=documents)] == [n.node_id for n in nodes]
 
 
-def test_a_pipeline_with_a_docstore_passes_over_what_is_there(
-    kind: Any, documents: list[Document]
-) -> None:
+def test_pipeline_with_docstore_skips_known_documents(kind: Any, documents: list[Document]) -> None:
     pipeline = IngestionPipeline(
         transformations=[kind.splitter, Words()],
         docstore=SimpleDocumentStore(),
@@ -90,7 +90,7 @@ class Topic(BaseExtractor):
         return [{"length": len(node.get_content())} for node in nodes]
 
 
-def test_transformations_of_an_index(kind: Any, documents: list[Document]) -> None:
+def test_transformations_of_index_change_the_nodes(kind: Any, documents: list[Document]) -> None:
     steps = [SentenceSplitter(chunk_size=32, chunk_overlap=0), Topic()]
     index = kind.index.from_documents(documents, transformations=steps)
     (result, *_) = index.as_retriever().retrieve("Black tea is fermented.")
@@ -105,7 +105,7 @@ def docstore(index: Any) -> Any:
     return index.docstore
 
 
-def test_nodes_are_read_by_their_ids(docstore: Any) -> None:
+def test_docstore_returns_nodes_by_id(docstore: Any) -> None:
     assert docstore.docs
     for node_id, node in docstore.docs.items():
         assert node.node_id == node_id
@@ -117,7 +117,7 @@ def test_nodes_are_read_by_their_ids(docstore: Any) -> None:
     assert [node.node_id for node in docstore.get_nodes(ids)] == ids
 
 
-async def test_the_same_in_async_code(docstore: Any) -> None:
+async def test_async_docstore_returns_nodes_by_id(docstore: Any) -> None:
     node_id = next(iter(docstore.docs))
     assert await docstore.adocument_exists(node_id)
     assert (await docstore.aget_document(node_id)).node_id == node_id
@@ -126,7 +126,7 @@ async def test_the_same_in_async_code(docstore: Any) -> None:
     assert await docstore.aget_all_ref_doc_info() == docstore.get_all_ref_doc_info()
 
 
-def test_what_is_not_there(docstore: Any) -> None:
+def test_unknown_ids_return_none_or_raise(docstore: Any) -> None:
     assert not docstore.document_exists("none")
     assert docstore.get_document("none", raise_error=False) is None
     assert docstore.get_document_hash("none") is None
@@ -135,7 +135,7 @@ def test_what_is_not_there(docstore: Any) -> None:
         docstore.get_document("none")
 
 
-def test_source_documents_and_their_nodes(docstore: Any) -> None:
+def test_ref_doc_info_lists_nodes_of_documents(docstore: Any) -> None:
     infos = docstore.get_all_ref_doc_info()
     assert infos.keys() == {"tea", "rivers", "bridges"}
     for document_id, info in infos.items():
@@ -144,7 +144,7 @@ def test_source_documents_and_their_nodes(docstore: Any) -> None:
             assert docstore.get_node(node_id).ref_doc_id == document_id
 
 
-def test_neighbours_are_added(kind: Any) -> None:
+def test_prev_next_postprocessor_adds_neighbors(kind: Any) -> None:
     text = " ".join(f"The king of land {at} was called {name}." for at, name in enumerate("ABCDEF"))
     splitter = kind.splitter
     nodes = splitter([Document(text=text, id_="kings")])
@@ -156,7 +156,7 @@ def test_neighbours_are_added(kind: Any) -> None:
         assert [result.node_id for result in results] == [node.node_id for node in expected]
 
 
-def test_it_is_persisted(index: Any, tmp_path: Path) -> None:
+def test_persisted_docstore_has_equal_nodes(index: Any, tmp_path: Path) -> None:
     index.storage_context.persist(str(tmp_path))
     read = StorageContext.from_defaults(persist_dir=str(tmp_path)).docstore
     assert read.docs.keys() == index.docstore.docs.keys()
@@ -165,6 +165,6 @@ def test_it_is_persisted(index: Any, tmp_path: Path) -> None:
         assert alone.docs[node_id].hash == node.hash
 
 
-def test_nodes_are_added_to_the_docstore(docstore: Any) -> None:
+def test_add_documents_stores_nodes(docstore: Any) -> None:
     docstore.add_documents([TextNode(text="Milk.", id_="milk")])
     assert docstore.get_node("milk").get_content() == "Milk."

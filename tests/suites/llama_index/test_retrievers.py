@@ -28,7 +28,7 @@ def topics(results: list[NodeWithScore]) -> list[str]:
     return [result.metadata["topic"] for result in results]
 
 
-def test_a_text_and_a_bundle_are_queries(index: Any) -> None:
+def test_text_and_query_bundle_return_equal_results(index: Any) -> None:
     retriever = index.as_retriever()
     results = retriever.retrieve(QUESTION)
     assert all(isinstance(result, NodeWithScore) for result in results)
@@ -36,14 +36,14 @@ def test_a_text_and_a_bundle_are_queries(index: Any) -> None:
     assert topics(retriever.retrieve(QueryBundle(QUESTION))) == topics(results)
 
 
-async def test_async_results_are_the_same(index: Any) -> None:
+async def test_aretrieve_equals_retrieve(index: Any) -> None:
     retriever = index.as_retriever(similarity_top_k=3)
     assert topics(await retriever.aretrieve(QUESTION)) == topics(retriever.retrieve(QUESTION))
     several = await asyncio.gather(*(retriever.aretrieve(q) for q in QUESTIONS))
     assert [topics(results)[0] for results in several] == ["tea", "rivers"]
 
 
-def test_two_results_by_default_and_as_many_as_are_wanted(index: Any) -> None:
+def test_similarity_top_k_limits_results_default_two(index: Any) -> None:
     question = "Is it the Nile, black tea or the Golden Gate Bridge?"
     assert len(index.as_retriever().retrieve(question)) == 2
     for number in (1, 3):
@@ -53,7 +53,7 @@ def test_two_results_by_default_and_as_many_as_are_wanted(index: Any) -> None:
     assert len(retriever.retrieve(question)) == 1
 
 
-def test_scores_are_cosines(index: Any) -> None:
+def test_scores_of_results_are_cosines(index: Any) -> None:
     (result, *_) = index.as_retriever().retrieve(QUESTION)
     model = index.as_retriever()._embed_model
     vectors = (
@@ -63,7 +63,7 @@ def test_scores_are_cosines(index: Any) -> None:
     assert result.score == pytest.approx(model.similarity(*vectors), abs=1e-6)
 
 
-def test_nodes_have_what_their_documents_have(index: Any, documents: list[Document]) -> None:
+def test_nodes_have_fields_of_their_documents(index: Any, documents: list[Document]) -> None:
     (result, *_) = index.as_retriever().retrieve(QUESTION)
     node, tea = result.node, documents[0]
     assert isinstance(node, TextNode)
@@ -73,16 +73,16 @@ def test_nodes_have_what_their_documents_have(index: Any, documents: list[Docume
     assert "topic: tea" in node.get_content("llm")
 
 
-def test_an_index_without_documents_has_no_results(kind: Any) -> None:
+def test_index_without_documents_returns_no_results(kind: Any) -> None:
     assert kind.index.from_documents([]).as_retriever().retrieve(QUESTION) == []
 
 
-def test_results_that_differ_are_a_mode_of_the_query(index: Any) -> None:
+def test_mmr_query_mode_returns_two_results(index: Any) -> None:
     retriever = index.as_retriever(vector_store_query_mode="mmr", similarity_top_k=2)
     assert len(retriever.retrieve(QUESTION)) == 2
 
 
-def test_one_event_for_each_retrieval(kind: Any, documents: list[Document]) -> None:
+def test_each_retrieval_has_one_event(kind: Any, documents: list[Document]) -> None:
     handler = LlamaDebugHandler(print_trace_on_end=False)
     index = kind.index.from_documents(documents, callback_manager=CallbackManager([handler]))
     handler.flush_event_logs()
