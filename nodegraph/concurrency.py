@@ -12,12 +12,9 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from .errors import check_integer
-
-if TYPE_CHECKING:
-    from .storage.database import Database
 
 T = TypeVar("T")
 
@@ -171,8 +168,8 @@ def with_deferred_work(call: Callable[[], T]) -> T:
 
 
 _locks: weakref.WeakSet[Any] = weakref.WeakSet()
-_databases: weakref.WeakSet[Database] = weakref.WeakSet()
-_held: list[Database] = []  # during a fork
+_databases: weakref.WeakSet[Any] = weakref.WeakSet()
+_held: list[Any] = []  # databases, during a fork
 
 
 def fork_safe_lock() -> threading.RLock:
@@ -182,8 +179,12 @@ def fork_safe_lock() -> threading.RLock:
     return lock
 
 
-def hold_over_fork(database: Database) -> None:
-    """Hold the lock of a database during each fork, so that the child can use the database."""
+def hold_over_fork(database: Any) -> None:
+    """Hold the lock of a database during each fork, so that the child can use the database.
+
+    Its method ``release_in_child`` leaves open connections to the parent process, and releases the
+    lock.
+    """
     _databases.add(database)
 
 

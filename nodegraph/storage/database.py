@@ -62,9 +62,6 @@ class Database(Protocol):
     def close(self) -> None:
         """Close the connection. The next use opens a new one."""
 
-    def release_in_child(self) -> None:
-        """Leave open connections to the parent process, and release the lock. After a fork."""
-
 
 FORMAT = 1
 """The version of the tables. Files of another version are rejected."""
