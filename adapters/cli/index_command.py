@@ -80,14 +80,13 @@ def index_command(
     for _ in chain([None], changes(sources, index.place) if options["watch"] else ()):
         with open_graph(index, quiet=quiet, model=model, strict=options["strict"]) as graph:
             known = {str(failure.error) for failure in graph.failures}
-            started = replace(index, updated=time.time(), is_embedding=True)
+            started = replace(index, updated=time.time())
             refresh, read = _read(graph, index, named)
             started.save()  # the next run continues an interrupted one
             graph.build("passage", "sentence", on_error="skip")
             if index.embed and not quiet:
                 _print_estimate(graph)
             DefaultRetriever(graph).build()
-            replace(started, is_embedding=False).save()
             record = _record(graph, index, refresh, read)
             new = [failure for failure in graph.failures if str(failure.error) not in known]
             sources[:], named = graph.sources, []

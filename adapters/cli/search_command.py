@@ -14,7 +14,7 @@ import click
 
 from ...nodegraph.readers.folder_scan import scan_files
 from ...retrievers.analysis.phrases import quoted_phrases
-from ...retrievers.composite.default_retriever import MISSING, DefaultRetriever
+from ...retrievers.composite.default_retriever import DefaultRetriever
 from ...retrievers.filters import Filters, all_of, metadata_key, parse_filters
 from ...retrievers.group_failures import describe_failures, group_failures
 from ..source_refresh import visible_files
@@ -22,7 +22,7 @@ from . import output
 from .exit_status import ExitStatus
 from .messages import message, warn
 from .options import common_options, search_options
-from .workspace import find_index, missing_vectors, model_of, open_graph
+from .workspace import find_index, model_of, open_graph
 
 
 @click.command("search")
@@ -76,26 +76,19 @@ def open_search(
 ) -> Iterator[tuple[DefaultRetriever, Filters]]:
     """Open an index, or folders in memory. Yield the default retriever and the filters.
 
-    While more than 200 vectors are missing, only words are compared.
-
     Raises:
         CommandError: If the index is missing.
         ValueError: If a filter is invalid.
     """
     conditions = parse_conditions(options["filters"])
-    folders, embed, top_k = options["folders"], options["embed"], options["top_k"]
+    folders, embed = options["folders"], options["embed"]
     index = find_index(options["store"], folders, embed, options["encoding"])
     model = model_of(index, embed, options["embed_base_url"])
     with open_graph(index, folders, quiet=quiet, model=model) as graph:
         if index.folder and not quiet and (newer := newer_files(graph.sources, index.updated)):
             warn(message("stale", count=newer))
-        embed_keys = None
-        missing = missing_vectors(graph) if index.is_embedding else 0
-        if missing > MISSING:
-            embed_keys = list[str]()
-            warn(message("words only", count=missing))
         phrases: Literal["first", "required"] = "required" if exact else "first"
-        retriever = DefaultRetriever(graph, top_k=top_k, embed_keys=embed_keys, phrases=phrases)
+        retriever = DefaultRetriever(graph, top_k=options["top_k"], phrases=phrases)
         yield retriever, conditions
 
 

@@ -40,7 +40,6 @@ class Workspace:
         encoding: The encoding of files that are not UTF-8.
         ocr: Whether to read scans.
         updated: The time of the last update, in seconds since 1970.
-        is_embedding: Whether the last update has not finished embedding.
     """
 
     folder: Path | None = None
@@ -48,7 +47,6 @@ class Workspace:
     encoding: str = ""
     ocr: bool = False
     updated: float = 0.0
-    is_embedding: bool = False
 
     @property
     def place(self) -> Path:
@@ -288,13 +286,16 @@ def print_failures(failures: Sequence[Failure]) -> None:
 
 
 class _ToStderr(logging.Handler):
-    """A handler that prints warnings, except repetitions and those that commands print."""
+    """A handler that prints warnings without remedies in Python.
+
+    Repetitions, and warnings that commands print, are left out.
+    """
 
     _last = ""
 
     def emit(self, record: logging.LogRecord) -> None:
         printed = ("nodekin.retrievers.answers", "nodekin.nodegraph.readers.folder_scan")
-        text = record.getMessage()
+        text = record.getMessage().partition("; graph.")[0]
         if text != self._last and not record.name.startswith(printed):
             self._last = text
             warn(text)

@@ -141,7 +141,9 @@ def test_search_compares_words_while_vectors_are_missing(nodekin, here, embeddin
     ran = nodekin("search", "Yangtze", "--json")  # without a model call
     assert ran.documents == ["docs/river.txt"]
     assert {match["similarity"] for match in ran.json["results"][0]["matches"]} == {"bm25"}
-    assert "sentences have no embedding yet, so only words are compared" in ran.err
+    assert "searches use words only: 3" in ran.err
+    assert "graph.build" not in ran.err
+    assert "sentences have no embedding yet" in nodekin("status").out
     assert nodekin("status", "--json").json["missing_embeddings"] > 300
     embedding()
     assert nodekin("index").status == 0
