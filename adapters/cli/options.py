@@ -12,6 +12,8 @@ CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
 _EXISTING = click.Path(exists=True, path_type=Path)
 
+_NUMBER = click.IntRange(min=1)
+
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 
 folders_argument = click.argument("folders", nargs=-1, type=_EXISTING, metavar="[FOLDER]...")
@@ -20,7 +22,7 @@ store_option = click.option(
     "--store",
     type=_FOLDER,
     envvar="NODEKIN_STORE",
-    help="The index. Default: .nodekin here.",
+    help="The index. Default: the nearest .nodekin.",
 )
 
 embed_url_option = click.option(
@@ -40,7 +42,7 @@ def _options(*options: Callable[[Any], Any]) -> Callable[[CommandT], CommandT]:
 
 
 search_options = _options(
-    store_option,
+    click.option("-k", "--top-k", type=_NUMBER, default=6, help="How many results. Default: 6."),
     click.option(
         *("-f", "--filter", "filters"),
         multiple=True,
@@ -54,9 +56,7 @@ search_options = _options(
         type=_EXISTING,
         help="Read this folder or file into memory, without an index. Repeatable.",
     ),
-    click.option(
-        "-k", "--top-k", type=click.IntRange(min=1), default=6, show_default=True, help="Results."
-    ),
+    store_option,
     click.option("--embed", metavar="MODEL", help="With --in: the embedding model."),
     embed_url_option,
     click.option("--encoding", help="With --in: the encoding of files that are not UTF-8."),

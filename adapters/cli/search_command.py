@@ -27,9 +27,9 @@ from .workspace import find_index, model_of, open_graph
 
 @click.command("search")
 @click.argument("query", nargs=-1, required=True)
+@search_options
 @click.option("--explain", is_flag=True, help="Print how each result was found.")
 @click.option("--exact", is_flag=True, help="Print only passages with the phrase.")
-@search_options
 @common_options
 def search_command(
     query: tuple[str, ...], explain: bool, exact: bool, as_json: bool, quiet: bool, **options: Any
