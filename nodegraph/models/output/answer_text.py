@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 MAX_ANSWER_LENGTH = 100_000
 """The length in characters after which an answer is cut, without thoughts."""
@@ -188,33 +188,46 @@ def read_text(answer: str, keys: Sequence[str] = TEXT_KEYS) -> str:
     return text if value is None else "\n".join(texts_in(value, keys))
 
 
-def read_items(answer: str, keys: Sequence[str] = TEXT_KEYS) -> tuple[list[str], bool] | None:
-    """Return the texts of an answer, and whether they are items of JSON or of a list.
+class Item(NamedTuple):
+    """A line of an answer, or a line in the texts of its JSON.
 
-    The texts of JSON are split at line breaks. In an answer in words, bullets, numbers and labels
-    are removed; headings, remarks and announcements are left out, and all lines outside of a list
-    if it has one. None: an answer such as NONE or []. Raises the errors of ``read_json``.
+    Attributes:
+        text: The text behind bullet, number and label.
+        listed: Whether the line is an item of a list, or has a numbered label.
+        labelled: Whether the line has a label, or is a text of JSON.
+    """
+
+    text: str
+    listed: bool
+    labelled: bool
+
+
+def read_items(answer: str, keys: Sequence[str] = TEXT_KEYS) -> list[Item] | None:
+    """Return the lines of an answer that have content. None: an answer such as NONE or [].
+
+    Headings, remarks and announcements are left out. Raises the errors of ``read_json``.
 
     Example:
-        >>> read_items("Two of them:\\n1. **Query**: How long is it?\\n2. Nile")
-        (['How long is it?', 'Nile'], True)
+        >>> [tuple(item) for item in read_items("Two:\\n1. **Query**: How long is it?")]
+        [('How long is it?', True, True)]
     """
     text, value = read_json(answer, keys)
     if not text:
         return None
     if value is not None:
-        texts = "\n".join(texts_in(value, keys)).split("\n")
-        return [item for item in texts if re.search(r"\w", item)], True
+        lines = "\n".join(texts_in(value, keys)).split("\n")
+        return [Item(line, True, True) for line in lines if re.search(r"\w", line)]
     items = []
     for line in text.split("\n"):
         item, is_listed = split_bullet(line)
-        content = without_label(item).strip().removesuffix("**").strip()
+        label = _LABEL.match(item)
+        content = item[label.end() if label else 0 :].strip().removesuffix("**").strip()
         is_heading = line.startswith("#") and not content.endswith(("?", "？"))
         is_empty = content.endswith((":", "：")) or is_no_answer(content) or _REMARK.match(line)
         if re.search(r"\w", content) and not is_heading and not is_empty:
-            items.append((unwrap(content), is_listed))
-    listed = [item for item, is_listed in items if is_listed]
-    return listed or [item for item, _ in items], bool(listed)
+            is_numbered = label is not None and re.search(r"[\d一二三四五]", label[0]) is not None
+            items.append(Item(unwrap(content), is_listed or is_numbered, label is not None))
+    return items
 
 
 # Spaces are limited in patterns: an answer may be a million spaces.

@@ -15,6 +15,7 @@ from .answer_text import (
     ANSWER_LABEL,
     QUESTION_LABEL,
     TEXT_KEYS,
+    Item,
     normalize,
     objects_in,
     read_items,
@@ -132,15 +133,18 @@ def parse_query(answer: str, query: str = "") -> str:
         >>> parse_query("Sure! Rewritten question: **How long is the Nile?**")
         'How long is the Nile?'
     """
-    texts, _ = read_items(answer) or ([], False)
-    wants_question = is_question(query)
-    for text in sorted(texts, key=lambda text: wants_question and not is_question(text)):
-        found = _one_mark(strip_markup(text))
+    for item in sorted(read_items(answer) or (), key=lambda item: not item.labelled):
+        found = _one_mark(strip_markup(item.text))
         if is_query(found, query):
-            if wants_question and _is_statement(text):
+            if is_question(query) and _is_statement(item.text):
                 raise ValueError("the answer is a statement, and not the question in other words")
             return found
     raise ValueError(f"the answer has no query of at most {MAX_QUERY_LENGTH} characters")
+
+
+def _listed(items: Sequence[Item]) -> list[str]:
+    """Return the items of a list, or all items without a list."""
+    return [item.text for item in items if item.listed] or [item.text for item in items]
 
 
 def parse_phrasings(answer: str, query: str, limit: int) -> list[str]:
@@ -153,21 +157,13 @@ def parse_phrasings(answer: str, query: str, limit: int) -> list[str]:
         >>> parse_phrasings("1. Nile length\\n2. How many km is the Nile?", "How long is it?", 3)
         ['Nile length', 'How many km is the Nile?']
     """
-    texts, _ = read_items(answer) or ([], False)
-    is_answered = is_question(query)
-    phrasings = _phrases(texts, lambda text: not (is_answered and _is_statement(text)))
-    return _usable(phrasings, query, limit, "other phrasing")
-
-
-def _phrases(texts: Sequence[str], is_phrase: Callable[[str], bool]) -> list[str]:
-    """Return the questions of texts, and texts without a question mark that are accepted."""
-    phrases = []
-    for text in texts:
+    phrasings = []
+    for text in _listed(read_items(answer) or ()):
         if re.search("[?？]", text):
-            phrases += split_questions(text)
-        elif is_phrase(text):
-            phrases.append(strip_markup(text))
-    return phrases
+            phrasings += split_questions(text)
+        elif not (is_question(query) and _is_statement(text)):
+            phrasings.append(strip_markup(text))
+    return _usable(phrasings, query, limit, "other phrasing")
 
 
 def parse_sub_questions(answer: str, query: str, limit: int) -> list[str]:
@@ -184,11 +180,14 @@ def parse_sub_questions(answer: str, query: str, limit: int) -> list[str]:
     """
     if (items := read_items(answer)) is None:
         return []
-    texts, is_list = items
-    # Some models leave out the question marks.
-    questions = _phrases(
-        texts, lambda text: (is_list or is_question(text)) and not _is_statement(text)
-    )
+    texts = _listed(items)
+    is_json = all(item.listed and item.labelled for item in items)
+    questions = [found for text in texts if not is_json for found in split_questions(text)]
+    if not questions:  # some models leave out the question marks
+        is_list = any(item.listed for item in items)
+        plain = [text for text in texts if is_list or _QUESTION.match(text)]
+        phrases = [strip_markup(text) for text in plain if not _is_statement(text)]
+        questions = [phrase for phrase in phrases if not _OFFER.match(phrase)]
     if questions and {*map(_same, questions)} == {_same(query)}:
         return []
     return _usable(questions, query, limit, "question")
@@ -296,7 +295,7 @@ def parse_keywords(answer: str) -> list[str]:
     """
     if (items := read_items(answer, ("keywords", "keyword", "name", "关键词"))) is None:
         return []
-    words = [strip_markup(word) for item in items[0] for word in _COMMAS.split(item)]
+    words = [strip_markup(word) for item in items for word in _COMMAS.split(item.text)]
     words = [word for word in words if _WORD.search(word)]
     short = [w for w in words if len(w) <= _MAX_KEYWORD and len(w.split()) <= _MAX_KEYWORD_WORDS]
     if not short or 2 * len(short) < len(words):
@@ -316,7 +315,8 @@ def parse_questions(answer: str) -> list[str]:
     """
     if (items := read_items(answer, ("questions", "question", "问题"))) is None:
         return []
-    questions = _phrases(items[0], is_question)
+    questions = [question for item in items for question in split_questions(item.text)]
+    questions = questions or [strip_markup(item.text) for item in items if is_question(item.text)]
     if not questions:
         raise ValueError("the answer has no question")
     return unique(questions)

@@ -113,14 +113,14 @@ def test_strip_markup(line: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("answer", "items"),
     [
-        ("Two of them.\n- tea", (["tea"], True)),
-        ("**Rewritten question:** tea?", (["tea?"], False)),
-        ("# Questions\nHere they are:\nExplanation: it is so\n---\n> tea", (["tea"], False)),
-        ('{"queries": "one\\ntwo"}', (["one", "two"], True)),
+        ("Two of them.\n- tea", [("Two of them.", False, False), ("tea", True, False)]),
+        ("**Rewritten question:** tea?", [("tea?", False, True)]),
+        ("# Questions\nHere they are:\nExplanation: so\n---\n> tea", [("tea", False, False)]),
+        ('{"queries": "one\\ntwo"}', [("one", True, True), ("two", True, True)]),
         ("NONE", None),
     ],
 )
-def test_read_items(answer: str, items: tuple[list[str], bool] | None) -> None:
+def test_read_items(answer: str, items: list[tuple[str, bool, bool]] | None) -> None:
     assert read_items(answer) == items
 
 

@@ -65,8 +65,16 @@ def test_parse_query_strips_chinese_phrases(answer: str) -> None:
     assert parse_query(answer, NILE_ZH) == LONGER_ZH
 
 
-def test_parse_query_keeps_statement_for_phrase() -> None:
-    assert parse_query("The length of the Nile.", "Nile length") == "The length of the Nile"
+@pytest.mark.parametrize(
+    ("answer", "query"),
+    [
+        ("The length of the Nile.", "The length of the Nile"),
+        ("Rewritten query: length of the Nile\n- it names the river", "length of the Nile"),
+        ("I made it clearer.\nRewritten query: length of the Nile", "length of the Nile"),
+    ],
+)
+def test_parse_query_reads_phrases(answer: str, query: str) -> None:
+    assert parse_query(answer, "Nile length") == query
 
 
 BOTH = [
