@@ -288,6 +288,7 @@ class RerankEndpoint(ServerModel):
 
         Raises:
             openai.OpenAIError: If the server is unreachable or rejects the request.
+            TimeoutError: If the server does not answer in time.
             RerankError: If the answer does not contain one score per passage.
         """
         scores: list[float] = []

@@ -102,6 +102,7 @@ class OpenAIChat(ServerModel):
 
         Raises:
             openai.OpenAIError: If the server is unreachable or rejects the request.
+            TimeoutError: If the server does not answer in time.
             ModelError: If the answer is missing or incomplete.
         """
         return self._read(self._call(self._request(prompt)))
@@ -117,6 +118,7 @@ class OpenAIChat(ServerModel):
 
         Raises:
             openai.OpenAIError: If the server is unreachable or rejects the request.
+            TimeoutError: If the server does not answer in time.
             NotImplementedError: If the server does not support schemas.
             ModelError: If the answer is incomplete.
         """
@@ -135,6 +137,7 @@ class OpenAIChat(ServerModel):
 
         Raises:
             openai.OpenAIError: If the server is unreachable or rejects the request.
+            TimeoutError: If the server does not answer in time.
             ModelError: If the stream ends before the answer is complete.
         """
         request = self._request(prompt, **_STREAMED)
