@@ -252,11 +252,6 @@ class StoreIndex(FilterIndex):
         self._updating = fork_safe_lock()
         super().__init__(graph, group)
 
-    @property
-    def size(self) -> int:
-        """Number of nodes."""
-        return self._table.living
-
     # Writing to the store
 
     def ready(self) -> None:
@@ -291,7 +286,7 @@ class StoreIndex(FilterIndex):
                     self._put(reader.existing_nodes(batch), self._record.read(batch))
                 if old != new:
                     total = self._backend.count()
-                    size = self._table.living if total is None else min(total, self._table.living)
+                    size = self.table.living if total is None else min(total, self.table.living)
                     self._record.write_state(new, size)
                 self._written = new
                 return
@@ -301,8 +296,8 @@ class StoreIndex(FilterIndex):
         return revision, (*version, self._model)
 
     def _sample(self) -> list[str]:
-        rows = np.flatnonzero(self._table.alive)
-        return self._table.ids_of(rows[:: len(rows) // _SAMPLE + 1])
+        rows = np.flatnonzero(self.table.alive)
+        return self.table.ids_of(rows[:: len(rows) // _SAMPLE + 1])
 
     def _is_intact(self, sample: Sequence[str], size: int) -> bool:
         """Return whether the store contains all written rows, by their number and a sample."""
@@ -381,7 +376,7 @@ class StoreIndex(FilterIndex):
 
     def snapshot(self, queries: Sequence[Vectors], filter: Filter) -> Snapshot:
         """Return a search that asks the store without the lock of the graph."""
-        table, allowed = self._table, self._table.allowed(filter)
+        table, allowed = self.table, self.table.allowed(filter)
         if allowed is None:
             allowed = table.alive
         directions = [unit(query[np.newaxis])[0] for query in queries]
@@ -438,11 +433,11 @@ class StoreIndex(FilterIndex):
 
     def arrays(self) -> Arrays:
         """Return the arrays of the table."""
-        return self._table.arrays()
+        return self.table.arrays()
 
     def restore(self, arrays: Arrays) -> None:
         """Restore the table."""
-        self._table = NodeTable.from_arrays(arrays)
+        self.table = NodeTable.from_arrays(arrays)
 
 
 @dataclass(frozen=True, slots=True)

@@ -332,33 +332,42 @@ class NodeTable:
 
 
 class FilterIndex(SyncedIndex):
-    """An index that lists nodes by filters alone."""
+    """An index of nodes in a table, which lists nodes by filters alone.
+
+    Attributes:
+        table: The nodes by row.
+    """
 
     def clear(self) -> None:
         """Remove everything."""
-        self._table = NodeTable()
+        self.table = NodeTable()
+
+    @property
+    def size(self) -> int:
+        """The number of nodes."""
+        return self.table.living
 
     def remove(self, ids: Sequence[str]) -> None:
-        """Remove nodes."""
-        self._table.remove(ids)
+        """Remove nodes; their rows stay until the index is compacted."""
+        self.table.remove(ids)
 
     def add(self, nodes: Sequence[Node]) -> None:
         """Add nodes."""
-        self._table.add(nodes)
+        self.table.add(nodes)
 
     def finish(self) -> None:
-        """Compact the table."""
-        if self._table.sparse:
-            self._table = self._table.compacted()
+        """Compact the index if most rows are empty."""
+        if self.table.sparse:
+            self.compact()
+
+    def compact(self) -> None:
+        """Remove empty rows."""
+        self.table = self.table.compacted()
 
     def search(self, query: Any, limit: int | None, filter: Filter) -> Hits:
         """Return the first nodes in document order that meet a filter, with the score 0."""
-        ids = self._matching_ids(filter, limit)
+        allowed = self.table.allowed(filter)
+        rows = np.arange(len(self.table)) if allowed is None else np.flatnonzero(allowed)
+        order = np.argsort(self.table.orders[rows], kind="stable")[:limit]
+        ids = self.table.ids_of(rows[order])
         return Hits(ids, [0.0] * len(ids))
-
-    def _matching_ids(self, filter: Filter, limit: int | None = None) -> list[str]:
-        """Return the first nodes that meet a filter, in document order."""
-        allowed = self._table.allowed(filter)
-        rows = np.arange(len(self._table)) if allowed is None else np.flatnonzero(allowed)
-        order = np.argsort(self._table.orders[rows], kind="stable")[:limit]
-        return self._table.ids_of(rows[order])

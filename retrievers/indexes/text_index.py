@@ -22,9 +22,9 @@ from ..protocols import Snapshot
 from ..results import Hits
 from .array_files import Arrays, grown
 from .bm25_scores import Floats, QueryPostings, TermPostings, TermWeights, best_rows
-from .node_table import NodeTable
+from .node_table import FilterIndex, NodeTable
 from .postings import MAX_TEXTS, Postings
-from .synced_index import SyncedIndex, portions
+from .synced_index import portions
 
 _LONG = 1_000  # minimum number of nodes for a progress bar
 
@@ -46,14 +46,11 @@ Meets = Callable[[str], bool]
 """A function from the id of a node to whether the node meets conditions."""
 
 
-class TextIndex(SyncedIndex):
+class TextIndex(FilterIndex):
     """The words of the nodes of a group.
 
     The amortized cost of an update depends on the changed nodes only. The statistics always
     include the current nodes of the group only.
-
-    Attributes:
-        table: The nodes by row.
     """
 
     uses_search_text = True
@@ -65,15 +62,10 @@ class TextIndex(SyncedIndex):
 
     def clear(self) -> None:
         """Remove everything."""
-        self.table = NodeTable()
+        super().clear()
         self._postings = Postings()
         self._lengths = np.zeros(0, np.int32)  # by row, with room for more rows
         self._statistics: TermPostings | None = None
-
-    @property
-    def size(self) -> int:
-        """The number of nodes."""
-        return self.table.living
 
     # Searching, while the graph is held
 
@@ -165,10 +157,6 @@ class TextIndex(SyncedIndex):
 
     # Following the graph
 
-    def remove(self, ids: Sequence[str]) -> None:
-        """Remove nodes; their postings stay until the index is compacted."""
-        self.table.remove(ids)
-
     def add(self, nodes: Sequence[Node]) -> None:
         """Analyze and add nodes."""
         first = len(self.table)
@@ -206,12 +194,15 @@ class TextIndex(SyncedIndex):
 
     def finish(self) -> None:
         """Compact the index if most rows are empty."""
-        if self.table.sparse:
-            alive = self.table.alive
-            self._lengths = self._lengths[: len(alive)][alive]
-            self._postings = self._postings.compacted(alive)
-            self.table = self.table.compacted()
+        super().finish()
         self._statistics = None
+
+    def compact(self) -> None:
+        """Remove empty rows."""
+        alive = self.table.alive
+        self._lengths = self._lengths[: len(alive)][alive]
+        self._postings = self._postings.compacted(alive)
+        super().compact()
 
     # The file
 

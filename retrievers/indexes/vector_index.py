@@ -19,15 +19,15 @@ from ..protocols import Snapshot
 from ..results import Hits
 from .array_files import Arrays, grown
 from .nearest_vectors import Floats, Hnsw, has_faiss, nearest, unit, wants_hnsw
-from .node_table import NodeTable
-from .synced_index import SyncedIndex, portions
+from .node_table import FilterIndex, NodeTable
+from .synced_index import portions
 
 logger = logging.getLogger(__name__)
 
 _PORTION = 50_000  # nodes in memory per step
 
 
-class VectorIndex(SyncedIndex):
+class VectorIndex(FilterIndex):
     """The vectors of the nodes of a group by one embedding, compared by cosine.
 
     Up to 200,000 vectors a search compares all; above, FAISS searches an HNSW graph (extra
@@ -54,15 +54,10 @@ class VectorIndex(SyncedIndex):
 
     def clear(self) -> None:
         """Remove everything."""
-        self.table = NodeTable()
+        super().clear()
         self._vectors: Floats | None = None  # None until the dimension is known
         self._room: Floats | None = None  # memory for ``_vectors`` and later vectors
         self._hnsw: Hnsw | None = None
-
-    @property
-    def size(self) -> int:
-        """The number of nodes."""
-        return self.table.living
 
     def ready(self) -> None:
         """Embed nodes without a vector, and build an HNSW graph, before the graph is held.
@@ -165,10 +160,6 @@ class VectorIndex(SyncedIndex):
         """Embed nodes without a vector."""
         self._vectors_of(self._graph.reader.searched_texts(nodes))
 
-    def remove(self, ids: Sequence[str]) -> None:
-        """Remove nodes; their vectors stay until the index is compacted."""
-        self.table.remove(ids)
-
     def add(self, nodes: Sequence[Node]) -> None:
         """Add nodes and their vectors, except nodes with a vector of zeros."""
         for batch in portions(nodes, _PORTION):
@@ -182,13 +173,12 @@ class VectorIndex(SyncedIndex):
             self._room[first:count] = unit(new[usable])
             self._vectors = self._room[:count]
 
-    def finish(self) -> None:
-        """Compact the index if most rows are empty."""
-        if self._vectors is not None and self.table.sparse:
-            rows = np.flatnonzero(self.table.alive)
-            self._vectors = self._room = self._vectors.take(rows, 0)
-            self._hnsw = None
-            self.table = self.table.compacted()
+    def compact(self) -> None:
+        """Remove empty rows."""
+        if self._vectors is not None:
+            self._vectors = self._room = self._vectors.take(np.flatnonzero(self.table.alive), 0)
+        self._hnsw = None
+        super().compact()
 
     # The file
 
