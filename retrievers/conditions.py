@@ -43,7 +43,7 @@ def plain(value: Any) -> Any:
 def identity(value: Any) -> Hashable:
     """Return a key. Values with equal keys meet the same conditions.
 
-    A value of another type than those in metadata files has a key of its own.
+    A value of an uncommon type, such as a mapping, has a key of its own.
     """
     value = plain(value)
     if isinstance(value, SEVERAL):
@@ -316,15 +316,14 @@ def parse_conditions(name: str, requirement: Any) -> list[tuple[Condition, bool]
         ValueError: If an operator is unknown, or its operand is invalid.
     """
     if isinstance(requirement, _LISTS):
-        values = _values(name, "in", requirement)
-        if any(isinstance(value, Mapping) for value in values):
+        if any(isinstance(value, Mapping) for value in requirement):
             raise ValueError(
                 f"the filter on {name!r} has a list of mappings, {requirement!r:.80}; filters are "
                 "joined by 'and', 'or' or 'not'"
             )
-        return [(Condition("in", values), True)]
-    if not isinstance(requirement, Mapping):
-        return [(Condition("in", [plain(requirement)]), True)]
+        requirement = {"in": requirement}
+    elif not isinstance(requirement, Mapping):
+        requirement = {"eq": requirement}
     unknown = [operator for operator in requirement if operator not in OPERATORS]
     if unknown or not requirement:
         near = nearest_names(str(unknown[0]) if unknown else "", OPERATORS, limit=99)

@@ -132,22 +132,17 @@ class Search:
             taken.append([])
             for _, _, index in indexes:
                 index.sync()
-            for group in self.groups:
-                same = [(n, index) for n, of_group, index in indexes if of_group == group]
-                together = [index for _, index in same]  # the statistics of words are joined
-                words = [similarity.prepare(q, together) for q in queries if key is None]
-                for number, index in same:
-                    graph, prepared = self.graphs[number], words
-                    if key is not None:
-                        prepared = [similarity.prepare(v, [index]) for v in vectors[graph, key]]
-                    snapshot = _snapshot(graph, index, prepared, self.conditions.filter)
-                    uses_text = getattr(index, "uses_search_text", False)
-                    taken[-1].append(
-                        TakenIndex(
-                            *(self, number, group, similarity.name, key, uses_text),
-                            *(prepared, snapshot),
-                        )
-                    )
+            for number, group, index in indexes:
+                graph = self.graphs[number]
+                if key is None:  # the statistics of a group are joined
+                    same = [other for _, of_group, other in indexes if of_group == group]
+                    prepared = [similarity.prepare(query, same) for query in queries]
+                else:
+                    prepared = [similarity.prepare(v, [index]) for v in vectors[graph, key]]
+                snapshot = _snapshot(graph, index, prepared, self.conditions.filter)
+                by_text = getattr(index, "uses_search_text", False)
+                place = self, number, group, similarity.name, key
+                taken[-1].append(TakenIndex(*place, by_text, prepared, snapshot))
         return taken
 
     @property
