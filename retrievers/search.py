@@ -112,7 +112,7 @@ class Search:
                 (number, group, similarity.open(graph, group, key))
                 for group in self.groups
                 for number, graph in enumerate(self.graphs)
-                if has_embedding(graph, key)
+                if key is None or key in graph.embeddings.embedders
             ]
             for similarity, key in self.branches
         ]
@@ -149,11 +149,6 @@ class Search:
     def is_fused(self) -> bool:
         """Whether words and embeddings are searched, and their scores fused."""
         return len({similarity.mode for similarity, _ in self.branches}) > 1
-
-
-def has_embedding(graph: NodeGraph, key: str | None) -> bool:
-    """Return whether a graph has an embedding; True for words."""
-    return key is None or key in graph.embeddings.embedders
 
 
 @dataclass(frozen=True, eq=False, slots=True)
