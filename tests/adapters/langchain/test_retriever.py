@@ -8,6 +8,7 @@ import pytest
 from blockbuster import blockbuster_ctx
 from langchain_classic.chains import create_history_aware_retriever, create_retrieval_chain
 from langchain_classic.chains.combine_documents import create_stuff_documents_chain
+from langchain_classic.retrievers import MultiVectorRetriever
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.load import dumpd
@@ -17,8 +18,11 @@ from langchain_core.runnables import (
     RunnableLambda,
 )
 from langchain_core.runnables.config import var_child_runnable_config
+from langchain_core.stores import InMemoryStore
 from langchain_core.tools import create_retriever_tool
+from langchain_core.vectorstores import InMemoryVectorStore
 from pydantic import ValidationError
+from support import langchain_peers as peers
 from support.langchain_peers import face, ids, texts
 from support.langchain_runs import call
 from support.letters import Letters
@@ -28,6 +32,7 @@ from nodekin.adapters.langchain.documents import to_document
 from nodekin.nodegraph import Node, NodeGraph, UnknownGroupError
 from nodekin.retrievers import (
     FusionRetriever,
+    RecursiveRetriever,
     RerankRetriever,
     Retriever,
     ScoredNode,
@@ -410,3 +415,43 @@ async def test_strategy_queries_the_model(strategy, mode):
     model = FakeListChatModel(responses=["1. roasted beans"] * 9)
     retriever = NodeGraphRetriever.from_documents(TEA, strategy=strategy, llm=model, k=1)
     assert ids(await call(retriever, mode, "a hot drink?")) == ["coffee"]
+
+
+# Parents of chunks
+
+
+@pytest.mark.parametrize("question", peers.QUESTIONS)
+@pytest.mark.parametrize("kinds", [("child", "ROOT"), ("child", "title"), ("title", "ROOT")])
+def test_recursive_search_equals_multi_vector_retriever(peer_graph, question, kinds):
+    def title(node):
+        return [f"All about {node.metadata['topic']}"]
+
+    def parts(document, kind):
+        if kind == "child":
+            return peers.splitter().split_text(document.page_content)
+        return [document.page_content] if kind == "ROOT" else title(document)
+
+    both = MultiVectorRetriever(
+        vectorstore=InMemoryVectorStore(peers.Pairs()), docstore=InMemoryStore(),
+        id_key="of", search_kwargs={"k": 100},
+    )  # fmt: skip
+    for kind in kinds:
+        for document in peers.DOCUMENTS:
+            both.vectorstore.add_documents(
+                [Document(part, metadata={"of": document.id}) for part in parts(document, kind)]
+            )
+    both.docstore.mset([(document.id, document) for document in peers.DOCUMENTS])
+    peer_graph.create_node_group("title", title, trans_node=True)
+    search = RecursiveRetriever(peer_graph, kinds, "ROOT", "cosine", top_k=4)
+    assert face(search).invoke(question) == both.invoke(question)
+
+
+def test_parent_splitter_searches_sentences_by_default():
+    retriever = NodeGraphRetriever.from_documents(
+        peers.DOCUMENTS, parent_splitter=peers.splitter(50), evidence=True
+    )
+    (document,) = retriever.invoke("fermented")
+    assert document.page_content == "Green tea is steamed. Black tea is fermented."
+    assert document.metadata["evidence"][0]["text"] == "Black tea is fermented."
+    parents = {node.parent_id for node in retriever.graph.nodes("parent sentence")}
+    assert parents == set(ids(retriever.graph.nodes("parent")))
