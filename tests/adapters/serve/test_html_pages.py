@@ -170,3 +170,6 @@ def test_file_name_comes_before_title_folder_and_place(client, graph) -> None:
     for part in ("README.md guide ", "README.md guide/old ", "a.pdf 7方 · b · page 2, Two"):
         assert part in shown
     assert "第 2 页, Two" in text_of(client.get("/search", query="kettles", lang="zh"))
+    answer = client.ask("Which kettles sing?")
+    assert "a.pdf 7方 · b · page 2, Two" in text_of(answer)  # the place of the match
+    assert "<mark>Kettles sing.</mark>" in answer.text
