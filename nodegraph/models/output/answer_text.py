@@ -194,12 +194,12 @@ class Item(NamedTuple):
     Attributes:
         text: The text behind bullet, number and label.
         listed: Whether the line is an item of a list, or has a numbered label.
-        labelled: Whether the line has a label, or is a text of JSON.
+        labeled: Whether the line has a label, or is a text of JSON.
     """
 
     text: str
     listed: bool
-    labelled: bool
+    labeled: bool
 
 
 def read_items(answer: str, keys: Sequence[str] = TEXT_KEYS) -> list[Item] | None:

@@ -133,7 +133,7 @@ def parse_query(answer: str, query: str = "") -> str:
         >>> parse_query("Sure! Rewritten question: **How long is the Nile?**")
         'How long is the Nile?'
     """
-    for item in sorted(read_items(answer) or (), key=lambda item: not item.labelled):
+    for item in sorted(read_items(answer) or (), key=lambda item: not item.labeled):
         found = _one_mark(strip_markup(item.text))
         if is_query(found, query):
             if is_question(query) and _is_statement(item.text):
@@ -181,7 +181,7 @@ def parse_sub_questions(answer: str, query: str, limit: int) -> list[str]:
     if (items := read_items(answer)) is None:
         return []
     texts = _listed(items)
-    is_json = all(item.listed and item.labelled for item in items)
+    is_json = all(item.listed and item.labeled for item in items)
     questions = [found for text in texts if not is_json for found in split_questions(text)]
     if not questions:  # some models leave out the question marks
         is_list = any(item.listed for item in items)
