@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -207,9 +207,7 @@ def _to_node(item: Any) -> Node | None:
     if isinstance(item, Mapping):
         text = next((str(item[key]) for key in TEXT_KEYS if key in item), None)
         fields = {key: item[key] for key in ("id", "document_id", "start", "end") if key in item}
-        if text is None:
-            return None
-        return replace(_text_node(text, item.get("metadata") or {}), **fields)
+        return None if text is None else _text_node(text, item.get("metadata") or {}, **fields)
     if not isinstance(getattr(item, "metadata", None), Mapping):
         return None
     metadata = dict(item.metadata)
@@ -217,30 +215,27 @@ def _to_node(item: Any) -> Node | None:
         fields = {"id": item.id, "group": ROOT, "document_id": item.id}
         return Node(item.text, metadata, start=0, end=len(item.text), **fields)
     if callable(getattr(item, "get_content", None)) and hasattr(item, "node_id"):  # LlamaIndex
-        text, source = item.get_content(), getattr(item, "ref_doc_id", None)
-        return ForeignNode(
-            text,
+        source = getattr(item, "ref_doc_id", None)
+        return _text_node(
+            item.get_content(),
             metadata,
             start=getattr(item, "start_char_idx", None),
             end=getattr(item, "end_char_idx", None),
-            id=item.node_id or _derived_id(text, metadata),
+            id=item.node_id,
             document_id=source if isinstance(source, str) else "",
             original=item,
         )
     text = getattr(item, "page_content", None)
     if not isinstance(text, str):
         return None
-    identity = getattr(item, "id", None) or _derived_id(text, metadata)
-    return ForeignNode(text, metadata, id=identity, original=item)
+    return _text_node(text, metadata, id=getattr(item, "id", None), original=item)
 
 
 def _text_node(text: str, metadata: Mapping[str, Any], **fields: Any) -> ForeignNode:
-    """Return a text without a document as a node with a derived id."""
-    return ForeignNode(text, metadata, id=_derived_id(text, metadata), **fields)
-
-
-def _derived_id(text: str, metadata: Mapping[str, Any]) -> str:
-    return Document(text, {k: v for k, v in metadata.items() if k != SCORE_KEY}).id
+    """Return a text as a node. A missing id is derived from text and metadata."""
+    fixed = {key: value for key, value in metadata.items() if key != SCORE_KEY}
+    identity = fields.pop("id", None) or Document(text, fixed).id
+    return ForeignNode(text, metadata, id=identity, **fields)
 
 
 def _is_list(value: object) -> bool:

@@ -90,16 +90,12 @@ class FunctionReranker:
         if values is None or isinstance(values, str) or not hasattr(values, "__iter__"):
             raise self._error(output, "a list of scores, of nodes, or of (node, score)")
         items = list(values)
-        by_identity = {id(result.node): result for result in results}
-        by_id = {result.node.id: result for result in results if result.node.id}
+        by_node = {result.node: result for result in results}
 
         def result_of(node: object) -> ScoredNode:
-            result = by_identity.get(id(node))
-            if result is None and isinstance(node, Node):
-                result = by_id.get(node.id)
-            if result is None or not isinstance(node, Node):
+            if not isinstance(node, Node) or node not in by_node:
                 raise self._error(node, "one of the nodes that it was given")
-            return ScoredNode(node, result.score, result.evidence)
+            return replace(by_node[node], node=node)
 
         if items and all(isinstance(item, Node) for item in items):
             scores = [1 / rank for rank in range(1, len(items) + 1)]
