@@ -111,92 +111,64 @@ class AutoMergeRetriever(PostprocessRetriever):
             len(path_to(graph, name)) < 3 for graph, names in groups.items() for name in names
         ):
             target = ROOT
-        hierarchy = _Hierarchy(self.ratio, target, hits, conditions)
+        nodes: dict[Key, Node] = {}
+        paths: dict[Key, list[Key]] = {}  # from a node upwards
+
+        def path_up(node: Node) -> list[Key]:
+            key = _key(node)
+            if key not in paths:
+                nodes[key] = node
+                try:
+                    parent = node.parent
+                except LookupError:  # removed after the retrieval
+                    parent = None
+                paths[key] = [key, *(path_up(parent) if parent is not None else ())]
+            return paths[key]
+
+        @cache
+        def least_count(key: Key, group: str) -> float:
+            """Return the exclusive minimum of hits among the children of a node in a group."""
+            parent = nodes[key]
+            assert parent.graph is not None
+            above = path_to(parent.graph, group)[:-1]
+            if not (len(above) > 1 if target is None else target in above):
+                return math.inf
+            below = [hit for hit in hits if key in path_up(hit.node)[1:]]
+            if not all(conditions([hit]).allow_whole(parent, [hit.node]) for hit in below):
+                return math.inf
+            return self.ratio * len(parent.graph.reader.children_in(group, parent))
+
+        def merged(some: Results) -> Results:
+            """Merge hits until nothing merges, without results inside other results."""
+            keys = {path_up(hit.node)[0] for hit in some}
+            new = keys
+            while new:
+                keys = keys | new
+                keys = {key for key in keys if keys.isdisjoint(paths[key][1:])}
+                pairs = ((up, nodes[key].group) for key in keys for up in paths[key][1:2])
+                new = {
+                    up for (up, group), n in Counter(pairs).items() if n > least_count(up, group)
+                }
+            by_top: dict[Key, Results] = defaultdict(list)
+            for hit in some:
+                by_top[next(key for key in path_up(hit.node)[::-1] if key in keys)].append(hit)
+            results = []
+            for key, below in by_top.items():
+                # If a node is a hit twice, its best score counts.
+                scores = {_key(hit.node): hit.score for hit in reversed(below)}
+                score = lifted_score([*scores.values()], self.lift)
+                results.append(merge(nodes[key], below, score))
+            return results if self.lift == "max" else by_score(results)
+
         results: Results = []
+        enough = len(hits) if limit is None else limit
+        read = 0
         with reading(groups):
-            enough = len(hits) if limit is None else limit
-            read = 0
             while len(results) < enough and read < len(hits):
                 # Each further hit adds at most one result, so no hit is read unnecessarily.
                 read += enough - len(results)
-                results = self._merged(hits[:read], hierarchy)
+                results = merged(hits[:read])
         return results
-
-    def _merged(self, hits: Results, hierarchy: _Hierarchy) -> Results:
-        """Return the merged nodes of hits, best first."""
-        keys = hierarchy.merge(hits)
-        by_top: dict[Key, Results] = defaultdict(list)
-        for hit in hits:
-            top = next(key for key in hierarchy.path_up(hit.node)[::-1] if key in keys)
-            by_top[top].append(hit)
-        results = []
-        for key, below in by_top.items():
-            # If a node is a hit twice, its best score counts.
-            scores = {_key(hit.node): hit.score for hit in reversed(below)}
-            score = lifted_score([*scores.values()], self.lift)
-            results.append(merge(hierarchy.nodes[key], below, score))
-        return results if self.lift == "max" else by_score(results)
-
-
-class _Hierarchy:
-    """The ancestors of hits, cached.
-
-    Args:
-        ratio: The exclusive minimum share of hits among children.
-        target: The highest group to merge into. None: the highest group below the documents.
-        hits: The hits. Their groups may be above the target.
-        conditions: A function from hits to the conditions of their replacements.
-    """
-
-    def __init__(
-        self, ratio: float, target: str | None, hits: Results, conditions: HitConditions
-    ) -> None:
-        self._ratio = ratio
-        self._target = target
-        self._hits = hits
-        self._conditions = conditions
-        self._paths: dict[Key, list[Key]] = {}
-        self.nodes: dict[Key, Node] = {}
-        self._least = cache(self._least_count)
-
-    def path_up(self, node: Node) -> list[Key]:
-        """Return a node and its ancestors, from the node upwards."""
-        key = _key(node)
-        if key not in self._paths:
-            self.nodes[key] = node
-            try:
-                parent = node.parent
-            except LookupError:  # removed after the retrieval
-                parent = None
-            self._paths[key] = [key, *(self.path_up(parent) if parent is not None else ())]
-        return self._paths[key]
-
-    def merge(self, hits: Results) -> set[Key]:
-        """Merge hits until nothing merges; return the rest, none an ancestor of another."""
-        keys = {self.path_up(hit.node)[0] for hit in hits}
-        while True:
-            keys = {key for key in keys if keys.isdisjoint(self._paths[key][1:])}
-            counts = Counter(
-                (parent, self.nodes[key].group) for key in keys for parent in self._paths[key][1:2]
-            )
-            merged = [
-                parent for (parent, group), n in counts.items() if n > self._least(parent, group)
-            ]
-            if not merged:
-                return keys
-            keys.update(merged)
-
-    def _least_count(self, parent: Key, group: str) -> float:
-        """Return the exclusive minimum of hits among the children of a parent in a group."""
-        node = self.nodes[parent]
-        assert node.graph is not None
-        above = path_to(node.graph, group)[:-1]
-        if not (len(above) > 1 if self._target is None else self._target in above):
-            return math.inf
-        below = [hit for hit in self._hits if parent in self.path_up(hit.node)[1:]]
-        if not all(self._conditions([hit]).allow_whole(node, [hit.node]) for hit in below):
-            return math.inf
-        return self._ratio * len(node.graph.reader.children_in(group, node))
 
 
 def _key(node: Node) -> Key:

@@ -36,6 +36,7 @@ from ..similarities.registry import DEFAULT, MakeIndex, get_similarity
 from ..token_budget import BUDGET, TokenBudget
 from ..tracing import start_span, summarize_queries
 from ..validation import check_top_k, choice
+from . import relevance
 from .budget_windows import passages_within, search_windows
 from .default_settings import (
     MeasuredSettings,
@@ -47,17 +48,6 @@ from .default_settings import (
 )
 from .fusion import FusionRetriever
 from .link_retriever import LinkRetriever
-from .relevance import (
-    COMPARED,
-    descending,
-    joined,
-    linked_from,
-    same_texts,
-    vector_scores,
-    with_copies,
-    with_scores,
-    word_scores,
-)
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -393,7 +383,7 @@ class DefaultRetriever(BaseRetriever):
         depth: int,
         group: Group,
     ) -> list[Results | None]:
-        """Search all branches at once. See ``Find``."""
+        """Search all branches together. See ``Find``."""
         weights = [SENTENCES, WHOLE, *measured.weights]
         pairs = zip(self._branches, weights, strict=True)
         branches = [branch for (_, branch), weight in pairs if weight]
@@ -408,9 +398,9 @@ class DefaultRetriever(BaseRetriever):
             term_scores = words.snapshot.term_scores
             assert term_scores is not None
             ids = [node_id for _, node_id in keys]
-            scores = word_scores(words.queries[number], term_scores(number, ids))
+            scores = relevance.word_scores(words.queries[number], term_scores(number, ids))
             near = [
-                vector_scores(
+                relevance.vector_scores(
                     np.array([ranked.scores.get(key, 0.0) for key in keys]),
                     unit(source.queries[number]),
                     backgrounds[source.key],
@@ -418,20 +408,22 @@ class DefaultRetriever(BaseRetriever):
                 for ranked, source in zip(rankings, sources, strict=True)
                 if source.key is not None and backgrounds
             ]
-            scores = joined(scores, near)
+            scores = relevance.joined(scores, near)
             return ranking._replace(scores=dict(zip(keys, scores.tolist(), strict=True)))
 
         def select(reader: Reader) -> Results | None:
             ranked = reader.ranking.scores
-            keys = [key for key in islice(ranked, max(depth, COMPARED)) if ranked[key] > 0]
-            scores = descending([ranked[key] for key in keys])
+            keys = [
+                key for key in islice(ranked, max(depth, relevance.COMPARED)) if ranked[key] > 0
+            ]
+            scores = relevance.descending([ranked[key] for key in keys])
             nodes = [*reader.nodes(keys[:depth]).values()]
             if (groups := group(nodes)) is None:
                 return None
             best = [at for at, *_ in groups]
             results = reader.results([keys[at] for at in best], [scores[at] for at in best])
             copies = [[(nodes[at], scores[at]) for at in others] for _, *others in groups]
-            return [*map(with_copies, results, copies, repeat(reader.query))]
+            return [*map(relevance.with_copies, results, copies, repeat(reader.query))]
 
         limits = [max(depth, DEPTH)] * len(branches)
         return await search_together(branches, queries, limits, filters, rank, select)
@@ -452,7 +444,7 @@ class DefaultRetriever(BaseRetriever):
         retriever = LinkRetriever(
             inner, self.graph, via=self.entities, repetition=0, filters=self.filters
         )
-        rankings = await find_all(retriever, queries, max(depth, COMPARED), filters)
+        rankings = await find_all(retriever, queries, max(depth, relevance.COMPARED), filters)
 
         def score() -> list[Results | None]:
             index = self.bm25.open(self.graph, self.target)
@@ -464,17 +456,19 @@ class DefaultRetriever(BaseRetriever):
                 index.sync()
                 for query, results, near in zip(queries, rankings, nearest, strict=True):
                     ids = dict.fromkeys(result.node.id for result in results)  # results first
-                    ids |= dict.fromkeys(node.id for node in map(linked_from, results) if node)
+                    ids |= dict.fromkeys(
+                        node.id for node in map(relevance.linked_from, results) if node
+                    )
                     terms = self.bm25.prepare(query, [index])
-                    scores = word_scores(terms, index.term_scores([*ids], terms))
-                    scores[: len(results)] = joined(scores[: len(results)], near)
+                    scores = relevance.word_scores(terms, index.term_scores([*ids], terms))
+                    scores[: len(results)] = relevance.joined(scores[: len(results)], near)
                     by_id = dict(zip(ids, scores.tolist(), strict=True))
-                    ranking = with_scores(results, by_id)[:depth]
+                    ranking = relevance.with_scores(results, by_id)[:depth]
                     groups = group([result.node for result in ranking])
                     pairs = [(result.node, result.score) for result in ranking]
                     copies = [[pairs[at] for at in others] for _, *others in groups or ()]
                     first = [ranking[at] for at, *_ in groups or ()]
-                    collapsed = [*map(with_copies, first, copies, repeat(query))]
+                    collapsed = [*map(relevance.with_copies, first, copies, repeat(query))]
                     scored.append(None if groups is None else collapsed)
             return scored
 
@@ -487,7 +481,7 @@ class DefaultRetriever(BaseRetriever):
             cosines = np.array([max(of_result, default=0.0) for of_result in scores])
             if cosines.any():
                 vector = unit(self.graph.embeddings.query_vectors([query], key)[0])
-                yield vector_scores(cosines, vector, background)
+                yield relevance.vector_scores(cosines, vector, background)
 
     def _windows(
         self,
@@ -522,7 +516,7 @@ async def _find_distinct(find: Find, queries: Sequence[str], limit: int) -> list
     missing, depth = queries, limit + _SPARE
 
     def group(nodes: Sequence[Node]) -> list[list[int]] | None:
-        same = same_texts([node.text for node in nodes])
+        same = relevance.same_texts([node.text for node in nodes])
         is_enough = len(same) >= limit or len(nodes) < depth or depth >= _DEEPEST * limit
         return same[:limit] if is_enough else None
 
