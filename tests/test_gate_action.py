@@ -95,7 +95,7 @@ def test_inputs_are_not_run(folder):
 
 
 @pytest.mark.slow
-def test_hook_runs_the_gate(folder):
+def test_hook_and_action_measure_a_function(folder):
     (hook,) = yaml.safe_load((REPO / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
     assert not hook["pass_filenames"]
     assert hook["args"][:2] == ["default", "--data"]
@@ -106,13 +106,6 @@ def test_hook_runs_the_gate(folder):
     args = ["mine:make_retriever", *options.split()]
     ran = run(f"{hook['entry']} {shlex.join(args)}", folder)
     assert (ran.returncode, ran.stdout.splitlines()[-1]) == (0, "the gate passed"), ran.stderr
-
-
-@pytest.mark.slow
-def test_action_measures_a_function(folder):
-    (folder / "mine.py").write_text(MODULE, encoding="utf-8")
-    save = "nodekin eval mine:make_retriever --data q.jsonl --save-baseline mine.jsonl -q"
-    assert run(save, folder).returncode == 0
     inputs = {**ARGUMENTS, "baseline": "mine.jsonl", "retriever": "mine:make_retriever", "docs": ""}
     ran, summary, output = run_action(folder, **inputs)
     assert (ran.returncode, output) == (0, "passed=true\n"), ran.stderr
