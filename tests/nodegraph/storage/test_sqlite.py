@@ -145,7 +145,7 @@ def test_forked_children_search_amid_threads(kind: str, tmp_path: Path) -> None:
     for thread in threads:
         thread.start()
     try:
-        for _ in range(amount(20, 60)):
+        for _ in range(amount(8, 60)):
             child = os.fork()
             if child == 0:
                 os._exit(0 if len(Retriever(graph, "line", "bm25", top_k=3)("tea")) == 3 else 1)
@@ -174,7 +174,7 @@ for n in range(100_000):
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for a process")
 def test_interrupted_builds_leave_a_consistent_file(tmp_path: Path, interrupts: None) -> None:
-    for number in range(amount(10, 200)):
+    for number in range(amount(4, 200)):
         process = subprocess.Popen(
             [sys.executable, "-c", _BUILD, str(tmp_path / "g")],
             stdout=subprocess.PIPE,
