@@ -94,6 +94,9 @@ def test_check_current_reports_changed_and_new_texts(
         assert parts(changes) == expected
         assert changes.is_current == (expected == ([], [], []))
         assert asyncio.run(engine.acheck_current(each)) == changes
+    graph.remove("tea")
+    changes = engine.check_current(asked)
+    assert (parts(changes), changes.is_current) == (([], ["Green tea is steamed."], []), False)
 
 
 def test_check_current_searches_with_the_stored_conditions(graph: NodeGraph) -> None:

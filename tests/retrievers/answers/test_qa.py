@@ -128,6 +128,8 @@ async def test_recommend_returns_similar_but_not_equal_questions(graph):
     assert [r.node.text for r in results] == ["黄河有多长？", "长江发源于哪里？"]
     assert await qa.arecommend("长江有多长", 2) == results
     assert len(qa.recommend("长江有多长", 50)) == 3
+    graph.add(Document(json.dumps({"黄河有多长": "很长。"}), id="again"))
+    assert [r.node.text for r in qa.recommend("长江有多长", 2)] == [r.node.text for r in results]
     assert qa.recommend("长江有多长", filters={"topic": "phone"}) == []
     assert qa.recommend("") == []
     with pytest.raises(ValueError, match="top_k must be 1 or more"):
@@ -149,3 +151,12 @@ def test_invalid_arguments_raise(graph, settings, error, words):
         QaRetriever(**{"graph": graph, "group": "qa", **settings})
     with pytest.raises(TypeError, match="a query is a str"):
         QaRetriever(graph, "qa").answer(3)
+
+
+def test_content_of_a_pair_is_its_answer():
+    graph = NodeGraph(progress=False)
+    graph.add("Tea")
+    pairs = [Node("What is tea?", content="A drink."), Node("Tea?")]
+    graph.create_node_group("qa", lambda _: pairs)
+    qa = QaRetriever(graph, "qa")
+    assert (qa.answer("what is tea").answer, qa.answer("tea")) == ("A drink.", None)
