@@ -184,7 +184,7 @@ NOTE = (
 
 def squeezed(text: str) -> str:
     """Return a text without white space, hyphens and the marks of Markdown."""
-    return re.sub(r"[\s\\*_#`\u00ad\u2010-]", "", text)
+    return re.sub(r"[\s\\*_#`\u00ad\u2010-]", "", text.replace("…", "..."))
 
 
 def blocks_of(text: str) -> Iterator[str]:

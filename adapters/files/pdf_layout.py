@@ -576,11 +576,14 @@ def _blocks(
 
 
 def _begins_item(first: TextLine, line: TextLine, following: TextLine) -> bool:
-    """Return whether a line begins an item. In a paragraph, a dash may be within a sentence."""
+    """Return whether a line begins an item.
+
+    In a paragraph, a dash or an ordinal number (``7. Januar``) may be within a sentence.
+    """
     if not _ITEM.match(following.text):
         return False
-    is_dash = following.text[0] in "-–"
-    return not is_dash or bool(_ITEM.match(first.text) or _SENTENCE_END.search(line.text))
+    may_be_inside = following.text[0] in "-–(" or following.text[0].isdigit()
+    return not may_be_inside or bool(_ITEM.match(first.text) or _SENTENCE_END.search(line.text))
 
 
 def _is_below(line: TextLine, following: TextLine, pitch: float) -> bool:
@@ -716,7 +719,8 @@ def _numbered_headings(
 ) -> dict[int, _Headings]:
     """Return the numbered headings by page, if the file has at least three.
 
-    Numbered headings have space above or bold letters, and consecutive numbers: 1, 1.1, 1.2, 2.
+    Numbered headings have space above or bold letters, and consecutive numbers (1, 1.1, 1.2, 2),
+    where one may be missing.
     """
     found = [
         (number, page, at)
@@ -729,9 +733,13 @@ def _numbered_headings(
         if heading[0] == (1,):
             counted = [heading]
             for following in found[first + 1 :]:
-                last = counted[-1][0]
-                next_numbers = [(*last, 1), *((*last[:n], last[n] + 1) for n in range(len(last)))]
-                if following[0] in next_numbers:
+                last, number = counted[-1][0], following[0]
+                common, end = number[:-1], number[-1]
+                if number == (*last, 1) or (
+                    common == last[: len(common)]
+                    and len(common) < len(last)
+                    and 0 < end - last[len(common)] < 3  # a heading may be unrecognized
+                ):
                     counted.append(following)
             longest = max(longest, counted, key=len)
     headings: dict[int, _Headings] = {}
