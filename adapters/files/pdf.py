@@ -22,6 +22,7 @@ from .markup import RAISED
 from .office_xml import parser
 from .pdf_layout import (
     HEADING_NUMBER,
+    HYPHEN,
     Lines,
     PlacedLine,
     Rectangle,
@@ -178,23 +179,22 @@ def _lines_of_page(page: Any, source: SourceFile, number: int) -> Lines | None:
     from pypdfium2 import raw
 
     textpage = page.get_textpage()
-    text = in_utf16_units(textpage.get_text_range())
+    text = _text(textpage)
     angles = _samples(len(text), partial(raw.FPDFText_GetCharAngle, textpage.raw))
     angle = round(degrees(sorted(angles)[len(angles) // 2])) if angles else 0
     if angle in (90, 180, 270) and not page.get_rotation():
         page.set_rotation(360 - angle)  # otherwise each letter may be a line
         textpage = page.get_textpage()
-        text = in_utf16_units(textpage.get_text_range())
+        text = _text(textpage)
     text = _with_ligatures_in_order(textpage, normalized(text))
     if not text.strip():
         images = page.get_objects([raw.FPDF_PAGEOBJ_IMAGE], max_depth=3)
         return () if next(images, None) is None else None
-    count = textpage.count_chars()
-    unmapped = _samples(count, partial(raw.FPDFText_HasUnicodeMapError, textpage.raw))
+    unmapped = _samples(len(text), partial(raw.FPDFText_HasUnicodeMapError, textpage.raw))
     if max(garbage_share(text), unmapped.count(1) / max(1, len(unmapped))) > _MAX_GARBAGE:
         return None
-    if len(text) != count:  # characters can't be matched to indexes
-        return with_parts_joined(lines_of_text(text))
+    if unreadable := text.count("\ufffd"):
+        source.note("unreadable characters", f"page {number}", unreadable)
     paths = _paths(page, source, number)
     lines, turned = _lines(textpage, text, is_upward=angle == 270)
     if angle:
@@ -206,6 +206,24 @@ def _lines_of_page(page: Any, source: SourceFile, number: int) -> Lines | None:
         starts = {line.start for line in turned}
         lines = [line for line in lines if line.start not in starts]
     return with_parts_joined(with_tables(paths, textpage, lines))
+
+
+def _text(textpage: Any) -> str:
+    """Return the text of a page, with a character for each index of PDFium."""
+    from pypdfium2 import raw
+
+    text = in_utf16_units(textpage.get_text_range())
+    count = textpage.count_chars()
+    if len(text) != count:  # PDFium omits characters without a code
+        codes = [raw.FPDFText_GetUnicode(textpage.raw, index) for index in range(count)]
+        units = "".join(map(chr, codes)).translate(_CONTROLS)
+        text = units.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        text = in_utf16_units(text)
+    return text
+
+
+_CONTROLS = {0: "\ufffd", 2: HYPHEN}
+"""The codes of unreadable characters and of hyphens at line ends."""
 
 
 def _paths(page: Any, source: SourceFile, number: int) -> list[Any]:
@@ -244,7 +262,7 @@ def _with_ligatures_in_order(textpage: Any, text: str) -> str:
     """Restore the order of letters in Arabic ligatures, which PDFium reverses."""
     from pypdfium2 import raw
 
-    if "\u0644" not in text or len(text) != textpage.count_chars():
+    if "\u0644" not in text:
         return text
     x, y = c_double(), c_double()
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ...nodegraph.readers.text import PAGE_BREAK
 from .markup import RAISED, raised_as_text
 
-_HYPHEN = "\ufffe"  # PDFium's replacement for a hyphen and a line break
+HYPHEN = "\ufffe"  # PDFium's replacement for a hyphen and a line break
 
 _UNSPACED = "\u2e80-\u9fff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\u3000-\u303f\U00020000-\U0003ffff"
 
@@ -534,9 +534,9 @@ def _with_breaks(lines: Sequence[str]) -> list[str]:
         end = line[-1]
         is_unspaced = end >= _FIRST_UNSPACED and _CJK.match(end) and _CJK.match(following)
         if end == "-" and line[-2:-1].isalpha():
-            parts.append(line[:-1] + _HYPHEN)
+            parts.append(line[:-1] + HYPHEN)
         else:
-            parts.append(line if end in (_HYPHEN, " ") or is_unspaced else f"{line} ")
+            parts.append(line if end in (HYPHEN, " ") or is_unspaced else f"{line} ")
     return [*parts, lines[-1]]
 
 
@@ -649,7 +649,7 @@ def _may_continue(line: TextLine, following: TextLine) -> bool:
         or _ITEM.match(following.text)
     ):
         return False
-    if first.islower() or _CJK.match(first) or text[-1] in ",，、-" + _HYPHEN:
+    if first.islower() or _CJK.match(first) or text[-1] in ",，、-" + HYPHEN:
         return True
     return (
         text.count(" ") > 4
@@ -824,10 +824,10 @@ def _hyphens_resolved(text: str) -> tuple[str, list[int]]:
 
     The offsets of removed hyphens are returned.
     """
-    if _HYPHEN not in text:
+    if HYPHEN not in text:
         return text, []
     whole: set[str] = set()
-    for between in text.casefold().split(_HYPHEN):  # without the parts of split words
+    for between in text.casefold().split(HYPHEN):  # without the parts of split words
         whole.update(*(inner.split() for inner in _INNER_WORDS.findall(between)))
     words = {word.strip(_MARKS) for word in whole}
     removed: list[int] = []
@@ -840,7 +840,7 @@ def _hyphens_resolved(text: str) -> tuple[str, list[int]]:
         removed.append(at)
         return ""
 
-    return re.sub(_HYPHEN, resolved, text), removed
+    return re.sub(HYPHEN, resolved, text), removed
 
 
 _INNER_WORDS = re.compile(r"(?s)[\W\d_].*[\W\d_]")

@@ -167,3 +167,15 @@ def test_superscripts_of_pdf_are_no_digits_of_numbers(tmp_path: Path) -> None:
         "That is 2^30, or 10^-9, CO2. The tea.[12] For 5[1] euros, or a^2 = 2^30. Tea[1] at 25 "
         "m^2, in 2030. [1] A note."
     )
+
+
+def test_unreadable_character_is_noted_and_lines_keep_their_places(tmp_path: Path) -> None:
+    typst = pytest.importorskip("typst", reason="no typst: pip install typst")
+    setting = '#set text(font: "DejaVu Sans Mono", fallback: false)\n'
+    (tmp_path / "a.typ").write_text(f"{setting}Green 茶 tea.", encoding="utf-8")
+    typst.compile(str(tmp_path / "a.typ"), output=str(tmp_path / "a.pdf"))
+    graph = NodeGraph(tmp_path / "a.pdf", progress=False)
+    (node,) = graph.nodes("ROOT")
+    assert node.text == "Green \ufffd tea."
+    assert node.locations[0].rectangle
+    assert "unreadable characters: 1 (first: page 1)" in "".join(graph.read_report.notes.values())
