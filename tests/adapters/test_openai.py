@@ -76,14 +76,6 @@ def test_client_retries_after_server_errors(server, client):
     assert len(server.asked) == 3
 
 
-def test_permanent_error_raises_without_key(server, client):
-    server.statuses = [400]
-    with pytest.raises(EmbeddingError, match=r"'openai abc' failed on 1 text, .*not now") as caught:
-        as_embedder(OpenAIEmbedder("abc", client=client)).passages(["tea"])
-    assert isinstance(caught.value.__cause__, openai.BadRequestError)
-    assert "sk-of-mine" not in str(caught.value)
-
-
 @pytest.mark.parametrize(
     ("change", "says"),
     [

@@ -3,8 +3,7 @@ import pytest
 from support.scripted_server import ChatServer, serving
 
 from nodekin.adapters.openai_chat import ChatUsage, OpenAIChat
-from nodekin.nodegraph import ModelError, NodeGraph
-from nodekin.nodegraph.extractors.llm_extractor import LLMExtractor
+from nodekin.nodegraph import ModelError
 from nodekin.nodegraph.models.llm import as_llm
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
@@ -159,16 +158,6 @@ async def test_server_without_schemas_is_asked_for_text(server, client, async_cl
     server.statuses = [400]
     with pytest.raises(openai.BadRequestError):
         chat.complete_json("?", {})
-
-
-def test_llm_extractor_in_graph_counts_usage(server, client):
-    chat = OpenAIChat("abc", client=client)
-    graph = NodeGraph(progress=False)
-    graph.create_node_group("summary", LLMExtractor(chat), num_workers=4)
-    graph.add([f"Text {number} about tea." for number in range(6)])
-    server.statuses = [429, 500]
-    assert [node.text for node in graph.nodes("summary")] == ["Tea is a drink."] * 6
-    assert chat.usage == ChatUsage(6, 42, 18)  # plain text instead of JSON costs no second call
 
 
 def test_name_contains_settings_that_change_answers(client):

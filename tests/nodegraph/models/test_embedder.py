@@ -254,8 +254,3 @@ async def test_failing_model_raises_with_name():
         failing(EmbeddingError("mine")).passages(["a"])
     with pytest.raises(EmbeddingError, match=r"failed on 1 text, .*TimeoutError: slow"):
         await Embedder(lengths, "m", aembed_queries=fails).aqueries(["a"])
-
-
-def test_interrupts_are_not_wrapped():
-    with pytest.raises(KeyboardInterrupt):
-        failing(KeyboardInterrupt()).passages(["a"])

@@ -1,8 +1,6 @@
 import asyncio
 import copy
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -220,12 +218,6 @@ def test_unsupported_llm_raises(model, says):
         as_llm(model)
     with pytest.raises(TypeError, match="a language model's name must be a text, got 3"):
         LLM(shout, 3)
-
-
-def test_llm_import_omits_asyncio():
-    code = "import sys, nodekin.nodegraph.extractors.llm_extractor; print('asyncio' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
 
 
 def test_stop_iteration_of_model_raises_model_error():
