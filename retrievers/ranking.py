@@ -237,16 +237,8 @@ def joined_span(first: Node, last: Node, template: Node, text: str, content: str
 
     The group, parent and metadata come from the template.
     """
-    return replace(
-        template,
-        text=text,
-        content=content,
-        start=None,
-        end=None,
-        offset=None,
-        id=f"{first.id}..{last.id}",
-        order=first.order,
-    )
+    placed = replace(template, start=None, end=None, offset=None, order=first.order)
+    return replace(placed, text=text, content=content, id=f"{first.id}..{last.id}")
 
 
 def check_mode(mode: Mode) -> Mode:
@@ -365,12 +357,8 @@ def check_cuts(min_score: float | None, relative_cut: float | None) -> None:
 
 def with_variant(results: Sequence[ScoredNode], variant: QueryVariant) -> list[ScoredNode]:
     """Return the results with a query variant in front of the variants of their evidence."""
-    return [
-        replace(
-            result,
-            evidence=tuple(
-                replace(match, variants=(variant, *match.variants)) for match in result.evidence
-            ),
-        )
-        for result in results
-    ]
+
+    def changed(match: Evidence) -> Evidence:
+        return replace(match, variants=(variant, *match.variants))
+
+    return [replace(r, evidence=tuple(map(changed, r.evidence))) for r in results]

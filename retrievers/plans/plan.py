@@ -25,12 +25,7 @@ from types import coroutine
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
 
 from ...nodegraph.concurrency import in_thread, run_in_tasks, run_in_threads
-from .timeouts import (
-    arun_with_timeout,
-    astream_with_timeout,
-    run_with_timeout,
-    stream_with_timeout,
-)
+from .timeouts import arun_with_timeout, astream_with_timeout, run_with_timeout, stream_with_timeout
 
 T = TypeVar("T")
 

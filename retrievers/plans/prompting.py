@@ -290,11 +290,7 @@ def quote_passage(text: str) -> str:
 
 
 def fit_passages(
-    texts: Iterable[str],
-    limit: int,
-    length: Callable[[str], int] = len,
-    *,
-    cut_last: bool = True,
+    texts: Iterable[str], limit: int, length: Callable[[str], int] = len, *, cut_last: bool = True
 ) -> tuple[str, int]:
     """Return the numbered passages that fit into a prompt, and their number.
 
