@@ -142,19 +142,15 @@ class ScoredNode:
                 "node_id": match.node.id,
                 "group": match.group,
                 "text": match.node.text,
-                "score": _json_value(match.score),
+                "score": match.score,
                 "similarity": match.similarity,
                 "query": match.query,
             }
             for match in self.evidence
         ]
-        values = {
-            **as_dict(self),
-            "place": self.place,
-            "text": self.node.text,
-            "evidence": evidence,
-        }
-        return {name: _json_value(value) for name, value in values.items()}
+        more = {"place": self.place, "text": self.node.text, "evidence": evidence}
+        values: dict[str, Any] = _json_value({**as_dict(self), **more})
+        return values
 
     def explain(self) -> str:
         """Return in words how the node was found: a line for the result, one for each match.
@@ -222,18 +218,12 @@ Results = list[ScoredNode]
 
 def without_removed(results: Results) -> Results:
     """Leave out results of documents that were removed after the search."""
-    ids: dict[Any, set[str]] = {}
-    for result in results:
-        if result.node.graph is not None and result.node.document_id:
-            ids.setdefault(result.node.graph, set()).add(result.node.document_id)
-    removed = {
-        (id(graph), i)
-        for graph, of_graph in ids.items()
-        for i in of_graph.difference(graph.reader.existing_documents(of_graph))
-    }
-    if not removed:
-        return results
-    return [r for r in results if (id(r.node.graph), r.node.document_id) not in removed]
+    nodes = [n for r in results if (n := r.node).graph is not None and n.document_id]
+    removed: set[tuple[Any, str]] = set()
+    for graph in {node.graph for node in nodes if node.graph is not None}:
+        ids = {node.document_id for node in nodes if node.graph is graph}
+        removed |= {(graph, i) for i in ids.difference(graph.reader.existing_documents(ids))}
+    return [r for r in results if (r.node.graph, r.node.document_id) not in removed]
 
 
 class Hits(NamedTuple):
