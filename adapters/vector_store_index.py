@@ -377,38 +377,78 @@ class StoreIndex(FilterIndex):
     def snapshot(self, queries: Sequence[Vectors], filter: Filter) -> Snapshot:
         """Return a search that asks the store without the lock of the graph."""
         table, allowed = self.table, self.table.allowed(filter)
-        if allowed is None:
-            allowed = table.alive
+        mask: Mask = table.alive if allowed is None else allowed
         directions = [unit(query[np.newaxis])[0] for query in queries]
         unwritten = self._unwritten_ids()
-        search = StoreSearch(self, table, allowed, unwritten, directions)
-        return Snapshot(search.search, self._graph.reader.parent_ids)
 
-    def nearest_ids(self, query: Vectors, count: int) -> list[str]:
-        """Return the ids of the nearest nodes in the store."""
-        return self._backend.nearest_ids(query, count)
+        def search(numbers: Sequence[int], limit: int | None) -> list[Hits]:
+            return [self._best(table, mask, unwritten, directions[n], limit) for n in numbers]
 
-    def note_candidates(self, found: bool, count: int) -> None:
+        return Snapshot(search, self._graph.reader.parent_ids)
+
+    def _best(
+        self,
+        table: NodeTable,
+        allowed: Mask,
+        unwritten: list[str] | None,
+        query: Vectors,
+        limit: int | None,
+    ) -> Hits:
+        """Return the best nodes.
+
+        Args:
+            table: The nodes by row.
+            allowed: Which rows meet the filter.
+            unwritten: The nodes that are not in the store. None: possibly all nodes.
+            query: The unit vector of the query.
+            limit: Maximum number of nodes; None for all.
+        """
+        count = int(allowed.sum())
+        if not count or not query.any():
+            return Hits([], [])
+        found: tuple[Rows, Scores] | None = None
+        if limit is not None and limit < count and unwritten is not None:
+            requested = (limit + limit // 4 + 4) * table.living // count
+            others = _rows(table, allowed, unwritten)
+            while requested <= min(_MAX_REQUESTED, count):  # else comparing all costs less
+                ids = self._backend.nearest_ids(query, requested)
+                proposed = _rows(table, allowed, ids)
+                rows, scores = self._scored(table, np.union1d(proposed, others), query)
+                is_exhausted = len(ids) < requested
+                if len(rows) >= limit:
+                    # The last place is certain if the worst candidate of the store scores less.
+                    worst = scores[np.isin(rows, proposed)].min(initial=np.inf)
+                    if is_exhausted or np.partition(scores, -limit)[-limit] > worst:
+                        found = rows, scores
+                if found is not None or is_exhausted:
+                    self._note_candidates(found is not None, count)
+                    break
+                requested *= 4
+        rows, scores = found or self._scored(table, np.flatnonzero(allowed), query)
+        ranking = np.lexsort((table.orders[rows], -scores))[:limit]
+        return Hits(table.ids_of(rows[ranking]), scores[ranking].tolist())
+
+    def _note_candidates(self, is_enough: bool, count: int) -> None:
         """Log if the store returned too few of ``count`` nodes; the next search refills it."""
-        if found:
+        if is_enough:
             self._refill_helps = True
-        else:
-            if self._refill_helps:
-                self._written = None
-            logger.warning(
-                "the vector store %s returned too few of %s nodes of the group %r; all are "
-                "compared one by one instead",
-                *(self._backend.name, count, self._group),
-            )
+            return
+        if self._refill_helps:
+            self._written = None
+        logger.warning(
+            "the vector store %s returned too few of %s nodes of the group %r; all are "
+            "compared one by one instead",
+            *(self._backend.name, count, self._group),
+        )
 
-    def cosines(self, ids: Sequence[str], query: Vectors) -> tuple[Mask, Scores]:
-        """Return which nodes have a usable vector, and the cosines of the built-in index."""
-        nodes = self._graph.reader.nodes_by_id(ids)
+    def _scored(self, table: NodeTable, rows: Rows, query: Vectors) -> tuple[Rows, Scores]:
+        """Return the rows that have a usable vector, with the cosines of the built-in index."""
+        nodes = self._graph.reader.nodes_by_id(table.ids_of(rows))
         texts = self._graph.reader.searched_texts(nodes)
         units = unit(self._graph.embeddings.vectors(texts, self._key, what=self._group))
         cosines = np.round((units * query.astype(np.float64)).sum(axis=1), _DECIMALS)
-        usable: Mask = np.asarray(units.any(axis=1))
-        return usable, np.clip(cosines, -1, 1) + 0.0
+        usable = np.asarray(units.any(axis=1))
+        return rows[usable], (np.clip(cosines, -1, 1) + 0.0)[usable]
 
     def _unwritten_ids(self) -> list[str] | None:
         """Return the nodes that are not in the store. None: possibly all nodes."""
@@ -440,78 +480,12 @@ class StoreIndex(FilterIndex):
         self.table = NodeTable.from_arrays(arrays)
 
 
-@dataclass(frozen=True, slots=True)
-class StoreSearch:
-    """A search in one revision of an index; see ``Snapshot``.
-
-    Args:
-        index: The index.
-        table: The nodes by row.
-        allowed: Which rows meet the filter.
-        unwritten: The nodes that are not in the store. None: possibly all nodes.
-        queries: The unit vectors of the queries.
-    """
-
-    index: StoreIndex
-    table: NodeTable
-    allowed: Mask
-    unwritten: list[str] | None
-    queries: Sequence[Vectors]
-
-    def search(self, queries: Sequence[int], limit: int | None) -> list[Hits]:
-        """Return the best nodes of each query. A limit of None returns all nodes."""
-        return [self._best(self.queries[number], limit) for number in queries]
-
-    def _best(self, query: Vectors, limit: int | None) -> Hits:
-        count = int(self.allowed.sum())
-        if not count or not query.any():
-            return Hits([], [])
-        candidates = self._candidates(query, limit, count)
-        self.index.note_candidates(candidates is not None, count)
-        if candidates is None:
-            candidates = self._scored(np.flatnonzero(self.allowed), query)
-        rows, scores = candidates
-        ranking = np.lexsort((self.table.orders[rows], -scores))[:limit]
-        return Hits(self.table.ids_of(rows[ranking]), scores[ranking].tolist())
-
-    def _candidates(
-        self, query: Vectors, limit: int | None, count: int
-    ) -> tuple[Rows, Scores] | None:
-        """Search the store, or compare all allowed nodes if that is better.
-
-        Returns:
-            Rows of the table and their scores; None if the store has too few.
-        """
-        if limit is None or limit >= count or self.unwritten is None:
-            return self._scored(np.flatnonzero(self.allowed), query)
-        unwritten_rows = self._rows(self.unwritten)
-        requested = (limit + limit // 4 + 4) * self.table.living // count
-        while requested <= min(_MAX_REQUESTED, count):  # else comparing all costs less
-            ids = self.index.nearest_ids(query, requested)
-            found = self._rows(ids)
-            rows, scores = self._scored(np.union1d(found, unwritten_rows), query)
-            is_exhausted = len(ids) < requested
-            if len(rows) >= limit:
-                # The last place is certain if the worst candidate of the store scores less.
-                worst = scores[np.isin(rows, found)].min(initial=np.inf)
-                if is_exhausted or np.partition(scores, -limit)[-limit] > worst:
-                    return rows, scores
-            if is_exhausted:
-                return None
-            requested *= 4
-        return self._scored(np.flatnonzero(self.allowed), query)
-
-    def _rows(self, ids: Sequence[str]) -> Rows:
-        row_by_id = self.table.rows
-        rows = np.array([row_by_id.get(i, -1) for i in dict.fromkeys(ids)], np.int64)
-        rows = rows[(rows >= 0) & (rows < len(self.allowed))]  # later nodes have other rows
-        selected: Rows = rows[self.allowed[rows]]
-        return selected
-
-    def _scored(self, rows: Rows, query: Vectors) -> tuple[Rows, Scores]:
-        """Return the rows that have a usable vector, with their cosines."""
-        usable, cosines = self.index.cosines(self.table.ids_of(rows), query)
-        return rows[usable], cosines[usable]
+def _rows(table: NodeTable, allowed: Mask, ids: Sequence[str]) -> Rows:
+    """Return the rows of nodes that meet the filter."""
+    rows = np.array([table.rows.get(i, -1) for i in dict.fromkeys(ids)], np.int64)
+    rows = rows[(rows >= 0) & (rows < len(allowed))]  # later nodes have other rows
+    selected: Rows = rows[allowed[rows]]
+    return selected
 
 
 def _since(written: State | None, new: State) -> int:
