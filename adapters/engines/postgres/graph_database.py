@@ -18,7 +18,15 @@ from ....nodegraph.node import ROOT
 from ....nodegraph.storage.columns import to_id, to_text
 from ....nodegraph.storage.database import FORMAT, TABLES
 from .address import PostgresAddress
-from .server_connection import ServerConnection, ServerLostError, Values, idle_connections
+from .server_connection import (
+    ServerConnection,
+    ServerLostError,
+    Values,
+    close_idle,
+    idle_connections,
+    put_idle,
+    take_idle,
+)
 
 T = TypeVar("T")
 
@@ -235,11 +243,11 @@ class PostgresDatabase:
                     self._give_back(connection)
                 if not isinstance(error, ServerLostError) or time.monotonic() > deadline:
                     raise
-            self._idle.close()  # most likely, all of them were lost
+            close_idle(self._idle, [*self._idle])  # most likely, all of them were lost
             time.sleep(_PERIOD)
 
     def _borrowed(self) -> ServerConnection:
-        connection = self._idle.take(self.address.schema)
+        connection = take_idle(self._idle, self.address.schema)
         if connection is None:
             connection = ServerConnection(self.address, self.timeout)
         else:
@@ -256,7 +264,7 @@ class PostgresDatabase:
     def _give_back(self, connection: ServerConnection) -> None:
         connection.roll_back()
         if not connection.is_lost:
-            self._idle.put(connection)
+            put_idle(self._idle, connection)
 
     def _check_tables(self, connection: ServerConnection) -> None:
         """Create missing tables.
@@ -295,7 +303,8 @@ class PostgresDatabase:
             with suppress(StoreError):
                 self.rows("DELETE FROM writers WHERE id = ?", [self._writer])
         self._is_checked = False
-        self._idle.close(self.address.schema)
+        schema = self.address.schema
+        close_idle(self._idle, [c for c in self._idle if c.schema == schema])
 
     def call(self, work: Callable[[ServerConnection], T]) -> T:
         """Call a function with a separate connection, outside the current turn."""

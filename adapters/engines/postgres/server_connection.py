@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
-from weakref import WeakValueDictionary
 
 from ....nodegraph.errors import StoreError, TransientStoreError
 from .address import PostgresAddress
@@ -215,56 +213,35 @@ def _line(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-class IdleConnections:
-    """The idle connections of all graphs on one server, at most eight.
+_idle: dict[tuple[int, str], list[ServerConnection]] = {}
 
-    A connection that another graph has used is reset by ``ServerConnection.serve``.
+
+def idle_connections(address: PostgresAddress) -> list[ServerConnection]:
+    """Return the idle connections of this process to a server, by the same user, at most eight.
+
+    All graphs on the server share them. A forked process never closes those of its parent.
     """
+    return _idle.setdefault((os.getpid(), address.conninfo), [])
 
-    def __init__(self) -> None:
-        self._pid = os.getpid()
-        self._lock = threading.Lock()
-        self._connections: list[ServerConnection] = []
 
-    def __len__(self) -> int:
-        return len(self._connections)
+def take_idle(idle: list[ServerConnection], schema: str) -> ServerConnection | None:
+    """Remove and return an idle connection, preferably of this schema. None: there is none."""
+    for connection in sorted(idle, key=lambda connection: connection.schema != schema):
+        with suppress(ValueError):  # another thread has taken it
+            idle.remove(connection)
+            return connection
+    return None
 
-    def __del__(self) -> None:
-        if self._pid == os.getpid():  # a forked process must not close its parent's connections
-            self.close()
 
-    def take(self, schema: str) -> ServerConnection | None:
-        """Return an idle connection, preferably of this schema. None: the pool is empty."""
-        with self._lock:
-            connections = self._connections
-            for at in range(len(connections) - 1, -1, -1):
-                if connections[at].schema == schema:
-                    return connections.pop(at)
-            return connections.pop(0) if connections else None
+def put_idle(idle: list[ServerConnection], connection: ServerConnection) -> None:
+    """Add an idle connection. If there are more than eight, the oldest ones are closed."""
+    idle.append(connection)
+    close_idle(idle, idle[:-_MAX_IDLE])
 
-    def put(self, connection: ServerConnection) -> None:
-        """Add a connection. If the pool is full, the oldest connection is closed."""
-        with self._lock:
-            self._connections.append(connection)
-            surplus = self._connections[:-_MAX_IDLE]
-            del self._connections[:-_MAX_IDLE]
-        for other in surplus:
-            other.close()
 
-    def close(self, schema: str | None = None) -> None:
-        """Close the connections that a schema has used. None: all connections."""
-        with self._lock:
-            closing = [c for c in self._connections if schema in (None, c.schema)]
-            self._connections = [c for c in self._connections if c not in closing]
-        for connection in closing:
+def close_idle(idle: list[ServerConnection], connections: Sequence[ServerConnection]) -> None:
+    """Close idle connections, except those that other threads have taken."""
+    for connection in connections:
+        with suppress(ValueError):
+            idle.remove(connection)
             connection.close()
-
-
-_BY_SERVER: WeakValueDictionary[tuple[int, str], IdleConnections] = WeakValueDictionary()
-
-
-def idle_connections(address: PostgresAddress) -> IdleConnections:
-    """Return the idle connections of this process to a server, by the same user."""
-    key = os.getpid(), address.conninfo
-    idle = _BY_SERVER.get(key)
-    return _BY_SERVER.setdefault(key, IdleConnections()) if idle is None else idle
