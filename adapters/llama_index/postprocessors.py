@@ -93,8 +93,11 @@ class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
         by_object = {id(given.node): hit for given, hit in zip(candidates, nodes, strict=True)}
         results: list[NodeWithScore] = []
         for ranked in reranker.rerank(candidates, query, top_k=self.top_n):
-            # One node can be a candidate twice. Rerankers may return copies.
-            hit = by_object.get(id(ranked.node)) or by_id[ranked.node.id]
+            # One node can be a candidate twice. Rerankers may return copies and new nodes.
+            hit = by_object.get(id(ranked.node)) or by_id.get(ranked.node.id)
+            if hit is None:
+                results += to_results([ranked])
+                continue
             evidence = evidence_dicts(ranked) + evidence_of(hit)
             node, score = hit.node.model_copy(deep=True), float(ranked.score)
             results.append(NodeWithEvidence(node=node, score=score, evidence=evidence))

@@ -3,10 +3,9 @@
 from importlib import import_module
 from inspect import ismodule
 
-from nodekin.adapters.frameworks import copied_metadata, input_positions, own_metadata
+from nodekin.adapters.frameworks import copied_metadata, own_metadata
 from nodekin.nodegraph import Node
 from nodekin.nodegraph.lazy_names import SHARED
-from nodekin.retrievers import ScoredNode
 
 
 def test_star_imports_have_no_names_of_frameworks():
@@ -31,15 +30,6 @@ def test_star_imports_have_no_names_of_frameworks():
         ".adapters.llama_index",
     ):
         assert not theirs & {*import_module(f"nodekin{package}").__all__}
-
-
-def test_input_positions_match_objects_then_ids():
-    nodes = [Node("a", id="1"), Node("b", id="2"), Node("a again", id="1")]
-    candidates = [ScoredNode(node, 0.0) for node in nodes]
-    reranked = [ScoredNode(node, 1.0) for node in reversed(nodes)]
-    assert input_positions(reranked, candidates) == [2, 1, 0]
-    others = [ScoredNode(Node("copied", id="2"), 1.0), ScoredNode(Node("new", id="3"), 1.0)]
-    assert input_positions(others, candidates) == [1, None]
 
 
 def test_copied_metadata_is_a_deep_copy():

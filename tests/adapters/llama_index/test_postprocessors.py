@@ -18,8 +18,8 @@ from nodekin.adapters.llama_index import (
     export_nodes,
 )
 from nodekin.adapters.llama_index.nodes import NodeWithEvidence, to_text_node
-from nodekin.nodegraph import NodeGraph, UnknownGroupError
-from nodekin.retrievers import Reranker, Retriever
+from nodekin.nodegraph import Node, NodeGraph, UnknownGroupError
+from nodekin.retrievers import Reranker, Retriever, ScoredNode
 from nodekin.retrievers.protocols import RerankError
 
 TEXTS = ["Tea.", "Green tea is green.", "红茶", "Black tea"]
@@ -95,6 +95,18 @@ def test_reranker_without_query_keeps_the_order(query: QueryBundle | None) -> No
     expected = [("Tea.", 0.5), ("Green tea is green.", 0.25), ("Black tea", 0.0)]
     assert scores(reranked(required, hits(), query)) == expected
     assert scores(reranked(required, hits())) == expected
+
+
+def test_copies_and_new_nodes_of_a_reranker_are_returned() -> None:
+    class Changing:
+        name = "changing"
+
+        def rerank(self, results: Any, query: str) -> Any:
+            copy, new = Node("copied", id=results[0].node.id), Node("new", id="3")
+            return [ScoredNode(copy, 2.0), ScoredNode(new, 1.0)]
+
+    found = reranked(NodeGraphReranker(Changing()), hits()[:2])
+    assert scores(found) == [("Tea.", 2.0), ("new", 1.0)]
 
 
 def test_failed_reranker_raises() -> None:
