@@ -11,7 +11,6 @@ from typing import Any
 
 import click
 
-from ...nodegraph.builder import Failure
 from ...nodegraph.corpus import Refresh
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.readers.source_files import INDEX_FOLDER, ReadReport, check_encoding
@@ -90,7 +89,10 @@ def index_command(
             record = _record(graph, index, refresh, read)
             new = [failure for failure in graph.failures if str(failure.error) not in known]
             sources[:], named = graph.sources, []
-        status = _status(record, new)
+        errors = [failure.error for failure in new if workspace.is_read_error(failure)]
+        failed = [error for error in errors if not getattr(error, "needs_extra", False)]
+        status = ExitStatus.PARTIAL_SUCCESS if failed else ExitStatus.SUCCESS
+        status = status if record["documents"] else ExitStatus.NO_RESULTS
         if as_json:
             echo_json("index", record)
         elif not quiet:
@@ -166,15 +168,6 @@ def _summary(record: Mapping[str, Any], folder: Path) -> str:
     parts = [f"{number:,} {message(name)}" for name, number in numbers.items() if number]
     changes = ", ".join(parts) or message("no change")
     return message("indexed", count=record["documents"], folder=folder, changes=changes)
-
-
-def _status(record: Mapping[str, Any], new: Sequence[Failure]) -> ExitStatus:
-    """Return the exit status: files without a reader or an extra are not failures."""
-    if not record["documents"]:
-        return ExitStatus.NO_RESULTS
-    errors = [failure.error for failure in new if workspace.is_read_error(failure)]
-    has_failed = any(not getattr(error, "needs_extra", False) for error in errors)
-    return ExitStatus.PARTIAL_SUCCESS if has_failed else ExitStatus.SUCCESS
 
 
 def _print_estimate(graph: NodeGraph) -> None:
