@@ -178,7 +178,7 @@ class RouterRetriever(TransformRetriever):
         **options: Unpack[StrategyOptions],
     ) -> None:
         tools = named_tools(routes, "route")
-        descriptions = {name: tool.description for name, tool in tools.items()}
+        descriptions = {name: text for name, (text, _) in tools.items()}
         super().__init__(
             tools, llm, routes=descriptions, default=default, multiple=multiple, **options
         )

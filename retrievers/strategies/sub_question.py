@@ -363,7 +363,7 @@ class SubQuestionRetriever(TransformRetriever):
         own: dict[str, Any] = {"max_queries": max_queries}
         if is_tools(inner):
             inner = named_tools(inner)
-            descriptions = {name: tool.description for name, tool in inner.items()}
+            descriptions = {name: text for name, (text, _) in inner.items()}
             if isinstance(llm, QueryDecomposition):
                 llm = llm.with_tools(descriptions)
             else:

@@ -35,23 +35,11 @@ class StrategyOptions(QueryTransformOptions, OutputOptions, total=False):
     top_k: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class NamedTool:
-    """A retriever or query engine that a model chooses by name and description.
+Tools: TypeAlias = Mapping[str, RetrieverLike | tuple[str, RetrieverLike]]
+"""Retrievers and query engines by name, or pairs of a description and a retriever.
 
-    Attributes:
-        name: The name.
-        description: What the tool is good for; may be empty.
-        retriever: The retriever. For a query engine, a retriever whose result is the answer.
-    """
-
-    name: str
-    description: str
-    retriever: RetrieverProtocol
-
-
-Tools: TypeAlias = Mapping[str, RetrieverLike | tuple[str, RetrieverLike] | NamedTool]
-"""Retrievers and query engines by name, or pairs of a description and a retriever."""
+A model chooses a tool by its name and its description.
+"""
 
 
 def is_tools(value: object) -> TypeGuard[Tools]:
@@ -59,12 +47,12 @@ def is_tools(value: object) -> TypeGuard[Tools]:
     return isinstance(value, Mapping)
 
 
-def named_tools(tools: Tools, noun: str = "tool") -> dict[str, NamedTool]:
-    """Return tools by name.
+def named_tools(tools: Tools, noun: str = "tool") -> dict[str, tuple[str, RetrieverProtocol]]:
+    """Return the descriptions and retrievers of tools by name. A description may be empty.
 
     Args:
         tools: Retrievers, functions and query engines by name, or pairs of a description and one
-            of these.
+            of these. The answer of a query engine is its only result.
         noun: The word for a tool in errors.
 
     Raises:
@@ -75,7 +63,7 @@ def named_tools(tools: Tools, noun: str = "tool") -> dict[str, NamedTool]:
         >>> from nodekin.nodegraph import NodeGraph
         >>> from nodekin.retrievers import Retriever
         >>> words = Retriever(NodeGraph(), "ROOT")
-        >>> named_tools({"words": ("Any question", words)})["words"].description
+        >>> named_tools({"words": ("Any question", words)})["words"][0]
         'Any question'
     """
     if not is_tools(tools):
@@ -83,31 +71,22 @@ def named_tools(tools: Tools, noun: str = "tool") -> dict[str, NamedTool]:
             f"{noun}s must be a mapping from names to retrievers, got {tools!r:.80}; write "
             f'{{"name": ("what it is good for", retriever)}}'
         )
-    named: dict[str, NamedTool] = {}
+    named: dict[str, tuple[str, RetrieverProtocol]] = {}
     for name, value in tools.items():
         if not isinstance(name, str):
             raise TypeError(f"the name of a {noun} must be a string, got {name!r:.80}")
         if not name.strip():
             raise ValueError(f"the name of a {noun} must not be blank, got {name!r}")
-        if isinstance(value, NamedTool):
-            named[name] = value
-            continue
-        description, source = _described(value, noun)
-        retriever = as_retriever(source, f"the {noun} {name!r}", name=name)
-        named[name] = NamedTool(name, description, retriever)
+        pair = value if isinstance(value, tuple | list) else ("", value)
+        if len(pair) != 2 or not isinstance(pair[0], str):
+            raise TypeError(
+                f"a {noun} must be a retriever or a pair (description, retriever), got "
+                f"{value!r:.80}"
+            )
+        named[name] = pair[0], as_retriever(pair[1], f"the {noun} {name!r}", name=name)
     if not named:
         raise ValueError(f"{noun}s must not be empty, got {tools!r}")
     return named
-
-
-def _described(value: Any, noun: str) -> tuple[str, Any]:
-    if not isinstance(value, tuple | list):
-        return "", value
-    if len(value) != 2 or not isinstance(value[0], str):
-        raise TypeError(
-            f"a {noun} must be a retriever or a pair (description, retriever), got {value!r:.80}"
-        )
-    return value[0], value[1]
 
 
 Variants: TypeAlias = Sequence[tuple[str, QueryVariants]]
@@ -187,7 +166,7 @@ class TransformRetriever(PromptMixin, BaseRetriever):
         **options: Any,
     ) -> None:
         super().__init__(top_k=top_k, output_format=output_format, join=join)
-        self.tools: Mapping[str, NamedTool] = named_tools(inner) if is_tools(inner) else {}
+        self.tools = named_tools(inner) if is_tools(inner) else {}
         self.inner = None if self.tools else as_retriever(inner)
         self.query_transform = self._transform_of(llm, options)
         self.mode: Mode = check_mode(mode)
@@ -214,14 +193,14 @@ class TransformRetriever(PromptMixin, BaseRetriever):
         """The inner retriever, or the tools by name."""
         if self.inner is not None:
             return [("inner", self.inner)]
-        return [(name, tool.retriever) for name, tool in self.tools.items()]
+        return [(name, retriever) for name, (_, retriever) in self.tools.items()]
 
     def _replace_inner_retrievers(self, retrievers: Mapping[str, RetrieverProtocol]) -> None:
         if self.inner is not None:
             self.inner = retrievers.get("inner", self.inner)
         self.tools = {
-            name: replace(tool, retriever=retrievers.get(name, tool.retriever))
-            for name, tool in self.tools.items()
+            name: (description, retrievers.get(name, retriever))
+            for name, (description, retriever) in self.tools.items()
         }
 
     def __repr__(self) -> str:
@@ -311,7 +290,7 @@ class TransformRetriever(PromptMixin, BaseRetriever):
 
     def _retriever(self, tool: str | None) -> RetrieverProtocol:
         if tool is not None:
-            return self.tools[tool].retriever
+            return self.tools[tool][1]
         if self.inner is None:
             raise ValueError(f"the transform names none of the tools {list(self.tools)}")
         return self.inner
