@@ -280,7 +280,12 @@ class TransformRetriever(PromptMixin, BaseRetriever):
         matches: dict[tuple[str, str | None], VariantResults] = {}
         for (tool, of_tool), results in zip(queries.items(), outcomes, strict=True):
             for query, ranking in zip(of_tool, results, strict=True):
-                matches[query, tool] = _variant_results(query, tool, ranking)
+                if isinstance(ranking, Exception):
+                    matches[query, tool] = VariantResults(query, [], ranking, tool=tool)
+                    continue
+                answered = tool is not None and ranking and is_answer(ranking[0])
+                answer = ranking[0].node.text if answered else None
+                matches[query, tool] = VariantResults(query, ranking, answer=answer, tool=tool)
         for query, tool in pairs:
             if (query, tool) not in matches:
                 names = nearest_names(str(tool), self.tools)
@@ -322,7 +327,10 @@ class TransformRetriever(PromptMixin, BaseRetriever):
             plain = is_query and variant.note is None
             results.append(ranking.results if plain else with_variant(ranking.results, variant))
             weights.append(self.query_weight if is_query else 1.0)
-        return fused(results, self.mode, limit, weights)
+        if len(results) == 1:
+            return list(results[0][:limit])
+        longest = max(map(len, results), default=0)
+        return fuse(results, self.mode, weights, longest if limit is None else limit)
 
     def evidence_variant(
         self, query: str, ranking: VariantResults, note: str | None
@@ -336,27 +344,3 @@ class TransformRetriever(PromptMixin, BaseRetriever):
         failed = [ranking for ranking in rankings if ranking.error is not None]
         reasons = "; ".join(f"{item.query[:60]!r}: {describe_error(item.error)}" for item in failed)
         return f"{len(failed)} of {len(rankings)} searches failed: {reasons}" if failed else ""
-
-
-def _variant_results(query: str, tool: str | None, outcome: Results | Exception) -> VariantResults:
-    if isinstance(outcome, Exception):
-        return VariantResults(query, [], outcome, tool=tool)
-    answered = tool is not None and outcome and is_answer(outcome[0])
-    answer = outcome[0].node.text if answered else None
-    return VariantResults(query, outcome, answer=answer, tool=tool)
-
-
-def fused(
-    rankings: Sequence[Sequence[ScoredNode]],
-    mode: Mode,
-    top_k: int | None,
-    weights: Sequence[float] | None = None,
-) -> list[ScoredNode]:
-    """Fuse rankings. A single ranking stays unchanged.
-
-    Without ``top_k``, the result has the length of the longest ranking.
-    """
-    if len(rankings) == 1:
-        return list(rankings[0][:top_k])
-    longest = max(map(len, rankings), default=0)
-    return fuse(rankings, mode, weights, longest if top_k is None else top_k)
