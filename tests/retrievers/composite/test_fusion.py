@@ -1,15 +1,18 @@
 """Fused rankings, compared with manual scores."""
 
+import asyncio
 import pickle
+import random
 import threading
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.fixed_retriever import FixedRetriever, scored
+from support.fixed_retriever import FailingRetriever, FixedRetriever, scored
 
-from nodekin.nodegraph import Document, Node, NodeGraph
+from nodekin.nodegraph import Document, Node, NodeGraph, split_sentences
 from nodekin.retrievers import Evidence, FusionRetriever, Retriever, ScoredNode
 from nodekin.retrievers.ranking import fuse
 
@@ -120,59 +123,41 @@ def test_nested_fusion_of_graph_can_be_pickled() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        (([],), ValueError, "retrievers must not be empty"),
-        ((["bm25"],), TypeError, "object with retrieve.* 'bm25'"),
-        (([FixedRetriever(ONE)], "rff"), ValueError, "mode must be 'rrf', .*, got 'rff'"),
-        (
-            ([FixedRetriever(ONE)], "rrf", [1, 2]),
-            ValueError,
-            r"weights must have 1 numbers, got \[1, 2\]",
-        ),
-        (([FixedRetriever(ONE)], "rrf", [-1]), ValueError, "a weight must be 0 or more"),
-        (([FixedRetriever(ONE)], "rrf", [float("nan")]), ValueError, "a weight must be 0 or more"),
-        (([FixedRetriever(ONE)], "rrf", ["1"]), TypeError, "a weight must be a number, got '1'"),
-        (([FixedRetriever(ONE)], "rrf", [0]), ValueError, "weights must have a number above 0"),
-        (([FixedRetriever(ONE)], "rrf", None, 0), ValueError, "top_k must be 1 or more"),
-        (
-            ([FixedRetriever(ONE)], "rrf", None, 5, -1),
-            ValueError,
-            "rank_constant must be 0 or more",
-        ),
+        ({"retrievers": []}, ValueError, "retrievers must not be empty"),
+        ({"retrievers": ["bm25"]}, TypeError, "object with retrieve.* 'bm25'"),
+        ({"mode": "rff"}, ValueError, "mode must be 'rrf', .*, got 'rff'"),
+        ({"weights": [1, 2]}, ValueError, r"weights must have 1 numbers, got \[1, 2\]"),
+        ({"weights": [-1]}, ValueError, "a weight must be 0 or more"),
+        ({"weights": [float("nan")]}, ValueError, "a weight must be 0 or more"),
+        ({"weights": ["1"]}, TypeError, "a weight must be a number, got '1'"),
+        ({"weights": [0]}, ValueError, "weights must have a number above 0"),
+        ({"top_k": 0}, ValueError, "top_k must be 1 or more"),
+        ({"rank_constant": -1}, ValueError, "rank_constant must be 0 or more"),
+        ({"on_error": "ignore"}, ValueError, "on_error must be 'raise' or 'skip'"),
+        ({"merge_by": ["n"]}, TypeError, "merge_by must be a metadata field"),
     ],
 )
 def test_fusion_with_invalid_argument_raises(arguments, error, message) -> None:
     with pytest.raises(error, match=message):
-        FusionRetriever(*arguments)
-
-
-class Failing:
-    """A retriever with an unreachable model."""
-
-    def retrieve(self, query: str, **settings: object) -> list[ScoredNode]:
-        raise ConnectionError("away")
-
-    async def aretrieve(self, query: str, **settings: object) -> list[ScoredNode]:
-        raise ConnectionError("away")
+        FusionRetriever(**{"retrievers": [FixedRetriever(ONE)], **arguments})
 
 
 async def test_fusion_skips_and_logs_failed_retriever(caplog: pytest.LogCaptureFixture) -> None:
     graph = NodeGraph(progress=False)
     graph.add(["green tea", "black tea"])
-    good = Retriever(graph, "ROOT")
+    good, bad = Retriever(graph, "ROOT"), FailingRetriever(None, error=ConnectionError("away"))
     with pytest.raises(ConnectionError, match="away"):
-        FusionRetriever([good, Failing()])("tea")
-    fusion = FusionRetriever([Failing(), good], weights=[1, 2], on_error="skip")
+        FusionRetriever([good, bad])("tea")
+    fusion = FusionRetriever([bad, good], weights=[1, 2], on_error="skip")
     expected = FusionRetriever([good], weights=[2])("green tea")
     assert fusion("green tea") == expected
     assert await fusion.aretrieve("green tea") == expected
     assert fusion.batch(["green tea"]) == [expected]
     assert len(caplog.records) == 3
-    assert "Failing object" in caplog.text
+    assert "FailingRetriever object" in caplog.text
     assert "away" in caplog.text
     with pytest.raises(ConnectionError):
-        FusionRetriever([Failing(), Failing()], on_error="skip")("tea")
-    with pytest.raises(ValueError, match="on_error must be 'raise' or 'skip'"):
-        FusionRetriever([good], on_error="ignore")  # type: ignore[arg-type]
+        FusionRetriever([bad, bad], on_error="skip")("tea")
 
 
 def test_fusion_with_held_lock_runs_sequentially() -> None:
@@ -210,5 +195,78 @@ def test_fusion_merge_by_joins_equal_metadata() -> None:
     assert [r.node.id for r in FusionRetriever([words, vectors])("q")] == list("adbecf")
     same = FixedRetriever([page("1", 2.0, n=1), page("2", 1.0, n=1), page("3", 0.5, n="1")])
     assert [r.node.id for r in FusionRetriever([same], merge_by="n")("q")] == ["1", "3"]
-    with pytest.raises(TypeError, match="merge_by must be a metadata field"):
-        FusionRetriever([same], merge_by=["n"])  # type: ignore[arg-type]
+
+
+# Retrievers of one graph, which are searched together
+
+WORDS = "tea river music chess bread star horse glass stone bird lamp salt".split()
+QUERIES = ["tea by the river", "salt", "chess horse", "nothing of it"]
+
+
+def letters(texts: list[str]) -> np.ndarray:
+    return np.array([[1 + text.count(letter) for letter in "abeiorst"] for text in texts])
+
+
+@pytest.fixture(scope="module")
+def graph() -> NodeGraph:
+    rnd = random.Random(7)
+    graph = NodeGraph(embed={"one": letters, "two": lambda t: letters(t)[:, ::-1]}, progress=False)
+    graph.add(
+        [
+            Document(
+                " ".join(
+                    " ".join(rnd.choices(WORDS, k=rnd.randint(2, 9))).capitalize() + "."
+                    for _ in range(rnd.randint(1, 9))
+                ),
+                {"of": rnd.choice(["a", "b"])},
+                id=str(number),
+            )
+            for number in range(150)
+        ]
+    )
+    graph.create_node_group("sentence", split_sentences)
+    return graph
+
+
+def shown(results: list[ScoredNode]) -> list[Any]:
+    return [(result.node.id, result.score, result.explain()) for result in results]
+
+
+def branches(graph: NodeGraph, **options: Any) -> dict[str, Retriever]:
+    vectors = {"embed_keys": ["one"], **options}
+    return {
+        "whole": Retriever(graph, "ROOT", "bm25", top_k=20, **options),
+        "sentences": Retriever(graph, "sentence", "bm25", target="ROOT", top_k=20, **options),
+        "vectors": Retriever(graph, "sentence", "cosine", target="ROOT", top_k=12, **vectors),
+    }
+
+
+@pytest.mark.parametrize("mode", ["rrf", "relative", "distribution", "concat"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"filters": {"of": "a"}}, {"min_score": 0.9}, {"fetch_k": 7}, {"lift": "sum"}],
+    ids=str,
+)
+def test_fusion_of_local_retrievers_equals_fuse(
+    graph: NodeGraph, mode: Any, options: dict[str, Any]
+) -> None:
+    of_all = branches(graph, **options)
+    for names in (["whole", "sentences"], ["sentences", "whole"], list(of_all)):
+        weights = [1.0, 3.0, 2.0][: len(names)]
+        retrievers = [of_all[name] for name in names]
+        fusion = FusionRetriever(retrievers, mode, weights)
+        for top_k in (None, 1, 40):
+            expected = []
+            for query in QUERIES:
+                limits = [max(top_k or 0, retriever.top_k) for retriever in retrievers]
+                rankings = [
+                    retriever.retrieve(query, top_k=limit)
+                    for retriever, limit in zip(retrievers, limits, strict=True)
+                ]
+                expected.append(shown(fuse(rankings, mode, weights, top_k or fusion.top_k)))
+            for found in (
+                [fusion.retrieve(query, top_k=top_k) for query in QUERIES],
+                fusion.batch(QUERIES, top_k=top_k),
+                asyncio.run(fusion.abatch(QUERIES, top_k=top_k)),
+            ):
+                assert list(map(shown, found)) == expected
