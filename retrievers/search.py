@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, islice, repeat
 from typing import Any, NamedTuple, TypeVar
@@ -49,8 +49,7 @@ MAX_QUERIES = 64
 _FETCH = 3  # hits per target, at first
 
 
-@contextmanager
-def reading(groups: Mapping[NodeGraph, Iterable[str]]) -> Iterator[None]:
+def reading(groups: Mapping[NodeGraph, Iterable[str]]) -> AbstractContextManager[None]:
     """Hold the locks of several graphs, with groups built, until the block ends.
 
     All threads lock the graphs in the same order, to avoid deadlocks.
@@ -62,6 +61,14 @@ def reading(groups: Mapping[NodeGraph, Iterable[str]]) -> Iterator[None]:
         UnknownGroupError: If a graph has no such group.
         TransformError: If a transform raises while a group is built.
     """
+    if len(groups) == 1:
+        ((graph, names),) = groups.items()
+        return graph.reader.reading(*names)
+    return _reading_all(groups)
+
+
+@contextmanager
+def _reading_all(groups: Mapping[NodeGraph, Iterable[str]]) -> Iterator[None]:
     ordered = sorted(groups, key=id)
     for graph in ordered[1:]:  # built before any lock is held
         with graph.reader.reading(*groups[graph]):
@@ -400,7 +407,7 @@ def _find(sources: Sequence[TakenIndex], seen: Sequence[_Seen]) -> list[Ranking]
         limit = first
         while True:
             rows, more = _merged(sources, hits, limit, least)
-            ranking = _lifted(search, rows[:exact], seen[number])
+            ranking = _lifted(sources, rows[:exact], seen[number])
             if not more or exact or limit is None or len(ranking.scores) >= search.limit:
                 break
             limit *= 4
@@ -430,22 +437,26 @@ def _merged(
     return (rows[: 1 + min(map(rows.index, ends))], True) if ends else (rows, False)
 
 
-def _lifted(search: Search, rows: Sequence[Hit], seen: _Seen) -> Ranking:
+def _lifted(sources: Sequence[TakenIndex], rows: Sequence[Hit], seen: _Seen) -> Ranking:
     """Return the targets of hits, best first."""
-    ids: dict[TakenIndex, list[str]] = {}
-    for _, source, node_id in rows:
-        ids.setdefault(source, []).append(node_id)
-    targets = {source: iter(source.targets(of_source)) for source, of_source in ids.items()}
-    takes_all = search.lift != "max" or search.fetch_k is not None
+    search = sources[0].search
+    targets: Iterable[Sequence[Key]]
+    if len(sources) > 1:
+        of_sources = {s: iter(s.targets([row[2] for row in rows if row[1] is s])) for s in sources}
+        targets = [next(of_sources[source]) for _, source, _ in rows]
+    else:
+        targets = sources[0].targets([node_id for _, _, node_id in rows])
+    has_copies = len(search.graphs) > 1
+    limit = search.limit if search.lift == "max" and search.fetch_k is None else None
     hits: dict[Key, list[Hit]] = {}
-    for hit in rows:
-        for target in next(targets[hit[1]]):
-            key = target if len(search.graphs) == 1 else _first(search, seen, target)
+    for hit, of_hit in zip(rows, targets, strict=True):
+        for target in of_hit:
+            key = _first(search, seen, target) if has_copies else target
             if key in hits:
                 hits[key].append(hit)
-            elif takes_all or len(hits) < search.limit:
+            elif len(hits) != limit:
                 hits[key] = [hit]
-        if not takes_all and len(hits) == search.limit:
+        if len(hits) == limit:
             break
     if search.lift == "max":
         scores = {key: of_key[0][0] for key, of_key in islice(hits.items(), search.limit)}
