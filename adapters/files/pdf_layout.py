@@ -57,13 +57,8 @@ BAR = re.compile(r"(?<!\\)\|")
 """A bar between the cells of a Markdown table."""
 
 
-class Rectangle(NamedTuple):
-    """A rectangle on a page, in points. ``y`` grows upwards."""
-
-    left: float
-    bottom: float
-    right: float
-    top: float
+Rectangle = tuple[float, float, float, float]
+"""Left, bottom, right and top of a rectangle on a page, in points. ``y`` grows upwards."""
 
 
 class TextLine(NamedTuple):
@@ -92,8 +87,8 @@ class TextLine(NamedTuple):
         _, _, x0, x1, baseline, size, _, turn, _, _ = self
         bottom, top = baseline - 0.25 * size, baseline + 0.9 * size
         if not turn:
-            return Rectangle(x0, bottom, x1, top)
-        return Rectangle(bottom, -x1, top, -x0) if turn > 0 else Rectangle(-top, x0, -bottom, x1)
+            return x0, bottom, x1, top
+        return (bottom, -x1, top, -x0) if turn > 0 else (-top, x0, -bottom, x1)
 
     @property
     def is_placed(self) -> bool:
@@ -458,12 +453,12 @@ def _continues_table(table: TextLine, following: TextLine) -> bool:
     """Return whether a table at the top of a page continues a table of the previous page."""
     if not (table.cells and following.cells):
         return False
-    lefts, rights = (
-        [edge([getattr(box, side) for _, _, box in one.cells]) for one in (table, following)]
-        for edge, side in ((min, "left"), (max, "right"))
+    (left, right), (next_left, next_right) = (
+        (min(box[0] for _, _, box in one.cells), max(box[2] for _, _, box in one.cells))
+        for one in (table, following)
     )
     columns = {len(BAR.findall(one.text.rpartition("\n")[2])) for one in (table, following)}
-    return max(abs(lefts[0] - lefts[1]), abs(rights[0] - rights[1])) <= 3 and len(columns) == 1
+    return max(abs(left - next_left), abs(right - next_right)) <= 3 and len(columns) == 1
 
 
 def _without_head(table: TextLine, head: str) -> TextLine:

@@ -269,11 +269,8 @@ def _lines_inside(grid: _Grid, lines: Lines) -> list[TextLine]:
     return [] if is_crossed else inside
 
 
-class _TableRow(NamedTuple):
-    """The texts and rectangles of a row."""
-
-    texts: Sequence[str]
-    rectangles: Sequence[Rectangle]
+_TableRow = tuple[list[str], list[Rectangle]]
+"""The texts and rectangles of a row."""
 
 
 def _rows(grid: _Grid, textpage: Any, lines: Sequence[TextLine]) -> list[_TableRow]:
@@ -294,9 +291,9 @@ def _rows(grid: _Grid, textpage: Any, lines: Sequence[TextLine]) -> list[_TableR
             y = top - at * height
             lines_of = cells if count == 1 else {c: cells[c][at : at + 1] for c in cells}
             parts = [[text for _, text in lines_of.get(c, ())] or [""] for c in columns]
-            boxes = [Rectangle(x0, y - height, x1, y) for x0, x1 in pairwise(xs)]
-            rows.append(_TableRow([without_bullets(joined(part)) for part in parts], boxes))
-    filled = sum(text != "" for row in rows for text in row.texts)
+            boxes = [(x0, y - height, x1, y) for x0, x1 in pairwise(xs)]
+            rows.append(([without_bullets(joined(part)) for part in parts], boxes))
+    filled = sum(text != "" for texts_of, _ in rows for text in texts_of)
     if min(len(rows), len(columns)) < 2 or filled < 0.4 * len(rows) * len(columns):
         return []
     return rows
@@ -357,8 +354,8 @@ def _is_ruled(rules: Sequence[_Rule], at: float, position: float) -> bool:
 
 def _table(rows: Sequence[_TableRow], start: int) -> TextLine:
     """Return a table as one line."""
-    text = markdown_table(row.texts for row in rows)
-    rectangles = (rectangle for row in rows for rectangle in row.rectangles)
+    text = markdown_table(texts for texts, _ in rows)
+    rectangles = (rectangle for _, boxes in rows for rectangle in boxes)
     cells = [
         (first, end, rectangle)
         for (first, end), rectangle in zip(cell_spans(text), rectangles, strict=True)

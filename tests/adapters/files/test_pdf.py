@@ -7,7 +7,6 @@ from support.sample_files import pdf_of
 
 from nodekin.adapters.files.pdf import read_pdf
 from nodekin.adapters.files.pdf_layout import (
-    Rectangle,
     TextLine,
     lines_of_text,
     pages_as_text,
@@ -324,7 +323,7 @@ def test_paragraph_line_may_start_with_dash(first: str, is_same: bool) -> None:
 def table_of(*rows: tuple[str, str], left: float = 50) -> TextLine:
     """Return a table as a line."""
     text = markdown_table(rows)
-    boxes = [Rectangle(left + x, 690 - y, left + x + 60, 700 - y) for y in (0, 9) for x in (0, 60)]
+    boxes = [(left + x, 690 - y, left + x + 60, 700 - y) for y in (0, 9) for x in (0, 60)]
     cells = [(*span, box) for span, box in zip(cell_spans(text), boxes, strict=True)]
     return TextLine(text, is_table=True, cells=cells)
 
