@@ -1,6 +1,7 @@
 """All formats from the outside: a folder of them, files of other people's, LibreOffice's files."""
 
 import io
+import json
 import re
 import zipfile
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from support.office_files import FIXTURES, KNOWN, Block, fidelity, text_of
 
 from nodekin.nodegraph import NodeGraph, ReadError, ReadOptions
 from nodekin.nodegraph.readers.text import markdown_table
+from nodekin.nodegraph.workers import process_workers
 
 SAMPLES = Path(__file__).parents[3] / "examples" / "files"
 
@@ -146,3 +148,60 @@ def test_name_of_text_file_decides_over_ambiguous_bytes(
     (tmp_path / name).write_text(text)
     (node,) = NodeGraph(tmp_path, progress=False).nodes("ROOT")
     assert node.text == text
+
+
+def test_cells_are_pages_with_code_and_short_outputs(tmp_path: Path) -> None:
+    traceback = ["\x1b[0;31mKeyError\x1b[0m", "\x1b]8;;x\x07tea\x1b]8;;\x07"]
+    outputs = [
+        {"text": ["1\n"]},
+        {"data": {"text/plain": "2"}},
+        {"ename": "KeyError", "traceback": traceback},
+        {"text": "long " * 1000},
+    ]
+    cells = [
+        {"cell_type": "markdown", "source": ["# Tea\n", "About it."]},
+        {"cell_type": "code", "source": "print(1)", "outputs": outputs},
+    ]
+    (tmp_path / "a.ipynb").write_text(json.dumps({"cells": cells, "metadata": {}}))
+    graph = NodeGraph(tmp_path, progress=False)
+    (node,) = graph.nodes("ROOT")
+    page = "# Tea\nAbout it.\n\n\f\n\n```python\nprint(1)\n```\n\n```\n1\n2\nKeyError\ntea\nlong "
+    assert node.text.startswith(page)
+    assert node.text.endswith(" ...\n```")
+    (note,) = graph.read_report.notes.values()
+    assert "outputs cut after 2,000 characters: 1 (first: cell 2)" in note
+
+
+OLD_FILES = Path(__file__).parents[2] / "support" / "office97"
+
+
+def test_old_word_file_and_slides_are_read(tmp_path: Path) -> None:
+    pytest.importorskip("office_oxide", reason="no office-oxide: pip install office-oxide")
+    for name in ("handbook.doc", "slides.ppt"):
+        (tmp_path / name).write_bytes((OLD_FILES / name).read_bytes())
+    (tmp_path / "broken.doc").write_bytes((OLD_FILES / "handbook.doc").read_bytes()[:1500])
+    graph = NodeGraph(tmp_path, progress=False)
+    word, slides = graph.nodes("ROOT")
+    assert word.text == "# The tea handbook\n\nGreen tea is bought in May."
+    assert slides.text == "# Buying\n\nGreen tea\n\nBlack tea\n\n\f\n\n# Serving\n\nPour it"
+    assert slides.metadata["page_unit"] == "slide"
+    (failure,) = graph.failures
+    assert "damaged" in str(failure.error)
+
+
+def test_missing_extra_is_reported_with_file_count(tmp_path, monkeypatch) -> None:
+    program = "import sys; sys.modules['mammoth'] = None; " + process_workers._PROGRAM
+    monkeypatch.setattr(process_workers, "_PROGRAM", program)
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    for name in ("a.docx", "b.docx"):
+        (docs / name).write_bytes((SAMPLES / "手册.docx").read_bytes())
+    (docs / "c.txt").write_text("Tea.")
+    graph = NodeGraph(docs, progress=False)
+    assert [node.id for node in graph.nodes("ROOT")] == ["docs/c.txt"]
+    assert str(graph.read_report) == (
+        '1 read, 2 skipped: 2 in need of pip install "nodekin[files]"'
+    )
+    assert "mammoth is not installed" in str(graph.failures[0].error)
+    with pytest.raises(ReadError, match=r"pip install \"nodekin\[files\]\""):
+        NodeGraph(docs, progress=False, reading=ReadOptions(strict=True))
