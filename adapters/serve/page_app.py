@@ -124,17 +124,13 @@ class PageApp:
         self.pages = DocumentPages(self.graph, restriction_of(retriever))
         llm = self.engine.llm
         self._model = "" if llm.model is no_model else str(getattr(llm.model, "model", llm.name))
-        if not self._model and callable(getattr(source, "query", None)):  # a foreign engine
-            self._model = type(source).__name__
         self._title = title or "nodekin"
-        views: dict[str, _View] = {
-            "": self._start,
-            "search": self._search,
-            "documents": self._documents,
-        }
-        views |= {"document": self._document, "picture": self._picture}
+        views: tuple[tuple[str, _View], ...] = (
+            *(("", self._start), ("search", self._search), ("documents", self._documents)),
+            *(("document", self._document), ("picture", self._picture)),
+        )
         routes = [
-            *(Route(f"/{name}", partial(self._handle, name, view)) for name, view in views.items()),
+            *(Route(f"/{name}", partial(self._handle, name, view)) for name, view in views),
             *(Route(f"/{name}", _file(name, kind)) for name, kind in _FILES.items()),
             Route("/ask", partial(self._handle, "ask", None), methods=["POST"]),
         ]
