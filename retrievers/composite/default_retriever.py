@@ -526,4 +526,4 @@ async def _find_distinct(find: Find, queries: Sequence[str], limit: int) -> list
                 found[query] = results
         missing = [query for query in missing if query not in found]
         depth *= 2
-    return [found[query] for query in queries]
+    return [[*found[query]] for query in queries]
