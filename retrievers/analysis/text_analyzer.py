@@ -356,7 +356,10 @@ class TextAnalyzer:
         form, languages = self._content(text, partial(_present, frequency, size))
         by_script = tuple(languages.items())
         weighed = _weighed(self, text, form, by_script)
-        return _with_names(_names(self, text, by_script), weighed, frequency)
+        names = _names(self, text, by_script)
+        if any(not _occurs(term, frequency) for term, weight in weighed if weight >= 1):
+            names = [*names, *_joined_pairs(self, text, by_script)]
+        return _with_names(names, weighed, frequency) if names else weighed
 
     def like(self, text: str) -> TextAnalyzer:
         """Return an analyzer in the language of a text, for words and queries to compare with it.
@@ -447,6 +450,12 @@ class TextAnalyzer:
 
     def _stems(self, words: list[str], language: Language) -> list[str]:
         return stems(words, language) if self.stem else folded(words, language)
+
+    def _forms(self, word: str, scripts: _Scripts) -> _Forms:
+        """Return the forms of a word in the languages of its script."""
+        languages = dict(scripts).get(word_script(word), (ENGLISH,))
+        every = chain.from_iterable(self._stems([word], language) for language in languages)
+        return [*dict.fromkeys(every)]
 
     def _language(self, words: Sequence[str], script: str) -> Language:
         return self._fixed(script) or detect(words, script) or of_script(script)[0]
@@ -571,30 +580,37 @@ class _Name(NamedTuple):
     weight: float | None
 
 
+def _occurs(term: str | _Forms, frequency: Callable[[str], int]) -> bool:
+    return frequency(term) > 0 if isinstance(term, str) else any(map(frequency, term))
+
+
+_Scripts = tuple[tuple[str, tuple[Language, ...]], ...]
+"""The languages of each script in a query."""
+
+
 @lru_cache(_LATEST)
-def _names(
-    analyzer: TextAnalyzer, text: str, languages: tuple[tuple[str, tuple[Language, ...]], ...]
-) -> Sequence[_Name]:
-    """Return the names of a query, and its pairs of adjacent words."""
-    by_script = dict(languages)
-
-    @cache
-    def forms(word: str) -> _Forms:
-        of_script = by_script.get(word_script(word), (ENGLISH,))
-        every = chain.from_iterable(analyzer._stems([word], language) for language in of_script)
-        return [*dict.fromkeys(every)]
-
+def _names(analyzer: TextAnalyzer, text: str, scripts: _Scripts) -> Sequence[_Name]:
+    """Return the names of a query."""
     names = []
     for term, name in dict.fromkeys(identifiers(normalized(text))):
         weight = _NUMBER_WEIGHT if any(map(str.isdigit, name)) else 1.0
         if is_common(term, name):
             weight = _COMMON_WEIGHT
-        words = [forms(word) for word in _RUNS.findall(name)]
-        names.append(_Name(forms(term), words, None if name.isalnum() else weight))
+        words = [analyzer._forms(word, scripts) for word in _RUNS.findall(name)]
+        forms = analyzer._forms(term, scripts)
+        names.append(_Name(forms, words, None if name.isalnum() else weight))
+    return names
+
+
+@lru_cache(_LATEST)
+def _joined_pairs(analyzer: TextAnalyzer, text: str, scripts: _Scripts) -> Sequence[_Name]:
+    """Return the pairs of adjacent words of a query as one word each."""
     runs = (run for run in _runs(text)[_ENGLISH_CONTENT] if isinstance(run, list))
+    names = []
     for pair in dict.fromkeys(chain.from_iterable(map(pairwise, runs))):
         if min(map(len, pair)) > 1:
-            names.append(_Name(forms("".join(pair)), [*map(forms, pair)], None))
+            words = [analyzer._forms(word, scripts) for word in pair]
+            names.append(_Name(analyzer._forms("".join(pair), scripts), words, None))
     return names
 
 
@@ -610,7 +626,7 @@ def _with_names(
     """
     present: list[tuple[str, float, list[str]]] = []
     for forms, parts, weight in names:
-        found = [any(map(frequency, part)) for part in parts]
+        found = [_occurs(part, frequency) for part in parts]
         lower: list[str] = []
         if weight is None:
             if all(found):  # written as in the index
@@ -620,8 +636,6 @@ def _with_names(
             weight = max(weight, 1.0)
             lower = [*chain.from_iterable(parts)]
         present += ((form, weight, lower) for form in filter(frequency, forms))
-    if not present:
-        return words
     added: list[tuple[str | _Alternatives, float]] = []
     replaced: Counter[str] = Counter()
     for name, weight, lower in sorted(present, key=lambda name: name[1]):
@@ -640,7 +654,7 @@ def _weighed(
     analyzer: TextAnalyzer,
     text: str,
     form: int,
-    languages: tuple[tuple[str, tuple[Language, ...]], ...],
+    languages: _Scripts,
 ) -> list[tuple[str | _Alternatives, float]]:
     """Return the result of ``weigh`` for a form of a query and the languages of each script."""
     runs, by_script = _runs(text)[form], dict(languages)
