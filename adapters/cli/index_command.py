@@ -72,6 +72,7 @@ def index_command(
         if not folders:
             with open_graph(index, quiet=True) as graph:
                 named = graph.sources
+            _check_sources(index, named, ())
         index.clear()
     index.place.mkdir(parents=True, exist_ok=True)
     status = ExitStatus.SUCCESS
@@ -104,16 +105,14 @@ def index_command(
     return status
 
 
-def _read(graph: NodeGraph, index: Workspace, named: Sequence[Path]) -> tuple[Refresh, ReadReport]:
-    """Read changed files of the sources, and named files and folders.
-
-    A file that was removed from the index is read again if it is named.
+def _check_sources(index: Workspace, sources: Sequence[Path], named: Sequence[Path]) -> None:
+    """Check the sources of an index before they are read.
 
     Raises:
-        CommandError: If a folder contains a source, or if the index of another person names
+        CommandError: If a named folder contains a source, or if the index of another person names
             folders of the user, outside of the index's parent directory.
     """
-    sources, parent = graph.sources, index.place.resolve().parent
+    parent = index.place.resolve().parent
     for source in sources:
         if not any(source.resolve().is_relative_to(p.resolve()) for p in (parent, *named)):
             raise CommandError(
@@ -126,6 +125,15 @@ def _read(graph: NodeGraph, index: Workspace, named: Sequence[Path]) -> tuple[Re
                 f"{outer[0]} holds {source}, which has documents of its own names; index the "
                 "whole folder with --rebuild"
             )
+
+
+def _read(graph: NodeGraph, index: Workspace, named: Sequence[Path]) -> tuple[Refresh, ReadReport]:
+    """Read changed files of the sources, and named files and folders.
+
+    A file that was removed from the index is read again if it is named.
+    """
+    sources = graph.sources
+    _check_sources(index, sources, named)
     refresh, read = graph.refresh(), graph.read_report
     existing = set(graph.reader.document_ids())
     for path in named:

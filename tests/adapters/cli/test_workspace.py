@@ -94,7 +94,7 @@ def test_external_sources_are_read_only_if_named(nodekin, here, monkeypatch):
     monkeypatch.chdir(here / "clone")
     assert nodekin("index", "docs", here / "private").status == 0
     diary.write_text("The new secret of Anna.", encoding="utf-8")
-    for command in (["index"], ["index", "docs"]):
+    for command in (["index"], ["index", "docs"], ["index", "--rebuild"]):
         ran = nodekin(*command)
         assert ran.status == 3
         assert f"lists {here / 'private'}, which is outside of {here / 'clone'}; name it" in ran.err
