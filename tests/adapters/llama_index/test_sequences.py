@@ -144,6 +144,10 @@ SEQUENCES: dict[str, tuple[list[Any], list[Step]]] = {
         DOCUMENTS[:6],
         [lambda i: asyncio.run(i.arefresh_ref_docs(DOCUMENTS))],
     ),
+    "refresh inserted document": (
+        DOCUMENTS[2:3],
+        [lambda i: i.insert(DOCUMENTS[0]), lambda i: i.refresh_ref_docs(DOCUMENTS[:2])],
+    ),
     "persist and load documents": (
         DOCUMENTS,
         [
