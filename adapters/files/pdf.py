@@ -250,7 +250,7 @@ def _paths(page: Any, source: SourceFile, number: int) -> list[Any]:
 
 
 def _samples(length: int, measure: Callable[[int], float]) -> list[float]:
-    """Return the values of 12 characters of a page. If any is not 0, return those of 48."""
+    """Measure 12 characters of a page, and 48 characters if any value is not 0."""
     for count in (12, 48):
         values = [measure(index) for index in range(0, length, length // count + 1)]
         if not any(values):

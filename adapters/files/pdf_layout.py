@@ -321,10 +321,10 @@ def _keys(text: str, number: int) -> Iterator[tuple[str, _Found]]:
 
 
 def _is_head(place: tuple[str, int], on: Sequence[_Found], count: int) -> bool:
-    """Return whether the lines at a place (key and height) are headers, for ``count`` pages.
+    """Return whether lines with equal text at one height are headers or footers.
 
-    A number certainly counts pages, or the text next to it (such as a chapter title) changes and is
-    repeated on several pages.
+    A number counts pages if it is alone, or if the text next to it (such as a chapter title)
+    changes, and each text is repeated on several pages.
     """
     beside = {one.beside for one in on}
     is_number = place[0][0] == "\0" and (beside == {""} or 1 < len(beside) < len(on) / 1.5)
@@ -333,7 +333,7 @@ def _is_head(place: tuple[str, int], on: Sequence[_Found], count: int) -> bool:
 
 
 def _is_on_most(numbers: Sequence[int], count: int) -> bool:
-    """Return whether the numbers are most of ``count`` pages, or of the left or right pages."""
+    """Return whether most pages, or most left or right pages, are in a list of page numbers."""
     on = set(numbers)
     if len({number % 2 for number in on}) == 1 and len(on) >= max(2, min(3, (count + 1) // 2)):
         return len(on) > count // 4
@@ -680,7 +680,7 @@ def _headings(lines: Lines, titles: Mapping[str, int], levels: Mapping[float, in
 def _heading_by_title(
     lines: Lines, at: int, start: int, titles: Mapping[str, int]
 ) -> tuple[int, int] | None:
-    """Return the level and the number of lines of an outline heading at a line from a start."""
+    """Return the level and the number of lines of the outline heading at a position, if any."""
     text = _squeezed(lines[at].text[start:])
     for count in (1, 2, 3):
         if text in titles:

@@ -317,7 +317,7 @@ class NodeGraphVectorStore(VectorStore):
         if similarity.name == "bm25":
             return lambda score: score / (1 + score)
         raise ValueError(
-            f"scores of {similarity.name!r} have no known range; set relevance_score_fn="
+            f"the range of {similarity.name!r} scores is unknown; pass relevance_score_fn="
         )
 
     def _embed_key(self) -> str:

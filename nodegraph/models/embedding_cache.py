@@ -98,7 +98,7 @@ class EmbeddingCache:
         return key
 
     def stored(self) -> list[str]:
-        """Return the kinds of stored values that contain vectors, one per model."""
+        """Return the names of the models with stored vectors, as kinds of values."""
         return [kind for kind in self._store.kinds() if kind.startswith(_KIND)]
 
     def delete_unused(self, used: Set[str]) -> None:

@@ -133,7 +133,7 @@ class _Cutter:
     measure: Measure
 
     def is_below_limit(self, start: int, end: int) -> bool:
-        """Return whether related parts may be one passage."""
+        """Return whether related parts are short enough for one passage."""
         return self.measure(start, end) <= self.size * 3 // 2
 
     def subtree(self, sections: Sequence[Section]) -> list[Section]:

@@ -23,7 +23,7 @@ _VARIABLES = 900  # the limit of one statement in every build of SQLite
 
 
 def to_id(name: str) -> bytes:
-    """Convert an id or a hash. Our own ids take half of their length."""
+    """Encode an id or a hash. Generated ids, which are hexadecimal, take half of their length."""
     if _OWN_ID.fullmatch(name):
         return bytes.fromhex(name)
     value = _FOREIGN + to_text(name)

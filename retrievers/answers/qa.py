@@ -201,7 +201,7 @@ class QaRetriever(BaseRetriever):
 
     def _exact_match(self, query: str, filters: Filters | None) -> PresetAnswer | None:
         if not isinstance(query, str):
-            raise TypeError(f"a query is a str, not {type(query).__name__} {query!r:.80}")
+            raise TypeError(f"query must be a str, got {query!r:.80}")
         conditions = self.inner.conditions(filters)
         for graph in self.inner.graphs if query.strip() else ():
             index = _SAME_QUESTION.open(graph, self.group)

@@ -183,7 +183,7 @@ def related(
     node = tools.view.document(document)
     stop = len(node.text) if end is None else end
     if not 0 <= start < max(stop, 1):
-        raise ToolError(f"start and end are characters of {document!r}, start before end")
+        raise ToolError(f"start must be below end in {document!r}, got {start} and {stop}")
     passages = ((span_of(passage), passage) for passage in tools.view.passages(node))
     current = [p for span, p in passages if span and span[0] < stop and start < span[1]]
     ranked = _with_shared_names(tools, current)

@@ -165,7 +165,9 @@ class ForeignRetriever(BaseRetriever):
         """
         limit = self.check_limit(top_k, None)
         if RESTRICTION.get():
-            raise ValueError(f"the sources of {self.source_name} can't be restricted")
+            raise ValueError(
+                f"{self.source_name} cannot be used in restrict(): it searches without filters"
+            )
         output = self._request(query, limit, None).run()
         text, results = read_sources(output, self.source_name, query)
         return text, results[:limit]

@@ -103,7 +103,7 @@ def _listed(name: str, keywords: Keywords | None) -> list[str]:
     listed = [keywords] if isinstance(keywords, str) else list(keywords or ())
     for keyword in listed:
         if not isinstance(keyword, str):
-            raise TypeError(f"{name} keywords are texts, not {keyword!r:.80}")
+            raise TypeError(f"{name} keywords must be texts, got {keyword!r:.80}")
         if not keyword.strip():
             raise ValueError(f"{name}={keywords!r:.80} has a blank keyword; leave it out")
     return listed

@@ -244,8 +244,8 @@ class Reranker:
         check_texts([query])
         if not _are_results(results):
             raise TypeError(
-                "a reranker takes the results of a retriever, a list of ScoredNode, not "
-                f"{results!r:.80}; of nodes write [ScoredNode(node, 0.0) for node in nodes]"
+                f"results must be a list of ScoredNode, got {results!r:.80}; for nodes, write "
+                "[ScoredNode(node, 0.0) for node in nodes]"
             )
         limit = self.top_k if top_k is None else check_top_k(top_k)
         arerank = getattr(self.reranker, "arerank", None)
@@ -336,8 +336,8 @@ def register_reranker(
     def register(decorated: Function) -> Function:
         if not callable(decorated) or inspect.isclass(decorated):
             raise TypeError(
-                f"a reranker is a function of a node and a query, not {decorated!r:.80}; write "
-                "@register_reranker or @register_reranker(batch=True) above one"
+                f"a reranker must be a function of a node and a query, got {decorated!r:.80}; "
+                "write @register_reranker or @register_reranker(batch=True) above one"
             )
         if is_async(decorated):
             raise TypeError(

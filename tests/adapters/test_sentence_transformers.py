@@ -92,7 +92,7 @@ def test_other_settings_keep_the_name():
         ({"device": "cpu"}, TypeError, "device applies to a model"),
         ({"local_files_only": True}, TypeError, "local_files_only applies to a model"),
         ({"truncate_dim": 3}, TypeError, "truncate_dim applies to a model"),
-        ({"dtype": "fp8"}, ValueError, r"dtype is one of 'auto'.*not 'fp8'"),
+        ({"dtype": "fp8"}, ValueError, r"dtype must be one of 'auto'.*got 'fp8'"),
         ({"batch_size": 0}, ValueError, "batch_size must be 1 or more, got 0"),
     ],
 )

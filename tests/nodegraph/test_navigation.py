@@ -105,9 +105,9 @@ def test_find_rejects_foreign_items(graph: NodeGraph) -> None:
         find(stranger)
     with pytest.raises(ValueError, match="is not a node of this graph"):
         find(Node("loose"))
-    with pytest.raises(TypeError, match="find takes nodes or retrieval results, not 'a b'"):
+    with pytest.raises(TypeError, match="items must be nodes or retrieval results, got 'a b'"):
         find("a b")
-    with pytest.raises(TypeError, match="not 3"):
+    with pytest.raises(TypeError, match="got 3"):
         find([graph.node("1"), 3])
     with pytest.raises(UnknownGroupError, match="unknown group 'wrod', registered groups: 'word'"):
         graph.find("wrod")

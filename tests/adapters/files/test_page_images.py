@@ -39,9 +39,9 @@ def test_page_image_marks_sentence_if_file_is_unchanged(tmp_path: Path) -> None:
         assert not len(marked_rows(page_image(node.root, 2)))
         assert not len(marked_rows(page_image(node, 1)))
         for number in (0, 3):
-            with pytest.raises(LookupError, match=f"pages 1 to 2, not {number}"):
+            with pytest.raises(LookupError, match=f"from 1 to 2 in handbook.pdf, got {number}"):
                 page_image(node, number)
-        with pytest.raises(ValueError, match="characters 0 to"):
+        with pytest.raises(ValueError, match="span must be from 0 to"):
             page_image(node, None, (5, 5))
         with Path(file).open("ab") as opened:
             opened.write(b"\n")

@@ -149,7 +149,7 @@ async def test_recommend_returns_similar_but_not_equal_questions(graph):
 def test_invalid_arguments_raise(graph, settings, error, words):
     with pytest.raises(error, match=words):
         QaRetriever(**{"graph": graph, "group": "qa", **settings})
-    with pytest.raises(TypeError, match="a query is a str"):
+    with pytest.raises(TypeError, match="query must be a str"):
         QaRetriever(graph, "qa").answer(3)
 
 

@@ -341,7 +341,7 @@ def test_related_returns_documents_linked_by_names(tools) -> None:
         ("plays/brand.md", ["Henrik Ibsen"])
     ]
     assert "No name in this part" in tools.call("related", {"document": "茶.md"}).text
-    with pytest.raises(ToolError, match="start and end are characters"):
+    with pytest.raises(ToolError, match="start must be below end"):
         tools.call("related", {"document": "茶.md", "start": 900})
 
 

@@ -67,7 +67,7 @@ def test_keyword_filter_without_stemming_compares_forms() -> None:
 @pytest.mark.parametrize(
     ("settings", "error", "says"),
     [
-        ({"required": [3]}, TypeError, "required keywords are texts, not 3"),
+        ({"required": [3]}, TypeError, "required keywords must be texts, got 3"),
         ({"excluded": ["tea", " "]}, ValueError, "has a blank keyword"),
         ({"require": ["tea"]}, TypeError, "no setting 'require'; it has 'required'"),
     ],

@@ -136,7 +136,7 @@ def test_reranker_call_with_invalid_argument_raises() -> None:
     results: Any
     for results in ([Node("tea")], Node("tea"), ["tea"], "tea", None):
         for other in (Reranker(KeywordFilter(required="tea")), reranker):
-            with pytest.raises(TypeError, match=r"a list of ScoredNode, not .*tea|not None"):
+            with pytest.raises(TypeError, match=r"a list of ScoredNode, got .*tea|got None"):
                 other(results, "tea")
 
 
@@ -246,7 +246,7 @@ def test_invalid_registration_or_setting_raises() -> None:
 
     with pytest.raises(ValueError, match="'KeywordFilter' is nodekin's own"):
         register_reranker(lambda node: 1, name="KeywordFilter")
-    with pytest.raises(TypeError, match="a reranker is a function"):
+    with pytest.raises(TypeError, match="a reranker must be a function"):
         register_reranker(Node)
     with pytest.raises(TypeError, match="is async; write an object"):
         register_reranker(waits)

@@ -27,7 +27,7 @@ def test_batches_keep_the_order_of_queries(kind: Any, plain: Retriever) -> None:
     one_by_one = [retriever.retrieve(query) for query in queries]
     assert retriever.batch(queries) == one_by_one == asyncio.run(retriever.abatch(queries))
     assert retriever.batch([]) == asyncio.run(retriever.abatch([])) == []
-    with pytest.raises(TypeError, match="batch takes a list of queries"):
+    with pytest.raises(TypeError, match="queries must be a list of texts"):
         retriever.batch("Nile")
 
 
