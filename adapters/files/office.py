@@ -182,8 +182,14 @@ def read_spreadsheet(source: SourceFile) -> Document:
     return source.document(join_pages(pages), {"page_unit": "sheet"})
 
 
+_OPEN = "{{urn:oasis:names:tc:opendocument:xmlns:{}:1.0}}"
+
 for _name in ("office", "style", "table", "text"):  # the prefixes that the library expects
-    ElementTree.register_namespace(_name, f"urn:oasis:names:tc:opendocument:xmlns:{_name}:1.0")
+    ElementTree.register_namespace(_name, _OPEN.format(_name).strip("{}"))
+
+
+# The XML of a large sheet without these would need much memory.
+_OPEN_FEATURE = re.compile(rb"text-position|-spanned|:annotation|draw:(?:object|image)")
 
 
 def _open_sheets(
@@ -195,19 +201,24 @@ def _open_sheets(
         A workbook with superscripts as text, if it has any, and by sheet the charts, and the first
         and the last cell (row, column) of merged cells.
     """
-    root = ElementTree.fromstring(archive.read("content.xml"))
+    data = archive.read("content.xml")
+    if not _OPEN_FEATURE.search(data):
+        return None, {}, {}
+    root = ElementTree.fromstring(data)
     scripts = raised_styles([root])
-    for span in list(named(root, "p")) if scripts else ():
-        runs = [(span.text or "", 0)]
-        for child in span:
+    for paragraph in root.iter(f"{_OPEN.format('text')}p") if scripts else ():
+        runs = [(paragraph.text or "", 0)]
+        for child in paragraph:
             script = scripts.get(attribute(child, "style-name"), "")
             runs += [("".join(child.itertext()), _HEIGHTS.get(script, 0)), (child.tail or "", 0)]
-        span[:], span.text = [], joined_runs(runs)
+        if len(runs) > 1:
+            paragraph[:], paragraph.text = [], joined_runs(runs)
     drawn: dict[str, list[str]] = {}
     merged: dict[str, list[Any]] = {}
-    for table in named(root, "table"):
+    for table in root.iter(f"{_OPEN.format('table')}table"):
         name = attribute(table, "name")
-        objects = (attribute(one, "href") for one in named(table, "object"))
+        drawings = table.iter(f"{_OPEN.format('drawing')}object")
+        objects = (attribute(one, "href") for one in drawings)
         blocks = ["\n".join(open_object(archive, target)) for target in objects]
         drawn[name] = [block.replace("|", "\\|") for block in blocks]
         merged[name] = list(_merged_cells(table))
@@ -216,16 +227,16 @@ def _open_sheets(
 
 
 def _merged_cells(table: ElementTree.Element) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    row = 0
-    for line in named(table, "table-row"):
+    prefix, row = f"{_OPEN.format('table')}number-", 0
+    for line in table.iter(f"{_OPEN.format('table')}table-row"):
         column = 0
         for cell in line:
-            wide = integer(attribute(cell, "number-columns-spanned"), 1)
-            high = integer(attribute(cell, "number-rows-spanned"), 1)
+            wide = integer(cell.get(f"{prefix}columns-spanned"), 1)
+            high = integer(cell.get(f"{prefix}rows-spanned"), 1)
             if wide * high > 1:
                 yield (row, column), (row + high - 1, column + wide - 1)
-            column += integer(attribute(cell, "number-columns-repeated"), 1)
-        row += integer(attribute(line, "number-rows-repeated"), 1)
+            column += integer(cell.get(f"{prefix}columns-repeated"), 1)
+        row += integer(line.get(f"{prefix}rows-repeated"), 1)
 
 
 def _copy(archive: zipfile.ZipFile, name: str, root: ElementTree.Element) -> io.BytesIO:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 import zipfile
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import zip_longest
@@ -104,7 +105,7 @@ def attribute(element: Element, name: str) -> str:
 
 def integer(text: str | None, default: int = 0) -> int:
     """Return a number of an XML attribute, or the default if it is missing or not a number."""
-    match = re.fullmatch(r"-?\d{1,9}", text or "")
+    match = re.fullmatch(r"-?\d{1,9}", text) if text else None
     return int(match[0]) if match else default
 
 
@@ -135,8 +136,9 @@ def note_left_out(source: SourceFile, root: Element, place: str = "") -> None:
         root: The XML of its text.
         place: The place of the elements. Empty: the paragraph of the first element.
     """
+    counts = Counter(map(local_name, root.iter()))
     for kind, names in LEFT_OUT.items():
-        if count := sum(1 for _ in named(root, *names)):
+        if count := sum(counts[name] for name in names):
             paragraphs = (p for p in named(root, "p") if next(named(p, *names), None) is not None)
             first = next(paragraphs, root)
             text = texts(first, "t") or "".join(first.itertext())
