@@ -363,11 +363,17 @@ def test_broken_page_is_skipped_and_noted(tmp_path: Path) -> None:
         NodeGraph(tmp_path / "a.pdf", progress=False)
 
 
-@pytest.mark.parametrize("matrix", ["1e9 0 0 1e9 0 0", "1 0 0 1 3e12 -3e12", "1e30 0 0 1e30 1 1"])
-def test_wild_matrices_are_clamped(tmp_path: Path, matrix: str) -> None:
-    wild = f"q {matrix} cm BT /F 12 Tf 20 250 Td (Wild.) Tj ET Q ".encode()
-    (tmp_path / "a.pdf").write_bytes(pdf_of(wild + TEXT))
-    assert "Tea is a drink." in NodeGraph(tmp_path / "a.pdf", progress=False).nodes("ROOT")[0].text
+@pytest.mark.parametrize(
+    "odd",
+    [
+        *("1e9 0 0 1e9 0 0 cm", "1 0 0 1 3e12 -3e12 cm", "1e30 0 0 1e30 1 1 cm"),
+        *("BT /F -12 Tf", "BT /F 12 Tf 1e9 250 Td", "BT /F 12 Tf 0 0 0 0 1 1 Tm"),
+    ],
+)
+def test_odd_sizes_and_places_lose_no_other_text(tmp_path: Path, odd: str) -> None:
+    text = f"q {odd} " + ("" if "BT" in odd else "BT /F 12 Tf 20 250 Td ") + "(Odd.) Tj ET Q "
+    (tmp_path / "a.pdf").write_bytes(pdf_of(text.encode() + TEXT))
+    assert "Tea is a drink." in read_pdf(SourceFile(tmp_path / "a.pdf", ReadOptions())).text
 
 
 @pytest.mark.parametrize(
@@ -439,11 +445,3 @@ def test_box_of_reordered_line_has_full_width(tmp_path: Path) -> None:
     file.write_bytes(pdf_of(b"BT /F 12 Tf 60 20 Td [(Water and Tea) 8500 (46)] TJ ET"))
     (box,) = unpack_layout(read_pdf(SourceFile(file, ReadOptions())).layout or b"")
     assert box.right - box.left > 0.3 * SCALE
-
-
-@pytest.mark.parametrize("place", ["-12 Tf 20 250 Td", "12 Tf 1e9 250 Td", "12 Tf 0 0 0 0 1 1 Tm"])
-def test_letters_with_invalid_sizes_lose_no_text(tmp_path: Path, place: str) -> None:
-    odd = f"BT /F {place} (Odd.) Tj ET BT /F 12 Tf 20 20 Td (Tea.) Tj ET"
-    file = tmp_path / "a.pdf"
-    file.write_bytes(pdf_of(odd.encode()))
-    assert "Tea." in read_pdf(SourceFile(file, ReadOptions())).text
