@@ -172,6 +172,7 @@ def test_gate_passes_after_edits_moves_and_resplitting(change, tmp_path):
     assert not after.missing_gold
     assert after.figure("search", "recall@3").value == 1
     assert gate.passed
+    assert gate.evaluation.figure("search (baseline)", "recall@3").value == 1
     assert gate.checks[0].difference.questions == 60
     assert not gate.checks[0].lost
 
