@@ -259,7 +259,7 @@ def test_read_continues_to_end_of_document(graph, tools) -> None:
             "skip of search must be 1,000 or less",
         ),
         ("outline", {"document": "nothing/"}, "no document is below 'nothing/'"),
-        ("outline", {"skip": 9}, "there are only 3 documents"),
+        ("outline", {"skip": 3}, "there are only 3 documents"),
         ("cite", {"draft": "“…”"}, "has no words"),
     ],
 )
@@ -357,3 +357,38 @@ def test_related_uses_names_and_passages_of_visible_documents() -> None:
     tools = CorpusTools(graph, filters={"of": "a"})
     (entry,) = tools.call("related", {"document": "brand"}).entries
     assert (entry["document"], entry["names"]) == ("peer", ["Henrik Ibsen"])
+
+
+def test_texts_for_the_model(tools) -> None:
+    documents = (
+        "plays/brand.md (409 tokens) Brand (play)\npeople/ibsen.txt (18 tokens) Henrik Ibsen"
+    )
+    assert tools.call("outline").text == f"{documents}\n茶/茶.md (36 tokens)"
+    assert tools.call("outline", {"document": "brand.md"}).text == (
+        "- Brand [0:76] (20 tokens)\n  - Plot [76:1771] (374 tokens)\n"
+        "  - Reception [1771:1829] (15 tokens)"
+    )
+    assert tools.call("read", {"document": "brand.md", "end": 19}).text == (
+        "plays/brand.md [0:19] Brand (play) > Brand\n| # Brand\n|\n| Brand is a\n\n"
+        "1,810 more characters: read with start=19."
+    )
+    end = {"document": "brand.md", "start": len(BRAND), "end": len(BRAND)}
+    assert "more characters" not in tools.call("read", end).text
+    text = tools.call("search", {"query": "priest who wants all"}, max_tokens=100).text
+    assert text.endswith("> Brand\n| … Brand is a priest who wants all or nothing. …")
+
+
+def test_related_puts_rare_names_first() -> None:
+    graph = NodeGraph(progress=False)
+    texts = {
+        "a": "Ada Lovelace and Lu Yu met.",
+        "b": "Lu Yu wrote a book.",
+        "c": "Lu Yu drank tea.",
+    }
+    texts["d"] = "A letter of Ada Lovelace."
+    graph.add([Document(text, {"title": f"Title {id}"}, id=id) for id, text in texts.items()])
+    output = CorpusTools(graph).call("related", {"document": "a"})
+    assert output.text == (
+        "d [0:25] Title d\nalso mentions Ada Lovelace\nb [0:19] Title b\nalso mentions Lu Yu\n"
+        "c [0:16] Title c\nalso mentions Lu Yu"
+    )
