@@ -37,10 +37,10 @@ class Thing:
 
 
 def test_memory_keeps_objects_in_metadata() -> None:
-    thing = Thing()
+    things = {"a": Thing(), "b": Thing(), "c": Thing()}
     graph = NodeGraph()
-    graph.add(Document("text", {"thing": thing}, id="a"))
-    assert graph.node("a").metadata["thing"] is thing
+    graph.add([Document("text", {"thing": thing}, id=i) for i, thing in things.items()])
+    assert [graph.node(i).metadata["thing"] for i in things] == list(things.values())
 
 
 def test_file_rejects_objects_in_metadata(tmp_path: Path) -> None:
