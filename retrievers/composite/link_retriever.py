@@ -225,12 +225,12 @@ class LinkRetriever(BaseRetriever):
             order = np.argsort(-words.scores(about).sum(axis=1), kind="stable")[:_NAMED]
             for node in self.graph.reader.nodes_by_id([about[at] for at in order]):
                 named[node.id] = Evidence(node, first, NAMED, query, filters=conditions.filters)
-        evidence = {hit.node.id: hit.evidence for hit in hits}
+        evidence = {self._own_id(hit): hit.evidence for hit in hits}
         hits = [
             *(ScoredNode(m.node, m.score, (m, *evidence.get(i, ()))) for i, m in named.items()),
-            *(hit for hit in hits if hit.node.id not in named),
+            *(hit for hit in hits if self._own_id(hit) not in named),
         ]
-        scores = {hit.node.id: hit.score - lowest for hit in hits}
+        scores = {self._own_id(hit): hit.score - lowest for hit in hits}
         seeds = [*filter(is_allowed, scores)][: self.seeds]
         follow = partial(connect, self.graph, passages, allowed, index)
         positions = max(limit, self.seeds)
@@ -257,7 +257,7 @@ class LinkRetriever(BaseRetriever):
                 best |= {i: paths[i] for i in better}
         ranking, pairs = self._rank(hits, best, lowest, positions)
         if self.repetition:
-            native = [at for at, result in enumerate(ranking) if result.node.id in existing]
+            native = [at for at, result in enumerate(ranking) if self._own_id(result) in existing]
             of_native = words.scores([ranking[at].node.id for at in native])
             terms = np.zeros((len(ranking), of_native.shape[1]))
             terms[native] = scale * of_native
@@ -266,14 +266,15 @@ class LinkRetriever(BaseRetriever):
                 terms,
                 self.repetition,
                 [_is_named(result) for result in ranking],
-                [None if index is None else index.title(r.node.id) for r in ranking],
+                [None if index is None else index.title(self._own_id(r)) for r in ranking],
             )
             ranking = [replace(ranking[at], score=score) for at, score in order_and_scores]
-        partners = {pairs[r.node.id].partner for r in ranking[:limit] if r.node.id in pairs}
+        deciding = [pairs.get(self._own_id(result)) for result in ranking[:limit]]
+        partners = dict.fromkeys(pair.partner for pair in deciding if pair is not None)
         nodes = {node.id: node for node in self.graph.reader.nodes_by_id([*partners])}
         results = []
-        for result in ranking[:limit]:
-            if pair := pairs.get(result.node.id):
+        for result, pair in zip(ranking, deciding, strict=False):
+            if pair is not None:
                 kind, entity = pair.connection
                 ends = [nodes[pair.partner]]
                 if index is not None and entity is not None:
@@ -295,13 +296,13 @@ class LinkRetriever(BaseRetriever):
         used = dict(pairs)
         rows: list[tuple[float, ScoredNode]] = []  # own scores and results
         for hit in hits:
-            pair = used.get(hit.node.id)
+            pair = used.get(self._own_id(hit))
             if pair is not None and pair.score + lowest > hit.score:
                 rows.append((hit.score, replace(hit, score=pair.score + lowest)))
             else:
-                used.pop(hit.node.id, None)
+                used.pop(self._own_id(hit), None)
                 rows.append((hit.score, hit))
-        hit_ids = {hit.node.id for hit in hits}
+        hit_ids = {*map(self._own_id, hits)}
         linked = [item for item in pairs.items() if item[0] not in hit_ids]
         linked = nsmallest(limit, linked, key=lambda item: (-item[1].score, -item[1].own_score))
         nodes = self.graph.reader.nodes_by_id([i for i, _ in linked])
@@ -311,6 +312,10 @@ class LinkRetriever(BaseRetriever):
             key=lambda row: (-row[1].score, -row[0], not _is_named(row[1]), row[1].node.order)
         )
         return [result for _, result in rows[:limit]], used
+
+    def _own_id(self, result: ScoredNode) -> str:
+        """Return the id of a node of the graph. Other graphs may have nodes with the same id."""
+        return result.node.id if result.node.graph is self.graph else ""
 
 
 def _is_named(result: ScoredNode) -> bool:

@@ -302,20 +302,16 @@ class QueryWords:
             lowest: The lowest score.
         """
         existing = self._passages.known() if self._columns else ()
-        native = [hit for hit in hits if hit.node.id in existing]
+        native = [hit for hit in hits if hit.node.graph is self._graph and hit.node.id in existing]
         if not native:
             return hits
         ids = [hit.node.id for hit in native]
         every = self.scores(ids, parts=True).sum(axis=1)
         scale = score_scale([hit.score - lowest for hit in native], every)
         parts = scale * (every - self.scores(ids).sum(axis=1))
-        less = {i: part for i, part in zip(ids, parts.tolist(), strict=True) if part}
-        if not less:
-            return hits
+        less = {id(hit): part for hit, part in zip(native, parts.tolist(), strict=True) if part}
         lowered = [
-            replace(hit, score=max(hit.score - less[hit.node.id], lowest))
-            if hit.node.id in less
-            else hit
+            replace(hit, score=max(hit.score - less[id(hit)], lowest)) if id(hit) in less else hit
             for hit in hits
         ]
         return sorted(lowered, key=lambda hit: -hit.score)

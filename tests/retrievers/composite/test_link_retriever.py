@@ -197,6 +197,20 @@ def test_link_retriever_with_other_graph_or_no_hits(graph: NodeGraph) -> None:
     assert both.retrieve("xyzzy") == both.retrieve(" ") == []
 
 
+def test_equal_ids_of_two_graphs_stay_apart(graph: NodeGraph) -> None:
+    texts = {"brand": "Tea of the brand\nIt is no play.", "ibsen": "The author\nA tea."}
+    other = graph_of(*(Document(text, id=i) for i, text in texts.items()))
+    both = Retriever([graph, other], "ROOT")
+    plain = {result.node.text: result for result in both.retrieve(QUESTION)}
+    results = LinkRetriever(both, graph, via="entity", repetition=0, top_k=9).retrieve(QUESTION)
+    found = [result.node.text for result in results]
+    assert sorted([TEXTS["tea"], *found]) == sorted([*TEXTS.values(), *texts.values()])
+    for result in results:
+        if result.node.graph is other:
+            unchanged = plain[result.node.text]
+            assert (result.score, result.evidence) == (unchanged.score, unchanged.evidence)
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
