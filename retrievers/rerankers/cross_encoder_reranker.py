@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
+import threading
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -35,7 +36,7 @@ from ..tracing import start_span
 
 _PAIR_METHODS = ("predict", "score", "compute_score")  # of sentence-transformers and others
 
-_LOCK = fork_safe_lock()  # models for pairs and their tokenizers are not thread-safe
+_LOCKS: dict[int, threading.RLock] = {}  # by the ids of models
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +112,13 @@ def _pair_model(model: Any, method: str) -> CrossEncoder:
     special_tokens = getattr(tokenizer, "num_special_tokens_to_add", None)
     if not callable(tokenizer) or not callable(special_tokens):
         return CrossEncoder(score, None, limit)
-    lengths = partial(_token_counts, tokenizer)
+    lengths = partial(_token_counts, model)
     return CrossEncoder(score, None, limit, lengths, int(special_tokens(pair=True)))
+
+
+def _lock_of(model: Any) -> threading.RLock:
+    """Return the lock of a model and its tokenizer, which are not thread-safe."""
+    return _LOCKS.setdefault(id(model), fork_safe_lock())
 
 
 def _score_pairs(model: Any, method: str, query: str, texts: Sequence[str]) -> Any:
@@ -122,16 +128,16 @@ def _score_pairs(model: Any, method: str, query: str, texts: Sequence[str]) -> A
     except (TypeError, ValueError):  # written in C
         has_progress = False
     options = {"show_progress_bar": False} if has_progress else {}
-    with _LOCK:
+    with _lock_of(model):
         return score([(query, text) for text in texts], **options)
 
 
-def _token_counts(tokenizer: Any, texts: Sequence[str]) -> list[int]:
+def _token_counts(model: Any, texts: Sequence[str]) -> list[int]:
     if not texts:
         return []
     options = {"add_special_tokens": False, "truncation": False, "verbose": False}
-    with _LOCK:
-        encoded = tokenizer(list(texts), **options)
+    with _lock_of(model):
+        encoded = model.tokenizer(list(texts), **options)
     return [len(row) for row in encoded["input_ids"]]
 
 

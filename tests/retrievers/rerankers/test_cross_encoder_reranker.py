@@ -68,8 +68,8 @@ async def test_async_method_of_model_is_used() -> None:
     assert text_scores(results) == [("b", 1.0), ("a", 0.0)]
 
 
-async def test_sync_models_run_one_at_a_time() -> None:
-    """All rerankers share a lock, since models and tokenizers are not thread-safe."""
+async def test_rerankers_of_one_model_run_one_at_a_time() -> None:
+    """They share a lock, since models and tokenizers are not thread-safe."""
     inside = threading.Lock()
 
     class Slow:
@@ -82,6 +82,18 @@ async def test_sync_models_run_one_at_a_time() -> None:
             return [1.0] * len(pairs)
 
     rerankers = [Reranker("ModuleReranker", model=model) for model in [Slow()] * 4]
+    await asyncio.gather(*(reranker.arerank(candidates("a"), "q") for reranker in rerankers))
+
+
+async def test_two_models_run_in_parallel() -> None:
+    both_inside = threading.Barrier(2, timeout=20)
+
+    class Waits:
+        def predict(self, pairs):
+            both_inside.wait()
+            return [1.0] * len(pairs)
+
+    rerankers = [Reranker("ModuleReranker", model=Waits()) for _ in range(2)]
     await asyncio.gather(*(reranker.arerank(candidates("a"), "q") for reranker in rerankers))
 
 
