@@ -286,7 +286,7 @@ class StoreIndex(FilterIndex):
                     self._put(reader.existing_nodes(batch), self._record.read(batch))
                 if old != new:
                     total = self._backend.count()
-                    size = self.table.living if total is None else min(total, self.table.living)
+                    size = self.size if total is None else min(total, self.size)
                     self._record.write_state(new, size)
                 self._written = new
                 return
@@ -408,7 +408,7 @@ class StoreIndex(FilterIndex):
             return Hits([], [])
         found: tuple[Rows, Scores] | None = None
         if limit is not None and limit < count and unwritten is not None:
-            requested = (limit + limit // 4 + 4) * table.living // count
+            requested = (limit + limit // 4 + 4) * len(table.rows) // count
             others = _rows(table, allowed, unwritten)
             while requested <= min(_MAX_REQUESTED, count):  # else comparing all costs less
                 ids = self._backend.nearest_ids(query, requested)

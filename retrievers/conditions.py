@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -132,11 +132,6 @@ def in_range(bounds: Sequence[tuple[str, Any]]) -> Decide:
         )
 
     return on_items(within)
-
-
-def is_nan(value: Any) -> bool:
-    """Return whether a value is NaN, including NaN of NumPy and decimals, and NaT."""
-    return value.is_nan() if isinstance(value, Decimal) else not _same(value, value)
 
 
 _HOLDS: dict[str, Callable[[int], bool]] = {
@@ -362,7 +357,8 @@ def _condition(name: str, operator: str, operand: Any) -> tuple[Condition, bool]
 
 def _bound(name: str, operator: str, bound: Any) -> Any:
     bound = plain(bound)
-    if bound is None or isinstance(bound, (bool, Mapping, *SEVERAL)) or is_nan(bound):
+    is_nan = bound.is_nan() if isinstance(bound, Decimal) else not _same(bound, bound)  # or NaT
+    if is_nan or bound is None or isinstance(bound, (bool, Mapping, *SEVERAL)):
         raise ValueError(
             f"the filter on {name!r} has the bound {operator}={bound!r:.80}; a bound is a number, "
             "a text or a date"
@@ -405,13 +401,12 @@ def _contains(required: Any) -> Decide:
     return contains
 
 
-def _like(pattern: str, fold_case: bool) -> Decide:
+def _like(fold: Callable[[str], str], pattern: str) -> Decide:
     """Return a test whether a text matches a pattern.
 
     Each part between two ``%`` is searched once, from left to right. The time is linear, unlike a
     regular expression with several ``.*``. A backslash escapes a character.
     """
-    fold = _folded if fold_case else str
     parts: list[list[str]] = [[]]
     for token in re.findall(r"\\.|.", fold(pattern), re.DOTALL):
         if token == "%":
@@ -441,22 +436,19 @@ def _is_empty(value: Any) -> bool:
     return isinstance(value, (str, dict, *SEVERAL)) and not value
 
 
-def _contains_each(join: Callable[[Iterable[bool]], bool]) -> Callable[[Sequence[Any]], Decide]:
-    def make(values: Sequence[Any]) -> Decide:
-        decisions = [_contains(value) for value in values]
-        return lambda value: join(decide(value) for decide in decisions)
-
-    return make
+def _contains_each(join: Callable[[Iterable[bool]], bool], values: Sequence[Any]) -> Decide:
+    decisions = [_contains(value) for value in values]
+    return lambda value: join(decide(value) for decide in decisions)
 
 
 _MAKERS: dict[str, Callable[[Any], Decide]] = {
     "in": one_of,
     "range": in_range,
     "contains": _contains,
-    "any": _contains_each(any),
-    "all": _contains_each(all),
-    "like": lambda pattern: _like(pattern, fold_case=True),
-    "like_case": lambda pattern: _like(pattern, fold_case=False),
+    "any": partial(_contains_each, any),
+    "all": partial(_contains_each, all),
+    "like": partial(_like, _folded),
+    "like_case": partial(_like, str),
     "exists": lambda _: lambda value: value is not MISSING,
     "empty": lambda _: _is_empty,
 }

@@ -194,11 +194,6 @@ class NodeTable:
         return [*map(self.ids.__getitem__, rows.tolist())]
 
     @property
-    def living(self) -> int:
-        """The number of rows with a node."""
-        return len(self.rows)
-
-    @property
     def alive(self) -> Mask:
         """Whether a row has a node, by row."""
         return self._alive[: len(self.ids)]
@@ -207,11 +202,6 @@ class NodeTable:
     def orders(self) -> Orders:
         """The positions in document order, by row."""
         return self._orders[: len(self.ids)]
-
-    @property
-    def sparse(self) -> bool:
-        """Whether most rows are empty."""
-        return len(self.ids) > 2 * self.living + _GAPS
 
     def add(self, nodes: Sequence[Node]) -> None:
         """Append nodes."""
@@ -276,7 +266,7 @@ class NodeTable:
     def allowed(self, filter: Filter) -> Mask | None:
         """Return which rows have a node that meets a filter; None for all rows."""
         matching = self.matching(filter)
-        if self.living == len(self.ids):
+        if len(self.rows) == len(self.ids):
             return matching
         return self.alive if matching is None else matching & self.alive
 
@@ -345,7 +335,7 @@ class FilterIndex(SyncedIndex):
     @property
     def size(self) -> int:
         """The number of nodes."""
-        return self.table.living
+        return len(self.table.rows)
 
     def remove(self, ids: Sequence[str]) -> None:
         """Remove nodes; their rows stay until the index is compacted."""
@@ -357,7 +347,7 @@ class FilterIndex(SyncedIndex):
 
     def finish(self) -> None:
         """Compact the index if most rows are empty."""
-        if self.table.sparse:
+        if len(self.table) > 2 * self.size + _GAPS:
             self.compact()
 
     def compact(self) -> None:

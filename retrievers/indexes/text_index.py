@@ -214,7 +214,8 @@ class TextIndex(FilterIndex):
 
     def header(self) -> dict[str, Any]:
         """Return the settings that a stored index must have been built with."""
-        return {"kind": "text", "analyzer": self._fingerprint, "analysis": analysis_version()}
+        analysis = [_ANALYSIS, unicodedata.unidata_version, Stemmer.version()]
+        return {"kind": "text", "analyzer": self._fingerprint, "analysis": analysis}
 
     def arrays(self) -> Arrays:
         """Return the arrays to store."""
@@ -226,8 +227,3 @@ class TextIndex(FilterIndex):
         self.table, self._postings = NodeTable.from_arrays(arrays), Postings.from_arrays(arrays)
         self._lengths = arrays["lengths"]
         self._statistics = None  # the terms have new numbers
-
-
-def analysis_version() -> list[Any]:
-    """Return the versions that determine the terms of a text, except the analyzer."""
-    return [_ANALYSIS, unicodedata.unidata_version, Stemmer.version()]

@@ -68,7 +68,10 @@ class CallLimits:
             return (yield effect)
         self.check_time()
         if effect.kind == "model":
-            self._count_call()
+            with self._lock:
+                if self._max_calls is not None and self.calls >= self._max_calls:
+                    raise self._error("calls", f"max_calls={self._max_calls} is reached")
+                self.calls += 1
         if self._end is None:
             return (yield effect)
         remaining = max(0.0, self._end - clock())
@@ -78,12 +81,6 @@ class CallLimits:
         except TimeLimitError:
             self.check_time(_SLACK)
             raise
-
-    def _count_call(self) -> None:
-        with self._lock:
-            if self._max_calls is not None and self.calls >= self._max_calls:
-                raise self._error("calls", f"max_calls={self._max_calls} is reached")
-            self.calls += 1
 
     def check_time(self, slack: float = 0.0) -> None:
         """Check that time remains.

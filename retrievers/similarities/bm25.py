@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from ...nodegraph.graph import NodeGraph
@@ -15,7 +15,7 @@ from ..analysis.text_analyzer import Analyzer, TextAnalyzer
 from ..validation import number
 
 if TYPE_CHECKING:
-    from ..indexes.bm25_scores import TermPostings, TermWeights
+    from ..indexes.bm25_scores import TermWeights
     from ..indexes.text_index import TextIndex
 
 Terms = Iterable[tuple[str | tuple[str, ...], float]]
@@ -75,7 +75,12 @@ class Bm25:
             group: The group to search.
             key: Not used, since texts are compared.
         """
-        return open_postings(graph, group, self.analyzer)
+        from ..indexes.text_index import TextIndex
+
+        analyzer = self.analyzer  # kept alive by the index, so that its id stays unique
+        identity = analyzer if isinstance(analyzer, Hashable) else id(analyzer)
+        name = ("words", group, identity)
+        return graph.reader.shared(name, lambda: TextIndex(graph, group, analyzer))
 
     def prepare(self, query: str, indexes: Sequence[TextIndex]) -> TermWeights:
         """Analyze a query and weight its terms by the statistics of all indexes together."""
@@ -84,9 +89,15 @@ class Bm25:
         statistics = [index.statistics() for index in indexes]
         size = sum(batch.size for batch in statistics)
         length = sum(batch.total_length for batch in statistics)
-        frequency = _frequency(statistics)
+
+        @cache
+        def frequency(term: str) -> int:
+            return sum(batch.frequency(term) for batch in statistics)
+
+        def idf(count: int) -> float:
+            return math.log(1 + (size - count + 0.5) / (count + 0.5))
+
         weights: dict[str, float] = {}
-        idf = partial(lucene_idf, size)
         highest = idf(0) if size else 0.0
         missing = 0.0
         silent: set[str] = set()
@@ -130,27 +141,3 @@ class Bm25:
             return weigh(query, frequency, size)
         analyze: Callable[[str], Iterable[str]] = getattr(self.analyzer, "query", self.analyzer)
         return Counter(analyze(query)).items()
-
-
-def lucene_idf(size: int, frequency: int) -> float:
-    """Return the inverse document frequency of a term, for ``size`` texts."""
-    return math.log(1 + (size - frequency + 0.5) / (frequency + 0.5))
-
-
-def _frequency(statistics: Sequence[TermPostings]) -> Callable[[str], int]:
-    """Return a function from a term to its document frequency over all indexes."""
-    if len(statistics) == 1:
-        return statistics[0].frequency
-    return cache(lambda term: sum(batch.frequency(term) for batch in statistics))
-
-
-def open_postings(graph: NodeGraph, group: str, analyzer: Analyzer) -> TextIndex:
-    """Return the word index of a group, shared by all users of an equal analyzer."""
-    from ..indexes.text_index import TextIndex
-
-    name = ("words", group, _identity(analyzer))
-    return graph.reader.shared(name, lambda: TextIndex(graph, group, analyzer))
-
-
-def _identity(analyzer: Analyzer) -> object:
-    return analyzer if isinstance(analyzer, Hashable) else id(analyzer)  # kept alive by the index

@@ -11,7 +11,7 @@ from nodekin.nodegraph import Document, EntityExtractor, NodeGraph
 from nodekin.retrievers.composite import link_index
 from nodekin.retrievers.composite.link_index import LinkIndex
 from nodekin.retrievers.composite.link_scores import IN_TITLE, UNTITLED, connect
-from nodekin.retrievers.similarities.bm25 import DEFAULT_ANALYZER, open_postings
+from nodekin.retrievers.similarities.bm25 import Bm25
 
 Find = Callable[[str], list[str]]
 
@@ -136,7 +136,7 @@ def test_common_heading_is_not_a_title() -> None:
 def test_entity_in_title_connects_more_strongly() -> None:
     texts = ["In Oslo.", "A town.", "A street.", "To Oslo."]
     graph = graph_of(*texts, titles=["", "Oslo", "Oslo Road", ""])
-    passages = open_postings(graph, "ROOT", DEFAULT_ANALYZER)
+    passages = Bm25().open(graph, "ROOT")
     index = synced(graph)
     with graph.reader.reading("ROOT"):
         passages.sync()
