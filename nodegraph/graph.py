@@ -470,10 +470,10 @@ class NodeGraph:
             >>> print(graph.search("Which tea is steamed?", top_k=1)[0])
             0.596  Green tea is steamed.
         """
-        from ..retrievers import default_search  # the only import of a package above this one
+        from ..retrievers import DefaultRetriever  # the only import of a package above this one
 
         if self._default_retriever is None:
-            self._default_retriever = default_search.make_default(self)
+            self._default_retriever = DefaultRetriever(self)
         return self._default_retriever.retrieve(query, top_k=top_k, filters=filters)
 
     # Nodes

@@ -45,13 +45,11 @@ class Conditions:
     Attributes:
         filters: All given conditions. None: no conditions.
         filter: ``filters``, parsed.
-        strict: The restrictions among the conditions.
-        restriction: ``strict``, parsed.
+        restriction: The restrictions among the conditions, parsed.
     """
 
     filters: Filters | None
     filter: Filter
-    strict: Filters | None
     restriction: Filter
 
     @classmethod
@@ -68,7 +66,7 @@ class Conditions:
         """
         strict = all_of(RESTRICTION.get(), restriction)
         joined = all_of(strict, *filters)
-        return cls(joined, parse_filters(joined), strict, parse_filters(strict))
+        return cls(joined, parse_filters(joined), parse_filters(strict))
 
     def __bool__(self) -> bool:
         """Return whether any condition is given."""

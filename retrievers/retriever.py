@@ -35,8 +35,6 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-VectorsOf = Callable[[NodeGraph, str], Any]
-
 
 FUSED = 50
 """The minimum number of fused results per ranking, with ``similarity="auto"``."""
@@ -205,7 +203,7 @@ class Retriever(BaseRetriever):
     def batch_vectors(
         self,
         queries: Sequence[str],
-        vectors_of: VectorsOf,
+        vectors_of: Callable[[NodeGraph, str], Any],
         *,
         top_k: int | None = None,
         filters: Filters | None = None,

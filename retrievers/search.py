@@ -145,11 +145,6 @@ class Search:
                 taken[-1].append(TakenIndex(*place, by_text, prepared, snapshot))
         return taken
 
-    @property
-    def is_fused(self) -> bool:
-        """Whether words and embeddings are searched, and their scores fused."""
-        return len({similarity.mode for similarity, _ in self.branches}) > 1
-
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TakenIndex:
@@ -181,7 +176,9 @@ class TakenIndex:
         if self.group == search.target:
             return [((number, node_id),) for node_id in ids]
         graph, conditions, stays = search.graphs[number], search.conditions, search.stays
-        if not conditions and stays is None and _is_child(graph, self.group, search.target):
+        derived = graph.reader.lineage(self.group)[-1:]  # empty for documents
+        is_child = any(g.scope != "group" and g.parent == search.target for g in derived)
+        if is_child and not conditions and stays is None:
             parents = self.snapshot.parents(ids)
             return [() if parent is None else ((number, parent),) for parent in parents]
         path = path_to(graph, search.target)
@@ -198,12 +195,6 @@ class TakenIndex:
         """Return the evidence of a hit."""
         filters, by_text = self.search.conditions.filters, self.uses_search_text
         return Evidence(node, score, self.name, query, self.key, share, (), by_text, filters)
-
-
-def _is_child(graph: NodeGraph, group: str, parent: str) -> bool:
-    """Return whether the nodes of a group are derived from single nodes of another group."""
-    declared = graph.reader.lineage(group)[-1:]  # empty for documents
-    return any(each.scope != "group" and each.parent == parent for each in declared)
 
 
 class Part(NamedTuple):
@@ -476,7 +467,7 @@ def _joined(search: Search, rankings: Sequence[Ranking]) -> Ranking:
     """Merge the rankings of all branches into one ranking: the highest score, or the fused one."""
     if len(rankings) == 1:
         return rankings[0]
-    if search.is_fused:
+    if len({similarity.mode for similarity, _ in search.branches}) > 1:
         return fused(rankings, "relative", [1.0] * len(rankings)).first(search.top_k)
     highest: dict[Key, float] = {}
     hits: dict[Key, list[Hit]] = {}

@@ -109,23 +109,22 @@ class TokenBudget:
         Args:
             results: The results, best first.
         """
+        fitting = BudgetResults()
         if self.max_tokens is None:
             parts = [_Stretch.of(result) for result in results[: self.top_k]]
-            fitting = BudgetResults()
         else:
-            parts, fitting = self._best(results, self.max_tokens)
+            parts = self._fill(fitting, results, self.max_tokens)
         if self.order == "document":
             first = {part.document: -rank for rank, part in reversed([*enumerate(parts)])}
             parts.sort(key=lambda part: (-first[part.document], part.start))
         fitting += [part.result() for part in parts]
         return fitting
 
-    def _best(
-        self, results: Sequence[ScoredNode], max_tokens: int
-    ) -> tuple[list[_Stretch], BudgetResults]:
+    def _fill(
+        self, fitting: BudgetResults, results: Sequence[ScoredNode], max_tokens: int
+    ) -> list[_Stretch]:
+        """Return the fitting parts. Set the tokens, notes and omitted results."""
         parts: list[_Stretch] = []
-        omitted: list[ScoredNode] = []
-        fitting = BudgetResults()
         if results and (size := count_tokens(results[0].node.text)) > max_tokens:
             node = results[0].node
             results = [replace(results[0], node=_cut(node, max_tokens)), *results[1:]]
@@ -138,14 +137,13 @@ class TokenBudget:
             new = sum(count_tokens(text) for text in part.without(near))
             is_one_more = not near and len(parts) == self.top_k
             if is_one_more or fitting.tokens + new > max_tokens:
-                omitted.append(result)
+                fitting.omitted += (result,)
                 continue
             fitting.tokens += new
             rank = parts.index(near[0]) if near else len(parts)
             parts = [other for other in parts if other not in near]
             parts.insert(rank, _Stretch.joined([*near, part]))
-        fitting.omitted = tuple(omitted)
-        return parts, fitting
+        return parts
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,7 +10,6 @@ from typing import Any
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.models.model_objects import finish, has, owner_of
-from .. import default_search
 from ..base_retriever import RESTRICTION, BaseRetriever, with_all_inner
 from ..filters import Filters, all_of, parse_filters
 from ..plans.effects import find_all
@@ -71,7 +70,9 @@ def as_retriever(
         native: RetrieverProtocol = getattr(source, FACE)
         return native
     if isinstance(source, NodeGraph):
-        return default_search.make_default(source)
+        from .. import DefaultRetriever  # a lazy name, to avoid an import cycle
+
+        return DefaultRetriever(source)
     if not inspect.isclass(source):
         if has(source, "retrieve", "aretrieve") and all(
             {"top_k", "filters"} <= _parameters_of(method).keys() or takes_any_keyword(method)

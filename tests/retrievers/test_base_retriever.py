@@ -165,7 +165,7 @@ async def test_abatch_equals_single_calls(native, model, name):
         [(r.node.text, r.score) for r in each] for each in alone
     ]
     assert found[2] == []
-    with pytest.raises(TypeError, match="list of queries"):
+    with pytest.raises(TypeError, match="list of texts"):
         await retriever.abatch("tea")
     assert await retriever.abatch([]) == []
 
