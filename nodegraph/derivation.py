@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import NamedTuple
 
 from .document import Document
@@ -116,22 +117,15 @@ def reusable(
     """
     if old is None or old.stamp.rule != group.version or group.scope == "group":
         return {}
-    outputs = outputs_by_parent(old)
-    if old.stamp.key == key:
-        # With an unchanged key, a parent without drafts has no children.
-        return {node.id: [] for node in parents} | outputs
-    if group.trans_node or group.parent == ROOT or group.rule.by_file:
+    is_same = old.stamp.key == key
+    if not is_same and (group.trans_node or group.parent == ROOT or group.rule.by_file):
         return {}
-    return outputs
-
-
-def outputs_by_parent(derivation: Derivation) -> dict[str, list[Draft]]:
-    """Convert the nodes of a derivation back to drafts, by parent id."""
     links: dict[str, list[tuple[str, str]]] = {}
-    for link in derivation.links:
+    for link in old.links:
         links.setdefault(link.source, []).append((link.type, link.target))
-    families: dict[str, list[Draft]] = {}
-    for node in derivation.nodes:
+    # With an unchanged key, a parent without drafts has no children.
+    families: dict[str, list[Draft]] = {node.id: [] for node in parents if is_same}
+    for node in old.nodes:
         content = None if node.content == node.text else node.content
         end = None if node.offset is None else node.offset + len(node.text)
         of_node = tuple(links.get(node.id, ()))
@@ -193,11 +187,10 @@ def derive(
 
 def unmoved(old: Node, new: Node) -> bool:
     """Return whether two nodes with one id have equal positions, parents and metadata."""
-    return (
-        (old.order, old.start, old.offset) == (new.order, new.start, new.offset)
-        and old.parent_id == new.parent_id
-        and old.own_metadata == new.own_metadata
-        and old.inherited == new.inherited
-        and (old.search_text, old.inherited_search_text)
-        == (new.search_text, new.inherited_search_text)
-    )
+    return bool(_position(old) == _position(new))
+
+
+_position = attrgetter(
+    *("order", "start", "offset", "parent_id", "own_metadata", "inherited"),
+    *("search_text", "inherited_search_text"),
+)
