@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import os
+import pickle
 import sys
 import threading
 import weakref
@@ -245,12 +246,7 @@ def call_pickled(function: bytes, *values: Any) -> Any:
     return _unpickled(function)(*values)
 
 
-@lru_cache(16)
-def _unpickled(function: bytes) -> Callable[..., Any]:
-    import cloudpickle
-
-    call: Callable[..., Any] = cloudpickle.loads(function)
-    return call
+_unpickled = lru_cache(16)(pickle.loads)
 
 
 def track(
