@@ -65,11 +65,8 @@ class ReadError(ValueError):
         return self.kind.startswith(NEEDS_EXTRA)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _restored, (type(self), str(self), self.kind, self.skippable)
-
-
-def _restored(error: type[ReadError], message: str, kind: str, skippable: bool) -> ReadError:
-    return error(message, kind, skippable=skippable)
+        restore = functools.partial(type(self), skippable=self.skippable)
+        return restore, (str(self), self.kind)
 
 
 class UnsupportedFilesError(ReadError):
