@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -109,7 +109,13 @@ def as_document(item: object) -> Document:
     if isinstance(item, Document):
         return item
     if isinstance(item, str):
-        _check_no_path(item)
+        is_line = len(item) <= 400 and item.isprintable()
+        if is_line and _LIKE_A_PATH.search(item) and os.path.exists(item):
+            kind = "folder" if os.path.isdir(item) else "file"
+            raise ValueError(
+                f"{item!r:.200} is an existing {kind}; pass Path({item!r:.200}) to read it, or "
+                f"Document({item!r:.200}) to add the text"
+            )
         return Document(item)
     metadata = getattr(item, "metadata", None)
     if isinstance(metadata, Mapping):
@@ -143,26 +149,11 @@ def stable_document(item: object) -> Document:
     path = document.metadata.get("file_path")
     if document is item or not isinstance(path, str) or not _RANDOM.fullmatch(document.id):
         return document
-    return Document(
-        document.text,
-        document.metadata,
-        id=digest("file", path, document.text, metadata_digest(document.metadata)),
-        search_text=document.search_text,
-        layout=document.layout,
-    )
+    own = metadata_digest(document.metadata)
+    return replace(document, id=digest("file", path, document.text, own))
 
 
 _LIKE_A_PATH = re.compile(r"[/\\]|\.\w{1,8}$")
-
-
-def _check_no_path(text: str) -> None:
-    is_line = len(text) <= 400 and text.isprintable()
-    if is_line and _LIKE_A_PATH.search(text) and os.path.exists(text):
-        kind = "folder" if os.path.isdir(text) else "file"
-        raise ValueError(
-            f"{text!r:.200} is an existing {kind}; pass Path({text!r:.200}) to read it, or "
-            f"Document({text!r:.200}) to add the text"
-        )
 
 
 def flatten(items: object) -> Iterator[object]:
