@@ -437,13 +437,10 @@ class NodeGraph:
             with self.reader.reading(*groups):
                 nodes = self.reader.existing_nodes(ids[start : start + _READ_AT_ONCE])
                 window += self.reader.searched_texts(nodes)
-            if (
-                len(window) >= _EMBEDDED_TEXTS
-                or sum(map(len, window)) >= _EMBEDDED_CHARACTERS
-                or start + _READ_AT_ONCE >= len(ids)
-            ):
+            if len(window) >= _EMBEDDED_TEXTS or sum(map(len, window)) >= _EMBEDDED_CHARACTERS:
                 yield window
                 window = []
+        yield window
 
     # Search
 
@@ -617,8 +614,7 @@ class NodeGraph:
             type: The type of the links. None: all types.
             incoming: Whether to follow incoming links instead of outgoing links.
         """
-        links = self.links(node, incoming=incoming)
-        links = [link for link in links if type in (None, link.type)]
+        links = (x for x in self.links(node, incoming=incoming) if type in (None, x.type))
         ids = dict.fromkeys(link.source if incoming else link.target for link in links)
         return sorted(self.reader.existing_nodes([*ids]), key=lambda other: other.order)
 
