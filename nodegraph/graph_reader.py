@@ -97,15 +97,12 @@ class GraphReader:
         """Return the names of the registered groups."""
         return list(self._groups)
 
-    def lineage(self, name: str) -> list[NodeGroup]:
+    def lineage(self, name: str) -> Sequence[NodeGroup]:
         """Return a group with its ancestors, from the first below ``ROOT`` down to the group.
 
         Raises:
             UnknownGroupError: If the group is unknown.
         """
-        return [*self._lineage(name)]
-
-    def _lineage(self, name: str) -> list[NodeGroup]:
         lineages = self._lineages  # another thread may replace the attribute
         if name not in lineages:
             lineages[name] = lineage_of(self._groups, name)
@@ -127,7 +124,7 @@ class GraphReader:
         ]
         if registered:
             return min(registered, key=lambda other: (other == name, other))
-        above = self._lineage(parent)
+        above = self.lineage(parent)
         for stored in sorted({*self._store.groups()}.difference(self._groups)):
             group = make_group(stored, transform, parent, None, 0, None, {})
             if self._builder.is_stored([*above, group]):
@@ -170,7 +167,7 @@ class GraphReader:
             # Documents change as fast as groups are built: block further changes.
             with self.change_lock if attempt > 1 else nullcontext():
                 mode = on_error or self._graph.on_error or "raise"
-                self._builder.build(map(self._lineage, groups), mode, executor)
+                self._builder.build(map(self.lineage, groups), mode, executor)
         raise StoreError(
             f"{', '.join(groups)} was built {_MAX_BUILDS} times and is still outdated: another "
             "process builds it by other rules, or changes documents faster than they are "
@@ -179,7 +176,7 @@ class GraphReader:
 
     def is_fresh(self, group: str) -> bool:
         """Return whether a group is built for the current documents."""
-        return self._builder.is_fresh(self._lineage(group))
+        return self._builder.is_fresh(self.lineage(group))
 
     def held_state(self) -> object:
         """Return an object that identifies the held state.
@@ -227,7 +224,7 @@ class GraphReader:
 
     def children_in(self, group: str, node: Node) -> list[Node]:
         """Return a node's children in one child group."""
-        if self._lineage(group)[-1].scope == "group":
+        if self.lineage(group)[-1].scope == "group":
             return [n for n in self._graph.linked(node, MEMBER, incoming=True) if n.group == group]
         return self._store.children(group, node)
 
@@ -272,7 +269,7 @@ class GraphReader:
     def search_rule(self, group: str) -> SearchTextRule | None:
         """Return the search text of a group, else of the graph. None: the documents decide."""
         try:
-            declared = None if group == ROOT else self._lineage(group)[-1].search_text
+            declared = None if group == ROOT else self.lineage(group)[-1].search_text
         except LookupError:  # stored by an earlier process, not registered
             declared = None
         return self._search_text if declared is None else declared
