@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import unicodedata
 import zlib
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
@@ -101,7 +101,7 @@ def locations_in(
     """
     locations: list[Location] = []
     for page, first, last in _page_spans(text, start, end, page_break):
-        boxes = [] if layout is None else list(_boxes(layout, first, last))
+        boxes = _boxes(layout or (), first, last)
         if boxes:
             locations += (Location(page, _rectangle(text, p, first, last)) for p in boxes)
         elif page is not None:
@@ -123,13 +123,10 @@ def _page_spans(
         page = None if page is None else page + 1
 
 
-def _boxes(layout: Layout, start: int, end: int) -> Iterator[TextBox]:
-    """Yield the boxes that overlap a part of the text."""
+def _boxes(layout: Layout, start: int, end: int) -> Layout:
+    """Return the boxes that overlap a part of the text."""
     first = bisect_right(layout, start, key=lambda box: box.end)
-    for box in layout[first:]:
-        if box.start >= end:
-            return
-        yield box
+    return layout[first : bisect_left(layout, end, key=lambda box: box.start)]
 
 
 def _rectangle(text: str, box: TextBox, start: int, end: int) -> tuple[float, float, float, float]:
