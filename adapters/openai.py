@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from ..nodegraph.errors import EmbeddingError
-from ..nodegraph.models.embedder import split_batches
+from ..nodegraph.storage.columns import portions
 from ..retrievers.plans.timeouts import arun_with_timeout, run_with_timeout
 from ..retrievers.protocols import RerankError
 from .extras import extra
@@ -292,14 +292,14 @@ class RerankEndpoint(ServerModel):
             RerankError: If the answer does not contain one score per passage.
         """
         scores: list[float] = []
-        for batch in split_batches(texts, self.batch_size):
+        for batch in portions(texts, self.batch_size):
             scores += self._read(self._call(self._request(query, batch)), batch)
         return scores
 
     async def arerank(self, query: str, texts: Sequence[str]) -> list[float]:
         """Async version of `rerank`."""
         scores: list[float] = []
-        for batch in split_batches(texts, self.batch_size):
+        for batch in portions(texts, self.batch_size):
             scores += self._read(await self._acall(self._request(query, batch)), batch)
         return scores
 

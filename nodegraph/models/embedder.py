@@ -437,8 +437,3 @@ def as_embedders(embed: object, *, stored: bool = False) -> dict[str, Embedder]:
             named = named if models is not embed else f"{{{{{key!r}: {named}}}}}"
             check_named(embedders[key].name, f"NodeGraph(embed={named})")
     return embedders
-
-
-def split_batches(items: Sequence[str], size: int) -> list[list[str]]:
-    """Return items in lists of a size. The last list may be shorter."""
-    return [list(items[at : at + size]) for at in range(0, len(items), size)]

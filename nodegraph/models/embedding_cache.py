@@ -23,8 +23,9 @@ from ..concurrency import (
 )
 from ..errors import VectorLengthError, nearest_names
 from ..hashing import digest
+from ..storage.columns import portions
 from ..storage.graph_store import GraphStore
-from .embedder import Embedder, Vectors, check_vectors, count_of, split_batches
+from .embedder import Embedder, Vectors, check_vectors, count_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -196,7 +197,7 @@ class EmbeddingCache:
     def _missing(self, embedder: Embedder, texts: Mapping[str, str]) -> dict[str, str]:
         """Return the texts without a stored vector, by digest."""
         missing = dict(texts)
-        for page in split_batches(list(texts), _PAGE):
+        for page in portions(texts, _PAGE):
             for name in self._store.get_values(_kind(embedder), page):
                 del missing[name]
         return missing
@@ -293,7 +294,7 @@ class EmbeddingCache:
                     cached[query] = vector
                 else:
                     missing.append(query)
-        return cached, split_batches(missing, self.embedder(key).batch_size)
+        return cached, [*portions(missing, self.embedder(key).batch_size)]
 
     def _checked(self, queries: Sequence[str], key: str, vectors: Vectors) -> dict[str, Vector]:
         """Check the dimension of new vectors, and cache them."""

@@ -14,9 +14,9 @@ import numpy as np
 from ...nodegraph.errors import EmbeddingError, VectorLengthError
 from ...nodegraph.extractors.entity_extractor import EntityExtractor
 from ...nodegraph.graph import NodeGraph
-from ...nodegraph.models.embedder import split_batches
 from ...nodegraph.models.embedding_cache import MAX_QUERIES
 from ...nodegraph.node import Node
+from ...nodegraph.storage.columns import portions
 from ..analysis.phrases import Phrase, quoted_phrases
 from ..base_retriever import BaseRetriever
 from ..filters import Filters, parse_filters
@@ -254,7 +254,7 @@ class DefaultRetriever(BaseRetriever):
         """Return the results of each query."""
         assert limit is not None
         rankings: list[Results] = []
-        for batch in split_batches(queries, MAX_QUERIES):  # limited by the cache of query vectors
+        for batch in portions(queries, MAX_QUERIES):  # limited by the cache of query vectors
             rankings += await self._search_batch(batch, limit, filters)
         if self.phrases == "first":
             return rankings
