@@ -194,13 +194,8 @@ def _document_text(node: Node) -> str | None:
 
 
 def _text_of(graph: NodeGraph, document_id: str) -> str | None:
-    if not document_id:
-        return None
-    try:
-        text: str = graph.node(document_id).text
-    except LookupError:  # the document was removed
-        return None
-    return text
+    documents = graph.reader.existing_nodes([document_id])
+    return documents[0].text if documents else None
 
 
 def _heading_label(node: Node, name: str, outline_of: OutlineOf) -> str:
