@@ -95,7 +95,7 @@ class Node:
 
     def __reduce__(self) -> tuple[Callable[..., Node], tuple[Any, ...]]:
         # A pickled node has no graph. The receiving graph attaches its nodes to itself.
-        return _restore, (
+        return Node, (
             *(self.text, dict(self.own_metadata), self.content, self.start, self.end, self.id),
             *(self.group, self.document_id, self.parent_id, self.offset, self.order),
             dict(self.inherited),
@@ -171,11 +171,7 @@ class Node:
         Slides, sheets, cells and chapters count as pages. None: the file has no pages, or the
         node is a document, has no offsets or has no graph.
         """
-        if "page_unit" not in self.inherited and "page_unit" not in self.own_metadata:
-            return None
-        if self.graph is None:
-            return None
-        return self.graph.pages(self)
+        return None if self.graph is None else self.graph.pages(self)
 
     @property
     def locations(self) -> list[Location]:
@@ -220,10 +216,6 @@ class Node:
         if self.graph is None:
             raise ValueError(f"{self!r} has no graph, so it has no relatives")
         return self.graph
-
-
-def _restore(text: str, metadata: dict[str, Any], *fields: Any) -> Node:
-    return Node(text, metadata or NO_METADATA, *fields)
 
 
 MEMBER = "member"
