@@ -161,7 +161,12 @@ class SearchText:
         names = self._field_names(node)
         if not names and not self.groups:
             return ""
-        lines = [line for group in self.groups for line in _kin_texts(node, group)]
+        if self.groups and node.graph is None:
+            raise ValueError(
+                f"the search text of {node!r} contains group {self.groups[0]!r}, which requires a "
+                "graph; get the node from its graph: graph.node(id)"
+            )
+        lines = [kin.text for group in self.groups for kin in node.graph.find(group)(node)]
         lines += [self._line(name, node) for name in names]
         return self.separator.join(lines).strip()
 
@@ -308,15 +313,6 @@ def _check_template(what: str, template: str, names: tuple[str, ...]) -> None:
             f"{what} {template!r:.80} is invalid ({type(error).__name__}: {error}); use "
             f"{' and '.join(f'{{{name}}}' for name in names[:2])}, and {{{{ for a brace"
         ) from None
-
-
-def _kin_texts(node: Any, group: str) -> list[str]:
-    if node.graph is None:
-        raise ValueError(
-            f"the search text of {node!r} contains group {group!r}, which requires a graph; get "
-            "the node from its graph: graph.node(id)"
-        )
-    return [kin.text for kin in node.graph.find(group)(node)]
 
 
 DEFAULT = SearchText()
