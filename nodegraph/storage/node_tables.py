@@ -236,8 +236,6 @@ class NodeTables(Tables):
     def _read_links(self, query: str, side: str, ids: Collection[str]) -> dict[str, list[Link]]:
         """Return the links of nodes, by the id of their source or target."""
         links: dict[str, list[Link]] = {}
-        if not ids or not self._has_links():
-            return links
         for batch in portions(map(to_id, dict.fromkeys(ids))):
             of_batch = f"{query} l.{side} IN ({marks(batch)}) ORDER BY l.key"
             for source, target, kind, weight, metadata, derived in self.database.rows(
@@ -248,9 +246,6 @@ class NodeTables(Tables):
                 link = Link(*ends, from_text(kind), weight, more, bool(derived))
                 links.setdefault(ends[side == "target"], []).append(link)
         return links
-
-    def _has_links(self) -> bool:
-        return bool(self.database.rows("SELECT 1 FROM links LIMIT 1"))
 
     def _put_links(self, links: Iterable[Link]) -> None:
         """Insert links, or replace links with equal nodes and type."""
@@ -270,8 +265,6 @@ class NodeTables(Tables):
 
     def _delete_links(self, replaced: Sequence[str], deleted: Sequence[str]) -> None:
         """Delete the derived links of replaced nodes, and the other links of deleted nodes."""
-        if not replaced or not self._has_links():
-            return
         of_replaced, of_deleted = ([(to_id(i),) for i in ids] for ids in (replaced, deleted))
         delete, run_many = "DELETE FROM links WHERE", self.database.run_many
         run_many(f"{delete} source = ? AND derived = 1", of_replaced)
