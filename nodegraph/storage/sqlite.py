@@ -6,8 +6,8 @@ import os
 import sqlite3
 import tempfile
 import threading
-from collections.abc import Sequence
-from contextlib import closing, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -100,25 +100,18 @@ class SQLiteDatabase:
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         """Return all rows of a query."""
-        with self.lock:
-            try:
-                return self._db().execute(statement, values).fetchall()
-            except sqlite3.Error as error:
-                raise self._explained(error) from error
+        with self.lock, self._explaining():
+            return self._db().execute(statement, values).fetchall()
 
     def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         """Run a statement once for each row of values."""
         if rows:
-            self._call("executemany", statement, rows)
+            with self._explaining():
+                self._db().executemany(statement, rows)
 
     def _run(self, statement: str) -> None:
-        self._call("execute", statement)
-
-    def _call(self, method: str, *arguments: Any) -> None:
-        try:
-            getattr(self._db(), method)(*arguments)
-        except sqlite3.Error as error:
-            raise self._explained(error) from error
+        with self._explaining():
+            self._db().execute(statement)
 
     # Turns and transactions
 
@@ -152,15 +145,13 @@ class SQLiteDatabase:
     def _db(self) -> sqlite3.Connection:
         if self._connection is None:
             name = ":memory:" if self.path is None else str(self.path)
-            try:
+            with self._explaining():
                 db = sqlite3.connect(name, _TIMEOUT, isolation_level=None, check_same_thread=False)
                 try:
                     self._prepare(db)
                 except BaseException:
                     db.close()
                     raise
-            except sqlite3.Error as error:
-                raise self._explained(error) from error
             self._connection = db
         return self._connection
 
@@ -220,10 +211,16 @@ class SQLiteDatabase:
                 self._connection.close()
                 self._connection = None
 
-    def _explained(self, error: sqlite3.Error) -> StoreError:
-        text, place = str(error), self.path or "the graph in memory"
-        remedy = next((r for word, r in _REMEDIES.items() if word in text), "nothing was changed")
-        return StoreError(f"{place}: {text}: {remedy}")
+    @contextmanager
+    def _explaining(self) -> Iterator[None]:
+        """Convert errors of SQLite to ``StoreError`` with the place and a remedy."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            text, place = str(error), self.path or "the graph in memory"
+            remedies = (remedy for word, remedy in _REMEDIES.items() if word in text)
+            remedy = next(remedies, "nothing was changed")
+            raise StoreError(f"{place}: {text}: {remedy}") from error
 
     # Forks
 
