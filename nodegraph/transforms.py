@@ -129,10 +129,8 @@ def as_rule(transform: object, trans_node: bool | None, settings: Mapping[str, A
                 f'("*.md", MarkdownSplitter()), got {entry!r:.80}'
             )
         pattern, call = entry
-        is_none = call is None
-        parts.append(
-            (pattern, *((None, False) if is_none else _with_input(call, trans_node, settings)))
-        )
+        made = (None, False) if call is None else _with_input(call, trans_node, settings)
+        parts.append((pattern, *made))
     if not parts:
         raise TypeError("transforms by file must have at least one pair, got an empty list")
     return Rule(tuple(parts), by_file=True)
@@ -222,12 +220,6 @@ def read_output(output: object, parent: Node | None) -> list[Draft]:
             "transform must return texts or nodes, got None; return [] to create no nodes"
         )
     items = list(_items(output))
-    if parent is not None and all(type(item) is str for item in items):
-        texts = [str(text) for text in items if text and not str(text).isspace()]
-        return [
-            Draft(text) if span is None else Draft(text, None, {}, *span)
-            for text, span in zip(texts, locate(texts, parent.text), strict=True)
-        ]
     drafts = [_draft(item) for item in items]
     drafts = [draft for draft in drafts if draft.text and not draft.text.isspace()]
     if parent is None:
@@ -264,7 +256,13 @@ def _draft(item: object) -> Draft:
     if isinstance(item, Draft):
         return item
     if isinstance(item, LinkedText):
-        return replace(_draft(item.item), links=_targets(item))
+        for node in item.to:
+            if not isinstance(node, Node) or not node.id:
+                raise TypeError(
+                    f"LinkedText(..., to=[...]) requires nodes of the graph, got {node!r:.80}; "
+                    "register the transform with trans_node=True"
+                )
+        return replace(_draft(item.item), links=tuple((item.type, node.id) for node in item.to))
     if isinstance(item, str):
         return Draft(item)
     if isinstance(item, Node):
@@ -294,13 +292,3 @@ _ALL_METADATA = SearchText(
     template="{metadata_str}\n\n{content}",
 )
 """The default search text of LlamaIndex nodes."""
-
-
-def _targets(item: LinkedText) -> tuple[tuple[str, str], ...]:
-    for node in item.to:
-        if not isinstance(node, Node) or not node.id:
-            raise TypeError(
-                f"LinkedText(..., to=[...]) requires nodes of the graph, got {node!r:.80}; "
-                "register the transform with trans_node=True"
-            )
-    return tuple((item.type, node.id) for node in item.to)
