@@ -19,7 +19,6 @@ from ...retrievers.evaluation.dataset import Dataset, load_dataset
 from ...retrievers.evaluation.gate import compare_with_baseline
 from ...retrievers.evaluation.judges import Judge
 from ...retrievers.evaluation.metrics import JUDGED_METRICS, Matching, Metric, get_metric
-from ...retrievers.evaluation.report import check_figure_path
 from ...retrievers.evaluation.runner import default_metrics, evaluate, graphs_of
 from ...retrievers.foreign.foreign_retriever import as_retriever
 from ..cli.exit_status import CommandError, ExitStatus
@@ -53,11 +52,14 @@ _TRIAD = ("judged_context_relevance@5", "groundedness@5", "answer_relevance")
     show_default=True,
     help="Whether a result is a gold passage: similar, containing, or at the same place.",
 )
-@click.option("--document-key", metavar="FIELD", help="The metadata field with document ids.")
 @click.option("-m", "--metric", "metrics", multiple=True, metavar="NAME@K", help="recall@5, mrr@5.")
 @click.option("--judge", metavar="MODEL", help="The language model of judged metrics.")
 @click.option("--results", type=_FILE, help="Store results, to resume an interrupted evaluation.")
-@click.option("--baseline", type=_FILE, help="Compare with the results in this file.")
+@click.option(
+    "--baseline",
+    type=click.Path(exists=True, path_type=Path, dir_okay=False),
+    help="Compare with the results in this file.",
+)
 @click.option(
     "--max-loss",
     multiple=True,
@@ -66,8 +68,6 @@ _TRIAD = ("judged_context_relevance@5", "groundedness@5", "answer_relevance")
 )
 @click.option("--save-baseline", type=_FILE, help="Store results, unless the gate failed.")
 @click.option("--markdown", type=_FILE, help="Write the table as Markdown.")
-@click.option("--csv", type=_FILE, help="Write each judgement as a line of CSV.")
-@click.option("--figure", type=_FILE, help="Draw the figures to a file .png or .svg.")
 @common_options
 def eval_command(retrievers: tuple[str, ...], quiet: bool, as_json: bool, **options: Any) -> int:
     """Measure RETRIEVERs on questions with gold, and compare each with the first.
@@ -82,9 +82,19 @@ def eval_command(retrievers: tuple[str, ...], quiet: bool, as_json: bool, **opti
 
     The exit status is 1 if a retriever has no figure, or the gate failed.
     """
-    limits = {name: float(n) for name, n in _pairs(options["max_loss"], "--max-loss").items()}
-    _check(options, limits)
-    dataset = load_dataset(options["data"], _pairs(options["fields"], "--field"))
+    limits = {
+        name: float(loss)
+        for name, loss in _pairs(options["max_loss"], "--max-loss", "recall@5=.02").items()
+    }
+    baseline = options["baseline"]
+    if limits and baseline is None:
+        raise CommandError("--max-loss needs --baseline FILE, written by --save-baseline")
+    for path in filter(None, (options[name] for name in ("results", "save_baseline", "markdown"))):
+        if not path.parent.is_dir():
+            raise CommandError(f"{path}: there is no folder {str(path.parent)!r}")
+    fields = _pairs(options["fields"], "--field", "question=COLUMN")
+    dataset = load_dataset(options["data"], fields)
+    metrics = _metrics(options, limits, dataset)
     sources = retrievers or (_DEFAULT,)
     names = [source.rpartition(":")[2] for source in sources]
     names = names if len(set(names)) == len(names) else list(sources)
@@ -99,64 +109,31 @@ def eval_command(retrievers: tuple[str, ...], quiet: bool, as_json: bool, **opti
         result = evaluate(
             opened,
             dataset,
-            _metrics(options, limits, dataset, opened),
-            matching=Matching(options["match"], document_key=options["document_key"]),
+            metrics,
+            matching=Matching(options["match"]),
             documents=searched[0] if searched else None,
             path=options["results"],
             descriptions={_DEFAULT: _DEFAULT},
             progress=False if quiet else None,
         )
-    baseline = options["baseline"]
     gate = None if baseline is None else compare_with_baseline(result, baseline, limits)
-    table = gate.evaluation if gate else result
-    for path, write in (
-        (options["markdown"], (gate or result).to_markdown),
-        (options["csv"], table.to_csv),
-    ):
-        if path is not None:
-            path.write_text(write(), encoding="utf-8", newline="\n")
-    if options["figure"] is not None:
-        table.save_figure(options["figure"])
+    if options["markdown"] is not None:
+        text = (gate or result).to_markdown()
+        options["markdown"].write_text(text, encoding="utf-8", newline="\n")
     if as_json:
         echo_json("eval", {**result.as_dict(), **({"gate": gate.as_dict()} if gate else {})})
     else:
-        click.echo(printable(f"{table.table()}\n{gate}" if gate else str(result)))
+        click.echo(printable(f"{gate.evaluation.table()}\n{gate}" if gate else str(result)))
     for gold in () if quiet else result.missing_gold[:_MAX_LISTED]:
         warn(gold)
     if options["save_baseline"] is not None and (gate is None or gate.passed):
         result.save(options["save_baseline"])
     if gate is not None:
-        return ExitStatus(0 if gate.passed else 1)
+        return ExitStatus.SUCCESS if gate.passed else ExitStatus.NO_RESULTS
     if not all(any(f.judged for f in figures.values()) for figures in result.figures.values()):
         return ExitStatus.NO_RESULTS
     failed = any(result.costs(setup)["failed"] for setup in result.records)
     return ExitStatus.PARTIAL_SUCCESS if failed else ExitStatus.SUCCESS
-
-
-def _check(options: Mapping[str, Any], limits: Mapping[str, float]) -> None:
-    """Check files and metrics before anything is read.
-
-    Raises:
-        CommandError: If a file or folder is missing, or ``--baseline`` is.
-        ValueError: If a metric is unknown.
-    """
-    baseline = options["baseline"]
-    if limits and baseline is None:
-        raise CommandError("--max-loss needs --baseline FILE, written by --save-baseline")
-    if baseline is not None and not baseline.exists():
-        raise CommandError(
-            f"there is no baseline {str(baseline)!r}; write one with --save-baseline",
-            ExitStatus.INDEX_ERROR,
-        )
-    paths = [options[n] for n in ("results", "save_baseline", "markdown", "csv", "figure")]
-    for path in filter(None, paths):
-        if not path.parent.is_dir():
-            raise CommandError(f"{path}: there is no folder {str(path.parent)!r}")
-    if options["figure"] is not None:
-        check_figure_path(options["figure"])
-    for name in (*options["metrics"], *limits):
-        if name.partition("@")[0] not in JUDGED_METRICS:
-            get_metric(name)
 
 
 @contextmanager
@@ -180,49 +157,37 @@ def _documents(
 
 
 def _metrics(
-    options: Mapping[str, Any],
-    limits: Mapping[str, float],
-    dataset: Dataset,
-    opened: Mapping[str, Any],
+    options: Mapping[str, Any], limits: Mapping[str, float], dataset: Dataset
 ) -> list[Metric]:
     """Return the metrics. A judge caches its answers next to the results.
 
-    With a judge and without metrics, the judge measures the results, and the answers of query
-    engines.
-
     Raises:
         CommandError: If a metric needs a judge, and ``--judge`` is missing.
+        ValueError: If a metric is unknown.
     """
-    names, results = options["metrics"] or default_metrics(dataset), options["results"]
-    if options["judge"] is not None and not options["metrics"]:
-        has_answers = any(hasattr(getattr(r, "source", r), "query") for r in opened.values())
-        names = (*names, *(_TRIAD if has_answers else _TRIAD[:1]))
+    results, judge = options["results"], options["judge"]
+    names = options["metrics"] or (*default_metrics(dataset), *(_TRIAD if judge else ()))
     names = dict.fromkeys((*names, *limits))
     judged = [name for name in names if name.partition("@")[0] in JUDGED_METRICS]
-    if judged and options["judge"] is None:
-        raise CommandError(f"{judged[0]} needs a language model; name it with --judge MODEL")
     if not judged:
         return [*map(get_metric, names)]
+    if judge is None:
+        raise CommandError(f"{judged[0]} needs a language model; name it with --judge MODEL")
     store = None if results is None else results.with_suffix(".judge.db")
-    measure = Judge(chat_model(options["judge"]), store=store).metric
+    measure = Judge(chat_model(judge), store=store).metric
     return [measure(name) if name in judged else get_metric(name) for name in names]
 
 
-def _pairs(texts: Sequence[str], option: str) -> dict[str, str]:
+def _pairs(texts: Sequence[str], option: str, form: str) -> dict[str, str]:
     """Return the names and values of ``NAME=VALUE``.
 
     Raises:
         CommandError: If a text has another form.
     """
-    pairs = {}
-    for text in texts:
-        name, _, value = text.partition("=")
-        is_number = value.replace(".", "", 1).isdigit() or option != "--max-loss"
-        if not name or not value or not is_number:
-            form = "recall@5=.02" if option == "--max-loss" else "question=COLUMN"
-            raise CommandError(f"{option} must have the form {form}, got {text!r}")
-        pairs[name] = value
-    return pairs
+    pairs = [text.split("=", 1) for text in texts]
+    if wrong := [text for text, pair in zip(texts, pairs, strict=True) if len(pair) < 2]:
+        raise CommandError(f"{option} must have the form {form}, got {wrong[0]!r}")
+    return dict(pairs)
 
 
 def load_retriever(name: str, graph: NodeGraph | None) -> object:

@@ -415,7 +415,8 @@ class Evaluation:
             ImportError: If matplotlib is not installed.
             ValueError: If the file has another suffix.
         """
-        check_figure_path(path)
+        if Path(path).suffix not in (".png", ".svg"):
+            raise ValueError(f"a figure must be a file .png or .svg, got {str(path)!r}")
         try:
             from matplotlib import font_manager, rc_context
             from matplotlib.figure import Figure as Canvas
@@ -443,9 +444,3 @@ def escaped(text: object) -> str:
     line = " ".join(str(text).split()).replace("&", "&amp;").replace("<", "&lt;")
     line = re.sub(r"(?<!\w)@", "&#64;", line)
     return line.replace("|", "\\|").replace("`", "&#96;").replace("[", "&#91;")
-
-
-def check_figure_path(path: str | Path) -> None:
-    """Raise a ValueError if the suffix of a figure's path is unsupported."""
-    if Path(path).suffix not in (".png", ".svg"):
-        raise ValueError(f"a figure must be a file .png or .svg, got {str(path)!r}")

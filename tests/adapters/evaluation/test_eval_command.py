@@ -152,16 +152,6 @@ def test_eval_uses_documents_of_questions(measured, here):
     )
 
 
-def test_eval_writes_markdown_csv_and_figure(measured, here):
-    pytest.importorskip("matplotlib", reason="figures need matplotlib")
-    files = ("--markdown", "table.md", "--csv", "all.csv", "--figure", "figure.png")
-    ran = measured(*BOTH, "-m", "mrr@5", *files)
-    assert ran.out.startswith("set-up")
-    assert (here / "table.md").read_text().startswith("| set-up | mrr@5 |")
-    assert (here / "figure.png").read_bytes().startswith(b"\x89PNG")
-    assert len((here / "all.csv").read_text().splitlines()) == 1 + 2 * 3
-
-
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
@@ -169,10 +159,9 @@ def test_eval_writes_markdown_csv_and_figure(measured, here):
         (("--field", "question:Frage"), "--field must have the form question=COLUMN"),
         *[
             ((option, "no/b.x"), "no/b.x: there is no folder 'no'")
-            for option in ("--save-baseline", "--markdown", "--csv", "--figure", "--results")
+            for option in ("--save-baseline", "--markdown", "--results")
         ],
         (("--field", "questions=Frage"), "a field must be 'question'"),
-        (("--figure", "figure.pdf"), "a figure must be a file .png or .svg"),
     ],
 )
 def test_eval_with_invalid_option_raises(measured, arguments, error):
@@ -306,7 +295,7 @@ def test_baseline_gate_fails_after_loss(measured, here):
     lines = "\n".join(json.dumps(row) for row in rows)
     (here / "many.jsonl").write_text(lines, encoding="utf-8")
     ran = compare("--baseline", "b.jsonl")
-    assert (ran.status, ran.err[:40]) == (3, "nodekin: there is no baseline 'b.jsonl';")
+    assert (ran.status, "File 'b.jsonl' does not exist" in ran.err) == (2, True)
     assert compare("--save-baseline", "b.jsonl").status == 0
     limit = ("--baseline", "b.jsonl", "--max-loss", "recall@1=.1")
     ran = compare(*limit)
