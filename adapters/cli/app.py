@@ -49,18 +49,13 @@ class App(click.Group):
         return [*_MODULES, *sorted(plugins(COMMANDS))]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command. Its options get environment variables: NODEKIN_SEARCH_TOP_K."""
+        """Import a command."""
+        command: click.Command | None = None
         if module := _MODULES.get(cmd_name):
             loaded = importlib.import_module(f".{module}", __package__)
-            command: click.Command = getattr(loaded, f"{cmd_name}_command")
-        elif cmd_name in plugins(COMMANDS):
-            command = plugins(COMMANDS)[cmd_name].load()
-        else:
-            return None
-        for option in command.params:
-            if isinstance(option, click.Option) and option.envvar is None and option.expose_value:
-                flag = max(option.opts, key=len).lstrip("-")
-                option.envvar = f"NODEKIN_{command.name}_{flag}".upper().replace("-", "_")
+            command = getattr(loaded, f"{cmd_name}_command")
+        elif plugin := plugins(COMMANDS).get(cmd_name):
+            command = plugin.load()
         return command
 
     def resolve_command(
@@ -77,12 +72,11 @@ class App(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands in sections. The last section has commands of other packages."""
         names = self.list_commands(ctx)
-        others = set(names).difference(*_SECTIONS.values())
-        commands = {name: self.get_command(ctx, name) for name in sorted(others)}
-        helps = {
-            name: command.get_short_help_str(80) for name, command in commands.items() if command
+        others = {
+            name: plugins(COMMANDS)[name].load().get_short_help_str(80)
+            for name in sorted({*names}.difference(*_SECTIONS.values()))
         }
-        for title, section in {**_SECTIONS, "Others": helps}.items():
+        for title, section in {**_SECTIONS, "Others": others}.items():
             if rows := [row for row in section.items() if row[0] in names]:
                 with formatter.section(title):
                     formatter.write_dl(rows)
@@ -118,9 +112,13 @@ class App(click.Group):
     "nodekin",
     cls=App,
     invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 100,
+        "auto_envvar_prefix": "NODEKIN",
+    },
 )
-@click.version_option(package_name="nodekin")
+@click.version_option(package_name="nodekin", allow_from_autoenv=False)
 @click.pass_context
 def app(ctx: click.Context) -> None:
     """Search small nodes, answer with their kin.

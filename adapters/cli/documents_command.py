@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 
 import click
 
-from ...nodegraph.errors import EmbeddingError, ModelError, nearest_names
+from ...nodegraph.errors import ModelError, nearest_names
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
 from ...nodegraph.storage.sqlite import faults_of
@@ -142,7 +142,7 @@ def _removable(graph: NodeGraph, name: str) -> Path | str:
 
 @click.command("status")
 @store_option
-@click.option("--check", is_flag=True, help="Check the file for damage, and call the model once.")
+@click.option("--check", is_flag=True, help="Check the file for damage.")
 @common_options
 def status_command(store: Path | None, check: bool, as_json: bool, quiet: bool) -> int:
     """Show the size of an index, missing embeddings, newer files, and failures."""
@@ -167,7 +167,11 @@ def status_command(store: Path | None, check: bool, as_json: bool, quiet: bool) 
             kinds[path.suffix.lower() or "no suffix"] += 1
             encodings[str(document.metadata.get("encoding", "utf-8"))] += 1
             notes += [f"{path}: {change}" for change in document.metadata.get("read_notes", ())]
-        problem = problem or _model_problem(graph, call=check)
+        for embedder in graph.embeddings.embedders.values():
+            stored = [kind.partition(" ")[2] for kind in graph.embeddings.stored()]
+            if stored and embedder.name not in stored:
+                names = ", ".join(stored)
+                problem = f"the vectors are of {names}, and the model is {embedder.name}"
         missing, newer = workspace.missing_vectors(graph), newer_files(graph.sources, index.updated)
         failures = graph.failures
         facts = {
@@ -210,22 +214,3 @@ def _in_words(value: object) -> str:
     if isinstance(value, list):
         value = ", ".join(value)
     return f"{value:,}" if isinstance(value, int) else str(value or "none")
-
-
-def _model_problem(graph: NodeGraph, *, call: bool) -> str:
-    """Return the difference of the embedding model to the stored vectors. Empty: none.
-
-    Args:
-        graph: The graph with its model.
-        call: Whether to embed a word, which finds unreachable servers and other dimensions.
-    """
-    for key, embedder in graph.embeddings.embedders.items():
-        names = [kind.partition(" ")[2] for kind in graph.embeddings.stored()]
-        if names and embedder.name not in names:
-            return f"the vectors are of {', '.join(names)}, and the model is {embedder.name}"
-        try:
-            if call:
-                graph.embeddings.query_vectors(["tea"], key)
-        except EmbeddingError as error:
-            return str(error)
-    return ""

@@ -44,14 +44,14 @@ def _options(*options: Callable[[Any], Any]) -> Callable[[CommandT], CommandT]:
 search_options = _options(
     click.option("-k", "--top-k", type=_NUMBER, default=6, help="How many results. Default: 6."),
     click.option(
-        *("-f", "--filter", "filters"),
+        *("-f", "--filter"),
         multiple=True,
         metavar="FIELD=VALUE",
         help="Only documents with this metadata, or a filter as JSON. FIELD=VALUE again allows "
         "another value.",
     ),
     click.option(
-        *("--in", "folders"),
+        "--in",
         multiple=True,
         type=_EXISTING,
         help="Read this folder or file into memory, without an index. Repeatable.",

@@ -80,8 +80,8 @@ def open_search(
         CommandError: If the index is missing.
         ValueError: If a filter is invalid.
     """
-    conditions = parse_conditions(options["filters"])
-    folders, embed = options["folders"], options["embed"]
+    conditions = parse_conditions(options["filter"])
+    folders, embed = options["in"], options["embed"]
     index = find_index(options["store"], folders, embed, options["encoding"])
     model = model_of(index, embed, options["embed_base_url"])
     with open_graph(index, folders, quiet=quiet, model=model) as graph:

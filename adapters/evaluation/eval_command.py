@@ -44,7 +44,7 @@ _TRIAD = ("judged_context_relevance@5", "groundedness@5", "answer_relevance")
     "--docs", multiple=True, type=click.Path(path_type=Path), help="Documents, read into memory."
 )
 @store_option
-@click.option("--field", "fields", multiple=True, metavar="NAME=COLUMN", help="question=Frage.")
+@click.option("--field", multiple=True, metavar="NAME=COLUMN", help="question=Frage.")
 @click.option(
     "--match",
     type=click.Choice(("edit", "contains", "place")),
@@ -52,7 +52,7 @@ _TRIAD = ("judged_context_relevance@5", "groundedness@5", "answer_relevance")
     show_default=True,
     help="Whether a result is a gold passage: similar, containing, or at the same place.",
 )
-@click.option("-m", "--metric", "metrics", multiple=True, metavar="NAME@K", help="recall@5, mrr@5.")
+@click.option("-m", "--metric", multiple=True, metavar="NAME@K", help="recall@5, mrr@5.")
 @click.option("--judge", metavar="MODEL", help="The language model of judged metrics.")
 @click.option("--results", type=_FILE, help="Store results, to resume an interrupted evaluation.")
 @click.option(
@@ -92,7 +92,7 @@ def eval_command(retrievers: tuple[str, ...], quiet: bool, as_json: bool, **opti
     for path in filter(None, (options[name] for name in ("results", "save_baseline", "markdown"))):
         if not path.parent.is_dir():
             raise CommandError(f"{path}: there is no folder {str(path.parent)!r}")
-    fields = _pairs(options["fields"], "--field", "question=COLUMN")
+    fields = _pairs(options["field"], "--field", "question=COLUMN")
     dataset = load_dataset(options["data"], fields)
     metrics = _metrics(options, limits, dataset)
     sources = retrievers or (_DEFAULT,)
@@ -166,7 +166,7 @@ def _metrics(
         ValueError: If a metric is unknown.
     """
     results, judge = options["results"], options["judge"]
-    names = options["metrics"] or (*default_metrics(dataset), *(_TRIAD if judge else ()))
+    names = options["metric"] or (*default_metrics(dataset), *(_TRIAD if judge else ()))
     names = dict.fromkeys((*names, *limits))
     judged = [name for name in names if name.partition("@")[0] in JUDGED_METRICS]
     if not judged:

@@ -23,7 +23,6 @@ TOKEN = "NODEKIN_MCP_TOKEN"
 @click.option("--host", default="127.0.0.1", show_default=True, help="With --http: the address.")
 @click.option("--port", default=8765, show_default=True, help="With --http: the port.")
 @click.option("--search-fetch", is_flag=True, help="Only the tools search and fetch, for ChatGPT.")
-@click.option("--max-tokens", default=800, show_default=True, help="The tokens of a result.")
 @store_option
 @embed_url_option
 def mcp(
@@ -32,7 +31,6 @@ def mcp(
     host: str,
     port: int,
     search_fetch: bool,
-    max_tokens: int,
     store: Path | None,
     embed_base_url: str | None,
 ) -> int:
@@ -58,7 +56,7 @@ def mcp(
         def open_tools() -> CorpusTools:
             model = model_of(index, base_url=embed_base_url)
             graph = stack.enter_context(open_graph(index, folders, quiet=True, model=model))
-            return CorpusTools(graph, max_tokens=max_tokens)
+            return CorpusTools(graph)
 
         refresh = SourceRefresh() if folders else None
         server = CorpusServer(open_tools, search_fetch=search_fetch, refresh=refresh)
