@@ -48,7 +48,7 @@ def mcp(
     check_model(index)
     import anyio
 
-    from ..http_server import bind, serve_http, url_of
+    from ..http_server import serve_http
     from .mcp_server import CorpusServer
 
     with ExitStack() as stack:
@@ -63,8 +63,5 @@ def mcp(
         if not http:
             anyio.run(server.run_stdio)
             return ExitStatus.SUCCESS
-        app = server.http_app(host, os.environ.get(TOKEN))
-        with bind(host, port) as listener:
-            click.echo(f"nodekin: serving {url_of(host, listener)}/mcp", err=True)
-            serve_http(app, listener)
+        serve_http(server.http_app(host, os.environ.get(TOKEN)), host, port, "/mcp")
     return ExitStatus.SUCCESS

@@ -6,7 +6,6 @@ import asyncio
 import json
 import logging
 import secrets
-import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
@@ -25,7 +24,7 @@ from ...retrievers.restricted_retriever import restriction_of
 from ...retrievers.results import ScoredNode
 from ..cli.messages import printable
 from ..extras import extra
-from ..http_server import bind, serve_http, url_of
+from ..http_server import serve_http
 from ..server_access import LOOPBACK, OriginCheck, TokenCheck, check_binding
 from .document_pages import DocumentPages
 from .html_pages import Page, asset
@@ -88,8 +87,7 @@ class PageApp:
         title: The displayed name of the corpus.
         host: The address of the server. Requests must name it in their ``Host`` header.
         token: The required access token of requests. None: no token, for loopback only.
-        min_score: The minimum score of a result. Ignored if the scores of the retriever are not
-            between 0 and 1. An engine uses its own minimum score.
+        min_score: The minimum score of a result. An engine uses its own minimum score.
         refresh: A function called with the graph before each answer, in a thread.
             ``SourceRefresh()`` rereads changed files of folders.
 
@@ -116,10 +114,8 @@ class PageApp:
             self.engine, retriever = source, source.retriever
         else:
             retriever = as_retriever(source)
-            has_range = getattr(retriever, "score_range", None) == (0.0, 1.0)
-            minimum = min_score if has_range else None
             model = no_model if llm is None else llm
-            self.engine = QueryEngine(retriever, model, min_score=minimum, check="quotes")
+            self.engine = QueryEngine(retriever, model, min_score=min_score, check="quotes")
         self.graph = _graph_of(retriever)
         self.pages = DocumentPages(self.graph, restriction_of(retriever))
         llm = self.engine.llm
@@ -349,10 +345,11 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 8766,
     token: str | None = None,
+    **settings: Any,
 ) -> None:
     """Serve the page for a retriever or a query engine until the program is interrupted.
 
-    The address is printed, including the token.
+    The address is printed, including a random token.
 
     Args:
         source: A query engine, a graph, or a retriever, of this package or another framework.
@@ -361,18 +358,19 @@ def serve(
         host: The address to bind. ``token`` is required if it is not a loopback address.
         port: The port. 0: any free port.
         token: The access token of the page. None: a random token on a loopback address.
+        **settings: ``min_score`` and ``refresh`` of ``PageApp``.
 
     Raises:
+        OSError: If the port is in use, or the address does not belong to this machine.
         TypeError: If the source is not a retriever or a query engine, or the model is invalid.
         ValueError: If ``host`` is not a loopback address and ``token`` is missing.
     """
+    path = "/?token=..." if token else "/"
     if token is None and host in LOOPBACK:
         token = secrets.token_urlsafe(16)
-    app = PageApp(source, llm, title=title, host=host, token=token)
-    with bind(host, port) as listener:
-        url = f"{url_of(host, listener)}/?token={token}"
-        print(f"nodekin: serving {url} (Ctrl-C ends it)", file=sys.stderr)  # noqa: T201
-        serve_http(app, listener, timeout_graceful_shutdown=3)
+        path = f"/?token={token}"
+    app = PageApp(source, llm, title=title, host=host, token=token, **settings)
+    serve_http(app, host, port, path)
 
 
 def _graph_of(retriever: object) -> NodeGraph:

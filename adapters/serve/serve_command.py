@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-import secrets
 from pathlib import Path
 
 import click
 
-from ...nodegraph.graph import NodeGraph
 from ...retrievers.composite.default_retriever import DefaultRetriever
-from ...retrievers.validation import check_min_score
 from ..cli.exit_status import ExitStatus
 from ..cli.options import folders_argument, model_options, store_option
 from ..cli.workspace import chat_model, find_index, model_of, open_graph
@@ -49,44 +46,22 @@ def serve(
     nodekin serve              the index of this folder
     nodekin serve docs         a folder without an index
     """
-    check_min_score(min_score, DefaultRetriever, "--min-score")
-    from ..http_server import bind, serve_http, url_of
-    from ..server_access import LOOPBACK
-    from .page_app import PageApp
+    from . import page_app
 
-    token = os.environ.get(TOKEN)
-    if token is None and host in LOOPBACK:
-        token = secrets.token_urlsafe(16)
     llm = chat_model(model, base_url) if model or os.environ.get("OPENAI_MODEL") else None
     index = find_index(store, folders, embed)
+    place = folders[0] if folders else (store or Path()).absolute().parent
     with open_graph(index, folders, quiet=False, model=model_of(index, embed)) as graph:
-        default, refresh = DefaultRetriever(graph), SourceRefresh()
-
-        def follow(graph: NodeGraph) -> bool:
-            if changed := refresh(graph):
-                graph.build(*default.groups)
-            return changed
-
-        app = PageApp(
-            default,
+        retriever = DefaultRetriever(graph)
+        graph.build(*retriever.groups)
+        page_app.serve(
+            retriever,
             llm,
-            title=_title(folders, store),
+            title=place.absolute().name,
             host=host,
-            token=token,
+            port=port,
+            token=os.environ.get(TOKEN),
             min_score=min_score,
-            refresh=follow if index.folder is None else None,
+            refresh=SourceRefresh() if index.folder is None else None,
         )
-        with bind(host, port) as listener:
-            graph.build(*default.groups)
-            query = f"?token={token}" if token and TOKEN not in os.environ else ""
-            url = f"{url_of(host, listener)}/{query}"
-            click.echo(f"nodekin: serving {url} (Ctrl-C ends it)", err=True)
-            if token and not query:
-                click.echo(f"nodekin: open it with ?token=... of {TOKEN}", err=True)
-            serve_http(app, listener, timeout_graceful_shutdown=3)
     return ExitStatus.SUCCESS
-
-
-def _title(folders: tuple[Path, ...], store: Path | None) -> str:
-    position = folders[0] if folders else (store or Path()).absolute().parent
-    return position.absolute().name

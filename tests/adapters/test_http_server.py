@@ -1,29 +1,36 @@
 """Ports are bound before an address is printed."""
 
-import pytest
+import socket
 
-from nodekin.adapters.http_server import bind, url_of
+import pytest
+import uvicorn
+
+from nodekin.adapters.http_server import serve_http
 
 pytestmark = pytest.mark.enable_socket
 
 
-def test_bind_selects_free_port():
-    with bind("127.0.0.1", 0) as listener:
-        assert listener.getsockname()[1] > 0
+async def app(scope, receive, send):
+    """Answer nothing."""
 
 
-def test_bind_of_used_port_raises():
-    with bind("127.0.0.1", 0) as listener, pytest.raises(OSError, match="choose another with"):
-        bind("127.0.0.1", listener.getsockname()[1])
+@pytest.mark.parametrize(("host", "shown"), [("127.0.0.1", "127.0.0.1"), ("::1", "[::1]")])
+def test_serve_http_prints_free_port(monkeypatch, capsys, host, shown):
+    served = []
+    monkeypatch.setattr(
+        uvicorn.Server, "run", lambda self, sockets: served.append(sockets[0].getsockname()[1])
+    )
+    serve_http(app, host, 0, "/mcp")
+    assert f"serving http://{shown}:{served[0]}/mcp " in capsys.readouterr().err
 
 
-def test_bind_of_foreign_address_raises():
+def test_serve_http_at_used_port_raises(capsys):
+    used = socket.create_server(("127.0.0.1", 0))
+    with used, pytest.raises(OSError, match="choose another with"):
+        serve_http(app, "127.0.0.1", used.getsockname()[1], "/")
+    assert capsys.readouterr().err == ""
+
+
+def test_serve_http_at_foreign_address_raises():
     with pytest.raises(OSError, match=r"can't serve at 192\.0\.2\.1:0"):
-        bind("192.0.2.1", 0)
-
-
-def test_url_of_ipv6_address_has_brackets():
-    with bind("127.0.0.1", 0) as listener:
-        port = listener.getsockname()[1]
-        assert url_of("::1", listener) == f"http://[::1]:{port}"
-        assert url_of("localhost", listener) == f"http://localhost:{port}"
+        serve_http(app, "192.0.2.1", 0, "/")
