@@ -75,22 +75,21 @@ def _langchain(model: Any) -> dict[str, Callable[..., Any]]:
             list(prompt.messages) if isinstance(prompt, ChatPrompt) else prompt
         )
 
-    def by_schema(method: str) -> Callable[..., Any]:
-        def call(prompt: str, schema: Mapping[str, Any]) -> Any:
-            titled = {"title": "answer", "description": "The answer.", **schema}
-            return asks(getattr(model.with_structured_output(titled), method))(prompt)
+    def by_schema(method: str, prompt: str, schema: Mapping[str, Any]) -> Any:
+        titled = {"title": "answer", "description": "The answer.", **schema}
+        return asks(getattr(model.with_structured_output(titled), method))(prompt)
 
-        return call
-
-    methods = {"complete": "invoke", "acomplete": "ainvoke", "stream": "stream"}
-    methods = {n: m for n, m in {**methods, "astream": "astream"}.items() if has(model, m)}
-    calls: dict[str, Callable[..., Any]] = {n: asks(getattr(model, m)) for n, m in methods.items()}
+    names = {"invoke": "complete", "ainvoke": "acomplete", "stream": "stream", "astream": "astream"}
+    calls: dict[str, Callable[..., Any]] = {
+        name: asks(getattr(model, method)) for method, name in names.items() if has(model, method)
+    }
     # All models have the method. The base class of chat models implements it with tools, and
     # requires that the model overrides ``bind_tools``.
     owner = owner_of(model, "with_structured_output")
     by_tools = owner == "BaseChatModel" and owner_of(model, "bind_tools") == owner
     if has(model, "with_structured_output") and owner != "BaseLanguageModel" and not by_tools:
-        calls |= {"complete_json": by_schema("invoke"), "acomplete_json": by_schema("ainvoke")}
+        calls["complete_json"] = partial(by_schema, "invoke")
+        calls["acomplete_json"] = partial(by_schema, "ainvoke")
     return calls
 
 
