@@ -120,13 +120,11 @@ class CachedLLM(AnswerCache):
         Raises:
             ModelError: If the model fails.
         """
-        answer: str = self._answer(self.llm.complete, prompt)
-        return answer
+        return str(self._answer(self.llm.complete, prompt))
 
     async def acomplete(self, prompt: str) -> str:
         """Async version of ``complete``."""
-        answer: str = await self._aanswer(self.llm.acomplete, prompt)
-        return answer
+        return str(await self._aanswer(self.llm.acomplete, prompt))
 
     def _answer(self, call: Callable[..., Any], *request: Any) -> Any:
         return self.ask(answer_key(self.name, *request), partial(call, *request))

@@ -55,7 +55,9 @@ def model_name(model: Any) -> str:
     function = model.func if isinstance(model, functools.partial) else model
     if not isinstance(function, _FUNCTIONS):
         try:
-            label = " ".join([type(model).__qualname__, *_stated(model)])
+            values = (attribute(model, setting) for setting in _MODEL)
+            stated = [v for v in values if isinstance(v, str) and v not in ("", "unknown")]
+            label = " ".join([type(model).__qualname__, *stated[:1]])
             return f"{label} {fingerprint(_describe(model, 4))[:16]}"
         except LookupError:  # a setting is a lambda or a local function
             pass
@@ -93,13 +95,6 @@ def _number(model: Any) -> int:
         return _numbers.setdefault(model, next(_count))
     except TypeError:  # a function written in C, or an unhashable object
         return id(model)
-
-
-def _stated(model: Any) -> list[str]:
-    """Return the name of the model that an object states, if any."""
-    values = (attribute(model, name) for name in _MODEL)
-    stated = [value for value in values if isinstance(value, str) and value not in ("", "unknown")]
-    return stated[:1]
 
 
 def _describe(value: Any, depth: int) -> Any:

@@ -133,21 +133,17 @@ def _template_text(template: Any, variables: list[str], names: Sequence[str]) ->
         messages = template.format_prompt(**values).to_messages()
     else:
         messages = template.format_messages(**values)
-    pairs = [_role_and_text(message) for message in messages]
+    pairs: list[tuple[str, str]] = []
+    for message in messages:
+        if not isinstance(message.content, str):
+            raise TypeError(f"a message of a prompt must be a text, got {message.content!r:.80}")
+        role = getattr(message, "type", None) or getattr(message, "role", None)
+        role = message.role if role == "chat" else str(getattr(role, "value", role))
+        text = re.sub("\ue000(\\w+)\ue001", r"{\1}", message.content)
+        pairs.append((_ROLES.get(role, role), text))
     if len(pairs) == 1 and pairs[0][0] == "user":
         return pairs[0][1]
     return ChatPrompt(pairs)
-
-
-def _role_and_text(message: Any) -> tuple[str, str]:
-    role = getattr(message, "type", None) or getattr(message, "role", None)
-    if role == "chat":
-        role = message.role
-    role = str(getattr(role, "value", role))
-    if not isinstance(message.content, str):
-        raise TypeError(f"a message of a prompt must be a text, got {message.content!r:.80}")
-    text = re.sub("\ue000(\\w+)\ue001", r"{\1}", message.content)
-    return _ROLES.get(role, role), text
 
 
 def _with_native_names(text: str, names: Sequence[str]) -> str:
