@@ -194,10 +194,8 @@ class Run(NamedTuple):
         """
         begins = compact.startswith(".")
         words = compact[begins:].split(" ")
-        breaks: frozenset[int] = frozenset()
-        if "," in compact:
-            breaks = frozenset(at for at, word in enumerate(words, 1) if word[-1] == ",")
-            words = [word.rstrip(",") for word in words]
+        breaks = frozenset(at for at, word in enumerate(words, 1) if word[-1] == ",")
+        words = [word.rstrip(",") for word in words]
         return cls(words, [*map(_plain, words)], breaks, begins)
 
     @property
