@@ -232,13 +232,12 @@ def pickled(function: Callable[..., Any], owner: str) -> bytes:
     import cloudpickle
 
     try:
-        value: bytes = cloudpickle.dumps(function)
+        return bytes(cloudpickle.dumps(function))
     except Exception as error:
         raise TypeError(
             f"{owner} cannot be pickled for the executor ({type(error).__name__}: {error}); build "
             "without an executor"
         ) from error
-    return value
 
 
 def call_pickled(function: bytes, *values: Any) -> Any:
