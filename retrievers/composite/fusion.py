@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
 
 from ..base_retriever import BaseRetriever
 from ..filters import Filters
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 
 logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 
 class FusionRetriever(BaseRetriever):
@@ -99,7 +97,13 @@ class FusionRetriever(BaseRetriever):
         if not self.retrievers:
             raise ValueError("retrievers must not be empty, got []")
         self.mode: Mode = check_mode(mode)
-        self.weights = _checked_weights(weights, len(self.retrievers))
+        count = len(self.retrievers)
+        given = [1.0] * count if weights is None else weights
+        self.weights = [number(weight, "a weight") for weight in given]
+        if len(self.weights) != count:
+            raise ValueError(f"weights must have {count} numbers, got {weights!r}")
+        if not any(self.weights):
+            raise ValueError(f"weights must have a number above 0, got {weights!r}")
         self.rank_constant = number(rank_constant, "rank_constant")
         if merge_by is not None and not isinstance(merge_by, str):
             raise TypeError(f"merge_by must be a metadata field, got {merge_by!r:.80}")
@@ -177,15 +181,3 @@ def _limit_of(retriever: RetrieverProtocol, top_k: int | None) -> int | None:
     own = getattr(retriever, "top_k", None)
     fewer = top_k is not None and isinstance(own, int) and own >= top_k
     return None if fewer else top_k
-
-
-def _checked_weights(weights: Sequence[float] | None, count: int) -> list[float]:
-    """Return the weights of ``count`` retrievers. Defaults to equal weights."""
-    if weights is None:
-        return [1.0] * count
-    checked = [number(weight, "a weight") for weight in weights]
-    if len(checked) != count:
-        raise ValueError(f"weights must have {count} numbers, got {weights!r}")
-    if not any(checked):
-        raise ValueError(f"weights must have a number above 0, got {weights!r}")
-    return checked

@@ -465,12 +465,12 @@ class MultiStepRetriever(PromptMixin, BaseRetriever):
         limits = CallLimits(self.max_calls, self.total_timeout)
         with start_span(self.name, queries=[query]) as span:
             plain = await find_one(self.inner, query, limit, filters)
-            search = _Search(query, limit, filters, limits, [SubResults(query, tuple(plain))])
+            steps, reported = [SubResults(query, tuple(plain))], set[str]()
             note = None
             ended: Ended = "no question"
             if query.strip():
                 try:
-                    ended = await self._add_steps(search)
+                    ended = await self._add_steps(steps, reported, limits, limit, filters)
                 except Exception as error:
                     if limits.exceeded:
                         ended = limits.exceeded
@@ -479,8 +479,7 @@ class MultiStepRetriever(PromptMixin, BaseRetriever):
                     else:
                         ended, note = "failed", describe_error(error)
                         logger.warning("the steps for %r end: %s", query[:80], note)
-            search.report_steps()
-            steps = search.steps
+            _report(steps, reported)
 
             def merge() -> Results:
                 return merge_steps(_with_notes(steps, ended, note), ended == "answered", limit)
@@ -500,21 +499,27 @@ class MultiStepRetriever(PromptMixin, BaseRetriever):
             span.outcome = StrategyOutcome(outcome.steps, errors, ended)
         return outcome
 
-    async def _add_steps(self, search: _Search) -> Ended:
-        """Add one step after the other. Return the reason to end."""
-        steps, limits = search.steps, search.limits
+    async def _add_steps(
+        self,
+        steps: list[SubResults],
+        reported: set[str],
+        limits: CallLimits,
+        limit: int | None,
+        filters: Filters | None,
+    ) -> Ended:
+        """Add one step after the other, which survive an error. Return the reason to end."""
         seen = {result_key(result) for result in steps[0].results}
         while self.max_steps:
             if len(steps) > 1 and not steps[-1].results:
                 return "nothing new"
-            reading = await limits.enforce(partial(self.reader.read, search.query, steps))
+            reading = await limits.enforce(partial(self.reader.read, steps[0].question, steps))
             new = {result_key(result) for result in steps[-1].results} - seen
             seen |= new
             answers = {normalize(step.answer) for step in steps[:-1] if step.answer}
             # Before the first step, only the whole question can be answered.
             answer = reading.answer if len(steps) > 1 or reading.answered else None
             steps[-1] = replace(steps[-1], answer=answer)
-            search.report_steps()
+            _report(steps, reported)
             if reading.answered:
                 return "answered"
             if len(steps) > 1 and not new and (answer is None or normalize(answer) in answers):
@@ -527,33 +532,24 @@ class MultiStepRetriever(PromptMixin, BaseRetriever):
             if any(same_question(question, step.question) for step in steps):
                 return "repeated"
             with start_span("step", question=question) as span:
-                fetch_k = None if search.limit is None else max(search.limit, self.fetch_k)
-                find = partial(find_one, self.inner, question, fetch_k, search.filters)
+                fetch_k = None if limit is None else max(limit, self.fetch_k)
+                find = partial(find_one, self.inner, question, fetch_k, filters)
                 results = await limits.enforce(find)
                 steps.append(SubResults(question, tuple(results)))
                 span.attributes["results"] = len(results)
         return "steps"
 
 
-@dataclass(slots=True)
-class _Search:
-    """The search of one query. Its steps are added one by one, and survive an error."""
-
-    query: str
-    limit: int | None
-    filters: Filters | None
-    limits: CallLimits
-    steps: list[SubResults]
-    reported: int = 0
-
-    def report_steps(self) -> None:
-        """Record a span for each step that has ended since the last call."""
-        for step in self.steps[1 + self.reported :]:
-            facts = {} if step.answer is None else {"answer": step.answer}
-            results = len(step.results)
-            with start_span(SUB_QUESTION, question=step.question, results=results, **facts) as span:
-                span.outcome = step
-        self.reported = len(self.steps) - 1
+def _report(steps: Sequence[SubResults], reported: set[str]) -> None:
+    """Record a span for each further question that has none yet."""
+    for step in steps[1:]:
+        if step.question in reported:
+            continue
+        reported.add(step.question)
+        facts = {} if step.answer is None else {"answer": step.answer}
+        results = len(step.results)
+        with start_span(SUB_QUESTION, question=step.question, results=results, **facts) as span:
+            span.outcome = step
 
 
 def _with_notes(steps: Sequence[SubResults], ended: Ended, note: str | None) -> list[SubResults]:

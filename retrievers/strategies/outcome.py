@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -108,27 +108,21 @@ class OutcomeObserver:
         None: no strategy. A repeated question has its last results.
         """
         spans = [span for span, _ in list(self._spans.values())]
-        matches = [s.outcome for s in spans if isinstance(s.outcome, StrategyOutcome)]
-        if not matches:
+        found = {id(s): s.outcome for s in spans if isinstance(s.outcome, StrategyOutcome)}
+        if not found:
             return None
-        outermost = [
-            span.outcome
-            for span in spans
-            if isinstance(span.outcome, StrategyOutcome)
-            and not any(isinstance(s.outcome, StrategyOutcome) for s in self._above(span))
-        ]
+        outermost = [found[key] for key in found if found.keys().isdisjoint(self._above(key))]
         parts = {
             (part.tool, part.question): part for outcome in outermost for part in outcome.parts
         }
-        errors = dict.fromkeys(error for outcome in matches for error in outcome.errors)
+        errors = dict.fromkeys(error for outcome in found.values() for error in outcome.errors)
         ended = [outcome.ended for outcome in outermost if outcome.ended is not None]
         return StrategyOutcome(tuple(parts.values()), tuple(errors), ended[-1] if ended else None)
 
-    def _above(self, span: Span) -> Iterator[Span]:
-        _, parent = self._spans.get(id(span), (span, None))
-        while parent is not None:
-            yield parent
-            _, parent = self._spans.get(id(parent), (parent, None))
+    def _above(self, key: int) -> Iterator[int]:
+        while key in self._spans and (parent := self._spans[key][1]) is not None:
+            key = id(parent)
+            yield key
 
 
 Ended = Literal[
@@ -226,15 +220,8 @@ def merge_steps(
     weights = [1.0, *(SUPPORTED if results else TRUSTED for results in supporting)]
     ranking = fuse(rankings, "rrf", weights, None, RANK_CONSTANT)
     firsts = {result_key(step.results[0]) for step in (first, *others) if step.results}
-    return _best_with(ranking, firsts, len(ranking) if top_k is None else top_k)
-
-
-def _best_with(
-    ranking: Sequence[ScoredNode], required: Collection[tuple[str, str]], top_k: int
-) -> list[ScoredNode]:
-    """Return the first results in their order, the required results first."""
-    first = sorted(ranking, key=lambda result: result_key(result) not in required)[:top_k]
-    keys = {result_key(result) for result in first}
+    kept = sorted(ranking, key=lambda result: result_key(result) not in firsts)[:top_k]
+    keys = {*map(result_key, kept)}
     return [result for result in ranking if result_key(result) in keys]
 
 
