@@ -43,7 +43,6 @@ from .default_settings import (
     default_target,
     measure,
     read_settings,
-    save_settings,
     sentence_group,
 )
 from .fusion import FusionRetriever
@@ -322,9 +321,11 @@ class DefaultRetriever(BaseRetriever):
         with start_span(self.name, query=summarize_queries(queries)) as span:
             measured = await Do(self._read_settings, kind="work")
             if measured is None:
-                for index in self._vector_indexes().values():  # embeds the measured sentences
+                indexes = self._vector_indexes()
+                for index in indexes.values():  # embeds the measured sentences
                     await Do(index.ready)
-                measured = await Do(self._measure)
+                settings = self.graph, self.target, self.sentences, self._embed_keys
+                measured = await Do(partial(measure, *settings, indexes))
             links = self._follows_links(measured)
             span.attributes.update(weights=[SENTENCES, WHOLE, *measured.weights], links=links)
             if not self._needs_vectors:
@@ -349,11 +350,6 @@ class DefaultRetriever(BaseRetriever):
 
     def _read_settings(self) -> MeasuredSettings | None:
         return read_settings(self.graph, self.target, self._embed_keys)
-
-    def _measure(self) -> MeasuredSettings:
-        measured = measure(self.graph, self.target, self.sentences, self._vector_indexes())
-        save_settings(self.graph, self.target, self._embed_keys, measured)
-        return measured
 
     async def _embed(self, queries: Sequence[str], measured: MeasuredSettings) -> None:
         """Embed queries ahead, with each model within ``PATIENCE`` seconds.

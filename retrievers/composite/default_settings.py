@@ -99,20 +99,6 @@ def read_settings(
     return settings
 
 
-def save_settings(
-    graph: NodeGraph, target: str, embed_keys: Sequence[str], settings: MeasuredSettings
-) -> None:
-    """Store measured settings for all processes and later sessions."""
-    backgrounds = {
-        key: [vectors.shape[1], base64.b64encode(vectors.astype("<f4").tobytes()).decode()]
-        for key, vectors in settings.backgrounds.items()
-    }
-    record = [settings.documents, settings.weights, settings.links, backgrounds]
-    key = _key(graph, target, embed_keys)
-    graph.reader.save(_KIND, {key: json.dumps(record).encode()})
-    _cache(graph)[key] = settings
-
-
 def _from_json(stored: bytes) -> MeasuredSettings:
     documents, weights, links, backgrounds = json.loads(stored)
     vectors = {
@@ -145,14 +131,19 @@ _ALL = parse_filters(None)
 
 
 def measure(
-    graph: NodeGraph, target: str, sentences: str, vectors: Mapping[str, Index[Any]]
+    graph: NodeGraph,
+    target: str,
+    sentences: str,
+    embed_keys: Sequence[str],
+    vectors: Mapping[str, Index[Any]],
 ) -> MeasuredSettings:
-    """Measure a sample of a graph.
+    """Measure a sample of a graph. The settings are stored for all processes and later sessions.
 
     Args:
         graph: The graph.
         target: The target group.
         sentences: The group of the sentences of the targets.
+        embed_keys: The embeddings.
         vectors: The indexes of the sentences' vectors, by embedding, with all vectors.
     """
     words = Bm25().open(graph, sentences)
@@ -170,7 +161,7 @@ def measure(
         count = reader.count(ROOT)
     few = children[:: 1 + len(children) // (_PROBES + 1)]
     rows = [of_target[len(of_target) // 2] for of_target in few if of_target]
-    weights, backgrounds = [], {}
+    weights, backgrounds, encoded = [], dict[str, Vectors](), {}
     for key, index in vectors.items():
         weights.append(1.0)
         if len(probes) >= _MIN_PROBES:
@@ -180,8 +171,14 @@ def measure(
             weights[-1] = min(3.0, max(0.0, 4 * (ratio - 0.5)))  # words have weights 3 and 1
         if rows:
             background = _unit_vectors(rows, key)
-            backgrounds[key] = background[background.any(axis=1)]  # without zero vectors
-    return MeasuredSettings(count, weights, links, backgrounds)
+            background = background[background.any(axis=1)]  # without zero vectors
+            stored = base64.b64encode(background.astype("<f4").tobytes()).decode()
+            backgrounds[key], encoded[key] = background, [background.shape[1], stored]
+    settings = MeasuredSettings(count, weights, links, backgrounds)
+    key = _key(graph, target, embed_keys)
+    reader.save(_KIND, {key: json.dumps([count, weights, links, encoded]).encode()})
+    _cache(graph)[key] = settings
+    return settings
 
 
 def _unit_vectors(nodes: Sequence[Node], key: str) -> Vectors:

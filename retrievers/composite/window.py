@@ -262,9 +262,7 @@ def _neighbors(graph: NodeGraph, node: Node) -> tuple[Iterator[Node], Iterator[N
         return iter(()), iter(())
     parent = graph.node(node.parent_id)
     siblings = graph.reader.children_in(node.group, parent)
-    position = next((at for at, sibling in enumerate(siblings) if sibling.id == node.id), None)
-    if position is None:
-        return iter(()), iter(())
+    position = [sibling.id for sibling in siblings].index(node.id)
 
     def beyond(step: Literal[-1, 1]) -> Iterator[Node]:
         for next_parent in _neighbors(graph, parent)[step == 1]:

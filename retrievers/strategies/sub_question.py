@@ -33,7 +33,6 @@ from .transform_retriever import (
     TransformRetriever,
     VariantResults,
     Variants,
-    is_tools,
     named_tools,
 )
 
@@ -361,7 +360,7 @@ class SubQuestionRetriever(TransformRetriever):
         **options: Unpack[StrategyOptions],
     ) -> None:
         own: dict[str, Any] = {"max_queries": max_queries}
-        if is_tools(inner):
+        if isinstance(inner, Mapping):
             inner = named_tools(inner)
             descriptions = {name: text for name, (text, _) in inner.items()}
             if isinstance(llm, QueryDecomposition):
@@ -406,7 +405,7 @@ class SubQuestionRetriever(TransformRetriever):
             (rankings,) = await self.search_variants([(query, variants)], limit, filters)
             groups = [self._group(query, variants.note, ranking, limit) for ranking in rankings]
             span.set_results([[result for group in groups for result in group.results]])
-            span.outcome = _outcome([(query, groups)])
+            span.outcome = self.outcome([(query, variants)], [rankings], limit)
         return groups
 
     def _group(
@@ -441,11 +440,14 @@ class SubQuestionRetriever(TransformRetriever):
         self, variants: Variants, rankings: Sequence[Sequence[VariantResults]], limit: int | None
     ) -> StrategyOutcome:
         """Return the sub-questions with their results and errors."""
-        return _outcome(
-            [
-                (query, [self._group(query, group.note, part, limit) for part in ranking])
-                for (query, group), ranking in zip(variants, rankings, strict=True)
-            ]
+        parts = [
+            (query, self._group(query, group.note, part, limit))
+            for (query, group), ranking in zip(variants, rankings, strict=True)
+            for part in ranking
+        ]
+        return StrategyOutcome(  # a query itself is not a part
+            tuple(p for query, p in parts if p.question != query or p.tool is not None),
+            tuple((p.question, p.error) for _, p in parts if p.error is not None),
         )
 
     async def _part(
@@ -502,16 +504,3 @@ def without_answers(retriever: object) -> Any:
         other = copy.copy(other)
         other.answers = False
     return other
-
-
-def _outcome(groups: Sequence[tuple[str, Sequence[SubResults]]]) -> StrategyOutcome:
-    """Return the outcome of queries. A query itself is not a part."""
-    return StrategyOutcome(
-        tuple(
-            part
-            for query, parts in groups
-            for part in parts
-            if part.question != query or part.tool is not None
-        ),
-        tuple((p.question, p.error) for _, parts in groups for p in parts if p.error is not None),
-    )

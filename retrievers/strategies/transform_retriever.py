@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, TypeAlias, TypeGuard
+from typing import Any, ClassVar, TypeAlias
 
 from ...nodegraph.errors import nearest_names
 from ..base_retriever import BaseRetriever, join_notes
@@ -42,11 +42,6 @@ A model chooses a tool by its name and its description.
 """
 
 
-def is_tools(value: object) -> TypeGuard[Tools]:
-    """Return whether a value is a mapping of tools. No retriever is a mapping."""
-    return isinstance(value, Mapping)
-
-
 def named_tools(tools: Tools, noun: str = "tool") -> dict[str, tuple[str, RetrieverProtocol]]:
     """Return the descriptions and retrievers of tools by name. A description may be empty.
 
@@ -66,7 +61,7 @@ def named_tools(tools: Tools, noun: str = "tool") -> dict[str, tuple[str, Retrie
         >>> named_tools({"words": ("Any question", words)})["words"][0]
         'Any question'
     """
-    if not is_tools(tools):
+    if not isinstance(tools, Mapping):
         raise TypeError(
             f"{noun}s must be a mapping from names to retrievers, got {tools!r:.80}; write "
             f'{{"name": ("what it is good for", retriever)}}'
@@ -166,7 +161,7 @@ class TransformRetriever(PromptMixin, BaseRetriever):
         **options: Any,
     ) -> None:
         super().__init__(top_k=top_k, output_format=output_format, join=join)
-        self.tools = named_tools(inner) if is_tools(inner) else {}
+        self.tools = named_tools(inner) if isinstance(inner, Mapping) else {}
         self.inner = None if self.tools else as_retriever(inner)
         self.query_transform = self._transform_of(llm, options)
         self.mode: Mode = check_mode(mode)
