@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from ..nodegraph.errors import check_integer, nearest_names
@@ -120,10 +120,17 @@ def refuse_settings(settings: Iterable[str], owner: object, kind: str) -> None:
         )
 
 
+def parameters_of(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    """Return the parameters of a function. Empty for functions written in C."""
+    try:
+        return inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return {}
+
+
 def takes_any_keyword(function: Callable[..., Any]) -> bool:
     """Return whether a function has a parameter like ``**settings``."""
-    parameters = inspect.signature(function).parameters.values()
-    return any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+    return any(p.kind is p.VAR_KEYWORD for p in parameters_of(function).values())
 
 
 def check_output(output_format: str | None, join: bool | str) -> None:

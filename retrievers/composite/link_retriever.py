@@ -169,8 +169,7 @@ class LinkRetriever(BaseRetriever):
         """Rank hits and the passages that are linked to the first hits."""
         with start_span(self.name, query=query, via=self.via, hits=len(hits)) as span:
             results = hits[:limit]
-            own = [hit for hit in hits if hit.node.graph is self.graph]
-            if own:
+            if own := [hit for hit in hits if self._own_id(hit)]:
                 group = own[0].node.group
                 parent = self.via and self.graph.reader.lineage(self.via)[-1].parent
                 if parent not in (None, group):

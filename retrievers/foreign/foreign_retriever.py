@@ -17,7 +17,7 @@ from ..plans.plan import Do, gather
 from ..protocols import RetrieverProtocol
 from ..results import Results
 from ..tracing import start_span
-from ..validation import takes_any_keyword
+from ..validation import parameters_of, takes_any_keyword
 from .outputs import read_output, read_sources
 
 FACE = "native_retriever"
@@ -75,7 +75,7 @@ def as_retriever(
         return DefaultRetriever(source)
     if not inspect.isclass(source):
         if has(source, "retrieve", "aretrieve") and all(
-            {"top_k", "filters"} <= _parameters_of(method).keys() or takes_any_keyword(method)
+            {"top_k", "filters"} <= parameters_of(method).keys() or takes_any_keyword(method)
             for method in (source.retrieve, source.aretrieve)
         ):
             ours: RetrieverProtocol = source
@@ -86,7 +86,7 @@ def as_retriever(
             return _of_function(name, source)
         if has(source, "invoke", "ainvoke") and (inner := _bound_retriever(source)) is not None:
             return _of_langchain(name, source, inner)
-        if has(source, "query", "aquery") and "filters" in _parameters_of(source.query):
+        if has(source, "query", "aquery") and "filters" in parameters_of(source.query):
             return _of_engine(name, source)
         if has(source, "retrieve", "aretrieve", "_retrieve"):
             return _of_llama_index(name, source)
@@ -227,7 +227,7 @@ def _of_function(name: str, call: Callable[..., Any]) -> ForeignRetriever:
     A parameter ``top_k`` or ``k`` receives the number of results. A parameter ``filters`` receives
     the conditions, which the function has to apply.
     """
-    parameters = _parameters_of(call)
+    parameters = parameters_of(call)
     number = next((option for option in ("top_k", "k") if option in parameters), None)
     request = partial(_call_function, number, call, None)
     return ForeignRetriever(call, name, request, number is not None, "filters" in parameters)
@@ -258,7 +258,7 @@ def _of_langchain(name: str, source: Any, inner: Any) -> ForeignRetriever:
     of a copy.
     """
     method = inner.__class__._get_relevant_documents
-    parameters = [*inspect.signature(method).parameters]
+    parameters = [*parameters_of(method)]
     if hasattr(inner, "vectorstore") and takes_any_keyword(method):
         parameters.append("k")
     fields = inner.__class__.model_fields if inner is source else ()
@@ -309,14 +309,6 @@ def _call_llama_index(
     has_own_async = owner_of(source, "_aretrieve") != "BaseRetriever"
     acall = partial(source.aretrieve, query) if has_own_async else None
     return Do(partial(source.retrieve, query), acall)
-
-
-def _parameters_of(function: Callable[..., Any]) -> Mapping[str, Any]:
-    """Return the parameters of a function. Empty for functions written in C."""
-    try:
-        return inspect.signature(function).parameters
-    except (TypeError, ValueError):
-        return {}
 
 
 def check_in_graph(retriever: object, owner: str) -> None:

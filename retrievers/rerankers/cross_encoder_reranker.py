@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import re
 import threading
@@ -33,6 +32,7 @@ from ..plans.plan import Do, arun, run
 from ..protocols import RerankError, by_score
 from ..results import Evidence, Results, ScoredNode
 from ..tracing import start_span
+from ..validation import parameters_of
 
 _PAIR_METHODS = ("predict", "score", "compute_score")  # of sentence-transformers and others
 
@@ -123,10 +123,7 @@ def _lock_of(model: Any) -> threading.RLock:
 
 def _score_pairs(model: Any, method: str, query: str, texts: Sequence[str]) -> Any:
     score = getattr(model, method)
-    try:
-        has_progress = "show_progress_bar" in inspect.signature(score).parameters
-    except (TypeError, ValueError):  # written in C
-        has_progress = False
+    has_progress = "show_progress_bar" in parameters_of(score)
     options = {"show_progress_bar": False} if has_progress else {}
     with _lock_of(model):
         return score([(query, text) for text in texts], **options)
