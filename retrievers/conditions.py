@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -112,7 +112,7 @@ def _is_date(value: Any, dates: Sequence[tuple[CalendarTime, bool]]) -> bool:
         return False
     return any(
         when.compare(other) == 0
-        and (min(when.precision, other.precision) >= DAY or not (is_text and type(value) is str))
+        and (len(when.calendar) == len(other.calendar) == 3 or not (is_text and type(value) is str))
         for other, is_text in dates
     )
 
@@ -150,7 +150,7 @@ def _order(
         return None
     if when is not None and date_of_bound is not None:
         texts = isinstance(value, str) and isinstance(bound, str)
-        if not texts or max(when.precision, date_of_bound.precision) >= MONTH:
+        if not texts or max(len(when.calendar), len(date_of_bound.calendar)) > 1:
             return when.compare(date_of_bound)
     if isinstance(value, str) != isinstance(bound, str):
         value, bound = _number(value), _number(bound)
@@ -167,8 +167,6 @@ def _number(value: Any) -> Any:
     return float(value) if re.search("[.eE]", value) else int(value)
 
 
-YEAR, MONTH, DAY, INSTANT = 1, 2, 3, 4
-
 _ISO_DATE = re.compile(
     r"\s*([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2})(?:[Tt ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})"
     r"(?:[.,]([0-9]{1,9}))?)?\s?([Zz]|[+-][0-9]{2}:?(?:[0-9]{2})?)?)?)?)?\s*$"
@@ -178,16 +176,14 @@ _WRITTEN_DATE = re.compile(r"\s*(?:[0-9]{1,2}/[0-9]{1,2}/[0-9]{4}|[0-9]{4}/[0-9]
 
 
 class CalendarTime(NamedTuple):
-    """A date with its precision: a year, a month, a day, or an instant.
+    """A year, a month, a day, or an instant.
 
     Attributes:
-        precision: ``YEAR``, ``MONTH``, ``DAY`` or ``INSTANT``.
-        calendar: Year, month and day, as written, without conversion of the zone.
+        calendar: The known part of year, month and day, as written, without conversion of the zone.
         instant: The time since the year 1 in UTC. None: no time of day.
     """
 
-    precision: int
-    calendar: tuple[int, int, int]
+    calendar: tuple[int, ...]
     instant: timedelta | None = None
 
     def compare(self, other: CalendarTime) -> int:
@@ -197,7 +193,7 @@ class CalendarTime(NamedTuple):
         """
         if self.instant is not None and other.instant is not None:
             return (self.instant > other.instant) - (self.instant < other.instant)
-        size = min(self.precision, other.precision)
+        size = min(len(self.calendar), len(other.calendar))
         mine, others = self.calendar[:size], other.calendar[:size]
         return (mine > others) - (mine < others)
 
@@ -220,28 +216,29 @@ def read_date(value: Any) -> CalendarTime | None:
         if isinstance(value, datetime):
             return _instant(value, value.utcoffset())
         if isinstance(value, date):
-            return CalendarTime(DAY, (value.year, value.month, value.day))
+            return CalendarTime((value.year, value.month, value.day))
         match = _ISO_DATE.match(value) if isinstance(value, str) else None
         if match is None:
             return None
         year, month, day, hour, minute, second, fraction, zone = match.groups()
         start = date(int(year), int(month or 1), int(day or 1))
-        calendar = (start.year, start.month, start.day)
         if hour is None:
-            return CalendarTime(DAY if day else MONTH if month else YEAR, calendar)
-        micro = int((fraction or "0").ljust(6, "0")[:6])
-        moment = datetime(*calendar, int(hour), int(minute), int(second or 0), micro)
-        return _instant(moment, _offset(zone))
+            known = 3 if day else 2 if month else 1
+            return CalendarTime((start.year, start.month, start.day)[:known])
+        at = time(
+            int(hour), int(minute), int(second or 0), int((fraction or "0").ljust(6, "0")[:6])
+        )
+        return _instant(datetime.combine(start, at), _offset(zone))
     except (ValueError, TypeError, OverflowError):  # not a day of the calendar
         return None
 
 
 def _instant(value: datetime, offset: timedelta | None) -> CalendarTime:
-    calendar = (value.year, value.month, value.day)
     # A subtraction fails for pandas timestamps, which do not reach back to the year 1.
     seconds = value.hour * 3600 + value.minute * 60 + value.second
     since = timedelta(date.toordinal(value), seconds, value.microsecond)
-    return CalendarTime(INSTANT, calendar, since if offset is None else since - offset)
+    calendar = value.year, value.month, value.day
+    return CalendarTime(calendar, since if offset is None else since - offset)
 
 
 def _offset(zone: str | None) -> timedelta | None:

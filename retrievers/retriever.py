@@ -188,17 +188,14 @@ class Retriever(BaseRetriever):
         found = await search_together([self], texts, [limit], filters, None, all_results)
         if len(texts) == len(queries):
             return found
-        listed = await Do(partial(self._list, self.search_for([], limit, filters)), kind="work")
+        of_blank = self.search_for([], limit, filters)
+        listed: Results = []  # no nodes without filters
+        if of_blank.conditions:
+            unranked = replace(of_blank, branches=[(Unranked(), None)], min_score={})
+            find = partial(search, [unranked], [""], {}, None, all_results)
+            listed = (await Do(find, kind="work"))[0][: of_blank.top_k]
         results = iter(found)
         return [next(results) if query.strip() else list(listed) for query in queries]
-
-    @staticmethod
-    def _list(of_query: Search) -> Results:
-        """Return the nodes that meet the filters. Empty without filters."""
-        if not of_query.conditions:
-            return []
-        unranked = replace(of_query, branches=[(Unranked(), None)], min_score={})
-        return search([unranked], [""], {}, None, all_results)[0][: of_query.top_k]
 
     def batch_vectors(
         self,

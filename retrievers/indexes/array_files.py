@@ -31,8 +31,8 @@ T = TypeVar("T", bound=np.generic)
 Arrays = dict[str, npt.NDArray[Any]]
 
 
-def save_arrays(path: Path, header: Mapping[str, Any], arrays: Arrays) -> bool:
-    """Write a header and arrays to one file, completely or not at all.
+def save_arrays(path: Path, header: Mapping[str, Any], arrays: Arrays) -> None:
+    """Write a header and arrays to one file, completely or not at all. Log a failure.
 
     The file has the length of the header, the header as JSON, the aligned arrays, and a checksum.
 
@@ -40,9 +40,6 @@ def save_arrays(path: Path, header: Mapping[str, Any], arrays: Arrays) -> bool:
         path: The file. A missing folder is created.
         header: Values for JSON.
         arrays: Arrays of numbers or booleans, by name.
-
-    Returns:
-        Whether the file was written. A failure is logged.
     """
     temporary = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     checksum = 0
@@ -58,10 +55,8 @@ def save_arrays(path: Path, header: Mapping[str, Any], arrays: Arrays) -> bool:
             with suppress(OSError):
                 if other.stat().st_mtime < time.time() - _ABANDONED:
                     other.unlink()
-        return True
     except OSError as error:
         logger.warning("the index was not written to %s, and will be rebuilt: %s", path, error)
-        return False
     finally:  # after an interrupt as well
         with suppress(OSError):
             temporary.unlink()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import reduce
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -77,10 +76,6 @@ class TextIndex(FilterIndex):
             statistics = TermPostings(self._postings, lengths, self.table.alive)
             self._statistics = statistics
         return statistics
-
-    def frequency(self, term: str) -> int:
-        """Return the number of nodes with a term."""
-        return self.statistics().frequency(term)
 
     def search(self, query: TermWeights, limit: int | None, filter: Filter) -> Hits:
         """Return the best nodes, ties in document order.
@@ -162,9 +157,14 @@ class TextIndex(FilterIndex):
         first = len(self.table)
         show = self._graph.progress if len(nodes) >= _LONG else False
         tracked = track(nodes, len(nodes), f"indexing {self._group}", " nodes", show)
-        texts = chain.from_iterable(map(self._added, portions(tracked, _PORTION)))
         lengths: list[int] = []
-        self._postings.extend(first, self._analyzed(texts, lengths))
+
+        def texts() -> Iterator[str]:
+            for portion in portions(tracked, _PORTION):
+                self.table.add(portion)
+                yield from self._graph.reader.searched_texts(portion)
+
+        self._postings.extend(first, self._analyzed(texts(), lengths))
         self._lengths = grown(self._lengths, len(self.table))
         self._lengths[first : len(self.table)] = lengths
 
@@ -186,11 +186,6 @@ class TextIndex(FilterIndex):
                 yield batch
                 batch, size = [], 0
         yield batch
-
-    def _added(self, nodes: Sequence[Node]) -> list[str]:
-        """Number nodes; return their texts."""
-        self.table.add(nodes)
-        return self._graph.reader.searched_texts(nodes)
 
     def finish(self) -> None:
         """Compact the index if most rows are empty."""

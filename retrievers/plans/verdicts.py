@@ -103,13 +103,20 @@ def parse_verdicts(answer: str, count: int) -> list[Verdict]:
     """
     text = usable_text(answer)
     value = find_json(text)
-    found = _of_json(value) if value is not None else _of_lines(text, count)
+    if value is not None:
+        found = _of_json(value)
+    else:
+        lines = text.split("\n")
+        found = [(int(m[1]), _of_line(m[2])) for m in map(_NUMBERED.fullmatch, lines) if m]
+        if count == 1 and not found:
+            verdicts = filter(None, map(_of_line, dict.fromkeys((lines[0], lines[-1]))))
+            found = [(1, Verdict(v.yes, " ".join(text.split())[:MAX_WORDS])) for v in verdicts]
     numbers = [number for number, _ in found]
-    verdicts = {n: v for n, v in found if v is not None and numbers.count(n) == 1}
-    missing = [str(number) for number in range(1, count + 1) if number not in verdicts]
+    by_number = {n: v for n, v in found if v is not None and numbers.count(n) == 1}
+    missing = [str(number) for number in range(1, count + 1) if number not in by_number]
     if missing:
         raise ValueError(f"the answer has no clear yes or no for number {', '.join(missing[:9])}")
-    return [verdicts[number] for number in range(1, count + 1)]
+    return [by_number[number] for number in range(1, count + 1)]
 
 
 def _of_json(value: Any) -> list[tuple[int, Verdict | None]]:
@@ -121,15 +128,6 @@ def _of_json(value: Any) -> list[tuple[int, Verdict | None]]:
         if verdict is not None and (words := value_of(record, _REASON_KEYS)):
             verdict = Verdict(verdict.yes, str(words)[:MAX_WORDS])
         found.append((int(number) if re.fullmatch(r"\d{1,4}", str(number)) else position, verdict))
-    return found
-
-
-def _of_lines(text: str, count: int) -> list[tuple[int, Verdict | None]]:
-    lines = text.split("\n")
-    found = [(int(m[1]), _of_line(m[2])) for m in map(_NUMBERED.fullmatch, lines) if m]
-    if count == 1 and not found:
-        verdicts = filter(None, map(_of_line, dict.fromkeys((lines[0], lines[-1]))))
-        found = [(1, Verdict(v.yes, " ".join(text.split())[:MAX_WORDS])) for v in verdicts]
     return found
 
 
