@@ -376,8 +376,7 @@ class StoreIndex(FilterIndex):
 
     def snapshot(self, queries: Sequence[Vectors], filter: Filter) -> Snapshot:
         """Return a search that asks the store without the lock of the graph."""
-        table, allowed = self.table, self.table.allowed(filter)
-        mask: Mask = table.alive if allowed is None else allowed
+        table, mask = self.table, self.table.allowed(filter)
         directions = [unit(query[np.newaxis])[0] for query in queries]
         unwritten = self._unwritten_ids()
 

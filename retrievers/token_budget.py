@@ -127,7 +127,10 @@ class TokenBudget:
         parts: list[_Stretch] = []
         if results and (size := count_tokens(results[0].node.text)) > max_tokens:
             node = results[0].node
-            results = [replace(results[0], node=_cut(node, max_tokens)), *results[1:]]
+            text = shorten(node.text, max_tokens).rstrip()
+            end = None if node.start is None else node.start + len(text)
+            cut = replace(node, text=text, content=text, end=end, id=f"{node.id}..{len(text)}")
+            results = [replace(results[0], node=cut), *results[1:]]
             fitting.notes = (
                 f"the first result, of {size:,} tokens, was cut to fit max_tokens={max_tokens}",
             )
@@ -201,11 +204,8 @@ class _Stretch:
         if len(self.results) == 1:
             return best
         node = max((result.node for result in self.results), key=lambda node: len(node.text))
-        if len(node.text) < self.end - self.start:
-            node = self._joined_node()
-        return merge(node, self.results, best.score)
-
-    def _joined_node(self) -> Node:
+        if len(node.text) >= self.end - self.start:
+            return merge(node, self.results, best.score)
         parts = sorted(map(_Stretch.of, self.results), key=lambda part: (part.start, -part.end))
         text, at = "", self.start
         for part in parts:
@@ -213,9 +213,11 @@ class _Stretch:
             text += _document_text(node, at, part.start) + node.text[max(0, at - part.start) :]
             at = max(at, part.end)
         last = max(parts, key=lambda part: part.end).results[0].node
-        node = joined_span(parts[0].results[0].node, last, self.results[0].node, text, text)
-        ids = parts[0].results[0].node.id.partition("..")[0], last.id.rpartition("..")[2]
-        return replace(node, start=self.start, end=self.end, id="..".join(ids))
+        first = parts[0].results[0].node
+        span = joined_span(first, last, best.node, text, text)
+        ids = first.id.partition("..")[0], last.id.rpartition("..")[2]
+        joined = replace(span, start=self.start, end=self.end, id="..".join(ids))
+        return merge(joined, self.results, best.score)
 
 
 def _document_text(node: Node, start: int, end: int) -> str:
@@ -226,10 +228,3 @@ def _document_text(node: Node, start: int, end: int) -> str:
         return node.root.text[start:end]
     except LookupError:  # removed after the retrieval
         return ""
-
-
-def _cut(node: Node, tokens: int) -> Node:
-    """Return a node with a truncated text."""
-    text = shorten(node.text, tokens).rstrip()
-    end = None if node.start is None else node.start + len(text)
-    return replace(node, text=text, content=text, end=end, id=f"{node.id}..{len(text)}")

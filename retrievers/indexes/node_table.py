@@ -263,11 +263,9 @@ class NodeTable:
         """
         return filter.mask(self._meets) if filter else None
 
-    def allowed(self, filter: Filter) -> Mask | None:
-        """Return which rows have a node that meets a filter; None for all rows."""
+    def allowed(self, filter: Filter) -> Mask:
+        """Return which rows have a node that meets a filter."""
         matching = self.matching(filter)
-        if len(self.rows) == len(self.ids):
-            return matching
         return self.alive if matching is None else matching & self.alive
 
     def _meets(self, field: str | None, condition: Condition) -> Mask:
@@ -356,8 +354,7 @@ class FilterIndex(SyncedIndex):
 
     def search(self, query: Any, limit: int | None, filter: Filter) -> Hits:
         """Return the first nodes in document order that meet a filter, with the score 0."""
-        allowed = self.table.allowed(filter)
-        rows = np.arange(len(self.table)) if allowed is None else np.flatnonzero(allowed)
+        rows = np.flatnonzero(self.table.allowed(filter))
         order = np.argsort(self.table.orders[rows], kind="stable")[:limit]
         ids = self.table.ids_of(rows[order])
         return Hits(ids, [0.0] * len(ids))

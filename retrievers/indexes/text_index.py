@@ -158,33 +158,29 @@ class TextIndex(FilterIndex):
         show = self._graph.progress if len(nodes) >= _LONG else False
         tracked = track(nodes, len(nodes), f"indexing {self._group}", " nodes", show)
         lengths: list[int] = []
-
-        def texts() -> Iterator[str]:
-            for portion in portions(tracked, _PORTION):
-                self.table.add(portion)
-                yield from self._graph.reader.searched_texts(portion)
-
-        self._postings.extend(first, self._analyzed(texts(), lengths))
+        self._postings.extend(first, self._added(tracked, lengths))
         self._lengths = grown(self._lengths, len(self.table))
         self._lengths[first : len(self.table)] = lengths
 
-    def _analyzed(self, texts: Iterable[str], lengths: list[int]) -> Iterator[list[Sequence[str]]]:
-        """Yield the terms of texts in batches, and append the lengths of the texts."""
+    def _added(self, nodes: Iterable[Node], lengths: list[int]) -> Iterator[list[Sequence[str]]]:
+        """Number nodes. Yield the terms of their texts in batches, and append the lengths."""
         indexed = getattr(self._analyzer, "indexed", None)
         batch: list[Sequence[str]] = []
         size = 0
-        for text in texts:
-            if indexed is None:
-                terms: Sequence[str] = [*self._analyzer(text)]
-                length = len(terms)
-            else:
-                terms, length = indexed(text)
-            batch.append(terms)
-            lengths.append(length)
-            size += len(terms)
-            if size > _BATCH or len(batch) == MAX_TEXTS:
-                yield batch
-                batch, size = [], 0
+        for portion in portions(nodes, _PORTION):
+            self.table.add(portion)
+            for text in self._graph.reader.searched_texts(portion):
+                if indexed is None:
+                    terms: Sequence[str] = [*self._analyzer(text)]
+                    length = len(terms)
+                else:
+                    terms, length = indexed(text)
+                batch.append(terms)
+                lengths.append(length)
+                size += len(terms)
+                if size > _BATCH or len(batch) == MAX_TEXTS:
+                    yield batch
+                    batch, size = [], 0
         yield batch
 
     def finish(self) -> None:

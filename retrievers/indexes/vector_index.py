@@ -130,10 +130,8 @@ class VectorIndex(FilterIndex):
         if vectors is not None and self.size:
             for query in queries:
                 check_dimension(query, vectors.shape[1], self._group, self._model, self._key)
-        allowed = self.table.allowed(filter)
-        if allowed is None:
-            allowed = self.table.alive
-        table, units = self.table.snapshot(filter), [*map(unit, queries)]
+        table, allowed = self.table.snapshot(filter), self.table.allowed(filter)
+        units = [*map(unit, queries)]
 
         def hits(rows: Any, scores: Any, limit: int | None) -> Hits:
             ranking = np.lexsort((table.orders.take(rows), -scores))[:limit]
