@@ -10,7 +10,7 @@ from .extras import extra
 with extra("serve", "starlette"):
     from starlette.datastructures import Headers
     from starlette.requests import HTTPConnection
-    from starlette.responses import PlainTextResponse, RedirectResponse
+    from starlette.responses import PlainTextResponse, RedirectResponse, Response
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -24,21 +24,8 @@ _HEADERS = {
 }
 
 
-def check_binding(host: str, token: str | None) -> None:
-    """Check that a server outside of loopback has a token.
-
-    Raises:
-        ValueError: If the host is not a loopback address, and the token is missing.
-    """
-    if host not in LOOPBACK and not token:
-        raise ValueError(
-            f"a server on {host} can be reached by others; give it a token (NODEKIN_SERVE_TOKEN or "
-            "NODEKIN_MCP_TOKEN on the command line), or bind it to 127.0.0.1"
-        )
-
-
-class OriginCheck:
-    """A middleware that rejects requests with another host name, or from pages of other sites.
+class AccessCheck:
+    """A middleware that rejects requests with another host name, of other sites, or without token.
 
     Otherwise any visited page could read the served corpus through a host name that resolves to
     this machine (DNS rebinding), or send requests to the server.
@@ -47,18 +34,37 @@ class OriginCheck:
         app: The application.
         host: The address of the server. Requests must name it. For a loopback address, any loopback
             name is allowed.
+        token: The bearer token. Empty or None: no token, for loopback addresses only.
+        cookie: Whether browsers may send the token: first as ``?token=``, then as a cookie.
+
+    Raises:
+        ValueError: If the host is not a loopback address, and the token is missing.
     """
 
-    def __init__(self, app: ASGIApp, host: str) -> None:
+    def __init__(self, app: ASGIApp, host: str, token: str | None, *, cookie: bool = False) -> None:
+        if host not in LOOPBACK and not token:
+            raise ValueError(
+                f"a server on {host} can be reached by others; give it a token "
+                "(NODEKIN_SERVE_TOKEN or NODEKIN_MCP_TOKEN on the command line), or bind it to "
+                "127.0.0.1"
+            )
         self._app = app
         self._names = LOOPBACK if host in LOOPBACK else () if host in EVERYWHERE else (host,)
+        self._token = token
+        self._cookie = cookie
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle or reject a request."""
-        if scope["type"] == "http" and (reason := self._refused(Headers(scope=scope))):
-            await PlainTextResponse(reason, 403, _HEADERS)(scope, receive, send)
-        else:
-            await self._app(scope, receive, send)
+        if scope["type"] == "http":
+            request = HTTPConnection(scope)
+            response: Response | None = None
+            if reason := self._refused(request.headers):
+                response = PlainTextResponse(reason, 403, _HEADERS)
+            elif self._token:
+                response = self._checked_token(request, self._token)
+            if response is not None:
+                return await response(scope, receive, send)
+        await self._app(scope, receive, send)
 
     def _refused(self, headers: Headers) -> str:
         host, origin = headers.get("host", ""), headers.get("origin")
@@ -71,40 +77,23 @@ class OriginCheck:
             return "pages of other sites may not send requests here"
         return ""
 
-
-class TokenCheck:
-    """A middleware that rejects requests without the token.
-
-    Args:
-        app: The application.
-        token: The bearer token.
-        cookie: Whether browsers may send the token: first as ``?token=``, then as a cookie.
-    """
-
-    def __init__(self, app: ASGIApp, token: str, *, cookie: bool = False) -> None:
-        self._app = app
-        self._token = token
-        self._cookie = cookie
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle or reject a request."""
-        if scope["type"] == "http":
-            request = HTTPConnection(scope)
-            # The name contains the port, since browsers send cookies to all ports of a host.
-            name, value = f"nodekin_token_{request.url.port}", self._token.encode().hex()
-            if self._cookie and _equal(request.query_params.get("token", ""), self._token):
-                response = RedirectResponse("/", 303, _HEADERS)
-                response.set_cookie(name, value, httponly=True, samesite="strict")
-                return await response(scope, receive, send)
-            scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
-            is_bearer = scheme.lower() == "bearer" and _equal(bearer, self._token)
-            if not is_bearer and not (
-                self._cookie and _equal(request.cookies.get(name, ""), value)
-            ):
-                hint = "; open the page once with ?token=TOKEN" if self._cookie else ""
-                refused = PlainTextResponse(f"a bearer token is required{hint}", 401, _HEADERS)
-                return await refused(scope, receive, send)
-        await self._app(scope, receive, send)
+    def _checked_token(self, request: HTTPConnection, token: str) -> Response | None:
+        """Return None for a valid token. ``?token=`` sets the cookie."""
+        scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and _equal(bearer, token):
+            return None
+        if not self._cookie:
+            return PlainTextResponse("a bearer token is required", 401, _HEADERS)
+        # The name contains the port, since browsers send cookies to all ports of a host.
+        name, value = f"nodekin_token_{request.url.port}", token.encode().hex()
+        if _equal(request.query_params.get("token", ""), token):
+            response = RedirectResponse("/", 303, _HEADERS)
+            response.set_cookie(name, value, httponly=True, samesite="strict")
+            return response
+        if _equal(request.cookies.get(name, ""), value):
+            return None
+        text = "a bearer token is required; open the page once with ?token=TOKEN"
+        return PlainTextResponse(text, 401, _HEADERS)
 
 
 def _equal(text: str, secret: str) -> bool:

@@ -14,7 +14,7 @@ from ...nodegraph.search_text import source_title
 from ...retrievers.corpus_tools.tool_output import ToolError
 from ...retrievers.corpus_tools.toolset import CorpusTools
 from ..extras import extra
-from ..server_access import OriginCheck, TokenCheck, check_binding
+from ..server_access import AccessCheck
 
 with extra("mcp", "mcp", "anyio", "mcp_types", "starlette"):
     import anyio.to_thread
@@ -125,10 +125,9 @@ class CorpusServer:
         Raises:
             ValueError: If the address is not of this machine, and the token is missing.
         """
-        check_binding(host, token)
         security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-        app: ASGIApp = self.server.streamable_http_app(transport_security=security, host=host)
-        return OriginCheck(TokenCheck(app, token) if token else app, host)
+        app = self.server.streamable_http_app(transport_security=security, host=host)
+        return AccessCheck(app, host, token)
 
 
 def _result(text: str, **values: Any) -> types.CallToolResult:

@@ -25,7 +25,7 @@ from ...retrievers.results import ScoredNode
 from ..cli.messages import printable
 from ..extras import extra
 from ..http_server import serve_http
-from ..server_access import LOOPBACK, OriginCheck, TokenCheck, check_binding
+from ..server_access import LOOPBACK, AccessCheck
 from .document_pages import DocumentPages
 from .html_pages import Page, asset
 
@@ -36,7 +36,7 @@ with extra("serve", "starlette", "markupsafe"):
     from starlette.requests import ClientDisconnect, Request
     from starlette.responses import Response, StreamingResponse
     from starlette.routing import Route
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import Receive, Scope, Send
 
 _logger = logging.getLogger("nodekin")
 
@@ -108,7 +108,6 @@ class PageApp:
         min_score: float | None = None,
         refresh: Callable[[NodeGraph], object] | None = None,
     ) -> None:
-        check_binding(host, token)
         self._refresh = refresh
         if isinstance(source, QueryEngine):
             self.engine, retriever = source, source.retriever
@@ -130,10 +129,7 @@ class PageApp:
             *(Route(f"/{name}", _file(name, kind)) for name, kind in _FILES.items()),
             Route("/ask", partial(self._handle, "ask", None), methods=["POST"]),
         ]
-        app: ASGIApp = Starlette(routes=routes)
-        if token:
-            app = TokenCheck(app, token, cookie=True)
-        self._app = OriginCheck(app, host)
+        self._app = AccessCheck(Starlette(routes=routes), host, token, cookie=True)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle an ASGI request."""

@@ -5,7 +5,7 @@ import asyncio
 import httpx
 import pytest
 
-from nodekin.adapters.server_access import OriginCheck, TokenCheck, check_binding
+from nodekin.adapters.server_access import AccessCheck
 
 
 async def _open(scope, receive, send) -> None:
@@ -23,7 +23,7 @@ def status(app, headers=None, path="/api", base="http://127.0.0.1:8766") -> int:
 
 @pytest.mark.parametrize("base", ["http://127.0.0.1:1", "http://localhost:8766", "http://[::1]:1"])
 def test_loopback_names_are_accepted(base) -> None:
-    assert status(OriginCheck(_open, "127.0.0.1"), base=base) == 200
+    assert status(AccessCheck(_open, "127.0.0.1", None), base=base) == 200
 
 
 @pytest.mark.parametrize(
@@ -41,29 +41,30 @@ def test_loopback_names_are_accepted(base) -> None:
     ],
 )
 def test_other_hosts_and_origins_are_refused(headers) -> None:
-    assert status(OriginCheck(_open, "127.0.0.1"), headers) == 403
+    assert status(AccessCheck(_open, "127.0.0.1", None), headers) == 403
 
 
 def test_same_origin_and_navigation_are_accepted() -> None:
-    app = OriginCheck(_open, "127.0.0.1")
+    app = AccessCheck(_open, "127.0.0.1", None)
     assert status(app, {"origin": "http://127.0.0.1:8766", "sec-fetch-site": "same-origin"}) == 200
     assert status(app, {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}) == 200
 
 
 def test_public_server_accepts_any_host_and_own_origin() -> None:
-    app = OriginCheck(_open, "0.0.0.0")
-    assert status(app, base="http://box.lan:8766") == 200
-    assert status(app, {"origin": "http://evil.example"}, base="http://box.lan:8766") == 403
+    app = AccessCheck(_open, "0.0.0.0", "geheim")
+    token, base = {"authorization": "Bearer geheim"}, "http://box.lan:8766"
+    assert status(app, token, base=base) == 200
+    assert status(app, {**token, "origin": "http://evil.example"}, base=base) == 403
 
 
 @pytest.mark.parametrize("token", ["geheim", '密 码;="'])
 def test_token_is_accepted_as_bearer_or_cookie(token) -> None:
-    app = TokenCheck(_open, token, cookie=True)
+    app = AccessCheck(_open, "127.0.0.1", token, cookie=True)
     cookie = f"nodekin_token_8766={token.encode().hex()}"
     assert status(app, {"cookie": cookie}) == 200
     assert status(app, {"cookie": "nodekin_token_8766=zz"}) == 401
     assert status(app, {"cookie": cookie[:-2]}) == 401
-    assert status(TokenCheck(_open, token), {"cookie": cookie}) == 401
+    assert status(AccessCheck(_open, "127.0.0.1", token), {"cookie": cookie}) == 401
     assert status(app) == 401
     # Browsers send the cookies of all local servers, so cookies of other ports are ignored.
     assert status(app, {"cookie": f"nodekin_token_8767=zz; {cookie}"}) == 200
@@ -71,16 +72,15 @@ def test_token_is_accepted_as_bearer_or_cookie(token) -> None:
 
 
 def test_wrong_bearer_token_is_refused() -> None:
-    app = TokenCheck(_open, "geheim")
+    app = AccessCheck(_open, "127.0.0.1", "geheim")
     assert status(app, {"authorization": "Bearer geheim"}) == 200
     for wrong in ("Bearer gehei", "Basic geheim", "geheim", "Bearer", "Bearer \xff"):
         assert status(app, {"authorization": wrong.encode("latin-1")}) == 401
 
 
 def test_server_at_foreign_address_requires_token() -> None:
-    check_binding("localhost", None)
-    check_binding("0.0.0.0", "geheim")
-    with pytest.raises(ValueError, match="token"):
-        check_binding("0.0.0.0", "")
-    with pytest.raises(ValueError, match="token"):
-        check_binding("192.168.1.4", None)
+    AccessCheck(_open, "localhost", None)
+    AccessCheck(_open, "0.0.0.0", "geheim")
+    for host, token in (("0.0.0.0", ""), ("192.168.1.4", None)):
+        with pytest.raises(ValueError, match="token"):
+            AccessCheck(_open, host, token)
