@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ...nodegraph.graph import NodeGraph
@@ -25,8 +25,6 @@ _REACH = 250_000  # characters before and after a passage
 _EXAMPLES, _SCANNED = 2, 20  # example questions, and documents that are read for them
 
 _AUTOMATIC_ID = re.compile(r"[0-9a-f]{24}")
-
-Span = tuple[int, int]
 
 
 class DocumentPages:
@@ -61,10 +59,10 @@ class DocumentPages:
         ]
         return list(dict.fromkeys(re.sub(r"^[\d.]+\s+", "", text) for text in ranked))[:_EXAMPLES]
 
-    def list_html(self, page: Page, like: str) -> Markup:
+    def list_html(self, values: Mapping[str, str], page: Page) -> Markup:
         """Return the first documents with ``like`` in their ids, and the skipped files."""
-        pattern = like.strip().casefold()
-        ids = [i for i in self.ids() if pattern in i.casefold()]
+        like = values.get("like", "")
+        ids = [i for i in self.ids() if like.strip().casefold() in i.casefold()]
         nodes = self.graph.reader.nodes_by_id(ids[:_LISTED])
         # Skipped files have no metadata that a restriction could check.
         failures = [] if self._is_restricted else self.graph.failures
@@ -83,30 +81,29 @@ class DocumentPages:
             )
         return node
 
-    def picture(self, node_id: str, number: int | None, span: Span | None) -> bytes:
+    def picture(self, values: Mapping[str, str], page: Page) -> bytes:
         """Return a PDF page as a PNG, with the node or another span of its document marked."""
         from ..files.page_images import page_image
 
-        return page_image(self.node(node_id), number, span)
+        return page_image(self.node(values.get("node", "")), _number(values, "page"), _span(values))
 
-    def passage_html(
-        self, page: Page, node_id: str, span: Span | None, number: int | None
-    ) -> Markup:
+    def passage_html(self, values: Mapping[str, str], page: Page) -> Markup:
         """Return a node in the text of its document, or a page of a PDF.
 
         Args:
+            values: ``node``, the id of a node or document. Optional are ``start`` and ``end`` of a
+                span of the document to mark instead of the node, and the ``page`` of a PDF.
             page: The templates.
-            node_id: The id of a node or document.
-            span: A span of the document to mark instead of the node.
-            number: The page of a PDF. None: the text.
 
         Raises:
             LookupError: If the node is unknown or invisible.
+            ValueError: If a number is invalid.
         """
+        node_id, number, span = values.get("node", ""), _number(values, "page"), _span(values)
         node = self.node(node_id)
-        root, values = node.root, {}
+        root, marked = node.root, {}
         if span is not None:
-            values = {"start": span[0], "end": span[1]}
+            marked = {"start": span[0], "end": span[1]}
         if span is not None and node.start is not None:
             start, end = max(0, min(span)), min(max(span), len(root.text))
             node = replace(node, text=root.text[start:end], start=start, end=end)
@@ -114,16 +111,30 @@ class DocumentPages:
         pages = int(root.metadata.get("page_count", 1)) if is_pdf else 0
         if number is None:
             first = node.pages[0] if node.pages else 1
-            links = [("show_page", node_url("document", node_id, values, first))] if pages else []
+            links = [("show_page", node_url("document", node_id, marked, first))] if pages else []
             content = _text_html(page, node, node.group == ROOT and span is None)
         else:
-            links = [("show_text", node_url("document", node_id, values))]
+            links = [("show_text", node_url("document", node_id, marked))]
             for word, other in (("page_before", number - 1), ("page_after", number + 1)):
                 if 1 <= other <= pages:
-                    links.append((word, node_url("document", node_id, values, other)))
-            url = node_url("picture", node_id, values, number)
+                    links.append((word, node_url("document", node_id, marked, other)))
+            url = node_url("picture", node_id, marked, number)
             content = page.html("picture", url, number, pages, name_of(root))
         return page.html("passage", node, links, content)
+
+
+def _number(values: Mapping[str, str], name: str) -> int | None:
+    """Return a number of the query. None if it is missing."""
+    value = values.get(name)
+    if value is not None and not (value.isascii() and value.isdigit() and len(value) < 16):
+        raise ValueError(f"{name} must be a number from 0, got {value!r:.80}")
+    return None if value is None else int(value)
+
+
+def _span(values: Mapping[str, str]) -> tuple[int, int] | None:
+    """Return the requested span of a document. None: the span of the node."""
+    end = _number(values, "end")
+    return None if end is None else (_number(values, "start") or 0, end)
 
 
 def _text_html(page: Page, node: Node, is_document: bool) -> Markup:

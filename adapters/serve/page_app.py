@@ -121,8 +121,8 @@ class PageApp:
         self._model = "" if llm.model is no_model else str(getattr(llm.model, "model", llm.name))
         self._title = title or "nodekin"
         views: tuple[tuple[str, _View], ...] = (
-            *(("", self._start), ("search", self._search), ("documents", self._documents)),
-            *(("document", self._document), ("picture", self._picture)),
+            *(("", self._start), ("search", self._search), ("documents", self.pages.list_html)),
+            *(("document", self.pages.passage_html), ("picture", self.pages.picture)),
         )
         routes = [
             *(Route(f"/{name}", partial(self._handle, name, view)) for name, view in views),
@@ -179,17 +179,6 @@ class PageApp:
         results = self.engine.retriever.retrieve(_question(query, "query"))
         with self.graph.reader.reading():  # one snapshot for all places
             return form + page.html("results", results)
-
-    def _documents(self, values: Mapping[str, str], page: Page) -> Markup:
-        return self.pages.list_html(page, values.get("like", ""))
-
-    def _document(self, values: Mapping[str, str], page: Page) -> Markup:
-        node, number = values.get("node", ""), _number(values, "page")
-        return self.pages.passage_html(page, node, _span(values), number)
-
-    def _picture(self, values: Mapping[str, str], page: Page) -> bytes:
-        number = _number(values, "page")
-        return self.pages.picture(values.get("node", ""), number, _span(values))
 
     async def _ask(self, request: Request, page: Page) -> Response:
         """Stream an answer as HTML. The model stops if the client disconnects."""
@@ -317,20 +306,6 @@ def _history(text: str) -> list[tuple[str, str]]:
     except (ValueError, TypeError, RecursionError) as error:
         raise ValueError(f"history must be pairs of question and answer, got {error}") from error
     return turns[-_HISTORY:]
-
-
-def _number(values: Mapping[str, str], name: str) -> int | None:
-    """Return a number of the query. None if it is missing."""
-    value = values.get(name)
-    if value is not None and not (value.isascii() and value.isdigit() and len(value) < 16):
-        raise ValueError(f"{name} must be a number from 0, got {value!r:.80}")
-    return None if value is None else int(value)
-
-
-def _span(values: Mapping[str, str]) -> tuple[int, int] | None:
-    """Return the requested span of a document. None: the span of the node."""
-    end = _number(values, "end")
-    return None if end is None else (_number(values, "start") or 0, end)
 
 
 def serve(

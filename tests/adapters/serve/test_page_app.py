@@ -133,7 +133,7 @@ def test_failed_request_is_logged_with_reason(app, client, caplog, monkeypatch) 
     def fail(*arguments: object) -> None:
         raise errors.pop()
 
-    monkeypatch.setattr(app.pages, "list_html", fail)
+    monkeypatch.setattr(app.pages, "ids", fail)
     assert client.get("/documents").status_code == 500
     assert "GET '/documents' failed: RuntimeError: the disk is gone" in caplog.text
     assert "OSError" in text_of(client.get("/documents"))  # which has no text
