@@ -145,7 +145,7 @@ def test_every_entry_point_returns_equal_results(
     files: Path, nodekin: Any, monkeypatch: pytest.MonkeyPatch, embeds: bool, socket_enabled: None
 ) -> None:
     model = Embedder(letters, "letters") if embeds else None
-    target = "nodekin.adapters.cli.workspace.embedding_model"
+    target = "nodekin.adapters.named_models.embedding_model"
     monkeypatch.setattr(target, lambda *arguments: model)
     assert nodekin("index", "docs", *(["--embed", "letters"] if embeds else [])).status == 0
     size = (files / ".nodekin" / "graph.sqlite").stat().st_size
