@@ -214,11 +214,11 @@ def load_retriever(name: str, graph: NodeGraph | None) -> object:
         if (source := getattr(module, attribute, None)) is None:
             names = nearest_names(attribute, [n for n in dir(module) if not n.startswith("_")])
             raise CommandError(f"{module_name} has no {attribute!r}; it has {names}")
-        required = None
+        required = None  # of a factory: the names of its required arguments
         if inspect.isclass(source) or inspect.isroutine(source):
             parameters = inspect.signature(source).parameters.values()
-            kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-            required = [p.name for p in parameters if p.default is p.empty and p.kind not in kinds]
+            positional = (p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD))
+            required = [p.name for p in positional if p.default is p.empty]
         if required == []:
             source = source()
         elif required == ["documents"]:

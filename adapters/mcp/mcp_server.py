@@ -49,7 +49,6 @@ class CorpusServer:
 
     Args:
         open_tools: Returns the tools. Called once, in a thread, by the first request.
-        name: The server's name for clients.
         search_fetch: Offer only ``search`` and ``fetch``, in the form of ChatGPT's connectors.
         refresh: Updates the graph before each answer, in a thread, such as ``SourceRefresh()``.
     """
@@ -57,7 +56,6 @@ class CorpusServer:
     def __init__(
         self,
         open_tools: Callable[[], CorpusTools],
-        name: str = "nodekin",
         *,
         search_fetch: bool = False,
         refresh: Callable[[NodeGraph], bool] | None = None,
@@ -68,7 +66,7 @@ class CorpusServer:
         self._refresh = refresh
         self._search_fetch = search_fetch
         self.server: Server[Any] = Server(
-            name,
+            "nodekin",
             instructions=_INSTRUCTIONS,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
