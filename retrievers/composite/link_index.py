@@ -79,11 +79,6 @@ class _KnownPassage:
     names: Mapping[str, str] = field(default_factory=dict)
     keys: list[str] = field(default_factory=list)
 
-    @property
-    def own_keys(self) -> set[str]:
-        """The keys of the names that the passage writes, and of its title."""
-        return {*self.names, *filter(None, [self.title])}
-
 
 Postings = dict[str, list[_KnownPassage]]
 """Passages by the key of a name, or by a word."""
@@ -171,7 +166,12 @@ class LinkIndex(SyncedIndex):
         if not 0 < len(self._having.get(key, ())) <= MAX_PASSAGES_PER_ENTITY:
             return None
         having, titled = _sorted(self._having, key), _sorted(self._about, key)
-        about = [] if self._is_generic(key, titled) else [passage.id for passage in titled]
+        # A heading, such as "Overview": several passages have it, and others write its words in
+        # lowercase.
+        is_heading = len(titled) > _FEW_TITLED and all(
+            self._is_small(word) and self._lower.get(word, 0) > 0 for word in key.split(" ")
+        )
+        about = [] if is_heading else [passage.id for passage in titled]
         if len(having) < _MIN_PASSAGES and not about:
             return None
         sought, end = (key, "") if is_unspaced(key) else (f" {key} ", " ")
@@ -187,16 +187,6 @@ class LinkIndex(SyncedIndex):
             name = name if name_key(name) == key else key
         rank = (having[0].order, having[0].id not in about, key)
         return Entity(key, name, [passage.id for passage in having], about, in_titles, rank)
-
-    def _is_generic(self, key: str, titled: Sequence[_KnownPassage]) -> bool:
-        """Return whether a title is a heading, such as "Overview" or "Getting started".
-
-        Several passages have the title, and other passages write its words in lowercase.
-        """
-        words = key.split(" ")
-        return len(titled) > _FEW_TITLED and all(
-            self._is_small(word) and self._lower.get(word, 0) > 0 for word in words
-        )
 
     # Following changes
 
@@ -264,7 +254,7 @@ class LinkIndex(SyncedIndex):
             for run in runs(passage):
                 for key, name in run.names(self._is_small):
                     passage.names.setdefault(intern(key), name)
-            touched |= passage.own_keys
+            touched.update(passage.names, filter(None, [passage.title]))
             _add(self._writers, passage.names, passage)
             _add(self._about, filter(None, [passage.title]), passage)
         names = {key for key in touched if key in self._writers or key in self._about}
@@ -287,7 +277,7 @@ class LinkIndex(SyncedIndex):
 
     def _withdraw(self, passage: _KnownPassage) -> set[str]:
         """Remove the names of a passage. Return the keys of its own names."""
-        own_keys = passage.own_keys
+        own_keys = {*passage.names, *filter(None, [passage.title])}
         _remove(self._writers, passage.names, passage)
         _remove(self._about, filter(None, [passage.title]), passage)
         _remove(self._having, passage.keys, passage)

@@ -153,15 +153,8 @@ class LinkRetriever(BaseRetriever):
         conditions = all_of(self.filters, filters)
         with without_budget():
             hits = await find_all(self.inner, queries, max(limit, self.seeds), conditions)
-        hit_conditions = HitConditions(conditions)
-
-        def follow_all() -> list[Results]:
-            return [
-                self._follow_links(query, query_hits, limit, hit_conditions)
-                for query, query_hits in zip(queries, hits, strict=True)
-            ]
-
-        return await Do(follow_all)
+        follow = partial(self._follow_links, limit=limit, conditions=HitConditions(conditions))
+        return await Do(lambda: [*map(follow, queries, hits)])
 
     def _follow_links(
         self, query: str, hits: Results, limit: int, conditions: HitConditions
