@@ -87,7 +87,10 @@ def as_retriever(
         if has(source, "invoke", "ainvoke") and (inner := _bound_retriever(source)) is not None:
             return _of_langchain(name, source, inner)
         if has(source, "query", "aquery") and "filters" in parameters_of(source.query):
-            return _of_engine(name, source)
+            request = partial(_call_function, None, source.query, source.aquery)
+            return ForeignRetriever(
+                source, name, request, False, applies_filters=True, is_free=False
+            )
         if has(source, "retrieve", "aretrieve", "_retrieve"):
             return _of_llama_index(name, source)
     remedy = "wrap anything else in a function: lambda query: ..."
@@ -231,12 +234,6 @@ def _of_function(name: str, call: Callable[..., Any]) -> ForeignRetriever:
     number = next((option for option in ("top_k", "k") if option in parameters), None)
     request = partial(_call_function, number, call, None)
     return ForeignRetriever(call, name, request, number is not None, "filters" in parameters)
-
-
-def _of_engine(name: str, engine: Any) -> ForeignRetriever:
-    """Return a retriever around a ``QueryEngine``, with the answer as the only result."""
-    request = partial(_call_function, None, engine.query, engine.aquery)
-    return ForeignRetriever(engine, name, request, False, applies_filters=True, is_free=False)
 
 
 def _call_function(
