@@ -330,9 +330,8 @@ class CrossEncoderReranker:
             if self.overlap is not None:
                 overlap = min(self.overlap, budget // 2)
             measure = measured(text, length)
-            spans = [(0, len(text))]
-            if measure(*spans[0]) > budget:
-                spans = passage_windows(text, budget, overlap, measure)
+            fits = measure(0, len(text)) <= budget
+            spans = [(0, len(text))] if fits else passage_windows(text, budget, overlap, measure)
             windows = [f"{prefix}{text[start:end]}{suffix}" for start, end in spans]
             passages.append((text, spans, windows))
         return passages

@@ -244,16 +244,16 @@ class TransformRetriever(PromptMixin, BaseRetriever):
             self.check_failures(query, ranking)
         if self.inner is None:
             return rankings
-        useless = [
-            at
+        useless = {
+            at: query
             for at, ((query, group), ranking) in enumerate(zip(variants, rankings, strict=True))
             if query not in group.queries and not any(matches.results for matches in ranking)
-        ]
-        plain = [(variants[at][0], QueryVariants((variants[at][0],))) for at in useless]
+        }
+        plain = [(query, QueryVariants((query,))) for query in useless.values()]
         found = await self.search_groups(plain, limit, filters)
         problem = f"nothing was found for the {self.variant_name}"
-        for at, matches in zip(useless, found, strict=True):
-            self.check_failures(variants[at][0], matches)
+        for (at, query), matches in zip(useless.items(), found, strict=True):
+            self.check_failures(query, matches)
             rankings[at] = [replace(match, problem=problem) for match in matches]
         return rankings
 
