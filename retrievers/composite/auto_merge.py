@@ -107,9 +107,7 @@ class AutoMergeRetriever(PostprocessRetriever):
         if target is not None:
             for graph in groups:
                 graph.reader.lineage(target)  # raises if the group is unknown
-        elif all(
-            len(path_to(graph, name)) < 3 for graph, names in groups.items() for name in names
-        ):
+        elif all(len(path_to(graph, n)) < 3 for graph, names in groups.items() for n in names):
             target = ROOT
         nodes: dict[Key, Node] = {}
         paths: dict[Key, list[Key]] = {}  # from a node upwards

@@ -232,9 +232,9 @@ class QueryTransform(ModelPrompt):
 
     def _unique(self, query: str, variants: QueryVariants) -> QueryVariants | None:
         if variants.tools:
-            pairs = list(dict.fromkeys(variants.pairs))
-            tools = tuple(tool for _, tool in pairs if tool is not None)
-            return replace(variants, queries=tuple(text for text, _ in pairs), tools=tools)
+            pairs = dict.fromkeys(zip(variants.queries, variants.tools, strict=True))
+            queries, tools = zip(*pairs, strict=True)
+            return replace(variants, queries=queries, tools=tools)
         queries = (query, *variants.queries) if self.include_query else variants.queries
         return replace(variants, queries=tuple(unique(queries))) if queries else None
 

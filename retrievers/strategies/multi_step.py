@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -21,7 +21,6 @@ from ...nodegraph.models.output.answer_text import (
 )
 from ...nodegraph.models.output.free_text import is_unknown
 from ...nodegraph.models.output.queries import MAX_QUERY_LENGTH, parse_sub_questions
-from ...nodegraph.models.templates import Language
 from ...nodegraph.splitters.chunking import count_tokens
 from ..base_retriever import BaseRetriever
 from ..filters import Filters
@@ -239,11 +238,19 @@ class StepReader(ModelPrompt):
             ModelError: If the model fails, or none of its answers can be parsed.
         """
         language = self.prompt_language(question)
+        further = (step for step in steps if step.question != question)
+        lines = [
+            f"{number}. {_line(step.question)} -> {_line(step.answer or _NO_ANSWER[language])}"
+            for number, step in enumerate(further, 1)
+        ]
+        results = [result for step in reversed(steps) for result in step.results]  # last step first
+        texts = {result_key(result): result.node.text for result in results}
+        passages, _ = fit_passages(texts.values(), self.max_tokens, self.length)
         return await self.ask(
             question,
             parse_step,
-            steps=list_steps(question, steps, language),
-            passages=list_passages(steps, language, self.max_tokens, self.length),
+            steps=neutralize("\n".join(lines)) or _NOTHING[language],
+            passages=passages or _NOTHING[language],
         )
 
 
@@ -299,26 +306,6 @@ def _in_lines(text: str) -> dict[str, object]:
         elif name and not fields[name]:  # the text is on the line below its label
             fields[name] = line.strip()
     return fields
-
-
-def list_steps(question: str, steps: Iterable[SubResults], language: Language) -> str:
-    """Return the questions of steps and their answers, one per line."""
-    lines = [
-        f"{number}. {_line(step.question)} -> {_line(step.answer or _NO_ANSWER[language])}"
-        for number, step in enumerate((step for step in steps if step.question != question), 1)
-    ]
-    return neutralize("\n".join(lines)) or _NOTHING[language]
-
-
-def list_passages(
-    steps: Sequence[SubResults], language: Language, max_tokens: int, length: Callable[[str], int]
-) -> str:
-    """Return the passages of steps that fit, starting with the last step."""
-    passages: dict[tuple[str, str], None] = {}
-    for step in reversed(steps):
-        passages |= dict.fromkeys((result.node.id, result.node.text) for result in step.results)
-    text, _ = fit_passages((text for _, text in passages), max_tokens, length)
-    return text or _NOTHING[language]
 
 
 def as_question(value: object) -> str | None:

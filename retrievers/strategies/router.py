@@ -189,21 +189,19 @@ class RouterRetriever(TransformRetriever):
     ) -> list[list[VariantResults]]:
         """Search the chosen routes, and the default route if all of them fail."""
         rankings = await self.search_groups(variants, limit, filters)
-        default = partial(QueryVariants, tools=(self.default,))
-        retried = [
-            (query, default((query,)) if self._uses_default(group, ranking) else QueryVariants(()))
-            for (query, group), ranking in zip(variants, rankings, strict=True)
-        ]
+        retried = []
+        for (query, group), ranking in zip(variants, rankings, strict=True):
+            more_routes = QueryVariants(())
+            failed = all(result.error is not None for result in ranking)
+            keeps = self.query_transform.on_error == "keep"
+            if keeps and failed and self.default not in group.tools:
+                more_routes = QueryVariants((query,), tools=(self.default,))
+            retried.append((query, more_routes))
         more = await self.search_groups(retried, limit, filters)
         rankings = [[*ranking, *new] for ranking, new in zip(rankings, more, strict=True)]
         for (query, _), ranking in zip(variants, rankings, strict=True):
             self.check_failures(query, ranking)
         return rankings
-
-    def _uses_default(self, group: QueryVariants, rankings: Sequence[VariantResults]) -> bool:
-        keeps = self.query_transform.on_error == "keep"
-        failed = all(ranking.error is not None for ranking in rankings)
-        return keeps and failed and self.default not in group.tools
 
     def evidence_variant(
         self, query: str, ranking: VariantResults, note: str | None
