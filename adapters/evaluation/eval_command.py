@@ -68,6 +68,7 @@ _TRIAD = ("judged_context_relevance@5", "groundedness@5", "answer_relevance")
 )
 @click.option("--save-baseline", type=_FILE, help="Store results, unless the gate failed.")
 @click.option("--markdown", type=_FILE, help="Write the table as Markdown.")
+@click.option("--figure", type=_FILE, help="Draw the figures to a file .png or .svg.")
 @common_options
 def eval_command(retrievers: tuple[str, ...], quiet: bool, as_json: bool, **options: Any) -> int:
     """Measure RETRIEVERs on questions with gold, and compare each with the first.
@@ -89,7 +90,8 @@ def eval_command(retrievers: tuple[str, ...], quiet: bool, as_json: bool, **opti
     baseline = options["baseline"]
     if limits and baseline is None:
         raise CommandError("--max-loss needs --baseline FILE, written by --save-baseline")
-    for path in filter(None, (options[name] for name in ("results", "save_baseline", "markdown"))):
+    files = (options[name] for name in ("results", "save_baseline", "markdown", "figure"))
+    for path in filter(None, files):
         if not path.parent.is_dir():
             raise CommandError(f"{path}: there is no folder {str(path.parent)!r}")
     fields = _pairs(options["field"], "--field", "question=COLUMN")
@@ -120,6 +122,8 @@ def eval_command(retrievers: tuple[str, ...], quiet: bool, as_json: bool, **opti
     if options["markdown"] is not None:
         text = (gate or result).to_markdown()
         options["markdown"].write_text(text, encoding="utf-8", newline="\n")
+    if options["figure"] is not None:
+        (gate.evaluation if gate else result).save_figure(options["figure"])
     if as_json:
         echo_json("eval", {**result.as_dict(), **({"gate": gate.as_dict()} if gate else {})})
     else:

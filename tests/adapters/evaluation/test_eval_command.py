@@ -152,6 +152,14 @@ def test_eval_uses_documents_of_questions(measured, here):
     )
 
 
+def test_eval_writes_markdown_and_figure(measured, here):
+    pytest.importorskip("matplotlib", reason="figures need matplotlib")
+    ran = measured(*BOTH, "-m", "mrr@5", "--markdown", "table.md", "--figure", "figure.png")
+    assert ran.out.startswith("set-up")
+    assert (here / "table.md").read_text().startswith("| set-up | mrr@5 |")
+    assert (here / "figure.png").read_bytes().startswith(b"\x89PNG")
+
+
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
@@ -159,7 +167,7 @@ def test_eval_uses_documents_of_questions(measured, here):
         (("--field", "question:Frage"), "--field must have the form question=COLUMN"),
         *[
             ((option, "no/b.x"), "no/b.x: there is no folder 'no'")
-            for option in ("--save-baseline", "--markdown", "--results")
+            for option in ("--save-baseline", "--markdown", "--figure", "--results")
         ],
         (("--field", "questions=Frage"), "a field must be 'question'"),
     ],
