@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from .document import Document
 from .groups import NodeGroup
-from .hashing import digest, digester, full_digest, metadata_digest
+from .hashing import digest, full_digest, metadata_digest
 from .node import NO_METADATA, ROOT, Link, Node
 from .transforms import Draft
 
@@ -155,7 +155,6 @@ def derive(
     links: list[Link] = []
     seen: dict[str, int] = {}
     document_id, first_order = (root.id, root.order) if root else (CORPUS, 0)
-    first_id = digester(document_id, name, last="0")
     for parent, outputs in families:
         inherited, inherited_search_text = NO_METADATA, None
         if parent is not None:
@@ -167,15 +166,12 @@ def derive(
                 identity = f"{draft.text}\0{draft.content!r}"
             occurrence = seen.get(identity, 0)
             seen[identity] = occurrence + 1
-            node_id = first_id(identity)
-            if occurrence:
-                node_id = digest(document_id, name, identity, str(occurrence))
-            start = end = offset = None
-            if parent is not None and draft.start is not None:
-                offset = draft.start
-                if parent.start is not None:
-                    start = parent.start + offset
-                    end = start + len(draft.text)
+            node_id = digest(document_id, name, identity, str(occurrence))
+            offset = None if parent is None else draft.start
+            start = end = None
+            if parent is not None and parent.start is not None and offset is not None:
+                start = parent.start + offset
+                end = start + len(draft.text)
             parent_id, order = None if parent is None else parent.id, first_order + len(nodes)
             own = draft.metadata or NO_METADATA
             fields = (draft.text, own, draft.content, start, end, node_id, name, document_id)

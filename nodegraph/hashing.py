@@ -6,7 +6,7 @@ import copyreg
 import hashlib
 import json
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 
@@ -98,22 +98,11 @@ VOLATILE_METADATA = frozenset(
 
 def digest(*parts: str) -> str:
     """Return a hash of texts: 24 hexadecimal digits, equal on all machines."""
-    return _hexadecimal(b"".join(map(_sized, parts)))
-
-
-def digester(*first: str, last: str) -> Callable[[str], str]:
-    """Return a function from a text to ``digest(*first, text, last)``."""
-    before, after = b"".join(map(_sized, first)), _sized(last)
-    return lambda text: _hexadecimal(before + _sized(text) + after)
-
-
-def _sized(part: str) -> bytes:
-    data = part.encode("utf-8", "surrogatepass")
-    return len(data).to_bytes(8, "little") + data
-
-
-def _hexadecimal(data: bytes) -> str:
-    return hashlib.blake2b(data, digest_size=12).hexdigest()
+    state = hashlib.blake2b(digest_size=12)
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass")
+        state.update(len(data).to_bytes(8, "little") + data)
+    return state.hexdigest()
 
 
 def metadata_digest(metadata: Mapping[str, Any]) -> str:
