@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -254,9 +254,7 @@ class GraphStore(NodeTables):
                 changed[document_id] = [node for i, node in nodes.items() if i not in unchanged]
                 if old:
                     old_links = [link for i in old for link in links.get(i, ())]
-                    links_changed |= old_links != [
-                        replace(link, derived=True) for link in new.links
-                    ]
+                    links_changed |= old_links != [*new.links]
         count = sum(map(len, changed.values()))
         revision = self._group(group).revision
         if removed or count or links_changed:
@@ -285,7 +283,7 @@ class GraphStore(NodeTables):
         db.run_many(_INSERT_DERIVATION, shares)
         db.run_many(_INSERT_NODE, rows)
         self._put_links(
-            replace(link, derived=True)
+            link
             for derivation in derivations.values()
             if derivation is not None
             for link in derivation.links

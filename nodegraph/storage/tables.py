@@ -38,9 +38,6 @@ class GroupRow(NamedTuple):
     built_for: int = 0
 
 
-_UNKNOWN = GroupRow()
-
-
 class Tables:
     """The turns and transactions of a store, its groups and its values.
 
@@ -217,7 +214,7 @@ class Tables:
         return self._groups
 
     def _group(self, group: str) -> GroupRow:
-        return self._all_groups().get(group, _UNKNOWN)
+        return self._all_groups().get(group, GroupRow())
 
     def _group_key(self, group: str) -> int:
         """Return the key of a group. A new group is stored, inside a transaction."""
