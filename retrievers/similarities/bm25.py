@@ -89,10 +89,9 @@ class Bm25:
         statistics = [index.statistics() for index in indexes]
         size = sum(batch.size for batch in statistics)
         length = sum(batch.total_length for batch in statistics)
-
-        @cache
-        def frequency(term: str) -> int:
-            return sum(batch.frequency(term) for batch in statistics)
+        frequency = statistics[0].frequency
+        if len(statistics) > 1:
+            frequency = cache(lambda term: sum(batch.frequency(term) for batch in statistics))
 
         def idf(count: int) -> float:
             return math.log(1 + (size - count + 0.5) / (count + 0.5))
