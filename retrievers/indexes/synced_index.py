@@ -109,7 +109,7 @@ class SyncedIndex:
         """Raise errors of ``add`` before anything is changed; nothing by default."""
 
     def add(self, nodes: Sequence[Node]) -> None:
-        """Add nodes, none of which is in the index. All nodes of a group are read in pages."""
+        """Add nodes, none of which is in the index."""
         raise NotImplementedError
 
     def finish(self) -> None:
