@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from support import house
+from support import source_tree
 from support.index_checks import check_index
 from support.scripted_server import ChatServer, serving
 
@@ -74,7 +74,7 @@ def test_chinese_guide_covers_the_english_guide(name: str) -> None:
 def test_every_public_name_is_on_a_page() -> None:
     pages = [page for page in PAGES if page.name not in ("decisions.md", "CHANGELOG.md")]
     words = set(re.findall(r"\w+", "\n".join(page.read_text(encoding="utf-8") for page in pages)))
-    assert {name for names in house.public_names().values() for name in names} <= words
+    assert {name for names in source_tree.public_names().values() for name in names} <= words
 
 
 @pytest.mark.filterwarnings("ignore:(The `__|Accessing the .model|ServiceM):DeprecationWarning")

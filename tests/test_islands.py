@@ -12,8 +12,8 @@ from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
-from support import house
-from support.house import PACKAGES, REPO
+from support import source_tree
+from support.source_tree import PACKAGES, REPO
 from support.stress import LONG
 
 COMPONENTS = {
@@ -108,9 +108,9 @@ def test_core_tests_pass_without_optional_components(names: list[str], tmp_path:
 
 
 def test_core_has_no_top_level_optional_imports() -> None:
-    for path in house.files():
-        place = house.short(path)
-        for node in house.tree(path).body:
+    for path in source_tree.files():
+        place = source_tree.short(path)
+        for node in source_tree.tree(path).body:
             if isinstance(node, ast.ImportFrom) and node.level:
                 folder = place.split("/")[: -node.level]
                 imported = "/".join([*folder, *(node.module or "").split(".")])

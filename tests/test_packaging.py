@@ -9,8 +9,8 @@ import sys
 from collections import defaultdict
 
 import pytest
-from support import house
-from support.house import FRAMEWORKS, PACKAGES, REPO
+from support import source_tree
+from support.source_tree import FRAMEWORKS, PACKAGES, REPO
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -47,7 +47,7 @@ def test_type_checkers_find_each_package(room: str) -> None:
     assert (REPO / room / "py.typed").exists()
 
 
-@pytest.mark.parametrize("package", house.public_names())
+@pytest.mark.parametrize("package", source_tree.public_names())
 def test_public_names_can_be_imported(package: str) -> None:
     module = importlib.import_module(f"nodekin.{package.replace('/', '.')}")
     assert all(hasattr(module, name) for name in module.__all__)

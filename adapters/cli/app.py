@@ -56,6 +56,9 @@ class App(click.Group):
             command = getattr(loaded, f"{cmd_name}_command")
         elif plugin := plugins(COMMANDS).get(cmd_name):
             command = plugin.load()
+        for option in command.params if command else ():
+            if option.name == "as_json":  # click would derive the variable from this name
+                option.envvar = f"NODEKIN_{cmd_name.upper()}_JSON"
         return command
 
     def resolve_command(
