@@ -191,9 +191,17 @@ class BaseRetriever:
         """
         return run(partial(self._budgeted, [query], top_k, filters, max_tokens, order))[0]
 
-    async def aretrieve(self, query: str, **options: Unpack[CallOptions]) -> list[ScoredNode]:
+    async def aretrieve(
+        self,
+        query: str,
+        *,
+        top_k: int | None = None,
+        filters: Filters | None = None,
+        max_tokens: int | None = None,
+        order: Order = "score",
+    ) -> list[ScoredNode]:
         """Async version of ``retrieve``."""
-        return (await arun(partial(self._budgeted, [query], **options)))[0]
+        return (await arun(partial(self._budgeted, [query], top_k, filters, max_tokens, order)))[0]
 
     @overload
     def __call__(self, query: str, **options: Unpack[CallOptions]) -> list[ScoredNode]: ...
@@ -270,11 +278,17 @@ class BaseRetriever:
         return run(partial(self._budgeted, list(queries), top_k, filters, max_tokens, order))
 
     async def abatch(
-        self, queries: Sequence[str], **options: Unpack[CallOptions]
+        self,
+        queries: Sequence[str],
+        *,
+        top_k: int | None = None,
+        filters: Filters | None = None,
+        max_tokens: int | None = None,
+        order: Order = "score",
     ) -> list[list[ScoredNode]]:
         """Async version of ``batch``."""
         check_queries(queries)
-        return await arun(partial(self._budgeted, list(queries), **options))
+        return await arun(partial(self._budgeted, list(queries), top_k, filters, max_tokens, order))
 
     async def _budgeted(
         self,
