@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -343,16 +343,39 @@ class GraphStore(NodeTables):
     def changes(self, group: str, since: int) -> Changes:
         """Return the changes of a group after a revision.
 
-        All nodes if the revision is 0, unknown or too old.
+        All nodes, read in pages, if the revision is 0, unknown or too old.
         """
         with self:
             revision = self.revision(group)
             ids = self.changed_ids(group, since) if since else None
             if ids is None:
-                return Changes(revision, [], [*self.nodes(group)], complete=True)
+                everything = AllNodes(self, group) if self.count(group) else []
+                return Changes(revision, [], everything, complete=True)
             removed, added = ids
             nodes = [node for node in self.get(added) if node is not None]
             return Changes(revision, removed, sorted(nodes, key=lambda node: node.order))
+
+
+class AllNodes(Sequence[Node]):
+    """The nodes of a group in document order, read in pages each time they are iterated.
+
+    Args:
+        store: The store.
+        group: The group.
+    """
+
+    def __init__(self, store: GraphStore, group: str) -> None:
+        self._store = store
+        self._group = group
+
+    def __len__(self) -> int:
+        return self._store.count(self._group)
+
+    def __iter__(self) -> Iterator[Node]:
+        return self._store.nodes(self._group)
+
+    def __getitem__(self, index: Any) -> Any:
+        return list(self)[index]
 
 
 def as_store(store: object) -> GraphStore:

@@ -164,7 +164,12 @@ class NodeTables(Tables):
         return None if search_text is None else self._to_value(search_text.to_row())
 
     def _node_rows(
-        self, first_key: int, derivation: int, revision: int, nodes: Iterable[Node], fields: Fields
+        self,
+        first_key: int,
+        derivation: int,
+        revision: int,
+        nodes: Iterable[Node],
+        fields: Fields,
     ) -> Iterator[Row]:
         """Yield the rows of the nodes of one document in a group.
 

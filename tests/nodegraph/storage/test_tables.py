@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nodekin.nodegraph import Document, NodeGraph
+from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.nodegraph.storage.node_tables import PAGE
 from nodekin.retrievers import RerankRetriever, Retriever, ScoredNode
 
@@ -67,9 +67,19 @@ def test_sleeping_reranker_does_not_hold_the_graph(graph: NodeGraph) -> None:
     assert found == [6] * 8  # two lines of each of three documents
 
 
-def test_nodes_of_several_pages_are_in_document_order(graph: NodeGraph) -> None:
-    lines = [f"line {n}" for n in range(2 * PAGE)]
-    graph.add(Document("\n".join(lines), id="long"))
-    nodes = graph.nodes("line")
-    assert [node.text for node in nodes[100:]] == lines
-    assert graph.reader.changes("line", 0).added == nodes
+@pytest.mark.parametrize("reads", ["nodes", "changes"])
+def test_abandoned_iteration_does_not_block_a_writer(graph: NodeGraph, reads: str) -> None:
+    count = 2 * PAGE
+    graph.add(Document("\n".join(f"line {n}" for n in range(count)), id="long"))
+    read: Sequence[Node] = graph.nodes("line")
+    if reads == "changes":
+        read = graph.reader.changes("line", 0).added
+    nodes = iter(read)
+    first = next(nodes)
+    thread = threading.Thread(target=graph.add, args=("another document",))
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive(), "an unfinished iteration blocks a writer"
+    assert first.text == "tea 0"
+    assert [node.text for node in nodes][-1] == f"line {count - 1}"
+    assert len(graph.nodes("line")) == 101 + count
