@@ -260,7 +260,7 @@ class TransformerVectors:
         for name, array in arrays.items():
             tensor = torch.from_numpy(array)
             if model.device.type == "cuda":
-                tensor = tensor.pin_memory()  # for non_blocking
+                tensor = tensor.pin_memory()  # required by non_blocking
             features[name] = tensor.to(model.device, non_blocking=True)
         model.eval()
         with torch.inference_mode(), _attention_without_plans(model.device):

@@ -246,7 +246,8 @@ class StoreIndex(FilterIndex):
         self._model = graph.embeddings.embedder(key).name
         self._record = StoreRecord(graph, backend.identity, group, key)
         self._written: State | None = None  # the state of the store; None: not checked
-        self._unwritten: tuple[object, list[str] | None] = (None, [])  # ids; None: all
+        # Ids of unwritten nodes; None: all nodes.
+        self._unwritten: tuple[object, list[str] | None] = (None, [])
         self._is_checked = False  # whether the store was compared with the record
         self._refill_helps = True
         self._updating = fork_safe_lock()
@@ -409,7 +410,8 @@ class StoreIndex(FilterIndex):
         if limit is not None and limit < count and unwritten is not None:
             requested = (limit + limit // 4 + 4) * len(table.rows) // count
             others = _rows(table, allowed, unwritten)
-            while requested <= min(_MAX_REQUESTED, count):  # else comparing all costs less
+            # Beyond this number, comparing all vectors is cheaper.
+            while requested <= min(_MAX_REQUESTED, count):
                 ids = self._backend.nearest_ids(query, requested)
                 proposed = _rows(table, allowed, ids)
                 rows, scores = self._scored(table, np.union1d(proposed, others), query)

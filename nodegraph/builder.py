@@ -209,7 +209,7 @@ class GroupBuilder:
                 pending, old = self._pending(lineage)
                 built = self._store.built(group.name)
             if pending and built is not None and built[0] != rules:
-                self._store.mark_built(group.name, rules, 0)  # by other rules: invalid from now on
+                self._store.mark_built(group.name, rules, 0)  # built by other rules, so invalid
             bar.start(len(pending), f"building {group.name}")
             done: list[_Output] = []
             count, since = 0, time.monotonic()

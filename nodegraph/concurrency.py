@@ -170,7 +170,7 @@ def with_deferred_work(call: Callable[[], T]) -> T:
 
 _locks: weakref.WeakSet[Any] = weakref.WeakSet()
 _databases: weakref.WeakSet[Any] = weakref.WeakSet()
-_held: list[Any] = []  # databases, during a fork
+_held: list[Any] = []  # databases whose locks are held during a fork
 
 
 def fork_safe_lock() -> threading.RLock:
@@ -292,7 +292,7 @@ class ProgressBar:
         from tqdm import tqdm
 
         delay = 0 if self._show else 2.0
-        leave = bool(self._show)  # else a bar that was never drawn leaves an empty line
+        leave = bool(self._show)  # otherwise, a bar that was never drawn leaves an empty line
         self._bar = tqdm(total=total, desc=what, unit=self._unit, delay=delay, leave=leave)
 
     def advance(self, count: int) -> None:

@@ -177,7 +177,7 @@ class Corpus:
         records = _below(self._records(), path)
         if not records and path not in sources:
             raise LookupError(
-                f"{path} is not a source of the graph, its sources: {', '.join(map(str, sources))}"
+                f"{path} is not a source of the graph; the sources: {', '.join(map(str, sources))}"
             )
         self._store.change_documents([], remove=self._documents_of(records.values()))
         self._store.delete_values(_FILES, records)

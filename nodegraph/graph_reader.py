@@ -79,7 +79,7 @@ class GraphReader:
         self._builder = builder
         self._groups = groups
         self._search_text = search_text
-        self._lineages: dict[str, list[NodeGroup]] = {}  # replaced by each registration
+        self._lineages: dict[str, list[NodeGroup]] = {}  # replaced when a group is registered
         self._shared: dict[object, object] = {}
         self._outline = lru_cache(4096)(partial(read_outline, graph))
         self._shared_lock = fork_safe_lock()

@@ -392,8 +392,8 @@ def search_keys(
     for key, keys in product(selected, keys_by_graph):
         if key not in keys:
             raise ValueError(
-                f"no embedding {key!r}; the graph has {nearest_names(str(key), keys)}: choose "
-                "embed_keys among them, or give it one: NodeGraph(..., embed={'key': model})"
+                f"unknown embedding {key!r}; the graph has {nearest_names(str(key), keys)}; choose "
+                "one of them, or add it by NodeGraph(..., embed={'key': model})"
             )
     return selected
 

@@ -16,7 +16,7 @@ from ...nodegraph.lazy_names import COMMANDS, plugins
 from .exit_status import CommandError, ExitStatus, as_command_error
 from .messages import printable
 
-_MODULES = {  # of this package's commands; --help imports none of them
+_MODULES = {  # the modules of the commands; --help imports none
     "index": "index_command",
     "search": "search_command",
     "ask": "ask_command",

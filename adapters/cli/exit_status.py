@@ -54,7 +54,7 @@ def as_command_error(error: Exception) -> CommandError:
 
 _KEY = "rejects the key (status {status}): set OPENAI_API_KEY"
 
-_REASONS = {  # of an unsuccessful request, by status
+_REASONS = {  # reasons of failed requests, by status
     None: "does not answer ({error}): is it running? OPENAI_BASE_URL is its address",
     401: _KEY,
     403: _KEY,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-_ROWS = 5  # of a snippet
+_ROWS = 5  # lines of a snippet
 
 _MATCH = "bold red"
 
@@ -42,7 +42,7 @@ def print_rows(rows: Iterable[Text]) -> None:
     """Print rows that are not wrapped."""
     out = console()
     for row in rows:
-        with out.capture() as capture:  # else rich ends the process if the output is closed
+        with out.capture() as capture:  # otherwise, rich ends the process if the output is closed
             out.print(row, soft_wrap=True)
         sys.stdout.write(capture.get())
 
@@ -62,7 +62,7 @@ def result_rows(results: Sequence[ScoredNode], query: str, *, explain: bool) -> 
         score = (f"  {result.score:.3f}  {result.node.group}", "dim")
         yield Text.assemble(number, (place(result.best_match, query), "green"), score)
         yield from (Text("   ") + row for row in snippet(result, query))
-        notes = result.explain() if explain else str(result)  # of copies: "also in b.md"
+        notes = result.explain() if explain else str(result)  # names of copies: "also in b.md"
         yield from (Text(f" {printable(note)}", "dim") for note in notes.splitlines()[1:])
 
 

@@ -96,7 +96,7 @@ def newer_files(sources: Iterable[Path], updated: float) -> int:
     """Return the number of files that were changed, added or moved after the last update."""
     files = visible_files(sources)
     newer = {Path(path) for path, stat in files if max(stat.st_mtime, stat.st_ctime) > updated}
-    if not newer:  # usually; the scan takes longer
+    if not newer:  # the usual case; a scan takes longer
         return 0
     scans = (scan_files(source).files.values() for source in sources if source.exists())
     return len(newer.intersection(chain.from_iterable(scans)))

@@ -169,8 +169,8 @@ def check_model(index: Workspace, embed: str | None = None) -> None:
     folder = Path(name).expanduser()
     if folder.exists() and folder.resolve().is_relative_to(index.folder.resolve().parent):
         raise CommandError(
-            f"{index.folder} names the model {name}, a folder beside the index, which may bring "
-            f"programs that run here; if you trust it, name it: --embed {index.embed}",
+            f"{index.folder} names the model {name}, a folder beside the index that may contain "
+            f"programs; if you trust it, pass --embed {index.embed}",
             ExitStatus.MODEL_ERROR,
         )
 

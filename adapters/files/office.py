@@ -150,7 +150,7 @@ def read_spreadsheet(source: SourceFile) -> Document:
         from python_calamine import CalamineWorkbook, PasswordError, SheetVisibleEnum
     copy: io.BytesIO | None = None
     drawn: dict[str, list[str]] = {}
-    merged: dict[str, list[Any]] = {}  # by sheet, of OpenDocument
+    merged: dict[str, list[Any]] = {}  # merged cells of OpenDocument, by sheet
     if zipfile.is_zipfile(source.path):
         with opened_zip(source, "spreadsheet") as archive:
             if "content.xml" in archive.namelist():

@@ -199,7 +199,8 @@ def _lines_of_page(page: Any, source: SourceFile, number: int) -> Lines | None:
     lines, turned = _lines(textpage, text, is_upward=angle == 270)
     if angle:
         return lines
-    is_vertical = 2 * sum(line.turn != 0 for line in lines) > len(lines)  # as in old Chinese books
+    # Vertical text, as in old Chinese books.
+    is_vertical = 2 * sum(line.turn != 0 for line in lines) > len(lines)
     if turned and not is_vertical:
         words = " ".join(line.text for line in turned)
         source.note("turned lines left out", f"page {number}: {words[:40]}", len(turned))

@@ -70,7 +70,7 @@ def symbols_in(text: str, file_name: str) -> tuple[Symbol, ...]:
         return ()
     data = text.encode("utf-8", "replace")
     symbols = list(_walk(_parser(language).parse(data).root_node))
-    offsets: dict[int, int] = {}  # of characters, by the offset of their bytes
+    offsets: dict[int, int] = {}  # character offsets by byte offset
     at = characters = 0
     for offset in sorted({offset for s in symbols for offset in (s.start, s.end)}):
         characters += len(data[at:offset].decode("utf-8", "replace"))

@@ -18,7 +18,7 @@ from ..frameworks import evidence_dicts, page_fields
 SCORE_KEY = "relevance_score"
 """The metadata field that other LangChain components use for scores."""
 
-_ADDED = ("place", "page_label", "evidence")  # to a result, besides the score
+_ADDED = ("place", "page_label", "evidence")  # fields added to a result, besides the score
 
 
 def to_document(

@@ -37,7 +37,7 @@ _RUN = lazy_pattern(
     rf"(?:(?:{_JOINING}|{_LOOSE}) ){{0,2}}(?:{_CAPITAL}|\d+(?!{_LETTER})))*"
 )
 
-_SEPARATORS = str.maketrans("-–.", "   ")  # of words in a run
+_SEPARATORS = str.maketrans("-–.", "   ")  # separators between the words of a run
 
 _LOWER = lazy_pattern(rf"(?<!{_LETTER})[^\W\d_{_UPPER}{UNSPACED}]+")
 
@@ -379,7 +379,9 @@ class EntityExtractor:
     def __call__(self, passage: Node) -> Node:
         """Return a node with the possible names of a passage."""
         if not isinstance(passage, Node):
-            raise TypeError("EntityExtractor takes one passage: declare it without scope='group'")
+            raise TypeError(
+                "EntityExtractor reads one passage: declare its group without scope='group'"
+            )
         mentions = self.mentions(passage)
         text = mentions.title.strip() or passage.text.strip()
         return Node(text[:_TITLE], content=[*mentions])

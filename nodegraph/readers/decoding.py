@@ -79,7 +79,8 @@ def label_in(data: bytes, *, is_html: bool = True) -> str:
     """Return the encoding that an XML file or a page declares, or an empty string."""
     match = _XML_LABEL.match(data) or (_META_LABEL.search(data[:4000]) if is_html else None)
     label = match[1].decode("ascii", "replace").lower() if match else ""
-    return "utf-8" if label.startswith("utf-16") else label  # it can be read, so it is not UTF-16
+    # The declaration was readable, so the text is not UTF-16.
+    return "utf-8" if label.startswith("utf-16") else label
 
 
 def decode(data: bytes, source: SourceFile, label: str = "", place: str = "") -> str:
@@ -99,7 +100,7 @@ def decode(data: bytes, source: SourceFile, label: str = "", place: str = "") ->
     """
     text, encoding = _decoded(data, source, label)
     controls = len(data) - len(data.translate(None, _CONTROL))
-    if encoding.startswith(("utf-16", "utf-32", "iso2022")):  # these use control bytes
+    if encoding.startswith(("utf-16", "utf-32", "iso2022")):  # these encodings use control bytes
         controls = len(text) - len(text.translate(dict.fromkeys(_CONTROL)))
     if controls > len(text) // 1000 + ("\0" not in text):
         raise ReadError(

@@ -192,7 +192,7 @@ def _plugins() -> tuple[Sequence[FileFormat], Sequence[RegisteredReader]]:
     for name, entry in plugins(READERS).items():
         try:
             value = entry.load()
-        except Exception as error:  # from the module of the reader
+        except Exception as error:  # errors of the reader's module
             missing = error.name if isinstance(error, ModuleNotFoundError) else None
             if not missing or not f"{entry.module}.".startswith(f"{missing}."):
                 logger.warning(
@@ -232,7 +232,7 @@ def format_by_name(name: str | Path) -> FileFormat | None:
     """
     last = os.path.basename(name).lower()
     stem, dot, end = last.rpartition(".")
-    suffix = dot + end if stem.strip(".") else ""  # ".git" has none
+    suffix = dot + end if stem.strip(".") else ""  # ".git" has no suffix
     return TEXT if not suffix and last in _TEXT_NAMES else _by_suffix().get(suffix)
 
 
@@ -363,7 +363,7 @@ class RegisteredReader:
         try:
             data = pickle.dumps(self.read)
             reason = "it is part of the main program" if b"__main__" in data else ""
-        except Exception as error:  # possibly from methods of the reader
+        except Exception as error:  # the reader's methods may raise anything
             data, reason = b"", f"{type(error).__name__}: {error}"
         if not reason:
             return data

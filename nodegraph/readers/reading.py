@@ -191,14 +191,14 @@ def parse_file(options: ReadOptions, has_ocr: bool, file: tuple[str, bytes]) -> 
     def ocr(image: bytes) -> str:
         try:
             return str(ask_caller(image))
-        except Exception as error:  # from the user's function
+        except Exception as error:  # errors of the user's function
             raise ReadError(f"can't read {path}: ocr failed on a page: {error}") from error
 
     try:
         if pickled:
             try:
                 read: Reader = _unpickled(pickled)
-            except Exception as error:  # from a module that the reader imports
+            except Exception as error:  # errors of a module that the reader imports
                 raise ReadError(
                     f"can't read {path}: the reader could not be loaded in a process: "
                     f"{type(error).__name__}: {error}; register the reader with isolated=False"

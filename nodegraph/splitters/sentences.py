@@ -200,7 +200,7 @@ def _ends(text: str, start: int, stop: str, closers: str, end: int) -> bool:
         return not last.isascii() and not _OTHER_INITIAL.search(text, max(0, start - 6), end + 4)
     if last in ("no", "nos"):
         return not upcoming.isdigit()
-    if _SECTION_NUMBER.fullmatch(last):  # of a list item or heading, without words before
+    if _SECTION_NUMBER.fullmatch(last):  # the number of a list item or heading
         words = text[max(0, start - 24) : start - len(last)].rstrip(" \t")
         return words[-1:] not in (_LINE_STARTS if "." in last else _STARTS)
     return last not in _MAY_END or upcoming.isupper() or not upcoming

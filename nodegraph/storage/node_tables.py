@@ -46,7 +46,7 @@ class NodeTables(Tables):
     A derived link stays while its target is missing. Other links are deleted with either end.
     """
 
-    _graph: Any = None  # of the nodes
+    _graph: Any = None  # the graph of the nodes
 
     def _set_up(self) -> None:
         super()._set_up()
@@ -57,7 +57,7 @@ class NodeTables(Tables):
     def _forget(self) -> None:
         super()._forget()
         self._nodes: dict[str, Node] = {}  # by id
-        self._size = 0  # of these nodes, in characters
+        self._size = 0  # the size of these nodes, in characters
 
     def attach_to(self, graph: Any) -> None:
         """Connect all nodes that are read from now on with a graph."""

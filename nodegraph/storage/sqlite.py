@@ -176,7 +176,8 @@ class SQLiteDatabase:
             with suppress(sqlite3.OperationalError):  # another process creates the file
                 db.execute("PRAGMA journal_mode = WAL")
             db.execute("BEGIN IMMEDIATE")
-            if not db.execute("PRAGMA user_version").fetchone()[0]:  # another one may be faster
+            # Another process may have created the tables.
+            if not db.execute("PRAGMA user_version").fetchone()[0]:
                 for statement in statements(_CREATED):
                     db.execute(statement)
                 db.execute(f"PRAGMA application_id = {APPLICATION}")

@@ -66,7 +66,7 @@ class Tables:
 
     def _forget(self) -> None:
         """Clear the caches, which may be outdated, or hold rows that were rolled back."""
-        self._state = -1  # of the last turn; unknown during a transaction
+        self._state = -1  # the state of the last turn; -1 during a transaction
         self._groups: dict[str, GroupRow] = {}
         self._names: dict[int, str] = {}
         self._changed_groups: set[str] = set()

@@ -34,7 +34,7 @@ _KIND = re.compile(r"[0-9]+|[^\W\d]+")
 
 _THAI = "\u0e00"  # the first of the scripts without spaces
 
-_MAX_PARTS = 4  # of letters and digits in a word; hashes have more
+_MAX_PARTS = 4  # groups of letters or digits in a word; hashes have more
 
 _NUMBERS = re.compile(r"[0-9]+(?:[-.:/^][0-9]+)+")
 
@@ -170,7 +170,7 @@ def _number(written: str) -> str:
 def _numeric_dates(written: str) -> Iterator[str]:
     """Return the dates of a date in numbers; two if the month may be first."""
     first, second, last = map(int, _DIGITS.findall(written))
-    if first > 31:  # the year
+    if first > 31:  # the first number is the year
         if second <= 12:
             yield _date(first, second, last)
         return

@@ -124,7 +124,8 @@ def _message(item: Any) -> tuple[str, str]:
     )
     role, content = get("role") or get("type"), get("content")
     role = getattr(role, "value", role)
-    if isinstance(content, Sequence) and not isinstance(content, str):  # with non-text parts
+    # The message has non-text parts.
+    if isinstance(content, Sequence) and not isinstance(content, str):
         parts = (part.get("text") if isinstance(part, Mapping) else part for part in content)
         content = "\n".join(part for part in parts if isinstance(part, str))
     if not isinstance(role, str) or not isinstance(content, str | None):

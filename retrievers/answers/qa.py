@@ -179,7 +179,7 @@ class QaRetriever(BaseRetriever):
                 rated = self._with_similarity(query, results)
                 pairs = [(r, s) for r, s in rated if s >= self.min_score and answer_of(r.node)]
                 if pairs:
-                    best, score = max(pairs, key=itemgetter(1))  # the first of equals
+                    best, score = max(pairs, key=itemgetter(1))  # on ties, the first pair
                     pair, said = replace(with_answer(best), score=score), answer_of(best.node)
                     preset = PresetAnswer(best.node.text, said or "", score, False, pair)
             span.attributes["match"] = preset and preset.question

@@ -81,7 +81,7 @@ class NormalText:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._spans: list[Span] = []  # of each character of the normal form
+        self._spans: list[Span] = []  # the span of each character of the normalized text
         parts, last = [""], ""
         for match in _UNIT.finditer(text):
             unit, (start, stop) = match[0], match.span()
@@ -120,7 +120,7 @@ _MAX_ELIDED = 2_000  # characters of an elision
 
 _MIN_PART = 8  # half words or Chinese characters of a part in another sentence
 
-_MIN_SHARE = 0.4  # of a quotation's words in the nearest sentence
+_MIN_SHARE = 0.4  # minimum share of a quotation's words in the nearest sentence
 
 _EDGES = " \t\n\r.,;:!?…。，；：！？、·'\"“”‘’«»「」『』-–—"
 

@@ -224,7 +224,8 @@ def find_statements(text: str) -> tuple[list[CheckedQuote], list[Span], str]:
         inside = quotations[bisect_left(starts, start) : bisect_left(starts, stop)]
         stops = [*(outer[0] for outer, _ in inside[1:]), stop]
         for (outer, inner), end in zip(inside, stops, strict=False):
-            citation = _LEADING_WORDS.match(masked, outer[1], end)  # else those of the sentence
+            # Otherwise, the citations of the sentence.
+            citation = _LEADING_WORDS.match(masked, outer[1], end)
             add(text[slice(*inner)], inner, cited_numbers(citation[0]) if citation else cited)
         if cited and not inside:
             add(_plain(text[start:stop]), (start, stop), cited, quoted=False)

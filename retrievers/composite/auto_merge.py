@@ -110,7 +110,7 @@ class AutoMergeRetriever(PostprocessRetriever):
         elif all(len(path_to(graph, n)) < 3 for graph, names in groups.items() for n in names):
             target = ROOT
         nodes: dict[Key, Node] = {}
-        paths: dict[Key, list[Key]] = {}  # from a node upwards
+        paths: dict[Key, list[Key]] = {}  # keys from a node to its document
 
         def path_up(node: Node) -> list[Key]:
             key = _key(node)

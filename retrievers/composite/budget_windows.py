@@ -169,7 +169,7 @@ class _Sentences:
         self._lengths = [total[stops] - total[:-1] for stops in self._stops]
         self._starts, self._ends = self._bounds()
         self._taken = bytearray(size)  # 1 for each returned sentence
-        self._texts = set[str]()  # of returned sentences
+        self._texts = set[str]()  # the texts of returned sentences
 
     def _bounds(self) -> tuple[Ints, Ints]:
         """Return the allowed start and stop of windows, at or before each position.

@@ -64,7 +64,7 @@ MISSING = 200
 
 _SPARE = 4  # additional results, since texts may repeat
 
-_DEEPEST = 16  # times the limit: a search for distinct texts stops at this depth
+_DEEPEST = 16  # a search for distinct texts stops at this multiple of the limit
 
 PATIENCE = 60.0
 """The timeout in seconds of an optional embedding model for queries."""
@@ -322,7 +322,7 @@ class DefaultRetriever(BaseRetriever):
             measured = await Do(self._read_settings, kind="work")
             if measured is None:
                 indexes = self._vector_indexes()
-                for index in indexes.values():  # embeds the measured sentences
+                for index in indexes.values():  # this call embeds the measured sentences
                     await Do(index.ready)
                 settings = self.graph, self.target, self.sentences, self._embed_keys
                 measured = await Do(partial(measure, *settings, indexes))
@@ -390,7 +390,7 @@ class DefaultRetriever(BaseRetriever):
         ) -> Ranking:
             ranking = fused(rankings, "relative", [*filter(None, weights)])
             keys = [*ranking.scores]
-            words = sources[1]  # of targets
+            words = sources[1]  # the index of the target group
             term_scores = words.snapshot.term_scores
             assert term_scores is not None
             ids = [node_id for _, node_id in keys]
@@ -451,7 +451,8 @@ class DefaultRetriever(BaseRetriever):
             with self.graph.reader.reading(self.target):
                 index.sync()
                 for query, results, near in zip(queries, rankings, nearest, strict=True):
-                    ids = dict.fromkeys(result.node.id for result in results)  # results first
+                    # The nodes of results come first.
+                    ids = dict.fromkeys(result.node.id for result in results)
                     ids |= dict.fromkeys(
                         node.id for node in map(relevance.linked_from, results) if node
                     )

@@ -224,7 +224,7 @@ def measure_links(graph: NodeGraph, group: str) -> bool:
     with_title = sum(bool(split_title(node)[0]) for node in checked)
     if with_title < _MIN_TITLED * max(1, len(checked)):
         return False
-    documents: dict[str, set[str]] = {}  # by the key of a title
+    documents: dict[str, set[str]] = {}  # documents by the key of a title
     titled: list[tuple[str, Node]] = []
     nodes = graph.reader.nodes_by_id(sample(ids, _MAX_TITLES))
     for node in nodes:

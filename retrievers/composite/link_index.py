@@ -29,7 +29,7 @@ from ...nodegraph.node import Node
 from ..indexes.array_files import Arrays
 from ..indexes.synced_index import SyncedIndex
 
-_MIN_PASSAGES = 2  # of an entity that is not a title
+_MIN_PASSAGES = 2  # minimum number of passages of an entity that is not a title
 
 MAX_PASSAGES_PER_ENTITY = 100
 """Names of more passages are not entities."""
@@ -99,7 +99,7 @@ class LinkIndex(SyncedIndex):
     """
 
     def __init__(self, graph: NodeGraph, group: str, extractor: EntityExtractor) -> None:
-        self._has_finder = extractor.find is not None  # then all names are certain
+        self._has_finder = extractor.find is not None  # with a finder, all names are certain
         self._rules = graph.reader.lineage(group)[-1].version
         super().__init__(graph, group)
 
@@ -194,14 +194,14 @@ class LinkIndex(SyncedIndex):
         """Remove everything."""
         self._passages: dict[str, _KnownPassage] = {}
         self._by_mention: dict[str, str] = {}  # ids of passages by the ids of mentions
-        self._entities: dict[str, Entity | None] = {}  # a cache
+        self._entities: dict[str, Entity | None] = {}  # cached entities by key
         self._lower: Counter[str] = Counter()  # words by the number of their occurrences
         self._upper: Counter[str] = Counter()
         self._names: set[str] = set()  # the keys of all names and titles
-        self._about: Postings = {}  # by the key of the title
-        self._writers: Postings = {}  # by names that the passages themselves write
-        self._having: Postings = {}  # by all names
-        self._by_word: Postings = {}  # by words that a name may begin or end with
+        self._about: Postings = {}  # passages by the key of their title
+        self._writers: Postings = {}  # passages by the names in their texts
+        self._having: Postings = {}  # passages by all names
+        self._by_word: Postings = {}  # passages by words at the start or the end of a name
         self._lengths: defaultdict[str, Counter[int]] = defaultdict(Counter)
         """Lengths of names in scripts without spaces, by their first two characters."""
 
@@ -225,7 +225,8 @@ class LinkIndex(SyncedIndex):
         """Follow the removal and addition of passages."""
         self._entities.clear()
         runs = cache(lambda passage: runs_of(passage.mentions.runs))
-        unlisted = () if self._by_word else self._passages.values()  # after ``restore``
+        # Restored passages are not listed by word.
+        unlisted = () if self._by_word else self._passages.values()
         for passage in (*unlisted, *new):
             _add(self._by_word, _ends(passage, runs(passage)), passage)
         words = {passage: _words(passage, runs(passage)) for passage in (*old, *new)}

@@ -286,7 +286,7 @@ class LinkRetriever(BaseRetriever):
             The ranking, and the pairs of passages whose pair decides.
         """
         used = dict(pairs)
-        rows: list[tuple[float, ScoredNode]] = []  # own scores and results
+        rows: list[tuple[float, ScoredNode]] = []  # pairs of the own score and the result
         for hit in hits:
             pair = used.get(self._own_id(hit))
             if pair is not None and pair.score + lowest > hit.score:

@@ -207,7 +207,8 @@ class RecursiveRetriever(BaseRetriever):
                 hits, complete = await self._search(self._pool, query, hit_count, filters)
                 results = await self._follow(query, hits, limit, filters, answers)
                 hit_count *= 4
-            results = results[: limit * max(1, len(self._pool.embed_keys))]  # as many as the pool's
+            # As many results as the pool returns.
+            results = results[: limit * max(1, len(self._pool.embed_keys))]
             span.attributes["references"] = len(answers)
             span.set_results([results])
             return results
@@ -347,7 +348,7 @@ def _replaced(query: str, entries: Sequence[Ranked], results: Results) -> list[R
 
     Scores keep their proportions, or their differences if a score is not positive.
     """
-    place, best = max(entries, key=lambda entry: entry[1].score)  # the first of equal scores
+    place, best = max(entries, key=lambda entry: entry[1].score)  # on ties, the first entry
     path: list[Evidence] = []
     for _, entry in sorted(entries, key=lambda entry: -entry[1].score):
         path += [Evidence(entry.node, entry.score, "reference", query), *entry.evidence]

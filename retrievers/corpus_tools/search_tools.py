@@ -107,7 +107,7 @@ def _result_row(
     elif count_tokens(node.text) > size:
         parts = _excerpt(tools, result, span, max(_MIN_PASSAGE_TOKENS, size // 2))
     match = result.best_match
-    place = location_of(match, *(span_of(match) or (0, 0)))  # of the best match
+    place = location_of(match, *(span_of(match) or (0, 0)))  # the place of the best match
     place = {name: place[name] for name in ("headings", "line", "pages") if name in place}
     found_by = [f"{m.similarity} of {m.group}" for m in result.evidence if m.similarity != COPY]
     entry = location_of(node, *span) | place

@@ -224,7 +224,8 @@ def locate_gold(dataset: Dataset, texts: DocumentTexts, *, as_spans: bool = Fals
                 continue
             golds.append(now)
             if isinstance(gold, GoldPassage) and isinstance(now, GoldSpan):
-                has_moved = gold.text.split() != now.text.split()  # only another form
+                # Equal words: only the form differs.
+                has_moved = gold.text.split() != now.text.split()
             else:
                 has_moved = gold != now
             if has_moved:

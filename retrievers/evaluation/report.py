@@ -424,7 +424,7 @@ class Evaluation:
             raise ImportError('figures need matplotlib: pip install "nodekin[eval]"') from error
         installed = {font.name for font in font_manager.fontManager.ttflist}
         fonts = [font for font in _FONTS if font in installed]
-        height = (0.3 * len(self.figures) + 0.8) * len(self.metrics)  # inches
+        height = (0.3 * len(self.figures) + 0.8) * len(self.metrics)  # height in inches
         with rc_context({"font.family": fonts, "text.parse_math": False}):
             canvas = Canvas(figsize=(7.5, height), layout="constrained")
             panels = canvas.subplots(len(self.metrics), squeeze=False)[:, 0]

@@ -235,7 +235,7 @@ class SyncedIndex:
             if header == self.header() and version == self._version()[1]:
                 self.restore(arrays)
                 self._synced = revision, version
-        except Exception as error:  # any file: the index is rebuilt
+        except Exception as error:  # the file may contain anything: the index is rebuilt
             logger.warning("the index in %s does not fit and is rebuilt: %s", path, error)
             self._reset()
 

@@ -68,6 +68,10 @@ class TextIndex(FilterIndex):
 
     # Searching, while the graph is held
 
+    def frequency(self, term: str) -> int:
+        """Return the number of nodes with a term."""
+        return self.statistics().frequency(term)
+
     def statistics(self) -> TermPostings:
         """Return the postings by term, which all queries of a revision share."""
         statistics = self._statistics
@@ -103,7 +107,7 @@ class TextIndex(FilterIndex):
 
         def term_scores(number: int, ids: Sequence[str]) -> Floats:
             rows = table.rows_of(ids)
-            order = rows.argsort()  # lookups of neighbors are faster
+            order = rows.argsort()  # ascending rows are looked up faster
             scores = of_queries[number].looked_up(rows.take(order))
             return scores.T.take(order.argsort(), axis=0)
 

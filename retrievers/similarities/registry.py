@@ -152,9 +152,7 @@ def register_similarity(
     def register(decorated: FunctionT) -> FunctionT:
         own_name = name or decorated.__name__
         if own_name in SIMILARITIES:
-            raise ValueError(
-                f"the similarity {own_name!r} is there already; give yours another name"
-            )
+            raise ValueError(f"the similarity {own_name!r} already exists; choose another name")
         REGISTERED[own_name] = CustomSimilarity(decorated, own_name, mode, batch, higher_is_better)
         return decorated
 

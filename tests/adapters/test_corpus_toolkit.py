@@ -92,7 +92,7 @@ def test_session_omits_shown_passages(tools) -> None:
     assert "shown before)" in search.call(query="steamed").content
 
 
-@pytest.mark.parametrize("face", [langchain, llama_index])
-def test_corpus_toolkit_of_other_object_raises(face) -> None:
+@pytest.mark.parametrize("adapter", [langchain, llama_index])
+def test_corpus_toolkit_of_other_object_raises(adapter) -> None:
     with pytest.raises(TypeError, match=r"tools must be CorpusTools\(graph\), got"):
-        face.corpus_toolkit("graph")
+        adapter.corpus_toolkit("graph")

@@ -181,7 +181,7 @@ def test_removed_folder_is_not_refreshed(docs: Path, tmp_path: Path) -> None:
         graph.remove(docs)
         assert [node.text for node in graph.nodes("ROOT")] == ["tea"]
         assert graph.refresh().added == []
-        with pytest.raises(LookupError, match=r"docs is not a source of the graph, its sources"):
+        with pytest.raises(LookupError, match=r"docs is not a source of the graph; the sources"):
             graph.remove(docs)
         graph.add(docs)
         assert len(graph.nodes("ROOT")) == 4

@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.built_anew import GROUPS, TIMEOUT, Declaration, check_as_anew, declare, halves
+from support.fresh_builds import (
+    GROUPS,
+    TIMEOUT,
+    Declaration,
+    check_against_fresh_build,
+    declare,
+    halves,
+)
 from support.postgres_server import RunningServer
 from support.stress import LONG
 
@@ -211,6 +218,6 @@ def checked_moments(world: World, change: str, group: str, at: int) -> int:
     assert not world.steps.errors
     assert [n.id for n in world.graph.nodes("ROOT")] == list(world.texts)
     assert [n.text for n in world.graph.nodes("ROOT")] == list(world.texts.values())
-    check_as_anew(world.graph, world.groups)
+    check_against_fresh_build(world.graph, world.groups)
     world.graph.close()
     return moments

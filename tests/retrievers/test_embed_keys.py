@@ -129,7 +129,9 @@ def test_invalid_min_score_of_embeddings_raises() -> None:
 
 def test_invalid_embed_keys_raise() -> None:
     graph = new_graph()
-    with pytest.raises(ValueError, match="no embedding 'vowel'; the graph has 'vowels', 'length'"):
+    with pytest.raises(
+        ValueError, match="unknown embedding 'vowel'; the graph has 'vowels', 'length'"
+    ):
         Retriever(graph, "ROOT", "cosine", embed_keys=["vowel"])
     with pytest.raises(ValueError, match="names no embedding"):
         Retriever(graph, "ROOT", "cosine", embed_keys=[])
@@ -144,7 +146,7 @@ def test_graphs_with_different_embeddings_are_searched_together() -> None:
     second.add([Document("uuu", id="u"), Document("uu", id="uu")])
     retriever = Retriever([first, second], "ROOT", "cosine", top_k=1)
     assert found(retriever, "ee") == [("eeee", 1.0), ("uu", 1.0)]
-    with pytest.raises(ValueError, match="no embedding 'vowels'; the graph has 'length'"):
+    with pytest.raises(ValueError, match="unknown embedding 'vowels'; the graph has 'length'"):
         Retriever([first, second], "ROOT", "cosine", embed_keys=["vowels"])
     with pytest.raises(ValueError, match="has none"):
         Retriever([first, NodeGraph()], "ROOT", "cosine")

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.built_anew import GROUPS, Declaration, declare, whole
+from support.fresh_builds import GROUPS, Declaration, declare, whole
 from support.stress import Tally, amount
 
 from nodekin.nodegraph import Document, Embedder, EntityExtractor, NodeGraph

@@ -126,7 +126,7 @@ def texts(documents):
     return [document.page_content for document in documents]
 
 
-def face(retriever, **settings):
+def plain_retriever(retriever, **settings):
     """Return a LangChain retriever whose documents have no scores."""
     return NodeGraphRetriever(retriever, **{"score_key": None, **settings})
 

@@ -104,7 +104,7 @@ class PostgresDatabase:
     def _forget(self) -> None:
         """Forget all connections, without closing them."""
         self._idle = idle_connections(self.address)
-        self._connection: ServerConnection | None = None  # of the current turn
+        self._connection: ServerConnection | None = None  # the connection of the current turn
         self._writes = False
         self._is_checked = False
         self._writer = token_hex(8)

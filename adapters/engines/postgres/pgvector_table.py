@@ -346,11 +346,11 @@ class PostgresVectorTable:
         kind = "halfvec" if is_half else "vector"
         operand = "vector" if exact else self._operand(dimension)
         product = f"{operand} OPERATOR({self._extension}.<#>) ?::{self._extension}.{kind}"
-        if exact:  # no index is on this expression
+        if exact:  # the HNSW index does not cover this expression
             order = f"({product}) + 0, place"
         else:
             order = product
-            if (ef_search := _EF_PER_ROW * limit) > _EF_SEARCH:  # until the turn ends
+            if (ef_search := _EF_PER_ROW * limit) > _EF_SEARCH:  # valid until the turn ends
                 widen = "SELECT set_config('hnsw.ef_search', ?, true)"
                 rows(widen, [str(min(ef_search, _MAX_EF_SEARCH))])
         values.append(str(query.tolist()))

@@ -42,7 +42,8 @@ class PostgresStore(GraphStore):
 
     def _set_up(self) -> None:
         super()._set_up()
-        self._pgvector: str | None = None  # its schema; empty if the database has no pgvector
+        # The schema of pgvector; empty if the database lacks pgvector.
+        self._pgvector: str | None = None
         self._vector_tables: dict[str, PostgresVectorTable] = {}
 
     def compact(self) -> None:

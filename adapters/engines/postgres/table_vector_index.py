@@ -22,7 +22,7 @@ from .value_numbers import ValueMatch, ValueMatcher, VectorRow
 
 _BATCH = 1_000  # nodes per write
 
-_MAX_UPDATES = 3  # per search; later changes of other processes are compared in memory
+_MAX_UPDATES = 3  # updates per search; later changes are compared in memory
 
 _LONG = 1_000  # minimum number of nodes for a progress bar
 

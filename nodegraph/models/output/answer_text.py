@@ -123,7 +123,8 @@ def find_json(text: str) -> Any:
 
     value: Any = None
     with suppress(Exception):  # an error of json-repair itself
-        value = repair_json(f"[{body[:_MAX_REPAIR]}]", return_objects=True)  # may be several
+        # The body may contain several values.
+        value = repair_json(f"[{body[:_MAX_REPAIR]}]", return_objects=True)
     if not value or not isinstance(value[0], list | dict):
         raise ValueError("the answer begins like JSON and cannot be read")
     return value[0] if len(value) == 1 else value

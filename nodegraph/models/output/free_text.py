@@ -75,7 +75,7 @@ def parse_partial_answer(answer: str) -> str | None:
         return text
     try:
         text = _content(answer)[:MAX_PASSAGE_LENGTH].rstrip()
-    except ValueError:  # a refusal
+    except ValueError:  # the answer is a refusal
         return None
     return None if not text or is_unknown(text) else text
 

@@ -23,7 +23,7 @@ from langchain_core.tools import create_retriever_tool
 from langchain_core.vectorstores import InMemoryVectorStore
 from pydantic import ValidationError
 from support import langchain_peers as peers
-from support.langchain_peers import face, ids, texts
+from support.langchain_peers import ids, plain_retriever, texts
 from support.langchain_runs import call
 from support.letters import Letters
 
@@ -47,7 +47,7 @@ def equal_scores(query, passages):
 
 async def test_documents_equal_native_results(native, mode):
     found = native.retrieve(QUESTION)
-    documents = await call(face(native, score_key="score"), mode, QUESTION)
+    documents = await call(plain_retriever(native, score_key="score"), mode, QUESTION)
     assert ids(documents) == [each.node.id for each in found]
     assert texts(documents) == [each.node.content for each in found]
     assert [d.metadata["score"] for d in documents] == [each.score for each in found]
@@ -55,7 +55,7 @@ async def test_documents_equal_native_results(native, mode):
 
 async def test_k_limits_documents(native, mode):
     for k, of_call, expected in ((2, {}, 2), (2, {"k": 1}, 1), (2, {"k": 3}, 3), (None, {}, 3)):
-        assert len(await call(face(native, k=k), mode, "tea", **of_call)) == expected
+        assert len(await call(plain_retriever(native, k=k), mode, "tea", **of_call)) == expected
 
 
 async def test_filter_of_call_is_added(native, mode):
@@ -67,7 +67,7 @@ async def test_filter_of_call_is_added(native, mode):
         (others, None, "tea", ["rivers", "press"]),
         (tea, {"language": "zh"}, "茶", ["茶"]),
     ):
-        found = await call(face(native, filter=filter), mode, query, filter=of_call)
+        found = await call(plain_retriever(native, filter=filter), mode, query, filter=of_call)
         assert ids(found) == expected
 
 
@@ -75,7 +75,7 @@ async def test_score_threshold_drops_low_scores(native, mode):
     found = native.retrieve("tea by rivers")
     best = found[0].score
     assert best > found[-1].score
-    retriever = face(native, score_threshold=best)
+    retriever = plain_retriever(native, score_threshold=best)
     for of_call, expected in ((None, 1), (-1, len(found)), (best + 1, 0)):
         documents = await call(retriever, mode, "tea by rivers", score_threshold=of_call)
         assert len(documents) == expected
@@ -87,7 +87,7 @@ async def test_fetch_k_limits_hits_before_lifting(native, mode):
         (1, 3, {}, [("tea", 3)]),
         (1, 3, {"k": 9, "fetch_k": 1}, [("tea", 1)]),
     ):
-        retriever = face(native, evidence=True, k=k, fetch_k=fetch_k)
+        retriever = plain_retriever(native, evidence=True, k=k, fetch_k=fetch_k)
         documents = await call(retriever, mode, QUESTION, **of_call)
         assert [(d.id, len(d.metadata["evidence"])) for d in documents] == expected
 
@@ -99,7 +99,7 @@ async def test_call_arguments_reach_inner_retrievers(native, graph, mode):
             Retriever(graph, "sentence", target="ROOT", lift="sum"),
         ]
     )
-    retriever = face(RerankRetriever(fusion, "ModuleReranker", model=equal_scores))
+    retriever = plain_retriever(RerankRetriever(fusion, "ModuleReranker", model=equal_scores))
     assert ids(await call(retriever, mode, QUESTION, k=5, fetch_k=1)) == ["tea"]
     others = {"filter": {"topic": ["rivers", "printing"]}}
     assert len(await call(retriever, mode, "tea", k=1, **others)) == 1
@@ -160,7 +160,7 @@ def test_constructor_checks_arguments(native, arguments, error, says):
 
 def test_changed_document_does_not_change_graph(graph):
     graph.add(Document("Tea with tags.", metadata={"tags": ["a"], "topic": "tags"}, id="tags"))
-    retriever = face(Retriever(graph, "sentence", target="ROOT"))
+    retriever = plain_retriever(Retriever(graph, "sentence", target="ROOT"))
     before, spoilt = retriever.invoke("tags"), retriever.invoke("tags")
     spoilt[0].metadata["tags"].append("b")
     spoilt[0].metadata["topic"] = spoilt[0].page_content = "spoilt"
@@ -195,15 +195,15 @@ class Fixed:
 
 async def test_any_object_with_retrieve_is_a_retriever(mode):
     node = Node("Tea", {"page": 1}, id="n1")
-    retriever = face(Fixed(ScoredNode(node, -2)))
+    retriever = plain_retriever(Fixed(ScoredNode(node, -2)))
     assert await call(retriever, mode, "tea") == [to_document(ScoredNode(node, -2.0))]
-    many = face(Fixed(*(ScoredNode(Node("Tea", id=str(n)), 1.0) for n in range(99))))
+    many = plain_retriever(Fixed(*(ScoredNode(Node("Tea", id=str(n)), 1.0) for n in range(99))))
     assert len(await call(many, mode, "tea")) == 99
 
 
 async def test_config_context_holds_during_search(mode):
     values = {"configurable": {"user": "u1"}, "max_concurrency": 3, "tags": ["t"]}
-    retriever = face(Fixed())
+    retriever = plain_retriever(Fixed())
     await call(retriever, mode, "x", {**values, "metadata": {"m": 1}, "run_name": "outer"})
     assert values.items() <= retriever.retriever.config.items()
     assert "run_name" not in retriever.retriever.config
@@ -220,7 +220,7 @@ async def test_ainvoke_does_not_block_while_building(graph, retriever):
         return text.split()
 
     graph.create_node_group("slow", slow)
-    task = asyncio.create_task(face(Retriever(graph, "slow")).ainvoke("tea"))
+    task = asyncio.create_task(plain_retriever(Retriever(graph, "slow")).ainvoke("tea"))
     for _ in range(6):
         await asyncio.sleep(0.005)
     assert not task.done()
@@ -235,7 +235,7 @@ def test_retriever_is_picklable_and_not_serializable(retriever, graph):
     assert dumpd(retriever)["type"] == "not_implemented"
     graph.create_node_group("words", lambda text: text.split())
     with pytest.raises((pickle.PicklingError, AttributeError), match="lambda"):
-        pickle.dumps(face(Retriever(graph, "words")))
+        pickle.dumps(plain_retriever(Retriever(graph, "words")))
 
 
 # Runnable methods
@@ -266,7 +266,7 @@ async def test_configurable_fields_and_alternatives_work(retriever, native, grap
     assert ids(await call(configurable, mode, "tea", config)) == ["press"]
     prepared, _ = configurable.prepare({"configurable": {"k": 1}})
     assert prepared.retriever is native
-    lines = face(Retriever(graph, "sentence"))
+    lines = plain_retriever(Retriever(graph, "sentence"))
     either = retriever.configurable_alternatives(
         ConfigurableField(id="answer_with"), default_key="documents", sentences=lines
     )
@@ -443,7 +443,7 @@ def test_recursive_search_equals_multi_vector_retriever(peer_graph, question, ki
     both.docstore.mset([(document.id, document) for document in peers.DOCUMENTS])
     peer_graph.create_node_group("title", title, trans_node=True)
     search = RecursiveRetriever(peer_graph, kinds, "ROOT", "cosine", top_k=4)
-    assert face(search).invoke(question) == both.invoke(question)
+    assert plain_retriever(search).invoke(question) == both.invoke(question)
 
 
 def test_parent_splitter_searches_sentences_by_default():

@@ -21,4 +21,4 @@ def test_model_folder_beside_the_index_is_not_opened(indexed, here):
     file.write_text(json.dumps(record), encoding="utf-8")
     ran = indexed("mcp", "--http")
     assert ran.status == 4
-    assert "which may bring programs that run here" in ran.err
+    assert "that may contain programs" in ran.err

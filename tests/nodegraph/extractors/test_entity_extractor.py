@@ -61,7 +61,7 @@ def test_names_in_is_linear() -> None:
 @pytest.mark.parametrize(
     ("settings", "error", "says"),
     [
-        ({}, TypeError, "takes one passage: declare it without scope='group'"),
+        ({}, TypeError, "reads one passage: declare its group without scope='group'"),
         ({"find": "Oslo".format}, TypeError, "several names, got one text: 'Oslo'"),
     ],
 )

@@ -234,7 +234,7 @@ def test_invalid_arguments_raise(
 
 def test_entity_extractor_of_whole_group_raises(graph: NodeGraph) -> None:
     graph.create_node_group("whole", EntityExtractor(), scope="group")
-    with pytest.raises(TransformError, match="takes one passage: declare it without scope"):
+    with pytest.raises(TransformError, match="reads one passage: declare its group without scope"):
         LinkRetriever(Retriever(graph, "ROOT"), graph, via="whole").retrieve("a play")
 
 

@@ -7,7 +7,7 @@ import pytest
 from langchain_core.vectorstores import InMemoryVectorStore
 from support.foreign_retrievers import ways
 from support.langchain_peers import DOCUMENTS, theirs
-from support.langchain_peers import face as plain
+from support.langchain_peers import plain_retriever as plain
 from support.langchain_runs import FinishedRuns, tree
 
 from nodekin.adapters.langchain import NodeGraphRetriever, NodeGraphVectorStore
@@ -99,17 +99,17 @@ def test_own_langchain_adapters_are_unwrapped(graph: NodeGraph) -> None:
     assert [r.node.id for r in both] == ["nile"]
     store = NodeGraphVectorStore(graph)
     assert as_retriever(store) is store.retriever
-    face = plain(native)
-    assert len(as_retriever(face.bind(k=1)).retrieve("tea river")) == 1
-    assert len(as_retriever(face.with_config(tags=["x"])).retrieve("tea river", top_k=2)) == 2
+    wrapped = plain(native)
+    assert len(as_retriever(wrapped.bind(k=1)).retrieve("tea river")) == 1
+    assert len(as_retriever(wrapped.with_config(tags=["x"])).retrieve("tea river", top_k=2)) == 2
 
 
 def test_adapter_invokes_langchain_retriever() -> None:
     store, queries = theirs(), ["green tea", "rivers"]
     expected = [store.similarity_search(query, k=2) for query in queries]
-    face = NodeGraphRetriever(store.as_retriever(), score_key=None, k=2)
-    assert face.batch(queries) == expected
-    assert asyncio.run(face.ainvoke("green tea")) == face.invoke("green tea") == expected[0]
+    wrapped = NodeGraphRetriever(store.as_retriever(), score_key=None, k=2)
+    assert wrapped.batch(queries) == expected
+    assert asyncio.run(wrapped.ainvoke("green tea")) == wrapped.invoke("green tea") == expected[0]
     finished = FinishedRuns()
     plain(FusionRetriever([store.as_retriever()])).invoke("tea", {"callbacks": [finished]})
     own = ("search", [("VectorStoreRetriever", [])])

@@ -22,7 +22,7 @@ from llama_index.core.retrievers import BaseRetriever as LlamaIndexBase
 from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.schema import NodeWithScore, TextNode
 from support.foreign_retrievers import HOLDERS, answers, ways
-from support.langchain_peers import face
+from support.langchain_peers import plain_retriever
 
 from nodekin.adapters.langchain import retriever_tool
 from nodekin.adapters.langchain.documents import to_document
@@ -361,8 +361,10 @@ def test_restriction_holds_in_every_composite(holder: str, escape: Any) -> None:
         seen = [r.node for results in ways(retriever, query) for r in results]
         seen += [r.node for results in ways(retriever, query, filters=escape) for r in results]
         assert {node.metadata["topic"] for node in seen} <= {"tea"}
-        found = face(retriever).invoke(query, filter=escape)
-        tool = retriever_tool(face(retriever), "teas", "On tea.", conditions=lambda config: escape)
+        found = plain_retriever(retriever).invoke(query, filter=escape)
+        tool = retriever_tool(
+            plain_retriever(retriever), "teas", "On tea.", conditions=lambda config: escape
+        )
         call = {"name": "teas", "args": {"query": query}, "id": "1", "type": "tool_call"}
         found += tool.invoke(call).artifact
         assert {document.metadata["topic"] for document in found} <= {"tea"}

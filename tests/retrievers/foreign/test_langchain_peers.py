@@ -9,8 +9,8 @@ from support import langchain_peers
 from support.langchain_peers import (
     QUESTIONS,
     Listed,
-    face,
     ids,
+    plain_retriever,
     texts,
     theirs,
 )
@@ -23,14 +23,14 @@ from nodekin.retrievers import FusionRetriever, Retriever
 def test_fusion_weights_and_rank_constant_match_ensemble(question, weights):
     peer_graph = langchain_peers.peer_graph()
     mine = theirs().as_retriever(search_kwargs={"k": 3})
-    words = face(Retriever(peer_graph, "ROOT", "bm25", top_k=3))
+    words = plain_retriever(Retriever(peer_graph, "ROOT", "bm25", top_k=3))
     for constant in (1, 60):
         expected = EnsembleRetriever(retrievers=[mine, words], weights=weights, c=constant)
         fusion = FusionRetriever([mine, words], weights=weights, rank_constant=constant)
         found = expected.invoke(question)
         if 0 in weights:  # skipped by our fusion, ranked last by the ensemble
             found = mine.invoke(question)
-        assert face(fusion).invoke(question) == found
+        assert plain_retriever(fusion).invoke(question) == found
 
 
 def test_merge_by_metadata_key_matches_ensemble():
@@ -42,7 +42,7 @@ def test_merge_by_metadata_key_matches_ensemble():
     parts = [Listed(documents=old), Listed(documents=new)]
     expected = EnsembleRetriever(retrievers=parts, weights=[0.7, 0.3], id_key="url").invoke("?")
     fusion = FusionRetriever(parts, weights=[0.7, 0.3], merge_by="url")
-    assert face(fusion).invoke("?") == expected
+    assert plain_retriever(fusion).invoke("?") == expected
     assert texts(expected) == ["Tea (2019)", "Milk", "Water", "Coffee"]
 
 
@@ -65,6 +65,6 @@ def test_fusion_merges_equal_texts_unless_ids_are_given(names, merged):
     parts = [Listed(documents=[document]) for document in documents]
     weights = [1 / len(parts)] * len(parts)
     assert len(EnsembleRetriever(retrievers=parts, weights=weights).invoke("?")) == 1
-    assert {*ids(face(FusionRetriever(parts)).invoke("?"))} == {*merged}
-    by_id = face(FusionRetriever(parts, merge_by="document.id"))
+    assert {*ids(plain_retriever(FusionRetriever(parts)).invoke("?"))} == {*merged}
+    by_id = plain_retriever(FusionRetriever(parts, merge_by="document.id"))
     assert {*ids(by_id.invoke("?"))} == {*names}

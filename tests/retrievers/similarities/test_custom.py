@@ -121,7 +121,7 @@ def test_custom_similarity_supports_all_retriever_options(graph: NodeGraph) -> N
 
 
 def test_invalid_custom_similarity_raises(graph: NodeGraph) -> None:
-    with pytest.raises(ValueError, match="'bm25' is there already"):
+    with pytest.raises(ValueError, match="'bm25' already exists"):
         register_similarity(lambda query, node: 1.0, name="bm25")  # type: ignore[call-overload]
     with pytest.raises(TypeError, match="its first parameter is the query"):
 

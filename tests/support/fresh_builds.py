@@ -137,7 +137,7 @@ def anew(graph: NodeGraph, groups: dict[str, Declaration]) -> dict[str, Any]:
 _ANEW: dict[tuple[str, str], dict[str, Any]] = {}
 
 
-def check_as_anew(graph: NodeGraph, groups: dict[str, Declaration]) -> None:
+def check_against_fresh_build(graph: NodeGraph, groups: dict[str, Declaration]) -> None:
     """Check that a graph equals a fresh build from its documents."""
     known, expected = whole(graph, groups), anew(graph, groups)
     for part, value in expected.items():
