@@ -197,10 +197,10 @@ def _joined(name: str, value: Any) -> Filter:
     several = name != "not"
     is_list = isinstance(value, Sequence) and not isinstance(value, str | bytes)
     if not (is_list if several else isinstance(value, Mapping)) or (several and not value):
-        allowed = "a list of filters" if several else "filters, like {'author': 'A'}"
+        allowed = "a list of filters" if several else "a filter like {'author': 'A'}"
         raise ValueError(
-            f"the filter {name!r} has {value!r:.80}; it takes {allowed}. A field that is called "
-            f"so is written {_METADATA + name!r}"
+            f"the filter {name!r} must be {allowed}, got {value!r:.80}; the metadata field "
+            f"{name!r} is written {_METADATA + name!r}"
         )
     parts = tuple(map(parse_filters, value if several else [value]))
     if name == "and":

@@ -154,7 +154,7 @@ class NodeGraphVectorStore(VectorStore):
         """
         path = Path(folder_path, f"{index_name}.nodekin")
         if not path.exists():
-            raise FileNotFoundError(f"{path} must be a file of save_local, and does not exist")
+            raise FileNotFoundError(f"{path} does not exist; pass a folder that save_local wrote")
         options.pop("allow_dangerous_deserialization", None)
         return cls(embedding, store=path, **options)
 

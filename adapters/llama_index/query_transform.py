@@ -152,7 +152,7 @@ def _sub_questions(found: Sequence[str], tools: Mapping[str, str], query: str) -
     for text in found:
         name = max((tool for tool in tools if text.startswith(f"{tool}: ")), key=len, default=None)
         if name is None:
-            logger.warning("omitted for %r, unknown tool: %s", query[:80], text)
+            logger.warning("a sub-question of %r is omitted, unknown tool: %s", query[:80], text)
         else:
             question = text.removeprefix(f"{name}: ")
             questions.append(SubQuestion(sub_question=question, tool_name=name))

@@ -282,8 +282,8 @@ class MarkdownSplitter:
             raise ValueError(f"max_level must be from 1 to 6, got {self.max_level!r}")
         if self.chunk_size is None and self.chunk_overlap:
             raise ValueError(
-                f"chunk_overlap={self.chunk_overlap!r} needs a chunk_size; without one sections "
-                "stay whole"
+                f"chunk_overlap={self.chunk_overlap!r} requires a chunk_size; without chunk_size, "
+                "sections are not split"
             )
         self._inner()
 

@@ -151,7 +151,7 @@ def read(
     first, stop = start or 0, size if end is None else min(end, size)
     if first > size or (end is not None and end < first):
         raise ToolError(
-            f"{node.id!r} has the characters 0 to {size}; start={start}, end={end} is no part"
+            f"start and end must be from 0 to {size} in {node.id!r}, got {start} and {end}"
         )
     passage = tools.view.passage_at(node, first)
     if end is None and start is not None:  # the end of the passage that contains the start

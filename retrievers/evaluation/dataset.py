@@ -258,7 +258,7 @@ def _question(row: Mapping[str, Any], names: Mapping[str, str], where: str) -> Q
     """
     if (name := names["question"]) not in row:
         raise ValueError(
-            f"{where} has no {name!r}, but {nearest_names(name, row)}; give its name with fields="
+            f"{where} has no field {name!r}, only {nearest_names(name, row)}; rename it by fields="
         )
     values = {field: row.get(name) for field, name in names.items()}
     answerable = _ANSWERABLE.get(str(values["answerable"]).casefold())

@@ -181,9 +181,9 @@ class ForeignRetriever(BaseRetriever):
         limit = super().check_limit(top_k, filters)
         if filters and not self.takes_filters:
             raise ValueError(
-                f"{self.source_name} takes no conditions, and no number of results by which "
-                f"enough could be read to check {dict(filters)!r:.120}; set its conditions where "
-                "it is made, or search with a retriever that takes them"
+                f"{self.source_name} has no filters and no top_k, so its results cannot be "
+                f"filtered by {dict(filters)!r:.120}; set the filter where it is created, or use "
+                "a retriever with filters"
             )
         return limit
 

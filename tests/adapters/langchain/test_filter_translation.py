@@ -128,8 +128,8 @@ def test_filters_match_functions_in_langchains_store(stores, filter, function) -
     [
         ({"year": {"$gtee": 1}}, r"operators \['\$gtee'\]; it takes one or more of 'gte'"),
         ({"$adn": [{"year": 1}]}, "joined by 'and'"),
-        ({"$and": []}, "takes a list of filters"),
-        ({"$or": {"year": 1}}, "takes a list of filters"),
+        ({"$and": []}, "must be a list of filters"),
+        ({"$or": {"year": 1}}, "must be a list of filters"),
         ({"year": {"$in": 5}}, "takes a list of values"),
         ({"year": {"$between": 5}}, "requires the lowest and the highest value"),
     ],

@@ -295,7 +295,7 @@ def test_saved_store_is_loaded_without_embedding(tmp_path):
     ]
     for each in (again, second):
         each.graph.close()
-    with pytest.raises(FileNotFoundError, match="must be a file of save_local"):
+    with pytest.raises(FileNotFoundError, match="pass a folder that save_local wrote"):
         NodeGraphVectorStore.load_local(tmp_path, model)
 
 

@@ -34,7 +34,7 @@ def test_markdown_sections_cover_text(
         ({"max_level": 7}, "max_level must be from 1 to 6, got 7"),
         ({"chunk_size": 0}, "chunk_size must be 1 or more"),
         ({"chunk_size": 3, "chunk_overlap": 3}, "less than chunk_size"),
-        ({"chunk_overlap": 10}, "needs a chunk_size"),
+        ({"chunk_overlap": 10}, "requires a chunk_size"),
     ],
 )
 def test_invalid_markdown_settings_raise(settings: dict[str, Any], message: str) -> None:

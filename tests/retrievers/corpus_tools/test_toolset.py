@@ -248,7 +248,7 @@ def test_read_continues_to_end_of_document(graph, tools) -> None:
         (
             "read",
             {"document": "ibsen.txt", "start": 5, "end": 3},
-            "has the characters 0 to 76; start",
+            "must be from 0 to 76 in ",
         ),
         ("grep", {"pattern": ""}, "the pattern is empty"),
         ("grep", {"pattern": "Skien", "skip": 5}, "there are only 1 matches; give a smaller skip"),

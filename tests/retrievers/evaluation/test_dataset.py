@@ -49,7 +49,7 @@ def test_load_jsonl_returns_gold(tmp_path):
         ("", "has no questions"),
         ("{\n", "line 1 must be JSON"),
         ("[1]\n", "line 1 must be a JSON object"),
-        ('{"query": "a?"}\n', "line 1 has no 'question', but 'query'; give its name with fields="),
+        ('{"query": "a?"}\n', "line 1 has no field 'question', only 'query'; rename it by fields="),
         ('{"question": "a", "id": 1}\n{"question": "b", "id": 1}\n', "must be unique, got '1'"),
         (
             '{"question": "a", "passages": [3]}\n',
@@ -66,7 +66,7 @@ def test_load_jsonl_with_invalid_line_raises(tmp_path, text, error):
 
 
 def test_load_csv_with_invalid_column_or_span_raises(tmp_path):
-    with pytest.raises(ValueError, match="has no 'question', but 'Question'"):
+    with pytest.raises(ValueError, match="has no field 'question', only 'Question'"):
         load_csv(write(tmp_path / "q.csv", "Question\na\n"))
     with pytest.raises(ValueError, match="a span must have"):
         load_csv(write(tmp_path / "q.csv", "question,spans\na,d:3\n"))

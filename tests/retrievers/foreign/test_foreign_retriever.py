@@ -220,9 +220,9 @@ def test_filters_still_return_top_k_results(source: str) -> None:
 @pytest.mark.parametrize("source", ["own class", "function", "own nodes"])
 def test_filters_raise_if_source_has_no_limit(source: str) -> None:
     retriever = RerankRetriever(SOURCES[source](), "ModuleReranker", model=lambda q, t: t)
-    with pytest.raises(ValueError, match="takes no conditions"):
+    with pytest.raises(ValueError, match="has no filters and no top_k"):
         retriever.retrieve("tea", filters={"topic": "tea"})
-    with pytest.raises(ValueError, match="takes no conditions"):
+    with pytest.raises(ValueError, match="has no filters and no top_k"):
         asyncio.run(retriever.aretrieve("tea", filters={"topic": "tea"}))
 
 
