@@ -183,7 +183,7 @@ def test_eval_with_invalid_questions_raises(measured, here):
     write_questions(here, [{"id": "1", "frage": "Tee?"}])
     ran = measured(*BOTH)
     assert (ran.status, len(ran.err.splitlines())) == (2, 1)
-    assert "has no 'question', but 'id', 'frage'" in ran.err
+    assert "has no field 'question', only 'id', 'frage'" in ran.err
     ran = measured("eval", "mine:fused", "--data", "nothing.jsonl")
     assert (ran.status, len(ran.err.splitlines())) == (3, 1)
 
