@@ -257,7 +257,7 @@ def track(
         items: The items.
         total: The number of items.
         what: The label of the bar.
-        unit: The unit of the count.
+        unit: The name of an item.
         show: Whether to draw the bar. None: only on a terminal, after two seconds.
     """
     with ProgressBar(unit, show) as bar:

@@ -128,7 +128,7 @@ def _nearest_folder() -> Path:
     """Return the folder of the nearest index inside the same repository or home directory.
 
     Raises:
-        CommandError: If there is no index.
+        CommandError: If the index is missing.
     """
     folders = [Path.cwd(), *Path.cwd().parents]
     home = Path("~").expanduser().resolve()

@@ -59,7 +59,7 @@ def page_of(
     session: ToolSession | None = None,
     empty: str = "",
 ) -> ToolOutput:
-    """Return the rows from ``skip`` on that fit into a budget, at least one.
+    """Return one page of rows: as many as fit into a budget, at least one.
 
     Args:
         rows: All rows. Only the rows of the page are called.

@@ -30,8 +30,8 @@ class LimitExceededError(ModelError):
 class CallLimits:
     """Limits on the number of model calls and on the time of a strategy.
 
-    A call that exceeds a limit raises ``LimitExceededError`` where the strategy waits. Code within
-    the strategy may catch the error, so check ``exceeded`` where the limits were set.
+    A call that exceeds a limit raises ``LimitExceededError`` in the strategy, which may catch it.
+    The code that set the limits therefore checks ``exceeded``.
 
     Args:
         max_calls: Maximum number of model calls, including repeated calls. None: no limit.

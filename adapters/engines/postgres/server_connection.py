@@ -225,7 +225,7 @@ def idle_connections(address: PostgresAddress) -> list[ServerConnection]:
 
 
 def take_idle(idle: list[ServerConnection], schema: str) -> ServerConnection | None:
-    """Remove and return an idle connection, preferably of this schema. None: there is none."""
+    """Remove and return an idle connection, preferably of this schema; None if all are in use."""
     for connection in sorted(idle, key=lambda connection: connection.schema != schema):
         with suppress(ValueError):  # another thread has taken it
             idle.remove(connection)
@@ -234,7 +234,7 @@ def take_idle(idle: list[ServerConnection], schema: str) -> ServerConnection | N
 
 
 def put_idle(idle: list[ServerConnection], connection: ServerConnection) -> None:
-    """Add an idle connection. If there are more than eight, the oldest ones are closed."""
+    """Add an idle connection, and close the oldest connections above the maximum of eight."""
     idle.append(connection)
     close_idle(idle, idle[:-_MAX_IDLE])
 
