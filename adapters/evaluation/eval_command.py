@@ -54,11 +54,10 @@ _TRIAD = ("judged_context_relevance@5", "groundedness@5", "answer_relevance")
 )
 @click.option("-m", "--metric", multiple=True, metavar="NAME@K", help="recall@5, mrr@5.")
 @click.option("--judge", metavar="MODEL", help="The language model of judged metrics.")
-@click.option("--results", type=_FILE, help="Store results, to resume an interrupted evaluation.")
 @click.option(
     "--baseline",
     type=click.Path(exists=True, path_type=Path, dir_okay=False),
-    help="Compare with the results in this file.",
+    help="Compare with the values in this file.",
 )
 @click.option(
     "--max-loss",
@@ -66,7 +65,7 @@ _TRIAD = ("judged_context_relevance@5", "groundedness@5", "answer_relevance")
     metavar="NAME@K=NUMBER",
     help="With --baseline: the allowed loss of a metric, recall@5=.02.",
 )
-@click.option("--save-baseline", type=_FILE, help="Store results, unless the gate failed.")
+@click.option("--save-baseline", type=_FILE, help="Store the values, unless the gate failed.")
 @click.option("--markdown", type=_FILE, help="Write the table as Markdown.")
 @click.option("--figure", type=_FILE, help="Draw the figures to a file .png or .svg.")
 @common_options
@@ -90,7 +89,7 @@ def eval_command(retrievers: tuple[str, ...], quiet: bool, as_json: bool, **opti
     baseline = options["baseline"]
     if limits and baseline is None:
         raise CommandError("--max-loss needs --baseline FILE, written by --save-baseline")
-    files = (options[name] for name in ("results", "save_baseline", "markdown", "figure"))
+    files = (options[name] for name in ("save_baseline", "markdown", "figure"))
     for path in filter(None, files):
         if not path.parent.is_dir():
             raise CommandError(f"{path}: there is no folder {str(path.parent)!r}")
@@ -114,8 +113,6 @@ def eval_command(retrievers: tuple[str, ...], quiet: bool, as_json: bool, **opti
             metrics,
             matching=Matching(options["match"]),
             documents=searched[0] if searched else None,
-            path=options["results"],
-            descriptions={_DEFAULT: _DEFAULT},
             progress=False if quiet else None,
         )
     gate = None if baseline is None else compare_with_baseline(result, baseline, limits)
@@ -163,13 +160,13 @@ def _documents(
 def _metrics(
     options: Mapping[str, Any], limits: Mapping[str, float], dataset: Dataset
 ) -> list[Metric]:
-    """Return the metrics. A judge caches its answers next to the results.
+    """Return the metrics. A judge caches its answers next to the baseline.
 
     Raises:
         CommandError: If a metric needs a judge, and ``--judge`` is missing.
         ValueError: If a metric is unknown.
     """
-    results, judge = options["results"], options["judge"]
+    file, judge = options["save_baseline"] or options["baseline"], options["judge"]
     names = options["metric"] or (*default_metrics(dataset), *(_TRIAD if judge else ()))
     names = dict.fromkeys((*names, *limits))
     judged = [name for name in names if name.partition("@")[0] in JUDGED_METRICS]
@@ -177,7 +174,7 @@ def _metrics(
         return [*map(get_metric, names)]
     if judge is None:
         raise CommandError(f"{judged[0]} needs a language model; name it with --judge MODEL")
-    store = None if results is None else results.with_suffix(".judge.db")
+    store = None if file is None else file.with_suffix(".judge.db")
     measure = Judge(chat_model(judge), store=store).metric
     return [measure(name) if name in judged else get_metric(name) for name in names]
 

@@ -7,7 +7,6 @@ from .dataset import load_beir as load_beir
 from .dataset import load_csv as load_csv
 from .dataset import load_jsonl as load_jsonl
 from .dataset import load_squad as load_squad
-from .dataset import save_jsonl as save_jsonl
 from .gate import Gate as Gate
 from .gate import MetricCheck as MetricCheck
 from .gate import compare_with_baseline as compare_with_baseline

@@ -7,7 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -221,25 +221,6 @@ def load_csv(
             ]
             questions.append(_question(row, names, f"{path}, line {reader.line_num}"))
     return Dataset(questions, name=path.name)
-
-
-def save_jsonl(dataset: Dataset, path: str | Path) -> None:
-    """Write questions to a file that ``load_jsonl`` reads. An existing file is replaced."""
-    with Path(path).open("w", encoding="utf-8") as file:
-        for question in dataset.questions:
-            gold = question.gold
-            row = {
-                "id": question.id,
-                "question": question.text,
-                "passages": {g.text: g.grade for g in gold if isinstance(g, GoldPassage)},
-                "document_ids": {
-                    g.document_id: g.grade for g in gold if isinstance(g, GoldDocument)
-                },
-                "spans": [asdict(item) for item in gold if isinstance(item, GoldSpan)],
-                "answers": question.answers,
-                "answerable": question.answerable,
-            }
-            file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
 def _names(fields: Mapping[str, str] | None) -> dict[str, str]:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Container, Iterator, KeysView, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from ...nodegraph.errors import nearest_names
 from ..validation import number
 from .dataset import Dataset
-from .gold_places import DocumentTexts, LocatedGold
-from .metrics import Metric, RetrievedItem
-from .records import RecordFile, document_changes, first_names
+from .gold_places import LocatedGold
+from .metrics import Judgement, Metric
+from .records import Record, first_names
 from .report import Difference, Evaluation, escaped
 
 Verdict: TypeAlias = Literal["lost", "ok", "can't tell", "not judged", "no limit"]
@@ -88,10 +89,11 @@ class Gate:
         evaluation: Both evaluations, on their common questions: ``"NAME (baseline)"`` and
             ``"NAME"``.
         failures: The number of failed questions by system.
-        notes: Other differences: questions, documents, systems.
+        notes: Questions and systems that were not compared.
         lost_gold: The ids of questions whose gold was in the documents of the baseline and is in
             none now.
-        lost_questions: The ids of questions of the baseline that are missing, or have another text.
+        lost_questions: The ids of questions of the baseline that are missing, or have another text
+            or gold.
     """
 
     checks: Sequence[MetricCheck]
@@ -155,19 +157,20 @@ def compare_with_baseline(
 ) -> Gate:
     """Compare an evaluation with a saved one, and decide whether it passes.
 
-    The results of the baseline are judged again, by the current gold: any metric can be compared,
-    and documents may have been split differently.
+    The values of the baseline are compared as they were saved. A question whose text, gold or
+    answers have changed is not compared, and fails the gate.
 
     Args:
         evaluation: The evaluation.
-        path: The file of the baseline: ``Evaluation.save``, or ``path=`` of ``evaluate``.
+        path: The file of the baseline, written by ``Evaluation.save``.
         max_loss: The allowed loss of metrics: ``{"recall@5": 0.02}``. The gate fails if the
-            complete 95 % interval of the paired difference is beyond it.
+            complete 95 % interval of the paired difference is beyond it. None: the metrics of the
+            evaluation, without a limit.
 
     Raises:
         FileNotFoundError: If the file is missing.
-        ValueError: If the file has no common system or question, or too few results, a metric of
-            ``max_loss`` is not measured, or a number is negative.
+        ValueError: If the file has another format, no common system or question, or not the
+            metrics, a metric of ``max_loss`` is not measured, or a number is negative.
     """
     limits = dict(max_loss or {})
     for name, limit in limits.items():
@@ -177,72 +180,73 @@ def compare_with_baseline(
         number(limit, f"max_loss of {name!r}")
     if not Path(path).exists():
         raise FileNotFoundError(f"there is no baseline {str(path)!r}; save one first")
-    file = RecordFile.load(path)
-    setups = [name for name in evaluation.records if name in file.setups]
-    before = {key: r.question for (name, key), r in file.records.items() if name in setups}
-    questions = evaluation.dataset.questions
-    common = [q for q in questions if before.get(q.id) == q.text]
-    common = [q for q in common if all((setup, q.id) in file.records for setup in setups)]
-    if not common:
+    header, baseline = _load(path)
+    setups = [name for name in evaluation.records if name in baseline]
+    asked = {key: r.asked for rows in baseline.values() for key, (r, _) in rows.items()}
+    now_asked = {key: r.asked for rows in evaluation.records.values() for key, r in rows.items()}
+    common = [q for q in evaluation.dataset.questions if asked.get(q.id) == now_asked[q.id]]
+    if not setups or not common:
         raise ValueError(
-            f"{path} has the set-ups {', '.join(map(repr, file.setups))}, and the evaluation "
+            f"{path} has the set-ups {', '.join(map(repr, baseline))}, and the evaluation "
             f"{', '.join(map(repr, evaluation.records))}; compare set-ups of the same name on the "
             "same questions, or save a new baseline"
         )
-    records = {}
-    for setup in setups:
-        now = {q.id: evaluation.records[setup][q.id] for q in common}
-        count = max(record.top_k for record in now.values())
-        fewest = min(file.records[setup, q.id].top_k for q in common)
-        if fewest < count:
+    metrics = [m for name, m in evaluation.metrics.items() if not limits or name in limits]
+    for metric in metrics:
+        if metric.name not in header["metrics"]:
+            names = nearest_names(metric.name, header["metrics"])
             raise ValueError(
-                f"{path} has {fewest} results of a question, and {count} are compared; save "
-                "a new baseline, or compare metrics of fewer results"
+                f"{path} has the metrics {names}, not {metric.name!r}; save a new baseline"
             )
-        was = (file.records[setup, q.id] for q in common)
-        records[f"{setup} (baseline)"] = {
-            r.question_id: replace(r, items=_placed(r.items[:count], file, evaluation.texts))
-            for r in was
-        }
-        records[setup] = now
-    both = Evaluation(
-        LocatedGold(Dataset(common, name=evaluation.dataset.name)),
-        *([*evaluation.metrics.values()], records, evaluation.matching, evaluation.texts, {}),
-    )
-    checks = [
-        _check(both, setup, metric, limits.get(metric.name))
-        for setup in setups
-        for metric in both.metrics.values()
-        if not limits or metric.name in limits
-    ]
+    records: dict[str, dict[str, Record]] = {}
+    judgements: dict[str, dict[str, dict[str, Judgement]]] = {m.name: {} for m in metrics}
+    for setup in setups:
+        before = f"{setup} (baseline)"
+        records[before] = {q.id: baseline[setup][q.id][0] for q in common}
+        records[setup] = {q.id: evaluation.records[setup][q.id] for q in common}
+        for name, judged in judgements.items():
+            now = evaluation.judgements[name][setup]
+            judged[before] = {q.id: Judgement(baseline[setup][q.id][1][name]) for q in common}
+            judged[setup] = {q.id: now[q.id] for q in common}
+    dataset = Dataset(common, name=evaluation.dataset.name)
+    both = Evaluation(LocatedGold(dataset), metrics, records, judgements)
+    checks = [_check(both, setup, m, limits.get(m.name)) for setup in setups for m in metrics]
     failures = {setup: int(evaluation.costs(setup)["failed"]) for setup in evaluation.records}
-    kept = {question.id for question in common}
     missing = Counter(change.question_id for change in evaluation.missing_gold)
+    before_missing, kept = header["missing_gold"], {question.id for question in common}
     return Gate(
         checks,
         both,
         {setup: count for setup, count in failures.items() if count},
-        list(_notes(evaluation, file)),
-        [key for key in missing if key in before and missing[key] > file.missing_gold.get(key, 0)],
-        [key for key in before if key not in kept],
+        list(_notes(evaluation, baseline.keys(), asked)),
+        [key for key in missing if key in asked and missing[key] > before_missing.get(key, 0)],
+        [key for key in asked if key not in kept],
     )
 
 
-def _placed(
-    items: Iterable[RetrievedItem], file: RecordFile, texts: DocumentTexts
-) -> tuple[RetrievedItem, ...]:
-    """Return results of the baseline with their positions in the current documents.
+_Baseline: TypeAlias = dict[str, dict[str, tuple[Record, Mapping[str, float | None]]]]
+"""Records without results and values by metric, by system and question id."""
 
-    The position of a text that is in none of them is empty, so that it matches no gold.
+
+def _load(path: str | Path) -> tuple[Mapping[str, Any], _Baseline]:
+    """Return the header and the records of a baseline.
+
+    Raises:
+        ValueError: If the file has another format.
     """
-    placed = []
-    for item in items:
-        before, now = file.documents.get(item.document_id), texts.hashes.get(item.document_id)
-        if texts.documents and item.start is not None and before != now:
-            item = texts.place(replace(item, start=None, end=None))
-            item = replace(item, start=0, end=0) if item.start is None else item
-        placed.append(item)
-    return tuple(placed)
+    baseline: _Baseline = {}
+    try:
+        lines = Path(path).read_text(encoding="utf-8").strip().split("\n")
+        header, *rows = map(json.loads, lines)
+        for row in rows:
+            values = row.pop("values")
+            record = Record(**{**row, "items": ()})
+            baseline.setdefault(record.setup, {})[record.question_id] = record, values
+        return {name: header[name] for name in ("metrics", "missing_gold")}, baseline
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(
+            f"{path} must be a baseline of an evaluation, got {type(error).__name__}: {error}"
+        ) from error
 
 
 def _check(both: Evaluation, setup: str, metric: Metric, limit: float | None) -> MetricCheck:
@@ -261,22 +265,14 @@ def _check(both: Evaluation, setup: str, metric: Metric, limit: float | None) ->
     return MetricCheck(setup, metric, limit, difference, lost)
 
 
-def _notes(evaluation: Evaluation, file: RecordFile) -> Iterator[str]:
-    """Describe other differences from the baseline: questions, systems and documents."""
-    known = {key for _, key in file.records}
-    if new := [q for q in evaluation.dataset.questions if q.id not in known]:
+def _notes(evaluation: Evaluation, baseline: KeysView[str], asked: Container[str]) -> Iterator[str]:
+    """Describe new questions, and systems of only one evaluation, which are not compared."""
+    if new := [q for q in evaluation.dataset.questions if q.id not in asked]:
         yield f"{_questions(len(new))} not in the baseline, and not compared"
-    setups = evaluation.described
-    for name in dict.fromkeys([*file.setups, *setups]):
-        was, now = file.setups.get(name), setups.get(name)
-        if not (was and now):
-            where = "only in" if was else "not in"
-            yield f"{name} is {where} the baseline, and not compared"
-        elif was != now:
-            yield f"{name} has changed: {was:.200} in the baseline, now {now:.200}"
-    hashes = evaluation.texts.hashes
-    if file.documents and hashes and (changes := document_changes(file.documents, hashes)):
-        yield f"documents since the baseline: {changes}"
+    for name in sorted(baseline - evaluation.records.keys()):
+        yield f"{name} is only in the baseline, and not compared"
+    for name in sorted(evaluation.records.keys() - baseline):
+        yield f"{name} is not in the baseline, and not compared"
 
 
 def _questions(count: int) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -90,12 +89,6 @@ class DocumentTexts:
                 name = str(document.metadata.get(document_key) or name)
             self.documents[name] = Document(document.text, document.metadata, id=name)
         self._places: dict[tuple[str, str], Place | None] = {}
-
-    @cached_property
-    def hashes(self) -> dict[str, str]:
-        """The hash of each document's text by id."""
-        texts = {name: d.text.encode("utf-8", "replace") for name, d in self.documents.items()}
-        return {n: hashlib.blake2b(t, digest_size=8).hexdigest() for n, t in texts.items()}
 
     def resolve_id(self, name: str) -> str:
         """Return a document id, or the only id with the same file name, or an empty string."""

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ...nodegraph.errors import nearest_names
-from ...nodegraph.splitters.chunking import count_tokens
-from .dataset import Question
-from .gold_places import DocumentTexts, LocatedGold
-from .metrics import Judgement, Matching, Metric, RetrievalCase
-from .records import Record, RecordFile, first_names, run_all
+from .gold_places import LocatedGold
+from .metrics import Judgement, Metric
+from .records import Record, first_names
 
 RESAMPLES = 2000
 
@@ -181,16 +180,19 @@ class Evaluation:
 
     ``print(evaluation)`` shows the table and the differences.
 
+    Args:
+        gold: The questions, with moved and missing gold.
+        metrics: The metrics.
+        records: The results by system and question id.
+        judgements: The judgements by metric, system and question id.
+
     Attributes:
         dataset: The questions.
         metrics: The metrics by name.
         records: The results by system and question id.
         judgements: The judgements by metric, system and question id.
-        matching: Decides whether a result is gold.
         missing_gold: Gold that is in no document, if the documents are given. It does not count.
         moved_gold: Gold that was found at another place.
-        texts: The documents, if they are given.
-        described: The description of each system by name.
     """
 
     def __init__(
@@ -198,36 +200,12 @@ class Evaluation:
         gold: LocatedGold,
         metrics: Sequence[Metric],
         records: Mapping[str, Mapping[str, Record]],
-        matching: Matching,
-        texts: DocumentTexts,
-        described: Mapping[str, str],
-        *,
-        num_workers: int = 1,
-        progress: bool | None = False,
+        judgements: Mapping[str, Mapping[str, Mapping[str, Judgement]]],
     ) -> None:
         self.dataset = gold.dataset
         self.missing_gold, self.moved_gold = gold.missing, gold.moved
         self.metrics = {metric.name: metric for metric in metrics}
-        self.records, self.matching, self.texts = records, matching, texts
-        self.described = described
-        self.judgements: dict[str, dict[str, dict[str, Judgement]]] = {m: {} for m in self.metrics}
-        if not any(metric.asks_model for metric in metrics):
-            num_workers, progress = 1, False
-        for setup in records:
-            work = [partial(self._judged, setup, question) for question in self.dataset.questions]
-            rows = run_all(work, "judge", num_workers, progress)
-            for name, column in zip(self.metrics, zip(*rows, strict=True), strict=True):
-                self.judgements[name][setup] = dict(zip(records[setup], column, strict=True))
-
-    def _judged(self, setup: str, question: Question) -> list[Judgement]:
-        """Return the judgement of each metric on a system's results for a question."""
-        records = self.records[setup]
-        record = records[question.id]
-        if record.error:
-            return [Judgement(None, f"the system failed: {record.error}")] * len(self.metrics)
-        answer_only = bool(record.answer) and not any(r.items for r in records.values())
-        case = RetrievalCase(question, record.items, self.matching, record.answer, answer_only)
-        return [metric.judge(case) for metric in self.metrics.values()]
+        self.records, self.judgements = records, judgements
 
     def __repr__(self) -> str:
         return f"Evaluation({list(self.records)}, {len(self.dataset)} questions)"
@@ -312,7 +290,7 @@ class Evaluation:
         results, without failures.
         """
         records = self.records[setup].values()
-        tokens = [sum(count_tokens(i.text) for i in r.items) for r in records if not r.error]
+        tokens = [record.tokens for record in records if not record.error]
         return {
             "median_seconds": statistics.median(record.seconds for record in records),
             "seconds": sum(record.seconds for record in records),
@@ -380,9 +358,7 @@ class Evaluation:
             "costs": {setup: self.costs(setup) for setup in self.records},
             "differences": [{**asdict(d), "sentence": str(d)} for d in self.differences()],
             "notes": self.notes(),
-            "moved_gold": [
-                {**asdict(m), "before": asdict(m.gold), "sentence": str(m)} for m in self.moved_gold
-            ],
+            "moved_gold": [{**asdict(m), "sentence": str(m)} for m in self.moved_gold],
             "missing_gold": [{**asdict(m), "sentence": str(m)} for m in self.missing_gold],
             "results": {
                 setup: [
@@ -394,17 +370,18 @@ class Evaluation:
         }
 
     def save(self, path: str | Path) -> None:
-        """Write the results to a file, as a baseline for ``compare_with_baseline``.
+        """Write the value of each question to a file, as a baseline for ``compare_with_baseline``.
 
-        An existing file is replaced. Explanations are left out.
+        An existing file is replaced. Texts of results are left out.
         """
-        missing = Counter(item.question_id for item in self.missing_gold)
-        file = RecordFile(self.described, self.texts.hashes, missing)
+        missing = Counter(change.question_id for change in self.missing_gold)
+        rows: list[object] = [{"metrics": [*self.metrics], "missing_gold": missing}]
         for setup, records in self.records.items():
             for key, record in records.items():
-                items = tuple(replace(item, explanation="") for item in record.items)
-                file.records[setup, key] = replace(record, items=items)
-        file.save(path)
+                values = {name: j[setup][key].value for name, j in self.judgements.items()}
+                rows.append({**asdict(replace(record, items=(), answer=None)), "values": values})
+        lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
+        Path(path).write_text("".join(lines), encoding="utf-8", newline="\n")
 
     def save_figure(self, path: str | Path) -> None:
         """Draw the figures with their intervals to a file ``.png`` or ``.svg``.

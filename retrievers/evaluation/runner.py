@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
-import re
-import threading
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
 from functools import partial
-from pathlib import Path
 
 from ...nodegraph.builder import Failure
 from ...nodegraph.document import Document
 from ...nodegraph.errors import check_integer
 from ...nodegraph.graph import NodeGraph
+from ...nodegraph.hashing import digest
 from ...nodegraph.splitters.chunking import count_tokens
 from ..base_retriever import with_all_inner
 from ..foreign.foreign_retriever import ForeignRetriever, as_retriever
@@ -26,8 +21,8 @@ from ..results import ScoredNode
 from ..tracing import Span, trace
 from .dataset import Dataset, Question
 from .gold_places import DocumentTexts, LocatedGold, locate_gold
-from .metrics import Matching, Metric, RetrievedItem, get_metric
-from .records import Record, RecordFile, json_line, run_all
+from .metrics import Judgement, Matching, Metric, RetrievalCase, RetrievedItem, get_metric
+from .records import Record, run_all
 from .report import Evaluation
 
 _logger = logging.getLogger("nodekin")
@@ -68,8 +63,6 @@ def evaluate(
     top_k: int | None = None,
     matching: Matching | None = None,
     documents: NodeGraph | Sequence[Document] | None = None,
-    path: str | Path | None = None,
-    descriptions: Mapping[str, str] | None = None,
     num_workers: int = 1,
     progress: bool | None = None,
 ) -> Evaluation:
@@ -90,18 +83,14 @@ def evaluate(
         matching: Decides whether a result is gold. Defaults to ``Matching()``.
         documents: The documents, to find moved and edited gold, and results of other frameworks.
             Gold that is in no document is listed and not counted. Defaults to the data set's own.
-        path: A file of JSON lines for the results. An interrupted evaluation resumes from the
-            file, and other metrics need no search.
-        descriptions: Descriptions of systems by name, if their ``repr`` is not sufficient. A file
-            with results of another description is rejected.
         num_workers: Number of concurrent questions, in threads. Useful if systems wait for models
             or servers. Increases the seconds of a question.
         progress: Whether to draw a bar. None: only in a terminal.
 
     Raises:
         TypeError: If a retriever is not supported.
-        ValueError: If retrievers are missing, a metric is unknown, ``top_k`` is less than the
-            number of a metric, or the file is of other systems.
+        ValueError: If retrievers are missing, a metric is unknown, or ``top_k`` is less than the
+            number of a metric.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -136,42 +125,48 @@ def evaluate(
             "gold of %s that is in no document and does not count: %d; the first: %s",
             *(dataset.name, len(gold.missing), gold.missing[0]),
         )
-    by_key = f", documents by {matching.document_key}" if matching.document_key else ""
-    described = {
-        name: ((descriptions or {}).get(name) or repr(getattr(source, "source", source))) + by_key
-        for name, source in sources.items()
-    }
-    described = {name: re.sub(r" at 0x[0-9a-f]+", "", text) for name, text in described.items()}
-    missing = Counter(item.question_id for item in gold.missing)
-    file, lock = RecordFile(described, texts.hashes, missing), threading.Lock()
-    if path is not None:
-        if Path(path).exists():
-            file.resume(path)
-        file.save(path)
+    asked = {question.id: digest(repr(question)) for question in dataset.questions}
+    work = [
+        partial(_search, source, setup, question, asked[question.id], count, matching, texts)
+        for setup, source in sources.items()
+        for question in gold.dataset.questions
+    ]
+    records: dict[str, dict[str, Record]] = {name: {} for name in sources}
+    for record in run_all(work, "evaluate", num_workers, progress):
+        records[record.setup][record.question_id] = record
+    judgements = _judge(gold.dataset, measures, records, matching, num_workers, progress)
+    return Evaluation(gold, measures, records, judgements)
 
-    def search(setup: str, question: Question) -> None:
-        record = _search(sources[setup], setup, question, count, matching, texts)
-        with lock:
-            file.records[setup, question.id] = record
-            if path is not None:
-                with open(path, "a", encoding="utf-8", newline="\n") as lines:
-                    lines.write(json_line(asdict(record)))
 
-    work = []
-    for setup, question in itertools.product(sources, gold.dataset.questions):
-        before = file.records.get((setup, question.id))
-        if not before or before.error or before.question != question.text or before.top_k < count:
-            work.append(partial(search, setup, question))
-    run_all(work, "evaluate", num_workers, progress)
-    records: dict[str, dict[str, Record]] = {}
-    for setup, question in itertools.product(sources, gold.dataset.questions):
-        record = file.records[setup, question.id]
-        records.setdefault(setup, {})[question.id] = replace(record, items=record.items[:count])
-    return Evaluation(
-        *(gold, measures, records, matching, texts, described),
-        num_workers=num_workers,
-        progress=progress,
-    )
+def _judge(
+    dataset: Dataset,
+    metrics: Sequence[Metric],
+    records: Mapping[str, Mapping[str, Record]],
+    matching: Matching,
+    num_workers: int,
+    progress: bool | None,
+) -> dict[str, dict[str, dict[str, Judgement]]]:
+    """Return the judgements by metric, system and question id."""
+    if not any(metric.asks_model for metric in metrics):
+        num_workers, progress = 1, False
+
+    def judge(question: Question, record: Record, answer_only: bool) -> list[Judgement]:
+        if record.error:
+            return [Judgement(None, f"the system failed: {record.error}")] * len(metrics)
+        case = RetrievalCase(question, record.items, matching, record.answer, answer_only)
+        return [metric.judge(case) for metric in metrics]
+
+    judgements: dict[str, dict[str, dict[str, Judgement]]] = {m.name: {} for m in metrics}
+    for setup, found in records.items():
+        no_items = not any(record.items for record in found.values())
+        work = [
+            partial(judge, question, record, no_items and bool(record.answer))
+            for question, record in zip(dataset.questions, found.values(), strict=True)
+        ]
+        rows = run_all(work, "judge", num_workers, progress)
+        for metric, column in zip(metrics, zip(*rows, strict=True), strict=True):
+            judgements[metric.name][setup] = dict(zip(found, column, strict=True))
+    return judgements
 
 
 def result_count(measures: Sequence[Metric], top_k: int | None) -> int:
@@ -191,6 +186,7 @@ def _search(
     retriever: RetrieverProtocol,
     setup: str,
     question: Question,
+    asked: str,
     top_k: int,
     matching: Matching,
     texts: DocumentTexts,
@@ -211,10 +207,11 @@ def _search(
         except Exception as raised:
             seconds = time.perf_counter() - start
             error = f"{type(raised).__name__}: {raised}"
-    asked = [*_model_calls(span)]
-    tokens = sum(count_tokens(text) for texts in asked for text in texts)
-    place = (setup, question.id, question.text, top_k)
-    return Record(*place, items, answer, seconds, len(asked), error, tokens)
+    tokens = sum(count_tokens(item.text) for item in items)
+    calls = [*_model_calls(span)]
+    model_tokens = sum(count_tokens(text) for texts in calls for text in texts)
+    place = (setup, question.id, question.text, asked)
+    return Record(*place, items, answer, seconds, error, tokens, len(calls), model_tokens)
 
 
 def _model_calls(span: Span) -> Iterator[tuple[str, str]]:

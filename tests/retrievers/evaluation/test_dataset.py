@@ -15,7 +15,6 @@ from nodekin.retrievers.evaluation import (
     load_csv,
     load_jsonl,
     load_squad,
-    save_jsonl,
 )
 from nodekin.retrievers.evaluation.dataset import load_dataset
 
@@ -32,14 +31,24 @@ def lines(*rows):
 
 def test_load_jsonl_returns_gold(tmp_path):
     span = {"document_id": "d", "start": 3, "end": 5}
+    graded = {**span, "text": "te", "grade": 3}
     rows = (
         {"question": "茶?", "passages": "绿茶\u2028。", "answers": ["绿"]},
-        {"id": 7, "question": "b?", "document_ids": {"a": 2, "b": 1}, "spans": [span]},
+        {"id": 7, "question": "b?", "document_ids": {"a": 2, "b": 1}, "spans": [span, graded]},
     )
     path = write(tmp_path / "q.jsonl", "\ufeff" + lines(*rows))
     assert load_dataset(path).questions == (
         Question("1", "茶?", (GoldPassage("绿茶\u2028。"),), ("绿",)),
-        Question("7", "b?", (GoldDocument("a", 2), GoldDocument("b", 1), GoldSpan("d", 3, 5))),
+        Question(
+            *("7", "b?"),
+            *[
+                (
+                    *map(GoldDocument, "ab", (2, 1)),
+                    GoldSpan("d", 3, 5),
+                    GoldSpan("d", 3, 5, "te", 3),
+                )
+            ],
+        ),
     )
 
 
@@ -130,17 +139,6 @@ def test_load_beir_returns_gold(tmp_path):
     write(qrels, "query-id\tcorpus-id\tscore\n1\td\n")
     with pytest.raises(ValueError, match="query id, document id and score, got ValueError"):
         load_beir(tmp_path)
-
-
-def test_saved_questions_load_again(tmp_path):
-    gold = (GoldPassage("茶\n\u2028"), GoldDocument("a", 2.0), GoldSpan("d", 3, 5, "te", 3.0))
-    questions = (
-        Question("x", "绿茶?", gold, ("a", "b")),
-        Question("y", "b?", answerable=False),
-        Question("z", "", (GoldPassage("a", 2.0), GoldPassage("b"))),
-    )
-    save_jsonl(Dataset(questions), tmp_path / "q.jsonl")
-    assert load_jsonl(tmp_path / "q.jsonl").questions == questions
 
 
 @pytest.mark.parametrize(

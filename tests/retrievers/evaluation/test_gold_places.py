@@ -158,7 +158,7 @@ def search(documents, transform):
     ],
     ids=["split again", "moved", "preface", "edited", "all"],
 )
-def test_gate_passes_after_edits_moves_and_resplitting(change, tmp_path, request):
+def test_gate_passes_after_edits_moves_and_resplitting(change, tmp_path):
     documents, questions = corpus()
     graph, retriever = search(documents, split_sentences)
     with graph:
@@ -172,8 +172,6 @@ def test_gate_passes_after_edits_moves_and_resplitting(change, tmp_path, request
     assert not after.missing_gold
     assert after.figure("search", "recall@3").value == 1
     assert gate.passed
-    found = gate.evaluation.figure("search (baseline)", "recall@3").value
-    assert (found == 1) == (request.node.callspec.id != "edited")  # which changed the results
     assert gate.checks[0].difference.questions == 60
     assert not gate.checks[0].lost
 
