@@ -92,11 +92,10 @@ def bare_pdf(path: Path) -> None:
 
 
 def bare_docx(path: Path) -> None:
-    """Convert a Word document by mammoth alone."""
-    import mammoth
+    """Convert a Word document by anydoc alone."""
+    from anydoc import to_markdown
 
-    with path.open("rb") as file:
-        mammoth.convert_to_html(file)
+    to_markdown(path)
 
 
 def bare_html(path: Path) -> None:

@@ -20,9 +20,9 @@ from ...nodegraph.readers.source_files import ReadOptions, SourceFile
 from ...nodegraph.readers.text import join_pages
 from .html import markdown, read_epub, read_html
 from .mail import read_mailbox, read_message
-from .office import read_pptx, read_rtf, read_spreadsheet
+from .office import read_office
+from .spreadsheets import read_spreadsheet
 from .symbols import symbols_in
-from .word_processing import read_docx, read_open_document
 
 _MAX_OUTPUT = 2000  # maximum characters of the outputs of a cell
 
@@ -213,14 +213,14 @@ FORMATS = (
     FileFormat("notebook", (".ipynb",), read_notebook, isolated=False, binary=False),
     FileFormat("PDF", (".pdf",), _read_pdf, recognizes=_is_pdf),
     FileFormat(
-        "rich text", (".rtf",), read_rtf, recognizes=lambda _, head: head.startswith(b"{\\rtf1")
+        "rich text", (".rtf",), read_office, recognizes=lambda _, head: head.startswith(b"{\\rtf1")
     ),
     FileFormat("EPUB", (".epub",), read_epub, recognizes=_is_packed(mime_type="application/epub")),
     FileFormat(
-        "Word document", (".docx", ".docm", ".dotx"), read_docx, recognizes=_is_packed("word/")
+        "Word document", (".docx", ".docm", ".dotx"), read_office, recognizes=_is_packed("word/")
     ),
     FileFormat(
-        "PowerPoint file", (".pptx", ".pptm", ".ppsx"), read_pptx, recognizes=_is_packed("ppt/")
+        "PowerPoint file", (".pptx", ".pptm", ".ppsx"), read_office, recognizes=_is_packed("ppt/")
     ),
     FileFormat(
         "spreadsheet",
@@ -237,7 +237,7 @@ FORMATS = (
     FileFormat(
         "OpenDocument file",
         (".odt", ".ott", ".odp"),
-        read_open_document,
+        read_office,
         recognizes=_is_packed(mime_type=_OPEN_DOCUMENT),
     ),
     FileFormat("web page", _HTML_NAMES, read_html, binary=False, recognizes=_is_html),

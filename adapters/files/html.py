@@ -27,8 +27,8 @@ _AS_IT_IS = re.compile(r"(</?(?:pre|script|style|textarea)\b)", re.I)
 _WIDE = "[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff01-\uffef]"
 
 _WRAP = re.compile(
-    rf"(?<={_WIDE})[ \t]*\r?\n\s*(?=((?![\uac00-\ud7af]){_WIDE})|[^\s<])"  # not Korean
-    rf"|(?<=[^\s>])\r?\n\s*(?={_WIDE})"
+    rf"\n(?:(?<={_WIDE}\n)\s*(?=((?![\uac00-\ud7af]){_WIDE})|[^\s<])"  # not Korean
+    rf"|(?<=[^\s>]\n)\s*(?={_WIDE}))"
 )
 
 _MAX_TAGS = 1_000  # if more tags are nested, the HTML library may return nothing
@@ -115,12 +115,13 @@ def _unwrapped(html: str) -> str:
 
     Browsers don't show such a line break, but in Markdown it would end a sentence.
     """
-    if html.isascii():
+    if not re.search(_WIDE, html):
         return html
     parts = _AS_IT_IS.split(html)
     for at in range(0, len(parts), 2):
         if not at or parts[at - 1].startswith("</"):
-            parts[at] = _WRAP.sub(lambda wrap: "" if wrap[1] else " ", parts[at])
+            text = re.sub(r"[ \t\r]+\n", "\n", parts[at])
+            parts[at] = _WRAP.sub(lambda wrap: "" if wrap[1] else " ", text)
     return "".join(parts)
 
 

@@ -175,7 +175,8 @@ def with_repeated_cells(html: str) -> str:
         >>> with_repeated_cells("<table><tr><td rowspan=2>a<td>b<tr><td>c</table>")
         '<table><tr><td>a</td><td>b</td></tr><tr><td>a</td><td>c</td></tr></table>'
     """
-    if not _SPAN.search(html):
+    lower = html.lower()
+    if "colspan" not in lower and "rowspan" not in lower:
         return html
     html = html.replace("\0", "")  # the mark of an inner table
     tables: list[str] = []

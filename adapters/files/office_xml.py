@@ -237,3 +237,27 @@ def drawing_lines(root: Element) -> list[str]:
         name = "".join(texts(part, "v") for part in named(series, "tx"))
         lines.append(f"{name}: {', '.join(pairs)}".removeprefix(": "))
     return lines
+
+
+def raised_styles(roots: Iterable[Element]) -> dict[str, str]:
+    """Return the tags of styles of OpenDocument that raise or lower text: sup and sub."""
+    scripts: dict[str, str] = {}
+    for style in (style for root in roots for style in named(root, "style")):
+        for properties in style:
+            position = attribute(properties, "text-position")
+            if position and not position.startswith("0"):
+                is_low = position.startswith(("sub", "-"))
+                scripts[attribute(style, "name")] = "sub" if is_low else "sup"
+    return scripts
+
+
+def open_object(archive: zipfile.ZipFile, target: str) -> list[str]:
+    """Return an equation, or the titles and values of a chart, of an OpenDocument file."""
+    root = xml_part(archive, f"{target.removeprefix('./')}/content.xml")
+    if local_name(root) == "math":
+        return [equation(root)]
+    if not len(root):
+        return []
+    titles = ("".join(title.itertext()) for title in named(root, "title"))
+    rows = (" ".join("".join(cell.itertext()) for cell in row) for row in named(root, "table-row"))
+    return [f"Chart: {'; '.join(titles)}", *rows]

@@ -156,7 +156,9 @@ def _text(data: bytes, name: str, errors: str = "strict") -> str | None:
         text = data.decode(name, errors)
     except UnicodeDecodeError:
         return None
-    bad = 0 if errors == "strict" else text.count("\ufffd")
+    if errors == "strict":
+        return text
+    bad = text.count("\ufffd")
     is_marked = name in dict(BYTE_ORDER_MARKS).values()
     good = len(text) / 5 if is_marked else sum(c > "\x7f" for c in text) - bad
     return text if 4 * bad <= good else None

@@ -54,6 +54,7 @@ CHART = (
     "</c:plotArea></c:chart></c:chartSpace>"
 )
 CHART_TEXT = ["Chart: Harvest", "Keemun: Spring 41, Autumn 17"]
+CHART_TABLE = "Harvest\n\n|  | Keemun |\n| --- | --- |\n| Spring | 41 |\n| Autumn | 17 |"
 
 DIAGRAM = (
     f"<dgm:dataModel {_NAMES}><dgm:pt><dgm:t><a:t>Wither</a:t></dgm:t></dgm:pt>"
@@ -112,9 +113,10 @@ def _drawing(inner: str) -> str:
     return f"<w:p><w:r><w:drawing><wp:inline>{inner}</wp:inline></w:drawing></w:r></w:p>"
 
 
-def _list(number: int, *levels: tuple[str, str, int]) -> str:
+def _list(number: int, *levels: tuple[str, str, int], style: str = "") -> str:
     inner = "".join(
         f'<w:lvl w:ilvl="{at}"><w:start w:val="{start}"/><w:numFmt w:val="{kind}"/>'
+        f'<w:pStyle w:val="{style}{at + 1}"/>'
         f'<w:lvlText w:val="{text}"/></w:lvl>'
         for at, (kind, text, start) in enumerate(levels)
     )
@@ -131,7 +133,7 @@ def word_file() -> Features:
         _p("Green tea", '<w:pStyle w:val="Heading2"/>'),
         _p("Black tea", '<w:pStyle w:val="Heading2"/>'),
         *(_p("Boil", _item(2)), _p("Pour", _item(2)), _p("Slowly", _item(2, 1))),
-        *(_p("Between the items."), _p("Drink", _item(2))),
+        *(_p("Between the items."), _p("Drink", _item(2)), _p("Tasted", _item(3))),
         _p("A byte count of 2", after=script.format("super", "30") + later),
         _p("Water is H", after=script.format("sub", "2") + later),
         f"<w:p>{OMML}</w:p>",
@@ -161,9 +163,10 @@ def word_file() -> Features:
         f"{_item(1, n - 1)}</w:pPr></w:style>"
         for n in (1, 2)
     )
-    numbering = _list(0, ("decimal", "%1", 1), ("decimal", "%1.%2", 1))
+    numbering = _list(0, ("decimal", "%1", 1), ("decimal", "%1.%2", 1), style="Heading")
     numbering += _list(1, ("lowerLetter", "%1)", 3), ("lowerRoman", "(%2)", 1))
-    for number in (1, 2):
+    numbering += _list(2, ("chineseCounting", "第%1章", 3))
+    for number in (1, 2, 3):
         abstract = f'<w:abstractNumId w:val="{number - 1}"/>'
         numbering += f'<w:num w:numId="{number}">{abstract}</w:num>'
     parts = {
@@ -196,15 +199,15 @@ def word_file() -> Features:
         *("A byte count of 2^30 later", "Water is H2 later", EQUATION),
         "SimplefieldComplexfield",
         *(TABLE, "Innermost", "Outermost"),
-        *("Noted[1]", "Footnote", "Commented", "Inserted", "Textbox"),
-        *(*CHART_TEXT, "Wither", "Roll", "茶(chá)", "Control"),
+        *("Noted (Footnote)", "Commented", "Inserted", "Textbox", "第三章 Tasted"),
+        *(CHART_TABLE, "- Wither\n- Roll", "茶(chá)", "Control"),
         "\n\nHeader: Teahouse",
     ]
     left_out = {
         "comments left out: 1 (first: Commented)": "",
         "deleted passages left out: 1 (first: Inserted)": "Deleted",
         "pictures left out: 1": "",
-        "unrecognised element was ignored: w:unknown": "Unknown",
+        "words left out: 1 (first: Unknown)": "Unknown",
         "": "REF",
     }
     return data, known, left_out
@@ -277,8 +280,7 @@ def slides_file() -> Features:
         f"Count 2^30 and H2O{EQUATION}",
         "Notes: Spoken",
         TABLE,
-        *("Chart: Harvest", "Keemun: Spring 41", "Autumn 17"),
-        *("Grouped", "- Wither\n- Roll", "Teahouse", "Slide 1", "Slide 2"),
+        *(CHART_TABLE, "Grouped", "- Wither\n- Roll", "Teahouse", "Slide 1", "Slide 2"),
     ]
     return buffer.getvalue(), known, {"hidden slides: 1 (first: slide 2)": ""}
 
@@ -411,7 +413,8 @@ def _open_file(kind: str, body: str, styles: str = "", master: str = "") -> byte
                 f"<office:automatic-styles>{_SCRIPTS}{styles}</office:automatic-styles><office:body>"
                 f"<office:{kind}>{body}</office:{kind}></office:body>"
             ),
-            "styles.xml": f"<office:document-styles {_OPEN}>{master}</office:document-styles>",
+            "styles.xml": f"<office:document-styles {_OPEN}><office:styles>{master}</office:styles>"
+            "</office:document-styles>",
             "Object 1/content.xml": "<math><semantics><mrow><msup><mi>a</mi><mn>2</mn></msup>"
             "<mo>+</mo><mfrac><mi>b</mi><msqrt><mi>c</mi></msqrt></mfrac></mrow><annotation>"
             "a^2</annotation></semantics></math>",

@@ -190,7 +190,7 @@ def test_old_word_file_and_slides_are_read(tmp_path: Path) -> None:
 
 
 def test_missing_extra_is_reported_with_file_count(tmp_path, monkeypatch) -> None:
-    program = "import sys; sys.modules['mammoth'] = None; " + process_workers._PROGRAM
+    program = "import sys; sys.modules['anydoc'] = None; " + process_workers._PROGRAM
     monkeypatch.setattr(process_workers, "_PROGRAM", program)
     docs = tmp_path / "docs"
     docs.mkdir()
@@ -202,6 +202,6 @@ def test_missing_extra_is_reported_with_file_count(tmp_path, monkeypatch) -> Non
     assert str(graph.read_report) == (
         '1 read, 2 skipped: 2 in need of pip install "nodekin[files]"'
     )
-    assert "mammoth is not installed" in str(graph.failures[0].error)
+    assert "anydoc is not installed" in str(graph.failures[0].error)
     with pytest.raises(ReadError, match=r"pip install \"nodekin\[files\]\""):
         NodeGraph(docs, progress=False, reading=ReadOptions(strict=True))
