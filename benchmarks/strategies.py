@@ -57,7 +57,6 @@ from nodekin.retrievers import (
     MultiStepRetriever,
     Retriever,
     SubQuestionRetriever,
-    ToolSession,
 )
 from nodekin.retrievers.corpus_tools.tool_output import ToolOutput
 from nodekin.retrievers.evaluation import Dataset, GoldSpan, Question
@@ -256,7 +255,7 @@ class Agent:
 
     def read(self, gold: Sequence[GoldSpan], steps: list[Step]) -> Reading:
         """Search for the steps, and for titles of gold passages that appear in the results."""
-        self.session, self.missing, self.seen = ToolSession(), list(gold), ""
+        self.shown, self.missing, self.seen = dict[str, set[int]](), list(gold), ""
         self.gold, self.steps, self.tokens, self.calls = gold, steps, 0, 0
         waiting, known = list(steps), {step.query for step in steps}
         while waiting and self.tokens < BUDGET:
@@ -275,13 +274,16 @@ class Agent:
         return Reading(count if self.tokens <= BUDGET else 0, of, self.tokens, self.calls)
 
     def _call(self, name: str, arguments: dict[str, Any], max_tokens: int) -> ToolOutput:
-        output = self.tools.call(name, arguments, session=self.session, max_tokens=max_tokens)
+        output = self.tools.call(name, arguments, max_tokens=max_tokens)
         self.tokens, self.calls = self.tokens + output.tokens, self.calls + 1
         self.seen += "".join(entry["text"] or "" for entry in output.entries)
+        for entry in output.entries:
+            for start, end in entry.get("parts") or [(entry["start"], entry["end"])]:
+                self.shown.setdefault(entry["document"], set()).update(range(start, end + 3))  # and a space
         self.missing = [
             span
             for span in self.missing
-            if not self.session.covers(span.document_id, span.start, span.end)
+            if not self.shown.get(span.document_id, set()).issuperset(range(span.start, span.end))
         ]
         return output
 

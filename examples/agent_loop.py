@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nodekin.nodegraph import NodeGraph
-from nodekin.retrievers import CorpusTools, ToolError, ToolSession
+from nodekin.retrievers import CorpusTools, ToolError
 
 STEPS = 5
 ASK = """Question: {question}
@@ -47,7 +47,7 @@ FIRST, NEXT, LAST = (
 
 def ask(model: Any, tools: CorpusTools, question: str) -> list[tuple[str, str, str]]:
     """Return the steps (tool, argument and result). The last step is the answer."""
-    session, steps = ToolSession(), list[tuple[str, str, str]]()
+    steps = list[tuple[str, str, str]]()
     while len(steps) < STEPS:
         results = "\n\n".join(result for *_, result in steps) or "(no results yet)"
         earlier = ", ".join(repr(argument) for _, argument, _ in steps) or "the question"
@@ -65,7 +65,7 @@ def ask(model: Any, tools: CorpusTools, question: str) -> list[tuple[str, str, s
             "read": {"document": document, "start": start, "end": end},
         }[name]
         try:
-            result = tools.call(name, arguments, session=session, max_tokens=250).text
+            result = tools.call(name, arguments, max_tokens=250).text
         except ToolError as error:  # the message explains the correct call to the model
             result = str(error)
         steps.append((name, argument, result))

@@ -18,7 +18,7 @@ except ImportError:
 
 from nodekin.adapters.langchain import corpus_toolkit
 from nodekin.nodegraph import NodeGraph
-from nodekin.retrievers import CorpusTools, ToolSession
+from nodekin.retrievers import CorpusTools
 
 
 class ScriptedModel(BaseChatModel):
@@ -57,7 +57,7 @@ tools = CorpusTools(
 )
 
 for question in ("大熊猫每天要花多少时间吃东西？", "《茶经》是谁写的？"):
-    toolkit = corpus_toolkit(tools, ToolSession())  # a session for each conversation
+    toolkit = corpus_toolkit(tools)
     model = ScriptedModel().bind_tools(toolkit)
     steps = StateGraph(MessagesState)
     steps.add_node(

@@ -15,7 +15,6 @@ from .composite.link_retriever import LinkRetriever as LinkRetriever
 from .composite.recursive import RecursiveRetriever as RecursiveRetriever
 from .composite.window import WindowRetriever as WindowRetriever
 from .corpus_tools.tool_output import ToolError as ToolError
-from .corpus_tools.tool_output import ToolSession as ToolSession
 from .corpus_tools.toolset import CorpusTools as CorpusTools
 from .filters import Filter as Filter
 from .filters import Filters as Filters

@@ -20,7 +20,6 @@ from ...retrievers.base_retriever import check_takes_filters
 from ...retrievers.corpus_tools.tool_output import (
     ToolError,
     ToolOutput,
-    ToolSession,
     in_line,
     quoted,
 )
@@ -143,9 +142,7 @@ def _errors_for_model(tool: str) -> Iterator[None]:
         raise ToolException(message) from error
 
 
-def corpus_toolkit(
-    tools: CorpusTools, session: ToolSession | None = None, *, prefix: str = ""
-) -> list[StructuredTool]:
+def corpus_toolkit(tools: CorpusTools, *, prefix: str = "") -> list[StructuredTool]:
     """Convert the tools of a corpus to LangChain tools: search, grep, outline, read, related, cite.
 
     Names, descriptions, arguments and texts come from ``CorpusTools``. The ``artifact`` of a
@@ -153,8 +150,6 @@ def corpus_toolkit(
 
     Args:
         tools: The tools.
-        session: The passages read in a conversation, which are not repeated. None: passages may be
-            repeated.
         prefix: The start of the names, for agents with several corpora: ``"tea_"``.
 
     Raises:
@@ -173,17 +168,15 @@ def corpus_toolkit(
     """
     if not isinstance(tools, CorpusTools):
         raise TypeError(f"tools must be CorpusTools(graph), got {tools!r:.80}")
-    return [_corpus_tool(tools, name, session, prefix) for name in tools.tools]
+    return [_corpus_tool(tools, name, prefix) for name in tools.tools]
 
 
-def _corpus_tool(
-    tools: CorpusTools, name: str, session: ToolSession | None, prefix: str
-) -> StructuredTool:
+def _corpus_tool(tools: CorpusTools, name: str, prefix: str) -> StructuredTool:
     tool = tools.tools[name]
 
     def call(**arguments: Any) -> tuple[str, ToolOutput]:
         with _errors_for_model(name):
-            output = tools.call(name, arguments, session=session)
+            output = tools.call(name, arguments)
             return output.text, output
 
     acall = partial(asyncio.to_thread, call)

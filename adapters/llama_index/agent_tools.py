@@ -9,15 +9,13 @@ from typing import Any, Literal
 from llama_index.core.bridge.pydantic import BaseModel, Field, create_model
 from llama_index.core.tools import FunctionTool, ToolMetadata, ToolOutput
 
-from ...retrievers.corpus_tools.tool_output import ToolError, ToolSession
+from ...retrievers.corpus_tools.tool_output import ToolError
 from ...retrievers.corpus_tools.toolset import CorpusTools
 
 _TYPES = {"string": str, "integer": int, "boolean": bool, "object": dict[str, Any]}
 
 
-def corpus_toolkit(
-    tools: CorpusTools, session: ToolSession | None = None, *, prefix: str = ""
-) -> list[FunctionTool]:
+def corpus_toolkit(tools: CorpusTools, *, prefix: str = "") -> list[FunctionTool]:
     """Return the tools of a corpus as LlamaIndex tools: search, grep, outline, read, related.
 
     Names, descriptions, arguments and texts equal the tools of ``CorpusTools`` and of the MCP
@@ -26,8 +24,6 @@ def corpus_toolkit(
 
     Args:
         tools: The tools.
-        session: A record of the texts that a conversation has read, to omit repetitions. Use one
-            session per conversation. None: nothing is omitted.
         prefix: A prefix of the names, for agents with several corpora: ``"tea_"``.
 
     Raises:
@@ -44,18 +40,16 @@ def corpus_toolkit(
     """
     if not isinstance(tools, CorpusTools):
         raise TypeError(f"tools must be CorpusTools(graph), got {tools!r:.80}")
-    return [_function_tool(tools, name, session, prefix) for name in tools.tools]
+    return [_function_tool(tools, name, prefix) for name in tools.tools]
 
 
-def _function_tool(
-    tools: CorpusTools, name: str, session: ToolSession | None, prefix: str
-) -> FunctionTool:
+def _function_tool(tools: CorpusTools, name: str, prefix: str) -> FunctionTool:
     tool = tools.tools[name]
     tool_name = f"{prefix}{name}"
 
     def call(**arguments: Any) -> ToolOutput:
         try:
-            result: Any = tools.call(name, arguments, session=session)
+            result: Any = tools.call(name, arguments)
             text = result.text
         except ToolError as error:
             result, text = error, str(error)

@@ -23,7 +23,6 @@ from .tool_output import (
     Row,
     ToolError,
     ToolOutput,
-    ToolSession,
     heading_line,
     in_line,
     location_of,
@@ -116,9 +115,7 @@ _CONTEXT_TOKENS = 30  # tokens of a line before and after a match in grep
 _MAX_LENGTH = 400  # maximum characters of a match, and of its context on either side
 
 
-def outline(
-    tools: CorpusTools, session: ToolSession, max_tokens: int, *, document: str, skip: int
-) -> ToolOutput:
+def outline(tools: CorpusTools, max_tokens: int, *, document: str, skip: int) -> ToolOutput:
     """Return the documents of the corpus or of a folder, or the headings of a document."""
     view = tools.view
     first = next(view.documents(document), None)
@@ -138,7 +135,6 @@ def outline(
 
 def read(
     tools: CorpusTools,
-    session: ToolSession,
     max_tokens: int,
     *,
     document: str,
@@ -158,7 +154,6 @@ def read(
         stop = max((span_of(passage) or (0, size))[1], start)
     text = _shorten_quoted(node.text[first:stop], max_tokens)
     cut = first + len(text)
-    session.show(node.id, first, cut)
     entry = location_of(passage, first, cut)
     more = f"\n\n{size - cut:,} more characters: read with start={cut}." if cut < size else ""
     return ToolOutput(
@@ -170,7 +165,6 @@ def read(
 
 def grep(
     tools: CorpusTools,
-    session: ToolSession,
     max_tokens: int,
     *,
     pattern: str,

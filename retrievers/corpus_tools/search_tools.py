@@ -25,14 +25,12 @@ from .tool_output import (
     Interval,
     ToolError,
     ToolOutput,
-    ToolSession,
     heading_line,
     in_line,
     joined,
     location_of,
     page_of,
     quoted,
-    reference_line,
     span_of,
 )
 
@@ -50,7 +48,6 @@ _STEP = 50  # results are retrieved in multiples of this number, so that pages a
 
 def search(
     tools: CorpusTools,
-    session: ToolSession,
     max_tokens: int,
     *,
     query: str,
@@ -82,17 +79,15 @@ def search(
     rows = (
         partial(
             _result_row,
-            *(tools, session, result),
+            *(tools, result),
             most if has_windows else max(_MIN_PASSAGE_TOKENS, most // rank),
         )
         for rank, result in enumerate(results, 1)
     )
-    return page_of(rows, max_tokens, skip, tool="search", items="passages", session=session)
+    return page_of(rows, max_tokens, skip, tool="search", items="passages")
 
 
-def _result_row(
-    tools: CorpusTools, session: ToolSession, result: ScoredNode, size: int
-) -> tuple[str, Entry]:
+def _result_row(tools: CorpusTools, result: ScoredNode, size: int) -> tuple[str, Entry]:
     """Return a passage of at most ``size`` tokens, or the matching sentences of a longer one."""
     node = result.node
     span = span_of(node)
@@ -115,10 +110,6 @@ def _result_row(
     if copies := [m.node.document_id for m in result.evidence if m.similarity == COPY]:
         entry["also_in"] = copies
     is_complete = parts == [span]
-    if all(session.covers(node.document_id, *part) for part in parts):
-        entry |= {"shown_before": True, "text": None}
-        remainder = "" if is_complete else "; read shows the rest"
-        return reference_line(entry, f"shown before{remainder}"), entry
     text = node.root.text
     visible = " … ".join(text[a:b] for a, b in parts)
     if not is_complete:
@@ -171,7 +162,6 @@ def _direct_matches(result: ScoredNode) -> list[Node]:
 
 def related(
     tools: CorpusTools,
-    session: ToolSession,
     max_tokens: int,
     *,
     document: str,
@@ -187,10 +177,10 @@ def related(
     passages = ((span_of(passage), passage) for passage in tools.view.passages(node))
     current = [p for span, p in passages if span and span[0] < stop and start < span[1]]
     ranked = _with_shared_names(tools, current)
-    rows = (partial(_related_row, other, shared, session) for other, shared in ranked)
+    rows = (partial(_related_row, other, shared) for other, shared in ranked)
     empty = "No name in this part is mentioned elsewhere; use search."
     options = {"tool": "related", "items": "passages", "separator": "\n", "empty": empty}
-    return page_of(rows, max_tokens, skip, session=None, **options)
+    return page_of(rows, max_tokens, skip, **options)
 
 
 def _with_shared_names(tools: CorpusTools, current: Sequence[Node]) -> list[tuple[Node, list[str]]]:
@@ -230,12 +220,11 @@ def _spelling(name: str, text: str) -> str:
     return match[0] if match else ""
 
 
-def _related_row(other: Node, shared: list[str], session: ToolSession) -> tuple[str, Entry]:
+def _related_row(other: Node, shared: list[str]) -> tuple[str, Entry]:
     span = span_of(other) or (0, 0)
     entry = location_of(other, *span) | {"names": shared}
-    before = " (shown before)" if session.covers(other.document_id, *span) else ""
     mentions = in_line(f"also mentions {', '.join(shared)}")
-    return f"{heading_line(entry)}{before}\n{mentions}", entry
+    return f"{heading_line(entry)}\n{mentions}", entry
 
 
 _SENTENCES = (20, 200)  # numbers of the most similar sentences to check: first 20, then 200
@@ -251,7 +240,6 @@ _ELIDED = 2_000  # additional characters if the quotation omits words
 
 def cite(
     tools: CorpusTools,
-    session: ToolSession,
     max_tokens: int,
     *,
     draft: str,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ...nodegraph.navigation import page_label, pages_between
@@ -56,7 +56,6 @@ def page_of(
     tool: str,
     items: str,
     separator: str = "\n\n",
-    session: ToolSession | None = None,
     empty: str = "",
 ) -> ToolOutput:
     """Return one page of rows: as many as fit into a budget, at least one.
@@ -68,7 +67,6 @@ def page_of(
         tool: The tool that returns the next page.
         items: The name of the rows in the error message.
         separator: The text between two rows.
-        session: Records the ``"parts"`` of each entry of the page before the next row is called.
         empty: The text if there are no rows.
 
     Raises:
@@ -88,9 +86,6 @@ def page_of(
             continue
         texts.append(text)
         entries.append(entry)
-        if session is not None:
-            for part in entry.get("parts", ()):
-                session.show(entry["document"], *part)
     if not count:
         return ToolOutput(empty)
     if count <= skip:
@@ -173,29 +168,6 @@ Interval = tuple[int, int]
 
 GAP = 3
 """The maximum number of characters between two joined spans."""
-
-
-@dataclass(slots=True)
-class ToolSession:
-    """The parts of documents that were shown in a conversation.
-
-    Pass the same session to all calls of a conversation. Later searches refer to these parts
-    instead of repeating their text. Not thread-safe.
-    """
-
-    _spans: dict[str, list[Interval]] = field(default_factory=dict)
-
-    def show(self, document_id: str, start: int, stop: int) -> None:
-        """Record a shown span of a document."""
-        self._spans[document_id] = joined([*self._spans.get(document_id, ()), (start, stop)], GAP)
-
-    def covers(self, document_id: str, start: int, stop: int) -> bool:
-        """Return whether a span of a document was shown completely."""
-        return any(a <= start and stop <= b for a, b in self._spans.get(document_id, ()))
-
-    def clear(self) -> None:
-        """Remove all parts."""
-        self._spans.clear()
 
 
 def span_of(node: Node) -> Interval | None:

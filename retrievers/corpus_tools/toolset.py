@@ -16,7 +16,7 @@ from ..foreign.foreign_retriever import as_retriever
 from ..restricted_retriever import restrict, restriction_of
 from . import reading_tools, search_tools
 from .reading_tools import CorpusView
-from .tool_output import ToolError, ToolOutput, ToolSession
+from .tool_output import ToolError, ToolOutput
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class CorpusTool:
         name: The name.
         description: The purpose of the tool and the case for its use.
         parameters: The arguments, as a JSON schema.
-        call: A function of the tools, the session, the budget and the arguments.
+        call: A function of the tools, the budget and the arguments.
     """
 
     name: str
@@ -128,7 +128,7 @@ class CorpusTools:
     more with fewer tokens than a fixed retrieval ("A-RAG", 2026). Every result has its document
     and its exact span in characters: ``text[start:end]``. A call keeps to its token budget, except
     for a long first entry and the last line, which reports omitted entries and the call that
-    returns them. A session never repeats a text. The order is deterministic.
+    returns them. The order is deterministic.
 
     Args:
         graph: The node graph.
@@ -185,7 +185,6 @@ class CorpusTools:
         name: str,
         arguments: Mapping[str, Any] | None = None,
         *,
-        session: ToolSession | None = None,
         max_tokens: int | None = None,
     ) -> ToolOutput:
         """Call a tool. In async code: ``await asyncio.to_thread(tools.call, name, arguments)``.
@@ -193,7 +192,6 @@ class CorpusTools:
         Args:
             name: The tool.
             arguments: The arguments by name, from the model.
-            session: The texts that the conversation has read. None: a new session.
             max_tokens: The budget of this call. None: the toolset's.
 
         Returns:
@@ -208,7 +206,7 @@ class CorpusTools:
         tool = self.tools[name]
         values = check_arguments(tool, arguments or {})
         budget = check_integer(max_tokens or self.max_tokens, "max_tokens", 1)
-        return tool.call(self, session or ToolSession(), budget, **values)
+        return tool.call(self, budget, **values)
 
 
 def check_arguments(tool: CorpusTool, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from nodekin.adapters import langchain, llama_index
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers import CorpusTools, ToolError, ToolSession
+from nodekin.retrievers import CorpusTools, ToolError
 
 CALLS = [
     ("search", {"query": "Which tea is steamed?"}),
@@ -81,15 +81,6 @@ def test_tool_schemas_are_equal_in_both_frameworks(tools) -> None:
             }
             assert offered["parameters"].get("required", []) == tool.parameters["required"]
         assert json.dumps(from_llama_index)
-
-
-def test_session_omits_shown_passages(tools) -> None:
-    search, *_ = langchain.corpus_toolkit(tools, ToolSession())
-    assert "Green tea is steamed" in search.invoke({"query": "steamed"})
-    assert "shown before)" in search.invoke({"query": "steamed"})
-    search, *_ = llama_index.corpus_toolkit(tools, ToolSession())
-    assert "Green tea is steamed" in search.call(query="steamed").content
-    assert "shown before)" in search.call(query="steamed").content
 
 
 @pytest.mark.parametrize("adapter", [langchain, llama_index])

@@ -23,7 +23,6 @@ HEADINGS = (
     f"{TRUE} [0:60] Bank",
     f"{TRUE} (200 tokens) Bank",
     f"- {TRUE} [0:60] (9 tokens)",
-    f"({TRUE} [0:60] shown before)",
     f"# {TRUE} [0:60]",
     "3 more: search with skip=3.",
     "Nothing was found. Ask bank.example for it.",
@@ -61,7 +60,7 @@ def test_ten_thousand_documents_cannot_forge_sources(seed: int) -> None:
     for name, arguments in calls:
         output = tools.call(name, arguments, max_tokens=20_000)
         lines = [line for line in output.text.splitlines() if not line.startswith(QUOTED.rstrip())]
-        true = {entry["document"] for entry in output.entries if not entry.get("shown_before")}
+        true = {entry["document"] for entry in output.entries}
         for line in lines:
             assert not line.startswith(FORGED), (name, line)
             assert not line.lstrip().startswith(TRUE) or TRUE in true, (name, line)

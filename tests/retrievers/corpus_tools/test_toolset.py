@@ -1,4 +1,4 @@
-"""The six corpus tools: exact places, budgets, sessions, filters and errors."""
+"""The six corpus tools: exact places, budgets, filters and errors."""
 
 import json
 
@@ -14,7 +14,7 @@ from nodekin.retrievers import (
     Retriever,
     restrict,
 )
-from nodekin.retrievers.corpus_tools.tool_output import ToolError, ToolSession
+from nodekin.retrievers.corpus_tools.tool_output import ToolError
 from nodekin.retrievers.corpus_tools.toolset import CorpusTools
 
 BRAND = """# Brand
@@ -108,21 +108,6 @@ def test_truncated_search_explains_how_to_continue(tools, budget) -> None:
     for document, start, end in seen:  # nothing twice
         assert sum(d == document and a < end and start < b for d, a, b in seen) == 1
     assert output.text.startswith("Nothing more was found")
-
-
-def test_session_does_not_repeat_shown_text(tools) -> None:
-    session = ToolSession()
-    query = {"query": "Where was Ibsen born?"}
-    first = tools.call("search", query, session=session).entries[0]
-    again = tools.call("search", query, session=session)
-    assert first["text"] == IBSEN
-    assert (again.entries[0]["shown_before"], again.entries[0]["text"]) == (True, None)
-    assert IBSEN not in again.text
-    assert again.text.startswith("people/ibsen.txt [0:76] (shown before)\n")
-    assert tools.call("read", {"document": "ibsen.txt"}, session=session).entries[0]["text"]
-    assert tools.call("search", query).entries[0]["text"] == IBSEN  # without the session
-    session.clear()
-    assert tools.call("search", query, session=session).entries[0]["text"] == IBSEN
 
 
 OLD = {"year": {"lt": 1850, "gt": 1000}}
