@@ -279,7 +279,8 @@ class Agent:
         self.seen += "".join(entry["text"] or "" for entry in output.entries)
         for entry in output.entries:
             for start, end in entry.get("parts") or [(entry["start"], entry["end"])]:
-                self.shown.setdefault(entry["document"], set()).update(range(start, end + 3))  # and a space
+                shown = self.shown.setdefault(entry["document"], set())
+                shown.update(range(start, end + 3))  # with the space between two parts
         self.missing = [
             span
             for span in self.missing

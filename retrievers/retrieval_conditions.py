@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..nodegraph.navigation import kin, path_to
 from ..nodegraph.node import Node
 from .base_retriever import RESTRICTION
-from .filters import Filter, Filters, all_of, metadata_key, parse_filters
+from .filters import Filter, Filters, all_of, parse_filters
 from .results import ScoredNode
 
 
@@ -25,9 +25,6 @@ def check_restriction(filters: Filters) -> Filters:
             f"a restriction to {filters!r:.80} has no condition; give one, like {{'tenant': 'a'}}"
         )
     return deepcopy(filters)
-
-
-_MISSING = {"exists": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +73,6 @@ class Conditions:
         """Return whether a node's own fields meet all conditions."""
         return self.filter.matches(node)
 
-    def with_leads(self, filters: Filters | None) -> Conditions:
-        """Add conditions for nodes that link to results.
-
-        Such a node is not a result and may lack the fields of these conditions. Existing fields
-        must meet the conditions.
-        """
-        relaxed = _relaxed(parse_filters(filters))
-        if relaxed is None:
-            return self
-        return replace(self, filter=Filter("and", (self.filter, relaxed)) if self else relaxed)
-
     def allow(self, node: Node, hit: Node) -> bool:
         """Return whether a node may replace a hit."""
         if not self or node is hit:
@@ -112,27 +98,6 @@ class Conditions:
         groups = {hit.group for hit in hits}
         below = (item for group in groups for item in kin(graph, path_to(graph, group), node))
         return all(self.allow(node, hit) for hit in hits) and all(map(self.met_by, below))
-
-
-def _relaxed(filter: Filter, positive: bool = True) -> Filter | None:
-    """Return a filter that also accepts nodes without its fields. None: accepts all nodes.
-
-    Args:
-        filter: The filter.
-        positive: Whether the filter must hold, or must not hold.
-    """
-    if filter.condition is not None:
-        if filter.join != "field":
-            return None  # a linking node may belong to another document than its results
-        literal = filter if positive else Filter("not", (filter,))
-        return Filter("or", (literal, parse_filters({metadata_key(filter.field): _MISSING})))
-    if filter.join == "not":
-        return _relaxed(filter.parts[0], not positive)
-    parts = [_relaxed(part, positive) for part in filter.parts]
-    batch = tuple(part for part in parts if part is not None)
-    if (filter.join == "and") == positive:
-        return Filter("and", batch) if batch else None
-    return Filter("or", batch) if batch and len(batch) == len(parts) else None
 
 
 class HitConditions:

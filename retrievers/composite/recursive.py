@@ -20,7 +20,6 @@ from ..plans.effects import find_all, find_one
 from ..protocols import RetrieverLike, RetrieverProtocol, Similarity
 from ..ranking import Lift, by_node, merge
 from ..results import Evidence, OutputOptions, Results, ScoredNode
-from ..retrieval_conditions import Conditions
 from ..retriever import Retriever
 from ..search import Search
 from ..similarities.registry import DEFAULT, MakeIndex
@@ -30,10 +29,6 @@ from ..validation import check_top_k, whole
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-
-Reference = RetrieverLike | NodeGraph
-
-References = Mapping[str, Reference] | Callable[[Node], Reference | None]
 
 FIELD = "retriever"
 """The metadata field with the name of a reference."""
@@ -66,13 +61,10 @@ class RecursiveRetriever(BaseRetriever):
         target: The group of the results. None: the nearest common ancestor of the groups.
         similarity: See ``Retriever``. Applies to all groups.
         top_k: The number of results.
-        filters: Conditions on metadata, also for the referenced retrievers. The conditions of a
-            call apply to the results; a node with a reference must meet them only for the fields
-            that it has.
-        references: A mapping from names to retrievers and graphs, or a function from a node to a
-            retriever, a graph or None. In the mapping, a node is found by its id, or by its
-            metadata field ``"retriever"``, which its children inherit. A graph is searched with
-            the same arguments. Hits with a reference are not lifted.
+        filters: Conditions on metadata, for the hits and for the referenced retrievers.
+        references: A mapping from names to retrievers and graphs. A node is found by its id, or by
+            its metadata field ``"retriever"``, which its children inherit. Hits with a reference
+            are not lifted.
         max_depth: The maximum number of consecutive references. Deeper nodes are results.
         index: See ``Retriever``.
         min_score: Minimum score of a hit: a number, or a mapping by embedding key.
@@ -114,7 +106,7 @@ class RecursiveRetriever(BaseRetriever):
         *,
         top_k: int = 6,
         filters: Filters | None = None,
-        references: References | None = None,
+        references: Mapping[str, RetrieverLike] | None = None,
         max_depth: int = 3,
         index: str | MakeIndex = DEFAULT,
         min_score: float | Mapping[str, float] | None = None,
@@ -129,47 +121,37 @@ class RecursiveRetriever(BaseRetriever):
         if not groups:
             raise ValueError("groups must not be empty, got []")
         self.groups = list(dict.fromkeys(groups))
-        if isinstance(references, Mapping):
-            for name, value in references.items():
-                _check(value, name)
-            references = dict(references)
-        elif references is not None and not callable(references):
+        if not isinstance(references, Mapping | None):
             raise TypeError(
-                "references must be a mapping from names to retrievers and graphs, or a function "
-                f"from a node to one of these, got {references!r:.80}"
+                f"references must be a mapping from names to retrievers, got {references!r:.80}"
             )
-        self.references = references
-        self.max_depth = whole(max_depth, "max_depth", 1)
-        self._options: dict[str, Any] = {
-            "target": target,
-            "similarity": similarity,
-            "index": index,
-            "min_score": min_score,
-            "embed_keys": embed_keys,
-            "lift": lift,
-            "fetch_k": fetch_k,
+        self.references = {
+            name: as_retriever(item, f"what {name!r:.120} refers to")
+            for name, item in (references or {}).items()
         }
-        self._pool = _GroupPool(self, graph, top_k, filters)
+        self.max_depth = whole(max_depth, "max_depth", 1)
+        self._pool = _GroupPool(
+            *(graph, self.groups, similarity, self._has_reference if references else None),
+            target=target,
+            top_k=top_k,
+            filters=filters,
+            index=index,
+            min_score=min_score,
+            embed_keys=embed_keys,
+            lift=lift,
+            fetch_k=fetch_k,
+        )
         self.target = self._pool.target
         self.similarity = self._pool.similarity
         self.filters = filters
-        for reference in references.values() if isinstance(references, Mapping) else ():
-            if isinstance(reference, NodeGraph):
-                _GroupPool(self, reference)  # raises if the graph lacks the groups
 
     @property
     def inner_retrievers(self) -> Sequence[tuple[str, RetrieverProtocol]]:
         """The referenced retrievers by name."""
-        references = self.references if isinstance(self.references, Mapping) else {}
-        return [
-            (name, as_retriever(reference))
-            for name, reference in references.items()
-            if not isinstance(reference, NodeGraph)
-        ]
+        return [*self.references.items()]
 
     def _replace_inner_retrievers(self, retrievers: Mapping[str, RetrieverProtocol]) -> None:
-        if isinstance(self.references, Mapping):
-            self.references = {**self.references, **retrievers}
+        self.references = {**self.references, **retrievers}
 
     def __repr__(self) -> str:
         return (
@@ -182,7 +164,7 @@ class RecursiveRetriever(BaseRetriever):
     ) -> list[Results]:
         """Return the results of each query. Without references, all queries are one search."""
         assert limit is not None
-        if self.references is None:
+        if not self.references:
             return await find_all(self._pool, queries, limit, filters)
         return [await self._recurse(query, limit, filters) for query in queries]
 
@@ -204,7 +186,8 @@ class RecursiveRetriever(BaseRetriever):
             results: Results = []
             complete, hit_count = False, limit
             while len(results) < limit and not complete:
-                hits, complete = await self._search(self._pool, query, hit_count, filters)
+                hits = await find_one(self._pool, query, hit_count, filters)
+                complete = len(hits) < hit_count
                 results = await self._follow(query, hits, limit, filters, answers)
                 hit_count *= 4
             # As many results as the pool returns.
@@ -212,24 +195,6 @@ class RecursiveRetriever(BaseRetriever):
             span.attributes["references"] = len(answers)
             span.set_results([results])
             return results
-
-    async def _search(
-        self, pool: _GroupPool, query: str, count: int, filters: Filters | None
-    ) -> tuple[Results, bool]:
-        """Return the first hits of a pool, and whether the pool has no more.
-
-        Nodes with references are not results, so they need not have the fields of the filters.
-        """
-        hits = await find_one(pool, query, count, filters)
-        if filters is None:
-            return hits, len(hits) < count
-        leading = await find_one(pool.leading(filters), query, count, None)
-        found = {(id(hit.node.graph), hit.node.id): hit for hit in hits}
-        for hit in leading:
-            if self._reference(hit.node) is not None:
-                found.setdefault((id(hit.node.graph), hit.node.id), hit)
-        ranking = sorted(found.values(), key=lambda hit: (-hit.score, hit.node.order))
-        return ranking, len(hits) < count and len(leading) < count
 
     async def _follow(
         self,
@@ -245,7 +210,7 @@ class RecursiveRetriever(BaseRetriever):
         """
         level: list[Ranked] = [((rank,), hit) for rank, hit in enumerate(hits)]
         results: list[Ranked] = []
-        followed: dict[int, Reference] = {}
+        followed: dict[int, RetrieverProtocol] = {}
         for depth in range(self.max_depth + 1):
             entries: dict[int, list[Ranked]] = {}
             for place, hit in level:
@@ -258,12 +223,13 @@ class RecursiveRetriever(BaseRetriever):
                 elif depth < self.max_depth:
                     followed[key] = reference
                     entries.setdefault(key, []).append((place, hit))
-                elif self._pool.conditions(filters).met_by(hit.node):
+                else:
                     results.append((place, hit))
             level = []
             for key, of_reference in entries.items():
                 if key not in answers:
-                    answers[key] = await self._answer(followed[key], query, limit, filters)
+                    conditions = all_of(self.filters, filters)
+                    answers[key] = await find_one(followed[key], query, limit, conditions)
                 level += _replaced(query, of_reference, answers[key])
         results.sort(key=lambda ranked: (-ranked[1].score, ranked[0]))
         return [
@@ -271,13 +237,8 @@ class RecursiveRetriever(BaseRetriever):
             for same in by_node(result for _, result in results)
         ]
 
-    def _reference(self, node: Node) -> Reference | None:
+    def _reference(self, node: Node) -> RetrieverProtocol | None:
         """Return the reference of a node."""
-        if not isinstance(self.references, Mapping):
-            reference = None if self.references is None else self.references(node)
-            if reference is not None:
-                _check(reference, node)
-            return reference
         if node.id in self.references and node.graph in self._pool.graphs:
             return self.references[node.id]
         name = node.metadata.get(FIELD)
@@ -286,19 +247,12 @@ class RecursiveRetriever(BaseRetriever):
         if not isinstance(name, str) or name not in self.references:
             raise LookupError(
                 f"{node!r} refers to the retriever {name!r}, and references has "
-                f"{nearest_names(str(name), self.references)}; add it there, or give a "
-                "callable that returns None for nodes that refer to nothing"
+                f"{nearest_names(str(name), self.references)}; add it there"
             )
         return self.references[name]
 
-    async def _answer(
-        self, reference: Reference, query: str, limit: int, filters: Filters | None
-    ) -> Results:
-        """Return the results of a reference."""
-        if isinstance(reference, NodeGraph):
-            pool = _GroupPool(self, reference, filters=self.filters)
-            return (await self._search(pool, query, limit, filters))[0]
-        return await find_one(as_retriever(reference), query, limit, all_of(self.filters, filters))
+    def _has_reference(self, node: Node) -> bool:
+        return self._reference(node) is not None
 
 
 class _GroupPool(Retriever):
@@ -306,41 +260,30 @@ class _GroupPool(Retriever):
 
     def __init__(
         self,
-        owner: RecursiveRetriever,
         graph: NodeGraph | Sequence[NodeGraph],
-        top_k: int = 6,
-        filters: Filters | None = None,
+        groups: Sequence[str],
+        similarity: str | Similarity | None,
+        stays: Callable[[Node], bool] | None,
+        *,
+        target: str | None,
+        **options: Any,
     ) -> None:
-        super().__init__(graph, owner.groups[0], top_k=top_k, filters=filters, **owner._options)
-        self._owner = owner
-        self._leads: Filters | None = None
-        paths = [path_to(graph, group) for graph in self.graphs for group in owner.groups]
-        if owner._options["target"] is None:  # every path begins with ROOT
+        super().__init__(graph, groups[0], similarity, target=target, **options)
+        self._groups = groups
+        self._stays = stays
+        paths = [path_to(graph, group) for graph in self.graphs for group in groups]
+        if target is None:  # every path begins with ROOT
             shared = [names[0] for names in zip(*paths, strict=False) if len(set(names)) == 1]
             self.target = shared[-1]
             for item in self.graphs:
                 item.reader.lineage(self.target)
 
-    def leading(self, filters: Filters) -> _GroupPool:
-        """Return a copy that finds nodes with references. Filters apply to existing fields only."""
-        other = copy.copy(self)
-        other._leads = filters
-        return other
-
-    def conditions(self, filters: Filters | None) -> Conditions:
-        """Return the conditions of a call together with the retriever's own."""
-        return super().conditions(filters).with_leads(self._leads)
-
     def search_for(
         self, queries: Sequence[str], top_k: int | None, filters: Filters | None
     ) -> Search:
         """Return the search of all groups of the pool."""
-        owner = self._owner
-        return replace(
-            super().search_for(queries, top_k, filters),
-            groups=owner.groups,
-            stays=None if owner.references is None else lambda n: owner._reference(n) is not None,
-        )
+        search = super().search_for(queries, top_k, filters)
+        return replace(search, groups=self._groups, stays=self._stays)
 
 
 def _replaced(query: str, entries: Sequence[Ranked], results: Results) -> list[Ranked]:
@@ -362,13 +305,3 @@ def _replaced(query: str, entries: Sequence[Ranked], results: Results) -> list[R
         ((*place, rank), ScoredNode(result.node, score, (*result.evidence, *path)))
         for rank, (result, score) in enumerate(zip(results, scores, strict=True))
     ]
-
-
-def _check(reference: Any, source: str | Node) -> None:
-    """Check a reference: a retriever, a query engine or a graph.
-
-    Raises:
-        TypeError: If the reference is invalid.
-    """
-    if not isinstance(reference, NodeGraph):
-        as_retriever(reference, f"what {source!r:.120} refers to, besides a NodeGraph,")

@@ -140,24 +140,12 @@ def test_restriction_checks_returned_results(graph: NodeGraph) -> None:
         lambda inner: FusionRetriever([inner]),
         lambda inner: RouterRetriever({"x": FusionRetriever([inner])}, lambda prompt: "x"),
         lambda inner: QueryEngine(AutoMergeRetriever(inner), lambda prompt: "x"),
+        lambda inner: RecursiveRetriever(NodeGraph(), ["ROOT"], references={"x": inner}),
     ],
 )
 def test_restrict_unfilterable_inner_retriever_raises(around: Callable[[Any], Any]) -> None:
     with pytest.raises(ValueError, match=r"FixedRetriever.* does not take them"):
         restrict(around(fixed([])), OURS)
-
-
-def test_unfilterable_reference_raises_at_query() -> None:
-    graph = NodeGraph(progress=False)
-    graph.add(Document("Tea", {"tenant": "a"}))
-    others = fixed([Node("Tea of others", {"tenant": "a"}, id="x")])
-    retriever = RecursiveRetriever(
-        graph, ["ROOT"], references=lambda node: None if node.id == "x" else others
-    )
-    assert texts(retriever("tea")) == ["Tea of others"]
-    with pytest.raises(ValueError, match="does not take them"):
-        restrict(retriever, OURS)("tea")
-    assert others.calls == [("tea", 6, None)]
 
 
 def test_evidence_and_traces_meet_restriction() -> None:

@@ -11,7 +11,6 @@ from nodekin.retrievers import (
     AutoMergeRetriever,
     FusionRetriever,
     LinkRetriever,
-    RecursiveRetriever,
     Retriever,
     WindowRetriever,
 )
@@ -140,50 +139,6 @@ def test_linked_passages_meet_conditions_of_all_hits(linked: NodeGraph) -> None:
     both = FusionRetriever([ours, Retriever(linked, "ROOT", filters={"tenant": "b"})])
     results = LinkRetriever(both, linked)("tea")
     assert {r.node.id for r in results} == {"a-tea", "b-tea"}
-
-
-# References
-
-
-@pytest.fixture
-def shelf() -> tuple[NodeGraph, Retriever]:
-    contents, films = NodeGraph(progress=False), NodeGraph(progress=False)
-    contents.add(Document("Avengers films", {"retriever": "films"}, id="entry"))
-    contents.add(Document("Avengers of old", {"year": 1990}, id="old"))
-    films.add([Document(f"Avengers of {y}", {"year": y}, id=str(y)) for y in (1998, 2004, 2012)])
-    return contents, Retriever(films, "ROOT")
-
-
-def test_call_filters_apply_through_references(shelf: tuple[NodeGraph, Retriever]) -> None:
-    contents, films = shelf
-    retriever = RecursiveRetriever(contents, ["ROOT"], references={"films": films})
-    recent = {"year": {"gte": 2003}}
-    assert {r.node.id for r in films("Avengers films", filters=recent)} == {"2004", "2012"}
-    results = retriever("Avengers films", filters=recent)
-    assert {r.node.id for r in results} == {"2004", "2012"}
-    assert {r.node.id for r in retriever("Avengers", filters={"year": {"lt": 2000}})} == {
-        *("1998", "old")
-    }
-    nested = NodeGraph(progress=False)
-    nested.add(Document("All Avengers", {"retriever": "contents"}, id="top"))
-    references = {"contents": contents, "films": films}
-    through_two = RecursiveRetriever(nested, ["ROOT"], references=references)
-    assert {r.node.id for r in through_two("Avengers", filters=recent)} == {"2004", "2012"}
-
-
-def test_reference_node_with_field_must_meet_filter() -> None:
-    contents, films = NodeGraph(progress=False), NodeGraph(progress=False)
-    films.add([Document(f"Film of {t}", {"tenant": t}, id=t) for t in "ab"])
-    contents.add(Document("All films of b", {"retriever": "films", "tenant": "b"}, id="entry"))
-    retriever = RecursiveRetriever(
-        contents, ["ROOT"], references={"films": Retriever(films, "ROOT")}
-    )
-    assert {r.node.id for r in retriever("film films")} == {"a", "b"}
-    for ours in ({"tenant": "a"}, {"not": {"tenant": "b"}}, {"tenant": {"ne": "b"}}):
-        assert retriever("film films", filters=ours) == []
-        assert retriever("film films", filters={"and": [ours, {"year": 1}]}) == []
-    either = {"or": [{"tenant": "a"}, {"year": 1}]}
-    assert {r.node.id for r in retriever("film films", filters=either)} == {"a"}
 
 
 # Replacing
