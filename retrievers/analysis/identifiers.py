@@ -21,8 +21,19 @@ _ASCII_NAME = re.compile(_NAME.replace("{0}", "[a-z0-9]"))
 
 _ANY_NAME = lazy_pattern(_NAME.replace("{0}", _LETTER))
 
-# What every name contains. It begins with a character class, so that prose is skipped quickly.
-_SIGN = re.compile(r"[-./:@^,'’0-9](?<=[^\W_].)(?=[^\W_])|[0-9](?=[^\W_0-9])")
+# What follows the digits of an amount or a date.
+_MORE = (
+    r"[-.,/'’ ] ?[0-9]| ?[%‰°€$£¥年]| ?[a-zωµ]{1,5}(?!\w)"
+    r"|(?<![0-9]{3})(?:st|nd|rd|th|er|º)?[.,]? [^\W_]"
+)
+
+# Every name contains one of these: the digits of an amount or a date, a separator between letters
+# or digits, a digit beside a letter. A character class is first, so that prose is skipped quickly.
+_SIGN = re.compile(
+    rf"[-./:@^,'’0-9](?:(?<=[0-9])(?:(?<![0-9].)([0-9]*)(?![0-9])(?={_MORE})"
+    r"|(?=[^\W_0-9])|(?<=[^\W_0-9].)(?=[0-9]))"
+    r"|(?<=[^\W_][-./:@^])(?=[^\W_])|(?<=[0-9][,'’])(?=[0-9])|(?<=\bo['’])(?=[^\W_]))"
+)
 
 _PHRASES = {"ie", "eg", "andor"}  # i.e., e.g. and and/or are not identifiers
 
@@ -93,28 +104,33 @@ def identifiers(normal: str) -> Iterator[tuple[str, str]]:
 
     Example:
         >>> [term for term, name in identifiers("version 3.1.0 of the wi-fi, 5 ghz, 1,500 ml")]
-        ['3.1.0', 'wifi', '1.500', '1500', '5ghz', '1500ml']
+        ['3.1.0', 'wifi', '5ghz', '1500', '1500ml', '1.500']
     """
-    for name in _names(normal):
-        for term in _name_terms(name):
-            yield term, name
+    match_name = (_ASCII_NAME if normal.isascii() else _ANY_NAME).match
+    end = amount_end = 0
+    for sign in _SIGN.finditer(normal):
+        start = sign.start()
+        if start >= end and (not sign.lastindex or _has_letters(normal, *sign.span())):
+            first = start
+            while first > end and normal[first - 1] < _THAI and normal[first - 1].isalnum():
+                first -= 1
+            if match := match_name(normal, first):
+                name, end = match[0], match.end()
+                for term in _name_terms(name):
+                    yield term, name
+        if sign.lastindex:
+            if start >= amount_end and (amount := _THOUSANDS.match(normal, start)):
+                amount_end = amount.end()
+                yield _number(amount[0]), amount[0]
+            yield from _units_and_dates(normal, start)
     if not normal.isascii():
         for symbol in _SYMBOLS.findall(normal):
             yield symbol, symbol
-    yield from _numbers(normal)
 
 
-def _names(normal: str) -> Iterator[str]:
-    match_name = (_ASCII_NAME if normal.isascii() else _ANY_NAME).match
-    end = 0
-    for sign in _SIGN.finditer(normal):
-        start = sign.start()
-        if start >= end:
-            while start > end and normal[start - 1] < _THAI and normal[start - 1].isalnum():
-                start -= 1
-            if match := match_name(normal, start):
-                yield match[0]
-                end = match.end()
+def _has_letters(normal: str, start: int, end: int) -> bool:
+    """Return whether letters adjoin a number. A single digit after letters does not count."""
+    return normal[end].isalnum() or (start < end - 1 and start > 0 and normal[start - 1].isalnum())
 
 
 @lru_cache(4096)  # names are repeated often
@@ -141,20 +157,19 @@ def _joined(compound: str) -> str:
     return joined.replace(",", ".").replace("’", "'")
 
 
-def _numbers(normal: str) -> Iterator[tuple[str, str]]:
-    for match in _THOUSANDS.finditer(normal):
-        yield _number(match[0]), match[0]
-    for match in _UNIT.finditer(normal):
+def _units_and_dates(normal: str, start: int) -> Iterator[tuple[str, str]]:
+    """Yield the number with its unit and the dates that begin at the digits at ``start``."""
+    if match := _UNIT.match(normal, start):
         unit = _number(match[1]) + _CURRENCIES.get(match[2], match[2])
         if match[0] != unit or not unit.isalnum():
             yield unit, match[0]
-    for match in _NUMERIC_DATE.finditer(normal):
+    if match := _NUMERIC_DATE.match(normal, start):
         yield from ((date, match[0]) for date in _numeric_dates(match[0]) if date != match[0])
-    for match in _DAY_FIRST.finditer(normal):
-        if month := _MONTHS.get(match[2]):
-            yield _date(match[3], month, int(match[1])), match[0]
-    for match in _MONTH_FIRST.finditer(normal):
-        before = _LAST_WORD.search(normal[max(0, match.start() - 15) : match.start()])
+    match = _DAY_FIRST.match(normal, start)
+    if match and (month := _MONTHS.get(match[2])):
+        yield _date(match[3], month, int(match[1])), match[0]
+    if match := _MONTH_FIRST.match(normal, start):
+        before = _LAST_WORD.search(normal[max(0, start - 15) : start])
         if before and (month := _MONTHS.get(before[1])):
             yield _date(match[2], month, int(match[1])), before[0] + match[0]
 

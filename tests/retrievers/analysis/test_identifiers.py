@@ -54,7 +54,7 @@ def test_the_whole_name_counts_more_than_its_parts_elsewhere() -> None:
 def test_prose_has_the_terms_that_it_had() -> None:
     text = "The NATO allies met in Paris; Dr. Smith's GPUs were there (e.g. at 3.14 km)."
     words = "the nato alli met in pari dr smith gpus were there e g at 3 14 km 3.14 3.14km".split()
-    assert TextAnalyzer()(text) == words
+    assert sorted(TextAnalyzer()(text)) == sorted(words)
 
 
 @pytest.mark.parametrize(
