@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from ctypes import c_double, c_int, create_string_buffer
 from functools import partial
@@ -24,11 +24,9 @@ from .pdf_layout import (
     HEADING_NUMBER,
     HYPHEN,
     Lines,
-    PlacedLine,
-    Rectangle,
+    PlacedText,
     TextLine,
     garbage_share,
-    in_utf16_units,
     lines_of_text,
     normalized,
     pages_as_text,
@@ -134,18 +132,11 @@ def _projection(page: Any) -> Sequence[float]:
 _FARTHEST = 2**31 - 1  # the largest number of a layout
 
 
-def _boxes(placed: Iterable[PlacedLine], projections: Sequence[Sequence[float]]) -> list[TextBox]:
-    """Return the boxes of lines. For tables, return the boxes of the cells."""
-    is_upright = [not b and not c and a > 0 for _, _, a, b, c, _ in projections]
-    boxes: list[tuple[int, int, bool, int, Rectangle]] = []
-    for start, end, page, line in placed:
-        if line.x1 > line.x0 and line.size > 0:
-            boxes.append((start, end, is_upright[page] and not line.turn, page, line.rectangle))
-        for first, last, box in line.cells:
-            boxes.append((start + first, start + last, False, page, box))
-    if not boxes:
+def _boxes(placed: Sequence[PlacedText], projections: Sequence[Sequence[float]]) -> list[TextBox]:
+    """Return the boxes of lines and of cells."""
+    if not placed:
         return []
-    starts, ends, are_lines, pages, rectangles = zip(*boxes, strict=True)
+    starts, ends, pages, rectangles, are_lines = zip(*placed, strict=True)
     x0, y0, a, b, c, d = np.array(projections)[list(pages)].T
     left, bottom, right, top = np.array(rectangles).T
     xs = x0 + a * left + c * top, x0 + a * right + c * bottom
@@ -153,7 +144,8 @@ def _boxes(placed: Iterable[PlacedLine], projections: Sequence[Sequence[float]])
     edges = [np.minimum(*xs), np.minimum(*ys), np.maximum(*xs), np.maximum(*ys)]
     corners = np.nan_to_num(np.array(edges), nan=-_FARTHEST)
     numbers = np.clip(corners, -_FARTHEST, _FARTHEST).astype(np.int64).tolist()
-    return list(map(TextBox, starts, ends, *numbers, are_lines))
+    are_upright = ((b == 0) & (c == 0) & (a > 0) & are_lines).tolist()
+    return list(map(TextBox, starts, ends, *numbers, are_upright))
 
 
 def page_with_fields(pdf: Any, number: int) -> Any:
@@ -186,7 +178,7 @@ def _lines_of_page(page: Any, source: SourceFile, number: int) -> Lines | None:
         page.set_rotation(360 - angle)  # otherwise each letter may be a line
         textpage = page.get_textpage()
         text = _text(textpage)
-    text = _with_ligatures_in_order(textpage, normalized(text))
+    text = _with_ligatures_in_order(textpage, text)
     if not text.strip():
         images = page.get_objects([raw.FPDF_PAGEOBJ_IMAGE], max_depth=3)
         return () if next(images, None) is None else None
@@ -213,13 +205,13 @@ def _text(textpage: Any) -> str:
     """Return the text of a page, with a character for each index of PDFium."""
     from pypdfium2 import raw
 
-    text = in_utf16_units(textpage.get_text_range())
+    text = normalized(textpage.get_text_range())
     count = textpage.count_chars()
     if len(text) != count:  # PDFium omits characters without a code
         codes = [raw.FPDFText_GetUnicode(textpage.raw, index) for index in range(count)]
         units = "".join(map(chr, codes)).translate(_CONTROLS)
         text = units.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-        text = in_utf16_units(text)
+        text = normalized(text)
     return text
 
 
@@ -330,7 +322,7 @@ def _lines(textpage: Any, text: str, *, is_upward: bool) -> tuple[list[TextLine]
         may_be_heading = text[start].isdigit() and HEADING_NUMBER.match(text, start, stop)
         is_bold = bool(may_be_heading) and _is_bold(handle, start)
         line = text[start:stop]
-        lines.append(TextLine(line, start, x0, right, baseline, size, False, turn, (), is_bold))
+        lines.append(TextLine(line, start, x0, right, baseline, size, turn, (), is_bold))
         if is_turned and right > x0:
             turned.append(lines[-1])
     return lines, turned

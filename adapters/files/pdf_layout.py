@@ -11,7 +11,7 @@ from itertools import chain, pairwise
 from operator import attrgetter
 from typing import NamedTuple
 
-from ...nodegraph.readers.text import PAGE_BREAK
+from ...nodegraph.readers.text import PAGE_BREAK, markdown_table
 from .markup import RAISED, raised_as_text
 
 HYPHEN = "\ufffe"  # PDFium's replacement for a hyphen and a line break
@@ -24,8 +24,11 @@ _FIRST_UNSPACED = "\u2e80"
 
 _MEANINGLESS = re.compile("[^\t-\r -\udfff\uf900-\ufffc\ufffe-\U000effff]")
 
-# Hyphens, radicals and compatibility forms, which some fonts use for the usual characters.
-_VARIANTS = re.compile("[\u00ad\u2010\u2011\u2e80-\u2fdf\uf900-\ufb06]")
+# Hyphens, radicals and compatibility forms, which some fonts use for the usual characters, and
+# characters with two units in UTF-16.
+_VARIANTS = re.compile("[\u00ad\u2010\u2011\u2e80-\u2fdf\uf900-\ufaff\U00010000-\U0010ffff]")
+
+_FILLER = "\ufdd1"  # the second unit of a character that has two in UTF-16
 
 _SENTENCE_END = re.compile(r"[.!?。！？…:：；;][\"'”’」』）)\]]*$")
 
@@ -37,12 +40,10 @@ _BULLETS = "•▪◦‣●■□➢\ue000-\uf8ff"
 
 _BULLET = re.compile(f"[{_BULLETS}][ \u00a0]?")
 
-# The number of a heading, which the outline omits.
-_NUMBER = re.compile(
-    r"(?:chapter|appendix|part|section)?\s*(?:\d+|[A-Z])(?:\.\d+)*[.:]?\s+"
-    r"|第\s*[\d〇一二三四五六七八九十百]+\s*[章节節回部篇编編卷条條]\s*",
-    re.I,
-)
+_LIGATURE = re.compile(f"[\ufb00-\ufb06]|{_FILLER}")
+
+# One class of characters is faster than alternatives.
+_SPECIAL = re.compile(f"[{_BULLETS}\ufb00-\ufb06{_FILLER}{''.join(map(chr, RAISED.values()))}]")
 
 # Lines that start a new block: captions, numbered headings, and numbers alone.
 _NEW_START = re.compile(r"(?i:fig(?:ure|\.)|tab(?:le|\.))\s*\d|\d[\d.]*(?:\s+[^a-z]|\s*\Z)")
@@ -52,22 +53,20 @@ _LEADER = re.compile(r"\s*(?:(?:\. ?){5,}|…{3,})\s*")
 
 _USUAL_PITCH = 1.2
 
-
-BAR = re.compile(r"(?<!\\)\|")
-"""A bar between the cells of a Markdown table."""
-
-
 Rectangle = tuple[float, float, float, float]
 """Left, bottom, right and top of a rectangle on a page, in points. ``y`` grows upwards."""
+
+TableRow = Sequence[tuple[str, Rectangle]]
+"""The texts and the rectangles of the cells of a row."""
 
 
 class TextLine(NamedTuple):
     """A line with its position and size in points. Zeros: unknown.
 
     ``start`` is the index of its first character. ``baseline`` grows upwards. A table is one line
-    with Markdown text, and with the spans and rectangles of its cells. A line that is rotated
-    downwards (``turn`` 1) or upwards (-1) has the position of a rotated page. Only lines that
-    may be numbered headings are examined for bold letters.
+    with rows and no text. A line that is rotated downwards (``turn`` 1) or upwards (-1) has the
+    position of a rotated page. Only lines that may be numbered headings are examined for bold
+    letters. ``page`` is the index of the page.
     """
 
     text: str
@@ -76,19 +75,20 @@ class TextLine(NamedTuple):
     x1: float = 0
     baseline: float = 0
     size: float = 0
-    is_table: bool = False
     turn: int = 0
-    cells: Sequence[tuple[int, int, Rectangle]] = ()
+    rows: Sequence[TableRow] = ()
     is_bold: bool = False
+    page: int = 0
 
     @property
     def rectangle(self) -> Rectangle:
         """The rectangle of the line on the page, including ascenders and descenders."""
-        _, _, x0, x1, baseline, size, _, turn, _, _ = self
-        bottom, top = baseline - 0.25 * size, baseline + 0.9 * size
-        if not turn:
-            return x0, bottom, x1, top
-        return (bottom, -x1, top, -x0) if turn > 0 else (-top, x0, -bottom, x1)
+        bottom, top = self.baseline - 0.25 * self.size, self.baseline + 0.9 * self.size
+        if not self.turn:
+            return self.x0, bottom, self.x1, top
+        if self.turn > 0:
+            return bottom, -self.x1, top, -self.x0
+        return -top, self.x0, -bottom, self.x1
 
     @property
     def is_placed(self) -> bool:
@@ -97,7 +97,7 @@ class TextLine(NamedTuple):
 
 
 Lines = Sequence[TextLine]
-"""The lines of a page in reading order."""
+"""Lines in reading order."""
 
 
 def lines_of_text(text: str) -> list[TextLine]:
@@ -106,38 +106,25 @@ def lines_of_text(text: str) -> list[TextLine]:
 
 
 def normalized(text: str) -> str:
-    """Replace variants by usual characters, without changing the length.
+    """Replace variants by usual characters. The result has one character per UTF-16 unit.
+
+    PDFium counts these units. A character with two units is followed by a filler.
 
     Example:
-        >>> normalized("\u2f00\u4e2a \ufb01 C\u2010172")
-        '一个 \ufb01 C-172'
+        >>> normalized("\u2f00\u4e2a \ufb01 C\u2010172 \U0001d465")
+        '一个 \ufb01 C-172 x\ufdd1'
     """
 
     def usual(match: re.Match[str]) -> str:
-        if match[0] < "\u2e80":
+        character = match[0]
+        if character < "\u2e80":
             return "-"
-        usual_form = unicodedata.normalize("NFKC", match[0])
-        return usual_form if len(usual_form) == 1 else match[0]
+        form = unicodedata.normalize("NFKC", character)
+        if character > "\uffff":
+            return form[:1] + _FILLER
+        return form if len(form) == 1 else character
 
-    return _VARIANTS.sub(usual, text)
-
-
-_ASTRAL = re.compile("[\U00010000-\U0010ffff]")
-
-_FILLER = "\ufdd1"  # the second unit of a character that has two in UTF-16
-
-
-def in_utf16_units(text: str) -> str:
-    """Return a text with one character per UTF-16 unit, as PDFium counts. Letters are plain."""
-    if text.isascii():
-        return text
-    return _ASTRAL.sub(lambda m: unicodedata.normalize("NFKC", m[0])[:1] + _FILLER, text)
-
-
-_LIGATURE = re.compile(f"[\ufb00-\ufb06]|{_FILLER}")
-
-# One class of characters is faster than alternatives.
-_SPECIAL = re.compile(f"[{_BULLETS}\ufb00-\ufb06{_FILLER}{''.join(map(chr, RAISED.values()))}]")
+    return text if text.isascii() else _VARIANTS.sub(usual, text)
 
 
 def garbage_share(text: str) -> float:
@@ -184,32 +171,15 @@ def with_parts_joined(lines: Lines) -> Lines:
 _POWER = re.compile(r"[+−-]?\d+")
 
 _PAGE_NUMBER = re.compile(
-    r"[\W_]*(?:[ivxl]{1,7}|(?:page|p\.|seite|第)?\s*\d{1,5}\s*(?:(?:of|von|/|共)\s*\d{1,5})?)"
-    r"\s*[页頁]?[\W_]*",
-    re.I,
+    r"[\W_]*(?:page|p\.|seite|第)?\s*\d{1,5}\s*(?:(?:of|von|/|共)\s*\d{1,5})?\s*[页頁]?[\W_]*", re.I
 )
 
-_FRONT_PAGES = 20  # maximum number of pages before page 1
+_NUMBER = re.compile(r"(?<!\d)\d{1,5}(?!\d)")
 
-_COUNTED = re.compile(r"(?<!\d)\d{1,5}(?!\d)")
+_OUTER_NUMBER = re.compile(r"^\d{1,5}\s|\s\d{1,5}$")
 
-_FIELD = re.compile(r":\s|[:：]\Z")  # after the name of a form field
-
-_MAX_FIELDS = 3  # a line on more pages is a header, even with a colon
-
-
-class _Found(NamedTuple):
-    """A possible header or footer.
-
-    Attributes:
-        page: The page, from 0.
-        beside: The text next to the number in the line.
-        is_sure: Whether the number certainly counts pages.
-    """
-
-    page: int
-    beside: str
-    is_sure: bool
+_Margins = Mapping[int, Sequence[tuple[int, str]]]
+"""The possible headers and footers by rounded height: the page, from 0, and the text."""
 
 
 def _height(line: TextLine) -> int:
@@ -224,112 +194,91 @@ def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lin
 
     A header or footer is separated from the text. It is at one height on more than half of all
     pages, or of all left or all right pages, and on at least three pages if available. Its text is
-    constant and not a form field, or contains a page number, or consists of headings of the text. A
+    constant, or contains a page number, or consists of headings of the text. A
     page number may be alone at another height.
     """
-    found: dict[tuple[str, int], list[_Found]] = {}
     margins: dict[int, list[tuple[int, str]]] = {}
-    for number, lines in enumerate(pages):
+    found: dict[tuple[int, str], list[int]] = {}
+    counted: dict[int, list[int]] = {}  # by the distance of a number from the number of its page
+    for page, lines in enumerate(pages):
         for line in _margin_lines(lines, pitch):
-            margins.setdefault(_height(line), []).append((number, line.text))
-            for key, one in _keys(line.text, number):
-                found.setdefault((key, _height(line)), []).append(one)
-    first = {place: on[0].page for place, on in found.items() if _is_head(place, on, len(pages))}
-    numbered = {key for key, _ in first if key[0] == "\0"}
-    for place, on in found.items():
-        if place[0] in numbered and not any(one.beside for one in on):
-            first[place] = on[0].page
+            height = _height(line)
+            margins.setdefault(height, []).append((page, line.text))
+            for key in _keys(line.text, page):
+                found.setdefault((height, key), []).append(page)
+            for number in _page_numbers(line.text):
+                counted.setdefault(number - page, []).append(page)
+    first = {place: on[0] for place, on in found.items() if _is_on_most(on, len(pages))}
+    offsets = {offset for offset, on in counted.items() if _is_on_most(on, len(pages))}
     titles = _running_titles(pages, margins)
-    heights = {height for _, height in first}.union(titles)
-    if not heights:
-        return pages
-    start = _squeezed("".join(line.text for line in pages[0]))
-    body = max(sizes := _sizes(pages), key=sizes.__getitem__, default=0.0)
+    start = _squeezed("".join(line.text for line in pages[0])) if first else ""
+    body = max(sizes := _sizes(chain(*pages)), key=sizes.__getitem__, default=0.0)
 
-    def kept(line: TextLine, number: int) -> TextLine | None:
+    def kept(line: TextLine, page: int) -> TextLine | None:
         """Return a line, the first header in the size of the text, or None."""
-        height = _height(line)
-        if line.text in titles.get(height, ()):
+        height, text = _height(line), line.text
+        if height not in margins:
+            return line
+        is_number = bool(_PAGE_NUMBER.fullmatch(text))
+        if is_number and any(number - page in offsets for number in _page_numbers(text)):
             return None
-        places = [(key, height) for key, _ in _keys(line.text, number)]
-        on = [first[place] for place in places if place in first]
+        if text in titles.get(height, ()):
+            return None
+        on = [first[height, key] for key in _keys(text, page) if (height, key) in first]
         if not on:
             return line
-        is_first = number == min(on) and not _PAGE_NUMBER.fullmatch(line.text)
-        is_new = is_first and (not number or _squeezed(line.text) not in start)
+        is_new = page == min(on) and not is_number and (not page or _squeezed(text) not in start)
         return line._replace(size=min(line.size, body)) if is_new else None
 
     return [
-        [
-            stays
-            for line in lines
-            if (stays := line if _height(line) not in heights else kept(line, number))
-        ]
-        for number, lines in enumerate(pages)
+        [stays for line in lines if (stays := kept(line, page))] for page, lines in enumerate(pages)
     ]
 
 
-def _running_titles(
-    pages: Sequence[Lines], margins: Mapping[int, Sequence[tuple[int, str]]]
-) -> dict[int, set[str]]:
-    """Return the headers, by height, that consist of one or two headings of the text."""
+def _running_titles(pages: Sequence[Lines], margins: _Margins) -> dict[int, set[str]]:
+    """Return the headers, by height, that consist of one or two headings of the text.
+
+    A page number may precede or follow them.
+    """
     likely: dict[int, set[str]] = {}
     for height, on in margins.items():
         titled = [one for one in on if len(one[1]) < 160 and not _SENTENCE_END.search(one[1])]
         if _is_on_most([page for page, _ in titled], len(pages)):
             likely[height] = {text for _, text in titled}
-    longest = max((len(text) for texts in likely.values() for text in texts), default=0)
     titles = {""}.union(
         _squeezed(line.text)
-        for lines in (pages if likely else ())
-        for line in lines
-        if len(line.text) < min(80, 2 * longest) and _height(line) not in likely
+        for line in (chain(*pages) if likely else ())
+        if len(line.text) < 80 and _height(line) not in likely
     )
     found: dict[int, set[str]] = {}
     for height, texts in likely.items():
         for text in texts:
-            squeezed = _squeezed(text)
-            ends = range(1, len(squeezed) + 1)
-            if any(squeezed[:n] in titles and squeezed[n:] in titles for n in ends):
-                found.setdefault(height, set()).add(text)
+            for way in {_squeezed(text), _squeezed(_OUTER_NUMBER.sub("", text))}:
+                if any(way[:n] in titles and way[n:] in titles for n in range(1, len(way) + 1)):
+                    found.setdefault(height, set()).add(text)
     return {height: on for height, on in found.items() if 2 * len(on) > len(likely[height])}
 
 
-def _keys(text: str, number: int) -> Iterator[tuple[str, _Found]]:
-    """Yield the text of a line of a page (from 0), and its text for each number in it.
+def _page_numbers(text: str) -> list[int]:
+    """Return the numbers of a header that may be page numbers: alone, or at its edges."""
+    finder = _NUMBER if _PAGE_NUMBER.fullmatch(text) else _OUTER_NUMBER
+    return list(map(int, finder.findall(text)))
 
-    Each number is replaced by its distance from the page's number. The text next to a number at the
-    edge may be a chapter title.
 
-    ``Invoice 1001`` and ``Question 1`` don't count pages. A number that certainly counts pages is
-    alone, is in a line with another number, or is close to the page's number in a line with more
-    than three words (more than five Chinese characters).
+def _keys(text: str, page: int) -> Iterator[str]:
+    """Yield the text of a header, and its text for each number that may count pages.
+
+    The number is replaced by its distance from the page, from 0. ``Invoice 1001`` and ``Question
+    1`` don't count pages: the line must have another number, or more than three words (more than
+    five Chinese characters).
     """
-    yield text, _Found(number, "", True)
-    numbers = list(_COUNTED.finditer(text))
-    is_counted = len(numbers) > 1 or _PAGE_NUMBER.fullmatch(text)
-    is_sure = bool(is_counted or len(text.split()) > 3 or len(_CJK.findall(text)) > 5)
-    for match in numbers:
-        before, after = text[: match.start()], text[match.end() :]
-        away = int(match[0]) - number
-        if not is_counted and abs(away) > _FRONT_PAGES:
-            continue
-        if not (before and after):
-            yield f"\0{away}", _Found(number, f"{before}{after}", is_sure)
-        elif is_sure:
-            yield f"{before}\0{away}{after}", _Found(number, "", True)
-
-
-def _is_head(place: tuple[str, int], on: Sequence[_Found], count: int) -> bool:
-    """Return whether lines with equal text at one height are headers or footers.
-
-    A number counts pages if it is alone, or if the text next to it (such as a chapter title)
-    changes, and each text is repeated on several pages.
-    """
-    beside = {one.beside for one in on}
-    is_number = place[0][0] == "\0" and (beside == {""} or 1 < len(beside) < len(on) / 1.5)
-    is_field = len(on) <= _MAX_FIELDS and _FIELD.search(place[0])
-    return not is_field and _is_on_most([x.page for x in on if is_number or x.is_sure], count)
+    yield text
+    numbers = list(_NUMBER.finditer(text))
+    if len(numbers) > 1 or len(text.split()) > 3 or len(_CJK.findall(text)) > 5:
+        for number in numbers:
+            before, after = text[: number.start()], text[number.end() :]
+            beside = before + "\0" + after if before and after else ""  # else a chapter's title
+            yield f"{beside}\0{int(number[0]) - page}"
 
 
 def _is_on_most(numbers: Sequence[int], count: int) -> bool:
@@ -370,19 +319,20 @@ def _line_pitch(pages: Sequence[Lines]) -> float:
     return max(usual, key=usual.__getitem__, default=_USUAL_PITCH)
 
 
-class PlacedLine(NamedTuple):
-    """A line of a page (from 0) with its span in the text of all pages."""
+class PlacedText(NamedTuple):
+    """A line or a cell of a table with its span in the text of all pages."""
 
     start: int
     end: int
     page: int
-    line: TextLine
+    rectangle: Rectangle
+    is_line: bool
 
 
 def pages_as_text(
     pages: Sequence[Lines], outline: Iterable[tuple[int, int, str]]
-) -> tuple[str, list[PlacedLine]]:
-    """Return the text of pages as paragraphs and Markdown headings, and its lines with their spans.
+) -> tuple[str, list[PlacedText]]:
+    """Return the text of pages as paragraphs and Markdown headings, and the places of its parts.
 
     A paragraph continues in the next column or on the next page if its last line is full and does
     not end a sentence. There is one page break between pages.
@@ -392,100 +342,87 @@ def pages_as_text(
         outline: The outline of the file: page (from 0), level (from 1), title.
     """
     pitch = _line_pitch(pages)
-    pages = _without_running_heads(pages, pitch)
-    titles: dict[int, dict[str, int]] = {}
-    for number, level, title in outline:
-        titles.setdefault(number, {})[_squeezed(title)] = level
-    levels = {} if titles else _levels_by_size(pages)
-    numbered = {} if titles else _numbered_headings(pages, levels, pitch)
+    lines = [
+        line._replace(page=page)
+        for page, on_page in enumerate(_without_running_heads(pages, pitch))
+        for line in on_page
+    ]
+    is_below = [False, *(_is_below(a, b, pitch) for a, b in pairwise(lines))]
+    headings = _headings(lines, is_below, outline)
     parts: list[str] = []
-    placed: list[PlacedLine] = []
-    length = 0
-    last: TextLine | None = None  # the full line or the table at the end of a page
-    head = ""  # the first row of this table
-    for number, lines in enumerate(pages):
-        is_table = last is not None and bool(lines) and _continues_table(last, lines[0])
-        if is_table:
-            lines = [_without_head(lines[0], head), *lines[1:]]
-        is_below = [False, *(_is_below(a, b, pitch) for a, b in pairwise(lines))]
-        edges = _column_edges(lines, is_below)
-        headings = _headings(lines, titles.get(number, {}), levels)
-        if by_number := numbered.get(number):
-            headings = _without_authors(lines, headings, min(by_number)) if not number else headings
-            headings |= by_number
-        blocks = _blocks(lines, headings, is_below, edges)
-        if number:
-            is_open = last is not None and bool(blocks) and not blocks[0][2]
-            continues = is_open and last is not None and _may_continue(last, lines[0])
-            between = f"\n{PAGE_BREAK}" if is_table else f"\n\n{PAGE_BREAK}\n\n"
-            parts.append(PAGE_BREAK if continues else between)
-            length += len(parts[-1])
-        for block in blocks:
-            prefix, *texts = _block_texts(lines, block)
-            prefix = f"\n\n{prefix}" if block[0] else prefix
-            parts += (prefix, *texts)
-            length += len(prefix)
-            for line, text in zip(lines[block[0] : block[1]], texts, strict=True):
-                placed.append(PlacedLine(length, length + len(text.rstrip()), number, line))
-                length += len(text)
-        if blocks:
-            end = lines[-1]
-            is_full = end.is_table or _is_full(end, end, edges[-1])
-            last = end if not blocks[-1][2] and is_full else None
-            if end.is_table and not (is_table and len(lines) == 1):
-                head = end.text.partition("\n")[0]
+    placed: list[PlacedText] = []
+    length = page = 0
+    for start, end, level in _blocks(lines, headings, is_below):
+        between = "\n\n" if start else ""
+        if lines[start].page > page:
+            between = f"\n\n{PAGE_BREAK}\n\n" * (lines[start].page - page)
+        parts.append(between)
+        length += len(between)
+        block = lines[start:end]
+        for text, places in _block_texts(block, level):
+            parts.append(text)
+            placed += (_moved(place, length, length) for place in places)
+            length += len(text)
+        page = block[-1].page
+    parts.append(f"\n\n{PAGE_BREAK}\n\n" * (len(pages) - 1 - page))
     text, removed = _hyphens_resolved("".join(parts))
     blanks = len(text) - len(text.lstrip("\n "))
     if removed or blanks:
         placed = [
-            PlacedLine(
-                start - blanks - bisect_left(removed, start),
-                end - blanks - bisect_left(removed, end),
-                page,
-                line,
+            _moved(
+                place,
+                -blanks - bisect_left(removed, place.start),
+                -blanks - bisect_left(removed, place.end),
             )
-            for start, end, page, line in placed
+            for place in placed
         ]
     return text.strip("\n "), placed
 
 
-def _continues_table(table: TextLine, following: TextLine) -> bool:
-    """Return whether a table at the top of a page continues a table of the previous page."""
-    if not (table.cells and following.cells):
-        return False
-    (left, right), (next_left, next_right) = (
-        (min(box[0] for _, _, box in one.cells), max(box[2] for _, _, box in one.cells))
-        for one in (table, following)
-    )
-    columns = {len(BAR.findall(one.text.rpartition("\n")[2])) for one in (table, following)}
-    return max(abs(left - next_left), abs(right - next_right)) <= 3 and len(columns) == 1
+def _moved(place: PlacedText, start: int, end: int) -> PlacedText:
+    return place._replace(start=place.start + start, end=place.end + end)
 
 
-def _without_head(table: TextLine, head: str) -> TextLine:
-    """Return the rows of a continued table, without a repeated header."""
-    first, rule, _ = table.text.split("\n", 2)
-    start, end = len(first) + 1, len(first) + len(rule) + 2
-    start = 0 if first == head else start
-    text = table.text[:start] + table.text[end:]
-    above = [cell for cell in table.cells if cell[1] <= start]
-    below = [(a - end + start, b - end + start, box) for a, b, box in table.cells if a >= end]
-    return table._replace(text=text, cells=[*above, *below])
-
-
-_Block = tuple[int, int, int]
-"""The first line, the end and the level of a block: 0 for a paragraph, from 1 for a heading."""
-
-
-def _block_texts(lines: Lines, block: _Block) -> list[str]:
-    """Return the prefix of a block, and its lines with their separators."""
-    start, end, level = block
-    if lines[start].is_table:
-        return ["", lines[start].text]
-    usual = without_ligatures if level else without_bullets
-    texts = _with_breaks([usual(_without_leader(line.text)) for line in lines[start:end]])
+def _block_texts(lines: Lines, level: int) -> Iterator[tuple[str, Sequence[PlacedText]]]:
+    """Yield the parts of a block's text, with their places relative to the part."""
+    if lines[0].rows:
+        yield from _table_texts(lines)
+        return
+    as_usual = without_ligatures if level else without_bullets
+    texts = [as_usual(_without_leader(line.text)) for line in lines]
     if level:
-        return [f"{'#' * min(level, 6)} ", *texts]
-    return ["\\" if texts[0][0] == "#" else "", *texts]
+        yield f"{'#' * min(level, 6)} ", ()
+    elif texts[0][0] == "#":
+        yield "\\", ()
+    for at, (line, text) in enumerate(zip(lines, texts, strict=True)):
+        if at + 1 < len(lines):
+            pages = lines[at + 1].page - line.page
+            text = text + PAGE_BREAK * pages if pages else _with_break(text, texts[at + 1])
+        place = PlacedText(0, len(text.rstrip()), line.page, line.rectangle, not line.turn)
+        yield text, [place] if line.is_placed else ()
+
+
+_CELL = re.compile(r"\| (.*?) (?=\|)")
+
+
+def _table_texts(tables: Lines) -> Iterator[tuple[str, Sequence[PlacedText]]]:
+    """Yield the rows of a table and its continuations, with the places of the cells.
+
+    If the header is repeated on other pages, it is left out.
+    """
+    head = [text for text, _ in tables[0].rows[0]]
+    rows = [(tables[0].page, tables[0].rows[0])]
+    for table in tables:
+        is_repeated = [text for text, _ in table.rows[0]] == head
+        rows += ((table.page, row) for row in table.rows[is_repeated:])
+    first, line, *others = markdown_table([text for text, _ in row] for _, row in rows).split("\n")
+    previous = tables[0].page
+    for (page, row), text in zip(rows, [f"{first}\n{line}", *others], strict=True):
+        if text in others:
+            yield "\n" + PAGE_BREAK * (page - previous), ()
+        cells = zip(row, _CELL.finditer(text), strict=False)
+        yield text, [PlacedText(*cell.span(1), page, x, False) for (_, x), cell in cells if cell[1]]
+        previous = page
 
 
 def _has_leader(text: str) -> bool:
@@ -517,22 +454,18 @@ def without_bullets(text: str) -> str:
     return _BULLET.sub("- ", without_ligatures(text))
 
 
-def joined(lines: Sequence[str]) -> str:
+def joined(texts: Sequence[str]) -> str:
     """Join lines, with a space between words of scripts with spaces."""
-    return "".join(_with_breaks(lines))
+    return "".join([*map(_with_break, texts, texts[1:]), texts[-1]])
 
 
-def _with_breaks(lines: Sequence[str]) -> list[str]:
-    """Return lines, each with the separator before the next line."""
-    parts: list[str] = []
-    for line, following in pairwise(lines):
-        end = line[-1]
-        is_unspaced = end >= _FIRST_UNSPACED and _CJK.match(end) and _CJK.match(following)
-        if end == "-" and line[-2:-1].isalpha():
-            parts.append(line[:-1] + HYPHEN)
-        else:
-            parts.append(line if end in (HYPHEN, " ") or is_unspaced else f"{line} ")
-    return [*parts, lines[-1]]
+def _with_break(text: str, following: str) -> str:
+    """Return a line with the separator before the next line."""
+    end = text[-1]
+    if end == "-" and text[-2:-1].isalpha():
+        return text[:-1] + HYPHEN
+    is_unspaced = end >= _FIRST_UNSPACED and _CJK.match(end) and _CJK.match(following)
+    return text if end in (HYPHEN, " ") or is_unspaced else f"{text} "
 
 
 _Headings = dict[int, tuple[int, int]]
@@ -540,10 +473,14 @@ _Headings = dict[int, tuple[int, int]]
 
 
 def _blocks(
-    lines: Lines, headings: _Headings, is_below: Sequence[bool], edges: Sequence[float]
-) -> list[_Block]:
-    """Return the headings and paragraphs of a page."""
-    blocks: list[_Block] = []
+    lines: Lines, headings: _Headings, is_below: Sequence[bool]
+) -> Iterator[tuple[int, int, int]]:
+    """Yield the headings, paragraphs and tables.
+
+    Yields:
+        The first line, the end, and the level: 0 for a paragraph or a table, from 1 for a heading.
+    """
+    edges = _column_edges(lines, is_below)
     at = 0
     while at < len(lines):
         start = at
@@ -566,8 +503,7 @@ def _blocks(
                     break
                 margin = following.x0 if at == start + 1 else min(margin, following.x0)
             at += 1
-        blocks.append((start, at, level))
-    return blocks
+        yield start, at, level
 
 
 def _begins_item(first: TextLine, line: TextLine, following: TextLine) -> bool:
@@ -585,7 +521,8 @@ def _is_below(line: TextLine, following: TextLine, pitch: float) -> bool:
     """Return whether a line is close below another line of its size."""
     size = line.size
     return (
-        line.is_placed
+        line.page == following.page
+        and line.is_placed
         and following.x1 > following.x0
         and 0.2 * size < line.baseline - following.baseline < 1.4 * pitch * size
         and abs(size - following.size) <= 0.1 * size
@@ -607,15 +544,13 @@ def _column_edges(lines: Lines, is_below: Sequence[bool]) -> list[float]:
 
 def _is_full(line: TextLine, following: TextLine, edge: float) -> bool:
     """Return whether the next line's first word did not fit at the end of a line."""
-    text, _, x0, x1, _, size, is_table, _, _, _ = line
+    text, _, x0, x1, _, size, *_ = line
     if x1 <= x0 or size <= 0:
-        return not is_table
+        return True
     advance = (x1 - x0) / len(text)  # average width of a character
     following_advance = (following.x1 - following.x0) / len(following.text)
     if advance > 1.3 * size or following_advance > 1.3 * size or _has_leader(text):
         return False  # a table row with gaps, or an entry in a table of contents
-    if x1 + advance + 0.3 * size >= edge:  # no word would fit
-        return True
     end = following.text.find(" ")
     is_unspaced = following.text >= _FIRST_UNSPACED and _CJK.match(following.text)
     word = 1 if is_unspaced else (end if end > 0 else len(following.text)) + 1
@@ -624,13 +559,29 @@ def _is_full(line: TextLine, following: TextLine, edge: float) -> bool:
 
 
 def _continues_elsewhere(line: TextLine, following: TextLine, edge: float) -> bool:
-    """Return whether a line continues the paragraph of a line that is not directly above it."""
-    if line.is_table or following.is_table:
+    """Return whether a line continues the block of a line that is not directly above it."""
+    is_next_page = following.page > line.page
+    if line.rows or following.rows:
+        return is_next_page and _continues_table(line, following)
+    if not is_next_page:
+        if not (line.is_placed and following.is_placed):
+            return not _SENTENCE_END.search(line.text) and not _ITEM.match(following.text)
+        if following.baseline <= line.baseline:  # not at the top of another column
+            return False
+    return _may_continue(line, following) and _is_full(line, following, edge)
+
+
+def _continues_table(table: TextLine, following: TextLine) -> bool:
+    """Return whether two tables have equal columns."""
+    if not (table.rows and following.rows):
         return False
-    if not (line.is_placed and following.is_placed):
-        return not _SENTENCE_END.search(line.text) and not _ITEM.match(following.text)
-    is_above = following.baseline > line.baseline  # at the top of another column
-    return is_above and _may_continue(line, following) and _is_full(line, following, edge)
+    edges, following_edges = (
+        [edge for _, (left, _, right, _) in one.rows[0] for edge in (left, right)]
+        for one in (table, following)
+    )
+    return len(edges) == len(following_edges) and all(
+        abs(edge - other) <= 3 for edge, other in zip(edges, following_edges, strict=True)
+    )
 
 
 def _may_continue(line: TextLine, following: TextLine) -> bool:
@@ -638,8 +589,6 @@ def _may_continue(line: TextLine, following: TextLine) -> bool:
     text, first = line.text, following.text[0]
     if (
         abs(line.size - following.size) > line.size / 10
-        or line.is_table
-        or following.is_table
         or _SENTENCE_END.search(text)
         or _ITEM.match(following.text)
     ):
@@ -650,45 +599,53 @@ def _may_continue(line: TextLine, following: TextLine) -> bool:
         text.count(" ") > 4
         and text[-1].isalpha()
         and (first.isalnum() or first in '("“‘')
-        and not following.text[-1].isdigit()  # digits end a running header
         and not _NEW_START.match(following.text)
     )
 
 
-def _headings(lines: Lines, titles: Mapping[str, int], levels: Mapping[float, int]) -> _Headings:
-    """Return the headings of a page by the outline of the file, or by their sizes."""
+def _headings(
+    lines: Lines, is_below: Sequence[bool], outline: Iterable[tuple[int, int, str]]
+) -> _Headings:
+    """Return the headings by the outline of the file, or by their sizes and numbers."""
+    titles: dict[int, dict[str, int]] = {}
+    for page, depth, title in outline:
+        if squeezed := _squeezed(title):
+            titles.setdefault(page, {})[squeezed] = depth
+    if titles:
+        return _headings_by_title(lines, titles)
+    levels = _levels_by_size(lines)
+    found = {
+        at: (level, _heading_height(lines, at))
+        for at, line in enumerate(lines)
+        if (level := levels.get(_rounded(line.size)))
+        and line.is_placed
+        and len(line.text) <= 150
+        and any(map(str.isalpha, line.text))
+    }
+    return found | _numbered_headings(lines, is_below, levels)
+
+
+# The squeezed number of a heading, which the outline may omit.
+_TITLE_NUMBER = re.compile(
+    r"(?:(?:chapter|appendix|part|section)?(?:\d+|[a-z])(?:\.\d+)*[.:]?"
+    r"|第[\d〇一二三四五六七八九十百]+[章节節回部篇編编卷条條])?"
+)
+
+
+def _headings_by_title(lines: Lines, titles: Mapping[int, Mapping[str, int]]) -> _Headings:
+    """Return the headings of up to three lines that are titles of the outline."""
     found: _Headings = {}
-    initials = {title[:1] for title in titles}
-    for at, line in enumerate(lines if titles or levels else ()):
-        if titles:
-            number = _NUMBER.match(line.text)
-            if number or line.text[0].casefold() in initials:
-                starts = {0, number.end() if number else 0}
-                for start in sorted(starts, reverse=True):
-                    if heading := _heading_by_title(lines, at, start, titles):
-                        found[at] = heading
-        elif (
-            (level := levels.get(_rounded(line.size)))
-            and line.is_placed
-            and len(line.text) <= 150
-            and any(map(str.isalpha, line.text))
-        ):
-            found[at] = level, _heading_height(lines, at)
+    for at, line in enumerate(lines):
+        of_page = titles.get(line.page, {}) if line.text else {}
+        text = ""
+        for count, part in enumerate(lines[at : at + 3] if of_page else (), 1):
+            text += _squeezed(part.text)
+            for title, level in of_page.items():
+                end = len(text) - len(title)
+                is_alone = count > 1 and line.text.isdecimal()
+                if text.endswith(title) and _TITLE_NUMBER.fullmatch(text, 0, end) and not is_alone:
+                    found.setdefault(at, (level, count))
     return found
-
-
-def _heading_by_title(
-    lines: Lines, at: int, start: int, titles: Mapping[str, int]
-) -> tuple[int, int] | None:
-    """Return the level and the number of lines of the outline heading at a position, if any."""
-    text = _squeezed(lines[at].text[start:])
-    for count in (1, 2, 3):
-        if text in titles:
-            return titles[text], count
-        if at + count >= len(lines) or not any(title.startswith(text) for title in titles):
-            break
-        text += _squeezed(lines[at + count].text)
-    return None
 
 
 def _heading_height(lines: Lines, at: int) -> int:
@@ -710,24 +667,23 @@ _NO_TITLE = re.compile(r"\d\Z|[\\{}=]")  # from a table of contents, or code
 
 
 def _numbered_headings(
-    pages: Sequence[Lines], levels: Mapping[float, int], pitch: float
-) -> dict[int, _Headings]:
-    """Return the numbered headings by page, if the file has at least three.
+    lines: Lines, is_below: Sequence[bool], levels: Mapping[float, int]
+) -> _Headings:
+    """Return the numbered headings, if the file has at least three.
 
     Numbered headings have space above or bold letters, and consecutive numbers (1, 1.1, 1.2, 2),
     where one may be missing.
     """
     found = [
-        (number, page, at)
-        for page, lines in enumerate(pages)
+        (number, at)
         for at, line in enumerate(lines)
-        if line.text[0].isdigit() and (number := _heading_number(lines, at, levels, pitch))
+        if line.text[:1].isdigit() and (number := _heading_number(lines, at, is_below, levels))
     ]
-    longest: list[tuple[tuple[int, ...], int, int]] = []
-    for first, heading in enumerate(found):
+    longest: list[tuple[tuple[int, ...], int]] = []
+    for start, heading in enumerate(found):
         if heading[0] == (1,):
             counted = [heading]
-            for following in found[first + 1 :]:
+            for following in found[start + 1 :]:
                 last, number = counted[-1][0], following[0]
                 common, end = number[:-1], number[-1]
                 if number == (*last, 1) or (
@@ -737,15 +693,14 @@ def _numbered_headings(
                 ):
                     counted.append(following)
             longest = max(longest, counted, key=len)
-    headings: dict[int, _Headings] = {}
-    for number, page, at in longest if len(longest) > 2 else ():
-        top = levels.get(_rounded(pages[longest[0][1]][longest[0][2]].size), 1)
-        headings.setdefault(page, {})[at] = (top + len(number) - 1, 1)
-    return headings
+    if len(longest) < 3:
+        return {}
+    top = levels.get(_rounded(lines[longest[0][1]].size), 1)
+    return {at: (top + len(number) - 1, 1) for number, at in longest}
 
 
 def _heading_number(
-    lines: Lines, at: int, levels: Mapping[float, int], pitch: float
+    lines: Lines, at: int, is_below: Sequence[bool], levels: Mapping[float, int]
 ) -> tuple[int, ...]:
     """Return the number of a line that may be a heading. Empty: not a heading."""
     line = lines[at]
@@ -753,31 +708,12 @@ def _heading_number(
     if not match or len(line.text) > 80 or _NO_TITLE.search(line.text):
         return ()
     number = tuple(map(int, match[1].split(".")))
-    near = 1.3 * pitch * line.size
-    above = lines[at - 1].baseline - line.baseline if at else 0.0
-    following = lines[at + 1] if at + 1 < len(lines) else line
     is_wrapped = (
-        0 < line.baseline - following.baseline < near
-        and abs(following.size - line.size) < 0.05 * line.size
-        and abs(following.x0 - line.x0) < 3 * line.size
-        and line.x1 > following.x1 - 2 * line.size
+        at + 1 < len(lines) and is_below[at + 1] and line.x1 > lines[at + 1].x1 - 2 * line.size
     )
     is_item = match[2] and len(number) == 1 and _rounded(line.size) not in levels
-    is_text = not line.is_bold and (0 < above < near or is_wrapped or is_item)
+    is_text = not line.is_bold and (is_below[at] or is_wrapped or is_item)
     return () if is_text or _SENTENCE_END.search(line.text) else number
-
-
-_SUMMARY = re.compile(r"abstract|summary|contents|摘\s*要|目\s*[录錄次]", re.I)
-
-
-def _without_authors(lines: Lines, headings: _Headings, first: int) -> _Headings:
-    """Remove unnumbered headings smaller than the title on the first page: authors and dates."""
-    title = max((lines[at].size for at in headings if at < first), default=0.0)
-    return {
-        at: heading
-        for at, heading in headings.items()
-        if at >= first or lines[at].size >= title - 0.5 or _SUMMARY.match(lines[at].text)
-    }
 
 
 def _squeezed(text: str) -> str:
@@ -791,27 +727,27 @@ def _rounded(size: float) -> float:
     return round(size * 2) / 2
 
 
-def _sizes(pages: Sequence[Lines]) -> Counter[float]:
+def _sizes(lines: Iterable[TextLine]) -> Counter[float]:
     """Return the number of characters by rounded size."""
-    exact: dict[float, int] = {}
-    for line in chain.from_iterable(pages):
-        if line.x1 > line.x0:
-            exact[line.size] = exact.get(line.size, 0) + len(line.text)
     characters: Counter[float] = Counter()
-    for size, count in exact.items():
-        characters[_rounded(size)] += count
+    for line in lines:
+        if line.x1 > line.x0:
+            characters[_rounded(line.size)] += len(line.text)
     return characters
 
 
-def _levels_by_size(pages: Sequence[Lines]) -> dict[float, int]:
+def _levels_by_size(lines: Lines) -> dict[float, int]:
     """Return the heading levels of rounded sizes that are rare and larger than the text."""
-    characters = _sizes(pages)
-    total = characters.total()
+    characters = _sizes(lines)
+    rare = characters.total() * 0.15
     body = max(characters, key=characters.__getitem__, default=0.0)
-    larger = [s for s, n in characters.items() if s >= body * 1.12 and n <= total * 0.15]
-    if sum(characters[size] for size in larger) > total * 0.25:
-        return {}
+    larger = [size for size, n in characters.items() if size >= body * 1.12 and n <= rare]
     return {size: n for n, size in enumerate(sorted(larger, reverse=True)[:6], start=1)}
+
+
+_SPLIT_WORD = re.compile(rf"([\w-]*){HYPHEN}(?=([\w-]*))")
+
+_NO_LETTER = re.compile(r"[\W\d_]")
 
 
 def _hyphens_resolved(text: str) -> tuple[str, list[int]]:
@@ -821,40 +757,28 @@ def _hyphens_resolved(text: str) -> tuple[str, list[int]]:
     """
     if HYPHEN not in text:
         return text, []
-    whole: set[str] = set()
-    for between in text.casefold().split(HYPHEN):  # without the parts of split words
-        whole.update(*(inner.split() for inner in _INNER_WORDS.findall(between)))
-    words = {word.strip(_MARKS) for word in whole}
+    whole = re.sub(rf"[\w-]*{HYPHEN}[\w-]*", " ", text.casefold())
+    words = set(re.findall(r"[\w-]+", whole))
     removed: list[int] = []
 
-    def resolved(hyphen: re.Match[str]) -> str:
-        at = hyphen.start()
-        before = _NO_COMPOUND.split(text[max(0, at - 60) : at])[-1]
-        if not _is_joined(before, _NO_COMPOUND.split(text[at + 1 : at + 60], maxsplit=1)[0], words):
-            return "-"
-        removed.append(at)
-        return ""
+    def resolved(match: re.Match[str]) -> str:
+        before, following = match.groups()
+        if not _is_joined(before.casefold(), following, words):
+            return f"{before}-"
+        removed.append(match.end() - 1)
+        return before
 
-    return re.sub(HYPHEN, resolved, text), removed
-
-
-_INNER_WORDS = re.compile(r"(?s)[\W\d_].*[\W\d_]")
-
-_NO_COMPOUND = re.compile(r"[^\w-]")
-
-_NO_LETTER = re.compile(r"[\W\d_]")
-
-_MARKS = "!\"#$%&'()*+,./:;<=>?@[\\]^_`{|}~"  # ASCII punctuation without hyphens
+    return _SPLIT_WORD.sub(resolved, text), removed
 
 
 def _is_joined(before: str, following: str, words: set[str]) -> bool:
     """Return whether two parts form one word without a hyphen, according to the text."""
     first, second = _NO_LETTER.split(before)[-1], _NO_LETTER.split(following)[0]
-    if f"{before}-{following}".casefold() in words or not (first and second):
+    if f"{before}-{following.casefold()}" in words or not (first and second):
         return False
     if _CJK.match(first[-1]) and _CJK.match(second[0]):
         return True
-    parts = first.casefold(), second.casefold()
+    parts = first, second.casefold()
     if "".join(parts) in words:
         return True
     if "-".join(parts) in words or not second[0].islower():

@@ -12,8 +12,7 @@ from math import inf
 from operator import attrgetter, neg
 from typing import Any, NamedTuple
 
-from ...nodegraph.readers.text import markdown_table
-from .pdf_layout import BAR, Lines, Rectangle, TextLine, joined, without_bullets
+from .pdf_layout import Lines, TableRow, TextLine, joined, without_bullets
 
 _NEAR = 3.0  # points between rules that count as one rule
 
@@ -42,7 +41,7 @@ def with_tables(paths: Sequence[Any], textpage: Any, lines: Lines) -> Lines:
         rows = _rows(grid, textpage, inside)
         if rows:
             starts = {line.start for line in inside[1:]}
-            table = _table(rows, inside[0].start)
+            table = TextLine("", inside[0].start, rows=rows)
             kept = (line for line in lines if line.start not in starts)
             lines = [table if line is inside[0] else line for line in kept]
     return lines
@@ -265,15 +264,11 @@ def _lines_inside(grid: _Grid, lines: Lines) -> list[TextLine]:
         for line in lines
         if grid.rows[-1] < line.baseline < grid.rows[0] and line.x1 > left and line.x0 < right
     ]
-    is_crossed = any(line.x0 < left or line.x1 > right or line.is_table for line in inside)
+    is_crossed = any(line.x0 < left or line.x1 > right or line.rows for line in inside)
     return [] if is_crossed else inside
 
 
-_TableRow = tuple[list[str], list[Rectangle]]
-"""The texts and rectangles of a row."""
-
-
-def _rows(grid: _Grid, textpage: Any, lines: Sequence[TextLine]) -> list[_TableRow]:
+def _rows(grid: _Grid, textpage: Any, lines: Sequence[TextLine]) -> list[TableRow]:
     """Return the rows of a grid. Empty if the grid is not a table."""
     texts: dict[int, dict[int, list[tuple[float, str]]]] = {}  # by row and column
     for line in lines:
@@ -281,7 +276,7 @@ def _rows(grid: _Grid, textpage: Any, lines: Sequence[TextLine]) -> list[_TableR
             texts.setdefault(row, {}).setdefault(column, []).append((line.baseline, text))
     columns = sorted({column for cells in texts.values() for column in cells})
     xs = [*(grid.columns[column] for column in columns), grid.columns[-1]]
-    rows: list[_TableRow] = []
+    rows: list[TableRow] = []
     for number, below in pairwise([*sorted(texts), -1]):
         cells, top, bottom = texts[number], grid.rows[number], grid.rows[below]
         # A header and a body, or a body without rules between its rows.
@@ -292,8 +287,10 @@ def _rows(grid: _Grid, textpage: Any, lines: Sequence[TextLine]) -> list[_TableR
             lines_of = cells if count == 1 else {c: cells[c][at : at + 1] for c in cells}
             parts = [[text for _, text in lines_of.get(c, ())] or [""] for c in columns]
             boxes = [(x0, y - height, x1, y) for x0, x1 in pairwise(xs)]
-            rows.append(([without_bullets(joined(part)) for part in parts], boxes))
-    filled = sum(text != "" for texts_of, _ in rows for text in texts_of)
+            rows.append(
+                [(without_bullets(joined(p)), b) for p, b in zip(parts, boxes, strict=True)]
+            )
+    filled = sum(text != "" for row in rows for text, _ in row)
     if min(len(rows), len(columns)) < 2 or filled < 0.4 * len(rows) * len(columns):
         return []
     return rows
@@ -350,34 +347,3 @@ def _is_ruled(rules: Sequence[_Rule], at: float, position: float) -> bool:
     """Return whether any of these sorted rules is at a position."""
     first, end = bisect_left(rules, (at - _NEAR,)), bisect_right(rules, (at + _NEAR, inf))
     return any(x.start - _NEAR <= position <= x.end + _NEAR for x in rules[first:end])
-
-
-def _table(rows: Sequence[_TableRow], start: int) -> TextLine:
-    """Return a table as one line."""
-    text = markdown_table(texts for texts, _ in rows)
-    rectangles = (rectangle for _, boxes in rows for rectangle in boxes)
-    cells = [
-        (first, end, rectangle)
-        for (first, end), rectangle in zip(cell_spans(text), rectangles, strict=True)
-        if end > first
-    ]
-    return TextLine(text, start, is_table=True, cells=cells)
-
-
-def cell_spans(table: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of the cells of a Markdown table, without surrounding spaces.
-
-    Example:
-        >>> table = markdown_table([["a", "b"], [1, "x|y"]])
-        >>> [table[start:end] for start, end in cell_spans(table)]
-        ['a', 'b', '1', 'x\\\\|y']
-    """
-    at = 0
-    for number, row in enumerate(table.split("\n")):
-        bars = [at + bar.start() for bar in BAR.finditer(row)]
-        at += len(row) + 1
-        if number != 1:  # the line below the header contains no cells
-            for left, right in pairwise(bars):
-                cell = table[left + 1 : right]
-                start = left + 1 + len(cell) - len(cell.lstrip())
-                yield start, start + len(cell.strip())

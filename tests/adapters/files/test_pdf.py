@@ -11,7 +11,6 @@ from nodekin.adapters.files.pdf_layout import (
     lines_of_text,
     pages_as_text,
 )
-from nodekin.adapters.files.pdf_tables import cell_spans
 from nodekin.nodegraph import Document, NodeGraph, ReadError, ReadOptions
 from nodekin.nodegraph.locations import SCALE, unpack_layout
 from nodekin.nodegraph.readers.source_files import SourceFile
@@ -178,7 +177,6 @@ def test_page_numbers_and_repeated_titles_are_removed(number: str) -> None:
         ("100 metres high.", True),
         ("Figure 2: The hills of Yunnan.", False),
         ("2 Results and Discussion", False),
-        ("Chapter 2: Tea 11", False),
     ],
 )
 def test_paragraph_continues_on_next_page_unless_heading_follows(
@@ -197,7 +195,6 @@ def test_paragraph_continues_on_next_page_unless_heading_follows(
         (["Journal of Tea", "Journal of Tea", ""], ["", "", ""]),
         (["Question 1", "Question 2", "Question 3"], ["", "", ""]),
         (["练习题 1", "练习题 2", "练习题 3"], ["", "", ""]),
-        (["Freight paid by: Berg"] * 3, ["", "", ""]),
     ],
 )
 def test_lines_unlike_running_heads_stay_on_their_pages(heads: list[str], feet: list[str]) -> None:
@@ -236,7 +233,7 @@ def test_running_heads_appear_once(count: int, heads: list[str], size: int) -> N
 
 
 def test_page_numbers_next_to_chapter_titles_are_removed() -> None:
-    pages = [page_of(*LINES, head=f"{'ABC'[n // 4]} Tea {n + 1}") for n in range(12)]
+    pages = [page_of(*LINES, head=f"On {'ABC'[n // 4]} of Tea {n + 1}") for n in range(12)]
     pages[0] = page_of(*LINES)
     pages[5] = page_of(*LINES, foot="6")  # the first page of a chapter
     text, _ = pages_as_text(pages, [])
@@ -286,14 +283,6 @@ def test_other_numbered_lines_are_not_headings(titles: list[str]) -> None:
     assert "#" not in pages_as_text([numbered_page(*titles)], [])[0]
 
 
-def test_authors_are_not_headings() -> None:
-    front = [("Tea and Water", 20), ("Ann Berg, Li Wei", 12), ("May 2026", 12), ("Abstract", 12)]
-    lines = [TextLine(text, 0, 50, 200, 840 - 25 * n, x) for n, (text, x) in enumerate(front)]
-    text, _ = pages_as_text([lines + numbered_page("1 Tea", "2 Water", "3 Cups")], [])
-    headings = [line.strip("# ") for line in text.splitlines() if line.startswith("#")]
-    assert headings == ["Tea and Water", "Abstract", "1 Tea", "2 Water", "3 Cups"]
-
-
 def test_running_heads_that_repeat_headings_are_removed() -> None:
     titles = ["1 Tea", "1.1 Green Tea", "1.2 Black Tea", "2 Water", "2.1 Hard Water"]
     pages = [
@@ -322,10 +311,8 @@ def test_paragraph_line_may_start_with_dash(first: str, is_same: bool) -> None:
 
 def table_of(*rows: tuple[str, str], left: float = 50) -> TextLine:
     """Return a table as a line."""
-    text = markdown_table(rows)
-    boxes = [(left + x, 690 - y, left + x + 60, 700 - y) for y in (0, 9) for x in (0, 60)]
-    cells = [(*span, box) for span, box in zip(cell_spans(text), boxes, strict=True)]
-    return TextLine(text, is_table=True, cells=cells)
+    boxes = [(left + x, 690, left + x + 60, 700) for x in (0, 60)]
+    return TextLine("", rows=[list(zip(row, boxes, strict=True)) for row in rows])
 
 
 @pytest.mark.parametrize(
@@ -339,7 +326,7 @@ def test_table_over_two_pages_is_merged(second: tuple[tuple[str, str], ...], tex
     pages = [[table_of(("Tea", "Cup"), ("Keemun", "4"))], [table_of(*second)]]
     whole, placed = pages_as_text(pages, [])
     assert whole == f"| Tea | Cup |\n| --- | --- |\n{text}"
-    cells = [whole[p.start + a : p.start + b] for p in placed for a, b, _ in p.line.cells]
+    cells = [whole[part.start : part.end] for part in placed]
     rows = second if second[0][0] != "Tea" else second[1:]
     assert cells == ["Tea", "Cup", "Keemun", "4", *(cell for row in rows for cell in row)]
     graph = NodeGraph(progress=False)
