@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -17,8 +17,6 @@ from ...nodegraph.errors import nearest_names
 from ...nodegraph.graph import NodeGraph
 from ...retrievers.evaluation.dataset import Dataset, load_dataset
 from ...retrievers.evaluation.gate import compare_with_baseline
-from ...retrievers.evaluation.judges import Judge
-from ...retrievers.evaluation.metrics import JUDGED_METRICS, Matching, Metric, get_metric
 from ...retrievers.evaluation.runner import default_metrics, evaluate, graphs_of
 from ...retrievers.foreign.foreign_retriever import as_retriever
 from ..cli.exit_status import CommandError, ExitStatus
@@ -26,15 +24,12 @@ from ..cli.messages import printable, warn
 from ..cli.options import common_options, store_option
 from ..cli.output import echo_json
 from ..cli.workspace import find_index, model_of, open_graph
-from ..named_models import chat_model
 
 _DEFAULT = "default"
 
 _MAX_LISTED = 10  # missing gold items
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
-
-_TRIAD = ("judged_context_relevance@5", "groundedness@5", "answer_relevance")
 
 
 @click.command("eval")
@@ -45,15 +40,7 @@ _TRIAD = ("judged_context_relevance@5", "groundedness@5", "answer_relevance")
 )
 @store_option
 @click.option("--field", multiple=True, metavar="NAME=COLUMN", help="question=Frage.")
-@click.option(
-    "--match",
-    type=click.Choice(("edit", "contains", "place")),
-    default="edit",
-    show_default=True,
-    help="Whether a result is a gold passage: similar, containing, or at the same place.",
-)
 @click.option("-m", "--metric", multiple=True, metavar="NAME@K", help="recall@5, mrr@5.")
-@click.option("--judge", metavar="MODEL", help="The language model of judged metrics.")
 @click.option(
     "--baseline",
     type=click.Path(exists=True, path_type=Path, dir_okay=False),
@@ -82,25 +69,18 @@ def eval_command(retrievers: tuple[str, ...], quiet: bool, as_json: bool, **opti
 
     The exit status is 1 if a retriever has no figure, or the gate failed.
     """
-    limits = {
-        name: float(loss)
-        for name, loss in _pairs(options["max_loss"], "--max-loss", "recall@5=.02").items()
-    }
+    losses = _pairs(options["max_loss"], "--max-loss", "recall@5=.02")
+    limits = {name: float(loss) for name, loss in losses.items()}
     baseline = options["baseline"]
     if limits and baseline is None:
         raise CommandError("--max-loss needs --baseline FILE, written by --save-baseline")
-    files = (options[name] for name in ("save_baseline", "markdown", "figure"))
-    for path in filter(None, files):
-        if not path.parent.is_dir():
-            raise CommandError(f"{path}: there is no folder {str(path.parent)!r}")
     fields = _pairs(options["field"], "--field", "question=COLUMN")
     dataset = load_dataset(options["data"], fields)
-    metrics = _metrics(options, limits, dataset)
+    metrics = dict.fromkeys((*(options["metric"] or default_metrics(dataset)), *limits))
     sources = retrievers or (_DEFAULT,)
     names = [source.rpartition(":")[2] for source in sources]
-    names = names if len(set(names)) == len(names) else list(sources)
     if len(set(names)) < len(names):
-        raise CommandError(f"retrievers must be different, got {', '.join(sources)}")
+        raise CommandError(f"the names of retrievers must be different, got {', '.join(sources)}")
     with _documents(sources, dataset, options["docs"], options["store"], quiet) as graph:
         opened = {
             name: graph if source == _DEFAULT else load_retriever(source, graph)
@@ -110,23 +90,22 @@ def eval_command(retrievers: tuple[str, ...], quiet: bool, as_json: bool, **opti
         result = evaluate(
             opened,
             dataset,
-            metrics,
-            matching=Matching(options["match"]),
+            [*metrics],
             documents=searched[0] if searched else None,
             progress=False if quiet else None,
         )
     gate = None if baseline is None else compare_with_baseline(result, baseline, limits)
-    if options["markdown"] is not None:
-        text = (gate or result).to_markdown()
-        options["markdown"].write_text(text, encoding="utf-8", newline="\n")
-    if options["figure"] is not None:
-        (gate.evaluation if gate else result).save_figure(options["figure"])
     if as_json:
         echo_json("eval", {**result.as_dict(), **({"gate": gate.as_dict()} if gate else {})})
     else:
         click.echo(printable(f"{gate.evaluation.table()}\n{gate}" if gate else str(result)))
     for gold in () if quiet else result.missing_gold[:_MAX_LISTED]:
         warn(gold)
+    if options["markdown"] is not None:
+        text = (gate or result).to_markdown()
+        options["markdown"].write_text(text, encoding="utf-8", newline="\n")
+    if options["figure"] is not None:
+        (gate.evaluation if gate else result).save_figure(options["figure"])
     if options["save_baseline"] is not None and (gate is None or gate.passed):
         result.save(options["save_baseline"])
     if gate is not None:
@@ -155,28 +134,6 @@ def _documents(
         index = find_index(store, docs)
         with open_graph(index, docs, quiet=quiet, model=model_of(index)) as graph:
             yield graph
-
-
-def _metrics(
-    options: Mapping[str, Any], limits: Mapping[str, float], dataset: Dataset
-) -> list[Metric]:
-    """Return the metrics. A judge caches its answers next to the baseline.
-
-    Raises:
-        CommandError: If a metric needs a judge, and ``--judge`` is missing.
-        ValueError: If a metric is unknown.
-    """
-    file, judge = options["save_baseline"] or options["baseline"], options["judge"]
-    names = options["metric"] or (*default_metrics(dataset), *(_TRIAD if judge else ()))
-    names = dict.fromkeys((*names, *limits))
-    judged = [name for name in names if name.partition("@")[0] in JUDGED_METRICS]
-    if not judged:
-        return [*map(get_metric, names)]
-    if judge is None:
-        raise CommandError(f"{judged[0]} needs a language model; name it with --judge MODEL")
-    store = None if file is None else file.with_suffix(".judge.db")
-    measure = Judge(chat_model(judge), store=store).metric
-    return [measure(name) if name in judged else get_metric(name) for name in names]
 
 
 def _pairs(texts: Sequence[str], option: str, form: str) -> dict[str, str]:

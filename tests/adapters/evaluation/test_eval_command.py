@@ -13,7 +13,7 @@ MODULE = """
 from functools import cache
 
 from nodekin.nodegraph import NodeGraph, split_sentences
-from nodekin.retrievers import FusionRetriever, QueryEngine, Retriever
+from nodekin.retrievers import FusionRetriever, Retriever
 
 
 @cache
@@ -34,10 +34,6 @@ def sentences():
 
 def fused():
     return FusionRetriever([documents(), sentences()], "relative", [3, 1])
-
-
-def answers():
-    return QueryEngine(fused(), lambda prompt: "Green tea is steamed. [1]")
 
 
 def broken(text):
@@ -165,10 +161,6 @@ def test_eval_writes_markdown_and_figure(measured, here):
     [
         (("-m", "recal@5"), "a metric must be 'recall'"),
         (("--field", "question:Frage"), "--field must have the form question=COLUMN"),
-        *[
-            ((option, "no/b.x"), "no/b.x: there is no folder 'no'")
-            for option in ("--save-baseline", "--markdown", "--figure")
-        ],
         (("--field", "questions=Frage"), "a field must be 'question'"),
     ],
 )
@@ -242,49 +234,11 @@ def test_invalid_retriever_is_one_line(measured, names, status, error):
 
 @pytest.fixture
 def server(monkeypatch):
-    """Return the server of a judge that always says yes. The environment has its address."""
+    """Return a scripted server. The environment has its address."""
     pytest.importorskip("openai", reason="a server's model needs openai")
     with serving(ChatServer()) as server:
-        one = '"quote": "Green tea is steamed.", "verdict": "yes"'
-        server.text = f'{{"verdicts": [{{"number": 1, {one}}}]}}'
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         yield server
-
-
-@pytest.mark.allow_hosts(["127.0.0.1"])
-@pytest.mark.usefixtures("socket_enabled")
-def test_judge_answers_are_cached_with_baseline(measured, server):
-    metric = ("-m", "judged_context_relevance@1", "-m", "recall@1")
-    ran = measured(*BOTH, *metric)
-    assert ran.status == 2
-    assert "judged_context_relevance@1 needs a language model; name it with" in ran.err
-    command = (*BOTH, *metric, "--judge", "qwen")
-    ran = measured(*command, "--save-baseline", "b.jsonl")
-    assert ran.status == 0
-    assert ran.out.splitlines()[1].startswith("documents  1.0000 (0.000 to 1.000)")
-    assert "judged_context_relevance@1" in ran.out
-    asked = len(server.asked)
-    assert 0 < asked <= 3  # both retrievers find the same
-    measured(*command, "--baseline", "b.jsonl")
-    assert len(server.asked) == asked
-
-
-@pytest.mark.allow_hosts(["127.0.0.1"])
-@pytest.mark.usefixtures("socket_enabled")
-def test_eval_judges_answers_of_query_engine(measured, here, server):
-    write_questions(here, [{**QUESTIONS[0], "answers": ["green tea"]}, *QUESTIONS[1:]])
-    command = ("eval", "mine:answers", "mine:documents", "--data", "q.jsonl")
-    ran = measured(*command, "--judge", "qwen", "--json")
-    assert ran.status == 0, ran.err
-    figures = ran.json["figures"]["answers"]
-    triad = ["judged_context_relevance@5", "groundedness@5", "answer_relevance"]
-    assert [*figures][-3:] == triad
-    assert figures["answer_relevance"]["value"] == 1
-    assert ran.json["figures"]["documents"]["groundedness@5"]["value"] is None
-    costs = ran.json["costs"]
-    assert costs["answers"]["model_calls"] == 3
-    assert costs["answers"]["model_tokens"] > 100
-    assert costs["documents"]["model_tokens"] == 0
 
 
 def test_baseline_gate_fails_after_loss(measured, here):
