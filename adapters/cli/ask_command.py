@@ -36,7 +36,6 @@ def ask_command(
     words: tuple[str, ...],
     chat: bool,
     model: str | None,
-    base_url: str | None,
     min_score: float | None,
     strategy: str | None,
     as_json: bool,
@@ -55,7 +54,7 @@ def ask_command(
     if not words and not chat:
         raise CommandError("ask needs a question, or --chat")
     with open_search(quiet=quiet, **options) as (retriever, filters):
-        llm = chat_model(model, base_url)
+        llm = chat_model(model)
         inner = make_strategy(strategy, retriever, llm) if strategy else retriever
         conversation = QueryEngine(inner, llm, min_score=min_score).conversation()
         status: int = ExitStatus.NO_RESULTS

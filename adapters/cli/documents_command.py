@@ -8,11 +8,12 @@ from pathlib import Path, PurePath
 
 import click
 
-from ...nodegraph.errors import ModelError, nearest_names
+from ...nodegraph.errors import ModelError
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
 from ...nodegraph.storage.sqlite import faults_of
 from ...retrievers.corpus_tools.reading_tools import CorpusView
+from ...retrievers.corpus_tools.tool_output import ToolError
 from . import workspace
 from .exit_status import CommandError, ExitStatus
 from .messages import message, printable, warn
@@ -86,23 +87,17 @@ def show_command(document: str, store: Path | None, as_json: bool, quiet: bool) 
 
 
 def _find_document(graph: NodeGraph, name: str) -> Node:
-    """Return the document with an id, a path or a file name.
+    """Return the document with a path, an id, a title or a file name.
 
     Raises:
         CommandError: If the name is unknown or ambiguous.
     """
-    ids = graph.reader.document_ids()
     path = Path(name).absolute().as_posix()
-    found = [i for i in ids if i == name]
-    found = found or [i for i in ids if Path(i).name == name or path.endswith(f"/{i}")]
-    if len(found) == 1:
-        return graph.node(found[0])
-    if found:
-        names = ", ".join(sorted(found)[:8])
-        raise CommandError(f"{name!r} is ambiguous: {names}; give the complete name")
-    raise CommandError(
-        f"the index has no document {name!r:.200}; it has {nearest_names(name, ids)}"
-    )
+    below = [i for i in graph.reader.document_ids() if path.endswith(f"/{i}")]
+    try:
+        return CorpusView(graph, ROOT).document(max(below, key=len, default=name))
+    except ToolError as error:
+        raise CommandError(str(error).partition(". outline")[0]) from error
 
 
 @click.command("remove")
@@ -158,43 +153,34 @@ def status_command(store: Path | None, check: bool, as_json: bool, quiet: bool) 
         model = workspace.model_of(index)
     except (CommandError, ImportError, ModelError) as error:
         problem = str(error)
-    characters, kinds, encodings = 0, Counter[str](), Counter[str]()
-    notes: list[str] = []
+    characters, kinds, notes = 0, Counter[str](), list[str]()
     with workspace.open_graph(index, quiet=True, model=model) as graph:
         for document in CorpusView(graph, ROOT).documents():
             characters += len(document.text)
             path = PurePath(str(document.metadata.get("file_path", document.id)))
             kinds[path.suffix.lower() or "no suffix"] += 1
-            encodings[str(document.metadata.get("encoding", "utf-8"))] += 1
             notes += [f"{path}: {change}" for change in document.metadata.get("read_notes", ())]
-        for embedder in graph.embeddings.embedders.values():
-            stored = [kind.partition(" ")[2] for kind in graph.embeddings.stored()]
-            if stored and embedder.name not in stored:
-                names = ", ".join(stored)
-                problem = f"the vectors are of {names}, and the model is {embedder.name}"
-        missing, newer = workspace.missing_vectors(graph), newer_files(graph.sources, index.updated)
-        failures = graph.failures
+        failures, missing = graph.failures, workspace.missing_vectors(graph)
+        newer = newer_files(graph.sources, index.updated)
         facts = {
-            "store": str(index.place.absolute()),
+            "store": str(index.folder.absolute()),
             "sources": [str(source) for source in graph.sources],
             "documents": kinds.total(),
             "characters": characters,
             "kinds": dict(kinds.most_common()),
-            "encodings": dict(encodings.most_common()),
             "groups": {group.name: group.size for group in graph.groups.values() if group.built},
             "embeddings": index.embed or None,
-            "bytes": sum(file.stat().st_size for file in index.place.iterdir() if file.is_file()),
+            "bytes": sum(file.stat().st_size for file in index.folder.iterdir() if file.is_file()),
         }
-    left_out = [str(failure.error) for failure in failures if workspace.is_read_error(failure)]
-    unread = [str(failure.error) for failure in failures if not workspace.is_read_error(failure)]
     if as_json:
+        left_out = [str(f.error) for f in failures if workspace.is_read_error(f)]
         problems = {
             "embeddings_error": problem or None,
             "missing_embeddings": missing,
             "newer_files": newer,
             "failures": len(left_out),
             "notes": notes,
-            "unread": unread,
+            "unread": [str(f.error) for f in failures if not workspace.is_read_error(f)],
             "left_out": left_out,
         }
         echo_json("status", {**facts, **problems})

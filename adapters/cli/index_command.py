@@ -13,16 +13,16 @@ import click
 
 from ...nodegraph.corpus import Refresh
 from ...nodegraph.graph import NodeGraph
-from ...nodegraph.readers.source_files import INDEX_FOLDER, ReadReport, check_encoding
+from ...nodegraph.readers.source_files import INDEX_FOLDER, ReadReport
 from ...retrievers.composite.default_retriever import MISSING, DefaultRetriever
 from ..extras import extra
 from ..named_models import EMBEDDING_MODELS
 from . import workspace
 from .exit_status import CommandError, ExitStatus
 from .messages import message, printable, warn
-from .options import common_options, embed_url_option, folders_argument, store_option
+from .options import common_options, folders_argument, store_option
 from .output import echo_json
-from .workspace import Workspace, load_index, open_graph
+from .workspace import Workspace, open_graph
 
 _TIMED = 32  # sentences that are embedded to estimate the time
 
@@ -30,7 +30,7 @@ _TIMED = 32  # sentences that are embedded to estimate the time
 @click.command("index")
 @folders_argument
 @click.option(
-    "--embed", metavar="MODEL", help=f"Also search by meaning: {EMBEDDING_MODELS}; 'none' to stop."
+    "--embed", metavar="MODEL", help=f"Also search by meaning: {EMBEDDING_MODELS}; '' to stop."
 )
 @click.option("--ocr/--no-ocr", default=None, help="Also read scans, with tesseract.")
 @click.option("--encoding", help="The encoding of files that are not UTF-8, such as gb18030.")
@@ -38,7 +38,6 @@ _TIMED = 32  # sentences that are embedded to estimate the time
 @click.option("--strict", is_flag=True, help="Stop at the first file that can't be read.")
 @click.option("--rebuild", is_flag=True, help="Delete the index first.")
 @store_option
-@embed_url_option
 @common_options
 def index_command(
     folders: tuple[Path, ...],
@@ -60,24 +59,20 @@ def index_command(
     named = [folder.absolute() for folder in folders]
     index = Workspace(store or Path(INDEX_FOLDER)) if folders else workspace.find_index(store)
     if folders and index.exists and not rebuild:
-        index = load_index(index.place)
+        index = workspace.load_index(index.folder)
     given = {"embed": embed, "encoding": options["encoding"], "ocr": options["ocr"]}
     index = replace(index, **{name: value for name, value in given.items() if value is not None})
-    if index.embed == "none":
-        index = replace(index, embed="")
-    if index.encoding:
-        check_encoding(index.encoding)
-    model = workspace.model_of(index, embed, options["embed_base_url"])
+    model = workspace.model_of(index, embed)
     if rebuild:
         if not folders:
             with open_graph(index, quiet=True) as graph:
                 named = graph.sources
             _check_sources(index, named, ())
         index.clear()
-    index.place.mkdir(parents=True, exist_ok=True)
+    index.folder.mkdir(parents=True, exist_ok=True)
     status = ExitStatus.SUCCESS
     sources: list[Path] = []
-    for _ in chain([None], changes(sources, index.place) if options["watch"] else ()):
+    for _ in chain([None], changes(sources, index.folder) if options["watch"] else ()):
         with open_graph(index, quiet=quiet, model=model, strict=options["strict"]) as graph:
             known = {str(failure.error) for failure in graph.failures}
             started = replace(index, updated=time.time())
@@ -97,7 +92,7 @@ def index_command(
         if as_json:
             echo_json("index", record)
         elif not quiet:
-            click.echo(printable(_summary(record, index.place)))
+            click.echo(printable(_summary(record, index.folder)))
             click.echo(", ".join(f"{size:,} {name}" for name, size in record["groups"].items()))
             workspace.print_failures(new)
             for note in record["notes"]:
@@ -112,7 +107,7 @@ def _check_sources(index: Workspace, sources: Sequence[Path], named: Sequence[Pa
         CommandError: If a named folder contains a source, or if the index of another person names
             folders of the user, outside of the index's parent directory.
     """
-    parent = index.place.resolve().parent
+    parent = index.folder.resolve().parent
     for source in sources:
         if not any(source.resolve().is_relative_to(p.resolve()) for p in (parent, *named)):
             raise CommandError(
@@ -151,7 +146,7 @@ def _record(
     changes = asdict(refresh)
     changes["changed"] = changes.pop("updated")
     return {
-        "store": str(index.place.absolute()),
+        "store": str(index.folder.absolute()),
         "documents": sizes.pop("ROOT"),
         **changes,
         "groups": sizes,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,10 +24,6 @@ store_option = click.option(
     type=_FOLDER,
     envvar="NODEKIN_STORE",
     help="The index. Default: the nearest .nodekin.",
-)
-
-embed_url_option = click.option(
-    "--embed-base-url", envvar="NODEKIN_EMBED_BASE_URL", help="The server of the embedding model."
 )
 
 
@@ -57,14 +54,14 @@ search_options = _options(
         help="Read this folder or file into memory, without an index. Repeatable.",
     ),
     store_option,
-    click.option("--embed", metavar="MODEL", help="With --in: the embedding model."),
-    embed_url_option,
-    click.option("--encoding", help="With --in: the encoding of files that are not UTF-8."),
 )
 
 model_options = _options(
-    click.option("-m", "--model", help="The language model. Default: OPENAI_MODEL."),
-    click.option("--base-url", help="The server of the model. Default: OPENAI_BASE_URL."),
+    click.option(
+        *("-m", "--model"),
+        default=lambda: os.environ.get("OPENAI_MODEL"),
+        help="The language model. Default: OPENAI_MODEL. OPENAI_BASE_URL is its server.",
+    ),
     click.option(
         "--min-score",
         type=float,

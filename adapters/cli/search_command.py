@@ -81,11 +81,9 @@ def open_search(
         ValueError: If a filter is invalid.
     """
     conditions = parse_conditions(options["filter"])
-    folders, embed = options["in"], options["embed"]
-    index = find_index(options["store"], folders, embed, options["encoding"])
-    model = model_of(index, embed, options["embed_base_url"])
-    with open_graph(index, folders, quiet=quiet, model=model) as graph:
-        if index.folder and not quiet and (newer := newer_files(graph.sources, index.updated)):
+    index = find_index(options["store"], options["in"])
+    with open_graph(index, quiet=quiet, model=model_of(index)) as graph:
+        if not (quiet or index.in_memory) and (newer := newer_files(graph.sources, index.updated)):
             warn(message("stale", count=newer))
         phrases: Literal["first", "required"] = "required" if exact else "first"
         retriever = DefaultRetriever(graph, top_k=options["top_k"], phrases=phrases)

@@ -132,7 +132,7 @@ def _documents(
         yield None
     else:
         index = find_index(store, docs)
-        with open_graph(index, docs, quiet=quiet, model=model_of(index)) as graph:
+        with open_graph(index, quiet=quiet, model=model_of(index)) as graph:
             yield graph
 
 

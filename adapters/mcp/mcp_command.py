@@ -10,7 +10,7 @@ import click
 
 from ...retrievers.corpus_tools.toolset import CorpusTools
 from ..cli.exit_status import ExitStatus
-from ..cli.options import embed_url_option, folders_argument, store_option
+from ..cli.options import folders_argument, store_option
 from ..cli.workspace import check_model, find_index, model_of, open_graph
 from ..source_refresh import SourceRefresh
 
@@ -24,7 +24,6 @@ TOKEN = "NODEKIN_MCP_TOKEN"
 @click.option("--port", default=8765, show_default=True, help="With --http: the port.")
 @click.option("--search-fetch", is_flag=True, help="Only the tools search and fetch, for ChatGPT.")
 @store_option
-@embed_url_option
 def mcp(
     folders: tuple[Path, ...],
     http: bool,
@@ -32,7 +31,6 @@ def mcp(
     port: int,
     search_fetch: bool,
     store: Path | None,
-    embed_base_url: str | None,
 ) -> int:
     """Serve an index, or FOLDERs read into memory, to agents (Model Context Protocol).
 
@@ -54,9 +52,8 @@ def mcp(
     with ExitStack() as stack:
 
         def open_tools() -> CorpusTools:
-            model = model_of(index, base_url=embed_base_url)
-            graph = stack.enter_context(open_graph(index, folders, quiet=True, model=model))
-            return CorpusTools(graph)
+            opened = open_graph(index, quiet=True, model=model_of(index))
+            return CorpusTools(stack.enter_context(opened))
 
         refresh = SourceRefresh() if folders else None
         server = CorpusServer(open_tools, search_fetch=search_fetch, refresh=refresh)

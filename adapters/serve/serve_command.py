@@ -22,16 +22,13 @@ TOKEN = "NODEKIN_SERVE_TOKEN"
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to bind.")
 @click.option("--port", default=8766, show_default=True, help="The port.")
 @model_options
-@click.option("--embed", metavar="MODEL", help="With FOLDER: the embedding model.")
 def serve(
     folders: tuple[Path, ...],
     store: Path | None,
     host: str,
     port: int,
     model: str | None,
-    base_url: str | None,
     min_score: float | None,
-    embed: str | None,
 ) -> int:
     """Open an index, or FOLDERs read into memory, as a page in the browser.
 
@@ -48,10 +45,10 @@ def serve(
     """
     from . import page_app
 
-    llm = chat_model(model, base_url) if model or os.environ.get("OPENAI_MODEL") else None
-    index = find_index(store, folders, embed)
+    llm = chat_model(model) if model else None
+    index = find_index(store, folders)
     place = folders[0] if folders else (store or Path()).absolute().parent
-    with open_graph(index, folders, quiet=False, model=model_of(index, embed)) as graph:
+    with open_graph(index, quiet=False, model=model_of(index)) as graph:
         retriever = DefaultRetriever(graph)
         graph.build(*retriever.groups)
         page_app.serve(
@@ -62,6 +59,6 @@ def serve(
             port=port,
             token=os.environ.get(TOKEN),
             min_score=min_score,
-            refresh=SourceRefresh() if index.folder is None else None,
+            refresh=SourceRefresh() if folders else None,
         )
     return ExitStatus.SUCCESS

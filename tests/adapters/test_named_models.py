@@ -19,10 +19,12 @@ def _nothing_set(monkeypatch):
 
 
 def test_models_are_read_from_a_server(monkeypatch):
-    embedder = embedding_model("bge-m3", SERVER)
+    monkeypatch.setenv("NODEKIN_EMBED_BASE_URL", SERVER)
+    embedder = embedding_model("bge-m3")
     assert (embedder.name, embedder.num_workers) == ("openai bge-m3", 4)
-    assert type(chat_model("qwen", SERVER)).__name__ == "OpenAIChat"
     monkeypatch.setenv("OPENAI_API_KEY", "secret")
+    assert type(chat_model("qwen")).__name__ == "OpenAIChat"
+    monkeypatch.delenv("NODEKIN_EMBED_BASE_URL")
     assert embedding_model("text-embedding-3-small").name == "openai text-embedding-3-small"
 
 

@@ -90,8 +90,9 @@ def commands(nodekin: Any) -> Iterator[tuple[str, list[Found]]]:
     """Yield the results printed by commands."""
     runs = [nodekin("search", question, "--json").json for question in QUESTIONS]
     yield "search", [listed((r["document"], r["score"]) for r in run["results"]) for run in runs]
-    with serving(ChatServer()) as server:
-        model = ("--json", "--model", "scripted", "--base-url", server.url)
+    with serving(ChatServer()) as server, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_BASE_URL", server.url)
+        model = ("--json", "--model", "scripted")
         runs = [nodekin("ask", question, *model).json for question in QUESTIONS]
         chats = [nodekin("ask", "--chat", *model, input=question).json for question in QUESTIONS]
     for door, answers in (("ask", runs), ("ask --chat", chats)):

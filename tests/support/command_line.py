@@ -79,6 +79,6 @@ def embedding(monkeypatch):
             return [[len(text), *[text.count("a") + 1] * (numbers - 1)] for text in texts]
 
         target = "nodekin.adapters.named_models.embedding_model"
-        monkeypatch.setattr(target, lambda *_: Embedder(embed, name))
+        monkeypatch.setattr(target, lambda _: Embedder(embed, name))
 
     return set_model

