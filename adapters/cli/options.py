@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -44,33 +43,18 @@ search_options = _options(
         *("-f", "--filter"),
         multiple=True,
         metavar="FIELD=VALUE",
-        help="Only documents with this metadata, or a filter as JSON. FIELD=VALUE again allows "
-        "another value.",
+        help="Only documents with this value (again: or this value), or a filter as JSON.",
     ),
-    click.option(
-        "--in",
-        multiple=True,
-        type=_EXISTING,
-        help="Read this folder or file into memory, without an index. Repeatable.",
-    ),
+    click.option("--in", multiple=True, type=_EXISTING, help="Search a folder without an index."),
     store_option,
 )
 
 model_options = _options(
-    click.option(
-        *("-m", "--model"),
-        default=lambda: os.environ.get("OPENAI_MODEL"),
-        help="The language model. Default: OPENAI_MODEL. OPENAI_BASE_URL is its server.",
-    ),
-    click.option(
-        "--min-score",
-        type=float,
-        help="Ignore results below this score, from 0 to 1. If none remains, nothing was found, "
-        "and no model is asked. 0.4 is a good choice.",
-    ),
+    click.option("-m", "--model", envvar="OPENAI_MODEL", help="Default: OPENAI_MODEL."),
+    click.option("--min-score", type=float, help="Ignore lower scores; 0.4 is a good choice."),
 )
 
 common_options = _options(
-    click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+    click.option("--json", is_flag=True, help="Print JSON."),
     click.option("-q", "--quiet", is_flag=True, help="Print no progress and no warnings."),
 )

@@ -6,11 +6,12 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from rich.console import Console
+from rich.text import Text
 
 from ...nodegraph.node import Node
 from ...nodegraph.readers.formats import PROGRAM, has_lines
@@ -22,10 +23,6 @@ from ...retrievers.analysis.text_analyzer import TextAnalyzer, normalized
 from ...retrievers.results import ScoredNode
 from .messages import escaped, printable
 
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.text import Text
-
 _ROWS = 5  # lines of a snippet
 
 _MATCH = "bold red"
@@ -33,8 +30,6 @@ _MATCH = "bold red"
 
 def console() -> Console:
     """Return a console for standard output, without colors for programs."""
-    from rich.console import Console
-
     return Console(highlight=False, markup=False, emoji=False)
 
 
@@ -55,8 +50,6 @@ def result_rows(results: Sequence[ScoredNode], query: str, *, explain: bool) -> 
         query: The query, to highlight its words.
         explain: Add how each result was found.
     """
-    from rich.text import Text
-
     for rank, result in enumerate(results, 1):
         number = ("\n" * (rank > 1) + f"{rank}. ", "bold")
         score = (f"  {result.score:.3f}  {result.node.group}", "dim")
@@ -68,39 +61,26 @@ def result_rows(results: Sequence[ScoredNode], query: str, *, explain: bool) -> 
 
 def snippet(result: ScoredNode, query: str) -> list[Text]:
     """Return up to five rows around the best match: with numbers for code, headers for tables."""
-    from rich.cells import cell_len
-    from rich.text import Text
-
     node, match = result.node, result.best_match
-    text, width = printable(node.text), min(console().width, 120) - 3
+    text, width = printable(node.text), min(console().width, 120) - 4
     start = best_start(match.text, query) + (match.start or 0) - (node.start or 0)
-    lines = [line.span() for line in re.finditer(r"[^\n]*\S[^\n]*", text)]
+    lines = [line.span() for line in re.finditer(r"[^\n]*\S[^\n]*", text)] or [(0, 0)]
     at = max((n for n, line in enumerate(lines) if line[0] <= start), default=0)
-    if lines and cell_len(text[slice(*lines[at])]) > 2 * width:
-        return excerpt(text[: lines[at][1]], start, query, width)
-    first = at
+    first = max(0, at - 1)
     while first and all(text.startswith("|", lines[n][0]) for n in (first - 1, at)):
         first -= 1
-    above = lines[first : min(first + 2, at)] or lines[max(0, at - 1) : at]
-    above = [line for line in above if cell_len(text[slice(*line)]) <= width]
+    above = [line for line in lines[first:at][:2] if line[1] - line[0] <= width]
     is_program = Path(file_name_of(node.metadata) or "").suffix.lower() in PROGRAM.suffixes
     rows: list[Text] = []
-    for line in (*above, *lines[at : at + _ROWS]):
-        number = f"{line_of(node, line[0]) or '':>5}  " if is_program else ""
-        rows += (Text(number) + highlighted(text[slice(*line)], query)).wrap(console(), width)
+    for begin, end in (*above, *lines[at : at + _ROWS]):
+        number = f"{line_of(node, begin) or '':>5}  " if is_program else ""
+        row = highlighted(text[begin:end], query)
+        if begin == lines[at][0] and end - begin > 2 * width:  # a paragraph in one line
+            words = [span.start for span in row.spans if span.start >= start - begin]
+            skipped = max(start - begin, min(words, default=0) - width)
+            row = Text("… " if skipped else "") + row[skipped:]
+        rows += (Text(number) + row).wrap(console(), width)
     return rows[:_ROWS]
-
-
-def excerpt(text: str, start: int, query: str, width: int) -> list[Text]:
-    """Return three rows of a text from a position, or from shortly before a late match."""
-    from rich.text import Text
-
-    row = highlighted(text[start:], query)
-    first = min((span.start for span in row.spans), default=0)
-    row = row[first - width // 2 :] if first > width else row
-    row = Text("… ") + row if text[: -len(row)].strip() else row
-    row.truncate(3 * width - 4, overflow="ellipsis")
-    return list(row.wrap(console(), width))
 
 
 def best_start(text: str, query: str) -> int:
@@ -118,8 +98,6 @@ def highlighted(text: str, query: str) -> Text:
     Words match by their stems. A single Chinese character matches only if it is single in the
     query. Names match as written: E-105 for E105.
     """
-    from rich.text import Text
-
     row = Text(text)
     analyze = TextAnalyzer().like(text)
     terms = set(analyze.query(query)).intersection(analyze.words(query))
@@ -168,32 +146,10 @@ def echo_json(command: str, record: Mapping[str, Any]) -> None:
     click.echo(escaped(json.dumps(record, ensure_ascii=False, indent=2, default=str)))
 
 
-_MATCH_FIELDS = ("score", "similarity", "query", "embed_key", "share")
-
-
-def result_record(rank: int, result: ScoredNode) -> dict[str, Any]:
-    """Return a result as JSON values."""
-    node = result.node
-    return {
-        "rank": rank,
-        "score": result.score,
-        **_node_record(node),
-        "path": node.metadata.get("file_path"),
-        "place": result.place,
-        "text": node.content if isinstance(node.content, str) else node.text,
-        "metadata": node.metadata,
-        "matches": [
-            {
-                **_node_record(match.node),
-                **{name: getattr(match, name) for name in _MATCH_FIELDS},
-                "variants": [asdict(variant) for variant in match.variants],
-                "text": match.node.text,
-            }
-            for match in result.evidence
-        ],
-    }
-
-
-def _node_record(node: Node) -> dict[str, Any]:
-    record = {name: getattr(node, name) for name in ("id", "group", "start", "end")}
-    return {**record, "document": node.document_id or None, "line": line_of(node)}
+def result_record(result: ScoredNode, **more: object) -> dict[str, Any]:
+    """Return a result as JSON values, after more values."""
+    record = {**more, **result.to_dict(), "line": line_of(result.node)}
+    record["document"] = record.pop("document_id") or None
+    record["path"] = result.metadata.get("file_path")
+    record["matches"] = [{"id": m.pop("node_id"), **m} for m in record.pop("evidence")]
+    return record

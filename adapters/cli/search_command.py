@@ -13,14 +13,13 @@ from typing import Any, Literal
 import click
 
 from ...nodegraph.readers.folder_scan import scan_files
+from ...retrievers import DefaultRetriever, Filters, all_of, metadata_key
 from ...retrievers.analysis.phrases import quoted_phrases
-from ...retrievers.composite.default_retriever import DefaultRetriever
-from ...retrievers.filters import Filters, all_of, metadata_key, parse_filters
+from ...retrievers.filters import parse_filters
 from ...retrievers.group_failures import describe_failures, group_failures
 from ..source_refresh import visible_files
 from . import output
-from .exit_status import ExitStatus
-from .messages import message, warn
+from .messages import ExitStatus, message, warn
 from .options import common_options, search_options
 from .workspace import find_index, model_of, open_graph
 
@@ -32,7 +31,7 @@ from .workspace import find_index, model_of, open_graph
 @click.option("--exact", is_flag=True, help="Print only passages with the phrase.")
 @common_options
 def search_command(
-    query: tuple[str, ...], explain: bool, exact: bool, as_json: bool, quiet: bool, **options: Any
+    query: tuple[str, ...], explain: bool, exact: bool, json: bool, quiet: bool, **options: Any
 ) -> int:
     """Find passages for QUERY ("-" reads standard input).
 
@@ -49,8 +48,8 @@ def search_command(
     with open_search(quiet=quiet, exact=exact, **options) as (retriever, filters):
         phrase = f'"{text}"' if exact and not quoted_phrases(text) else text
         results = retriever.retrieve(phrase, filters=filters)
-        if as_json:
-            records = [output.result_record(rank, result) for rank, result in enumerate(results, 1)]
+        if json:
+            records = [output.result_record(r, rank=rank) for rank, r in enumerate(results, 1)]
             output.echo_json("search", {"query": text, "count": len(records), "results": records})
         else:
             output.print_rows(output.result_rows(results, text, explain=explain))
@@ -118,15 +117,13 @@ def parse_conditions(conditions: Iterable[str]) -> Filters:
     equal: dict[str, list[Any]] = {}
     others: list[Mapping[str, Any]] = []
     for condition in map(str.strip, conditions):
+        field, _, text = map(str.strip, condition.partition("="))
         if condition.startswith("{"):
             others.append(json.loads(condition))
-            continue
-        field, _, text = map(str.strip, condition.partition("="))
-        if not field or not text:
+        elif field and text:
+            equal.setdefault(metadata_key(field), []).extend(_values(text))
+        else:
             raise ValueError(f"a filter must be FIELD=VALUE, or JSON, got {condition!r:.80}")
-        if not field.startswith(("document.id", "metadata.")):
-            field = metadata_key(field)
-        equal.setdefault(field, []).extend(_values(text))
     filters = all_of(*({field: values} for field, values in equal.items()), *others)
     parse_filters(filters)
     return filters or {}

@@ -11,17 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...nodegraph.builder import Failure
-from ...nodegraph.errors import UnsupportedFilesError
-from ...nodegraph.graph import NodeGraph
-from ...nodegraph.node import ROOT
-from ...nodegraph.readers.formats import supported_suffixes
+from ... import nodegraph
+from ...nodegraph import ROOT, Failure, NodeGraph, UnsupportedFilesError
 from ...nodegraph.readers.source_files import INDEX_FOLDER, ReadOptions
-from ...nodegraph.splitters.passage_splitter import PassageSplitter
-from ...nodegraph.splitters.sentences import split_sentences
 from .. import named_models
-from .exit_status import CommandError, ExitStatus
-from .messages import message, warn
+from .messages import CommandError, ExitStatus, message, warn
 
 _FILE = "index.json"
 
@@ -119,20 +113,11 @@ def _nearest_folder() -> Path:
     raise CommandError(message("no index", folder=folders[0]), ExitStatus.INDEX_ERROR)
 
 
-def chat_model(name: str | None) -> Any:
-    """Return the language model of a name.
+def model_of(index: Workspace, embed: str | None = None) -> Any:
+    """Return the embedding model of an index, or None.
 
-    Raises:
-        CommandError: If no model is named.
-        ModelError: If no server is configured.
-    """
-    if not name:
-        raise CommandError(message("no model"), ExitStatus.MODEL_ERROR)
-    return named_models.chat_model(name)
-
-
-def check_model(index: Workspace, embed: str | None = None) -> None:
-    """Check that an index of another person does not load code with a model.
+    The address of a server is not stored in an index: otherwise an index of another person could
+    direct the user's key to any server. Such an index must not load code with a model either.
 
     Args:
         index: The index.
@@ -140,6 +125,8 @@ def check_model(index: Workspace, embed: str | None = None) -> None:
 
     Raises:
         CommandError: If the model is a folder inside the index's parent directory, and not named.
+        ImportError: If the package of the model is not installed.
+        ModelError: If the server is unknown.
     """
     kind, _, name = index.embed.partition(":")
     folder = Path(name).expanduser()
@@ -150,24 +137,6 @@ def check_model(index: Workspace, embed: str | None = None) -> None:
             f"programs; if you trust it, pass --embed {index.embed} to nodekin index",
             ExitStatus.MODEL_ERROR,
         )
-
-
-def model_of(index: Workspace, embed: str | None = None) -> Any:
-    """Return the embedding model of an index, or None.
-
-    The address of a server is not stored in an index: otherwise an index of another person could
-    direct the user's key to any server.
-
-    Args:
-        index: The index.
-        embed: The model that the user has named in this command.
-
-    Raises:
-        CommandError: If the model is a folder next to the index.
-        ImportError: If the package of the model is not installed.
-        ModelError: If the server is unknown.
-    """
-    check_model(index, embed)
     return named_models.embedding_model(index.embed) if index.embed else None
 
 
@@ -185,27 +154,23 @@ def open_graph(
         from ..files.ocr import tesseract
 
         ocr = tesseract()
-    with (
-        _warnings_to_stderr(quiet),
-        NodeGraph(
-            [*index.in_memory] or None,
-            embed=model,
-            store=None if index.in_memory else index.graph_file,
-            on_error="skip",
-            reading=ReadOptions(encoding=index.encoding or None, strict=strict, ocr=ocr),
-            progress=False if quiet else None,
-        ) as graph,
-    ):
-        graph.create_node_group("passage", PassageSplitter)
-        graph.create_node_group("sentence", split_sentences, "passage")
+    _WARNINGS.setLevel(logging.CRITICAL if quiet else logging.WARNING)
+    logging.getLogger("nodekin").addHandler(_WARNINGS)
+    with NodeGraph(
+        [*index.in_memory] or None,
+        embed=model,
+        store=None if index.in_memory else index.graph_file,
+        on_error="skip",
+        reading=ReadOptions(encoding=index.encoding or None, strict=strict, ocr=ocr),
+        progress=False if quiet else None,
+    ) as graph:
+        graph.create_node_group("passage", nodegraph.PassageSplitter)
+        graph.create_node_group("sentence", nodegraph.split_sentences, "passage")
         if index.in_memory and not quiet:
             print_failures(graph.failures)
         if index.in_memory and not graph.groups[ROOT].size:
-            raise CommandError(
-                f"no file in {', '.join(map(str, index.in_memory))} can be read; supported are "
-                f"{', '.join(supported_suffixes())}",
-                ExitStatus.INDEX_ERROR,
-            )
+            names = ", ".join(map(str, index.in_memory))
+            raise CommandError(f"no file in {names} can be read", ExitStatus.INDEX_ERROR)
         yield graph
 
 
@@ -217,8 +182,9 @@ def missing_vectors(graph: NodeGraph) -> int:
 
 
 def is_read_error(failure: Failure) -> bool:
-    """Return whether a document failed. Files without a reader are not failures."""
-    return not isinstance(failure.error, UnsupportedFilesError)
+    """Return whether a document failed. Files without an installed reader are not failures."""
+    needs_extra = getattr(failure.error, "needs_extra", False)
+    return not (needs_extra or isinstance(failure.error, UnsupportedFilesError))
 
 
 def reason_of(failure: Failure) -> str:
@@ -241,12 +207,4 @@ class _ToStderr(logging.Handler):
             warn(record.getMessage().partition("; graph.")[0])  # without remedies in Python
 
 
-@contextmanager
-def _warnings_to_stderr(quiet: bool) -> Iterator[None]:
-    logger = logging.getLogger("nodekin")
-    handler: logging.Handler = logging.NullHandler() if quiet else _ToStderr(logging.WARNING)
-    logger.addHandler(handler)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
+_WARNINGS = _ToStderr()

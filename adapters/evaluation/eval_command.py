@@ -6,28 +6,23 @@ import inspect
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 import click
 
-from ...nodegraph.document import Document
-from ...nodegraph.errors import nearest_names
-from ...nodegraph.graph import NodeGraph
+from ...nodegraph import Document, NodeGraph
+from ...retrievers import as_retriever
 from ...retrievers.evaluation.dataset import Dataset, load_dataset
 from ...retrievers.evaluation.gate import compare_with_baseline
 from ...retrievers.evaluation.runner import default_metrics, evaluate, graphs_of
-from ...retrievers.foreign.foreign_retriever import as_retriever
-from ..cli.exit_status import CommandError, ExitStatus
-from ..cli.messages import printable, warn
+from ..cli.messages import CommandError, ExitStatus, printable
 from ..cli.options import common_options, store_option
 from ..cli.output import echo_json
 from ..cli.workspace import find_index, model_of, open_graph
 
 _DEFAULT = "default"
-
-_MAX_LISTED = 10  # missing gold items
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -56,7 +51,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--markdown", type=_FILE, help="Write the table as Markdown.")
 @click.option("--figure", type=_FILE, help="Draw the figures to a file .png or .svg.")
 @common_options
-def eval_command(retrievers: tuple[str, ...], quiet: bool, as_json: bool, **options: Any) -> int:
+def eval_command(retrievers: tuple[str, ...], quiet: bool, json: bool, **options: Any) -> int:
     """Measure RETRIEVERs on questions with gold, and compare each with the first.
 
     RETRIEVER is MODULE:NAME from the current directory: a retriever of nodekin, LangChain or
@@ -86,24 +81,21 @@ def eval_command(retrievers: tuple[str, ...], quiet: bool, as_json: bool, **opti
             name: graph if source == _DEFAULT else load_retriever(source, graph)
             for name, source in zip(names, sources, strict=True)
         }
-        searched = [graph] if graph else [g for r in opened.values() for g in graphs_of(r)]
+        searched = [g for r in opened.values() for g in graphs_of(r)]
         result = evaluate(
             opened,
             dataset,
             [*metrics],
-            documents=searched[0] if searched else None,
+            documents=graph if graph.groups["ROOT"].size else next(iter(searched), None),
             progress=False if quiet else None,
         )
     gate = None if baseline is None else compare_with_baseline(result, baseline, limits)
-    if as_json:
+    if json:
         echo_json("eval", {**result.as_dict(), **({"gate": gate.as_dict()} if gate else {})})
     else:
         click.echo(printable(f"{gate.evaluation.table()}\n{gate}" if gate else str(result)))
-    for gold in () if quiet else result.missing_gold[:_MAX_LISTED]:
-        warn(gold)
     if options["markdown"] is not None:
-        text = (gate or result).to_markdown()
-        options["markdown"].write_text(text, encoding="utf-8", newline="\n")
+        options["markdown"].write_text((gate or result).to_markdown(), encoding="utf-8")
     if options["figure"] is not None:
         (gate.evaluation if gate else result).save_figure(options["figure"])
     if options["save_baseline"] is not None and (gate is None or gate.passed):
@@ -119,20 +111,18 @@ def eval_command(retrievers: tuple[str, ...], quiet: bool, as_json: bool, **opti
 @contextmanager
 def _documents(
     sources: Sequence[str], dataset: Dataset, docs: Sequence[Path], store: Path | None, quiet: bool
-) -> Iterator[NodeGraph | None]:
+) -> Iterator[NodeGraph]:
     """Open the graph of folders, of the questions' documents, or of an index.
 
     The index is opened only for the default retriever or ``--store``.
     """
-    if not docs and store is None and dataset.documents:
-        with NodeGraph(progress=False if quiet else None) as graph:
-            graph.add(dataset.documents)
-            yield graph
-    elif not docs and store is None and _DEFAULT not in sources:
-        yield None
-    else:
+    if docs or store or (_DEFAULT in sources and not dataset.documents):
         index = find_index(store, docs)
         with open_graph(index, quiet=quiet, model=model_of(index)) as graph:
+            yield graph
+    else:
+        with NodeGraph(progress=False if quiet else None) as graph:
+            graph.add(dataset.documents)
             yield graph
 
 
@@ -148,7 +138,7 @@ def _pairs(texts: Sequence[str], option: str, form: str) -> dict[str, str]:
     return dict(pairs)
 
 
-def load_retriever(name: str, graph: NodeGraph | None) -> object:
+def load_retriever(name: str, graph: NodeGraph) -> object:
     """Return the retriever that ``module:name`` names.
 
     The object is a retriever of nodekin, LangChain or LlamaIndex, a function from a question to
@@ -157,21 +147,15 @@ def load_retriever(name: str, graph: NodeGraph | None) -> object:
 
     Args:
         name: The name of the object.
-        graph: The documents that are searched. None: no documents.
+        graph: The documents that are searched.
 
     Raises:
         CommandError: If the object is missing, is not a retriever, or raises.
     """
-    module_name, _, attribute = name.partition(":")
-    if not module_name or not attribute:
-        raise CommandError(f"{name!r} must be MODULE:NAME, such as my_module:make_retriever")
     if (folder := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, folder)
     try:
-        module = import_module(module_name)
-        if (source := getattr(module, attribute, None)) is None:
-            names = nearest_names(attribute, [n for n in dir(module) if not n.startswith("_")])
-            raise CommandError(f"{module_name} has no {attribute!r}; it has {names}")
+        source = EntryPoint(name, name, "").load()
         required = None  # of a factory: the names of its required arguments
         if inspect.isclass(source) or inspect.isroutine(source):
             parameters = inspect.signature(source).parameters.values()
@@ -180,11 +164,9 @@ def load_retriever(name: str, graph: NodeGraph | None) -> object:
         if required == []:
             source = source()
         elif required == ["documents"]:
-            if graph is None:
-                raise CommandError("there are no documents: name a folder with --docs")
-            source = source([Document(n.text, n.metadata, id=n.id) for n in graph.nodes("ROOT")])
+            if not (nodes := graph.nodes("ROOT")):
+                raise ValueError("there are no documents: name a folder with --docs")
+            source = source([Document(n.text, n.metadata, id=n.id) for n in nodes])
         return as_retriever(source, name)
-    except CommandError:
-        raise
     except Exception as error:  # any error of the user's code
         raise CommandError(f"{name}: {type(error).__name__}: {error}") from error

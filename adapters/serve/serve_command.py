@@ -8,9 +8,10 @@ from pathlib import Path
 import click
 
 from ...retrievers.composite.default_retriever import DefaultRetriever
-from ..cli.exit_status import ExitStatus
+from ..cli.messages import ExitStatus
 from ..cli.options import folders_argument, model_options, store_option
-from ..cli.workspace import chat_model, find_index, model_of, open_graph
+from ..cli.workspace import find_index, model_of, open_graph
+from ..named_models import chat_model
 from ..source_refresh import SourceRefresh
 
 TOKEN = "NODEKIN_SERVE_TOKEN"

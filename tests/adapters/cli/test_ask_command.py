@@ -35,11 +35,11 @@ def test_ask_without_question_raises(nodekin):
 def test_answer_has_numbered_sources(nodekin, server):
     ran = nodekin("ask", "Which tea is fermented?", "--in", "docs", "-k", "2", "--model", "other")
     assert ran.status == 0
-    answer, blank, first, excerpt, *_ = ran.out.splitlines()
+    answer, blank, first, *excerpt = ran.out.splitlines()
     assert answer == "It is fermented [1]."
     assert blank == ""
     assert first == "[1] docs/tea.md:7"
-    assert excerpt == "    It is fermented."
+    assert excerpt[:2] == ["    ## Black tea", "    It is fermented."]
     assert server.asked[0]["model"] == "other"
     assert server.asked[0]["stream"] is True
 
@@ -47,11 +47,8 @@ def test_answer_has_numbered_sources(nodekin, server):
 def test_quotations_are_checked(nodekin, server):
     server.text = "Black tea “is FERMENTED” [1], “never smoked” [1]."
     ran = nodekin("ask", "Which tea is fermented?", "--in", "docs", "-k", "1")
-    assert ran.out.splitlines()[-2:] == [
-        "“is FERMENTED”  same letters  docs/tea.md:7",
-        "“never smoked”  not found",
-    ]
     assert "“never smoked” is in no source" in ran.err
+    assert "FERMENTED" not in ran.err
     ran = nodekin("ask", "Which tea is fermented?", "--in", "docs", "-k", "1", "--json")
     first, second = json.loads(ran.out)["quotes"]
     assert (first["status"], first["spans"][0]["text"]) == ("same_letters", "is fermented")

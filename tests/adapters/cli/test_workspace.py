@@ -21,11 +21,12 @@ def test_encoding_is_stored(nodekin, here):
     assert nodekin("index", "--encoding", "gbk2").status == 2
 
 
-def test_rebuild_keeps_sources_and_other_files(indexed, here):
+def test_rebuild_keeps_other_files(indexed, here):
     (here / ".nodekin" / "notes.txt").write_text("mine", encoding="utf-8")
-    for folders in (["docs"], []):
-        assert len(indexed("index", *folders, "--rebuild", "--json").json["added"]) == 3
+    assert len(indexed("index", "docs", "--rebuild", "--json").json["added"]) == 3
     assert (here / ".nodekin" / "notes.txt").exists()
+    ran = indexed("index", "--rebuild")
+    assert (ran.status, "--rebuild needs folders" in ran.err) == (2, True)
 
 
 def test_store_selects_folder(nodekin, here, monkeypatch):
@@ -90,7 +91,7 @@ def test_external_sources_are_read_only_if_named(nodekin, here, monkeypatch):
     monkeypatch.chdir(here / "clone")
     assert nodekin("index", "docs", here / "private").status == 0
     diary.write_text("The new secret of Anna.", encoding="utf-8")
-    for command in (["index"], ["index", "docs"], ["index", "--rebuild"]):
+    for command in (["index"], ["index", "docs"]):
         ran = nodekin(*command)
         assert ran.status == 3
         assert f"lists {here / 'private'}, which is outside of {here / 'clone'}; name it" in ran.err

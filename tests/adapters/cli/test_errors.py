@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from nodekin.adapters.cli.exit_status import ExitStatus, as_command_error
+from nodekin.adapters.cli.messages import ExitStatus, as_command_error
 
 
 @pytest.mark.parametrize(
