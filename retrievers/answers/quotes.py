@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ...nodegraph.models.templates import Language, language_of
@@ -27,8 +27,6 @@ from .answer import (
 from .quote_matching import QuoteIndex
 
 _LISTED = 8  # maximum number of sentences in a note
-
-_MAX_GAP = 3  # maximum number of characters between adjacent sources
 
 _LATIN = rf"[^\W{UNSPACED}]"
 
@@ -108,11 +106,9 @@ def check_quotes(answer: Any, evidence: Iterable[Any] | None = None) -> Answer:
         checked = Answer(text, question, tuple(cited), notes=tuple(notes))
     if not checked.sources or not checked.answered or checked.preset is not None:
         return checked
-    texts = [_Text(source.text, (source,), _start_of(source)) for source in checked.sources]
-    texts += _adjoining(checked.sources)
-    index = QuoteIndex([text.text for text in texts])
+    index = QuoteIndex([source.text for source in checked.sources])
     statements, sentences, masked = find_statements(checked.text)
-    quotes = tuple(_checked(statement, index, texts) for statement in statements)
+    quotes = tuple(_checked(statement, index, checked.sources) for statement in statements)
     language = language_of(checked.text)
     notes = [_note(quote, language) for quote in quotes]
     if uncited := _uncited(checked.text, masked, sentences):
@@ -122,50 +118,40 @@ def check_quotes(answer: Any, evidence: Iterable[Any] | None = None) -> Answer:
     return replace(checked, quotes=quotes, notes=tuple(notes))
 
 
-@dataclass(frozen=True, slots=True)
-class _Text:
-    """The text of a source, or of adjacent sources, with its start in the document if known."""
-
-    text: str
-    sources: tuple[Source, ...]
-    start: int | None
-
-    def span_node(self, span: Span) -> Node:
-        """Return a part of the text as a node with its position in the document."""
-        node, text = self.sources[0].result.node, self.text[slice(*span)]
-        start = None if self.start is None else self.start + span[0]
-        end = None if start is None else start + len(text)
-        return replace(
-            node,
-            text=text,
-            content=text,
-            start=start,
-            end=end,
-            id="",
-            parent_id=node.parent_id or node.id,
-            offset=None,
-        )
-
-
-def _checked(statement: CheckedQuote, index: QuoteIndex, texts: Sequence[_Text]) -> CheckedQuote:
-    """Return a statement with its status and its spans in the texts."""
+def _checked(statement: CheckedQuote, index: QuoteIndex, sources: Sequence[Source]) -> CheckedQuote:
+    """Return a statement with its status and its spans in the sources."""
     text, cited = statement.text, statement.cited
-    first = [at for at, part in enumerate(texts) if part.sources[0].number in cited]
+    first = [at for at, source in enumerate(sources) if source.number in cited]
     plain = _CITED.sub("", text)
     wordings = dict.fromkeys([text, plain, _EMPHASIS.sub("", plain)])
     matches = (index.find(wording, first) for wording in wordings)
     match = next((match for match in matches if match is not None), None)
     if match is None:
         nearest = index.nearest(text)
-        return replace(statement, nearest=nearest and texts[nearest[0]].span_node(nearest[1]))
-    searched = texts[match.text]
-    numbers = [source.number for source in searched.sources]
-    number = next((number for number in numbers if number in cited), numbers[0])
+        return replace(statement, nearest=nearest and _span_node(sources[nearest[0]], nearest[1]))
+    source = sources[match.text]
     status: QuoteStatus = "exact" if match.exact else "same_letters"
-    if cited and number not in cited:
+    if cited and source.number not in cited:
         status = "other_source"
-    spans = tuple(map(searched.span_node, match.spans))
-    return replace(statement, status=status, source=number, spans=spans)
+    spans = tuple(_span_node(source, span) for span in match.spans)
+    return replace(statement, status=status, source=source.number, spans=spans)
+
+
+def _span_node(source: Source, span: Span) -> Node:
+    """Return a part of a source as a node with its position in the document."""
+    node, text, first = source.result.node, source.text[slice(*span)], _start_of(source)
+    start = None if first is None else first + span[0]
+    end = None if start is None else start + len(text)
+    return replace(
+        node,
+        text=text,
+        content=text,
+        start=start,
+        end=end,
+        id="",
+        parent_id=node.parent_id or node.id,
+        offset=None,
+    )
 
 
 def _note(quote: CheckedQuote, language: Language) -> str:
@@ -288,26 +274,6 @@ def draft_quotes(text: str) -> list[str]:
 
 
 _LEADING_WORDS = re.compile(rf"[^\[【［]*?(?:(?i:{CITATION.pattern})\s*)+")
-
-
-def _adjoining(sources: Sequence[Source]) -> Iterator[_Text]:
-    """Yield the joint texts of adjacent sources, across which a quotation may continue."""
-    runs: list[_Text] = []
-    placed = [s for s in sources if s.result.node.start is not None]
-    for source in sorted(placed, key=lambda s: (s.result.node.document_id, s.result.node.start)):
-        node = source.result.node
-        if source.text != node.text:
-            continue
-        run = runs[-1] if runs else _Text("", (source,), None)
-        before = run.sources[-1].result.node
-        gap = (node.start or 0) - (run.start or 0) - len(run.text)
-        is_near = before.document_id == node.document_id and before.graph is node.graph
-        if runs and is_near and 0 <= gap <= _MAX_GAP:
-            text = run.text + "\n" * gap + source.text
-            runs[-1] = _Text(text, (*run.sources, source), run.start)
-        else:
-            runs.append(_Text(source.text, (source,), node.start))
-    yield from (run for run in runs if len(run.sources) > 1)
 
 
 def _start_of(source: Source) -> int | None:

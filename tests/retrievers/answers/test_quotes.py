@@ -165,31 +165,6 @@ def test_spans_have_document_positions() -> None:
     assert (span.document_id, span.place) == ("tea.md", "tea.md, line 6, Tea")
 
 
-@pytest.mark.parametrize(
-    ("parts", "gap", "answer", "status", "span"),
-    [
-        (
-            ["Green tea is steamed", "in autumn. It is dear."],
-            "\n\f",
-            "“tea is steamed in autumn” [2].",
-            "same_letters",
-            "tea is steamed\n\fin autumn",
-        ),
-        (["绿茶要蒸。", "红茶要发酵。"], "", "书上说“要蒸。红茶要”[2]。", "exact", "要蒸。红茶要"),
-    ],
-)
-def test_quotation_may_continue_in_adjacent_passage(parts, gap, answer, status, span) -> None:
-    graph = NodeGraph()
-    graph.add(Document(gap.join(parts), {"page_unit": "page"}, id="t"))
-    graph.create_node_group("part", lambda text: parts)
-    results = sorted(Retriever(graph, "part").retrieve(gap.join(parts)), key=lambda r: r.node.order)
-    (quote,) = check_quotes(answer, results).quotes
-    assert (quote.status, quote.source) == (status, 2)
-    (node,) = quote.spans
-    assert graph.node("t").text[node.start : node.end] == span
-    assert node.pages == ((1, 2) if gap else (1, 1))
-
-
 @pytest.mark.parametrize("run", ["query", "stream"])
 def test_engine_checks_its_answers(run: str) -> None:
     retriever = FixedRetriever(scored([Node(GREEN, id="a"), Node(BLACK, id="b")]))
