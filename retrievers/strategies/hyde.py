@@ -1,20 +1,13 @@
-"""Search for passages that a model imagines, instead of the query."""
+"""Search a passage that a model imagines, and the query."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from ...nodegraph.models.output.free_text import parse_passage
-from ..plans.plan import All
 from ..plans.prompting import Prompt
-from ..protocols import RetrieverLike
-from ..validation import whole
-from .model_prompt import QueryTransform, QueryTransformOptions, QueryVariants
-from .transform_retriever import StrategyOptions, TransformRetriever
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
+from .model_prompt import QueryTransform, QueryVariants
+from .transform_retriever import TransformRetriever
 
 PROMPT = Prompt(
     zh="""\
@@ -38,16 +31,10 @@ Passage (two or three sentences):""",
 
 
 class HyDE(QueryTransform):
-    """A query transform to imagined passages that could answer the query.
+    """A query transform to an imagined passage that could answer the query.
 
-    Each passage is a separate call; the calls run in parallel. Equal passages count once. The
-    prompt has the placeholder ``{query}``. The query itself comes first unless
-    ``include_query=False``.
-
-    Args:
-        llm: The model, in any form that ``LLM`` takes.
-        max_queries: The number of passages.
-        **options: See ``QueryTransform``.
+    The prompt has the placeholder ``{query}``. The query itself comes first unless
+    ``include_query=False``. See ``QueryTransform`` for the arguments.
 
     Source:
         Gao, Ma, Lin and Callan, "Precise zero-shot dense retrieval without relevance labels", 2022.
@@ -61,38 +48,20 @@ class HyDE(QueryTransform):
     supplements = True
     PROMPT = PROMPT
 
-    def __init__(
-        self, llm: object, *, max_queries: int = 1, **options: Unpack[QueryTransformOptions]
-    ) -> None:
-        super().__init__(llm, **options)
-        self.max_queries = whole(max_queries, "max_queries", 1)
-
     async def variants(self, query: str) -> QueryVariants:
-        """Return the passages."""
-        parse = partial(parse_passage, query=query)
-        answers = await All([partial(self.ask, query, parse)] * self.max_queries)
-        passages = [answer for answer in answers if isinstance(answer, str)]
-        errors = [answer for answer in answers if isinstance(answer, Exception)]
-        if errors and (not passages or self.on_error == "raise"):
-            raise errors[0]
-        failed = f"{len(errors)} of {self.max_queries} passages failed"
-        return QueryVariants(tuple(passages), f"{failed}: {errors[0]}" if errors else None)
+        """Return the passage."""
+        return QueryVariants((await self.ask(query, partial(parse_passage, query=query)),))
 
 
 class HyDERetriever(TransformRetriever):
-    """A retriever that searches imagined passages, which resemble documents more than a question.
+    """A retriever that searches an imagined passage, which resembles documents more than a query.
 
-    The inner retriever searches the passages and the query, and the results are fused. (The
+    The inner retriever searches the passage and the query, and the results are fused. (The
     published method searches the mean of their vectors.)
 
     Choose it for questions that share few words with the documents, with a model that has some
-    knowledge of the field. Wrong passages are searched as well.
-
-    Args:
-        inner: Any retriever.
-        llm: The model, in any form that ``LLM`` takes, or a ``HyDE``.
-        max_queries: The number of passages. None: 1.
-        **options: See ``TransformRetriever``.
+    knowledge of the field. A wrong passage is searched as well. See ``TransformRetriever`` for the
+    arguments; ``llm`` is a model or a ``HyDE``.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -110,13 +79,3 @@ class HyDERetriever(TransformRetriever):
     name = "hyde search"
     variant_name = "hyde"
     transform_type = HyDE
-
-    def __init__(
-        self,
-        inner: RetrieverLike,
-        llm: object,
-        *,
-        max_queries: int | None = None,
-        **options: Unpack[StrategyOptions],
-    ) -> None:
-        super().__init__(inner, llm, max_queries=max_queries, **options)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...nodegraph.errors import nearest_names
-from ...nodegraph.models.output.queries import parse_routes
+from ...nodegraph.models.output.queries import parse_route
 from ...nodegraph.models.templates import schema_of
 from ..base_retriever import join_notes
 from ..filters import Filters
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 PROMPT = Prompt(
     zh="""\
-下面是可用的检索途径。请选出最适合回答问题的{how_many}，只输出名称，不要回答问题，不要解释。
+下面是可用的检索途径。请选出最适合回答问题的一个途径，只输出名称，不要回答问题，不要解释。
 
 途径：
 {routes}
@@ -37,7 +37,7 @@ PROMPT = Prompt(
 
 名称：""",
     en="""\
-Here are the sources that can be searched. Choose {how_many} that suits the question best. Write
+Here are the sources that can be searched. Choose the one that suits the question best. Write
 only the name; do not answer the question, and do not explain.
 
 Sources:
@@ -47,27 +47,18 @@ Question: {query}
 
 Name:""",
     required=("query", "routes"),
-    optional=("how_many",),
 )
-
-_HOW_MANY = {
-    ("zh", False): "一个途径",
-    ("zh", True): "一个或几个途径（每行一个）",
-    ("en", False): "the one",
-    ("en", True): "the one (or the few, one a line)",
-}
 
 
 class QueryRouter(QueryTransform):
-    """A query transform to the names of routes, chosen by their descriptions.
+    """A query transform to the name of a route, chosen by the descriptions of all routes.
 
-    The prompt has the placeholders ``{query}`` and ``{routes}``, and optionally ``{how_many}``.
+    The prompt has the placeholders ``{query}`` and ``{routes}``.
 
     Args:
         llm: The model, in any form that ``LLM`` takes.
         routes: Descriptions of the routes, by name.
         default: The route if the model's answer is useless. None: the first route.
-        multiple: Whether the model may choose several routes.
         **options: See ``ModelPrompt``.
 
     Raises:
@@ -81,6 +72,7 @@ class QueryRouter(QueryTransform):
 
     name = "route"
     PROMPT = PROMPT
+    FORM: ClassVar[str] = '{"name": "..."}'
 
     def __init__(
         self,
@@ -88,7 +80,6 @@ class QueryRouter(QueryTransform):
         routes: Mapping[str, str],
         *,
         default: str | None = None,
-        multiple: bool = False,
         **options: Unpack[PromptOptions],
     ) -> None:
         super().__init__(llm, **options)
@@ -99,10 +90,9 @@ class QueryRouter(QueryTransform):
             raise ValueError(f"default must be a route, got {default!r}; known: {names}")
         self.routes = dict(routes)
         self.default = next(iter(routes)) if default is None else default
-        self.multiple = multiple
 
     def describe(self, variants: QueryVariants) -> list[str]:
-        """Return the names of the routes."""
+        """Return the name of the route."""
         return list(variants.tools)
 
     def fallback(self, query: str) -> QueryVariants:
@@ -110,28 +100,24 @@ class QueryRouter(QueryTransform):
         return QueryVariants((query,), tools=(self.default,))
 
     async def variants(self, query: str) -> QueryVariants:
-        """Return the query for each of the chosen routes."""
+        """Return the query for the chosen route."""
         names = list(self.routes)
-        name: dict[str, Any] = {"type": "string", "enum": names}
-        form = '{"names": ["..."]}' if self.multiple else '{"names": "..."}'
         lines = [
             f"{number}. {name}{': ' if text else ''}{text}"
             for number, (name, text) in enumerate(self.routes.items(), 1)
         ]
-        answer = {"type": "array", "items": name} if self.multiple else name
+        name: dict[str, Any] = {"type": "string", "enum": names}
         chosen = await self.ask(
             query,
-            partial(parse_routes, names=names, multiple=self.multiple),
-            form=form,
-            schema={**schema_of(form), "properties": {"names": answer}},
+            partial(parse_route, names=names),
+            schema={**schema_of(self.FORM), "properties": {"name": name}},
             routes="\n".join(lines),
-            how_many=_HOW_MANY[self.prompt_language(query), self.multiple],
         )
-        return QueryVariants((query,) * len(chosen), tools=tuple(chosen))
+        return QueryVariants((query,), tools=(chosen,))
 
 
 class RouterRetriever(TransformRetriever):
-    """A retriever that searches one or more routes, chosen by a model for each question.
+    """A retriever that searches one route, chosen by a model for each question.
 
     Routes are corpora, or ways to search one corpus: sub-questions for comparisons, the plain
     retriever for other questions. The notes of the evidence name the route, and the reason for
@@ -141,9 +127,8 @@ class RouterRetriever(TransformRetriever):
         routes: Retrievers, functions and query engines by name, or pairs of a description and
             one of these. The model sees names and descriptions.
         llm: The model, in any form that ``LLM`` takes.
-        default: The route if the choice is useless, or all chosen routes fail (an error with
+        default: The route if the choice is useless, or the chosen route fails (an error with
             ``on_error="raise"``). None: the first route.
-        multiple: Whether the model may choose several routes, whose results are fused.
         **options: See ``TransformRetriever``.
 
     Raises:
@@ -174,20 +159,17 @@ class RouterRetriever(TransformRetriever):
         llm: object,
         *,
         default: str | None = None,
-        multiple: bool = False,
         **options: Unpack[StrategyOptions],
     ) -> None:
         tools = named_tools(routes, "route")
         descriptions = {name: text for name, (text, _) in tools.items()}
-        super().__init__(
-            tools, llm, routes=descriptions, default=default, multiple=multiple, **options
-        )
+        super().__init__(tools, llm, routes=descriptions, default=default, **options)
         self.default = next(iter(tools)) if default is None else default
 
     async def search_variants(
         self, variants: Variants, limit: int | None, filters: Filters | None
     ) -> list[list[VariantResults]]:
-        """Search the chosen routes, and the default route if all of them fail."""
+        """Search the chosen route, and the default route if it fails."""
         rankings = await self.search_groups(variants, limit, filters)
         retried = []
         for (query, group), ranking in zip(variants, rankings, strict=True):

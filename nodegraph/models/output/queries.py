@@ -209,15 +209,15 @@ def _same(text: str) -> str:
     return " ".join(re.findall(r"[\w+#]+", normalize(text)))
 
 
-def parse_routes(answer: str, names: Sequence[str], multiple: bool = False) -> list[str]:
-    """Return the names that a model chose, by name or number, in the answer's order.
+def parse_route(answer: str, names: Sequence[str]) -> str:
+    """Return the first name that a model chose, by name or number.
 
     Raises:
         ValueError: If the model chose none of the names.
 
     Example:
-        >>> parse_routes('{"names": ["web"]}', ["docs", "web"]), parse_routes("2", ["docs", "web"])
-        (['web'], ['web'])
+        >>> parse_route('{"name": "web"}', ["docs", "web"]), parse_route("2", ["docs", "web"])
+        ('web', 'web')
     """
     text = read_text(answer, ("names", "name", "routes", "route", "choice", *TEXT_KEYS))
     by_name = {name.casefold(): name for name in names}
@@ -229,7 +229,7 @@ def parse_routes(answer: str, names: Sequence[str], multiple: bool = False) -> l
         chosen = [names[number - 1] for number in numbers if 1 <= number <= len(names)]
     if not chosen:
         raise ValueError(f"the answer names none of {', '.join(map(repr, names))}")
-    return list(dict.fromkeys(chosen)) if multiple else chosen[:1]
+    return chosen[0]
 
 
 def parse_tool_questions(answer: str, tools: Sequence[str]) -> tuple[ToolQuestions, ToolQuestions]:

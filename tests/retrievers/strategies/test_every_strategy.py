@@ -38,8 +38,8 @@ WITH_MODEL: Mapping[str, Make] = {
     "tools": lambda inner, llm, **o: SubQuestionRetriever({"a": inner, "b": inner}, llm, **o),
     "multi_step": MultiStepRetriever,
     "router": lambda inner, llm, **o: RouterRetriever({"a": inner, "b": inner}, llm, **o),
-    "routes": lambda inner, llm, **o: RouterRetriever(
-        {"a": inner, "b": inner}, llm, multiple=True, **o
+    "router with default": lambda inner, llm, **o: RouterRetriever(
+        {"a": inner, "b": inner}, llm, default="b", **o
     ),
 }
 

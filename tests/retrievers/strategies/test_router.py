@@ -1,4 +1,4 @@
-"""The router: one route or several, chosen by a model."""
+"""The router: a route that a model chooses."""
 
 import asyncio
 from typing import Any
@@ -53,43 +53,24 @@ def test_useless_choice_takes_default_or_raises(routes: dict[str, Any], scripted
         RouterRetriever(routes, scripted("banana"), on_error="raise").retrieve(QUERY)
 
 
-def test_several_routes_are_fused(routes: dict[str, Any], scripted: Any) -> None:
-    router = RouterRetriever(routes, scripted("chinese\nenglish"), multiple=True)
-    found = router.retrieve(QUERY, top_k=2)
-    assert [result.node.id for result in found] == ["nile-zh", "nile"]
-    broken = {**routes, "chinese": FailingRetriever(None)}
-    results = RouterRetriever(broken, scripted("1, 2"), multiple=True).retrieve(QUERY)
-    assert best(results) == ["nile"]
-    assert "RuntimeError: unreachable" in results[0].explain()
-    raising = RouterRetriever(broken, scripted("1, 2"), multiple=True, on_error="raise")
-    with pytest.raises(RuntimeError, match="unreachable"):
-        raising.retrieve(QUERY)
-
-
-@pytest.mark.parametrize("settings", [{}, {"multiple": True}])
-def test_default_replaces_a_failed_route(
-    settings: dict[str, Any], routes: dict[str, Any], scripted: Any
-) -> None:
+def test_default_replaces_a_failed_route(routes: dict[str, Any], scripted: Any) -> None:
     routes["closed"] = FailingRetriever(None)
-    router = RouterRetriever(routes, scripted("closed"), default="chinese", **settings)
+    router = RouterRetriever(routes, scripted("closed"), default="chinese")
     results = router.retrieve(QUERY)
     assert best(results) == ["nile-zh"] == best(asyncio.run(router.aretrieve(QUERY)))
     assert "to 'chinese'; route 'closed' failed: RuntimeError: unreachable" in results[0].explain()
     with pytest.raises(RuntimeError, match="unreachable"):
-        RouterRetriever(routes, scripted("closed"), on_error="raise", **settings).retrieve(QUERY)
+        RouterRetriever(routes, scripted("closed"), on_error="raise").retrieve(QUERY)
     routes["chinese"] = FailingRetriever(None)
     with pytest.raises(RuntimeError, match="unreachable"):
         RouterRetriever(routes, scripted("closed"), default="chinese").retrieve(QUERY)
 
 
 def test_schema_contains_the_route_names(routes: dict[str, Any], structured: Any) -> None:
-    model = structured({"names": ["chinese"]})
+    model = structured({"name": "chinese"})
     assert best(RouterRetriever(routes, model).retrieve(QUERY)) == ["nile-zh"]
-    assert model.schemas[0]["properties"]["names"]["enum"] == ["english", "chinese"]
+    assert model.schemas[0]["properties"]["name"]["enum"] == ["english", "chinese"]
     assert "1. english: Texts in English\n2. chinese\n" in model.prompts[0]
-    several = structured({"names": ["chinese", "english"]})
-    assert len(RouterRetriever(routes, several, multiple=True).retrieve(QUERY)) == 2
-    assert several.schemas[0]["properties"]["names"]["items"]["enum"] == ["english", "chinese"]
 
 
 def test_route_gets_its_queries_in_one_call(routes: dict[str, Any], scripted: Any) -> None:

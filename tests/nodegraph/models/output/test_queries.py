@@ -17,7 +17,7 @@ from nodekin.nodegraph.models.output.queries import (
     parse_phrasings,
     parse_query,
     parse_questions,
-    parse_routes,
+    parse_route,
     parse_sub_questions,
     parse_summary,
     parse_tool_questions,
@@ -162,26 +162,23 @@ def test_parse_phrasings_accepts_phrases(answer: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "one", "several"),
+    ("answer", "name"),
     [
-        ("**Docs**.", "docs", None),
-        ("(2)", "web", None),
-        ("选项2", "web", None),
-        ('The best is "web search".', "web search", None),
-        ("我选择数据库，因为更合适。", "数据库", None),
-        ("I would choose docs, as web is slower.", "docs", ["docs", "web"]),
-        ('{"names": ["docs", "web"]}', "docs", ["docs", "web"]),
-        ('[{"choice": 2, "reason": "docs is bad"}]', "web", None),
-        ("1, 2", "docs", ["docs", "web"]),
-        ("web\ndocs", "web", ["web", "docs"]),
-        ("<think>web?</think>docs", "docs", None),
+        ("**Docs**.", "docs"),
+        ("(2)", "web"),
+        ("选项2", "web"),
+        ('The best is "web search".', "web search"),
+        ("我选择数据库，因为更合适。", "数据库"),
+        ("I would choose docs, as web is slower.", "docs"),
+        ('{"name": "docs"}', "docs"),
+        ('[{"choice": 2, "reason": "docs is bad"}]', "web"),
+        ("1, 2", "docs"),
+        ("web\ndocs", "web"),
+        ("<think>web?</think>docs", "docs"),
     ],
 )
-def test_parse_routes_reads_names_and_numbers(
-    answer: str, one: str, several: list[str] | None
-) -> None:
-    assert parse_routes(answer, NAMES) == [one]
-    assert parse_routes(answer, NAMES, multiple=True) == (several or [one])
+def test_parse_route_reads_names_and_numbers(answer: str, name: str) -> None:
+    assert parse_route(answer, NAMES) == name
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -237,7 +234,7 @@ INVALID = [
         ],
     ),
     (
-        lambda answer: parse_routes(answer, NAMES),
+        lambda answer: parse_route(answer, NAMES),
         ["", "0", "5", "-1", "none", "banana", "website", "the 2 best of all teas are"],
     ),
     (
