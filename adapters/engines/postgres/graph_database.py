@@ -6,7 +6,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, TypeVar
@@ -22,10 +22,9 @@ from .server_connection import (
     ServerConnection,
     ServerLostError,
     Values,
-    close_idle,
-    idle_connections,
-    put_idle,
-    take_idle,
+    connect,
+    leave_pool,
+    shared_pool,
 )
 
 T = TypeVar("T")
@@ -36,18 +35,10 @@ CREATE TABLE nodekin_graph (format int NOT NULL);
 -- The last transaction of each writer. It shows whether a commit happened whose answer was lost.
 CREATE TABLE writers (id text PRIMARY KEY, number bigint NOT NULL, seen timestamptz NOT NULL);
 
--- The tables of vectors.
+-- The tables of vectors, with the kind of the values that record their content.
 CREATE TABLE vector_tables (
-    name text PRIMARY KEY, grp bytea NOT NULL, writer text NOT NULL, state bytea,
-    size bigint NOT NULL, seen timestamptz NOT NULL
+    name text PRIMARY KEY, grp bytea NOT NULL, kind bytea NOT NULL, seen timestamptz NOT NULL
 );
-
--- The distinct values of each metadata field, which filters on vectors compare by number.
-CREATE TABLE metadata_values (
-    number bigint PRIMARY KEY, field bytea NOT NULL, hash bytea NOT NULL UNIQUE,
-    value bytea NOT NULL
-);
-CREATE INDEX metadata_values_by_field ON metadata_values (field, number);
 """
 
 _TABLES = (
@@ -61,21 +52,17 @@ _PLAIN_INSERT = re.compile(r"INSERT INTO (\w+(?: \([\w, ]+\))?) VALUES \([?, ]+\
 
 _COPIED = 50  # rows from which COPY is faster than INSERT
 
-BEGIN_TURN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
-
 _PERIOD = 0.05  # seconds between attempts to reach a server, or to acquire a lock
 
 _PATIENCE = 5.0  # seconds to wait for a server that restarts
 
 _COMMIT_PATIENCE = 30.0  # seconds to wait for the result of a commit after a lost connection
 
-_LOCK_PATIENCE = 3600.0  # seconds to wait for another process that writes vectors
-
 
 class PostgresDatabase:
     """A graph's database on a server; see ``Database`` for its methods.
 
-    Each turn borrows a connection from the idle connections of all graphs on the server. Every
+    Each turn borrows a connection from the pool that all graphs on the server share. Every
     transaction takes an advisory lock, so that one process writes at a time.
 
     Args:
@@ -91,19 +78,21 @@ class PostgresDatabase:
         self._url = address
         self.timeout = timeout
         self._set_up()
-        self._give_back(self._borrowed())  # report problems now
+        self._check()
 
     def _set_up(self) -> None:
         self.address = PostgresAddress.parse(self._url)
         self.index_folder = self._cache_folder()
         self.lock = threading.RLock()
-        self.turn_settings = ""  # SQL statements at the beginning of each turn
+        # These settings end with the transaction, so that graphs can share connections.
+        self._search_path = f"search_path TO {self.address.quoted_schema}"
+        timeout = f"lock_timeout TO '{int(self.timeout * 1000)}ms'"
+        self._settings = f"SET LOCAL {self._search_path}; SET LOCAL {timeout}"
         self._forget()
         hold_over_fork(self)
 
     def _forget(self) -> None:
         """Forget all connections, without closing them."""
-        self._idle = idle_connections(self.address)
         self._connection: ServerConnection | None = None  # the connection of the current turn
         self._writes = False
         self._is_checked = False
@@ -165,18 +154,23 @@ class PostgresDatabase:
 
     def begin(self) -> None:
         """Begin to read one state."""
-        self._begin(BEGIN_TURN + self.turn_settings)
+        self._begin(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {self._settings}")
 
     def begin_writing(self, *, durable: bool) -> None:
         """Begin a transaction. All commits are as durable as the server makes them."""
         number = self._transactions + 1
         self._begin(
-            f"BEGIN; SELECT pg_advisory_xact_lock({self.address.lock('transaction')}); "
+            f"BEGIN; {self._settings}; {self.lock_writers}; "
             f"INSERT INTO writers VALUES ('{self._writer}', {number}, now()) "
             "ON CONFLICT (id) DO UPDATE SET number = excluded.number, seen = excluded.seen"
         )
         self._writes = True
         self._transactions = number
+
+    @property
+    def lock_writers(self) -> str:
+        """The statement that waits for other writers, until the transaction ends."""
+        return f"SELECT pg_advisory_xact_lock({self.address.lock('transaction')})"
 
     def _begin(self, script: str) -> None:
         self._connection, _ = self._borrowed_for(lambda db: db.run_script(script))
@@ -191,19 +185,18 @@ class PostgresDatabase:
         """End the current state or transaction, if any, and undo its writes."""
         connection, self._connection, self._writes = self._connection, None, False
         if connection is not None:
-            self._give_back(connection)
+            connection.give_back()
 
     def _commit(self) -> None:
         """Commit. If the connection is lost, ask the server whether the commit happened."""
         try:
             self.writing.commit()
         except ServerLostError as error:
-            lock = self.address.lock("transaction")
             query = "SELECT 1 FROM writers WHERE id = %b AND number = %b"
 
             def look_up(db: ServerConnection) -> list[Values]:
                 # The lock is free when the server has ended the lost transaction.
-                db.run_script(f"BEGIN; SELECT pg_advisory_xact_lock({lock}); COMMIT")
+                db.run_script(f"BEGIN; {self._settings}; {self.lock_writers}")
                 return db.rows(query, [self._writer, self._transactions])
 
             try:
@@ -214,7 +207,7 @@ class PostgresDatabase:
                     "cannot tell whether the change was written; repeat the change when the "
                     "server runs"
                 ) from error
-            self._give_back(connection)
+            connection.give_back()
             if not found:
                 raise
 
@@ -234,127 +227,108 @@ class PostgresDatabase:
         """
         deadline = time.monotonic() + (patience or _PATIENCE)
         while True:
-            connection = None
+            connection, pool = None, shared_pool(self.address, self)
             try:
-                connection = self._borrowed()
+                if not self._is_checked:
+                    self._check()
+                connection = pool.borrow(self.address)
                 return connection, work(connection)
             except BaseException as error:
                 if connection is not None:
-                    self._give_back(connection)
+                    connection.give_back()
                 if not isinstance(error, ServerLostError) or time.monotonic() > deadline:
                     raise
-            close_idle(self._idle, [*self._idle])  # most likely, all of them were lost
+            pool.pool.check()  # most likely, all connections were lost
             time.sleep(_PERIOD)
 
-    def _borrowed(self) -> ServerConnection:
-        connection = take_idle(self._idle, self.address.schema)
-        if connection is None:
-            connection = ServerConnection(self.address, self.timeout)
-        else:
-            connection.serve(self.address, self.timeout)
-        try:
-            if not self._is_checked:
-                self._check_tables(connection)
-                self._is_checked = True
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    def _give_back(self, connection: ServerConnection) -> None:
-        connection.roll_back()
-        if not connection.is_lost:
-            put_idle(self._idle, connection)
-
-    def _check_tables(self, connection: ServerConnection) -> None:
+    def _check(self) -> None:
         """Create missing tables.
 
         Raises:
+            ServerLostError: If the server cannot be reached.
             StoreError: If the tables have another format.
         """
         # Not to_regclass: its cache may lack the tables that another session has just created.
         query = "SELECT 1 FROM pg_tables WHERE schemaname = %b AND tablename = 'nodekin_graph'"
         schema = [self.address.schema]
-        if not connection.rows(query, schema):
-            lock = self.address.lock("transaction")
-            connection.run_script(f"BEGIN; SELECT pg_advisory_xact_lock({lock})")
-            if not connection.rows(query, schema):  # another process may be faster
-                connection.run_script(
-                    f"CREATE SCHEMA IF NOT EXISTS {self.address.quoted_schema}; {_TABLES}; "
-                    f"{_SERVER_TABLES}; INSERT INTO nodekin_graph VALUES ({FORMAT})"
-                )
+        with closing(connect(self.address)) as connection:
+            connection.run_script(f"BEGIN; {self._settings}")
+            if not connection.rows(query, schema):
+                connection.run_script(self.lock_writers)
+                if not connection.rows(query, schema):  # another process may be faster
+                    connection.run_script(
+                        f"CREATE SCHEMA IF NOT EXISTS {self.address.quoted_schema}; {_TABLES}; "
+                        f"{_SERVER_TABLES}; INSERT INTO nodekin_graph VALUES ({FORMAT})"
+                    )
+            ((version,),) = connection.rows("SELECT format FROM nodekin_graph")
             connection.commit()
-        ((version,),) = connection.rows("SELECT format FROM nodekin_graph")
         if version != FORMAT:
             raise StoreError(
                 f"{self.place} has format {version}, and this nodekin reads format {FORMAT}; index "
                 "the documents again into another schema"
             )
+        self._is_checked = True
 
     def compact(self) -> None:
         """Delete the rows of former writers; the server frees space itself."""
         script = "DELETE FROM writers WHERE seen < now() - interval '1 day'"
-        self.call(lambda db: db.run_script(f"BEGIN; {script}; COMMIT"))
+        self.call(lambda db: db.run_script(script))
 
     def close(self) -> None:
-        """Close the idle connections of this schema. The next use reconnects."""
+        """Leave the pool, which closes after its last graph. The next use reconnects."""
         if self._transactions and self._connection is None:
             self._transactions = 0
             with suppress(StoreError):
                 self.rows("DELETE FROM writers WHERE id = ?", [self._writer])
         self._is_checked = False
-        schema = self.address.schema
-        close_idle(self._idle, [c for c in self._idle if c.schema == schema])
+        leave_pool(self.address, self)
 
     def call(self, work: Callable[[ServerConnection], T]) -> T:
-        """Call a function with a separate connection, outside the current turn."""
-        connection, result = self._borrowed_for(work)
-        self._give_back(connection)
-        return result
+        """Call a function with a separate connection, in a transaction outside the turn.
 
-    def add_turn_settings(self, script: str) -> None:
-        """Run statements at the beginning of each turn, and in the current one."""
-        with self.lock:
-            self.turn_settings = script
-            if self._connection is not None:
-                self._connection.run_script(script)
+        Args:
+            work: The function. It is called again if the connection is lost.
+        """
+
+        def in_transaction(connection: ServerConnection) -> T:
+            connection.run_script(f"BEGIN; {self._settings}")
+            result = work(connection)
+            connection.commit()
+            return result
+
+        connection, result = self._borrowed_for(in_transaction)
+        connection.give_back()
+        return result
 
     @contextmanager
     def exclusive(self, purpose: str, *, wait: bool) -> Iterator[ServerConnection | None]:
-        """Hold an advisory lock, without the lock of the graph.
+        """Hold an advisory lock with a separate connection, outside transactions.
 
         If the connection is lost, the server releases the lock.
 
         Args:
             purpose: The name of the lock.
             wait: Whether to wait for the lock. Otherwise the block gets None if it is taken.
-
-        Raises:
-            TimeoutError: If another process holds the lock for an hour.
         """
         lock = self.address.lock(purpose)
-        query = "SELECT pg_try_advisory_lock(%b)"
-        deadline = time.monotonic() + _LOCK_PATIENCE
-        connection, ((is_free,),) = self._borrowed_for(lambda db: db.rows(query, [lock]))
+        function = "pg_advisory_lock" if wait else "pg_try_advisory_lock"
+
+        def acquire(connection: ServerConnection) -> bool:
+            connection.run_script(f"SET {self._search_path}")
+            return connection.rows(f"SELECT {function}(%b)", [lock]) != [(False,)]
+
+        connection, is_free = self._borrowed_for(acquire)
         try:
-            while wait and not is_free:
-                if time.monotonic() > deadline:
-                    raise TimeoutError(f"another process writes vectors to {self.place}")
-                time.sleep(_PERIOD)
-                ((is_free,),) = connection.rows(query, [lock])
             yield connection if is_free else None
         finally:
-            connection.roll_back()
-            if is_free:
-                with suppress(ServerLostError):
-                    connection.rows("SELECT pg_advisory_unlock(%b)", [lock])
-            self._give_back(connection)
+            connection.reset()
+            connection.give_back()
 
     # Forks
 
     def release_in_child(self) -> None:
         """Leave all connections to the parent process."""
-        _inherited.append((self._idle, self._connection))
+        _inherited.append(self._connection)
         self._forget()
         self.lock.release()
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from ....nodegraph.errors import StoreError
-from ....nodegraph.hashing import digest
+from ....nodegraph.storage.columns import from_text
 from ....nodegraph.storage.graph_store import GraphStore
 from .graph_database import PostgresDatabase
-from .pgvector_table import PostgresVectorTable, drop_outdated, find_pgvector, turn_settings
 
 if TYPE_CHECKING:
     from ....nodegraph.graph import NodeGraph
-    from .table_vector_index import TableVectorIndex
+    from ...vector_store_index import StoreIndex
 
 
 class PostgresStore(GraphStore):
@@ -44,24 +44,25 @@ class PostgresStore(GraphStore):
         super()._set_up()
         # The schema of pgvector; empty if the database lacks pgvector.
         self._pgvector: str | None = None
-        self._vector_tables: dict[str, PostgresVectorTable] = {}
 
     def compact(self) -> None:
-        """Free the space of deleted data, and drop outdated tables of vectors."""
+        """Free the space of deleted data, and drop outdated tables of vectors.
+
+        A table is outdated if it lacks changes of its group and was not written for a day.
+        """
+        query = "SELECT name, grp, kind FROM vector_tables WHERE seen < now() - interval '1 day'"
         with self.transaction():
-            drop_outdated(self.database)
+            for name, group, kind in self.database.rows(query):
+                record = from_text(kind)
+                state = self.get_values(record, [""]).get("")
+                if state is None or json.loads(state)[0] != self.revision(from_text(group)):
+                    self.database.writing.run_script(f"DROP TABLE {name}")
+                    self.database.rows("DELETE FROM vector_tables WHERE name = ?", [name])
+                    self.delete_values(record)
         super().compact()
 
-    def vector_index(self, graph: NodeGraph, group: str, key: str) -> TableVectorIndex | None:
-        """Return the index of a group's vectors in the database. None without pgvector."""
-        from .table_vector_index import TableVectorIndex
-
-        if self.vector_table(group, key) is None:
-            return None
-        return TableVectorIndex(graph, group, key, self.vector_table)
-
-    def vector_table(self, group: str, *names: str) -> PostgresVectorTable | None:
-        """Return the table of a group's vectors. None if the database has no pgvector.
+    def vector_index(self, graph: NodeGraph, group: str, key: str) -> StoreIndex | None:
+        """Return the index of a group's vectors in the database. None without pgvector.
 
         Raises:
             StoreError: If the address requires pgvector, which is missing.
@@ -69,21 +70,18 @@ class PostgresStore(GraphStore):
         address = self.database.address
         if address.vectors == "memory":
             return None
-        with self.database.lock:
-            if self._pgvector is None:
-                self._pgvector = self.database.call(find_pgvector)
-                if self._pgvector:
-                    self.database.add_turn_settings(turn_settings())
-            if not self._pgvector and address.vectors == "pgvector":
-                raise StoreError(
-                    f"{self.place} has no pgvector 0.8 or later, and its user may not install it; "
-                    "run CREATE EXTENSION vector in the database, or omit vectors=pgvector"
-                )
-            if not self._pgvector:
-                return None
-            name = digest(group, *names)
-            if name not in self._vector_tables:
-                self._vector_tables[name] = PostgresVectorTable(
-                    self.database, self.transaction, self._pgvector, group, name
-                )
-            return self._vector_tables[name]
+        from ...vector_store_index import StoreIndex
+        from .pgvector_backend import PgvectorBackend, find_pgvector
+
+        if self._pgvector is None:
+            self._pgvector = find_pgvector(self.database)
+        if not self._pgvector and address.vectors == "pgvector":
+            raise StoreError(
+                f"{self.place} has no pgvector 0.8 or later, and its user may not install it; "
+                "run CREATE EXTENSION vector in the database, or omit vectors=pgvector"
+            )
+        if not self._pgvector:
+            return None
+        names = group, key, graph.embeddings.embedder(key).name
+        backend = PgvectorBackend(self.database, self.transaction, self._pgvector, *names)
+        return StoreIndex(graph, group, key, backend)

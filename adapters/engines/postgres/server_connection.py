@@ -1,109 +1,168 @@
-"""A connection to a PostgreSQL server, with errors that name a remedy."""
+"""Connections to a PostgreSQL server, with errors that name a remedy."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from weakref import WeakSet
 
+from ....nodegraph.concurrency import fork_safe_lock
 from ....nodegraph.errors import StoreError, TransientStoreError
 from .address import PostgresAddress
 
-if TYPE_CHECKING:
+try:
     import psycopg
+    from psycopg.pq import TransactionStatus
+    from psycopg.types.numeric import Int8BinaryDumper
+    from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
+except ImportError as error:
+    raise ImportError(
+        f"a graph on PostgreSQL needs psycopg and psycopg_pool ({error}): "
+        'pip install "nodekin[postgres]"'
+    ) from error
 
 Values = tuple[Any, ...]
+
+Connection = psycopg.Connection[Values]
 
 _OLDEST = 140_000  # the oldest supported version of the server
 
 _CONNECT_TIMEOUT = 10  # seconds
 
-_MAX_IDLE = 8  # connections
+_POOL_TIMEOUT = 1.0  # seconds to wait for a connection of the pool
+
+_MAX_CONNECTIONS = 50  # of a process to a server
+
+_MAX_IDLE = 30.0  # seconds between closings of an unused connection
 
 _COPY_TYPES = {int: "int8", float: "float8", str: "text", bytes: "bytea", list: "int4[]"}
 
 
 class ServerLostError(TransientStoreError):
-    """The server is unreachable, or a connection was lost."""
+    """The server is unreachable, a connection was lost, or all connections are in use."""
+
+
+def connect(address: PostgresAddress) -> ServerConnection:
+    """Open a connection that does not belong to a pool.
+
+    Raises:
+        ServerLostError: If the server is unreachable or rejects the user. The pool hides the
+            reason.
+        StoreError: If the server is too old.
+    """
+    try:
+        db: Connection = psycopg.connect(address.conninfo, **_SETTINGS)
+    except psycopg.Error as error:
+        raise ServerLostError(
+            f"{address.shown} cannot be reached: {_line(error)}; check that the server runs, "
+            "and that the address, user and password are right"
+        ) from error
+    _configure(db)
+    if db.info.server_version < _OLDEST:
+        version = db.info.server_version / 10_000
+        db.close()
+        raise StoreError(
+            f"{address.shown} is PostgreSQL {version:.0f}; a graph needs "
+            f"{_OLDEST // 10_000} or later: upgrade the server, or use another one"
+        )
+    return ServerConnection(db, address.shown)
+
+
+_SETTINGS: dict[str, Any] = {
+    "autocommit": True,
+    "connect_timeout": _CONNECT_TIMEOUT,
+    "application_name": "nodekin",
+    "client_encoding": "utf8",
+}
+
+
+def _configure(db: Connection) -> None:
+    # One type for all integers: statements are prepared once per combination of types.
+    db.adapters.register_dumper(int, Int8BinaryDumper)
+
+
+class SharedPool:
+    """The connections of this process to a server by one user, shared by all graphs there.
+
+    Args:
+        address: The address of a graph on the server.
+    """
+
+    def __init__(self, address: PostgresAddress) -> None:
+        self.users: WeakSet[object] = WeakSet()
+        self.pool = ConnectionPool[Connection](
+            address.conninfo,
+            kwargs=_SETTINGS,
+            configure=_configure,
+            min_size=0,
+            max_size=_MAX_CONNECTIONS,
+            max_idle=_MAX_IDLE,
+            reconnect_timeout=0,  # callers retry
+            open=True,
+        )
+
+    def borrow(self, address: PostgresAddress) -> ServerConnection:
+        """Borrow a connection.
+
+        Raises:
+            ServerLostError: If the server is unreachable, or all connections are in use.
+        """
+        try:
+            return ServerConnection(self.pool.getconn(_POOL_TIMEOUT), address.shown, self.pool)
+        except PoolClosed as error:
+            raise ServerLostError(f"{address.shown}: the graph was closed: retry") from error
+        except PoolTimeout as error:
+            connect(address).close()
+            raise ServerLostError(
+                f"{address.shown}: all {_MAX_CONNECTIONS} connections of this process are in use: "
+                "retry, or search in fewer threads"
+            ) from error
+
+
+_pools: dict[tuple[int, str], SharedPool] = {}
+_pools_lock = fork_safe_lock()
+
+
+def shared_pool(address: PostgresAddress, user: object) -> SharedPool:
+    """Return the pool of this process for a server, and register a user of the pool.
+
+    A forked process creates new pools, and never closes the connections of its parent.
+    """
+    with _pools_lock:
+        key = os.getpid(), address.conninfo
+        if key not in _pools:
+            _pools[key] = SharedPool(address)
+        _pools[key].users.add(user)
+        return _pools[key]
+
+
+def leave_pool(address: PostgresAddress, user: object) -> None:
+    """Close the pool of a server if no other user is left."""
+    with _pools_lock:
+        key = os.getpid(), address.conninfo
+        if key not in _pools:
+            return
+        _pools[key].users.discard(user)
+        pool = None if _pools[key].users else _pools.pop(key)
+    if pool is not None:
+        pool.pool.close()
 
 
 class ServerConnection:
-    """A connection that runs statements in the schema of a graph.
+    """A connection whose errors name the graph and a remedy.
 
     Args:
-        address: The address of the graph.
-        timeout: Seconds to wait while another process writes.
-
-    Raises:
-        ImportError: If psycopg is not installed.
-        ServerLostError: If the server is unreachable or rejects the user.
+        db: The connection.
+        shown: The address of the graph without the password.
+        pool: The pool of the connection. None: the connection is closed after use.
     """
 
-    def __init__(self, address: PostgresAddress, timeout: float) -> None:
-        try:
-            import psycopg
-            from psycopg.types.numeric import Int8BinaryDumper
-        except ImportError as error:
-            raise ImportError(
-                'a graph on PostgreSQL needs psycopg: pip install "nodekin[postgres]"'
-            ) from error
-        self._address = address
-        self._psycopg = psycopg
-        try:
-            self._db: psycopg.Connection[Values] = psycopg.connect(
-                address.conninfo,
-                autocommit=True,
-                connect_timeout=_CONNECT_TIMEOUT,
-                application_name="nodekin",
-                client_encoding="utf8",
-            )
-        except psycopg.Error as error:
-            raise ServerLostError(
-                f"{address.shown} cannot be reached: {_line(error)}; check that the server runs, "
-                "and that the address, user and password are right"
-            ) from error
-        # One type for all integers: statements are prepared once per combination of types.
-        self._db.adapters.register_dumper(int, Int8BinaryDumper)
-        if self._db.info.server_version < _OLDEST:
-            version = self._db.info.server_version / 10_000
-            self.close()
-            raise StoreError(
-                f"{address.shown} is PostgreSQL {version:.0f}; a graph needs "
-                f"{_OLDEST // 10_000} or later: upgrade the server, or use another one"
-            )
-        self._serves: tuple[str, float] | None = None
-        self.serve(address, timeout)
-
-    @property
-    def schema(self) -> str:
-        """The schema that statements run in."""
-        return self._address.schema
-
-    def serve(self, address: PostgresAddress, timeout: float) -> None:
-        """Switch to the schema of a graph on the same server, and reset settings and locks.
-
-        Raises:
-            ServerLostError: If the connection was lost.
-        """
-        if self._serves == (address.schema, timeout):
-            return
-        self._address = address
-        clean = "" if self._serves is None else "RESET ALL; SELECT pg_advisory_unlock_all(); "
-        try:
-            self.run_script(
-                f"{clean}SET search_path TO {address.quoted_schema}; "
-                f"SET lock_timeout TO '{int(timeout * 1000)}ms'"
-            )
-        except BaseException:
-            self.close()
-            raise
-        self._serves = address.schema, timeout
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether the connection was lost or closed."""
-        return self._db.closed
+    def __init__(
+        self, db: Connection, shown: str, pool: ConnectionPool[Connection] | None = None
+    ) -> None:
+        self._db, self._shown, self._pool = db, shown, pool
 
     def run_script(self, script: str) -> None:
         """Run statements without values in one round trip."""
@@ -116,20 +175,19 @@ class ServerConnection:
         Raises:
             StoreError: If a statement of the transaction has failed.
         """
-        if self._db.info.transaction_status == self._psycopg.pq.TransactionStatus.INERROR:
+        if self._db.info.transaction_status == TransactionStatus.INERROR:
             raise StoreError(
-                f"{self._address.shown}: nothing was changed, because a statement of the "
+                f"{self._shown}: nothing was changed, because a statement of the "
                 "transaction failed; repeat the change"
             )
         self.run_script("COMMIT")
 
     def roll_back(self) -> None:
         """Roll back an open transaction. If that fails, close the connection."""
-        possible = self._psycopg.pq.TransactionStatus
         status = self._db.info.transaction_status
-        if status == possible.IDLE:
+        if status == TransactionStatus.IDLE:
             return
-        if status in (possible.INTRANS, possible.INERROR):
+        if status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
             with suppress(StoreError):
                 self.run_script("ROLLBACK")
                 return
@@ -167,11 +225,30 @@ class ServerConnection:
         """Close the connection."""
         self._db.close()
 
+    def reset(self) -> None:
+        """Reset settings and release advisory locks. If that fails, close the connection.
+
+        DISCARD ALL would break prepared statements.
+        """
+        self.roll_back()
+        with suppress(StoreError):
+            self.run_script("RESET ALL; SELECT pg_advisory_unlock_all()")
+            return
+        self.close()
+
+    def give_back(self) -> None:
+        """End an open transaction, and return the connection to its pool, or close it."""
+        self.roll_back()
+        if self._pool is None:
+            self.close()
+        else:
+            self._pool.putconn(self._db)
+
     @contextmanager
     def _explained(self) -> Iterator[None]:
         try:
             yield
-        except self._psycopg.Error as error:
+        except psycopg.Error as error:
             raise self._explanation(error) from error
         except Exception:
             raise
@@ -180,7 +257,7 @@ class ServerConnection:
             raise
 
     def _explanation(self, error: psycopg.Error) -> StoreError:
-        where, errors = self._address.shown, self._psycopg.errors
+        where, errors = self._shown, psycopg.errors
         if self._db.closed or isinstance(error, errors.AdminShutdown | errors.CrashShutdown):
             return ServerLostError(
                 f"{where}: the connection to the server was lost: {_line(error)}; nothing was "
@@ -191,7 +268,7 @@ class ServerConnection:
                 f"{where}: {_line(error)}: lost a conflict with another process; nothing was "
                 "changed; retry"
             )
-        remedies = {
+        remedies: dict[type[psycopg.Error], str] = {
             errors.LockNotAvailable: "another process has been writing for too long; wait for the "
             "process, or allow more time: PostgresStore(address, timeout=...)",
             errors.QueryCanceled: "nothing was changed; the server is too slow, or the statement "
@@ -211,37 +288,3 @@ class ServerConnection:
 
 def _line(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
-
-
-_idle: dict[tuple[int, str], list[ServerConnection]] = {}
-
-
-def idle_connections(address: PostgresAddress) -> list[ServerConnection]:
-    """Return the idle connections of this process to a server, by the same user, at most eight.
-
-    All graphs on the server share them. A forked process never closes those of its parent.
-    """
-    return _idle.setdefault((os.getpid(), address.conninfo), [])
-
-
-def take_idle(idle: list[ServerConnection], schema: str) -> ServerConnection | None:
-    """Remove and return an idle connection, preferably of this schema; None if all are in use."""
-    for connection in sorted(idle, key=lambda connection: connection.schema != schema):
-        with suppress(ValueError):  # another thread has taken it
-            idle.remove(connection)
-            return connection
-    return None
-
-
-def put_idle(idle: list[ServerConnection], connection: ServerConnection) -> None:
-    """Add an idle connection, and close the oldest connections above the maximum of eight."""
-    idle.append(connection)
-    close_idle(idle, idle[:-_MAX_IDLE])
-
-
-def close_idle(idle: list[ServerConnection], connections: Sequence[ServerConnection]) -> None:
-    """Close idle connections, except those that other threads have taken."""
-    for connection in connections:
-        with suppress(ValueError):
-            idle.remove(connection)
-            connection.close()

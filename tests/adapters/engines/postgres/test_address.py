@@ -51,6 +51,10 @@ def test_schemas_and_purposes_have_separate_locks() -> None:
         ("postgresql://db/x?schema=a&schema=b", "must be one name"),
         ("postgresql://db/x?schema=pg_tea", "must be one name"),
         (f"postgresql://db/x?schema={'茶' * 22}", "at most 63 bytes"),
+        (
+            "postgresql://db/x?scheme=tea",
+            'invalid URI query parameter: "scheme".*libpq, and schema',
+        ),
     ],
 )
 def test_an_invalid_address_raises(address: str, message: str) -> None:

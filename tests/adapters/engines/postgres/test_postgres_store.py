@@ -173,8 +173,13 @@ def test_a_forked_process_opens_new_connections(address: str) -> None:
     subprocess.run([sys.executable, "-c", FORKED, address], check=True, timeout=60)
 
 
-def test_missing_psycopg_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "psycopg", None)
+@pytest.mark.parametrize("package", ["psycopg", "psycopg_pool"])
+def test_missing_psycopg_error_names_the_extra(
+    package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in [name for name in sys.modules if ".engines.postgres" in name]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ImportError, match=r'pip install "nodekin\[postgres\]"'):
         NodeGraph(store="postgresql://db/x")
 

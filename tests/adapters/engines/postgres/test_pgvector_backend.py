@@ -1,6 +1,5 @@
 """Vectors in pgvector tables: exact and HNSW results, updates by many processes."""
 
-import json
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -11,10 +10,10 @@ import psycopg
 import pytest
 from support.postgres_server import RunningServer
 
-import nodekin.adapters.engines.postgres.pgvector_table as postgres_table
-from nodekin.adapters.engines.postgres import table_vector_index
-from nodekin.adapters.engines.postgres.pgvector_table import PostgresVectorTable
-from nodekin.adapters.engines.postgres.table_vector_index import TableVectorIndex
+from nodekin.adapters import vector_store_index
+from nodekin.adapters.engines.postgres import pgvector_backend
+from nodekin.adapters.engines.postgres.pgvector_backend import PgvectorBackend
+from nodekin.adapters.vector_store_index import StoreIndex
 from nodekin.nodegraph import Document, Embedder, EmbeddingError, NodeGraph, StoreError
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.indexes.vector_index import VectorIndex
@@ -30,27 +29,29 @@ def address(postgres_server: RunningServer) -> str:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lower the limits for large tables to a few hundred nodes."""
-    monkeypatch.setattr(postgres_table, "HNSW_FROM", 51)
-    monkeypatch.setattr(table_vector_index, "_FEW", 60)
-    monkeypatch.setattr(table_vector_index, "_BATCH", 64)
+    monkeypatch.setattr(pgvector_backend, "HNSW_FROM", 51)
+    monkeypatch.setattr(PgvectorBackend, "max_selected", 60)
+    monkeypatch.setattr(vector_store_index, "_BATCH", 64)
 
 
 @pytest.fixture
-def searched_by_graph(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Record for each search of a table whether all rows were compared."""
-    searches: list[bool] = []
-    nearest = PostgresVectorTable.nearest
+def kinds(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Record the kinds of searches: by HNSW, of all rows, of selected rows."""
+    kinds: set[str] = set()
+    ranked = PgvectorBackend._ranked
 
-    def noting(self: PostgresVectorTable, *args: Any) -> Any:
-        *_, is_exact, read = args
-        searches.append(is_exact)
-        if not is_exact:  # the planner would compare all of so few rows
-            read("SELECT set_config('enable_seqscan', 'off', true)")
-            read("SELECT set_config('enable_bitmapscan', 'off', true)")
-        return nearest(self, *args)
+    def noting(self: PgvectorBackend, *args: Any) -> Any:
+        operand, selected = args[0], args[4:] != () and args[4] is not None
+        kinds.add("selected" if selected else "all" if operand == "vector" else "hnsw")
+        return ranked(self, *args)
 
-    monkeypatch.setattr(PostgresVectorTable, "nearest", noting)
-    return searches
+    monkeypatch.setattr(PgvectorBackend, "_ranked", noting)
+    return kinds
+
+
+def with_hnsw(address: str) -> str:
+    """Return an address whose searches use HNSW for few rows, too."""
+    return f"{address}&options=-c%20enable_seqscan%3Doff%20-c%20enable_bitmapscan%3Doff"
 
 
 def random_vectors(dimension: int) -> Embedder:
@@ -83,12 +84,15 @@ def rows(results: list[Any]) -> list[tuple[str, float]]:
     return [(result.node.id, result.score) for result in results]
 
 
-def table_rows(server: RunningServer, graph: NodeGraph) -> list[tuple[Any, ...]]:
-    """Return the name, state, size and writer of a graph's tables."""
+def tables(server: RunningServer, graph: NodeGraph) -> dict[str, int]:
+    """Return the number of rows of the tables of a graph, by name."""
     schema = graph._store.database.address.schema  # type: ignore[attr-defined]
     with psycopg.connect(server.uri) as db:
-        query = f"SELECT name, state, size, writer FROM {schema}.vector_tables ORDER BY name"
-        return db.execute(query).fetchall()
+        names = db.execute(f"SELECT name FROM {schema}.vector_tables ORDER BY name").fetchall()
+        counts = [
+            db.execute(f"SELECT count(*) FROM {schema}.{name}").fetchall() for (name,) in names
+        ]
+    return {name: rows[0][0] for (name,), rows in zip(names, counts, strict=True)}
 
 
 def recall(graph: NodeGraph, expected: NodeGraph, queries: list[str], filters: Any) -> float:
@@ -105,27 +109,68 @@ def recall(graph: NodeGraph, expected: NodeGraph, queries: list[str], filters: A
     return right / total if total else 1.0
 
 
-def test_hnsw_finds_the_exact_results(
-    address: str, small: None, searched_by_graph: list[bool]
-) -> None:
-    graph, expected = opened(address), opened(None)
+def test_hnsw_finds_the_exact_results(address: str, small: None, kinds: set[str]) -> None:
+    graph, expected = opened(with_hnsw(address)), opened(None)
     queries = [f"query {number}" for number in range(20)]
     for each in (graph, expected):
         each.add(documents(60))
     for third in range(2):
         for filters in FILTERS:
             assert recall(graph, expected, queries, filters) >= 0.99
-        assert {True, False} <= {*searched_by_graph}  # few are left by one of the filters
-        for each in (graph, expected):  # rows are removed from, and added to, the graph
+        assert {"hnsw", "selected"} <= kinds
+        for each in (graph, expected):  # rows are removed from, and added to, the HNSW graph
             each.remove([str(number) for number in range(third, 60, 3)])
             each.add([Document(f"new line {n}", {"part": 1}, id=f"new {n}") for n in range(40)])
     graph.close()
 
 
+def test_hnsw_of_a_stopped_process_is_replaced(
+    address: str, small: None, postgres_server: RunningServer
+) -> None:
+    def is_valid() -> list[Any]:
+        with psycopg.connect(postgres_server.uri) as db:
+            query = "SELECT indisvalid FROM pg_index WHERE indexrelid = %s::regclass"
+            return db.execute(query, [index]).fetchall()
+
+    with opened(address) as graph:
+        graph.add(documents(10))
+        Retriever(graph, "line", "cosine")("line 1 1")
+        schema = graph._store.database.address.schema  # type: ignore[attr-defined]
+        ((table, _),) = tables(postgres_server, graph).items()
+        index = f"{schema}.{table}_hnsw"
+    assert is_valid() == [(True,)]
+    with psycopg.connect(postgres_server.uri) as db:
+        db.execute(
+            "UPDATE pg_index SET indisvalid = false WHERE indexrelid = %s::regclass", [index]
+        )
+    assert is_valid() == [(False,)]
+    with opened(address) as graph:
+        Retriever(graph, "line", "cosine")("line 1 1")
+    assert is_valid() == [(True,)]
+
+
+def test_filters_that_hnsw_cannot_meet_read_no_vectors(
+    address: str, small: None, kinds: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def embed(texts: list[str]) -> Any:
+        return np.array([[1.0, int(text.split()[1]) / 1_000] for text in texts])
+
+    model = Embedder(embed, "numbers of lines")
+    with NodeGraph(store=with_hnsw(address), embed=model, progress=False) as graph:
+        graph.create_node_group("line", str.splitlines)
+        graph.add(documents(100))
+        retriever = Retriever(graph, "line", "cosine", top_k=3, filters={"part": {"ne": 0}})
+        assert [r.node.document_id for r in retriever("line 0")] == ["1"] * 3
+        far = Retriever(graph, "line", "cosine", top_k=3, filters={"part": {"gt": 5}})
+        monkeypatch.setattr(graph.embeddings, "vectors", None)
+        assert [r.node.document_id for r in far("line 0")] == ["6"] * 3
+    assert kinds >= {"hnsw"}
+
+
 def test_hnsw_with_too_little_memory_warns(
     address: str, small: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(postgres_table, "_BUILD_MEMORY", 1_000)
+    monkeypatch.setattr(pgvector_backend, "_BUILD_MEMORY", 1_000)
     graph = opened(f"{address}&options=-c%20maintenance_work_mem%3D1MB")
     graph.add(documents(50))
     Retriever(graph, "line", "cosine")("line 1 1")
@@ -136,9 +181,9 @@ def test_hnsw_with_too_little_memory_warns(
 
 
 def test_ties_and_many_hits_come_in_document_order(
-    address: str, small: None, searched_by_graph: list[bool]
+    address: str, small: None, kinds: set[str]
 ) -> None:
-    graph, expected = opened(address), opened(None)
+    graph, expected = opened(with_hnsw(address)), opened(None)
     for each in (graph, expected):
         each.add([Document("the same line\n" * 9 + f"another {n}", id=str(n)) for n in range(30)])
     for top_k in (1, 7, 250, 2_000):
@@ -146,7 +191,7 @@ def test_ties_and_many_hits_come_in_document_order(
             retrievers = [Retriever(g, "line", "cosine", top_k=top_k) for g in (graph, expected)]
             got, best = (rows(retriever(query)) for retriever in retrievers)
             assert got == best
-    assert False in searched_by_graph
+    assert {"hnsw", "all"} <= kinds
     graph.close()
 
 
@@ -155,13 +200,10 @@ def test_processes_share_a_table(address: str, postgres_server: RunningServer) -
     first.add(documents(3))
     retrievers = [Retriever(graph, "line", "cosine") for graph in (first, second)]
     best = rows(retrievers[0]("line 1 1"))
-    before = table_rows(postgres_server, first)
     assert rows(retrievers[1]("line 1 1")) == best
-    assert table_rows(postgres_server, first) == before  # no update was needed
     second.add(Document("line 1 1", id="copy"))
     assert [r.node.document_id for r in retrievers[0]("line 1 1")][:2] == ["1", "copy"]
-    (row,) = table_rows(postgres_server, first)
-    assert row[2] == 31
+    assert [*tables(postgres_server, first).values()] == [31]
     assert not any(isinstance(index, VectorIndex) for index in second.reader._shared.values())
     for graph in (first, second):
         graph.close()
@@ -173,11 +215,9 @@ def test_missing_rows_are_compared_in_the_process(address: str, small: None) -> 
         each.add(documents(20))
     retrievers = [Retriever(g, "line", "cosine", top_k=8) for g in (graph, expected)]
     assert rows(retrievers[0]("x")) == rows(retrievers[1]("x"))
-    table = other._store.vector_table("line", "x")
-    assert table is not None
     Retriever(other, "line", "cosine")("x")
-    (index,) = (i for i in other.reader._shared.values() if isinstance(i, TableVectorIndex))
-    with index._table().updating() as free:  # another process updates it
+    (index,) = (i for i in other.reader._shared.values() if isinstance(i, StoreIndex))
+    with index._backend.updating(wait=True) as free:  # another process updates it
         assert free
         for each in (graph, expected):
             each.remove("3")
@@ -197,15 +237,15 @@ def test_an_interrupted_update_is_finished(
     graph, expected = opened(address), opened(None)
     for each in (graph, expected):
         each.add(documents(30))
-    write, calls = PostgresVectorTable.write, iter(range(100))
+    add, calls = PgvectorBackend.add, iter(range(100))
 
-    def failing(self: PostgresVectorTable, *args: Any) -> None:
+    def failing(self: PgvectorBackend, *args: Any) -> None:
+        add(self, *args)
         if next(calls) == 2:
             raise KeyboardInterrupt
-        write(self, *args)
 
     with monkeypatch.context() as patched:
-        patched.setattr(PostgresVectorTable, "write", failing)
+        patched.setattr(PgvectorBackend, "add", failing)
         with pytest.raises(KeyboardInterrupt):
             Retriever(graph, "line", "cosine")("x")
     for each in (graph, expected):
@@ -217,12 +257,13 @@ def test_an_interrupted_update_is_finished(
 
 @pytest.mark.parametrize("dimension", [2_001, 4_001])
 def test_long_vectors_are_searched(
-    address: str, small: None, searched_by_graph: list[bool], dimension: int
+    address: str, small: None, kinds: set[str], dimension: int
 ) -> None:
-    graph, expected = opened(address, dimension), opened(None, dimension)
+    graph, expected = opened(with_hnsw(address), dimension), opened(None, dimension)
     for each in (graph, expected):
         each.add(documents(8))
     assert recall(graph, expected, ["a", "b", "c"], None) >= 0.99
+    assert kinds == ({"hnsw"} if dimension <= 4_000 else {"all"})
     graph.close()
 
 
@@ -250,8 +291,7 @@ def test_models_have_separate_tables(address: str, postgres_server: RunningServe
             if dimension == 8:
                 graph.add(documents(2))
             assert len(Retriever(graph, "line", "cosine", top_k=50)("x")) == 20
-    assert [json.loads(row[1])[2] for row in table_rows(postgres_server, graph)] != []
-    assert {json.loads(row[1])[2] for row in table_rows(postgres_server, graph)} == {8, 12}
+    assert [*tables(postgres_server, graph).values()] == [20, 20]
 
 
 def test_graphs_of_other_dimensions_share_connections(postgres_server: RunningServer) -> None:
@@ -275,13 +315,13 @@ def test_compact_drops_outdated_tables(address: str, postgres_server: RunningSer
             graph.add(documents(dimension))
             Retriever(graph, "line", "cosine")("x")
     graph.compact()
-    assert len(table_rows(postgres_server, graph)) == 2  # another process may use the older one
+    assert len(tables(postgres_server, graph)) == 2  # another process may use the older one
     schema = graph._store.database.address.schema  # type: ignore[attr-defined]
     with psycopg.connect(postgres_server.uri) as db:
         db.execute(f"UPDATE {schema}.vector_tables SET seen = now() - interval '2 days'")
     graph.compact()
-    (row,) = table_rows(postgres_server, graph)
-    assert json.loads(row[1])[2] == 12  # up to date, however long ago it was written
+    # The table that is up to date remains, however long ago it was written.
+    assert [*tables(postgres_server, graph).values()] == [120]
     assert len(Retriever(opened(address, 8), "line", "cosine", top_k=200)("x")) == 120
 
 
@@ -293,7 +333,7 @@ def test_vectors_parameter_selects_the_index(postgres_server: RunningServer) -> 
             retriever = Retriever(graph, "line", "cosine")
             assert len(retriever("x")) == 1
             (kinds[vectors],) = map(type, graph.reader._shared.values())
-    assert [*kinds.values()] == [TableVectorIndex, TableVectorIndex, VectorIndex, TableVectorIndex]
+    assert [*kinds.values()] == [StoreIndex, StoreIndex, VectorIndex, StoreIndex]
 
 
 @pytest.fixture
@@ -338,9 +378,9 @@ def test_texts_without_usable_vectors_are_left_out(address: str) -> None:
 def test_answer_of_server_does_not_block_other_searches(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nearest, found = PostgresVectorTable.nearest, []
+    nearest, found = PgvectorBackend.nearest, []
 
-    def slow(self: PostgresVectorTable, *args: Any) -> Any:
+    def slow(self: PgvectorBackend, *args: Any) -> Any:
         thread = threading.Thread(target=lambda: found.append(words("line")), daemon=True)
         thread.start()
         thread.join(60)
@@ -350,20 +390,20 @@ def test_answer_of_server_does_not_block_other_searches(
         graph.add(documents(3))
         vectors, words = Retriever(graph, "line", "cosine"), Retriever(graph, "line", "bm25")
         expected, of_words = vectors("line 1 1"), words("line")
-        monkeypatch.setattr(PostgresVectorTable, "nearest", slow)
+        monkeypatch.setattr(PgvectorBackend, "nearest", slow)
         assert vectors("line 1 1") == expected
     assert found == [of_words]
 
 
-def test_table_that_changed_before_the_search_is_searched_again(
+def test_changes_of_another_process_during_a_search_are_found(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read, changes = PostgresVectorTable.read, []
+    nearest, changes = PgvectorBackend.nearest, []
 
-    def changed(self: PostgresVectorTable, *args: Any) -> Any:
+    def changed(self: PgvectorBackend, *args: Any) -> Any:
         while changes:
             changes.pop()()
-        return read(self, *args)
+        return nearest(self, *args)
 
     def change() -> None:
         with opened(address) as other:
@@ -371,12 +411,13 @@ def test_table_that_changed_before_the_search_is_searched_again(
             other.remove("1")
             Retriever(other, "line", "cosine")("line 1 1")
 
-    monkeypatch.setattr(PostgresVectorTable, "read", changed)
+    monkeypatch.setattr(PgvectorBackend, "nearest", changed)
     with opened(address) as graph:
         graph.add(documents(3))
         retriever = Retriever(graph, "line", "cosine", top_k=2)
         assert [r.node.document_id for r in retriever("line 1 1")][:1] == ["1"]
         changes.append(change)
         results = retriever("line 1 1")
-        assert [r.node.document_id for r in results][:1] == ["new"]
-        assert rows(results) == rows(retriever("line 1 1"))
+        assert len(results) == 2
+        assert "1" not in [r.node.document_id for r in results]
+        assert [r.node.document_id for r in retriever("line 1 1")][:1] == ["new"]
