@@ -31,15 +31,15 @@ class App(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
         """Import a command. The error for an unknown name contains the nearest names."""
-        if plugin := plugins(COMMANDS).get(cmd_name):
-            loaded: click.Command = plugin.load()
-            return loaded
-        if cmd_name not in _MODULES:
+        if module := _MODULES.get(cmd_name):
+            loaded = importlib.import_module(f".{module}", __package__)
+            command: click.Command = getattr(loaded, f"{cmd_name}_command")
+        elif plugin := plugins(COMMANDS).get(cmd_name):
+            command = plugin.load()
+        else:
             names = self.list_commands(ctx)
             near = ", ".join(difflib.get_close_matches(cmd_name, names) or names)
             raise click.UsageError(f"the command must be {near}, got {cmd_name!r:.80}", ctx)
-        module = importlib.import_module(f".{_MODULES[cmd_name]}", __package__)
-        command: click.Command = getattr(module, f"{cmd_name}_command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -61,9 +61,8 @@ class App(click.Group):
         """Run with these arguments, or with the arguments of the process, and exit."""
         for stream in (sys.stdin, sys.stdout, sys.stderr):
             _accept_any_text(stream)
-        extra["standalone_mode"] = False
         try:
-            status: Any = super().main(args, prog_name or self.name, **extra)
+            status: Any = super().main(args, prog_name or self.name, standalone_mode=False, **extra)
         except (click.Abort, KeyboardInterrupt):
             click.echo("nodekin: interrupted", err=True)
             status = ExitStatus.INTERRUPTED

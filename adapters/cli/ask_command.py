@@ -12,8 +12,9 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from ...retrievers import Answer, QueryEngine, check_quotes
-from ...retrievers.answers.engine import AnswerStream
+from ...retrievers.answers.answer import Answer
+from ...retrievers.answers.engine import AnswerStream, QueryEngine
+from ...retrievers.answers.quotes import check_quotes
 from ...retrievers.strategies.strategy_registry import STRATEGIES, make_strategy
 from ..named_models import chat_model
 from . import output

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import click
 
-from ...nodegraph import ROOT, ModelError, Node, NodeGraph
+from ...nodegraph.errors import ModelError
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import ROOT, Node
 from ...nodegraph.storage.sqlite import faults_of
-from ...retrievers import ToolError
 from ...retrievers.corpus_tools.reading_tools import CorpusView
+from ...retrievers.corpus_tools.tool_output import ToolError
 from . import workspace
 from .messages import CommandError, ExitStatus, message, printable, warn
 from .options import common_options, store_option
@@ -68,8 +70,7 @@ def show_command(document: str, store: Path | None, json: bool, quiet: bool) -> 
     if numbered:
         at = min(int(numbered[2]), len(lines))
         numbers = range(max(1, at - _AROUND), min(len(lines), at + _AROUND) + 1)
-        size = len(str(numbers[-1]))
-        rows = [click.style(f"{n:>{size}}  ", dim=n != at) + lines[n - 1] for n in numbers]
+        rows = [click.style(f"{n:>5}  ", dim=n != at) + lines[n - 1] for n in numbers]
     click.echo("\n".join(rows))
 
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import click
 
-from ...nodegraph import NodeGraph, ReadReport, Refresh
-from ...nodegraph.readers.source_files import INDEX_FOLDER
+from ...nodegraph.corpus import Refresh
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.readers.source_files import INDEX_FOLDER, ReadReport
 from ...retrievers.composite.default_retriever import MISSING, DefaultRetriever
 from ..extras import extra
 from ..named_models import EMBEDDING_MODELS
@@ -59,7 +60,6 @@ def index_command(folders: tuple[Path, ...], json: bool, quiet: bool, **options:
     if rebuild:
         index.clear()
     index.folder.mkdir(parents=True, exist_ok=True)
-    status = ExitStatus.SUCCESS
     sources: list[Path] = []
     for _ in chain([None], changes(sources, index.folder) if options["watch"] else ()):
         with open_graph(index, quiet=quiet, model=model, strict=options["strict"]) as graph:

@@ -13,9 +13,9 @@ from typing import Any, Literal
 import click
 
 from ...nodegraph.readers.folder_scan import scan_files
-from ...retrievers import DefaultRetriever, Filters, all_of, metadata_key
 from ...retrievers.analysis.phrases import quoted_phrases
-from ...retrievers.filters import parse_filters
+from ...retrievers.composite.default_retriever import DefaultRetriever
+from ...retrievers.filters import Filters, all_of, metadata_key, parse_filters
 from ...retrievers.group_failures import describe_failures, group_failures
 from ..source_refresh import visible_files
 from . import output

@@ -11,9 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ... import nodegraph
-from ...nodegraph import ROOT, Failure, NodeGraph, UnsupportedFilesError
+from ...nodegraph.builder import Failure
+from ...nodegraph.errors import UnsupportedFilesError
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import ROOT
 from ...nodegraph.readers.source_files import INDEX_FOLDER, ReadOptions
+from ...nodegraph.splitters.passage_splitter import PassageSplitter
+from ...nodegraph.splitters.sentences import split_sentences
 from .. import named_models
 from .messages import CommandError, ExitStatus, message, warn
 
@@ -113,11 +117,8 @@ def _nearest_folder() -> Path:
     raise CommandError(message("no index", folder=folders[0]), ExitStatus.INDEX_ERROR)
 
 
-def model_of(index: Workspace, embed: str | None = None) -> Any:
-    """Return the embedding model of an index, or None.
-
-    The address of a server is not stored in an index: otherwise an index of another person could
-    direct the user's key to any server. Such an index must not load code with a model either.
+def check_model(index: Workspace, embed: str | None = None) -> None:
+    """Check that an index of another person does not load code with a model.
 
     Args:
         index: The index.
@@ -125,8 +126,6 @@ def model_of(index: Workspace, embed: str | None = None) -> Any:
 
     Raises:
         CommandError: If the model is a folder inside the index's parent directory, and not named.
-        ImportError: If the package of the model is not installed.
-        ModelError: If the server is unknown.
     """
     kind, _, name = index.embed.partition(":")
     folder = Path(name).expanduser()
@@ -137,6 +136,24 @@ def model_of(index: Workspace, embed: str | None = None) -> Any:
             f"programs; if you trust it, pass --embed {index.embed} to nodekin index",
             ExitStatus.MODEL_ERROR,
         )
+
+
+def model_of(index: Workspace, embed: str | None = None) -> Any:
+    """Return the embedding model of an index, or None.
+
+    The address of a server is not stored in an index: otherwise an index of another person could
+    direct the user's key to any server.
+
+    Args:
+        index: The index.
+        embed: The model that the user has named in this command.
+
+    Raises:
+        CommandError: If the model is a folder inside the index's parent directory, and not named.
+        ImportError: If the package of the model is not installed.
+        ModelError: If the server is unknown.
+    """
+    check_model(index, embed)
     return named_models.embedding_model(index.embed) if index.embed else None
 
 
@@ -164,8 +181,8 @@ def open_graph(
         reading=ReadOptions(encoding=index.encoding or None, strict=strict, ocr=ocr),
         progress=False if quiet else None,
     ) as graph:
-        graph.create_node_group("passage", nodegraph.PassageSplitter)
-        graph.create_node_group("sentence", nodegraph.split_sentences, "passage")
+        graph.create_node_group("passage", PassageSplitter)
+        graph.create_node_group("sentence", split_sentences, "passage")
         if index.in_memory and not quiet:
             print_failures(graph.failures)
         if index.in_memory and not graph.groups[ROOT].size:

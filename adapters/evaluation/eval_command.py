@@ -12,11 +12,13 @@ from typing import Any
 
 import click
 
-from ...nodegraph import Document, NodeGraph
-from ...retrievers import as_retriever
+from ...nodegraph.document import Document
+from ...nodegraph.graph import NodeGraph
 from ...retrievers.evaluation.dataset import Dataset, load_dataset
 from ...retrievers.evaluation.gate import compare_with_baseline
+from ...retrievers.evaluation.metrics import get_metric
 from ...retrievers.evaluation.runner import default_metrics, evaluate, graphs_of
+from ...retrievers.foreign.foreign_retriever import as_retriever
 from ..cli.messages import CommandError, ExitStatus, printable
 from ..cli.options import common_options, store_option
 from ..cli.output import echo_json
@@ -24,29 +26,22 @@ from ..cli.workspace import find_index, model_of, open_graph
 
 _DEFAULT = "default"
 
+_PATH = click.Path(path_type=Path)
+
 _FILE = click.Path(path_type=Path, dir_okay=False)
+
+_EXISTING = click.Path(path_type=Path, dir_okay=False, exists=True)
 
 
 @click.command("eval")
 @click.argument("retrievers", nargs=-1, metavar="[RETRIEVER]...")
-@click.option("--data", required=True, type=click.Path(path_type=Path), help="The questions.")
-@click.option(
-    "--docs", multiple=True, type=click.Path(path_type=Path), help="Documents, read into memory."
-)
+@click.option("--data", required=True, type=_PATH, help="The questions.")
+@click.option("--docs", multiple=True, type=_PATH, help="Documents, read into memory.")
 @store_option
 @click.option("--field", multiple=True, metavar="NAME=COLUMN", help="question=Frage.")
 @click.option("-m", "--metric", multiple=True, metavar="NAME@K", help="recall@5, mrr@5.")
-@click.option(
-    "--baseline",
-    type=click.Path(exists=True, path_type=Path, dir_okay=False),
-    help="Compare with the values in this file.",
-)
-@click.option(
-    "--max-loss",
-    multiple=True,
-    metavar="NAME@K=NUMBER",
-    help="With --baseline: the allowed loss of a metric, recall@5=.02.",
-)
+@click.option("--baseline", type=_EXISTING, help="Compare with the values in this file.")
+@click.option("--max-loss", multiple=True, metavar="NAME@K=NUMBER", help="The allowed loss.")
 @click.option("--save-baseline", type=_FILE, help="Store the values, unless the gate failed.")
 @click.option("--markdown", type=_FILE, help="Write the table as Markdown.")
 @click.option("--figure", type=_FILE, help="Draw the figures to a file .png or .svg.")
@@ -69,9 +64,9 @@ def eval_command(retrievers: tuple[str, ...], quiet: bool, json: bool, **options
     baseline = options["baseline"]
     if limits and baseline is None:
         raise CommandError("--max-loss needs --baseline FILE, written by --save-baseline")
-    fields = _pairs(options["field"], "--field", "question=COLUMN")
-    dataset = load_dataset(options["data"], fields)
-    metrics = dict.fromkeys((*(options["metric"] or default_metrics(dataset)), *limits))
+    dataset = load_dataset(options["data"], _pairs(options["field"], "--field", "question=COLUMN"))
+    measured = (*(options["metric"] or default_metrics(dataset)), *limits)
+    metrics = [get_metric(metric) for metric in dict.fromkeys(measured)]
     sources = retrievers or (_DEFAULT,)
     names = [source.rpartition(":")[2] for source in sources]
     if len(set(names)) < len(names):
@@ -85,7 +80,7 @@ def eval_command(retrievers: tuple[str, ...], quiet: bool, json: bool, **options
         result = evaluate(
             opened,
             dataset,
-            [*metrics],
+            metrics,
             documents=graph if graph.groups["ROOT"].size else next(iter(searched), None),
             progress=False if quiet else None,
         )

@@ -11,7 +11,7 @@ import click
 from ...retrievers.corpus_tools.toolset import CorpusTools
 from ..cli.messages import ExitStatus
 from ..cli.options import folders_argument, store_option
-from ..cli.workspace import find_index, model_of, open_graph
+from ..cli.workspace import check_model, find_index, model_of, open_graph
 from ..source_refresh import SourceRefresh
 
 TOKEN = "NODEKIN_MCP_TOKEN"
@@ -43,6 +43,7 @@ def mcp(
     nodekin mcp --http --port 8765      serve HTTP at http://127.0.0.1:8765/mcp
     """
     index = find_index(store, folders)
+    check_model(index)
     import anyio
 
     from ..http_server import serve_http

@@ -22,8 +22,8 @@ def test_show_prints_lines_around(indexed, here):
     (here / "docs" / "long.txt").write_text("\n".join(f"line {n}" for n in range(1, 41)), "utf-8")
     indexed("index")
     lines = indexed("show", "long.txt:20").out.splitlines()
-    assert (lines[0], lines[-1], len(lines)) == ("10  line 10", "30  line 30", 21)
-    assert indexed("show", "long.txt:99").out.splitlines()[-1] == "40  line 40"
+    assert (lines[0], lines[-1], len(lines)) == ("   10  line 10", "   30  line 30", 21)
+    assert indexed("show", "long.txt:99").out.splitlines()[-1] == "   40  line 40"
 
 
 def test_show_of_unknown_document_raises(indexed):
