@@ -12,7 +12,7 @@ from ...nodegraph.document import Document
 from ...nodegraph.readers.decoding import decode, decoded, label_in
 from ...nodegraph.readers.source_files import SourceFile
 from ...nodegraph.readers.text import join_pages
-from .markup import with_repeated_cells, with_scripts
+from .markup import mark_merged_cells, repeat_merged_cells, with_scripts
 from .office_xml import named, opened_zip, parser, title_and_author
 
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.I | re.S)
@@ -99,8 +99,8 @@ def markdown(html: str) -> str:
         # By default, the library drops forms and headers with all their text.
         preprocessing=PreprocessingOptions(remove_forms=False, remove_navigation=False),
     )
-    html = with_repeated_cells(with_scripts(html))
-    text = convert(_unwrapped(html), options).content or ""
+    html = mark_merged_cells(with_scripts(html))
+    text = repeat_merged_cells(convert(_unwrapped(html), options).content or "")
     if not text.strip() and html.count("<") > _MAX_TAGS:
         text = unescape(_TAG.sub(" ", html))
     while "\n\n\n" in text:  # left by removed elements

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...nodegraph.document import Document
 from ...nodegraph.errors import ReadError
@@ -17,16 +17,14 @@ from ...nodegraph.readers.formats import format_of
 from ...nodegraph.readers.source_files import SourceFile
 from .html import page_text
 
-if TYPE_CHECKING:
-    from email.policy import EmailPolicy  # a slow import of network modules
-
 
 def read_message(source: SourceFile) -> Document:
     """Read the displayed text of a message and its attachments, with the subject as title."""
     from email import message_from_binary_file
+    from email.policy import default
 
     with source.path.open("rb") as file:
-        message = message_from_binary_file(file, policy=_mail_policy())
+        message = message_from_binary_file(file, policy=default)
     return _mail_document(message, source, None)
 
 
@@ -34,30 +32,15 @@ def read_mailbox(source: SourceFile) -> Iterator[Document]:
     """Read each message of a mailbox as a document. Its id is its number."""
     import mailbox
     from email import message_from_bytes
+    from email.policy import default
 
     box = mailbox.mbox(source.path, create=False)
     try:
-        policy = _mail_policy()
         for number, key in enumerate(box.keys(), start=1):
-            message = message_from_bytes(box.get_bytes(key), policy=policy)
+            message = message_from_bytes(box.get_bytes(key), policy=default)
             yield _mail_document(message, source, str(number))
     finally:
         box.close()
-
-
-_MAX_HEADER = 20_000  # maximum characters; the parser takes seconds for headers of megabytes
-
-
-def _mail_policy() -> EmailPolicy[Any]:
-    from email.policy import EmailPolicy
-
-    class Policy(EmailPolicy):
-        """A mail policy that truncates long headers."""
-
-        def header_fetch_parse(self, name: str, value: str) -> Any:
-            return super().header_fetch_parse(name, value[:_MAX_HEADER])
-
-    return Policy()
 
 
 def _mail_document(message: Any, source: SourceFile, number: str | None) -> Document:

@@ -149,76 +149,62 @@ def with_scripts(html: str) -> str:
     return _SCRIPT.sub(as_text, html)
 
 
-_INNER_TABLE = re.compile(r"<table\b(?:(?!<table\b).)*?(?:</table\s*>|\Z)", re.I | re.S)
-
-_PLACEHOLDER = re.compile(r"\0(\d+)\0")
-
-_TABLE_PART = re.compile(r"</?(?:table|thead|tbody|tfoot|tr|td|th)\b[^<>]*>", re.I)
-
-_ROW = re.compile(r"<tr\b[^<>]*>", re.I)
-
-_CELL = re.compile(r"<t[dh]\b([^<>]*)>", re.I)
+_MERGED_CELL = re.compile(r"<(t[dh])\b[^<>]*\b(?:col|row)span\b[^<>]*>", re.I)
 
 _SPAN = re.compile(r"\b(col|row)span\s*=\s*[\"']?(\d{1,5})", re.I)
 
 _MAX_SPAN = 100  # columns
 
-_MAX_NESTED = 10  # tables
-
 _MAX_REPEATED = 1_000  # characters of a cell
 
+_NEXT_CELL = "\ue025"
+"""The text of a cell that repeats the cell to its right."""
 
-def with_repeated_cells(html: str) -> str:
-    """Repeat merged cells of tables in each of their rows and columns.
+_HEIGHT = re.compile("\ue026(\\d+)\ue027")
+"""The number of rows of a cell, at its start."""
+
+
+def mark_merged_cells(html: str) -> str:
+    """Split merged cells of a page into columns, and mark them for ``repeat_merged_cells``."""
+
+    def marked(cell: re.Match[str]) -> str:
+        spans = {kind.lower(): int(number) for kind, number in _SPAN.findall(cell[0])}
+        height = spans.get("row", 1) or 65_535  # 0: to the last row
+        tag = f"<{cell[1]} rowspan={height}>"
+        others = min(spans.get("col", 1), _MAX_SPAN) - 1
+        return f"{tag}{_NEXT_CELL}</{cell[1]}>" * others + f"{tag}\ue026{height}\ue027"
+
+    return _MERGED_CELL.sub(marked, html)
+
+
+def repeat_merged_cells(text: str) -> str:
+    """Write marked cells of Markdown tables into each of their rows and columns.
 
     Example:
-        >>> with_repeated_cells("<table><tr><td rowspan=2>a<td>b<tr><td>c</table>")
-        '<table><tr><td>a</td><td>b</td></tr><tr><td>a</td><td>c</td></tr></table>'
+        >>> repeat_merged_cells("| \\ue0262\\ue027a | b |\\n| --- | --- |\\n|  | c |")
+        '| a | b |\\n| --- | --- |\\n| a | c |'
     """
-    lower = html.lower()
-    if "colspan" not in lower and "rowspan" not in lower:
-        return html
-    html = html.replace("\0", "")  # the mark of an inner table
-    tables: list[str] = []
-
-    def as_placeholder(table: re.Match[str]) -> str:
-        tables.append(_repeated(table[0]) if _SPAN.search(table[0]) else table[0])
-        return f"\0{len(tables) - 1}\0"
-
-    for _ in range(_MAX_NESTED):
-        html = _INNER_TABLE.sub(as_placeholder, html)
-    for _ in range(_MAX_NESTED):
-        html = _PLACEHOLDER.sub(lambda match: tables[int(match[1])], html)
-    return html
-
-
-def _repeated(table: str) -> str:
-    """Repeat the merged cells of a table, except for long cells and cells with an inner table."""
-    above, *rows = _ROW.split(table)
-    if _CELL.search(above):  # cells without a row
-        return table
-    below: dict[int, tuple[int, str]] = {}  # cells of the rows above: remaining rows and text
+    if not _HEIGHT.search(text):
+        return text
     lines: list[str] = []
-    for row in rows:
-        before, *parts = _CELL.split(row)
-        waiting = list(zip(parts[::2], parts[1::2], strict=True))[::-1]
-        cells: list[str] = []
-        while waiting or len(cells) <= max(below, default=-1):
-            if len(cells) in below or not waiting:
-                count, cell = below.pop(len(cells), (1, ""))
-                if count > 1:
-                    below[len(cells)] = count - 1, cell
-                cells.append(cell)
-                continue
-            attributes, content = waiting.pop()
-            spans = {kind.lower(): int(number) for kind, number in _SPAN.findall(attributes)}
-            text = _TABLE_PART.sub("", content)
-            repeated = text if len(text) <= _MAX_REPEATED and "\0" not in text else ""
-            count = spans.get("row", 1) or 65_535
-            for number in range(min(max(spans.get("col", 1), 1), _MAX_SPAN)):
-                if count > 1:
-                    below[len(cells)] = count - 1, repeated
-                cells.append(repeated if number else text)
-        written = "".join(f"<td>{cell}</td>" for cell in cells)
-        lines.append(f"<tr>{_TABLE_PART.sub('', before)}{written}</tr>")
-    return f"<table>{_TABLE_PART.sub('', above)}{''.join(lines)}</table>"
+    row = 0
+    below: dict[int, tuple[int, str]] = {}  # by column: the first row below the cell, and its text
+    for line in text.split("\n"):
+        cells = re.split(r"(?<!\\)\|", line)
+        if len(cells) < 3:
+            below = {}
+        elif cells[1].strip() != "---":
+            row += 1
+            for column in range(len(cells) - 2, 0, -1):
+                if cells[column].strip() == _NEXT_CELL:
+                    is_short = len(cells[column + 1]) <= _MAX_REPEATED
+                    cells[column] = cells[column + 1] if is_short else "  "
+            for column, cell in enumerate(cells):
+                if height := _HEIGHT.match(cell.strip()):
+                    cells[column] = f" {cell.strip()[height.end() :].strip()} "
+                    repeated = cells[column] if len(cell) <= _MAX_REPEATED else "  "
+                    below[column] = row + int(height[1]), repeated
+                elif not cell.strip() and row < below.get(column, (0,))[0]:
+                    cells[column] = below[column][1]
+        lines.append("|".join(cells))
+    return _HEIGHT.sub("", "\n".join(lines)).replace(_NEXT_CELL, "")

@@ -25,7 +25,7 @@ from .office_xml import (
     open_object,
     opened_zip,
     parser,
-    relations,
+    raised,
     running_heads,
     texts,
     title_and_author,
@@ -121,7 +121,6 @@ def _rewritten_file(
         roots: Receives the parts that have text.
         heads: Receives the running heads.
     """
-    slides = _slide_numbers(archive)
     is_open = "content.xml" in archive.namelist()
     replaced = partial(_replaced_open, archive) if is_open else _replaced
     copied = io.BytesIO()
@@ -130,26 +129,17 @@ def _rewritten_file(
             data = archive.read(name) if name.endswith((".xml", ".rels", "mimetype")) else b""
             if re.match(r"(?:word/|ppt/|content|styles)[^_]*\.xml", name):
                 root = ElementTree.fromstring(data)
-                place = f"slide {slides[name]}" if name in slides else ""
                 heads += _running_heads(name, root)
                 if "/comments" in name or _TEXT_PARTS.fullmatch(name):
-                    note_left_out(source, root, place)
+                    note_left_out(source, root)
                 _rewrite(root, replaced)
-                if place or name == "content.xml":
-                    _mark_slides(root, source, place)
+                if name.startswith(("ppt/slides/", "content")):
+                    _mark_slides(root, source)
                 if _TEXT_PARTS.fullmatch(name):
                     roots.append(root)
                 data = ElementTree.tostring(root)
             copy.writestr(name, data)
     return copied.getvalue()
-
-
-def _slide_numbers(archive: zipfile.ZipFile) -> dict[str, int]:
-    """Return the numbers of slides by the names of their parts."""
-    parts = relations(archive, "ppt/presentation.xml")
-    slides = named(xml_part(archive, "ppt/presentation.xml"), "sldId")
-    ids = (next(value for name, value in slide.items() if name != "id") for slide in slides)
-    return {parts[key][1]: number for number, key in enumerate(ids, 1) if key in parts}
 
 
 def _running_heads(name: str, root: Element) -> Iterator[tuple[str, str]]:
@@ -171,36 +161,27 @@ def _placeholder(shape: Element) -> str:
     return next((str(inner.get("type")) for inner in named(shape, "ph")), "")
 
 
-def _mark_slides(root: Element, source: SourceFile, place: str) -> None:
-    """Mark the start of a slide, or of each page of an OpenDocument file. Note hidden slides."""
+def _mark_slides(root: Element, source: SourceFile) -> None:
+    """Mark the start of a slide, or of the slides of an OpenDocument file. Note hidden slides."""
     hidden = {
         attribute(style, "name")
         for style in named(root, "style")
         if any(attribute(properties, "visibility") == "hidden" for properties in style)
     }
-    for number, page in enumerate(named(root, "page"), 1):
-        if attribute(page, "style-name") in hidden:
-            source.note("hidden slides", f"slide {number}")
-        frame = Element(f"{_OPEN.format('drawing')}frame")
-        frame.set(f"{_OPEN.format('presentation')}class", "title")
-        box = SubElement(frame, f"{_OPEN.format('drawing')}text-box")
-        SubElement(box, f"{_OPEN.format('text')}p").text = _MARK
-        page.insert(0, frame)
-    for tree in list(named(root, "spTree"))[: bool(place)]:
-        if root.get("show") in ("0", "false"):
-            source.note("hidden slides", place)
+    for slide in named(root, "page", "sld"):
+        if slide.get("show") in ("0", "false") or attribute(slide, "style-name") in hidden:
+            source.note("hidden slides", " ".join(" ".join(_texts(slide)).split())[:60])
+        if local_name(slide) == "page":
+            frame = Element(f"{_OPEN.format('drawing')}frame")
+            frame.set(f"{_OPEN.format('presentation')}class", "title")
+            box = SubElement(frame, f"{_OPEN.format('drawing')}text-box")
+            SubElement(box, f"{_OPEN.format('text')}p").text = _MARK
+            slide.insert(0, frame)
+    for tree in list(named(root, "spTree"))[:1]:
         shape = Element(f"{_SLIDES}sp")
         body = SubElement(shape, f"{_SLIDES}txBody")
         SubElement(body, f"{_DRAWING}p").append(_run(_DRAWING, _MARK))
-        tree[2:] = [shape, *sorted(tree[2:], key=_position)]
-
-
-def _position(shape: Element) -> tuple[int, int]:
-    """Return the position of a shape in reading order."""
-    place = next(named(shape, "off"), None)
-    if place is None or _placeholder(shape) in ("title", "ctrTitle"):
-        return -1, -1
-    return integer(place.get("y")), integer(place.get("x"))
+        tree.insert(2, shape)
 
 
 _OPEN = "{{urn:oasis:names:tc:opendocument:xmlns:{}:1.0}}"
@@ -280,6 +261,12 @@ def _run(space: str, text: str) -> Element:
     return run
 
 
+_OPEN_MARKS = {
+    1: ("style", "text-line-through-style", "solid"),
+    -1: ("xsl-fo-compatible", "font-style", "italic"),
+}
+
+
 def _replaced_open(archive: zipfile.ZipFile, child: Element, parent: Element) -> list[Element]:
     """Return the replacement of an element of an OpenDocument file."""
     name = local_name(child)
@@ -301,12 +288,9 @@ def _replaced_open(archive: zipfile.ZipFile, child: Element, parent: Element) ->
         for key in list(child.attrib):
             if key.endswith(("}font-style", "}text-line-through-style")):
                 del child.attrib[key]
-        position = attribute(child, "text-position")
-        if position and not position.startswith("0"):
-            if position.startswith(("sub", "-")):
-                child.set(f"{_OPEN.format('xsl-fo-compatible')}font-style", "italic")
-            else:
-                child.set(f"{_OPEN.format('style')}text-line-through-style", "solid")
+        if height := raised(parent):
+            space, key, value = _OPEN_MARKS[height]
+            child.set(f"{_OPEN.format(space)}{key}", value)
     return [child]
 
 
@@ -379,25 +363,19 @@ def _items(items: Any, notes: Mapping[str, str]) -> Iterator[str]:
         yield from (f"{' ' * (len(label) + 1)}{line}" for line in rest if line)
 
 
+_ROMAN = " i ii iii iv v vi vii viii ix".split(" ")
+
+
 def _label(marker: str, number: int) -> str:
     """Return the label of a list item: ``-``, ``1.``, ``a.`` or ``iv.``."""
     if marker == "bullet":
         return "-"
     text = str(number)
-    if marker.endswith("alpha"):
-        text = chr(ord("a") + (number - 1) % 26) * ((number - 1) // 26 + 1)
-    elif marker.endswith("roman"):
-        text = ""
-        for value, letters in _ROMAN.items():
-            text += letters * (number // value)
-            number %= value
+    if marker.endswith("alpha") and number <= 26:
+        text = chr(ord("a") + number - 1)
+    elif marker.endswith("roman") and number < 40:
+        text = f"{'x' * (number // 10)}{_ROMAN[number % 10]}"
     return f"{text.upper() if marker.startswith('upper') else text}."
-
-
-_ROMAN = {
-    **{1000: "m", 900: "cm", 500: "d", 400: "cd", 100: "c", 90: "xc", 50: "l", 40: "xl"},
-    **{10: "x", 9: "ix", 5: "v", 4: "iv", 1: "i"},
-}
 
 
 def _line(content: Iterable[Any], notes: Mapping[str, str]) -> str:

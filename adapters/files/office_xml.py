@@ -20,11 +20,11 @@ from .markup import subscript
 
 
 @contextmanager
-def parser(module: str) -> Iterator[None]:
+def parser(module: str, install: str = INSTALL_FILES) -> Iterator[None]:
     """Import the library of a format in the block.
 
     Raises:
-        ReadError: If the library is not installed. The message names the extra.
+        ReadError: If the library is not installed. The message has the command that installs it.
     """
     try:
         yield
@@ -32,8 +32,8 @@ def parser(module: str) -> Iterator[None]:
         if error.name is None or error.name.split(".")[0] != module:
             raise
         raise ReadError(
-            f"{module} is not installed; get the readers of files with: {INSTALL_FILES}",
-            f"{NEEDS_EXTRA}{INSTALL_FILES}",
+            f"{module} is not installed; get the readers of files with: {install}",
+            f"{NEEDS_EXTRA}{install}",
             skippable=True,
         ) from error
 
@@ -239,16 +239,10 @@ def drawing_lines(root: Element) -> list[str]:
     return lines
 
 
-def raised_styles(roots: Iterable[Element]) -> dict[str, str]:
-    """Return the tags of styles of OpenDocument that raise or lower text: sup and sub."""
-    scripts: dict[str, str] = {}
-    for style in (style for root in roots for style in named(root, "style")):
-        for properties in style:
-            position = attribute(properties, "text-position")
-            if position and not position.startswith("0"):
-                is_low = position.startswith(("sub", "-"))
-                scripts[attribute(style, "name")] = "sub" if is_low else "sup"
-    return scripts
+def raised(style: Element) -> int:
+    """Return whether a style of OpenDocument raises (1) or lowers (-1) text."""
+    position = next((p for child in style if (p := attribute(child, "text-position"))), "0")
+    return 0 if position.startswith("0") else -1 if position.startswith(("sub", "-")) else 1
 
 
 def open_object(archive: zipfile.ZipFile, target: str) -> list[str]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime
-import io
 import re
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from html import unescape
 from typing import Any
 from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
 from ...nodegraph.document import Document
 from ...nodegraph.readers.source_files import SourceFile
@@ -25,7 +26,7 @@ from .office_xml import (
     open_object,
     opened_zip,
     parser,
-    raised_styles,
+    raised,
     relations,
     running_heads,
     texts,
@@ -37,22 +38,13 @@ def read_spreadsheet(source: SourceFile) -> Document:
     """Read a workbook: each sheet is a page with a heading, a Markdown table and its charts."""
     with parser("python_calamine"):
         from python_calamine import CalamineWorkbook, PasswordError, SheetVisibleEnum
-    copy: io.BytesIO | None = None
-    drawn: dict[str, list[str]] = {}
-    merged: dict[str, list[Any]] = {}  # merged cells of OpenDocument, by sheet
+    parts = _Parts()
     if zipfile.is_zipfile(source.path):
         with opened_zip(source, "spreadsheet") as archive:
-            if "content.xml" in archive.namelist():
-                copy, drawn, merged = _open_sheets(archive, source)
-            else:
-                copy = _with_scripts(archive)
-                parts = relations(archive, "xl/workbook.xml")
-                for sheet in named(xml_part(archive, "xl/workbook.xml"), "sheet"):
-                    if part := parts.get(attribute(sheet, "id")):
-                        name = sheet.get("name", "")
-                        drawn[name] = _drawn(archive, part[1], name, source)
+            is_open = "content.xml" in archive.namelist()
+            (_read_open_parts if is_open else _read_parts)(archive, source, parts)
     try:
-        book = CalamineWorkbook.from_object(copy or str(source.path))
+        book = CalamineWorkbook.from_path(str(source.path))
     except PasswordError as error:
         raise source.encrypted("spreadsheet") from error
     pages: list[str] = []
@@ -61,84 +53,91 @@ def read_spreadsheet(source: SourceFile) -> Document:
         if details.visible != SheetVisibleEnum.Visible:
             source.note("hidden sheets", name)
         sheet = book.get_sheet_by_name(name)
-        first_row, first_column = sheet.start or (0, 0)
         values = sheet.to_python(skip_empty_area=True)
-        ranges = merged.get(name) or sheet.merged_cell_ranges or ()
-        _repeat_merged(values, ranges, first_row, first_column)
+        ranges = parts.merged.get(name) or sheet.merged_cell_ranges or ()
+        _repeat_merged(values, ranges, *(sheet.start or (0, 0)))
         filled = (row for row in values if any(value != "" for value in row))
-        table = markdown_table(map(_displayed, row) for row in filled)
-        pages.append("\n\n".join([f"# {name}", table, *filter(None, drawn.get(name, ()))]))
+        table = markdown_table([_displayed(value, parts) for value in row] for row in filled)
+        pages.append("\n\n".join([f"# {name}", table, *filter(None, parts.drawn.get(name, ()))]))
     return source.document(join_pages(pages), {"page_unit": "sheet"})
 
 
-_OPEN = "{{urn:oasis:names:tc:opendocument:xmlns:{}:1.0}}"
+@dataclass(slots=True)
+class _Parts:
+    """The parts of a workbook that the library does not read.
 
-for _name in ("office", "style", "table", "text"):  # the prefixes that the library expects
-    ElementTree.register_namespace(_name, _OPEN.format(_name).strip("{}"))
+    Attributes:
+        scripts: Texts of cells with superscripts, by the same texts without them.
+        drawn: Charts, text boxes, headers and footers by sheet.
+        merged: The first and the last cell (row, column) of merged cells by OpenDocument sheet.
+    """
 
+    scripts: dict[str, str] = field(default_factory=dict)
+    drawn: dict[str, list[str]] = field(default_factory=dict)
+    merged: dict[str, list[Any]] = field(default_factory=dict)
+
+
+def _read_parts(archive: zipfile.ZipFile, source: SourceFile, parts: _Parts) -> None:
+    strings = "xl/sharedStrings.xml"
+    if strings in archive.namelist() and b"vertAlign" in archive.read(strings):
+        for string in xml_part(archive, strings):
+            heights = [next(named(run, "vertAlign"), run).get("val") for run in named(string, "r")]
+            runs = [texts(run, "t") for run in named(string, "r")]
+            pairs = zip(runs, (_HEIGHTS.get(height, 0) for height in heights), strict=True)
+            parts.scripts["".join(runs)] = joined_runs(pairs)
+    related = relations(archive, "xl/workbook.xml")
+    for sheet in named(xml_part(archive, "xl/workbook.xml"), "sheet"):
+        if part := related.get(attribute(sheet, "id")):
+            name = sheet.get("name", "")
+            parts.drawn[name] = _drawn(archive, part[1], name, source)
+
+
+_HEIGHTS = {"superscript": 1, "subscript": -1}
 
 # The XML of a large sheet without these would need much memory.
 _OPEN_FEATURE = re.compile(rb"text-position|-spanned|:annotation|draw:(?:object|image)")
 
 
-def _open_sheets(
-    archive: zipfile.ZipFile, source: SourceFile
-) -> tuple[io.BytesIO | None, dict[str, list[str]], dict[str, list[Any]]]:
-    """Return what the library does not read of an OpenDocument workbook.
-
-    Returns:
-        A workbook with superscripts as text, if it has any, and by sheet the charts, and the first
-        and the last cell (row, column) of merged cells.
-    """
+def _read_open_parts(archive: zipfile.ZipFile, source: SourceFile, parts: _Parts) -> None:
     data = archive.read("content.xml")
     if not _OPEN_FEATURE.search(data):
-        return None, {}, {}
+        return
     root = ElementTree.fromstring(data)
-    scripts = raised_styles([root])
-    for paragraph in root.iter(f"{_OPEN.format('text')}p") if scripts else ():
-        runs = [(paragraph.text or "", 0)]
-        for child in paragraph:
-            script = scripts.get(attribute(child, "style-name"), "")
-            runs += [("".join(child.itertext()), _HEIGHTS.get(script, 0)), (child.tail or "", 0)]
-        if len(runs) > 1:
-            paragraph[:], paragraph.text = [], joined_runs(runs)
-    drawn: dict[str, list[str]] = {}
-    merged: dict[str, list[Any]] = {}
-    for table in root.iter(f"{_OPEN.format('table')}table"):
+    heights = {attribute(style, "name"): raised(style) for style in named(root, "style")}
+    for cell in named(root, "table-cell") if any(heights.values()) else ():
+        paragraphs = [
+            _runs(paragraph, heights) for paragraph in cell if local_name(paragraph) == "p"
+        ]
+        plain = "\n".join("".join(text for text, _ in runs) for runs in paragraphs)
+        parts.scripts[plain] = "\n".join(map(joined_runs, paragraphs))
+    for table in named(root, "table"):
         name = attribute(table, "name")
-        drawings = table.iter(f"{_OPEN.format('drawing')}object")
-        objects = (attribute(one, "href") for one in drawings)
+        objects = (attribute(drawing, "href") for drawing in named(table, "object"))
         blocks = ["\n".join(open_object(archive, target)) for target in objects]
-        drawn[name] = [block.replace("|", "\\|") for block in blocks]
-        merged[name] = list(_merged_cells(table))
+        parts.drawn[name] = [block.replace("|", "\\|") for block in blocks]
+        parts.merged[name] = list(_merged_cells(table))
         note_left_out(source, table, name)
-    return _copy(archive, "content.xml", root) if scripts else None, drawn, merged
 
 
-def _merged_cells(table: ElementTree.Element) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    prefix, row = f"{_OPEN.format('table')}number-", 0
-    for line in table.iter(f"{_OPEN.format('table')}table-row"):
+def _runs(paragraph: Element, heights: Mapping[str, int]) -> list[tuple[str, int]]:
+    runs = [(paragraph.text or "", 0)]
+    for child in paragraph:
+        height = heights.get(attribute(child, "style-name"), 0)
+        runs += [("".join(child.itertext()), height), (child.tail or "", 0)]
+    return runs
+
+
+def _merged_cells(table: Element) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    row = 0
+    for line in named(table, "table-row"):
         column = 0
         for cell in line:
-            wide = integer(cell.get(f"{prefix}columns-spanned"), 1)
-            high = integer(cell.get(f"{prefix}rows-spanned"), 1)
+            wide = integer(attribute(cell, "number-columns-spanned"), 1)
+            high = integer(attribute(cell, "number-rows-spanned"), 1)
             if wide * high > 1:
                 yield (row, column), (row + high - 1, column + wide - 1)
-            column += integer(cell.get(f"{prefix}columns-repeated"), 1)
-        row += integer(line.get(f"{prefix}rows-repeated"), 1)
-
-
-def _copy(archive: zipfile.ZipFile, name: str, root: ElementTree.Element) -> io.BytesIO:
-    """Return a copy of a workbook with another content of a part."""
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as copy:
-        for part in archive.namelist():
-            if part.endswith((".xml", ".rels", "mimetype")):
-                copy.writestr(
-                    part, ElementTree.tostring(root) if part == name else archive.read(part)
-                )
-    file.seek(0)
-    return file
+            column += integer(attribute(cell, "number-columns-repeated"), 1)
+        row += integer(attribute(line, "number-rows-repeated"), 1)
 
 
 def _repeat_merged(
@@ -155,26 +154,6 @@ def _repeat_merged(
         for row in rows[top:below]:
             width = min(after, len(row)) - left
             row[left : left + width] = [rows[top][left]] * width
-
-
-_HEIGHTS = {"superscript": 1, "subscript": -1, "sup": 1, "sub": -1}
-
-
-def _with_scripts(archive: zipfile.ZipFile) -> io.BytesIO | None:
-    """Return a workbook with superscripts and subscripts as text. None: it has none."""
-    name = "xl/sharedStrings.xml"
-    if name not in archive.namelist() or b"vertAlign" not in (data := archive.read(name)):
-        return None
-    root = ElementTree.fromstring(data)
-    for string in root:
-        if runs := [child for child in string if local_name(child) == "r"]:
-            heights = (next((attribute(v, "val") for v in named(r, "vertAlign")), "") for r in runs)
-            pairs = zip(runs, heights, strict=True)
-            text = joined_runs((texts(run, "t"), _HEIGHTS.get(h, 0)) for run, h in pairs)
-            string[:] = runs[:1]
-            for at, part in enumerate(named(string, "t")):
-                part.text = "" if at else text
-    return _copy(archive, name, root)
 
 
 _PRINTED = re.compile(r"<odd(Header|Footer)>(.*?)</odd", re.S)
@@ -205,8 +184,10 @@ def _drawn(archive: zipfile.ZipFile, part: str, name: str, source: SourceFile) -
     return [block.replace("|", "\\|") for block in blocks]
 
 
-def _displayed(value: object) -> object:
-    """Return the displayed value: integers without a fraction, dates without midnight."""
+def _displayed(value: object, parts: _Parts) -> object:
+    """Return the displayed value: superscripts, whole numbers, dates without midnight."""
+    if isinstance(value, str):
+        return parts.scripts.get(value, value)
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return int(value)
     if isinstance(value, datetime.datetime) and value.time() == datetime.time():

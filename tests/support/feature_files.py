@@ -282,7 +282,7 @@ def slides_file() -> Features:
         TABLE,
         *(CHART_TABLE, "Grouped", "- Wither\n- Roll", "Teahouse", "Slide 1", "Slide 2"),
     ]
-    return buffer.getvalue(), known, {"hidden slides: 1 (first: slide 2)": ""}
+    return buffer.getvalue(), known, {"hidden slides: 1 (first: Tea Price": ""}
 
 
 def sheets_file() -> Features:
@@ -483,7 +483,7 @@ def open_slides() -> Features:
     left_out = {
         "comments left out: 1": "Remark",
         "pictures left out: 1": "",
-        "hidden slides: 1 (first: slide 2)": "",
+        "hidden slides: 1 (first: Concealed)": "",
     }
     return _open_file("presentation", body, hidden), known, left_out
 

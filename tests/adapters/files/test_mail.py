@@ -46,15 +46,6 @@ def test_messages_are_read_with_headers_and_text(tmp_path: Path) -> None:
     ]
 
 
-def test_long_mail_header_is_truncated(tmp_path: Path) -> None:
-    words = " ".join(f"=?utf-8?q?word{n}?=" for n in range(200_000))
-    (tmp_path / "long.eml").write_text(f"Subject: {words}\nFrom: a@example.org\n\nTea is a drink.")
-    (node,) = NodeGraph(tmp_path, progress=False).nodes("ROOT")
-    assert node.text == "Tea is a drink."
-    assert node.metadata["title"].startswith("word0word1word2")
-    assert len(node.metadata["title"]) < 20_000
-
-
 def test_alternatives_without_boundary_are_read_as_text(tmp_path: Path) -> None:
     (tmp_path / "a.eml").write_text("Content-Type: multipart/alternative\n\nTea is a drink.")
     (node,) = NodeGraph(tmp_path, progress=False).nodes("ROOT")
