@@ -7,7 +7,7 @@ import re
 import zipfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ...nodegraph.document import Document
 from ...nodegraph.readers.decoding import decoded
@@ -135,15 +135,17 @@ def _read_office_file(source: SourceFile) -> Document:
     match _kind_of(source.path, data):
         case "xlsx" | "ods":
             return read_spreadsheet(source)
-        case "doc" | "ppt" as kind:
-            return _read_old_office(source, kind)
+        case "doc":
+            return _read_old_office(source, "doc")
+        case "ppt":
+            return _read_old_office(source, "ppt")
     return read_office(source)
 
 
 _INSTALL_LEGACY = 'pip install "nodekin[legacy]"'
 
 
-def _read_old_office(source: SourceFile, kind: str) -> Document:
+def _read_old_office(source: SourceFile, kind: Literal["doc", "ppt"]) -> Document:
     """Read a Word document or slides of Office 97 to 2003.
 
     Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 from xml.etree import ElementTree
@@ -35,8 +35,8 @@ from .office_xml import (
 _MARK = "\ue030"
 """The first character of each slide and of each running head of a rich text."""
 
-Heads = list[tuple[str, str]]
-"""The kinds and the texts of running heads."""
+_NOTE = re.compile("\ue033(.*?)\ue034")
+"""The place of a note, with its id."""
 
 
 def read_office(source: SourceFile) -> Document:
@@ -54,7 +54,7 @@ def read_office(source: SourceFile) -> Document:
     """
     with parser("anydoc"):
         from anydoc import to_document
-    heads: Heads = []
+    heads: list[tuple[str, str]] = []
     metadata: dict[str, Any] = {}
     roots: list[Element] = []
     if zipfile.is_zipfile(source.path):
@@ -67,11 +67,12 @@ def read_office(source: SourceFile) -> Document:
     document = to_document(data)
     notes: dict[str, str] = {}
     for note in document.notes:
-        text = _markdown(note.blocks, notes)
+        text = _markdown(note.blocks)
         if text.startswith(_MARK):
             kind, _, head = text[1:].partition(" ")
             heads.append((kind, head))
-        notes[note.id] = "" if text.startswith(_MARK) else f" ({text})"
+        elif text:
+            notes[note.id] = f" ({text})"
     pages: list[list[Any]] = [[]]
     for block in document.blocks:
         if block.content and block.content[0].text == _MARK:
@@ -80,9 +81,9 @@ def read_office(source: SourceFile) -> Document:
             pages[-1].append(block)
     if slides := pages[1:]:
         metadata["page_unit"] = "slide"
-    text = join_pages(_markdown(page, notes, is_slide=bool(slides)) for page in slides or pages)
+    text = join_pages(_markdown(page, is_slide=bool(slides)) for page in slides or pages)
     text = "\n\n".join(filter(None, [text, *running_heads(heads)]))
-    text = _CHINESE_NUMBER.sub(_chinese, text)
+    text = _CHINESE_NUMBER.sub(_chinese, _NOTE.sub(lambda mark: notes.get(mark[1], ""), text))
     _note_lost_words(source, roots, text)
     return source.document(text, metadata)
 
@@ -111,7 +112,7 @@ _TEXT_PARTS = re.compile(
 
 
 def _rewritten_file(
-    archive: zipfile.ZipFile, source: SourceFile, roots: list[Element], heads: Heads
+    archive: zipfile.ZipFile, source: SourceFile, roots: list[Element], heads: list[tuple[str, str]]
 ) -> bytes:
     """Return a copy of a packed file without pictures, whose text the library can read.
 
@@ -127,7 +128,7 @@ def _rewritten_file(
     with zipfile.ZipFile(copied, "w") as copy:
         for name in archive.namelist():
             data = archive.read(name) if name.endswith((".xml", ".rels", "mimetype")) else b""
-            if re.match(r"(?:word/|ppt/|content|styles)[^_]*\.xml", name):
+            if re.fullmatch(r"(?:word/|ppt/|content|styles).*\.xml", name):
                 root = ElementTree.fromstring(data)
                 heads += _running_heads(name, root)
                 if "/comments" in name or _TEXT_PARTS.fullmatch(name):
@@ -147,18 +148,14 @@ def _running_heads(name: str, root: Element) -> Iterator[tuple[str, str]]:
     if match := re.fullmatch(r"word/(header|footer)\d*\.xml", name):
         yield match[1], texts(root, "t", "tab")
     for shape in named(root, "sp") if name.startswith("ppt/slides/") else ():
-        if _placeholder(shape) in ("hdr", "ftr", "dt"):
-            yield "header" if _placeholder(shape) == "hdr" else "footer", texts(shape, "t")
+        if any(inner.get("type") in ("ftr", "dt") for inner in named(shape, "ph")):
+            yield "footer", texts(shape, "t")
     if name == "styles.xml":
         for head in named(root, *_HEADS):
             yield local_name(head).partition("-")[0], "".join(head.itertext())
 
 
 _HEADS = ("header", "footer", "header-first", "header-left", "footer-left")
-
-
-def _placeholder(shape: Element) -> str:
-    return next((str(inner.get("type")) for inner in named(shape, "ph")), "")
 
 
 def _mark_slides(root: Element, source: SourceFile) -> None:
@@ -172,23 +169,24 @@ def _mark_slides(root: Element, source: SourceFile) -> None:
         if slide.get("show") in ("0", "false") or attribute(slide, "style-name") in hidden:
             source.note("hidden slides", " ".join(" ".join(_texts(slide)).split())[:60])
         if local_name(slide) == "page":
-            frame = Element(f"{_OPEN.format('drawing')}frame")
-            frame.set(f"{_OPEN.format('presentation')}class", "title")
-            box = SubElement(frame, f"{_OPEN.format('drawing')}text-box")
-            SubElement(box, f"{_OPEN.format('text')}p").text = _MARK
-            slide.insert(0, frame)
-    for tree in list(named(root, "spTree"))[:1]:
-        shape = Element(f"{_SLIDES}sp")
-        body = SubElement(shape, f"{_SLIDES}txBody")
-        SubElement(body, f"{_DRAWING}p").append(_run(_DRAWING, _MARK))
-        tree.insert(2, shape)
+            slide.insert(0, ElementTree.fromstring(_MARKED_FRAME))
+        for tree in list(named(slide, "spTree"))[:1]:
+            tree.insert(2, ElementTree.fromstring(_MARKED_SHAPE))
 
 
-_OPEN = "{{urn:oasis:names:tc:opendocument:xmlns:{}:1.0}}"
+_URN = "urn:oasis:names:tc:opendocument:xmlns:"
 
-_SLIDES = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
+_MARKED_FRAME = (
+    f'<d:frame xmlns:d="{_URN}drawing:1.0" xmlns:p="{_URN}presentation:1.0" p:class="title">'
+    f'<d:text-box><t:p xmlns:t="{_URN}text:1.0">{_MARK}</t:p></d:text-box></d:frame>'
+)
 
-_DRAWING = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+_MAIN = "http://schemas.openxmlformats.org/{}/2006/main"
+
+_MARKED_SHAPE = (
+    f'<p:sp xmlns:p="{_MAIN.format("presentationml")}" xmlns:a="{_MAIN.format("drawingml")}">'
+    f"<p:txBody><a:p><a:r><a:t>{_MARK}</a:t></a:r></a:p></p:txBody></p:sp>"
+)
 
 _Replace = Callable[[Element, Element], list[Element]]
 """A function from an element and its parent to the elements that replace it."""
@@ -220,7 +218,9 @@ def _replaced(child: Element, parent: Element) -> list[Element]:
             base = next(named(child, "rubyBase"), child)
             reading = texts(next(named(child, "rt"), child), "t")
             return [_run(space, f"{texts(base, 't')}({reading})")[0]]
-        case "lvlText" if _format(parent).startswith(_CHINESE):
+        case "lvlText" if any(
+            attribute(kind, "val").startswith(_CHINESE) for kind in named(parent, "numFmt")
+        ):
             number = f"%{integer(attribute(parent, 'ilvl')) + 1}"
             marked = attribute(child, "val").replace(number, f"\ue031{number}\ue032")
             child.set(f"{space}val", marked)
@@ -243,10 +243,6 @@ _CHINESE = ("chinese", "japanese", "taiwanese", "ideograph")
 _CHINESE_NUMBER = re.compile("\ue031(\\d+)\ue032")
 
 
-def _format(level: Element) -> str:
-    return next((attribute(kind, "val") for kind in named(level, "numFmt")), "")
-
-
 def _chinese(match: re.Match[str]) -> str:
     tens, ones = divmod(int(match[1]), 10)
     digits = " 一二三四五六七八九"
@@ -261,36 +257,35 @@ def _run(space: str, text: str) -> Element:
     return run
 
 
-_OPEN_MARKS = {
-    1: ("style", "text-line-through-style", "solid"),
-    -1: ("xsl-fo-compatible", "font-style", "italic"),
-}
+_STRUCK = (f"{{{_URN}style:1.0}}text-line-through-style", "solid")
+
+_ITALIC = (f"{{{_URN}xsl-fo-compatible:1.0}}font-style", "italic")
+
+_TEXT = f"{{{_URN}text:1.0}}"
 
 
 def _replaced_open(archive: zipfile.ZipFile, child: Element, parent: Element) -> list[Element]:
     """Return the replacement of an element of an OpenDocument file."""
     name = local_name(child)
     if name in ("annotation", "tracked-changes"):
-        return [Element(f"{_OPEN.format('text')}span")]
+        return [Element(f"{_TEXT}span")]
     targets = [attribute(inner, "href") for inner in child if local_name(inner) == "object"]
     if name == "frame" and targets:
-        paragraph = Element(f"{_OPEN.format('text')}p")
+        paragraph = Element(f"{_TEXT}p")
         for line in open_object(archive, targets[0]):
-            SubElement(paragraph, f"{_OPEN.format('text')}span").text = line
-            SubElement(paragraph, f"{_OPEN.format('text')}line-break")
+            SubElement(paragraph, f"{_TEXT}span").text = line
+            SubElement(paragraph, f"{_TEXT}line-break")
         paragraph[-1:] = []
         if local_name(parent) in ("p", "span"):
-            paragraph.tag = f"{_OPEN.format('text')}span"
+            paragraph.tag = f"{_TEXT}span"
             return [paragraph]
-        child[:] = [Element(f"{_OPEN.format('drawing')}text-box")]
+        child[:] = [Element(f"{{{_URN}drawing:1.0}}text-box")]
         child[0].append(paragraph)
     if name == "text-properties":
-        for key in list(child.attrib):
-            if key.endswith(("}font-style", "}text-line-through-style")):
-                del child.attrib[key]
+        child.attrib.pop(_STRUCK[0], "")
+        child.attrib.pop(_ITALIC[0], "")
         if height := raised(parent):
-            space, key, value = _OPEN_MARKS[height]
-            child.set(f"{_OPEN.format(space)}{key}", value)
+            child.set(*(_STRUCK if height > 0 else _ITALIC))
     return [child]
 
 
@@ -314,29 +309,29 @@ def _rewritten_rtf(source: SourceFile) -> bytes:
     return data.encode("latin-1")
 
 
-def _markdown(blocks: Iterable[Any], notes: Mapping[str, str], *, is_slide: bool = False) -> str:
+def _markdown(blocks: Iterable[Any], *, is_slide: bool = False) -> str:
     """Return blocks as Markdown. Titles of slides rise from the second to the first level."""
-    return "\n\n".join(filter(None, (_block(block, notes, is_slide) for block in blocks)))
+    return "\n\n".join(filter(None, (_block(block, is_slide) for block in blocks)))
 
 
 _HASHES = re.compile("^#{1,6} ", re.M)  # would begin a heading
 
 
-def _block(block: Any, notes: Mapping[str, str], is_slide: bool) -> str:
+def _block(block: Any, is_slide: bool) -> str:
     if block.kind == "table":
-        return markdown_table(_rows(block.table, notes))
+        return markdown_table(_rows(block.table))
     if block.kind == "list":
-        return "\n".join(_items(block.list, notes))
+        return "\n".join(_items(block.list))
     if block.kind == "block_quote":
-        quote = _markdown(block.blocks, notes)
+        quote = _markdown(block.blocks)
         return f"Notes: {quote}" if quote and is_slide else quote
-    text = _line(block.content or (), notes) or block.text or ""
+    text = _line(block.content or ()) or block.text or ""
     if block.kind == "heading" and text:
         return f"{'#' * max(1, block.level - is_slide)} {' '.join(text.split())}"
     return f"```\n{text}\n```" if block.kind == "code_block" else _HASHES.sub(r"\\\g<0>", text)
 
 
-def _rows(table: Any, notes: Mapping[str, str]) -> list[list[str]]:
+def _rows(table: Any) -> list[list[str]]:
     """Return the rows of a table. Merged cells are repeated."""
     rows: list[list[str]] = []
     for slots in table.grid:
@@ -346,19 +341,19 @@ def _rows(table: Any, notes: Mapping[str, str]) -> list[list[str]]:
                 rows[-1].append(rows[slot.origin_row][slot.origin_col])
                 continue
             inner = [  # tables in cells become text
-                " ".join(map(" ".join, _rows(block.table, notes)))
+                " ".join(map(" ".join, _rows(block.table)))
                 if block.kind == "table"
-                else _block(block, notes, False)
+                else _block(block, False)
                 for block in slot.cell.blocks
             ]
             rows[-1].append(" ".join(inner).strip())
     return rows
 
 
-def _items(items: Any, notes: Mapping[str, str]) -> Iterator[str]:
+def _items(items: Any) -> Iterator[str]:
     for number, item in enumerate(items.items, items.start):
         label = item.marker_label or _label(items.marker, number)
-        first, *rest = _markdown(item.blocks, notes).split("\n")
+        first, *rest = _markdown(item.blocks).split("\n")
         yield f"{label} {first}"
         yield from (f"{' ' * (len(label) + 1)}{line}" for line in rest if line)
 
@@ -378,17 +373,17 @@ def _label(marker: str, number: int) -> str:
     return f"{text.upper() if marker.startswith('upper') else text}."
 
 
-def _line(content: Iterable[Any], notes: Mapping[str, str]) -> str:
+def _line(content: Iterable[Any]) -> str:
     """Return the text of a paragraph."""
     runs: list[tuple[str, int]] = []
     for part in content:
         text = part.text or ""
         if part.kind == "link":
-            text = _line(part.content, notes)
+            text = _line(part.content)
             if part.target.kind == "external" and text != part.target.value:
                 text = f"[{text}]({part.target.value})"
         elif part.kind == "note_ref":
-            text = notes.get(part.note_id, "")
+            text = f"\ue033{part.note_id}\ue034"
         elif part.kind == "line_break":
             text = "\n"
         elif part.kind == "checkbox":
