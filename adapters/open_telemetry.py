@@ -18,7 +18,7 @@ with extra("telemetry", "opentelemetry"):
 if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
 
-_KINDS = {"rerank": "RERANKER", "model": "RERANKER", "short": "RERANKER", "ask": "LLM"}
+_KINDS = {"rerank": "RERANKER", "model": "RERANKER", "ask": "LLM"}
 
 _MODEL_CALL = "ask"
 

@@ -15,7 +15,6 @@ from ...nodegraph.concurrency import fork_safe_lock
 from ...nodegraph.errors import check_integer
 from ...nodegraph.models.model_objects import check_is_model, is_async
 from ...nodegraph.node import Node
-from ...nodegraph.search_text import SearchTextOption, as_search_text
 from ...nodegraph.splitters.chunking import (
     CLAUSES,
     WORDS,
@@ -212,21 +211,17 @@ class CrossEncoderReranker:
     passage together ranks better than any similarity, and takes milliseconds per passage (Nogueira
     and Cho, "Passage re-ranking with BERT", 2019). A long passage gets the score of its best window
     (Dai and Callan, "Deeper text understanding for IR with contextual neural language modeling",
-    2019).
+    2019). Windows share two sevenths of their tokens, at most 80, as in QAnything.
+
+    The model reads the ``searched_text`` of nodes. Fields and headings are repeated in every window
+    and take at most a quarter of ``max_tokens``. If they are longer, the first are left out.
 
     Args:
         model: A cross-encoder, a function or an endpoint. See ``as_cross_encoder``.
         max_tokens: Maximum number of tokens of a query and a passage. Defaults to the model's
             limit. If the limit is unknown or ``length`` is given, the default is 400.
-        overlap: Number of tokens shared by two windows of a passage. Defaults to two sevenths of a
-            window, at most 80.
         length: Counts the tokens of a text. Defaults to the model's tokenizer if it has one, else
             to an estimate.
-        search_text: The text of a node for the model, as for ``NodeGraph``: a metadata field, a
-            list of fields, a ``SearchText`` or a function. False: only the text. None: the
-            ``searched_text`` of the node. Added fields and headings are repeated in every window
-            and take at most a quarter of ``max_tokens``. If they are longer, the first fields are
-            left out.
 
     Raises:
         TypeError: If the model is invalid or an argument has the wrong type.
@@ -248,9 +243,7 @@ class CrossEncoderReranker:
         model: Any,
         *,
         max_tokens: int | None = None,
-        overlap: int | None = None,
         length: Length | None = None,
-        search_text: SearchTextOption = None,
     ) -> None:
         self.model = model
         self._model = as_cross_encoder(model)
@@ -258,15 +251,12 @@ class CrossEncoderReranker:
         self.max_tokens = limit or _ESTIMATED_LIMIT
         if max_tokens is not None:
             self.max_tokens = check_integer(max_tokens, "max_tokens", 1)
-        self.overlap = None if overlap is None else check_integer(overlap, "overlap", 0)
         if not (length is None or callable(length)):
             raise TypeError(f"length must be a function or None, got {length!r:.80}")
         self.length = length
-        self.search_text = as_search_text(search_text)
 
     def __repr__(self) -> str:
-        limit, search_text = self.max_tokens, self.search_text
-        return f"CrossEncoderReranker(max_tokens={limit}, search_text={search_text!r})"
+        return f"CrossEncoderReranker(max_tokens={self.max_tokens})"
 
     def rerank(self, results: Sequence[ScoredNode], query: str) -> Results:
         """Return all results with their new scores, best first. Ties keep their order.
@@ -326,9 +316,7 @@ class CrossEncoderReranker:
                 stop_at = _BREAK.search(prefix)
                 prefix = prefix[stop_at.end() :] if stop_at else ""
             budget = max(1, limit - (length(prefix + suffix) if prefix or suffix else 0))
-            overlap = min(80, 2 * budget // 7)  # as in QAnything
-            if self.overlap is not None:
-                overlap = min(self.overlap, budget // 2)
+            overlap = min(80, 2 * budget // 7)
             measure = measured(text, length)
             fits = measure(0, len(text)) <= budget
             spans = [(0, len(text))] if fits else passage_windows(text, budget, overlap, measure)
@@ -358,8 +346,7 @@ class CrossEncoderReranker:
 
     def _parts(self, node: Node) -> tuple[str, str, str]:
         """Return the text before a window, the text to split, and the text after a window."""
-        rule, text = self.search_text, node.text
-        searched = node.searched_text if rule is None else rule(node)
+        text, searched = node.text, node.searched_text
         core = text.strip()
         if searched == text or not core:
             return "", text, ""

@@ -17,7 +17,6 @@ from ..plans.plan import Do
 from ..protocols import RerankerProtocol, RetrieverLike
 from ..ranking import cut_scores
 from ..results import Evidence, OutputFormat, Results, without_removed
-from ..tracing import start_span
 from ..validation import check_top_k, choice
 from .reranker import Reranker, get_reranker
 
@@ -41,9 +40,8 @@ class RerankRetriever(BaseRetriever):
 
     A ``KeywordFilter``, or another reranker with ``is_filter``, may leave fewer than ``top_k``
     results. Then more candidates are retrieved, until ``top_k`` results are found or the candidates
-    end. Model calls are not repeated by default: if another reranker, or a retriever with a model
-    in ``inner``, leaves too few results, the log and a trace span ``"short"`` report the number of
-    candidates. ``max_fetch_k`` permits more candidates.
+    end. Model calls are not repeated by default: another reranker, or a retriever with a model in
+    ``inner``, may leave fewer results. ``max_fetch_k`` permits more candidates.
 
     Args:
         inner: Any retriever, such as a fusion.
@@ -125,26 +123,11 @@ class RerankRetriever(BaseRetriever):
             for query, of_query in zip(queries, candidates, strict=True):
                 results = await self._rerank(of_query, query)  # a function may not be thread-safe
                 is_short = len(results) < expected and self._may_lead_on(results, of_query)
-                if is_short and len(of_query) >= maximum:
-                    self._report(query, len(of_query), len(results), expected)
                 selected.append((results[:limit], is_short))
             return selected
 
         return await fetch_until_full(
             *(self.inner, queries, select), fetch_k=fetch_k, max_fetch_k=maximum, filters=filters
-        )
-
-    def _report(self, query: str, candidates: int, results: int, expected: int) -> None:
-        """Report too few results although the maximum of candidates was read."""
-        name = self.reranker.name
-        with start_span(
-            "short", reranker=name, query=query, candidates=candidates, results=results
-        ):
-            pass
-        logger.info(
-            "%s left %d of %d candidates for %r, fewer than top_k=%d; max_fetch_k=%d tries more "
-            "candidates",
-            *(name, results, candidates, query[:80], expected, OVER_FETCH * candidates),
         )
 
     @property

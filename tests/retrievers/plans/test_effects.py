@@ -15,7 +15,6 @@ from nodekin.retrievers import (
     Retriever,
     ScoredNode,
     WindowRetriever,
-    trace,
 )
 from nodekin.retrievers.results import Results
 
@@ -91,17 +90,11 @@ class Paid:
         return [ScoredNode(r.node, float("rice" in r.node.text), r.evidence) for r in results]
 
 
-def test_model_reranker_runs_once_and_logs_missing_results(
-    teas: Retriever, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_model_reranker_runs_once(teas: Retriever) -> None:
     paid = Paid()
     retriever = RerankRetriever(teas, Reranker(paid, min_score=0.5))
-    with trace() as traced, caplog.at_level("INFO", "nodekin"):
-        assert retriever.retrieve("tea") == []
+    assert retriever.retrieve("tea") == []
     assert paid.calls == [24]
-    (short,) = [span for span in traced.children if span.name == "short"]
-    assert (short.attributes["candidates"], short.attributes["results"]) == (24, 0)
-    assert "left 0 of 24 candidates for 'tea', fewer than top_k=6; max_fetch_k=96" in caplog.text
 
 
 def test_max_fetch_allows_more_reranked_candidates(teas: Retriever) -> None:

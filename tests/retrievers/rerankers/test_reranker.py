@@ -97,8 +97,6 @@ CROSS: dict[str, Any] = {"model": Scores()}
         ("ModuleReranker", {}, TypeError, r"needs model: write Reranker\('ModuleReranker', model="),
         ("ModuleReranker", {"modl": 1}, TypeError, "no setting 'modl'; it has 'model'"),
         ("ModuleReranker", {**CROSS, "max_tokens": 0}, ValueError, "max_tokens must be 1"),
-        ("ModuleReranker", {**CROSS, "overlap": 0.5}, TypeError, "overlap must be an integer"),
-        ("ModuleReranker", {**CROSS, "search_text": 3}, TypeError, "search_text must be"),
         ("ModuleReranker", {**CROSS, "length": 3}, TypeError, "length must be a function"),
         (lambda node: 1, {}, TypeError, "a function below @register_reranker"),
         (Reverses, {}, TypeError, "a reranker is one of"),
