@@ -452,12 +452,12 @@ class MultiStepRetriever(PromptMixin, BaseRetriever):
         limits = CallLimits(self.max_calls, self.total_timeout)
         with start_span(self.name, queries=[query]) as span:
             plain = await find_one(self.inner, query, limit, filters)
-            steps, reported = [SubResults(query, tuple(plain))], set[str]()
+            steps = [SubResults(query, tuple(plain))]
             note = None
             ended: Ended = "no question"
             if query.strip():
                 try:
-                    ended = await self._add_steps(steps, reported, limits, limit, filters)
+                    ended = await self._add_steps(steps, limits, limit, filters)
                 except Exception as error:
                     if limits.exceeded:
                         ended = limits.exceeded
@@ -466,7 +466,7 @@ class MultiStepRetriever(PromptMixin, BaseRetriever):
                     else:
                         ended, note = "failed", describe_error(error)
                         logger.warning("the steps for %r end: %s", query[:80], note)
-            _report(steps, reported)
+            _report(steps[1:])
 
             def merge() -> Results:
                 return merge_steps(_with_notes(steps, ended, note), ended == "answered", limit)
@@ -489,7 +489,6 @@ class MultiStepRetriever(PromptMixin, BaseRetriever):
     async def _add_steps(
         self,
         steps: list[SubResults],
-        reported: set[str],
         limits: CallLimits,
         limit: int | None,
         filters: Filters | None,
@@ -506,7 +505,6 @@ class MultiStepRetriever(PromptMixin, BaseRetriever):
             # Before the first step, only the whole question can be answered.
             answer = reading.answer if len(steps) > 1 or reading.answered else None
             steps[-1] = replace(steps[-1], answer=answer)
-            _report(steps, reported)
             if reading.answered:
                 return "answered"
             if len(steps) > 1 and not new and (answer is None or normalize(answer) in answers):
@@ -527,12 +525,9 @@ class MultiStepRetriever(PromptMixin, BaseRetriever):
         return "steps"
 
 
-def _report(steps: Sequence[SubResults], reported: set[str]) -> None:
-    """Record a span for each further question that has none yet."""
-    for step in steps[1:]:
-        if step.question in reported:
-            continue
-        reported.add(step.question)
+def _report(steps: Sequence[SubResults]) -> None:
+    """Record a span for each further question."""
+    for step in steps:
         facts = {} if step.answer is None else {"answer": step.answer}
         results = len(step.results)
         with start_span(SUB_QUESTION, question=step.question, results=results, **facts) as span:
