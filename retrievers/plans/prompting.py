@@ -290,7 +290,7 @@ def quote_passage(text: str) -> str:
 
 
 def fit_passages(
-    texts: Iterable[str], limit: int, length: Callable[[str], int] = len, *, cut_last: bool = True
+    texts: Iterable[str], limit: int, length: Callable[[str], int] = len
 ) -> tuple[str, int]:
     """Return the numbered passages that fit into a prompt, and their number.
 
@@ -300,13 +300,10 @@ def fit_passages(
         texts: The passages, best first.
         limit: The maximum length of all passages.
         length: Measures a text, in the unit of the limit.
-        cut_last: Whether to keep the truncated passage. A single passage is always kept.
 
     Example:
         >>> fit_passages(["Tea is a drink.", "Rice is a plant."], 35)
         ('[1] Tea is a drink.\\n\\n[2] Rice is  ...', 2)
-        >>> fit_passages(["Tea is a drink.", "Rice is a plant."], 30, cut_last=False)
-        ('[1] Tea is a drink.', 1)
     """
     passages: list[str] = []
     space = limit
@@ -314,7 +311,7 @@ def fit_passages(
         passage = f"[{number}] {quote_passage(text.strip())}"
         size = length(passage)
         if size > space:
-            if not passages or (cut_last and space > limit // 20):
+            if not passages or space > limit // 20:
                 passages.append(f"{passage[: max(0, len(passage) * space // size - 4)]} ...")
             break
         passages.append(passage)

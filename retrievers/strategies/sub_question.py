@@ -472,7 +472,7 @@ class SubQuestionRetriever(TransformRetriever):
         language = transform.prompt_language(ranking.query)
         with start_span(PARTIAL_NAME, query=ranking.query) as span:
             texts = [str(result.node.content) for result in ranking.results]
-            context, count = fit_passages(texts, MAX_CONTEXT_LENGTH, cut_last=False)
+            context, count = fit_passages(texts, MAX_CONTEXT_LENGTH)
             template = self._prompts[PARTIAL_NAME]
             prompt = template.fill(language, query=ranking.query, context=context)
             span.attributes.update(passages=count, left_out=len(texts) - count)
