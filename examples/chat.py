@@ -37,13 +37,14 @@ def main(folder: Path, questions: Any) -> None:
     graph.create_node_group("paragraph", split_paragraphs)
     graph.create_node_group("sentence", split_sentences, parent="paragraph")
     search = RecursiveRetriever(graph, ["paragraph", "sentence"], target="paragraph", top_k=4)
-    chat = QueryEngine(search, model()).conversation()
+    engine, history = QueryEngine(search, model()), list[tuple[str, str]]()
     for question in questions:
         print(f"\n> {question}")
-        with chat.stream(question) as stream:
+        with engine.stream(question, history=history) as stream:
             for text in stream:
                 print(text, end="", flush=True)
         print()
+        history.append((question, stream.answer.text))
         for source in stream.answer.cited:
             node = source.result.node
             print(f"  [{source.number}] {node.document_id} from character {node.start}")

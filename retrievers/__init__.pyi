@@ -3,7 +3,6 @@ from .answers.answer import Answer as Answer
 from .answers.answer import AnswerError as AnswerError
 from .answers.answer import CheckedQuote as CheckedQuote
 from .answers.answer import Source as Source
-from .answers.engine import Conversation as Conversation
 from .answers.engine import QueryEngine as QueryEngine
 from .answers.qa import QaRetriever as QaRetriever
 from .answers.quotes import check_quotes as check_quotes

@@ -18,6 +18,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from llama_index.core.llms import MockLLM
 from llama_index.core.schema import NodeWithScore
 from llama_index.core.tools import QueryEngineTool, RetrieverTool
+from support.streams import finish
 from support.stress import LONG, amount
 
 from nodekin.adapters import langchain, llama_index
@@ -206,8 +207,7 @@ Way = Callable[[Any, Any, Any, Any, Seen], Any]
 
 
 def converse(r: Any, engine: Any, own: Any, filters: Any, seen: Seen) -> Any:
-    talk = engine.conversation([("Who has tea?", "Some do.")])
-    return [talk.query("And milk?", filters=filters), repr(talk.history)]
+    return engine.query("And milk?", history=[("Who has tea?", "Some do.")], filters=filters)
 
 
 def invoke_langchain(r: Any, engine: Any, own: Any, filters: Any, seen: Seen) -> Any:
@@ -265,7 +265,7 @@ WAYS: dict[str, Way] = {
     "batch": lambda r, e, own, filters, seen: r.batch([QUERY, "milk", " "], filters=filters),
     "query": lambda r, e, own, filters, seen: e.query(QUERY, filters=filters),
     "aquery": lambda r, e, own, filters, seen: asyncio.run(e.aquery(QUERY, filters=filters)),
-    "stream": lambda r, e, own, filters, seen: e.stream(QUERY, filters=filters).finish(),
+    "stream": lambda r, e, own, filters, seen: finish(e.stream(QUERY, filters=filters)),
     "conversation": converse,
     "langchain retriever": invoke_langchain,
     "langchain engine": answer_in_langchain,

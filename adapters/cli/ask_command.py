@@ -50,13 +50,15 @@ def ask_command(words: tuple[str, ...], json: bool, quiet: bool, **options: Any)
     with open_search(quiet=quiet, **options) as (retriever, filters):
         llm = chat_model(options["model"])
         inner = make_strategy(strategy, retriever, llm) if strategy else retriever
-        conversation = QueryEngine(inner, llm, min_score=options["min_score"]).conversation()
+        engine, history = QueryEngine(inner, llm, min_score=options["min_score"]), list[Any]()
         status: int = ExitStatus.NO_RESULTS
         for question in filter(None, chain([first], _lines() if chat else ())):
             try:
-                answers = conversation.stream(question, top_k=options["top_k"], filters=filters)
-                is_answered = _print_answer(answers, str(llm.model), json, quiet)
-                status = ExitStatus.SUCCESS if is_answered else ExitStatus.NO_RESULTS
+                search = {"top_k": options["top_k"], "filters": filters}
+                stream = engine.stream(question, history=history, **search)
+                answer = _print_answer(stream, str(llm.model), json, quiet)
+                history.append((question, answer.text))
+                status = ExitStatus.SUCCESS if answer.answered else ExitStatus.NO_RESULTS
             except Exception as error:
                 if not chat or isinstance(error, BrokenPipeError):
                     raise
@@ -73,8 +75,8 @@ def _lines() -> Iterator[str]:
             yield as_text(input("> " if sys.stdin.isatty() else ""))
 
 
-def _print_answer(streaming: AnswerStream, model: str, json: bool, quiet: bool) -> bool:
-    """Print an answer while it arrives. Return whether the question is answered."""
+def _print_answer(streaming: AnswerStream, model: str, json: bool, quiet: bool) -> Answer:
+    """Print an answer while it arrives, and return the answer."""
     waiting = Console(stderr=True, quiet=quiet, markup=False).status(f"waiting for {model}")
     is_empty = True
     with waiting, streaming as stream:
@@ -92,7 +94,7 @@ def _print_answer(streaming: AnswerStream, model: str, json: bool, quiet: bool) 
         output.print_rows(_source_rows(answer))
     for note in () if json or quiet else answer.notes:
         warn(note)
-    return answer.answered
+    return answer
 
 
 def _record(answer: Answer, model: str) -> dict[str, Any]:

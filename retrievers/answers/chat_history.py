@@ -73,8 +73,8 @@ async def condense(context: AnswerContext, pairs: Sequence[Pair]) -> str:
     return condensed
 
 
-def parse_history(history: Iterable[Any] | None) -> tuple[list[Pair], list[str]]:
-    """Return the pairs of a conversation, oldest first, and a note on ignored messages.
+def parse_history(history: Iterable[Any] | None) -> list[Pair]:
+    """Return the pairs of a conversation, oldest first.
 
     Args:
         history: Pairs of question and answer, or messages: ``{"role": ..., "content": ...}``, or
@@ -87,14 +87,13 @@ def parse_history(history: Iterable[Any] | None) -> tuple[list[Pair], list[str]]
 
     Example:
         >>> parse_history([("Who was Lu Xun?", "A writer.")])
-        ([('Who was Lu Xun?', 'A writer.')], [])
+        [('Who was Lu Xun?', 'A writer.')]
         >>> parse_history([{"role": "user", "content": "Hi"}, {"role": "system", "content": "?"}])
-        ([('Hi', '')], ['1 system or tool messages in the history were ignored'])
+        [('Hi', '')]
     """
     if isinstance(history, str | Mapping):
         raise TypeError(f"history must be {_FORMS}, got {history!r:.80}")
     pairs: list[Pair] = []
-    ignored = 0
     for item in history or ():
         if isinstance(item, Sequence) and not isinstance(item, str) and len(item) == 2:
             if not all(isinstance(text, str) for text in item):
@@ -102,10 +101,10 @@ def parse_history(history: Iterable[Any] | None) -> tuple[list[Pair], list[str]]
             pairs.append((item[0], item[1]))
             continue
         role, text = _message(item)
-        question, answer = pairs[-1] if pairs else ("", "")
         if role in _IGNORED_ROLES:
-            ignored += 1
-        elif role in _ASSISTANT_ROLES:
+            continue
+        question, answer = pairs[-1] if pairs else ("", "")
+        if role in _ASSISTANT_ROLES:
             pairs[-1:] = [(question, f"{answer}\n{text}" if answer else text)]
         elif role not in _USER_ROLES:
             raise ValueError(f"the role of a message must be 'user' or 'assistant', got {role!r}")
@@ -113,8 +112,7 @@ def parse_history(history: Iterable[Any] | None) -> tuple[list[Pair], list[str]]
             pairs[-1] = (f"{question}\n{text}", "")
         else:
             pairs.append((text, ""))
-    notes = [f"{ignored} system or tool messages in the history were ignored"]
-    return pairs, notes if ignored else []
+    return pairs
 
 
 def _message(item: Any) -> tuple[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import threading
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -32,8 +31,8 @@ from ..protocols import RetrieverLike
 from ..restricted_retriever import restrict
 from ..results import ScoredNode
 from ..validation import check_min_score, check_top_k, choice, seconds, whole
-from .answer import Answer, Source
-from .chat_history import Pair, parse_history
+from .answer import Answer
+from .chat_history import parse_history
 from .context import AnswerContext
 from .current_check import SourceChanges, compare_sources, without_strategies
 from .pipeline import answer_question, answer_results
@@ -306,10 +305,6 @@ class QueryEngine(PromptMixin):
         retrievers = [item for item in (self.retriever, self.qa) if item is not None]
         return await Do(partial(compare_sources, answer, results, retrievers), kind="work")
 
-    def conversation(self, history: Iterable[Any] | None = None) -> Conversation:
-        """Return a conversation, which remembers its questions and answers."""
-        return Conversation(self, history)
-
     def _plan(
         self,
         question: str,
@@ -324,91 +319,11 @@ class QueryEngine(PromptMixin):
             parse_filters(filters)
         limit = self.top_k if top_k is None else check_top_k(top_k)
         context = self._context(question, limit, filters)
-        pairs, context.notes = parse_history(history)
-        return partial(answer_question, context, pairs), context
+        return partial(answer_question, context, parse_history(history)), context
 
     def _context(self, question: str, top_k: int | None, filters: Filters | None) -> AnswerContext:
         language = self.language or language_of(question)
         return AnswerContext(self, question, language, top_k, filters, self.min_score)
-
-
-class Conversation:
-    """A conversation with a query engine, in which a question may refer to earlier questions.
-
-    Conversations of one engine are independent. Several threads may share a conversation. The
-    history contains complete answers only: failed answers and abandoned streams are not stored.
-
-    Args:
-        engine: The engine.
-        history: Earlier questions and answers. See ``QueryEngine.query``.
-
-    Example:
-        >>> from nodekin.nodegraph import NodeGraph
-        >>> from nodekin.retrievers import Retriever
-        >>> from nodekin.retrievers import QueryEngine
-        >>> graph = NodeGraph()
-        >>> ids = graph.add("The Nile is 6,650 km long.")
-        >>> def model(prompt):
-        ...     return "How long is the Nile?" if "Conversation:" in prompt else "6,650 km [1]."
-        >>> chat = QueryEngine(Retriever(graph, "ROOT"), model).conversation()
-        >>> print(chat.query("Where is the Nile?"))
-        6,650 km [1].
-        >>> chat.query("And how long is it?").searched, len(chat.history)
-        ('How long is the Nile?', 2)
-    """
-
-    def __init__(self, engine: QueryEngine, history: Iterable[Any] | None = None) -> None:
-        self.engine = engine
-        self._pairs = parse_history(history)[0]
-        self._lock = threading.Lock()
-
-    def __repr__(self) -> str:
-        return f"Conversation({self.engine!r}, {len(self.history)} pairs)"
-
-    @property
-    def history(self) -> tuple[Pair, ...]:
-        """The pairs of question and answer, oldest first."""
-        with self._lock:
-            return tuple(self._pairs)
-
-    def clear(self) -> None:
-        """Remove all pairs."""
-        with self._lock:
-            self._pairs.clear()
-
-    def query(
-        self, question: str, *, top_k: int | None = None, filters: Filters | None = None
-    ) -> Answer:
-        """Return the answer to the next question. See ``QueryEngine.query``."""
-        return run(self._plan(question, top_k, filters)[0])
-
-    async def aquery(
-        self, question: str, *, top_k: int | None = None, filters: Filters | None = None
-    ) -> Answer:
-        """Async version of ``query``."""
-        return await arun(self._plan(question, top_k, filters)[0])
-
-    def stream(
-        self, question: str, *, top_k: int | None = None, filters: Filters | None = None
-    ) -> AnswerStream:
-        """Stream the answer to the next question. See ``QueryEngine.stream``."""
-        return AnswerStream(*self._plan(question, top_k, filters))
-
-    astream = stream
-
-    def _plan(
-        self, question: str, top_k: int | None, filters: Filters | None
-    ) -> tuple[Part[Answer], AnswerContext]:
-        """Return a function that answers and stores the answer, and its context."""
-        answer, context = self.engine._plan(question, self.history, top_k, filters)
-
-        async def answer_and_store() -> Answer:
-            complete = await answer()
-            with self._lock:
-                self._pairs.append((complete.question, complete.text))
-            return complete
-
-        return answer_and_store, context
 
 
 class AnswerStream(Iterator[str], AsyncIterator[str]):
@@ -425,18 +340,11 @@ class AnswerStream(Iterator[str], AsyncIterator[str]):
 
     @property
     def answer(self) -> Answer:
-        """The answer. Before the end, and after a failure, the answer so far."""
+        """The answer. Before the end, and after a failure, the answer so far.
+
+        ``sources`` is complete with the first text. ``cited`` of a source is set at the end.
+        """
         return self._context.current_answer()
-
-    @property
-    def sources(self) -> tuple[Source, ...]:
-        """The sources, complete with the first text. ``cited`` is set at the end."""
-        return self.answer.sources
-
-    @property
-    def ended(self) -> bool:
-        """Whether the answer is complete."""
-        return self._context.answer is not None
 
     def __next__(self) -> str:
         return next(self._texts)
@@ -463,18 +371,6 @@ class AnswerStream(Iterator[str], AsyncIterator[str]):
     async def aclose(self) -> None:
         """Stop the async stream."""
         await self._async_texts.aclose()
-
-    def finish(self) -> Answer:
-        """Read to the end, and return the answer."""
-        for _ in self:
-            pass
-        return self.answer
-
-    async def afinish(self) -> Answer:
-        """Read to the end, and return the answer."""
-        async for _ in self:
-            pass
-        return self.answer
 
 
 def _texts(answer: Part[Answer], context: AnswerContext) -> Generator[str, None, None]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from support.fixed_retriever import FixedRetriever, fixed, texts
+from support.streams import finish
 
 from nodekin.nodegraph import Document, EntityExtractor, Node, NodeGraph
 from nodekin.retrievers import (
@@ -205,9 +206,8 @@ def test_restricted_engine_answers_from_tenant_passages(engine: tuple[QueryEngin
         mine.query("Which tea is green?"),
         mine.query("Which tea is green?", filters={"tenant": "b"}),
         asyncio.run(mine.aquery("Which tea is green?")),
-        mine.stream("Which tea is green?").finish(),
-        mine.conversation().query("Which tea is green?"),
-        mine.conversation([("Whose milk?", "b's")]).query("Which tea is green?"),
+        finish(mine.stream("Which tea is green?")),
+        mine.query("Which tea is green?", history=[("Whose milk?", "b's")]),
         mine.query("who has tea"),
     ]
     assert answers[-1].text == "a has"

@@ -2,46 +2,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from nodekin.retrievers.answers.answer import AnswerError
 from nodekin.retrievers.answers.chat_history import format_history, parse_history
 from nodekin.retrievers.answers.engine import QueryEngine
-
-
-@pytest.fixture
-def model(scripted):
-    def reply(prompt: str) -> str:
-        if "Conversation:" in prompt:
-            return "How long is the Nile?"
-        return "It is 6,650 km long [1]."
-
-    return scripted(reply)
-
-
-async def test_all_methods_store_the_history(lines, model) -> None:
-    chat = QueryEngine(lines, model).conversation([("Hi", "Hello")])
-    assert chat.query("Where is the Nile?").searched == "How long is the Nile?"
-    await chat.aquery("And how long is it?")
-    assert "".join(chat.stream("In miles?")) == "It is 6,650 km long [1]."
-    assert [p async for p in chat.astream("Really?")]
-    questions = [question for question, _ in chat.history]
-    assert questions == ["Hi", "Where is the Nile?", "And how long is it?", "In miles?", "Really?"]
-    assert chat.history[1][1] == "It is 6,650 km long [1]."
-    assert QueryEngine(lines, model).conversation().history == ()
-    chat.clear()
-    assert chat.history == ()
-
-
-def test_incomplete_answers_are_not_stored(lines, model, breaking) -> None:
-    chat = QueryEngine(lines, breaking).conversation()
-    with pytest.raises(AnswerError):
-        chat.query("How long is the Nile?")
-    with pytest.raises(AnswerError):
-        list(chat.stream("How long is the Nile?"))
-    assert chat.history == ()
-    chat = QueryEngine(lines, model).conversation()
-    with chat.stream("How long is the Nile?") as stream:
-        next(stream)
-    assert chat.history == ()
 
 
 def test_messages_that_do_not_alternate() -> None:
@@ -55,18 +17,15 @@ def test_messages_that_do_not_alternate() -> None:
         {"role": "assistant", "content": "Yes."},
         {"role": "user", "content": "And?"},
     ]
-    pairs, notes = parse_history(messages)
+    pairs = parse_history(messages)
     assert pairs == [("", "Hello!"), ("Tea?\nGreen?", "Yes."), ("And?", "")]
-    assert notes == ["2 system or tool messages in the history were ignored"]
     assert format_history(pairs, "en").startswith("Assistant: Hello!\nUser: Tea?")
-    assert parse_history(None) == parse_history([]) == ([], [])
+    assert parse_history(None) == parse_history([]) == []
     of_langchain = [
         SimpleNamespace(type="human", content="Who?"),
         SimpleNamespace(type="ai", content="Lu."),
     ]
-    assert (
-        parse_history(of_langchain) == parse_history([["Who?", "Lu."]]) == ([("Who?", "Lu.")], [])
-    )
+    assert parse_history(of_langchain) == parse_history([["Who?", "Lu."]]) == [("Who?", "Lu.")]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.fixed_retriever import FixedRetriever, scored
 from support.planted_quotes import VOCABULARIES, Planter
+from support.streams import finish
 from support.stress import amount
 
 from nodekin.nodegraph import Document, Node, NodeGraph
@@ -169,7 +170,7 @@ def test_spans_have_document_positions() -> None:
 def test_engine_checks_its_answers(run: str) -> None:
     retriever = FixedRetriever(scored([Node(GREEN, id="a"), Node(BLACK, id="b")]))
     engine = QueryEngine(retriever, lambda prompt: "It is “roasted” [1].", check="quotes")
-    answer = engine.query("How?") if run == "query" else engine.stream("How?").finish()
+    answer = engine.query("How?") if run == "query" else finish(engine.stream("How?"))
     assert [quote.status for quote in answer.quotes] == ["not_found"]
     assert answer.notes[0].startswith("the quotation “roasted” is in no source")
     unchecked = QueryEngine(retriever, lambda prompt: "It is “roasted” [1].").query("How?")

@@ -2,6 +2,7 @@ import asyncio
 
 import pytest
 from support.fixed_retriever import FixedRetriever, passage
+from support.streams import afinish
 
 from nodekin.retrievers.answers.answer import AnswerError
 from nodekin.retrievers.answers.engine import QueryEngine
@@ -12,17 +13,15 @@ NILE = "How long is the Nile?"
 @pytest.mark.parametrize("mode", ["stuff", "refine", "map_reduce"])
 def test_stream_yields_texts_after_sources(mode, lines, scripted) -> None:
     stream = QueryEngine(lines, scripted(lambda _: "It is 6,650 km [1]."), mode).stream(NILE)
-    assert (stream.sources, stream.answer.text, stream.ended) == ((), "", False)
+    assert (stream.answer.sources, stream.answer.text) == ((), "")
     first = next(stream)
     assert first == "It"
-    assert stream.sources[0].text == "The Nile is 6,650 km long."
-    assert not stream.ended
+    assert stream.answer.sources[0].text == "The Nile is 6,650 km long."
     assert stream.answer.text == "It"
     assert "not complete" in stream.answer.notes[-1]
     assert len(list(stream)) > 3
-    assert stream.ended
-    assert stream.sources[0].cited
-    assert stream.finish() is stream.answer
+    assert stream.answer.sources[0].cited
+    assert not stream.answer.notes
 
 
 async def test_broken_stream_raises_and_keeps_the_text(lines, breaking) -> None:
@@ -31,12 +30,12 @@ async def test_broken_stream_raises_and_keeps_the_text(lines, breaking) -> None:
     with pytest.raises(AnswerError, match="the line is dead") as caught:
         streamed.extend(stream)
     with pytest.raises(AnswerError, match="the line is dead"):
-        await async_stream.afinish()
+        await afinish(async_stream)
     assert "".join(streamed) == caught.value.answer.text == "The Nile is 6,6"
     for each in (stream, async_stream):
         assert each.answer.text == "The Nile is 6,6"
-        assert each.sources
-        assert not each.ended
+        assert each.answer.sources
+        assert "not complete" in each.answer.notes[-1]
 
 
 async def test_stream_can_be_left_early(lines, scripted) -> None:
@@ -53,14 +52,15 @@ async def test_stream_can_be_left_early(lines, scripted) -> None:
     with engine.stream(NILE) as stream:
         assert next(stream) == "It"
     assert ended == [True]
-    assert (stream.answer.text, stream.ended) == ("It", False)
+    assert stream.answer.text == "It"
+    assert "not complete" in stream.answer.notes[-1]
     with pytest.raises(StopIteration):
         next(stream)
     async with engine.astream(NILE) as async_stream:
         assert await anext(async_stream) == "It"
-    assert not async_stream.ended
+    assert async_stream.answer.text == "It"
     assert len(asyncio.all_tasks()) == 1
-    assert (await engine.astream(NILE).afinish()).text == "It is 6,650 km [1]."
+    assert (await afinish(engine.astream(NILE))).text == "It is 6,650 km [1]."
 
 
 def test_markers_and_thoughts_are_not_streamed(lines, scripted) -> None:

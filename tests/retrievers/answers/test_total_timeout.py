@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from support.fixed_retriever import FixedRetriever, passage
+from support.streams import afinish, finish
 
 from nodekin.retrievers.answers.answer import Answer, AnswerError
 from nodekin.retrievers.answers.engine import QueryEngine
@@ -63,8 +64,8 @@ async def ask(engine: QueryEngine, way: str) -> Answer:
     if way == "async":
         return await engine.aquery(question)
     if way == "stream":
-        return await asyncio.to_thread(engine.stream(question).finish)
-    return await engine.astream(question).afinish()
+        return await asyncio.to_thread(finish, engine.stream(question))
+    return await afinish(engine.astream(question))
 
 
 @pytest.fixture(params=["sync", "async", "stream", "astream"])

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
+from support.streams import afinish, finish
 
 from nodekin.nodegraph import ModelTimeoutError, NodeGraph
 from nodekin.retrievers import Retriever
@@ -113,12 +114,12 @@ def test_timeout_of_engine_ends_streams_of_models() -> None:
     graph.add("Tea is a drink.")
     model = Stopping()
     engine = QueryEngine(Retriever(graph, "ROOT"), model, timeout=0.2)
-    for finish in (
-        lambda: engine.stream("What is tea?").finish(),
+    for ask in (
+        lambda: finish(engine.stream("What is tea?")),
         lambda: asyncio.run(finished(engine)),
     ):
         with pytest.raises(AnswerError, match="did not answer within") as caught:
-            finish()
+            ask()
         assert caught.value.answer.text == "Tea is"
         assert isinstance(caught.value.__cause__, ModelTimeoutError)
     assert not model.released.is_set()
@@ -126,4 +127,4 @@ def test_timeout_of_engine_ends_streams_of_models() -> None:
 
 
 async def finished(engine: QueryEngine) -> Any:
-    return await engine.astream("What is tea?").afinish()
+    return await afinish(engine.astream("What is tea?"))

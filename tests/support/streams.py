@@ -1,0 +1,17 @@
+"""Read streamed answers to their end."""
+
+from nodekin.retrievers.answers.answer import Answer
+from nodekin.retrievers.answers.engine import AnswerStream
+
+
+def finish(stream: AnswerStream) -> Answer:
+    """Read a stream to its end, and return the answer."""
+    "".join(stream)
+    return stream.answer
+
+
+async def afinish(stream: AnswerStream) -> Answer:
+    """Async version of ``finish``."""
+    async for _ in stream:
+        pass
+    return stream.answer
