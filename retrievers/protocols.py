@@ -58,13 +58,11 @@ class Snapshot:
         parents: A function from the ids of found nodes to their parents.
         term_scores: Of words: a function from a query's number and ids to the scores of nodes by
             each term, (nodes, terms).
-        is_held: Whether the search needs the lock of the graph.
     """
 
     search: Callable[[Sequence[int], int | None], list[Hits]]
     parents: Callable[[Sequence[str]], Sequence[str | None]]
     term_scores: Callable[[int, Sequence[str]], Any] | None = None
-    is_held: bool = False
 
 
 class Similarity(Protocol):

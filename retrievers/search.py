@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, islice, repeat
 from typing import Any, NamedTuple, TypeVar
 
@@ -37,8 +38,8 @@ T = TypeVar("T")
 Key = tuple[int, str]
 """The number of a graph in a search, and the id of a node."""
 
-Hit = tuple[float, "TakenIndex", str]
-"""The score of a hit, its source, and the id of its node."""
+Hit = tuple[float, "TakenIndex", str, Sequence[Key]]
+"""The score of a hit, its source, the id of its node, and its targets."""
 
 QueryVectors = Mapping[tuple[NodeGraph, str], Vectors]
 """The vectors of queries, (queries, dimension), by graph and embedding."""
@@ -109,61 +110,33 @@ class Search:
     top_k: int | None = None
     stays: Callable[[Node], bool] | None = None
 
-    def open(self) -> list[list[tuple[int, str, Index[Any]]]]:
-        """Open the indexes of each branch, with the numbers of their graphs and their groups.
-
-        The slow work of an index is done without a lock.
-        """
-        opened = [
+    def open(self) -> list[list[TakenIndex]]:
+        """Open the indexes of each branch. Their slow work is done without a lock."""
+        branches = [
             [
-                (number, group, similarity.open(graph, group, key))
+                TakenIndex(self, number, group, similarity, key, similarity.open(graph, group, key))
                 for group in self.groups
                 for number, graph in enumerate(self.graphs)
                 if key is None or key in graph.embeddings.embedders
             ]
             for similarity, key in self.branches
         ]
-        for _, _, index in chain.from_iterable(opened):
-            index.ready()
-        return opened
-
-    def take(
-        self,
-        opened: Sequence[Sequence[tuple[int, str, Index[Any]]]],
-        queries: Sequence[str],
-        vectors: QueryVectors,
-    ) -> list[list[TakenIndex]]:
-        """Update open indexes, prepare the queries, and take the arrays; the graphs are held."""
-        taken: list[list[TakenIndex]] = []
-        for (similarity, key), indexes in zip(self.branches, opened, strict=True):
-            taken.append([])
-            for _, _, index in indexes:
-                index.sync()
-            for number, group, index in indexes:
-                graph = self.graphs[number]
-                if key is None:  # the statistics of a group are joined
-                    same = [other for _, of_group, other in indexes if of_group == group]
-                    prepared = [similarity.prepare(query, same) for query in queries]
-                else:
-                    prepared = [similarity.prepare(v, [index]) for v in vectors[graph, key]]
-                snapshot = _snapshot(graph, index, prepared, self.conditions.filter)
-                by_text = getattr(index, "uses_search_text", False)
-                place = self, number, group, similarity.name, key
-                taken[-1].append(TakenIndex(*place, by_text, prepared, snapshot))
-        return taken
+        for source in chain.from_iterable(branches):
+            source.index.ready()
+        return branches
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class TakenIndex:
-    """An index in one revision: one group of one graph, and its words or one embedding.
+    """An index of a search: one group of one graph, and its words or one embedding.
 
     Attributes:
         search: The search.
         number: The number of the graph.
         group: The group.
-        name: The name of the similarity.
+        similarity: The similarity.
         key: The embedding; None for words.
-        uses_search_text: Whether the searched texts of nodes are compared.
+        index: The index.
         queries: The queries, prepared for the index.
         snapshot: The arrays of the index for these queries.
     """
@@ -171,18 +144,41 @@ class TakenIndex:
     search: Search
     number: int
     group: str
-    name: str
+    similarity: Similarity
     key: str | None
-    uses_search_text: bool
-    queries: Sequence[Any]
-    snapshot: Snapshot
+    index: Index[Any]
+    queries: Sequence[Any] = ()
+    snapshot: Snapshot = field(init=False)
 
-    def targets(self, ids: Sequence[str]) -> Iterable[Sequence[Key]]:
+    @property
+    def graph(self) -> NodeGraph:
+        """The graph."""
+        return self.search.graphs[self.number]
+
+    def take(
+        self, branch: Sequence[TakenIndex], queries: Sequence[str], vectors: QueryVectors
+    ) -> None:
+        """Prepare the queries and take the arrays of the index; the graph is held.
+
+        Args:
+            branch: All sources of the branch, which are updated.
+            queries: The queries.
+            vectors: Their vectors.
+        """
+        if self.key is None:  # the statistics of a group are joined
+            same = [other.index for other in branch if other.group == self.group]
+            self.queries = [self.similarity.prepare(query, same) for query in queries]
+        else:
+            of_queries = vectors[self.graph, self.key]
+            self.queries = [self.similarity.prepare(v, [self.index]) for v in of_queries]
+        self.snapshot = _snapshot(self, self.search.conditions.filter)
+
+    def targets(self, ids: Sequence[str]) -> list[Sequence[Key]]:
         """Return the targets of each hit."""
-        search, number = self.search, self.number
+        search, number, graph = self.search, self.number, self.graph
         if self.group == search.target:
             return [((number, node_id),) for node_id in ids]
-        graph, conditions, stays = search.graphs[number], search.conditions, search.stays
+        conditions, stays = search.conditions, search.stays
         derived = graph.reader.lineage(self.group)[-1:]  # empty for documents
         is_child = any(g.scope != "group" and g.parent == search.target for g in derived)
         if is_child and not conditions and stays is None:
@@ -200,8 +196,11 @@ class TakenIndex:
 
     def evidence(self, score: float, node: Node, query: str, share: float | None) -> Evidence:
         """Return the evidence of a hit."""
-        filters, by_text = self.search.conditions.filters, self.uses_search_text
-        return Evidence(node, score, self.name, query, self.key, share, (), by_text, filters)
+        by_text = getattr(self.index, "uses_search_text", False)
+        filters = self.search.conditions.filters
+        return Evidence(
+            node, score, self.similarity.name, query, self.key, share, (), by_text, filters
+        )
 
 
 class Part(NamedTuple):
@@ -229,7 +228,7 @@ class Ranking(NamedTuple):
 
     def first(self, count: int | None) -> Ranking:
         """Return the first targets."""
-        return self._replace(scores=dict(islice(self.scores.items(), count)))
+        return Ranking(dict(islice(self.scores.items(), count)), self.parts)
 
 
 def fused(
@@ -241,7 +240,7 @@ def fused(
     """Fuse the rankings of several searches; see ``fuse``."""
     scores, shares = fused_scores([r.scores for r in rankings], mode, weights, rank_constant)
     parts = [
-        part._replace(shares=of_ranking)
+        Part(part.hits, of_ranking)
         for ranking, of_ranking in zip(rankings, shares, strict=True)
         for part in ranking.parts
     ]
@@ -284,14 +283,13 @@ def search(
         rank: Makes one ranking of the rankings of all searches. None: there is one search.
         select: Reads the result of a query from its ranking.
     """
-    if not 0 < len(queries) <= MAX_QUERIES:
-        results: list[T] = []
-        for start in range(0, len(queries), MAX_QUERIES):
-            part = slice(start, start + MAX_QUERIES)
-            of_part = {name: array[part] for name, array in vectors.items()}
-            results += search(searches, queries[part], of_part, rank, select)
-        return results
-    return with_deferred_work(lambda: _search(searches, queries, vectors, rank, select))
+    results: list[T] = []
+    for start in range(0, len(queries), MAX_QUERIES):
+        part = slice(start, start + MAX_QUERIES)
+        of_part = {name: array[part] for name, array in vectors.items()}
+        turn = partial(_search, searches, queries[part], of_part, rank, select)
+        results += with_deferred_work(turn)
+    return results
 
 
 def _search(
@@ -301,39 +299,38 @@ def _search(
     rank: Rank | None,
     select: Select[T],
 ) -> list[T]:
+    graphs = searches[0].graphs
     opened = [search.open() for search in searches]
-    groups: dict[NodeGraph, dict[str, None]] = {graph: {} for graph in searches[0].graphs}
-    for search, (graph, names) in ((s, item) for s in searches for item in groups.items()):
-        searched = (graph.reader.searched_groups(group) for group in search.groups)
-        names.update(dict.fromkeys([*chain.from_iterable(searched), search.target]))
+    groups: dict[NodeGraph, dict[str, None]] = {graph: {} for graph in graphs}
+    for graph, names in groups.items():
+        for search in searches:
+            searched = map(graph.reader.searched_groups, search.groups)
+            names.update(dict.fromkeys([*chain.from_iterable(searched), search.target]))
 
-    def take() -> list[list[list[TakenIndex]]]:
-        pairs = zip(searches, opened, strict=True)
-        return [search.take(of_search, queries, vectors) for search, of_search in pairs]
+    def take() -> None:
+        for branch in chain.from_iterable(opened):
+            for source in branch:
+                source.index.sync()
+            for source in branch:
+                source.take(branch, queries, vectors)
 
-    def rankings(branches: Sequence[Sequence[Sequence[TakenIndex]]]) -> list[Ranking]:
-        found = [
-            _rank_search(search, of_search, queries)
-            for search, of_search in zip(searches, branches, strict=True)
-        ]
+    def rankings() -> list[Ranking]:
+        found = [_rank_search(search, of_search, queries) for search, of_search in pairs]
         if rank is None:
             return found[0]
-        firsts = [of_search[0][0] for of_search in branches]
-        per_query = enumerate(zip(*found, strict=True))
-        return [rank(number, of_query, firsts) for number, of_query in per_query]
+        firsts = [of_search[0][0] for of_search in opened]
+        return [rank(at, of_query, firsts) for at, of_query in enumerate(zip(*found, strict=True))]
 
-    def selected(rankings: Sequence[Ranking], changed: Mapping[int, set[str]]) -> list[T]:
-        pairs = zip(queries, rankings, strict=True)
-        return [select(Reader(searches[0].graphs, *pair, changed)) for pair in pairs]
+    def selected(ranked: Sequence[Ranking], changed: Mapping[int, set[str]]) -> list[T]:
+        of_queries = zip(queries, ranked, strict=True)
+        return [select(Reader(graphs, *of_query, changed)) for of_query in of_queries]
 
+    pairs = [*zip(searches, opened, strict=True)]
     try:
         with reading(groups):
-            branches = take()
-            indexes = chain.from_iterable(chain.from_iterable(branches))
-            if any(index.snapshot.is_held for index in indexes):
-                return selected(rankings(branches), {})
+            take()
             before = [(graph.reader.held_state(), graph.reader.revision(ROOT)) for graph in groups]
-        found = rankings(branches)
+        ranked = rankings()
         with reading(dict.fromkeys(groups, ())):
             changed = {}
             for number, (graph, (state, revision)) in enumerate(zip(groups, before, strict=True)):
@@ -342,11 +339,12 @@ def _search(
                     if ids is None:
                         raise LookupError
                     changed[number] = {*chain.from_iterable(ids)}
-            return selected(found, changed)
+            return selected(ranked, changed)
     except LookupError:  # a node was changed or removed in between
         pass
     with reading(groups):
-        return selected(rankings(take()), {})
+        take()
+        return selected(rankings(), {})
 
 
 def _rank_search(
@@ -361,8 +359,7 @@ def _rank_search(
         similarity=" + ".join(names),
         target=search.target,
     ) as span:
-        seen: list[_Seen] = [{} for _ in queries]
-        found = [_find(sources, seen) for sources in branches]
+        found = [_find(search, sources, len(queries)) for sources in branches]
         rankings = [_joined(search, of_query) for of_query in zip(*found, strict=True)]
         if search.min_score and not any(ranking.scores for ranking in rankings):
             _log_threshold(search, chain.from_iterable(branches), range(len(queries)))
@@ -372,34 +369,24 @@ def _rank_search(
     return rankings
 
 
-_Seen = dict[str, list[Key]]
-"""The targets of a query by id, in several graphs, which may have the same documents."""
-
-
-def _find(sources: Sequence[TakenIndex], seen: Sequence[_Seen]) -> list[Ranking]:
-    """Return the targets of each query in one branch.
-
-    Args:
-        sources: The sources of the branch.
-        seen: The targets of each query in other branches.
-    """
+def _find(search: Search, sources: Sequence[TakenIndex], count: int) -> list[Ranking]:
+    """Return the targets of each query in one branch."""
     if not sources:
-        return [Ranking({}, [])] * len(seen)
-    search = sources[0].search
+        return [Ranking({}, [])] * count
     least = search.min_score.get(sources[0].key, -math.inf)
     first: int | None = search.limit
-    exact: int | None = None
+    is_final = False
     if {*search.groups} != {search.target}:
-        exact = search.fetch_k
-        first = exact or (_FETCH * search.limit if search.lift == "max" else None)
-    of_sources = [source.snapshot.search(range(len(seen)), first) for source in sources]
+        is_final = search.fetch_k is not None or search.lift != "max"
+        first = search.fetch_k if is_final else _FETCH * search.limit
+    of_sources = [source.snapshot.search(range(count), first) for source in sources]
     rankings = []
     for number, hits in enumerate(zip(*of_sources, strict=True)):
         limit = first
         while True:
-            rows, more = _merged(sources, hits, limit, least)
-            ranking = _lifted(sources, rows[:exact], seen[number])
-            if not more or exact or limit is None or len(ranking.scores) >= search.limit:
+            rows, has_more = _merged(sources, hits, limit, least)
+            ranking = _lifted(search, rows)
+            if limit is None or is_final or not has_more or len(ranking.scores) >= search.limit:
                 break
             limit *= 4
             hits = tuple(source.snapshot.search([number], limit)[0] for source in sources)
@@ -410,64 +397,41 @@ def _find(sources: Sequence[TakenIndex], seen: Sequence[_Seen]) -> list[Ranking]
 def _merged(
     sources: Sequence[TakenIndex], hits: Sequence[Hits], limit: int | None, min_score: float
 ) -> tuple[list[Hit], bool]:
-    """Merge the hits of several sources, best first, and return whether more hits may exist.
-
-    A source with ``limit`` hits may have more hits. Hits that rank below its last hit are dropped,
-    since their rank is uncertain.
-    """
+    """Return the best hits of several sources, and whether more hits may exist."""
     rows: list[Hit] = []
-    ends: list[Hit] = []
+    has_more = False
     for source, (ids, scores) in zip(sources, hits, strict=True):
         is_cut = bool(scores) and scores[-1] < min_score
         count = sum(score >= min_score for score in scores) if is_cut else len(scores)
-        rows += zip(scores[:count], repeat(source), ids)
-        if len(ids) == limit and not is_cut:
-            ends.append(rows[-1])
+        best = ids[:count]
+        rows += zip(scores, repeat(source), best, source.targets(best), strict=False)
+        has_more = has_more or (len(ids) == limit and not is_cut)
     if len(sources) > 1:
         rows.sort(key=lambda row: -row[0])
-    return (rows[: 1 + min(map(rows.index, ends))], True) if ends else (rows, False)
+    return rows[:limit], has_more
 
 
-def _lifted(sources: Sequence[TakenIndex], rows: Sequence[Hit], seen: _Seen) -> Ranking:
+def _lifted(search: Search, rows: Sequence[Hit]) -> Ranking:
     """Return the targets of hits, best first."""
-    search = sources[0].search
-    targets: Iterable[Sequence[Key]]
-    if len(sources) > 1:
-        of_sources = {s: iter(s.targets([row[2] for row in rows if row[1] is s])) for s in sources}
-        targets = [next(of_sources[source]) for _, source, _ in rows]
-    else:
-        targets = sources[0].targets([node_id for _, _, node_id in rows])
-    has_copies = len(search.graphs) > 1
-    limit = search.limit if search.lift == "max" and search.fetch_k is None else None
+    is_cut = search.lift == "max" and search.fetch_k is None
+    limit = search.limit if is_cut else math.inf
     hits: dict[Key, list[Hit]] = {}
-    for hit, of_hit in zip(rows, targets, strict=True):
-        for target in of_hit:
-            key = _first(search, seen, target) if has_copies else target
-            if key in hits:
-                hits[key].append(hit)
-            elif len(hits) != limit:
-                hits[key] = [hit]
-        if len(hits) == limit:
+    for hit in rows:
+        for target in hit[3]:
+            if target in hits:
+                hits[target].append(hit)
+            else:
+                hits[target] = [hit]
+        if len(hits) >= limit:
             break
     if search.lift == "max":
-        scores = {key: of_key[0][0] for key, of_key in islice(hits.items(), search.limit)}
+        hits = dict(islice(hits.items(), search.limit))
+        scores = {key: of_key[0][0] for key, of_key in hits.items()}
     else:
         lifted = {key: lifted_score([h[0] for h in hits[key]], search.lift) for key in hits}
-        scores = _best(search, lifted, search.limit)
-    return Ranking(scores, [Part({key: hits[key] for key in scores}, {})])
-
-
-def _first(search: Search, seen: _Seen, key: Key) -> Key:
-    """Return the first target with the same id and text."""
-    others = seen.setdefault(key[1], [])
-    if key in others:
-        return key
-    for other in others:
-        nodes = read_nodes(search.graphs, [other, key])
-        if nodes[other].text == nodes[key].text:
-            return other
-    others.append(key)
-    return key
+        scores = _best(lifted, search.limit)
+        hits = {key: hits[key] for key in scores}
+    return Ranking(scores, [Part(hits, {})])
 
 
 def _joined(search: Search, rankings: Sequence[Ranking]) -> Ranking:
@@ -476,23 +440,19 @@ def _joined(search: Search, rankings: Sequence[Ranking]) -> Ranking:
         return rankings[0]
     if len({similarity.mode for similarity, _ in search.branches}) > 1:
         return fused(rankings, "relative", [1.0] * len(rankings)).first(search.top_k)
-    highest: dict[Key, float] = {}
     hits: dict[Key, list[Hit]] = {}
     for ranking in rankings:
-        for key, score in ranking.scores.items():
-            highest[key] = max(score, highest.get(key, score))
-            hits.setdefault(key, []).extend(ranking.parts[0].hits[key])
+        for key, of_key in ranking.parts[0].hits.items():
+            hits.setdefault(key, []).extend(of_key)
     for of_key in hits.values():
         of_key.sort(key=lambda hit: -hit[0])
-    return Ranking(_best(search, highest), [Part(hits, {})])
+    scores = {key: max(r.scores.get(key, -math.inf) for r in rankings) for key in hits}
+    return Ranking(_best(scores), [Part(hits, {})])
 
 
-def _best(
-    search: Search, scores: Mapping[Key, float], limit: int | None = None
-) -> dict[Key, float]:
-    """Return the best targets, ties by graph and document order."""
-    nodes = read_nodes(search.graphs, scores)
-    ranked = sorted(scores, key=lambda key: (-scores[key], key[0], nodes[key].order))
+def _best(scores: Mapping[Key, float], limit: int | None = None) -> dict[Key, float]:
+    """Return the best targets. Ties keep their order."""
+    ranked = sorted(scores, key=scores.__getitem__, reverse=True)
     return {key: scores[key] for key in ranked[:limit]}
 
 
@@ -514,16 +474,18 @@ def _log_threshold(search: Search, sources: Iterable[TakenIndex], numbers: Seque
         )
 
 
-def _snapshot(graph: NodeGraph, index: Any, queries: Sequence[Any], filter: Filter) -> Snapshot:
-    """Return the snapshot of an index, or its search under the lock of the graph."""
+def _snapshot(source: TakenIndex, filter: Filter) -> Snapshot:
+    """Return the snapshot of an index, or a search that holds the lock of the graph."""
+    index, queries, reader = source.index, source.queries, source.graph.reader
     if hasattr(index, "snapshot"):
         snapshot: Snapshot = index.snapshot(queries, filter)
         return snapshot
 
     def search(numbers: Sequence[int], limit: int | None) -> list[Hits]:
-        return [index.search(queries[number], limit, filter) for number in numbers]
+        with reader.reading():
+            return [index.search(queries[number], limit, filter) for number in numbers]
 
-    return Snapshot(search, graph.reader.parent_ids, is_held=True)
+    return Snapshot(search, reader.parent_ids)
 
 
 def read_nodes(graphs: Sequence[NodeGraph], keys: Iterable[Key]) -> dict[Key, Node]:
@@ -579,7 +541,7 @@ class Reader:
         parts = self.ranking.parts
         hits = {key: [part.hits.get(key, ()) for part in parts] for key in keys}
         of_all = chain.from_iterable(chain.from_iterable(hits.values()))
-        nodes = self.nodes([*keys, *((source.number, node_id) for _, source, node_id in of_all)])
+        nodes = self.nodes([*keys, *((source.number, node_id) for _, source, node_id, _ in of_all)])
         results = []
         for at, key in enumerate(keys):
             shares = [part.shares.get(key) for part in parts]
@@ -590,7 +552,7 @@ class Reader:
             evidence = [
                 source.evidence(hit_score, nodes[source.number, node_id], self.query, share)
                 for share, of_part in zip(shares, hits[key], strict=True)
-                for hit_score, source, node_id in of_part
+                for hit_score, source, node_id, _ in of_part
             ]
             results.append(ScoredNode(nodes[key], score, tuple(evidence)))
         return results

@@ -55,7 +55,6 @@ def test_several_embeddings_return_union_with_all_evidence(keys) -> None:
         }
         assert result.score == max(by_key.values()) == result.evidence[0].score
         assert {e.embed_key: e.score for e in result.evidence} == by_key
-    assert [r.node.id for r in results] == ["eeee", "aa", "ae"]  # a tie, by document order
     assert [r.score for r in results] == [1.0, 1.0, 1.0]
     assert retriever.batch(["ee", "a"]) == [retriever.retrieve("ee"), retriever.retrieve("a")]
 

@@ -9,7 +9,7 @@ from support.stress import amount
 
 from nodekin.nodegraph import Document, NodeGraph, UnknownGroupError
 from nodekin.nodegraph.concurrency import is_reading_graph
-from nodekin.retrievers import Retriever
+from nodekin.retrievers import FusionRetriever, Retriever
 from nodekin.retrievers.similarities.bm25 import Bm25
 
 WORDS = Bm25(analyzer=str.split)
@@ -75,12 +75,13 @@ def test_repeated_graph_is_searched_once() -> None:
     )
 
 
-def test_equal_document_in_two_graphs_is_found_once() -> None:
+def test_fusion_returns_equal_document_of_two_graphs_once() -> None:
     graphs = [
         graph_of([Document("tea", id="1")]),
         graph_of([Document("tea", id="1"), Document("tea leaf", id="2")]),
     ]
-    assert [r.node.document_id for r in Retriever(graphs, "line", top_k=2)("tea")] == ["1", "2"]
+    fusion = FusionRetriever([Retriever(graph, "line") for graph in graphs], "concat")
+    assert [result.node.document_id for result in fusion("tea")] == ["1", "2"]
 
 
 def test_graph_without_group_raises() -> None:
