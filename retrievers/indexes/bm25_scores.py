@@ -94,7 +94,7 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
         self._postings, self._alive = postings, None if alive.all() else alive
         self.size, self._lengths = int(alive.sum()), lengths
         self.total_length = int(lengths.sum(where=alive))
-        self._cached: dict[Saturation, tuple[Floats, dict[str, _Impacts]]] = {}
+        self._cached: dict[Saturation, tuple[Floats, dict[str, Floats]]] = {}
         self.held = 0
 
     def __missing__(self, term: str) -> tuple[Ints, Counts]:
@@ -113,7 +113,7 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
             rows, counts = rows[living], counts[living]
         is_copied = self._alive is not None or later is not None
         is_frequent = len(rows) >= _FREQUENT
-        self.held += _TERM + (is_copied + 3 * is_frequent) * len(rows)
+        self.held += _TERM + (is_copied + 2 * is_frequent) * len(rows)
         self[term] = rows, counts
         return rows, counts
 
@@ -131,10 +131,6 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
         return QueryPostings([*weights], lists, of_terms, saturation, norms, impacts)
 
 
-_Impacts = tuple[npt.NDArray[np.int64], Floats]
-"""The rows of a term with their scores for weight 1."""
-
-
 class QueryPostings(NamedTuple):
     """The postings of a query's terms.
 
@@ -144,7 +140,7 @@ class QueryPostings(NamedTuple):
         weights: The weight of each term, (terms,).
         saturation: Weighs the counts.
         norms: The length norms of all rows.
-        cached: The impacts of frequent terms, which all queries share.
+        cached: The impacts of frequent terms for weight 1, which all queries share.
     """
 
     terms: Sequence[str]
@@ -152,40 +148,40 @@ class QueryPostings(NamedTuple):
     weights: Floats
     saturation: Saturation
     norms: Floats
-    cached: dict[str, _Impacts]
+    cached: dict[str, Floats]
 
-    def addends(self) -> Iterator[_Impacts]:
+    def addends(self) -> Iterator[tuple[npt.NDArray[np.int64], Floats]]:
         """Yield rows with the addends of their scores, in the order of the terms."""
-        numbers = range(len(self.lists))
-        frequent = groupby(numbers, lambda at: len(self.lists[at][0]) >= _FREQUENT)
-        for is_frequent, group in frequent:
+        sizes = [len(rows) for rows, _ in self.lists]
+        groups = groupby(range(len(sizes)), lambda at: sizes[at] >= _FREQUENT)
+        for is_frequent, group in groups:
             if not is_frequent:
                 rare = [*group]
-                rows, impacts = self._impacts(rare)
-                impacts *= self.weights[rare].repeat([len(self.lists[at][0]) for at in rare])
-                yield rows, impacts
+                rows = np.concatenate([self.lists[at][0] for at in rare], dtype=np.int64)
+                counts = np.concatenate([self.lists[at][1] for at in rare])
+                weights = self.weights[rare].repeat([sizes[at] for at in rare])
+                yield rows, self._impacts(rows, counts) * weights
                 continue
             for at in group:
+                rows = self.lists[at][0].astype(np.int64)  # numpy takes and adds by these faster
                 if (term := self.terms[at]) not in self.cached:
-                    self.cached[term] = self._impacts([at])
-                rows, impacts = self.cached[term]
-                yield rows, impacts * self.weights[at]
+                    self.cached[term] = self._impacts(rows, self.lists[at][1])
+                yield rows, self.cached[term] * self.weights[at]
 
-    def _impacts(self, numbers: Sequence[int]) -> _Impacts:
-        # numpy takes and adds by 64-bit indexes several times as fast.
-        rows = np.concatenate([self.lists[at][0] for at in numbers], dtype=np.int64)
-        counts = np.concatenate([self.lists[at][1] for at in numbers])
-        return rows, self.saturation.weighed(counts, self.norms.take(rows, mode="clip"))
+    def _impacts(self, rows: npt.NDArray[np.int64], counts: Counts) -> Floats:
+        return self.saturation.weighed(counts, self.norms.take(rows, mode="clip"))
 
     def looked_up(self, rows: npt.NDArray[np.int64]) -> Floats:
-        """Return the scores of each term in ascending rows, shape (terms, rows)."""
+        """Return the scores of each term in rows, shape (terms, rows)."""
         counts = np.zeros((len(self.lists), len(rows)))
+        found = np.full(counts.shape, -1, np.int32)
         sought = rows.astype(np.int32)
-        for of_term, (rows_of_term, counts_of_term) in zip(counts, self.lists, strict=True):
+        for at, (rows_of_term, counts_of_term) in enumerate(self.lists):
             if len(rows_of_term):
-                at = rows_of_term.searchsorted(sought)
-                is_there = rows_of_term.take(at, mode="clip") == sought
-                np.multiply(counts_of_term.take(at, mode="clip"), is_there, of_term)
+                places = rows_of_term.searchsorted(sought)
+                found[at] = rows_of_term.take(places, mode="clip")
+                counts[at] = counts_of_term.take(places, mode="clip")
+        counts *= found == sought
         norms = self.norms.take(rows)
         # A norm of 0 would divide a missing term's count of 0 by 0.
         impacts = self.saturation.weighed(counts, np.maximum(norms, LEAST))

@@ -31,7 +31,7 @@ _PORTION = 4_096  # nodes in memory per step
 
 _BATCH = 100_000  # terms per batch
 
-_HELD = 1 << 22  # postings cached for the next queries
+_HELD = 1 << 24  # postings cached for the next queries
 
 # Increase after a change of the terms or lengths of TextAnalyzer, to rebuild older files.
 _ANALYSIS = 6
@@ -106,10 +106,7 @@ class TextIndex(FilterIndex):
             return [best(of_queries[number], limit) for number in numbers]
 
         def term_scores(number: int, ids: Sequence[str]) -> Floats:
-            rows = table.rows_of(ids)
-            order = rows.argsort()  # ascending rows are looked up faster
-            scores = of_queries[number].looked_up(rows.take(order))
-            return scores.T.take(order.argsort(), axis=0)
+            return of_queries[number].looked_up(table.rows_of(ids)).T
 
         return Snapshot(search, table.parents_of, term_scores)
 

@@ -100,7 +100,7 @@ class Bm25:
         highest = idf(0) if size else 0.0
         missing = 0.0
         silent: set[str] = set()
-        others: list[Iterable[str]] = []
+        others: set[str] = set()
         found = True  # whether the last whole word occurs; its parts follow
         for term, occurrences in self.weigh_terms(query, frequency, size):
             # In another language, a form may be a different and rarer word. Its weight is capped by
@@ -112,16 +112,11 @@ class Bm25:
                     first = first or count
                     weight = occurrences * idf(count if count > first else first)
                     weights[form] = weights.get(form, 0.0) + weight
-            if occurrences >= 1:
-                found = first > 0
-            if found and occurrences < 1:
-                silent.update(forms)
-            else:
-                others.append(forms)
             if not first:
                 missing += occurrences * highest
-        if silent:
-            silent.difference_update(*others)
+            if occurrences >= 1:
+                found = first > 0
+            (silent if found and occurrences < 1 else others).update(forms)
         of_phrase = _PHRASE_WEIGHT * (sum(weights.values()) + missing)
         for phrase in (Phrase(self.analyzer, text) for text in quoted_phrases(query)):
             terms = self.weigh_terms(phrase.words, frequency, size)
@@ -131,7 +126,7 @@ class Bm25:
         heaviest_first = sorted(sorted(weights), key=weights.__getitem__, reverse=True)
         weights = {term: weights[term] for term in heaviest_first}
         saturation = Saturation(self.k1, self.b, length / size if size else 0.0)
-        return TermWeights(weights, saturation, missing, highest, frozenset(silent))
+        return TermWeights(weights, saturation, missing, highest, frozenset(silent - others))
 
     def weigh_terms(self, query: str, frequency: Callable[[str], int], size: int) -> Terms:
         """Return the terms of a query and their weights."""
