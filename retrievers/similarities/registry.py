@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, overload
 
@@ -16,7 +16,7 @@ from ...nodegraph.errors import explain_names, nearest_names
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Node
 from ..protocols import Index, Similarity
-from ..validation import check_settings, choice, refuse_settings
+from ..validation import choice
 from .bm25 import Bm25
 
 if TYPE_CHECKING:
@@ -77,13 +77,13 @@ class Cosine:
         return query
 
 
-def _exact(normalize: bool | Callable[[str], str] = True) -> Exact:
+def _exact() -> Exact:
     from ..indexes.exact_index import Exact
 
-    return Exact(normalize)
+    return Exact()
 
 
-SIMILARITIES: dict[str, Callable[..., Similarity]] = {
+SIMILARITIES: dict[str, Callable[[], Similarity]] = {
     "bm25": Bm25,
     # One analysis serves all languages. The second name is an alias.
     "bm25_chinese": partial(Bm25, name="bm25_chinese"),
@@ -123,8 +123,7 @@ def register_similarity(
 ) -> FunctionT | Callable[[FunctionT], FunctionT]:
     """Register a function as a similarity. Retrievers accept its name or the function.
 
-    It supports targets, filters, fusion and cut-offs like a built-in similarity. Its other
-    parameters are settings: ``get_similarity("my_similarity", power=2)``.
+    It supports targets, filters, fusion and cut-offs like a built-in similarity.
 
     Args:
         function: See ``CustomSimilarity``.
@@ -159,16 +158,16 @@ def register_similarity(
     return register if function is None else register(function)
 
 
-def get_similarity(similarity: str | Similarity | None, /, **settings: object) -> Similarity:
-    """Return a similarity for a name with settings. An object is returned unchanged. None: BM25.
+def get_similarity(similarity: str | Similarity | None) -> Similarity:
+    """Return the similarity of a name. An object is returned unchanged. None: BM25.
 
     Example:
-        >>> get_similarity("bm25", k1=1.2).name
+        >>> get_similarity("bm25").name
         'bm25'
 
     Raises:
         ValueError: If the name is unknown.
-        TypeError: If a setting is unknown, or an object is given with settings.
+        TypeError: If the object is not a similarity.
     """
     if similarity is None:
         similarity = "bm25"
@@ -184,17 +183,12 @@ def get_similarity(similarity: str | Similarity | None, /, **settings: object) -
                 "registered with register_similarity, or an object with open(), prepare(), mode "
                 f"and name, got {similarity!r:.80}"
             )
-        refuse_settings(settings, similarity, "similarity")
         return similarity
-    if similarity in REGISTERED:
-        return replace(REGISTERED[similarity], settings=settings)
-    if similarity not in SIMILARITIES:
+    if similarity not in known:
         raise ValueError(
             f"unknown similarity {similarity!r}; known: {nearest_names(similarity, known)}"
         )
-    make = SIMILARITIES[similarity]
-    check_settings(settings, make, repr(similarity), "name")
-    return make(**settings)
+    return REGISTERED[similarity] if similarity in REGISTERED else SIMILARITIES[similarity]()
 
 
 MakeIndex = Callable[[NodeGraph, str, "str | None", Similarity], Index[Any]]
@@ -290,10 +284,9 @@ class CustomSimilarity:
         mode: Whether the query is a text, or a vector of an embedding of the graph.
         batch: Whether the function takes all nodes in one call.
         higher_is_better: False: the function returns distances, which are negated in results.
-        settings: Passed to the function in each call.
 
     Raises:
-        TypeError: If the function's parameters are invalid, or a setting is unknown.
+        TypeError: If the function's parameters are invalid.
     """
 
     function: Callable[..., Any]
@@ -301,7 +294,6 @@ class CustomSimilarity:
     mode: Literal["text", "embedding"] = "text"
     batch: bool = False
     higher_is_better: bool = True
-    settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         choice(self.mode, "mode", ("text", "embedding"))
@@ -311,7 +303,6 @@ class CustomSimilarity:
                 f"similarity {self.name!r} takes {names}; its first parameter is the query, others "
                 f"are called {' or '.join(sorted(self._inputs))}"
             )
-        check_settings(self.settings, self.function, f"similarity {self.name!r}")
 
     @property
     def _inputs(self) -> set[str]:
@@ -331,7 +322,7 @@ class CustomSimilarity:
         """Return a function that scores nodes and their vectors for the query."""
         parameters = list(inspect.signature(self.function).parameters)
         names = [name for name in parameters[1:] if name in self._inputs] or parameters[1:2]
-        call = partial(self.function, query, **self.settings)
+        call = partial(self.function, query)
         sign = 1 if self.higher_is_better else -1
 
         def scores(nodes: Sequence[Node], vectors: Any) -> Scores:

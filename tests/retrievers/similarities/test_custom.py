@@ -16,7 +16,6 @@ from nodekin.retrievers import (
 )
 from nodekin.retrievers.results import Hits
 from nodekin.retrievers.similarities import registry
-from nodekin.retrievers.similarities.registry import get_similarity
 
 
 @pytest.fixture(autouse=True)
@@ -59,12 +58,12 @@ def test_custom_similarity_per_node(graph: NodeGraph) -> None:
     assert Retriever(graph, "line", "common")("xyz") == []  # nodes without a match are not returned
 
 
-def test_custom_batch_similarity_with_settings(graph: NodeGraph) -> None:
+def test_custom_batch_similarity_scores_all_nodes(graph: NodeGraph) -> None:
     @register_similarity(mode="text", batch=True, name="length")
-    def by_length(query: str, nodes: list[Node], power: int = 1, **more: Any) -> list[float]:
-        return [len(node.text) ** power for node in nodes]
+    def by_length(query: str, nodes: list[Node]) -> list[float]:
+        return [len(node.text) ** 2 for node in nodes]
 
-    assert found(Retriever(graph, "line", get_similarity("length", power=2), top_k=2)("?")) == [
+    assert found(Retriever(graph, "line", "length", top_k=2)("?")) == [
         ("coffee", 36.0),
         ("bread", 25.0),
     ]
@@ -135,8 +134,6 @@ def test_invalid_custom_similarity_raises(graph: NodeGraph) -> None:
 
     with pytest.raises(ValueError, match="returned NaN for Node"):
         Retriever(graph, "line", "nothing")("x")
-    with pytest.raises(TypeError, match="has no setting 'power'"):
-        get_similarity("nothing", power=2)
 
     @register_similarity(batch=True)
     def few(query: str, nodes: list[Node]) -> list[float]:

@@ -7,7 +7,7 @@ from nodekin.retrievers.similarities.registry import Cosine, get_similarity
 
 def test_get_similarity_accepts_names_and_objects(library) -> None:
     assert get_similarity(None) == get_similarity("bm25") == Bm25()
-    assert get_similarity("bm25_chinese", k1=1.2) == Bm25(k1=1.2, name="bm25_chinese")
+    assert get_similarity("bm25_chinese") == Bm25(name="bm25_chinese")
     assert get_similarity("cosine") == Cosine()
     similarity = Bm25(b=0.5)
     assert get_similarity(similarity) is similarity
@@ -27,18 +27,6 @@ def test_unknown_similarity_raises() -> None:
         ValueError, match="unknown similarity 'bm52'; known: 'bm25', 'bm25_chinese'"
     ):
         get_similarity("bm52")
-
-
-def test_unknown_setting_raises() -> None:
-    with pytest.raises(TypeError, match="'bm25' has no setting 'k'; it has 'k1'"):
-        get_similarity("bm25", k=1)
-    with pytest.raises(TypeError, match="no setting 'name'"):
-        get_similarity("bm25", name="mine")
-
-
-def test_settings_with_object_raise() -> None:
-    with pytest.raises(TypeError, match=r"\['k1'\] go with a similarity's name; .* Bm25\(\.\.\.\)"):
-        get_similarity(Bm25(), k1=1)
 
 
 @pytest.mark.parametrize("similarity", [5, len, Bm25])
