@@ -277,10 +277,6 @@ class EmbeddingCache:
             vectors |= new
         return self._in_order(queries, vectors, embedder)
 
-    def has_queries(self, queries: Iterable[str], key: str) -> bool:
-        """Return whether the vectors of all these queries are cached."""
-        return not self._cached(queries, key)[1]
-
     def _cached(
         self, queries: Iterable[str], key: str
     ) -> tuple[dict[str, Vector], list[list[str]]]:

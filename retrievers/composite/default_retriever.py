@@ -25,7 +25,6 @@ from ..indexes.nearest_vectors import unit
 from ..indexes.vector_index import VectorIndex
 from ..plans.effects import find_all, find_one
 from ..plans.plan import Do
-from ..plans.timeouts import TimeLimitError
 from ..protocols import Index, RetrieverProtocol
 from ..ranking import in_document_order, with_variant
 from ..results import OutputOptions, QueryVariant, Results
@@ -65,9 +64,6 @@ MISSING = 200
 _SPARE = 4  # additional results, since texts may repeat
 
 _DEEPEST = 16  # a search for distinct texts stops at this multiple of the limit
-
-PATIENCE = 60.0
-"""The timeout in seconds of an optional embedding model for queries."""
 
 _PROBED = 200  # characters of the query of ``build``
 
@@ -328,8 +324,6 @@ class DefaultRetriever(BaseRetriever):
                 measured = await Do(partial(measure, *settings, indexes))
             links = self._follows_links(measured)
             span.attributes.update(weights=[SENTENCES, WHOLE, *measured.weights], links=links)
-            if not self._needs_vectors:
-                await self._embed(texts, measured)
             find = partial(self._find_linked if links else self._find, measured, filters)
             budget = BUDGET.get()
             if budget is not None:  # windows never repeat sentences, so copies are not collapsed
@@ -350,26 +344,6 @@ class DefaultRetriever(BaseRetriever):
 
     def _read_settings(self) -> MeasuredSettings | None:
         return read_settings(self.graph, self.target, self._embed_keys)
-
-    async def _embed(self, queries: Sequence[str], measured: MeasuredSettings) -> None:
-        """Embed queries ahead, with each model within ``PATIENCE`` seconds.
-
-        Raises:
-            EmbeddingError: If a model fails or takes too long.
-        """
-        embeddings = self.graph.embeddings
-        for (key, branch), weight in zip(self._branches[2:], measured.weights, strict=True):
-            if not weight or embeddings.has_queries(queries, key):
-                continue
-            embed = partial(branch.query_vectors, queries)
-            aembed = partial(branch.aquery_vectors, queries)
-            try:
-                await Do(embed, aembed, timeout=PATIENCE)
-            except TimeLimitError:
-                name = embeddings.embedder(key).name
-                raise EmbeddingError(
-                    f"the embedding model {name!r} took over {PATIENCE:g} s"
-                ) from None
 
     async def _find(
         self,
@@ -405,7 +379,7 @@ class DefaultRetriever(BaseRetriever):
                 if source.key is not None and backgrounds
             ]
             scores = relevance.joined(scores, near)
-            return ranking._replace(scores=dict(zip(keys, scores.tolist(), strict=True)))
+            return Ranking(dict(zip(keys, scores.tolist(), strict=True)), ranking.parts)
 
         def select(reader: Reader) -> Results | None:
             ranked = reader.ranking.scores
