@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, overload
@@ -214,6 +214,7 @@ class BaseRetriever:
         join: bool | str = False,
         **options: Unpack[CallOptions],
     ) -> Any: ...
+    @explain_names
     def __call__(
         self,
         query: str,
@@ -224,7 +225,6 @@ class BaseRetriever:
         order: Order = "score",
         output_format: OutputFormat | None = None,
         join: bool | str = False,
-        **unknown: object,
     ) -> Any:
         """Return the results of ``retrieve`` in an output format.
 
@@ -237,7 +237,6 @@ class BaseRetriever:
             output_format: ``"content"`` for contents, ``"dict"`` for plain dicts. None: the
                 retriever's own format.
             join: Join contents to one text: True with line breaks, or the separator.
-            **unknown: Further arguments of ``retrieve`` in a custom class.
 
         Raises:
             TypeError: If an argument is unknown. For names of other libraries, the message
@@ -247,14 +246,7 @@ class BaseRetriever:
         if output_format is None and join is False:
             output_format, join = self.output_format, self.join
         check_output(output_format, join)
-        retrieve: Callable[..., Results] = self.retrieve
-        if unknown:
-            retrieve = explain_names(retrieve)
-        budget = TokenBudget(max_tokens, order, top_k)
-        limit = budget.candidates(self)
-        with budget.holding():
-            results = retrieve(query, top_k=limit, filters=filters, **unknown)
-        results = budget.fit(results) if budget else results
+        (results,) = run(partial(self._budgeted, [query], top_k, filters, max_tokens, order))
         return formatted(results, output_format, join)
 
     def batch(

@@ -148,8 +148,22 @@ class ScoredNode:
             }
             for match in self.evidence
         ]
-        more = {"place": self.place, "text": self.node.text, "evidence": evidence}
-        values: dict[str, Any] = _json_value({**as_dict(self), **more})
+        node = self.node
+        values: dict[str, Any] = _json_value(
+            {
+                "id": node.id,
+                "group": node.group,
+                "text": node.text,
+                "content": node.content,
+                "score": self.score,
+                "document_id": node.document_id,
+                "start": node.start,
+                "end": node.end,
+                "metadata": node.metadata,
+                "place": self.place,
+                "evidence": evidence,
+            }
+        )
         return values
 
     def explain(self) -> str:
@@ -252,10 +266,9 @@ class OutputOptions(TypedDict, total=False):
 def formatted(
     results: Sequence[ScoredNode], output_format: OutputFormat | None, join: bool | str
 ) -> Any:
-    """Return scored nodes unchanged, their contents (joined or not), or plain dicts.
+    """Return scored nodes unchanged, their contents (joined or not), or dicts of ``to_dict``.
 
-    A dict has ``id``, ``group``, ``content``, ``score``, ``document_id``, ``start``, ``end`` and
-    ``metadata``. ``join=True`` puts a line break between contents.
+    ``join=True`` puts a line break between contents.
     """
     if output_format == "content":
         contents = [result.node.content for result in results]
@@ -263,20 +276,5 @@ def formatted(
             return contents
         return ("\n" if join is True else join).join(str(content) for content in contents)
     if output_format == "dict":
-        return [as_dict(result) for result in results]
+        return [result.to_dict() for result in results]
     return results
-
-
-def as_dict(result: ScoredNode) -> dict[str, Any]:
-    """Return a result as a dict of plain values."""
-    node = result.node
-    return {
-        "id": node.id,
-        "group": node.group,
-        "content": node.content,
-        "score": result.score,
-        "document_id": node.document_id,
-        "start": node.start,
-        "end": node.end,
-        "metadata": node.metadata,
-    }
