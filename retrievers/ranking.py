@@ -348,11 +348,8 @@ def check_cuts(min_score: float | None, relative_cut: float | None) -> None:
         ValueError: If a limit is out of range.
     """
     for name, number in (("min_score", min_score), ("relative_cut", relative_cut)):
-        if number is None:
-            continue
-        check_number(number, name)
-        if math.isnan(number):
-            raise ValueError(f"{name} must be a number, got {number!r}")
+        if number is not None:
+            check_number(number, name)
     if relative_cut is not None and not 0 <= relative_cut <= 1:
         raise ValueError(f"relative_cut must be from 0 to 1, got {relative_cut!r}")
 

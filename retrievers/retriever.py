@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, product
@@ -17,7 +16,7 @@ from ..nodegraph.concurrency import run_in_tasks
 from ..nodegraph.errors import nearest_names
 from ..nodegraph.graph import NodeGraph
 from ..nodegraph.models.embedder import Vectors
-from .base_retriever import RESTRICTION, BaseRetriever, check_queries, check_texts
+from .base_retriever import RESTRICTION, BaseRetriever, check_texts
 from .filters import Filters, all_of
 from .plans.plan import Do
 from .protocols import Similarity
@@ -197,59 +196,32 @@ class Retriever(BaseRetriever):
         results = iter(found)
         return [next(results) if query.strip() else list(listed) for query in queries]
 
-    def batch_vectors(
+    def search_vector(
         self,
-        queries: Sequence[str],
-        vectors_of: Callable[[NodeGraph, str], Any],
+        query: str,
+        vector: Sequence[float],
         *,
         top_k: int | None = None,
         filters: Filters | None = None,
-    ) -> list[list[ScoredNode]]:
-        """Return the results of given vectors instead of embedded queries.
-
-        Use it for vectors that are not the embedding of a text, such as the mean of several
-        vectors, or a query vector moved towards relevant passages.
+    ) -> list[ScoredNode]:
+        """Return the results of a given vector, which is compared in each searched embedding.
 
         Args:
-            queries: The name of each vector in the evidence.
-            vectors_of: A function from a graph and the key of an embedding to the vectors, an
-                array of shape (queries, dimension). It is called for each searched embedding.
+            query: The name of the vector in the evidence.
+            vector: The vector, (dimension,).
             top_k: Replaces the retriever's ``top_k``.
             filters: Additional conditions on metadata.
 
         Raises:
-            ValueError: If the similarity compares texts, or the array has a wrong shape.
-
-        Example:
-            >>> def letters(texts):
-            ...     return [[text.count(letter) for letter in "aeiou"] for text in texts]
-            >>> graph = NodeGraph(embed=letters)
-            >>> ids = graph.add(["banana", "lemon tree", "kiwi"])
-            >>> retriever = Retriever(graph, "ROOT", "cosine", top_k=1)
-            >>> (found,) = retriever.batch_vectors(["many e"], lambda graph, key: [[0, 9, 0, 0, 0]])
-            >>> found[0].node.text
-            'lemon tree'
+            ValueError: If the similarity compares texts.
+            EmbeddingError: If the nodes' vectors have another dimension.
         """
-        check_queries(queries)
-        of_query = self.search_for(queries, top_k, filters)
         if not self.embed_keys:
-            raise ValueError(
-                f"{self!r} compares texts and can't search for vectors; give it a similarity that "
-                "compares embeddings, like 'cosine'"
-            )
-        if not queries:
-            return []
-        vectors = {
-            (graph, key): np.asarray(vectors_of(graph, key), np.float32)
-            for graph, key in self._embedded()
-        }
-        for array in vectors.values():
-            if array.ndim != 2 or len(array) != len(queries):
-                raise ValueError(
-                    f"vectors_of must return an array (queries, dimension) for {len(queries)} "
-                    f"queries, got the shape {array.shape}"
-                )
-        return search([of_query], queries, vectors, None, all_results)
+            raise ValueError(f"{self!r} compares texts; vectors need similarity='cosine'")
+        of_query = self.search_for([query], top_k, filters)
+        vectors = dict.fromkeys(self._embedded(), np.asarray([vector], np.float32))
+        (results,) = search([of_query], [query], vectors, None, all_results)
+        return results
 
     @property
     def filters(self) -> Filters | None:
@@ -425,8 +397,6 @@ def check_hit_score(
                 f"{nearest_names(str(key), keys)}"
             )
         check_number(number, "min_score", f"a number{allowed}")
-        if math.isnan(number):
-            raise ValueError("min_score is NaN, which no score reaches; give a number")
         if name == "cosine" and not -1 <= number <= 1:
             raise ValueError(
                 f"min_score must be from -1 to 1 for cosines, got {number!r}; BM25's scores have "

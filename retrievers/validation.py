@@ -20,9 +20,12 @@ def check_number(value: object, name: str, what: str = "a number") -> None:
 
     Raises:
         TypeError: If the value is not a number. True and False are not numbers.
+        ValueError: If the value is NaN.
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{name} must be {what}, got {value!r:.80}")
+    if math.isnan(value):
+        raise ValueError(f"{name} must be {what}, got nan")
 
 
 def number(value: float, name: str) -> float:
@@ -60,7 +63,7 @@ def check_min_score(
         return None
     check_number(score, name, "a number or None")
     lowest, highest = getattr(retriever, "score_range", UNBOUNDED)
-    if not lowest <= score <= highest:  # also rejects NaN
+    if not lowest <= score <= highest:
         of = f" from {lowest:g} to {highest:g}, as scores of {type(retriever).__name__} are"
         raise ValueError(
             f"{name} must be a number{of if highest < math.inf else ''}, got {score!r}; numbers of "

@@ -331,10 +331,7 @@ class NodeGraphVectorStore(VectorStore):
     def _nearest(self, embedding: Sequence[float], k: int, filter: Any = None) -> list[ScoredNode]:
         self._embed_key()
         filters = as_filters(filter)
-        (results,) = self.retriever.batch_vectors(
-            ["a vector"], lambda graph, key: [embedding], top_k=k, filters=filters
-        )
-        return results
+        return self.retriever.search_vector("a vector", embedding, top_k=k, filters=filters)
 
     def _scored(self, results: Sequence[ScoredNode]) -> list[tuple[Document, float]]:
         return [(to_document(r, score_key=self._score_key), float(r.score)) for r in results]

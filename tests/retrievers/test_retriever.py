@@ -6,7 +6,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.stress import amount
 
-from nodekin.nodegraph import Document, NodeGraph, TransformError, UnknownGroupError
+from nodekin.nodegraph import (
+    Document,
+    EmbeddingError,
+    NodeGraph,
+    TransformError,
+    UnknownGroupError,
+)
 from nodekin.retrievers import Bm25, Retriever, TextAnalyzer
 
 
@@ -63,7 +69,7 @@ def test_min_score_keeps_scores_at_or_above(library) -> None:
 
 
 def test_invalid_min_score_raises(library) -> None:
-    with pytest.raises(ValueError, match="NaN, which no score reaches"):
+    with pytest.raises(ValueError, match="min_score must be a number"):
         Retriever(library, "line", min_score=math.nan)
     for min_score in (True, "0.5", {"key": 0.5}):
         with pytest.raises(TypeError, match="min_score must be a number"):
@@ -168,26 +174,16 @@ def test_any_texts_return_distinct_sorted_matches(texts: list[str], query: str, 
         assert asked & set(TextAnalyzer().indexed(result.node.text)[0])
 
 
-def test_batch_vectors_searches_given_vectors():
+def test_search_vector_returns_nearest_nodes():
     graph = NodeGraph(embed=lambda texts: [[t.count("a"), t.count("e"), 1] for t in texts])
     graph.add(["banana", "eleven", "茶"])
     retriever = Retriever(graph, "ROOT", "cosine", top_k=2)
-    told = []
-
-    def vectors_of(of, key):
-        told.append((of, key))
-        return [[0, 9, 0], [0, 0, 5]]
-
-    found = retriever.batch_vectors(["e", "neither"], vectors_of, top_k=1)
-    assert [[r.node.text for r in each] for each in found] == [["eleven"], ["茶"]]
-    assert [each[0].evidence[0].query for each in found] == ["e", "neither"]
-    assert told == [(graph, "default")]
-    assert retriever.batch_vectors([], vectors_of) == []
-    for wrong in ([[0, 9, 0]], [0, 9, 0]):
-        with pytest.raises(ValueError, match=r"must return an array \(queries, dimension\)"):
-            retriever.batch_vectors(["a", "b"], lambda of, key, made=wrong: made)
+    (found,) = retriever.search_vector("e", [0, 9, 0], top_k=1)
+    assert (found.node.text, found.evidence[0].query) == ("eleven", "e")
+    with pytest.raises(EmbeddingError, match="has 2 numbers, and those of group 'ROOT' have 3"):
+        retriever.search_vector("e", [0, 9])
     with pytest.raises(ValueError, match="compares texts"):
-        Retriever(graph, "ROOT", "bm25").batch_vectors(["e"], vectors_of)
+        Retriever(graph, "ROOT", "bm25").search_vector("e", [0, 9, 0])
 
 
 @pytest.mark.parametrize("stored", [False, True])

@@ -281,7 +281,7 @@ def test_a_query_of_another_dimension_raises(address: str) -> None:
     retriever = Retriever(graph, "line", "cosine")
     retriever("x")
     with pytest.raises(EmbeddingError, match="3 numbers, and those of group 'line' have 8"):
-        retriever.batch_vectors(["x"], lambda graph, key: [[1.0, 2.0, 3.0]])
+        retriever.search_vector("x", [1.0, 2.0, 3.0])
     graph.close()
 
 
