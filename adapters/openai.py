@@ -135,16 +135,12 @@ class OpenAIEmbedder(ServerModel):
         api_key: The server's API key.
         async_client: The client of the async methods, for one event loop. None: a new client per
             event loop, or, if ``client`` is given, ``client`` in a thread.
-        query_model: The model for queries. Defaults to ``model``.
         dimensions: The dimension of truncated vectors, if the model supports truncation.
         batch_size: Number of texts per request.
         name: The key of cached vectors. Defaults to ``"openai"``, the model and the dimensions,
             without the server's address. Set it if two servers use one name for different models.
         timeout: Maximum seconds per batch, including retries, delays and a slow response. None: the
             client's timeout.
-
-    Attributes:
-        usage: Number of tokens so far, as counted by the server.
 
     Raises:
         TypeError: If a client is sync instead of async, or async instead of sync.
@@ -154,8 +150,8 @@ class OpenAIEmbedder(ServerModel):
 
     Example:
         >>> embedder = OpenAIEmbedder("bge-m3", base_url="http://127.0.0.1:8000/v1", api_key="-")
-        >>> embedder.name, embedder.usage
-        ('openai bge-m3', 0)
+        >>> embedder.name
+        'openai bge-m3'
     """
 
     def __init__(
@@ -166,7 +162,6 @@ class OpenAIEmbedder(ServerModel):
         base_url: str | None = None,
         api_key: str | None = None,
         async_client: AsyncOpenAI | None = None,
-        query_model: str | None = None,
         dimensions: int | None = None,
         batch_size: int = 64,
         name: str | None = None,
@@ -174,13 +169,9 @@ class OpenAIEmbedder(ServerModel):
     ) -> None:
         super().__init__(model, client, async_client, timeout, base_url=base_url, api_key=api_key)
         check_at_least(1, dimensions=dimensions, batch_size=batch_size)
-        if query_model == "":
-            raise ValueError("query_model must be the name of a model, got ''")
-        self.query_model = query_model or model
         self.dimensions = dimensions
         self.batch_size = batch_size
         self.name = name or " ".join(["openai", model, *([str(dimensions)] if dimensions else [])])
-        self.usage = 0
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Embed passages.
@@ -190,26 +181,23 @@ class OpenAIEmbedder(ServerModel):
             TimeoutError: If the server does not answer in time.
             EmbeddingError: If the answer does not assign one vector to each text.
         """
-        return self._read(self._call(self._request(self.model, texts)))
+        return self._read(self._call(self._request(texts)))
 
     def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
         """Embed queries. Raises the errors of ``embed``."""
-        return self._read(self._call(self._request(self.query_model, texts)))
+        return self.embed(texts)
 
     async def aembed_queries(self, texts: Sequence[str]) -> list[list[float]]:
         """Async version of `embed_queries`."""
-        return self._read(await self._acall(self._request(self.query_model, texts)))
+        return self._read(await self._acall(self._request(texts)))
 
-    def _request(self, model: str, texts: Sequence[str]) -> Callable[[Any], Any]:
+    def _request(self, texts: Sequence[str]) -> Callable[[Any], Any]:
         size = {} if self.dimensions is None else {"dimensions": self.dimensions}
-        body: dict[str, Any] = {"model": model, "input": list(texts), **size}
+        body: dict[str, Any] = {"model": self.model, "input": list(texts), **size}
         return lambda client: client.embeddings.create(**body, encoding_format="float")
 
     def _read(self, answer: Any) -> list[list[float]]:
         """Return the vectors in the order of the texts. The answer may have another order."""
-        tokens = getattr(answer.usage, "prompt_tokens", None) or 0
-        with self._lock:
-            self.usage += tokens
         numbers = [item.index for item in answer.data]
         if sorted(numbers) != list(range(len(numbers))):
             raise EmbeddingError(
@@ -239,9 +227,6 @@ class RerankEndpoint(ServerModel):
         max_retries: Maximum number of retries of a failed request.
         batch_size: Number of passages per request.
         **body: Further fields of the request, such as ``return_documents=False``.
-
-    Attributes:
-        usage: Number of tokens so far, as counted by the server.
 
     Raises:
         TypeError: If a client is sync instead of async, or async instead of sync.
@@ -278,7 +263,6 @@ class RerankEndpoint(ServerModel):
         super().__init__(model, client, async_client, timeout, **settings)
         self.batch_size = batch_size
         self.body = {**body, "model": model}
-        self.usage = 0
 
     def __repr__(self) -> str:
         return f"RerankEndpoint({self.model!r}, {str(self._client.base_url)!r})"
@@ -324,7 +308,4 @@ class RerankEndpoint(ServerModel):
                 f"each of {len(texts)} passages, got {answer!r:.120}; check base_url, or pass your "
                 "own function to CrossEncoderReranker"
             )
-        usage = answer.get("usage") or {}
-        with self._lock:
-            self.usage += usage.get("total_tokens") or usage.get("prompt_tokens") or 0
         return [scores[at] for at in range(len(texts))]

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 Tokens = Mapping[str, "np.ndarray[Any, Any]"]
 """The output of a tokenizer for a text, by the model's input names."""
 
-_DTYPES = ("auto", "float32", "float16", "bfloat16")
-
 
 class SentenceTransformerEmbedder:
     """An embedding model of sentence-transformers, from a folder or the model hub.
@@ -33,8 +31,8 @@ class SentenceTransformerEmbedder:
     class to set prompts, which E5 and BGE models require, to truncate or normalize vectors, or to
     prevent downloads.
 
-    Vectors are cached by the model's weights, a converted ``dtype``, the passage prompt and the
-    normalization. Another folder or another query prompt does not require new vectors.
+    Vectors are cached by the model's weights, the passage prompt and the normalization. Another
+    folder or another query prompt does not require new vectors.
 
     Args:
         model: A folder, a name on the model hub, or a ``SentenceTransformer``.
@@ -44,15 +42,14 @@ class SentenceTransformerEmbedder:
         batch_size: Number of texts per batch. None: batches by number of tokens, as suits the
             device, which is much faster.
         device: The device, such as ``"cpu"`` or ``"cuda:0"``. None: the best device.
-        dtype: The type of numbers: ``"float32"``, ``"float16"``, ``"bfloat16"``, or ``"auto"``
-            for float16 on a GPU and float32 otherwise. None: the model's type.
         local_files_only: Whether to fail instead of downloading.
-        **settings: Further arguments of ``SentenceTransformer``, such as ``truncate_dim``.
+        **settings: Further arguments of ``SentenceTransformer``, such as ``truncate_dim``, or
+            ``model_kwargs={"dtype": "float16"}`` for a GPU.
 
     Raises:
         ImportError: If sentence-transformers is required to load the model and missing.
         TypeError: If a loaded model is given with arguments for loading.
-        ValueError: If the dtype is invalid, or the batch size is below 1.
+        ValueError: If the batch size is below 1.
         OSError: If the model is missing.
     """
 
@@ -65,39 +62,24 @@ class SentenceTransformerEmbedder:
         normalize: bool = False,
         batch_size: int | None = None,
         device: str | None = None,
-        dtype: str | None = None,
         local_files_only: bool = False,
         **settings: Any,
     ) -> None:
-        if dtype not in (None, *_DTYPES):
-            existing = ", ".join(map(repr, _DTYPES))
-            raise ValueError(f"dtype must be one of {existing}, got {dtype!r:.80}")
         self.batch_size = None if batch_size is None else check_integer(batch_size, "batch_size", 1)
-        converted = False
         if isinstance(model, str | Path):
             with extra("sentence-transformers", "sentence_transformers"):
                 from sentence_transformers import SentenceTransformer  # it takes seconds
             model = SentenceTransformer(
                 str(model), device=device, local_files_only=local_files_only, **settings
             )
-            if dtype == "auto":
-                dtype = "float16" if model.device.type == "cuda" else "float32"
-            if dtype is not None:
-                import torch  # loaded with the model
-
-                wanted = getattr(torch, dtype)
-                converted = any(parameter.dtype != wanted for parameter in model.parameters())
-                model.to(wanted)
-        elif device is not None or dtype is not None or local_files_only or settings:
-            loading = {"device": device, "dtype": dtype, **settings}
+        elif device is not None or local_files_only or settings:
+            loading = {"device": device, **settings}
             passed = [key for key, value in loading.items() if value] or ["local_files_only"]
             raise TypeError(
                 f"{passed[0]} applies to a model that is loaded by name, got the object "
                 f"{model!r:.60}; leave {passed[0]} out, or pass the model's folder or name"
             )
         self.name = model_name(model)
-        if converted:
-            self.name += f" {dtype}"
         if passage_prompt is not None:
             self.name += f" {passage_prompt!r}"
         if normalize:

@@ -19,15 +19,12 @@ _SECONDS = 2.0
 
 _SHARE = 20  # at most one twentieth of the time is spent on scans
 
-File = tuple[str, int, int]
-
 
 class SourceRefresh:
     """A refresh of a graph before an answer, if source files have changed.
 
-    It compares names, sizes and times of the files, and reads changed files. Scans are limited to
-    one per ``seconds`` and to a twentieth of the time. Other threads do not wait for a refresh and
-    use the current graph.
+    Scans are limited to one per ``seconds`` and to a twentieth of the time. Other threads do not
+    wait for a refresh and use the current graph.
 
     Args:
         seconds: Minimum seconds between two scans.
@@ -44,38 +41,26 @@ class SourceRefresh:
     ) -> None:
         self._seconds, self._clock = seconds, clock
         self._next = clock()
-        self._known: list[File] | None = None
-        self._looking = threading.Lock()
+        self._scanning = threading.Lock()
 
     def __call__(self, graph: NodeGraph) -> bool:
         """Refresh the graph if a scan is due. Returns whether its documents changed.
 
         If files can't be read, a warning is logged, and the graph is unchanged.
         """
-        if self._clock() < self._next or not self._looking.acquire(blocking=False):
+        start = self._clock()
+        if start < self._next or not self._scanning.acquire(blocking=False):
             return False
-        try:
-            start = self._clock()
-            changed = self._refreshed(graph)
-            end = self._clock()
-            self._next = end + max(self._seconds, _SHARE * (end - start))
-            return changed
-        finally:
-            self._looking.release()
-
-    def _refreshed(self, graph: NodeGraph) -> bool:
-        files = sorted(
-            (path, stat.st_size, stat.st_mtime_ns) for path, stat in visible_files(graph.sources)
-        )
-        if files == self._known:
-            return False
-        self._known = files
         try:
             done = graph.refresh()
+            return bool(done.added or done.updated or done.removed or done.renamed)
         except (ReadError, ValueError, OSError, RuntimeError) as error:
             _logger.warning("the documents were not read again: %s", error)
             return False
-        return bool(done.added or done.updated or done.removed or done.renamed)
+        finally:
+            end = self._clock()
+            self._next = end + max(self._seconds, _SHARE * (end - start))
+            self._scanning.release()
 
 
 def visible_files(sources: Iterable[Path]) -> Iterator[tuple[str, os.stat_result]]:

@@ -48,16 +48,13 @@ class DocumentPages:
         return self.graph.reader.document_ids()
 
     def topics(self) -> list[str]:
-        """Return two headings of different documents if possible, for example questions."""
+        """Return the first headings of two documents, or their file names, for questions."""
         ids = self.ids()
         nodes = self.graph.reader.nodes_by_id(ids[:: len(ids) // _SCANNED + 1])
-        headings = [[heading for *_, heading in markdown_headings(n.text)][:3] for n in nodes]
-        ranked = [
-            *(own[0] for own in headings if own),
-            *(heading for own in headings for heading in own[1:]),
-            *(name for name in map(name_of, nodes) if not _AUTOMATIC_ID.fullmatch(name)),
-        ]
-        return list(dict.fromkeys(re.sub(r"^[\d.]+\s+", "", text) for text in ranked))[:_EXAMPLES]
+        headings = [heading for n in nodes for *_, heading in [*markdown_headings(n.text)][:1]]
+        names = [name for name in map(name_of, nodes) if not _AUTOMATIC_ID.fullmatch(name)]
+        topics = (re.sub(r"^[\d.]+\s+", "", text) for text in (*headings, *names))
+        return list(dict.fromkeys(topics))[:_EXAMPLES]
 
     def list_html(self, values: Mapping[str, str], page: Page) -> Markup:
         """Return the first documents with ``like`` in their ids, and the skipped files."""
@@ -101,9 +98,8 @@ class DocumentPages:
         """
         node_id, number, span = values.get("node", ""), _number(values, "page"), _span(values)
         node = self.node(node_id)
-        root, marked = node.root, {}
-        if span is not None:
-            marked = {"start": span[0], "end": span[1]}
+        root = node.root
+        marked = {} if span is None else {"start": span[0], "end": span[1]}
         if span is not None and node.start is not None:
             start, end = max(0, min(span)), min(max(span), len(root.text))
             node = replace(node, text=root.text[start:end], start=start, end=end)

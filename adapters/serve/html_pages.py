@@ -40,12 +40,6 @@ def _template() -> Template:
     return environment.from_string(asset("page.html").decode())
 
 
-@cache
-def _all_words() -> Mapping[str, Mapping[str, str]]:
-    words: dict[str, dict[str, str]] = json.loads(asset("words.json"))
-    return words
-
-
 class Page:
     """The templates and words of the page in a language.
 
@@ -55,7 +49,7 @@ class Page:
 
     def __init__(self, language: str) -> None:
         self.language = language
-        self._words = _all_words()[language]
+        self._words: Mapping[str, str] = json.loads(asset("words.json"))[language]
         self._macros = _template().make_module({"page": self, "say": self.say})
 
     def say(self, key: str, **values: object) -> str:

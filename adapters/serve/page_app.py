@@ -126,7 +126,10 @@ class PageApp:
         )
         routes = [
             *(Route(f"/{name}", partial(self._handle, name, view)) for name, view in views),
-            *(Route(f"/{name}", _file(name, kind)) for name, kind in _FILES.items()),
+            *(
+                Route(f"/{name}", Response(asset(name), 200, _SECURITY, _FILES[name]))
+                for name in _FILES
+            ),
             Route("/ask", partial(self._handle, "ask", None), methods=["POST"]),
         ]
         self._app = AccessCheck(Starlette(routes=routes), host, token, cookie=True)
@@ -239,10 +242,6 @@ def _passages(engine: QueryEngine, question: str) -> Answer:
         passages, text = getattr(results[0].node, "sources", ()), results[0].text
     sources = (Source(number, r, r.text) for number, r in enumerate(passages, 1))
     return Answer(text, question, tuple(sources))
-
-
-def _file(name: str, kind: str) -> Response:
-    return Response(asset(name), headers=_SECURITY, media_type=kind)
 
 
 def _encoded(*html: str) -> bytes:

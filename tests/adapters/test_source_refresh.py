@@ -53,20 +53,11 @@ def test_source_refresh_waits_longer_after_slow_checks(graph, folder, monkeypatc
     monkeypatch.setattr(NodeGraph, "refresh", slow)
     refresh(graph)
     (folder / "tea.md").unlink()
-    clock.now = 100
+    clock.now = 200
     assert refresh(graph) is False
     clock.now = 211
     assert refresh(graph) is True
     assert not graph.reader.document_ids()
-
-
-def test_unchanged_sources_are_not_read(graph, folder, monkeypatch) -> None:
-    refresh = SourceRefresh(0, Clock())
-    refresh(graph)
-    monkeypatch.setattr(NodeGraph, "refresh", lambda self: pytest.fail("it was read again"))
-    (folder / ".hidden").mkdir()
-    (folder / ".hidden" / "x.md").write_text("x", "utf-8")
-    assert refresh(graph) is False
 
 
 def test_requests_during_a_check_do_not_wait(graph, monkeypatch) -> None:
