@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -114,9 +113,8 @@ def _kind_of(path: Path, head: bytes) -> str:
 def _is_office(path: Path, head: bytes) -> bool:
     """Return whether a file is an Office file. The name decides on damaged and encrypted files."""
     kind = _kind_of(path, head)
-    if kind or path.suffix.lower() not in _OFFICE_NAMES:
-        return kind not in ("", "epub")
-    return head.startswith(_OLE) or (head.startswith(_ZIP) and not zipfile.is_zipfile(path))
+    is_named = path.suffix.lower() in _OFFICE_NAMES and head.startswith((_ZIP, _OLE))
+    return kind != "epub" if kind else is_named
 
 
 def _is_epub(path: Path, head: bytes) -> bool:

@@ -46,16 +46,10 @@ def as_reader(reader: object) -> Reader:
     Raises:
         TypeError: If the reader is not supported.
     """
-    if hasattr(reader, "load") and not hasattr(reader, "load_data") and not inspect.isclass(reader):
-        raise TypeError(
-            f"{type(reader).__name__} loads one file: register its class, or a function that "
-            "returns a loader: "
-            f'register_reader("*.msg", lambda path: {type(reader).__name__}(str(path)))'
-        )
     if not callable(reader) and not hasattr(reader, "load_data"):
         raise TypeError(
-            "reader must be a function from a path to a text or documents, a LangChain loader "
-            f"class or a LlamaIndex reader, got {reader!r:.80}"
+            "reader must be a function from a path to a text, documents or a loader, a loader "
+            f"class of LangChain, or a reader of LlamaIndex, got {reader!r:.80}"
         )
     return partial(_read, reader)
 

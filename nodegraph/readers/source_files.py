@@ -71,23 +71,13 @@ class ReadOptions:
         if not self.seconds > 0:
             raise ValueError(f"seconds must be more than 0, got {self.seconds!r}")
         if self.encoding is not None:
-            check_encoding(self.encoding)
-
-
-def check_encoding(name: str) -> str:
-    """Return the name of an encoding.
-
-    Raises:
-        ValueError: If the encoding is unknown.
-    """
-    try:
-        "".encode(name)
-    except LookupError as error:
-        raise ValueError(
-            f"unknown encoding {name!r}; encodings are, for example, gb18030, big5, latin-1, "
-            "cp1252, shift_jis and utf-16"
-        ) from error
-    return name
+            try:
+                "".encode(self.encoding)
+            except LookupError as error:
+                raise ValueError(
+                    f"unknown encoding {self.encoding!r}; encodings are, for example, gb18030, "
+                    "big5, latin-1, cp1252, shift_jis and utf-16"
+                ) from error
 
 
 @dataclass(slots=True)
@@ -170,7 +160,7 @@ Records = list[list[Any]]
 def records_of(read: str | Document | Iterable[Document]) -> Records:
     """Convert the result of a reader to records."""
     if isinstance(read, str):
-        return [[_encodable(read), {}, "", None, None]]
+        return [[_without_surrogates(read), {}, "", None, None]]
     if isinstance(read, Document):
         return [_record(read, "")]
     return [_record(document, document.id) for document in read]
@@ -179,17 +169,13 @@ def records_of(read: str | Document | Iterable[Document]) -> Records:
 def _record(document: Document, record_id: str) -> list[Any]:
     search_text = document.search_text
     row = None if search_text is None else search_text.to_row()
-    text, metadata = _encodable(document.text), dict(document.metadata)
-    return [text, metadata, record_id, row, document.layout]
+    text = _without_surrogates(document.text)
+    return [text, dict(document.metadata), record_id, row, document.layout]
 
 
-def _encodable(text: str) -> str:
+def _without_surrogates(text: str) -> str:
     """Replace lone surrogates, which JSON can't contain."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace").decode()
-    return text
+    return text.encode("utf-8", "replace").decode()
 
 
 def documents_of(path: Path, file_id: str, records: Records) -> list[Document]:

@@ -79,7 +79,7 @@ OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504)
         ("a.xls", OLE + "EncryptedPackage".encode("utf-16-le"), "encrypted Office file"),
         ("a.txt", b"\0\1\2\3" * 99, "not text"),
         ("a.pdf", b"", "empty"),
-        ("a.docx", zipped(readme=b"x"), "archive"),
+        ("a.docx", zipped(readme=b"x"), "damaged"),
         ("a.md", b"x" * 2_000_001, "too large"),
     ],
 )

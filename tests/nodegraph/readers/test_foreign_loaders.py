@@ -118,8 +118,8 @@ def test_last_registered_reader_comes_first(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("reader", "message"),
     [
-        (MessageLoader("x.msg"), "loads one file: register its class"),
-        (3, "must be a function from a path to a text or documents, a LangChain loader class"),
+        (MessageLoader("x.msg"), "a loader class of LangChain"),
+        (3, "must be a function from a path to a text, documents or a loader"),
     ],
 )
 def test_unsupported_reader_raises(reader, message: str) -> None:
