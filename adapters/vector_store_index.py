@@ -71,6 +71,7 @@ class VectorBackend:
     Each framework's adapter has one, and PostgreSQL with pgvector.
 
     Attributes:
+        is_atomic: Whether ``transaction`` writes the store and the graph together.
         max_selected: Maximum number of nodes that a search can be limited to by id.
         max_requested: Maximum number of candidates per search. If they are not enough, all
             vectors are compared in the process. None: no maximum.
@@ -82,6 +83,7 @@ class VectorBackend:
         store: The vector store.
     """
 
+    is_atomic: ClassVar[bool] = False
     max_selected: ClassVar[int] = 0
     max_requested: ClassVar[int | None] = 4_096
 
@@ -406,7 +408,7 @@ class StoreIndex(FilterIndex):
         ]
         unusable = {node.id for (node, *_), ok in zip(new, usable, strict=True) if not ok}
         with self._backend.transaction():
-            if new:
+            if new and not self._backend.is_atomic:
                 self._record.write(dict.fromkeys(ids, ""))  # unknown, if the store fails
             if outdated:
                 self._backend.delete(outdated)

@@ -50,6 +50,9 @@ _TABLES = (
 
 _PLAIN_INSERT = re.compile(r"INSERT INTO (\w+(?: \([\w, ]+\))?) VALUES \([?, ]+\)")
 
+EF_SEARCH = 400
+"""The candidates of HNSW searches, unless a transaction changes their number."""
+
 _COPIED = 50  # rows from which COPY is faster than INSERT
 
 _PERIOD = 0.05  # seconds between attempts to reach a server, or to acquire a lock
@@ -84,10 +87,11 @@ class PostgresDatabase:
         self.address = PostgresAddress.parse(self._url)
         self.index_folder = self._cache_folder()
         self.lock = threading.RLock()
-        # These settings end with the transaction, so that graphs can share connections.
-        self._search_path = f"search_path TO {self.address.quoted_schema}"
-        timeout = f"lock_timeout TO '{int(self.timeout * 1000)}ms'"
-        self._settings = f"SET LOCAL {self._search_path}; SET LOCAL {timeout}"
+        self._settings = (
+            f"SET search_path TO {self.address.quoted_schema}; "
+            f"SET lock_timeout TO '{int(self.timeout * 1000)}ms'; "
+            f"SET hnsw.ef_search TO {EF_SEARCH}"
+        )
         self._forget()
         hold_over_fork(self)
 
@@ -154,13 +158,13 @@ class PostgresDatabase:
 
     def begin(self) -> None:
         """Begin to read one state."""
-        self._begin(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {self._settings}")
+        self._begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     def begin_writing(self, *, durable: bool) -> None:
         """Begin a transaction. All commits are as durable as the server makes them."""
         number = self._transactions + 1
         self._begin(
-            f"BEGIN; {self._settings}; {self.lock_writers}; "
+            f"BEGIN; {self.lock_writers}; "
             f"INSERT INTO writers VALUES ('{self._writer}', {number}, now()) "
             "ON CONFLICT (id) DO UPDATE SET number = excluded.number, seen = excluded.seen"
         )
@@ -196,7 +200,7 @@ class PostgresDatabase:
 
             def look_up(db: ServerConnection) -> list[Values]:
                 # The lock is free when the server has ended the lost transaction.
-                db.run_script(f"BEGIN; {self._settings}; {self.lock_writers}")
+                db.run_script(f"BEGIN; {self.lock_writers}; COMMIT")
                 return db.rows(query, [self._writer, self._transactions])
 
             try:
@@ -232,6 +236,7 @@ class PostgresDatabase:
                 if not self._is_checked:
                     self._check()
                 connection = pool.borrow(self.address)
+                connection.serve(self._settings)
                 return connection, work(connection)
             except BaseException as error:
                 if connection is not None:
@@ -252,7 +257,8 @@ class PostgresDatabase:
         query = "SELECT 1 FROM pg_tables WHERE schemaname = %b AND tablename = 'nodekin_graph'"
         schema = [self.address.schema]
         with closing(connect(self.address)) as connection:
-            connection.run_script(f"BEGIN; {self._settings}")
+            connection.serve(self._settings)
+            connection.run_script("BEGIN")
             if not connection.rows(query, schema):
                 connection.run_script(self.lock_writers)
                 if not connection.rows(query, schema):  # another process may be faster
@@ -284,19 +290,12 @@ class PostgresDatabase:
         leave_pool(self.address, self)
 
     def call(self, work: Callable[[ServerConnection], T]) -> T:
-        """Call a function with a separate connection, in a transaction outside the turn.
+        """Call a function with a separate connection, outside the turn.
 
         Args:
             work: The function. It is called again if the connection is lost.
         """
-
-        def in_transaction(connection: ServerConnection) -> T:
-            connection.run_script(f"BEGIN; {self._settings}")
-            result = work(connection)
-            connection.commit()
-            return result
-
-        connection, result = self._borrowed_for(in_transaction)
+        connection, result = self._borrowed_for(work)
         connection.give_back()
         return result
 
@@ -314,7 +313,7 @@ class PostgresDatabase:
         function = "pg_advisory_lock" if wait else "pg_try_advisory_lock"
 
         def acquire(connection: ServerConnection) -> bool:
-            connection.run_script(f"SET {self._search_path}")
+            connection.run_script("SET lock_timeout TO 0")
             return connection.rows(f"SELECT {function}(%b)", [lock]) != [(False,)]
 
         connection, is_free = self._borrowed_for(acquire)

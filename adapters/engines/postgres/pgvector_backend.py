@@ -13,7 +13,7 @@ from ....nodegraph.hashing import digest
 from ....nodegraph.storage.columns import from_id, from_text, to_id, to_text
 from ....retrievers.indexes.vector_index import check_dimension
 from ...vector_store_index import EmbeddedNode, NearestNodes, VectorBackend, Vectors, record_kind
-from .graph_database import PostgresDatabase
+from .graph_database import EF_SEARCH, PostgresDatabase
 from .server_connection import ServerConnection, Values
 
 try:
@@ -34,8 +34,6 @@ _M = 24
 
 _EF_CONSTRUCTION = 200
 
-_EF_SEARCH = 400  # candidates of a search
-
 _EF_PER_ROW = 4  # candidates of a search for each row that it returns
 
 _MAX_EF_SEARCH = 1_000  # pgvector's limit
@@ -52,8 +50,6 @@ _GRAPH_BYTES = 2_400  # for a vector's neighbors while the graph is built; pgvec
 
 _BUILD_MEMORY = 1_000_000  # kB for building a graph, unless the server allows more
 
-_SET_WIDTH = "SELECT set_config('hnsw.ef_search', ?, true)"  # until the transaction ends
-
 
 class PgvectorBackend(VectorBackend):
     """The vectors of one group in a table, which pgvector searches by HNSW or exactly.
@@ -69,6 +65,7 @@ class PgvectorBackend(VectorBackend):
         model: The name of the embedding model.
     """
 
+    is_atomic = True
     max_selected = 10_000
     max_requested = None
 
@@ -95,7 +92,7 @@ class PgvectorBackend(VectorBackend):
         query = f"SELECT to_regclass('{self._table}') IS NOT NULL"
         if connection.rows(query)[0][0]:
             return
-        connection.run_script(self._db.lock_writers)
+        connection.run_script(f"BEGIN; {self._db.lock_writers}")
         connection.run_script(
             f"CREATE TABLE IF NOT EXISTS {self._table} (id bytea PRIMARY KEY, "
             f"fingerprint text NOT NULL, vector {self._extension}.vector NOT NULL)"
@@ -105,6 +102,7 @@ class PgvectorBackend(VectorBackend):
             "INSERT INTO vector_tables VALUES (%b, %b, %b, now()) ON CONFLICT DO NOTHING",
             [self._table, to_text(group), to_text(record_kind(self.identity or "", group, key))],
         )
+        connection.commit()
 
     # Writing
 
@@ -244,13 +242,14 @@ class PgvectorBackend(VectorBackend):
         query = f"SELECT id, vector FROM {self._table} {condition} ORDER BY {order} LIMIT {count}"
         values: list[Any] = [] if selected is None else [[*map(to_id, selected)]]
         values.append(Vector(vector).to_text())
-        width = [str(min(max(_EF_SEARCH, _EF_PER_ROW * count), _MAX_EF_SEARCH))]
+        width = min(_EF_PER_ROW * count, _MAX_EF_SEARCH)
         if is_reading_graph():
-            self._db.rows(_SET_WIDTH, width)
+            self._db.rows(f"SELECT set_config('hnsw.ef_search', '{max(width, EF_SEARCH)}', true)")
             return self._db.rows(query, values)
 
         def read(connection: ServerConnection) -> list[Values]:
-            connection.rows(_SET_WIDTH.replace("?", "%b"), width)
+            if width > EF_SEARCH:
+                connection.run_script(f"BEGIN; SET LOCAL hnsw.ef_search TO {width}")
             return connection.rows(query.replace("?", "%b"), values)
 
         return self._db.call(read)

@@ -25,7 +25,16 @@ except ImportError as error:
 
 Values = tuple[Any, ...]
 
-Connection = psycopg.Connection[Values]
+
+class Connection(psycopg.Connection[Values]):
+    """A connection that knows its settings.
+
+    Attributes:
+        settings: The last SQL statements that changed settings.
+    """
+
+    settings = ""
+
 
 _OLDEST = 140_000  # the oldest supported version of the server
 
@@ -53,7 +62,7 @@ def connect(address: PostgresAddress) -> ServerConnection:
         StoreError: If the server is too old.
     """
     try:
-        db: Connection = psycopg.connect(address.conninfo, **_SETTINGS)
+        db = Connection.connect(address.conninfo, **_SETTINGS)
     except psycopg.Error as error:
         raise ServerLostError(
             f"{address.shown} cannot be reached: {_line(error)}; check that the server runs, "
@@ -94,6 +103,7 @@ class SharedPool:
         self.users: WeakSet[object] = WeakSet()
         self.pool = ConnectionPool[Connection](
             address.conninfo,
+            connection_class=Connection,
             kwargs=_SETTINGS,
             configure=_configure,
             min_size=0,
@@ -164,6 +174,17 @@ class ServerConnection:
     ) -> None:
         self._db, self._shown, self._pool = db, shown, pool
 
+    def serve(self, settings: str) -> None:
+        """Change the settings of the connection, which another graph may have used.
+
+        Args:
+            settings: SQL statements. All graphs change the same settings.
+        """
+        if self._db.settings != settings:
+            self._db.settings = ""
+            self.run_script(settings)
+            self._db.settings = settings
+
     def run_script(self, script: str) -> None:
         """Run statements without values in one round trip."""
         with self._explained():
@@ -231,6 +252,7 @@ class ServerConnection:
         DISCARD ALL would break prepared statements.
         """
         self.roll_back()
+        self._db.settings = ""
         with suppress(StoreError):
             self.run_script("RESET ALL; SELECT pg_advisory_unlock_all()")
             return
