@@ -207,7 +207,8 @@ class QaRetriever(BaseRetriever):
             index = _SAME_QUESTION.open(graph, self.group)
             with graph.reader.reading(self.group):
                 index.sync()
-                hits = index.search(_SAME_QUESTION.key(query), None, conditions.filter)
+                key = _SAME_QUESTION.prepare(query, [index])
+                hits = index.search(key, None, conditions.filter)
                 nodes = graph.reader.nodes_by_id(hits.ids)
             for node in nodes:
                 if (answer := answer_of(node)) is not None:

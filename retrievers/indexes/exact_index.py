@@ -14,7 +14,9 @@ from ...nodegraph.node import Node
 from ...nodegraph.splitters.chunking import UNSPACED
 from ..filters import Filter
 from ..results import Hits
+from .bm25_scores import Saturation, TermWeights
 from .synced_index import SyncedIndex
+from .text_index import TextIndex
 
 _PUNCTUATION = re.compile(r"[\W_]+")
 
@@ -73,14 +75,19 @@ class Exact:
     name: str = "exact"
     mode: ClassVar[Literal["text"]] = "text"
 
-    def open(self, graph: NodeGraph, group: str, key: str | None = None) -> ExactIndex:
+    def open(self, graph: NodeGraph, group: str, key: str | None = None) -> KeyIndex:
         """Return the shared index of a group."""
         name = ("exact index", group, self.normalize)
-        return graph.reader.shared(name, lambda: ExactIndex(graph, group, self))
+        return graph.reader.shared(name, lambda: KeyIndex(graph, group, self))
 
-    def prepare(self, query: str, indexes: Sequence[ExactIndex]) -> str:
-        """Return the key to look up."""
-        return self.key(query)
+    def prepare(self, query: str, indexes: Sequence[KeyIndex]) -> TermWeights:
+        """Return the key to look up, as the only term. Its score is 1 in every node."""
+        return TermWeights(dict.fromkeys(self(query), 1.0), Saturation(0.0, 0.0, 0.0))
+
+    def __call__(self, text: str) -> list[str]:
+        """Return the term of a text: its key. No term: the text never matches."""
+        key = self.key(text)
+        return [key] if key else []
 
     def key(self, text: str) -> str:
         """Return the key of a text. Empty: the text never matches."""
@@ -144,33 +151,10 @@ class ScanIndex(SyncedIndex):
         return Hits([node.id for _, node in scored[:limit]], [s for s, _ in scored[:limit]])
 
 
-class ExactIndex(SyncedIndex):
-    """The nodes of a group by key."""
+class KeyIndex(TextIndex):
+    """The nodes of a group by key, which is the only term of a node."""
 
-    def __init__(self, graph: NodeGraph, group: str, exact: Exact) -> None:
-        self._exact = exact
-        super().__init__(graph, group)
+    uses_search_text = False
 
-    def clear(self) -> None:
-        """Remove everything."""
-        self._keys: dict[str, str] = {}  # by node id
-        self._nodes: dict[str, dict[str, Node]] = {}  # by key and node id
-
-    def remove(self, ids: Sequence[str]) -> None:
-        """Remove nodes."""
-        for node_id in ids:
-            if node_id in self._keys:
-                del self._nodes[self._keys.pop(node_id)][node_id]
-
-    def add(self, nodes: Sequence[Node]) -> None:
-        """Add nodes."""
-        for node in nodes:
-            if key := self._exact.key(node.text):
-                self._keys[node.id] = key
-                self._nodes.setdefault(key, {})[node.id] = node
-
-    def search(self, query: str, limit: int | None, filter: Filter) -> Hits:
-        """Return the nodes of a key in document order, each with the score 1."""
-        found = [node for node in self._nodes.get(query, {}).values() if filter.matches(node)]
-        ids = [node.id for node in sorted(found, key=lambda node: node.order)[:limit]]
-        return Hits(ids, [1.0] * len(ids))
+    def file_name(self) -> None:
+        """Return None: the index is kept in memory."""

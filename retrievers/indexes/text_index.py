@@ -170,7 +170,10 @@ class TextIndex(FilterIndex):
         size = 0
         for portion in portions(nodes, _PORTION):
             self.table.add(portion)
-            for text in self._graph.reader.searched_texts(portion):
+            texts = [node.text for node in portion]
+            if self.uses_search_text:
+                texts = self._graph.reader.searched_texts(portion)
+            for text in texts:
                 if indexed is None:
                     terms: Sequence[str] = [*self._analyzer(text)]
                     length = len(terms)
@@ -198,7 +201,7 @@ class TextIndex(FilterIndex):
 
     # The file
 
-    def file_name(self) -> str:
+    def file_name(self) -> str | None:
         """Return the file's name, one for each analyzer."""
         if self._fingerprint is None:  # computed on first use: slow for a large analyzer
             self._fingerprint = fingerprint(self._analyzer)
