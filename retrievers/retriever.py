@@ -53,7 +53,7 @@ class Retriever(BaseRetriever):
             ``"bm25_chinese"`` compare words of Chinese, English and mixed text, ``"cosine"``
             compares embeddings, ``"auto"`` fuses both. None: ``"cosine"`` with ``embed_keys``,
             ``"auto"`` if all graphs share an embedding, otherwise ``"bm25"``. With ``index``, the
-            default is ``"bm25"``. The choice is logged.
+            default is ``"bm25"``.
         top_k: The maximum number of nodes, counted in the target group.
         target: The group of the returned nodes. Hits are lifted to their relatives in this group:
             ancestors, descendants or nodes that share an ancestor. None: the searched group.
@@ -158,22 +158,9 @@ class Retriever(BaseRetriever):
         """Return the similarity if none is given."""
         if embed_keys is not None:
             return "cosine"
-        of_graphs = [[*item.embeddings.embedders] for item in self.graphs]
-        keys = [key for key in of_graphs[0] if all(key in keys for keys in of_graphs)]
-        if index != DEFAULT or not any(of_graphs):
-            return "bm25"
-        if not keys:  # graphs without vectors would rank lower
-            logger.info(
-                "%r is searched by its words alone, since no similarity is given and the graphs "
-                "have no embedding in common; theirs are %s",
-                *(self.group, of_graphs),
-            )
-            return "bm25"
-        logger.info(
-            "%r is searched by its words and by its vectors (%s), since no similarity is given",
-            *(self.group, ", ".join(keys)),
-        )
-        return "auto"
+        shared = set.intersection(*({*item.embeddings.embedders} for item in self.graphs))
+        # Graphs without vectors would rank lower.
+        return "auto" if shared and index == DEFAULT else "bm25"
 
     def __repr__(self) -> str:
         names = " + ".join(dict.fromkeys(similarity.name for similarity, _ in self._branches))
