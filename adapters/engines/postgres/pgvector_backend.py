@@ -84,6 +84,7 @@ class PgvectorBackend(VectorBackend):
         self._table = f"vectors_{self.identity}"
         self._extension = '"' + extension.replace('"', '""') + '"'
         self._names = group, model, key
+        self._record = record_kind(self.identity, group, key)
         self._dimension = 0  # 0: unknown
         self._has_hnsw = False
         database.call(self._create)
@@ -97,10 +98,9 @@ class PgvectorBackend(VectorBackend):
             f"CREATE TABLE IF NOT EXISTS {self._table} (id bytea PRIMARY KEY, "
             f"fingerprint text NOT NULL, vector {self._extension}.vector NOT NULL)"
         )
-        group, _, key = self._names
         connection.rows(
             "INSERT INTO vector_tables VALUES (%b, %b, %b, now()) ON CONFLICT DO NOTHING",
-            [self._table, to_text(group), to_text(record_kind(self.identity or "", group, key))],
+            [self._table, to_text(self._names[0]), to_text(self._record)],
         )
         connection.commit()
 

@@ -46,7 +46,7 @@ class PostgresStore(GraphStore):
         self._pgvector: str | None = None
 
     def compact(self) -> None:
-        """Free the space of deleted data, and drop outdated tables of vectors.
+        """Free the space of deleted data, and clear outdated tables of vectors.
 
         A table is outdated if it lacks changes of its group and was not written for a day.
         """
@@ -56,8 +56,7 @@ class PostgresStore(GraphStore):
                 record = from_text(kind)
                 state = self.get_values(record, [""]).get("")
                 if state is None or json.loads(state)[0] != self.revision(from_text(group)):
-                    self.database.writing.run_script(f"DROP TABLE {name}")
-                    self.database.rows("DELETE FROM vector_tables WHERE name = ?", [name])
+                    self.database.writing.run_script(f"TRUNCATE {name}")
                     self.delete_values(record)
         super().compact()
 
