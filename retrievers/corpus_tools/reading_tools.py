@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ...nodegraph.errors import nearest_names
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Node
-from ...nodegraph.search_text import file_name_of, source_title
+from ...nodegraph.search_text import source_title
 from ...nodegraph.splitters.chunking import count_tokens, shorten
 from ...nodegraph.splitters.headings import markdown_headings
 from ..filters import Filters, parse_filters
@@ -28,7 +28,6 @@ from .tool_output import (
     location_of,
     page_of,
     quoted,
-    reference_line,
     span_of,
 )
 
@@ -68,15 +67,14 @@ class CorpusView:
             yield from (node for node in self.graph.reader.nodes_by_id(subset) if self.allows(node))
 
     def document(self, name: str) -> Node:
-        """Return the document with an id, or the only one with a path suffix, title or file name.
+        """Return the document with an id, or the only document whose id ends with a path.
 
         Raises:
             ToolError: If no document or several documents match. The message lists similar names.
         """
         ids = self.graph.reader.document_ids()
         names = [name] if name in set(ids) else [i for i in ids if i.endswith(f"/{name}")]
-        nodes = map(self.graph.node, names) if names else self._named(name)
-        matching = list(islice(filter(self.allows, nodes), 9))
+        matching = list(islice(filter(self.allows, map(self.graph.node, names)), 9))
         if len(matching) == 1:
             return matching[0]
         if matching:
@@ -87,11 +85,6 @@ class CorpusView:
             f"unknown document {name!r:.200}; known: {nearest_names(name, existing)}. "
             "outline lists all"
         )
-
-    def _named(self, name: str) -> Iterator[Node]:
-        for node in self.documents():
-            if name in (node.metadata.get("title"), file_name_of(node.metadata)):
-                yield node
 
     def passages(self, document: Node) -> Sequence[Node]:
         """Return the passages of a document, in order."""
@@ -171,7 +164,7 @@ def grep(
     document: str,
     skip: int,
 ) -> ToolOutput:
-    """Return the lines with a text, in any case. Very long matches are truncated."""
+    """Return the lines with a text, in any case."""
     if not pattern:
         raise ToolError("the pattern is empty; give the text to look for")
     sought = re.compile(re.escape(pattern), re.IGNORECASE)
@@ -223,30 +216,32 @@ def _heading_row(node: Node, start: int, level: int, text: str, end: int) -> tup
 
 
 def _match_rows(documents: Iterable[Node], pattern: re.Pattern[str]) -> Iterator[Row]:
-    """Yield a row for each match. A match in the lines of the row above refers to these lines."""
+    """Yield a row for each match, except for matches in the text of the row above."""
     for node in documents:
-        visible: list[Interval] = []  # the lines in the last row of the document
+        shown = 0
         for match in pattern.finditer(node.text):
-            yield partial(_match_row, node, match.span(), visible)
+            if match.start() >= shown:
+                excerpt = _excerpt(node.text, *match.span())
+                shown = excerpt[1]
+                yield partial(_match_row, node, match.span(), excerpt)
 
 
-def _match_row(node: Node, match: Interval, visible: list[Interval]) -> tuple[str, Entry]:
-    """Return the location of a match, and its line, truncated if long."""
-    text, (start, end) = node.text, match
-    stop = min(end, start + _MAX_LENGTH)
-    line = text.rfind("\n", 0, start) + 1
-    before = text[max(line, start - _MAX_LENGTH) : start]
-    from_, to = start - len(shorten(before[::-1], _CONTEXT_TOKENS)), stop
-    if stop == end:
-        line_end = text.find("\n", end)
-        behind = text[end : min(len(text) if line_end < 0 else line_end, end + _MAX_LENGTH)]
-        to += len(shorten(behind, _CONTEXT_TOKENS))
-    context = text[from_:to]
-    entry = location_of(node, start, end) | {"text": text[start:stop], "context": context}
-    if visible and visible[0][0] <= start and end <= visible[0][1]:
-        return reference_line(entry, "in the line above"), entry
-    title = f"{heading_line(entry, titled=not visible)} (line {entry['line']})"
-    visible[:] = [(from_, to)]
-    before = "… " if text[max(0, from_ - 1) : from_].strip("\n") else ""
-    after = " …" if text[to : to + 1].strip("\n") else ""
-    return f"{title}\n{quoted(f'{before}{context}{after}')}", entry
+def _excerpt(text: str, start: int, end: int) -> Interval:
+    """Return the line of a match without its far ends. Very long matches are truncated."""
+    before = text[max(text.rfind("\n", 0, start) + 1, start - _MAX_LENGTH) : start]
+    first = start - len(shorten(before[::-1], _CONTEXT_TOKENS))
+    if end > start + _MAX_LENGTH:
+        return first, start + _MAX_LENGTH
+    behind = text[end : end + _MAX_LENGTH].partition("\n")[0]
+    return first, end + len(shorten(behind, _CONTEXT_TOKENS))
+
+
+def _match_row(node: Node, match: Interval, excerpt: Interval) -> tuple[str, Entry]:
+    """Return the location of a match, and the text around it."""
+    text, (first, last) = node.text, excerpt
+    entry = location_of(node, *match) | {"text": text[slice(*match)][:_MAX_LENGTH]}
+    entry["context"] = text[first:last]
+    before = "… " if text[max(0, first - 1) : first].strip("\n") else ""
+    after = " …" if text[last : last + 1].strip("\n") else ""
+    title = f"{heading_line(entry)} (line {entry['line']})"
+    return f"{title}\n{quoted(f'{before}{text[first:last]}{after}')}", entry

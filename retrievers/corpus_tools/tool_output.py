@@ -121,7 +121,7 @@ def location_of(node: Node, start: int, stop: int) -> Entry:
 
 QUOTED = "| "
 """The prefix of each line of a document's text. No other line has this prefix, so that no text can
-imitate a heading, a reference or a remark."""
+imitate a heading or a remark."""
 
 
 def quoted(text: str) -> str:
@@ -146,22 +146,12 @@ def in_line(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
-def heading_line(entry: Entry, *, titled: bool = True) -> str:
-    """Return the line above an entry: document, span, title (if ``titled``) and headings."""
-    title = entry["title"] if titled else ""
+def heading_line(entry: Entry) -> str:
+    """Return the line above an entry: document, span, pages, title and headings."""
+    title = entry["title"]
     names = [title] if title and title not in entry["document"] else []
-    above = " > ".join([*names, *entry["headings"]])
-    return in_line(f"{_span_label(entry)} {above}")
-
-
-def reference_line(entry: Entry, remark: str) -> str:
-    """Return the line for an omitted part: document, span and reason."""
-    return in_line(f"{_span_label(entry)} ({remark})")
-
-
-def _span_label(entry: Entry) -> str:
-    """Return the document, the characters and the pages of an entry."""
-    return f"{entry['document']} [{entry['start']}:{entry['end']}] {entry.get('pages', '')}"
+    span = f"{entry['document']} [{entry['start']}:{entry['end']}] {entry.get('pages', '')}"
+    return in_line(f"{span} {' > '.join([*names, *entry['headings']])}")
 
 
 Interval = tuple[int, int]
