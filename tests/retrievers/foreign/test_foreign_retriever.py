@@ -37,8 +37,6 @@ from nodekin.retrievers import (
     as_retriever,
     restrict,
 )
-from nodekin.retrievers.base_retriever import BaseRetriever
-from nodekin.retrievers.plans.effects import find_all
 from nodekin.retrievers.strategies.strategy_registry import STRATEGIES
 
 TEXTS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -321,25 +319,6 @@ def test_composite_is_copied_with_wrapped_retriever(source: str) -> None:
     for other in others:
         assert [r.node.id for r in other.retrieve("tea is")] == [r.node.id for r in expected]
         assert other.retrieve("tea is")[0].evidence[0].similarity.startswith("mine")
-
-
-def test_restriction_holds_in_composite_that_drops_conditions() -> None:
-    class Dropping(BaseRetriever):
-        takes_filters = True
-
-        def __init__(self, inner: Any) -> None:
-            super().__init__()
-            self.inner = as_retriever(inner)
-
-        async def search_all(self, queries: Any, limit: Any, filters: Any) -> Any:
-            return await find_all(self.inner, queries, limit)
-
-    search = store().as_retriever()
-    for holder in (FusionRetriever([search]), Dropping(search), search):
-        for results in ways(restrict(holder, {"topic": "tea"}), "tea is rivers", top_k=3):
-            assert {r.node.id for r in results} == {"green", "black"}
-    with pytest.raises(ValueError, match="does not take them"):
-        restrict(FusionRetriever([Listed()]), {"topic": "tea"})
 
 
 ESCAPES: list[Any] = [
