@@ -31,7 +31,6 @@ class KeywordFilter:
     Args:
         required: Keywords that a result must contain.
         excluded: Keywords that a result must not contain.
-        stem: Whether the endings of words are ignored.
 
     Raises:
         TypeError: If a keyword is not a str.
@@ -55,10 +54,7 @@ class KeywordFilter:
         self,
         required: Keywords | None = None,
         excluded: Keywords | None = None,
-        *,
-        stem: bool = True,
     ) -> None:
-        self.stem = stem
         self.required = _listed("required", required)
         self.excluded = _listed("excluded", excluded)
 
@@ -67,7 +63,7 @@ class KeywordFilter:
 
     def rerank(self, results: Sequence[ScoredNode], query: str) -> Results:
         """Return the matching results, unchanged. The query is not used."""
-        analyzer, parse = TextAnalyzer(self.stem), cache(_parts)
+        analyzer, parse = TextAnalyzer(), cache(_parts)
 
         def passes(text: str) -> bool:
             analyze = analyzer.like(text)

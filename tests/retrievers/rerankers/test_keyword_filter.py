@@ -59,11 +59,6 @@ def test_keyword_filter_requires_all_and_excludes_any() -> None:
     assert kept() == list(TEXTS)
 
 
-def test_keyword_filter_without_stemming_compares_forms() -> None:
-    assert kept("rivers", stem=False) == ["en"]
-    assert kept("river", stem=False) == []
-
-
 @pytest.mark.parametrize(
     ("settings", "error", "says"),
     [
