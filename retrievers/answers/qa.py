@@ -125,10 +125,6 @@ class QaRetriever(BaseRetriever):
     def __repr__(self) -> str:
         return f"QaRetriever({self.inner!r}, min_score={self.min_score!r})"
 
-    def with_filters(self, filters: Filters | None) -> Self:
-        """Return a copy with other conditions. See ``Retriever.with_filters``."""
-        return self.with_inner_retrievers({"inner": self.inner.with_filters(filters)})
-
     def restricted(self, filters: Filters) -> Self:
         """Return a copy that is restricted to some pairs. See ``restrict``."""
         return self.with_inner_retrievers({"inner": self.inner.restricted(filters)})
@@ -164,12 +160,6 @@ class QaRetriever(BaseRetriever):
             ValueError: If ``top_k`` is below 1.
         """
         return run(partial(self._recommend, query, check_top_k(top_k), filters))
-
-    async def arecommend(
-        self, query: str, top_k: int = 3, *, filters: Filters | None = None
-    ) -> list[ScoredNode]:
-        """Async version of ``recommend``."""
-        return await arun(partial(self._recommend, query, check_top_k(top_k), filters))
 
     async def _answer(self, query: str, filters: Filters | None) -> PresetAnswer | None:
         with start_span("preset answer", query=query) as span:

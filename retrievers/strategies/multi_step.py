@@ -27,7 +27,7 @@ from ..filters import Filters
 from ..foreign.foreign_retriever import as_retriever
 from ..plans.effects import find_one
 from ..plans.limits import CallLimits
-from ..plans.plan import Do, arun, gather, run
+from ..plans.plan import Do, gather, run
 from ..plans.prompting import Prompt, PromptMixin, fit_passages, neutralize
 from ..plans.verdicts import is_yes
 from ..protocols import RetrieverLike
@@ -434,12 +434,6 @@ class MultiStepRetriever(PromptMixin, BaseRetriever):
             ModelError: If the model fails and ``on_error="raise"``.
         """
         return run(partial(self._search, query, self.check_limit(top_k, filters), filters))
-
-    async def asteps(
-        self, query: str, *, top_k: int | None = None, filters: Filters | None = None
-    ) -> MultiStep:
-        """Async version of ``steps``."""
-        return await arun(partial(self._search, query, self.check_limit(top_k, filters), filters))
 
     async def search_all(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None

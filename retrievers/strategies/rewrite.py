@@ -180,7 +180,7 @@ class MultiQueryRetriever(TransformRetriever):
         >>> graph = NodeGraph()
         >>> ids = graph.add(["The stream is 6,650 km long.", "Tea is a drink."])
         >>> model = lambda prompt: "Length of the stream\\nKilometres of the river"
-        >>> retriever = MultiQueryRetriever(Retriever(graph, "ROOT"), model, query_weight=2)
+        >>> retriever = MultiQueryRetriever(Retriever(graph, "ROOT"), model)
         >>> print(retriever("How far does the river go?")[0].explain())  # doctest: +ELLIPSIS
         0...  ROOT  "The stream is 6,650 km long."
           0...  ROOT  bm25 for "Length of the stream": itself, which gave ...

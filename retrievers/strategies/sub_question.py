@@ -10,7 +10,6 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ...nodegraph.models.llm import as_llm
 from ...nodegraph.models.output.free_text import parse_partial_answer
 from ...nodegraph.models.output.queries import (
     ToolQuestions,
@@ -19,7 +18,7 @@ from ...nodegraph.models.output.queries import (
 )
 from ..base_retriever import BaseRetriever
 from ..filters import Filters
-from ..plans.plan import MAX_PARALLEL, arun, gather, run
+from ..plans.plan import MAX_PARALLEL, gather, run
 from ..plans.prompting import Prompt, PromptReplacement, ask_and_parse, fit_passages
 from ..protocols import RetrieverLike
 from ..results import ScoredNode
@@ -315,7 +314,6 @@ class SubQuestionRetriever(TransformRetriever):
         max_queries: The maximum number of sub-questions. None: 5.
         answers: Whether the model answers each sub-question from its results. The answers are in
             the results of ``grouped``, and in the notes of the evidence.
-        answer_llm: The model for these answers. None: ``llm``.
         answer_prompt: Replaces the prompt of these answers: a text with ``{query}`` and
             ``{context}``, or texts by language.
         **options: See ``TransformRetriever``. ``mode`` defaults to ``"relative"``: with ranks
@@ -355,7 +353,6 @@ class SubQuestionRetriever(TransformRetriever):
         *,
         max_queries: int | None = None,
         answers: bool = False,
-        answer_llm: object = None,
         answer_prompt: PromptReplacement | None = None,
         **options: Unpack[StrategyOptions],
     ) -> None:
@@ -372,7 +369,6 @@ class SubQuestionRetriever(TransformRetriever):
         if not isinstance(answers, bool):
             raise TypeError(f"answers must be True or False, got {answers!r:.80}")
         self.answers = answers
-        self.answer_llm = self.query_transform.llm if answer_llm is None else as_llm(answer_llm)
         self._prompts = {PARTIAL_NAME: PARTIAL.replaced(answer_prompt)}
 
     def grouped(
@@ -389,12 +385,6 @@ class SubQuestionRetriever(TransformRetriever):
             ModelError: If the model fails and ``on_error="raise"``.
         """
         return run(partial(self._groups, query, top_k, filters))
-
-    async def agrouped(
-        self, query: str, *, top_k: int | None = None, filters: Filters | None = None
-    ) -> list[SubResults]:
-        """Async version of ``grouped``."""
-        return await arun(partial(self._groups, query, top_k, filters))
 
     async def _groups(
         self, query: str, top_k: int | None, filters: Filters | None
@@ -478,7 +468,7 @@ class SubQuestionRetriever(TransformRetriever):
             span.attributes.update(passages=count, left_out=len(texts) - count)
             try:
                 answer = await ask_and_parse(
-                    *(self.answer_llm, prompt, parse_partial_answer, language),
+                    *(transform.llm, prompt, parse_partial_answer, language),
                     retries=transform.retries,
                     timeout=transform.timeout,
                 )

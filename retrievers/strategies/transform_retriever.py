@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,7 +20,6 @@ from ..protocols import RetrieverLike, RetrieverProtocol
 from ..ranking import Mode, check_mode, fuse, with_variant
 from ..results import OutputFormat, OutputOptions, QueryVariant, Results, ScoredNode
 from ..tracing import start_span
-from ..validation import check_number
 from .model_prompt import QueryTransform, QueryTransformOptions, QueryVariants, describe_error
 
 logger = logging.getLogger(__name__)
@@ -31,7 +29,6 @@ class StrategyOptions(QueryTransformOptions, OutputOptions, total=False):
     """Options of all strategies with a query transform, documented in ``TransformRetriever``."""
 
     mode: Mode
-    query_weight: float
     top_k: int | None
 
 
@@ -127,7 +124,6 @@ class TransformRetriever(PromptMixin, BaseRetriever):
             tool for each variant.
         llm: The query transform. Subclasses also take a model.
         mode: How the results of several queries are fused. See ``fuse``.
-        query_weight: Weight of the query itself in the fusion. Each variant has weight 1.
         top_k: The number of results, overall and per variant. None: the inner retriever's own.
         output_format: See ``OutputOptions``.
         join: See ``OutputOptions``.
@@ -154,7 +150,6 @@ class TransformRetriever(PromptMixin, BaseRetriever):
         llm: object,
         *,
         mode: Mode = "rrf",
-        query_weight: float = 1.0,
         top_k: int | None = None,
         output_format: OutputFormat | None = None,
         join: bool | str = False,
@@ -165,10 +160,6 @@ class TransformRetriever(PromptMixin, BaseRetriever):
         self.inner = None if self.tools else as_retriever(inner)
         self.query_transform = self._transform_of(llm, options)
         self.mode: Mode = check_mode(mode)
-        check_number(query_weight, "query_weight")
-        if not 0 < query_weight < math.inf:
-            raise ValueError(f"query_weight must be above 0 and finite, got {query_weight!r}")
-        self.query_weight = query_weight
 
     def _transform_of(self, llm: object, options: Mapping[str, Any]) -> QueryTransform:
         options = {name: value for name, value in options.items() if value is not None}
@@ -314,18 +305,15 @@ class TransformRetriever(PromptMixin, BaseRetriever):
         """Return one ranking for a query. The evidence names the searched variants."""
         note = join_notes(note, self.describe_failures(rankings))
         results: list[Sequence[ScoredNode]] = []
-        weights = []
         for ranking in (ranking for ranking in rankings if ranking.error is None):
-            is_query = ranking.query == query
             variant = self.evidence_variant(query, ranking, note)
             # The query itself needs a variant only for a note.
-            plain = is_query and variant.note is None
+            plain = ranking.query == query and variant.note is None
             results.append(ranking.results if plain else with_variant(ranking.results, variant))
-            weights.append(self.query_weight if is_query else 1.0)
         if len(results) == 1:
             return list(results[0][:limit])
         longest = max(map(len, results), default=0)
-        return fuse(results, self.mode, weights, longest if limit is None else limit)
+        return fuse(results, self.mode, None, longest if limit is None else limit)
 
     def evidence_variant(
         self, query: str, ranking: VariantResults, note: str | None

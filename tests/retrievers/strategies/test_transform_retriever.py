@@ -43,15 +43,12 @@ def test_top_k_and_filters_reach_inner_retriever(kind: Any, plain: Retriever) ->
 
 
 @pytest.mark.parametrize("mode", ["rrf", "relative", "distribution", "concat"])
-@pytest.mark.parametrize("weight", [1, 3])
-def test_phrasings_are_fused_with_the_query(
-    mode: Any, weight: int, plain: Retriever, scripted: Any
-) -> None:
+def test_phrasings_are_fused_with_the_query(mode: Any, plain: Retriever, scripted: Any) -> None:
     model, queries = scripted("the Nile\nthe Amazon"), ["tea drink", "the Nile", "the Amazon"]
-    retriever = MultiQueryRetriever(plain, model, mode=mode, query_weight=weight)
+    retriever = MultiQueryRetriever(plain, model, mode=mode)
     assert retriever.query_transform(queries[0]) == queries
     results = retriever.retrieve(queries[0], top_k=3)
-    expected = fuse([plain.retrieve(query) for query in queries], mode, [weight, 1, 1], 3)
+    expected = fuse([plain.retrieve(query) for query in queries], mode, None, 3)
     assert [(r.node.id, r.score) for r in results] == [(r.node.id, r.score) for r in expected]
     variants = {result.node.id: [m.variants for m in result.evidence] for result in results}
     assert variants["tea"] == [()]  # found for the query itself
@@ -92,7 +89,6 @@ def test_batch_parallelizes_models_and_searches_once(plain: Retriever) -> None:
         ({"llm": QueryExpansion(str.upper), "max_queries": 2}, TypeError,
          r"options \['max_queries'\] need a model as llm; with a transform, write Query"),
         ({"cuont": 2}, TypeError, "cuont"),
-        ({"query_weight": 0}, ValueError, "query_weight must be above 0"),
         ({"mode": "rff"}, ValueError, "mode must be 'rrf', .*, got 'rff'"),
     ],
 )  # fmt: skip
