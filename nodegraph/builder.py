@@ -211,24 +211,25 @@ class GroupBuilder:
             if pending and built is not None and built[0] != rules:
                 self._store.mark_built(group.name, rules, 0)  # built by other rules, so invalid
             bar.start(len(pending), f"building {group.name}")
+            states = {state}
             done: list[_Output] = []
             count, since = 0, time.monotonic()
             with (
                 self._workers(group, executor) as submit,
-                closing(self._outputs(lineage, state, pending, old, on_error, submit)) as outputs,
+                closing(self._outputs(lineage, states, pending, old, on_error, submit)) as outputs,
             ):
                 try:
                     for output in outputs:
                         done.append(output)
                         count += len(output.derivation.nodes)
                         if count >= _NODES or time.monotonic() - since > _SECONDS:
-                            self._write(lineage, done)
+                            self._write(lineage, done, states)
                             bar.advance(len(done))
                             done, count, since = [], 0, time.monotonic()
                 except BaseException:
-                    self._write(lineage, done)
+                    self._write(lineage, done, states)
                     raise
-            self._write(lineage, done, until)
+            self._write(lineage, done, states, until)
             bar.advance(len(done))
         finally:
             if is_held:
@@ -289,7 +290,7 @@ class GroupBuilder:
     def _outputs(
         self,
         lineage: Sequence[NodeGroup],
-        state: int,
+        states: Collection[int],
         pending: Mapping[str, Stamp],
         old: Mapping[str, Stamp],
         on_error: OnError,
@@ -299,9 +300,9 @@ class GroupBuilder:
 
         Args:
             lineage: The group with its ancestors.
-            state: The state of the tasks. In another state, they are computed again.
+            states: The states in which the tasks are valid. Otherwise, they are computed again.
             pending: The expected stamps by document id.
-            old: The stamps of the old derivations in this state.
+            old: The stamps of the old derivations.
             on_error: Whether a failing transform raises.
             submit: See ``_workers``.
         """
@@ -309,7 +310,7 @@ class GroupBuilder:
         for ids in portions(pending, _DOCUMENTS):
             tasks = {i: pending[i] for i in ids}
             with self._store.turn() as now:
-                if now != state:
+                if now not in states:
                     tasks = self._tasks(lineage, ids)
                     old = tasks
                 sources = self._sources(group, tasks, [i for i in tasks if i in old])
@@ -368,19 +369,25 @@ class GroupBuilder:
         return sources
 
     def _write(
-        self, lineage: Sequence[NodeGroup], outputs: Sequence[_Output], until: int | None = None
+        self,
+        lineage: Sequence[NodeGroup],
+        outputs: Sequence[_Output],
+        states: set[int],
+        until: int | None = None,
     ) -> None:
         """Write the derivations whose sources are unchanged, in one transaction.
 
         Args:
             lineage: The group with its ancestors.
             outputs: The derivations.
+            states: The states between which only this build has written. The new state is added.
             until: The ``ROOT`` revision of a complete build. None: the build is incomplete.
         """
         group = lineage[-1]
         new = {output.document: output.derivation for output in outputs}
-        with self._store.transaction(durable=group.num_workers > 1) as now:
-            if any(output.state != now for output in outputs):
+        with self._store.transaction(durable=group.num_workers > 1) as (now, after):
+            valid = states if now in states else {now}
+            if any(output.state not in valid for output in outputs):
                 tasks = self._tasks(lineage, list(new))
                 stored = self._store.stamps(group.name, list(new))
                 new = {
@@ -396,6 +403,8 @@ class GroupBuilder:
                     self._failed[group.name, output.document] = output.task.key, output.failure
             if until is not None:
                 self._finish(lineage, until)
+            if now in states:
+                states.add(after)
         self._fresh = -1, set()
 
     def _finish(self, lineage: Sequence[NodeGroup], until: int) -> None:

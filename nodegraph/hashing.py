@@ -114,7 +114,7 @@ def full_digest(metadata: Mapping[str, Any]) -> str:
     """Return a hash of all metadata."""
     own = dict(metadata)
     try:
-        return digest(json.dumps(own, sort_keys=True, default=_plain, ensure_ascii=False))
+        return digest(_JSON.encode(own))
     except TypeError:  # keys of several types, or keys that JSON does not support
         return digest(repr(sorted(own.items())))
 
@@ -122,3 +122,6 @@ def full_digest(metadata: Mapping[str, Any]) -> str:
 def _plain(value: object) -> object:
     """Convert a value that JSON does not support. Sets are sorted, so that hashes are stable."""
     return sorted(map(str, value)) if isinstance(value, set | frozenset) else str(value)
+
+
+_JSON = json.JSONEncoder(sort_keys=True, default=_plain, ensure_ascii=False)

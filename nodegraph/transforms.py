@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .document import declared_search_text
 from .models.model_objects import check_named
@@ -22,8 +22,7 @@ Transform = Callable[[Any], Any]
 """A function from a text or a ``Node`` to one or several texts, nodes or other objects."""
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(NamedTuple):
     """An output of a transform, before it becomes a node.
 
     ``start`` and ``end`` are offsets in the parent's text. ``links`` are pairs of a type and the id
@@ -32,7 +31,7 @@ class Draft:
 
     text: str
     content: Any = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] | None = None
     start: int | None = None
     end: int | None = None
     links: tuple[tuple[str, str], ...] = ()
@@ -84,7 +83,7 @@ class Rule:
         spans = getattr(call, "spans", None)
         if callable(spans) and not sees_node:  # the pieces have exact spans
             text = source.text
-            return [Draft(text[a:b], None, {}, a, b) for a, b in spans(text)]
+            return [Draft(text[a:b], start=a, end=b) for a, b in spans(text)]
         return read_output(_cached(call, answers)(source if sees_node else source.text), source)
 
     def _part_for(self, root: Node) -> tuple[str, Transform | None, bool]:
@@ -219,11 +218,10 @@ def read_output(output: object, parent: Node | None) -> list[Draft]:
         raise TypeError(
             "transform must return texts or nodes, got None; return [] to create no nodes"
         )
-    items = list(_items(output))
-    drafts = [_draft(item) for item in items]
+    drafts = [_draft(item) for item in _items(output)]
     drafts = [draft for draft in drafts if draft.text and not draft.text.isspace()]
     if parent is None:
-        return [replace(draft, start=None, end=None) for draft in drafts]
+        return [draft._replace(start=None, end=None) for draft in drafts]
     spans = iter(locate([d.text for d in drafts if d.start is None], parent.text))
     return [
         _placed(draft, next(spans) if draft.start is None else None, parent) for draft in drafts
@@ -241,7 +239,10 @@ def _items(output: object) -> Iterable[object]:
 def _placed(draft: Draft, found: Span | None, parent: Node) -> Draft:
     """Return a draft with its span: the given span, or the span where its text was found."""
     if draft.start is None:
-        return draft if found is None else replace(draft, start=found[0], end=found[1])
+        if found is None:
+            return draft
+        text, content, metadata, _, _, links, search_text = draft
+        return Draft(text, content, metadata, *found, links, search_text)
     end = draft.start + len(draft.text) if draft.end is None else draft.end
     if draft.start < 0 or parent.text[draft.start : end] != draft.text:
         raise ValueError(
@@ -249,10 +250,12 @@ def _placed(draft: Draft, found: Span | None, parent: Node) -> Draft:
             f"{parent.text[draft.start : end]!r:.60}, got {draft.text!r:.60}; omit start and end "
             "to search the text"
         )
-    return replace(draft, end=end)
+    return draft._replace(end=end)
 
 
 def _draft(item: object) -> Draft:
+    if isinstance(item, str):
+        return Draft(item)
     if isinstance(item, Draft):
         return item
     if isinstance(item, LinkedText):
@@ -262,9 +265,8 @@ def _draft(item: object) -> Draft:
                     f"LinkedText(..., to=[...]) requires nodes of the graph, got {node!r:.80}; "
                     "register the transform with trans_node=True"
                 )
-        return replace(_draft(item.item), links=tuple((item.type, node.id) for node in item.to))
-    if isinstance(item, str):
-        return Draft(item)
+        links = tuple((item.type, node.id) for node in item.to)
+        return _draft(item.item)._replace(links=links)
     if isinstance(item, Node):
         content = None if item.content == item.text else item.content
         # The span of a stored node refers to its document, not to the current parent.

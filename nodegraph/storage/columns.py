@@ -85,6 +85,9 @@ _READERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
 def encode(value: Any) -> str:
     """Convert a value to JSON text.
 
@@ -100,7 +103,7 @@ def encode(value: Any) -> str:
         >>> decode(encode({"tags": ("a", "b"), "day": date(2024, 5, 1)}))
         {'tags': ('a', 'b'), 'day': datetime.date(2024, 5, 1)}
     """
-    return json.dumps(_to_plain(value), ensure_ascii=False, separators=(",", ":"))
+    return _JSON.encode(_to_plain(value))
 
 
 def decode(text: str) -> Any:

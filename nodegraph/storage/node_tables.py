@@ -182,8 +182,9 @@ class NodeTables(Tables):
         for key, node in enumerate(nodes, first_key):
             own = search_text = above = parent = None
             if node.group != ROOT:  # a document's own columns are the fields of its derivation
-                owner = f"a node of document {node.document_id!r}"
-                own = self._to_metadata(node.own_metadata, owner)
+                if node.own_metadata:
+                    owner = f"a node of document {node.document_id!r}"
+                    own = self._to_metadata(node.own_metadata, owner)
                 search_text = self._declaration(node.search_text)
                 if node.inherited_search_text != declared:
                     above = self._declaration(node.inherited_search_text) or _NO_SEARCH_TEXT

@@ -128,10 +128,11 @@ class Tables:
             self.database.lock.release()
 
     @contextmanager
-    def transaction(self, *, durable: bool = True) -> Iterator[int]:
+    def transaction(self, *, durable: bool = True) -> Iterator[tuple[int, int]]:
         """Hold the lock and commit all writes of the block, or none if the block raises.
 
-        The block gets the number of the state before its writes; inside another transaction -1.
+        The block gets the numbers of the states before and after its changes of nodes and links;
+        inside another transaction -1 for both.
 
         Args:
             durable: Whether the commit survives a power failure.
@@ -149,7 +150,7 @@ class Tables:
                         "the same graph; build the group before (graph.build(name)), or change "
                         "the graph after the retrieval has returned"
                     )
-                yield -1
+                yield -1, -1
                 return
             try:
                 self._begin()
@@ -161,9 +162,10 @@ class Tables:
                 if before["state"] != self._state:
                     self._forget()
                 self._state, self._has_changed = -1, False
-                yield before["state"]
+                after = before["state"] + _random_step()
+                yield before["state"], after
                 if self._has_changed:
-                    self._counters["state"] += _random_step()
+                    self._counters["state"] = after
                 db.run_many(
                     "UPDATE node_groups SET size = ?, revision = ?, journaled = ?, rules = ?, "
                     "built_for = ? WHERE key = ?",
