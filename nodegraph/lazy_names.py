@@ -20,16 +20,6 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-SHARED = frozenset(
-    {
-        *("BaseRetriever", "MultiQueryRetriever", "RecursiveRetriever", "RouterRetriever"),
-        *("Document", "Node", "Prompt", "PromptTemplate", "SentenceSplitter"),
-        "TransformRetriever",
-    }
-)
-"""Names that LangChain or LlamaIndex also defines. ``import *`` leaves them out, so that the names
-of these libraries are not replaced."""
-
 
 def attach_stub(
     package: str, path: str
@@ -65,7 +55,7 @@ def attach_stub(
     for name, module in modules.items():
         if module == f".{name}":  # importing the module later would hide the name
             get(name)
-    return get, names, sorted(modules.keys() - SHARED)
+    return get, names, sorted(modules)
 
 
 def lazy_pattern(pattern: str) -> re.Pattern[str]:

@@ -11,8 +11,6 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from nodekin.nodegraph.lazy_names import SHARED
-
 REPO = Path(__file__).parents[2]
 STAGE = REPO / "build" / "docs"
 PAGES = (
@@ -43,8 +41,7 @@ def public_names(package: str) -> Iterator[tuple[str, list[str]]]:
         module = importlib.import_module(name)
         listed = MODULES.get(name, ())
         if hasattr(module, "__path__"):
-            shared = SHARED & {*dir(module)} if hasattr(module, "__all__") else ()
-            listed = (*getattr(module, "__all__", ()), *sorted(shared), *listed)
+            listed = (*getattr(module, "__all__", ()), *listed)
         new = []
         for each in listed:
             value = getattr(module, each)

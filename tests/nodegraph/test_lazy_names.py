@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import nodekin.nodegraph
-from nodekin.nodegraph.lazy_names import SHARED, plugins
+from nodekin.nodegraph.lazy_names import plugins
 
 REPO = Path(__file__).parents[2]
 
@@ -30,7 +30,7 @@ EXPORTS = {
 @pytest.mark.parametrize("package", EXPORTS)
 def test_each_exported_name_comes_from_its_module(package: str) -> None:
     imported = importlib.import_module(package)
-    assert imported.__all__ == sorted(EXPORTS[package].keys() - SHARED)
+    assert imported.__all__ == sorted(EXPORTS[package])
     for name, module in EXPORTS[package].items():
         assert getattr(imported, name) is getattr(importlib.import_module(module, package), name)
         assert name in dir(imported)
