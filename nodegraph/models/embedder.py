@@ -68,15 +68,12 @@ def _adapted(model: Any) -> dict[str, Any]:
     if has(model, "embed"):  # the user's class, or a class of nodekin.adapters
         names = ("embed", "embed_queries", "aembed_queries", "embed_batches")
         return {name: getattr(model, name, None) for name in names}
-    if has(getattr(model, "embeddings", None), "create"):
-        raise TypeError(
-            f"{model!r:.60} is an OpenAI client without the name of a model; write "
-            'OpenAIEmbedder("model-name", client=client), from nodekin.adapters.openai'
-        )
     if not callable(model):
         raise TypeError(
-            "an embedding model must be a function from a list of texts to an array of vectors, or "
-            f"a model of LangChain, LlamaIndex or sentence-transformers, got {model!r:.80}"
+            "an embedding model must be a function from a list of texts to an array of vectors, a "
+            "model of LangChain, LlamaIndex or sentence-transformers, or "
+            'OpenAIEmbedder("model-name", client=client) from nodekin.adapters.openai, got '
+            f"{model!r:.80}"
         )
     if is_async(model):
         return {"embed": partial(finish, model), "aembed_queries": model}

@@ -26,9 +26,6 @@ from .model_objects import (
 )
 from .templates import ChatPrompt
 
-_CHAT = 'OpenAIChat("model-name", {}), from nodekin.adapters.openai_chat'
-
-
 _CALLS = ("complete", "acomplete", "stream", "astream", "complete_json", "acomplete_json")
 
 _LLAMA_INDEX = {"stream": "stream_complete", "astream": "astream_complete"}
@@ -43,14 +40,6 @@ def _adapted(model: Any) -> dict[str, Callable[..., Any]]:
     check_is_model(
         model, "name it to a server: OpenAIChat({name}), from nodekin.adapters.openai_chat"
     )
-    create = attribute(attribute(attribute(model, "chat"), "completions"), "create")
-    if callable(create):
-        its = type(model).__name__.startswith("Async")
-        argument = "async_client=client" if its or is_async(create) else "client=client"
-        raise TypeError(
-            f"{model!r:.60} is an OpenAI client, which does not say which model to use; write "
-            + _CHAT.format(argument)
-        )
     if has(model, "invoke"):
         return _langchain(model)
     if has(model, "complete"):  # LlamaIndex and nodekin.adapters
@@ -60,7 +49,8 @@ def _adapted(model: Any) -> dict[str, Callable[..., Any]]:
     if not callable(model):
         raise TypeError(
             "a language model must be a function from a prompt (str) to its answer, a model of "
-            f"LangChain or LlamaIndex, or {_CHAT.format('...')}, got {model!r:.80}"
+            'LangChain or LlamaIndex, or OpenAIChat("model-name", client=client) (or '
+            f"async_client=client) from nodekin.adapters.openai_chat, got {model!r:.80}"
         )
     if is_async(model):
         return {"complete": partial(finish, model), "acomplete": model}
