@@ -460,8 +460,7 @@ class GroupBuilder:
     @contextmanager
     def _workers(self, group: NodeGroup, executor: Executor | None) -> Iterator[_Submit | None]:
         """Provide a function that starts the transform of a node. None: this thread calls it."""
-        sees_text = not group.trans_node and not group.rule.by_file
-        if executor is not None and group.scope == "node" and sees_text:
+        if executor is not None and group.scope == "node" and not group.trans_node:
             rule = pickled(group.rule, f"the transform of group {group.name!r}")
 
             def send(parent: Node) -> Future[list[Draft]]:

@@ -85,10 +85,10 @@ def derivation_key(group: NodeGroup, root: Stamp, above: Stamp) -> str:
     """Return the key of a group's derivation from one document.
 
     The key covers the rule and the parent's key, which is the hash of the text in ``ROOT``. For
-    transforms of nodes and rules by file name, it also covers the document's metadata.
+    transforms of nodes, it also covers the document's metadata.
     """
     parts = [group.version, above.key]
-    if group.trans_node or group.rule.by_file:
+    if group.trans_node:
         parts.append(root.rule)
     return digest(*parts)
 
@@ -115,12 +115,11 @@ def reusable(
 
     - Transforms of nodes, which can read other nodes.
     - Children of ``ROOT``, since a document keeps its id when its text changes.
-    - Rules by file name, since the name can change.
     """
     if old is None or old.stamp.rule != group.version or group.scope == "group":
         return {}
     is_same = old.stamp.key == key
-    if not is_same and (group.trans_node or group.parent == ROOT or group.rule.by_file):
+    if not is_same and (group.trans_node or group.parent == ROOT):
         return {}
     links: dict[str, list[tuple[str, str]]] = {}
     for link in old.links:

@@ -84,8 +84,7 @@ def make_group(
     """Validate the arguments and create a group.
 
     Raises:
-        TypeError: If the transform is not supported, a name is not a string, or a list of
-            transforms has the scope ``"group"``.
+        TypeError: If the transform is not supported, or a name is not a string.
         ValueError: If a name is empty or ``ROOT``, the group is its own parent, the scope is
             unknown, or ``num_workers`` is negative.
     """
@@ -103,8 +102,6 @@ def make_group(
     if scope == "group" and trans_node is None:  # nodes, so that results can be linked
         trans_node = getattr(transform, "trans_node", True)
     rule = as_rule(transform, trans_node, settings)
-    if scope == "group" and rule.by_file:
-        raise TypeError('scope="group" requires one transform, got a list by file pattern')
     if version is None:
         version = fingerprint((transform, dict(settings)))
     parts = ("node group", name, parent, str(rule.trans_node), version)

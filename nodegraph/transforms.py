@@ -6,13 +6,12 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .document import declared_search_text
 from .models.model_objects import check_named
 from .node import LinkedText, Node
-from .search_text import SearchText, file_name_of, source_of
+from .search_text import SearchText
 from .splitters.chunking import Span, locate
 
 if TYPE_CHECKING:
@@ -40,26 +39,15 @@ class Draft(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule from a node to drafts: one transform, or a transform for each file pattern.
-
-    Patterns are shell patterns (``*.md``), case-sensitive. The first matching pattern decides. A
-    pattern with a slash is matched against the document id and the ``source`` (a path or a URL, as
-    in LangChain). Other patterns are matched against the file name (``file_name``, or the end of
-    the ``source``), or against the id of a document without a file name.
+    """A rule from a node to drafts.
 
     Attributes:
-        parts: The patterns, each with its transform and whether the transform receives a ``Node``
-            (True) or a text (False). None as a transform leaves documents out of the group.
-        by_file: Whether the file name selects the transform. Otherwise, there is one transform.
+        call: The transform.
+        trans_node: Whether the transform receives a ``Node`` (True) or a text (False).
     """
 
-    parts: Sequence[tuple[str, Transform | None, bool]]
-    by_file: bool = False
-
-    @property
-    def trans_node(self) -> bool:
-        """Whether any of the transforms receives nodes."""
-        return any(sees_node for _, _, sees_node in self.parts)
+    call: Transform
+    trans_node: bool
 
     def __call__(
         self, source: Node | Sequence[Node], answers: AnswerCache | None = None
@@ -69,34 +57,16 @@ class Rule:
         Args:
             source: A node, or all nodes of a group.
             answers: A cache of the answers of language models.
-
-        Raises:
-            LookupError: If no pattern matches, since documents are never left out silently.
         """
+        call = _cached(self.call, answers)
         if not isinstance(source, Node):
-            ((_, call, sees_node),) = self.parts
-            inputs = list(source) if sees_node else [node.text for node in source]
-            return read_output(_cached(call, answers)(inputs), None)
-        _, call, sees_node = self._part_for(source.root) if self.by_file else self.parts[0]
-        if call is None:
-            return []
-        spans = getattr(call, "spans", None)
-        if callable(spans) and not sees_node:  # the pieces have exact spans
+            inputs = list(source) if self.trans_node else [node.text for node in source]
+            return read_output(call(inputs), None)
+        spans = getattr(self.call, "spans", None)
+        if callable(spans) and not self.trans_node:  # the pieces have exact spans
             text = source.text
             return [Draft(text[a:b], start=a, end=b) for a, b in spans(text)]
-        return read_output(_cached(call, answers)(source if sees_node else source.text), source)
-
-    def _part_for(self, root: Node) -> tuple[str, Transform | None, bool]:
-        name = file_name_of(root.own_metadata) or root.id
-        paths = [root.id, source_of(root.own_metadata) or root.id]
-        for part in self.parts:
-            names = paths if "/" in part[0] else [name]
-            if any(fnmatchcase(each, part[0]) for each in names):
-                return part
-        raise LookupError(
-            f"no pattern of {', '.join(repr(part[0]) for part in self.parts)} matches {name!r}; "
-            'add ("*", transform), or ("*", None) to skip such files'
-        )
+        return read_output(call(source if self.trans_node else source.text), source)
 
 
 def _cached(call: Any, answers: AnswerCache | None) -> Transform:
@@ -112,51 +82,23 @@ def as_rule(transform: object, trans_node: bool | None, settings: Mapping[str, A
     Raises:
         TypeError: If the transform has an unsupported type.
     """
-    if isinstance(transform, Mapping) and not {"f", "transform"}.isdisjoint(transform):
-        raise TypeError(
-            f"transform must not be a dictionary of LazyLLM, got {transform!r:.80}; pass the "
-            "function or class and its settings: create_node_group(name, f, **kwargs)"
-        )
-    patterns = list(transform.items()) if isinstance(transform, Mapping) else transform
-    if not isinstance(patterns, Sequence) or isinstance(patterns, str):
-        return Rule((("*", *_with_input(transform, trans_node, settings)),))
-    parts: list[tuple[str, Transform | None, bool]] = []
-    for entry in patterns:
-        if not (isinstance(entry, tuple | list) and len(entry) == 2 and isinstance(entry[0], str)):
-            raise TypeError(
-                "transforms by file must be pairs of a file pattern and a transform, like "
-                f'("*.md", MarkdownSplitter()), got {entry!r:.80}'
-            )
-        pattern, call = entry
-        made = (None, False) if call is None else _with_input(call, trans_node, settings)
-        parts.append((pattern, *made))
-    if not parts:
-        raise TypeError("transforms by file must have at least one pair, got an empty list")
-    return Rule(tuple(parts), by_file=True)
-
-
-def _with_input(
-    transform: object, trans_node: bool | None, settings: Mapping[str, Any]
-) -> tuple[Transform, bool]:
-    """Return a transform as a function, and whether it receives nodes."""
     if inspect.isclass(transform):
         transform, settings = transform(**settings), {}
     call = _callable(transform)
     sees_node = _sees_node(transform) if trans_node is None else trans_node
-    return functools.partial(call, **settings) if settings else call, sees_node
+    return Rule(functools.partial(call, **settings) if settings else call, sees_node)
 
 
 def check_model_names(rule: Rule) -> None:
-    """Check that no transform's language model ``llm`` is a function without a name.
+    """Check that a transform's language model ``llm`` is not a function without a name.
 
     Raises:
-        ValueError: If a function has no name.
+        ValueError: If the function has no name.
     """
-    for _, call, _ in rule.parts:
-        name = getattr(getattr(call, "llm", None), "name", None)
-        if isinstance(name, str):
-            kind = type(call).__name__
-            check_named(name, f'{kind}(LLM({{function}}, name="my-model"), ...)')
+    name = getattr(getattr(rule.call, "llm", None), "name", None)
+    if isinstance(name, str):
+        kind = type(rule.call).__name__
+        check_named(name, f'{kind}(LLM({{function}}, name="my-model"), ...)')
 
 
 def _callable(transform: object) -> Transform:
@@ -174,8 +116,8 @@ def _callable(transform: object) -> Transform:
         call: Transform = method
         return call
     raise TypeError(
-        "transform must be a callable, a class, a text splitter or a list of (file pattern, "
-        f"transform) pairs, got {transform!r:.80}"
+        f"transform must be a callable, a class or a text splitter, got {transform!r:.80}; pass "
+        "its settings as arguments: create_node_group(name, transform, **settings)"
     )
 
 

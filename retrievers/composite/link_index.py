@@ -112,7 +112,7 @@ class LinkIndex(SyncedIndex):
             ValueError: If the transform of the group is not an ``EntityExtractor``.
         """
         declared = graph.reader.lineage(group)[-1]
-        _, extractor, _ = declared.rule.parts[0]
+        extractor = declared.rule.call
         if not isinstance(extractor, EntityExtractor):
             raise ValueError(
                 f"group {group!r} must have the transform EntityExtractor; for your own names, use "

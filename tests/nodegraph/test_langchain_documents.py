@@ -6,7 +6,6 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import MarkdownHeaderTextSplitter
-from support import langchain_peers
 from support.langchain_peers import Recording
 
 from nodekin.adapters.langchain import (
@@ -34,7 +33,7 @@ def test_add_loads_a_loader():
         (page.page_content, page.metadata) for page in PAGES
     ]
     assert graph.add(loader.lazy_load()) == graph.add(loader.load()) == ids
-    assert graph.update(loader) == ids
+    assert graph.add(loader) == ids
     assert len(graph.nodes("ROOT")) == 2
 
 
@@ -81,27 +80,6 @@ def test_headings_of_nodekin_splitters_are_searched() -> None:
         "Tea\nA drink.",
         "Tea > Green\nUnfermented.",
     ]
-
-
-def test_file_patterns_match_sources():
-    graph = langchain_peers.loaded_graph()
-    graph.add(
-        [
-            Document("a,b", metadata={"source": "https://example.com/data/tea.csv?raw=1"}),
-            Document("Rivers run.", metadata={"source": "notes/rivers.txt"}),
-        ]
-    )
-    graph.create_node_group(
-        "part",
-        [
-            ("docs/zh*", lambda text: [f"zh {text}"]),
-            ("*.md", lambda text: [f"md {text}"]),
-            ("*.csv", lambda text: [f"csv {text}"]),
-            ("*", lambda text: [f"other {text}"]),
-        ],
-    )
-    texts = [node.text for node in graph.nodes("part")]
-    assert [text.split()[0] for text in texts] == ["md", "md", "zh", "md", "csv", "other"]
 
 
 def test_langchain_markdown_headers_are_headings():

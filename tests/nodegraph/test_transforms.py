@@ -179,57 +179,14 @@ def test_invalid_output_raises_transform_error(
         (3, "transform must be a callable, .* got 3"),
         (None, "got None"),
         ("split", "got 'split'"),
-        ([], "at least one pair, got an empty list"),
-        ({}, "an empty list"),
-        (
-            {"f": SentenceSplitter, "kwargs": {}},
-            r"LazyLLM.*create_node_group\(name, f, \*\*kwargs\)",
-        ),
-        ([str.split], "must be pairs of a file pattern and a transform"),
-        ([("*.md", str.split, 1)], "pairs of a file pattern"),
-        ([("*.md", 3)], "transform must be a callable"),
+        ({"f": SentenceSplitter, "kwargs": {}}, r"create_node_group\(name, transform, \*\*sett"),
+        ([str.split], "transform must be a callable"),
         (SimpleNamespace(get_nodes_from_documents=list), r"llama_index\.as_transform\(parser\)"),
     ],
 )
 def test_unsupported_transform_raises(transform: object, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         made(transform)
-
-
-def files() -> NodeGraph:
-    graph = NodeGraph()
-    for name in ("a.md", "b.csv", "c.txt"):
-        graph.add(Document("x,y z", {"file_name": name}, id=f"docs/{name}"))
-    graph.add(Document("x,y z", id="bare"))
-    return graph
-
-
-@pytest.mark.parametrize(
-    ("rules", "expected"),
-    [
-        ([("*.csv", lambda t: t.split(",")), ("*", str.split)], "x,y|z|x|y z|x,y|z|x,y|z"),
-        ({"*.csv": lambda t: t.split(","), "*": str.upper}, "X,Y Z|x|y z|X,Y Z|X,Y Z"),
-        ([("*.csv", None), ("*", str.upper)], "X,Y Z|X,Y Z|X,Y Z"),
-        ([("*", str.upper), ("*.csv", None)], "X,Y Z|X,Y Z|X,Y Z|X,Y Z"),
-        ([("docs/*", str.upper), ("*", None)], "X,Y Z|X,Y Z|X,Y Z"),
-        ([("bare", str.upper), ("*", None)], "X,Y Z"),
-        ([("*.csv", annotated), ("bare", str.upper), ("*", None)], "docs/b.csv: x,y|X,Y Z"),
-    ],
-)
-def test_first_matching_pattern_decides(rules: Any, expected: str) -> None:
-    graph = files()
-    graph.create_node_group("made", rules)
-    assert "|".join(node.text for node in graph.nodes("made")) == expected
-
-
-def test_file_without_a_pattern_raises() -> None:
-    graph = files()
-    graph.create_node_group("made", [("*.md", str.split), ("*.csv", None)])
-    with pytest.raises(TransformError) as error:
-        graph.nodes("made")
-    assert "no pattern of '*.md', '*.csv' matches 'c.txt'; add (\"*\", transform)" in str(
-        error.value
-    )
 
 
 def test_langchain_splitter_is_a_transform() -> None:
@@ -262,15 +219,3 @@ def test_pydantic_model_is_one_piece() -> None:
     assert texts(lambda text: pair(question="Hot?", answer="Yes")) == [
         "question='Hot?' answer='Yes'"
     ]
-
-
-def test_renamed_document_gets_its_pattern_rule() -> None:
-    graph = NodeGraph()
-    rules = [("*.md", str.upper), ("*", str.lower)]
-    graph.create_node_group("line", str.splitlines)
-    graph.create_node_group("case", rules)
-    graph.create_node_group("case of line", rules, parent="line")
-    for name, expected in [("a.md", "TEA"), ("a.txt", "tea"), ("a.md", "TEA")]:
-        graph.add(Document("Tea", {"file_name": name}, id="d"))
-        for group in ("case", "case of line"):
-            assert [node.text for node in graph.nodes(group)] == [expected]

@@ -167,7 +167,7 @@ def test_stored_llm_function_without_name_raises(tmp_path):
         return "tea"
 
     def declare(graph, llm):
-        graph.create_node_group("a", [("*.md", None), ("*", LLMExtractor(llm))])
+        graph.create_node_group("a", LLMExtractor(llm))
 
     path = tmp_path / "graph.nodekin"
     declare(NodeGraph(), answer)
