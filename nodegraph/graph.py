@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .builder import Failure, GroupBuilder, OnError
 from .corpus import Corpus, Refresh
-from .document import as_document, flatten, stable_document
+from .document import flatten, stable_document
 from .errors import explain_names, nearest_names
 from .graph_reader import GraphReader
 from .groups import GroupSummary, NodeGroup, Scope, make_group
@@ -177,23 +177,6 @@ class NodeGraph:
         ids = [next(of_paths) if isinstance(source, Path) else [source.id] for source in sources]
         return [i for batch in ids for i in batch]
 
-    def update(self, items: object) -> list[str]:
-        """Replace existing documents and return their ids.
-
-        Use ``add`` to insert documents, and ``refresh`` for files.
-
-        Raises:
-            LookupError: If an id is unknown. Nothing is changed.
-            TypeError: If an item is a path or has an unsupported type.
-        """
-        listed = list(flatten(items))
-        for item in listed:
-            if isinstance(item, Path):
-                raise TypeError(f"update() accepts no paths, got {item!r:.80}; call refresh()")
-        documents = [as_document(item) for item in listed]
-        self._check_documents(document.id for document in documents)
-        return self.add(documents)
-
     def remove(self, items: str | Path | Iterable[str | Path]) -> None:
         """Remove documents and their derived nodes.
 
@@ -295,10 +278,7 @@ class NodeGraph:
             name: The name of the group.
             transform: A callable from a text or ``Node`` to one or several texts or nodes, a class
                 that is instantiated with ``**settings``, or a LangChain or LlamaIndex text
-                splitter. Values of other types are converted with ``str``. In a list of pairs
-                ``("*.md", transform)``, the first match of the file name is used. None as a
-                transform skips the document. A file name without a match raises LookupError in the
-                build.
+                splitter. Values of other types are converted with ``str``.
             parent: The name of the parent group.
             trans_node: Whether the transform receives a ``Node`` (True) or a text (False). None:
                 its attribute ``trans_node``, then its annotation, else a text (nodes with

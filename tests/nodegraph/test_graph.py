@@ -72,19 +72,12 @@ def test_add_with_a_node_id_raises(graph: NodeGraph) -> None:
     assert graph.node(node.id).text == "a"
 
 
-def test_update_and_remove_of_unknown_ids_raise(graph: NodeGraph) -> None:
+def test_remove_of_unknown_ids_raises(graph: NodeGraph) -> None:
     node = graph.nodes("word")[0]
     for wrong in ("3", node.id):
         with pytest.raises(LookupError, match=f"unknown document id '{wrong}', nearest ids: '"):
-            graph.update([Document("x", id="1"), Document("x", id=wrong)])
-        with pytest.raises(LookupError, match=f"unknown document id '{wrong}', nearest ids: '"):
             graph.remove(["1", wrong])
     assert texts(graph.nodes("ROOT")) == ["a b\nc", "d"]
-
-
-def test_update_with_a_path_raises(graph: NodeGraph, tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match=r"update\(\) accepts no paths, .*call refresh"):
-        graph.update([Document("x", id="1"), tmp_path])
 
 
 def test_remove_takes_one_or_several_ids(graph: NodeGraph) -> None:

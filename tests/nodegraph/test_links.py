@@ -151,11 +151,11 @@ def test_only_derived_links_return_with_their_targets(graph: NodeGraph) -> None:
     line = graph.nodes("line")[3]
     graph.link(tea, line, "cites")
     assert {(k.type, k.derived) for k in tea.links} == {("member", True), ("cites", False)}
-    graph.update(Document("Milk.", id="river"))
+    graph.add(Document("Milk.", id="river"))
     graph.build("line")
     assert len(graph.links(tea)) == 2
     assert graph.links(line, incoming=True) == []
-    graph.update(Document("Rivers run.\nTea rivers.", id="river"))
+    graph.add(Document("Rivers run.\nTea rivers.", id="river"))
     graph.build("line")
     assert texts(graph.linked(tea)) == ["Tea is green.", "Tea is black.", "Tea rivers."]
     assert graph.nodes("word")[0].links == graph.links(tea)

@@ -194,7 +194,7 @@ def test_thread_finds_its_changes_immediately(tmp_path, stored) -> None:
         for count in range(1, 6):
             graph.add(Document(f"tea {count}", id=str(count)))
             assert len(words("tea")) == count
-            graph.update(Document(f"tea {count} again", id=str(count)))
+            graph.add(Document(f"tea {count} again", id=str(count)))
             assert [r.node.id for r in words("again")] == [str(n) for n in range(1, count + 1)]
         graph.remove("3")
         assert "3" not in {r.node.id for r in words("tea")}

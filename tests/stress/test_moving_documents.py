@@ -37,7 +37,7 @@ def test_results_belong_to_the_tenant_during_moves(store: str, tmp_path: Path) -
     def move() -> None:
         while not finished.is_set():
             tally.note("moves")
-            graph.update(documents(tally.notes["moves"] % STATES))
+            graph.add(documents(tally.notes["moves"] % STATES))
             for _ in range(tally.notes["moves"] % 4):
                 answered.acquire(timeout=1)
 

@@ -40,9 +40,9 @@ def changed_in_turns(store: str, first: str, then: str) -> list[list[str]]:
         fill(a, then)
         b.add(Document("x y", id="four"))
         b.build("entity")
-        a.update([Document(first, id="three")])
+        a.add([Document(first, id="three")])
         a.build("entity")
-        b.update([Document(then, id="three")])
+        b.add([Document(then, id="three")])
         b.build("entity")
         with opened(store) as c:
             return [sorted(of_anna(graph)) for graph in (a, b, c)]

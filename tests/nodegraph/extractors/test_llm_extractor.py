@@ -176,10 +176,10 @@ def test_stored_answers_are_reused(tmp_path):
     model = Scripted()
     with graph_of(tmp_path / "graph", model) as graph:
         assert len(graph.nodes("made")) == len(model.prompts) == 6
-        graph.update(Document("paragraph 1 one\n\nparagraph 1 changed", id="1"))
+        graph.add(Document("paragraph 1 one\n\nparagraph 1 changed", id="1"))
         graph.nodes("made")
         assert len(model.prompts) == 7
-        graph.update(TEXTS[1])
+        graph.add(TEXTS[1])
     model = Scripted()
     with graph_of(tmp_path / "graph", model) as graph:
         assert len(graph.nodes("made")) == 6

@@ -111,7 +111,7 @@ def test_answer_needs_min_score_or_more(graph):
 def test_answers_follow_the_graph(graph):
     qa = QaRetriever(graph, "qa")
     assert qa.answer("长江有多长").answer == "约6300公里。"
-    graph.update(Document(json.dumps({"长江有多长？": "6397公里。"}), id="rivers"))
+    graph.add(Document(json.dumps({"长江有多长？": "6397公里。"}), id="rivers"))
     assert qa.answer("长江有多长").answer == "6397公里。"
     assert qa.answer("黄河有多长") is None
     graph.add(Document(json.dumps({"长江有多长": "很长。"}), id="later"))

@@ -35,7 +35,7 @@ class Changing:
 def test_composite_of_moving_documents_returns_only_the_tenants(name: str, way: str) -> None:
     graph = moving_graph()
     composite = COMPOSITES[name](
-        graph, lambda inner: Changing(inner, lambda: graph.update(documents(1)))
+        graph, lambda inner: Changing(inner, lambda: graph.add(documents(1)))
     )
     results = WAYS[way](composite)
     assert results
@@ -49,7 +49,7 @@ def test_model_is_called_once_though_the_graph_changes() -> None:
         prompts.append(prompt)
         return "Which tea has milk?"
 
-    inner = Changing(Retriever(graph, "line"), lambda: graph.update(documents(1)))
+    inner = Changing(Retriever(graph, "line"), lambda: graph.add(documents(1)))
     MultiQueryRetriever(inner, model).retrieve(QUERY)
     assert len(prompts) == 1
 

@@ -78,7 +78,7 @@ def test_statistics_follow_changes_of_group() -> None:
     assert [index.statistics().frequency(t) for t in "abcx"] == [2, 1, 1, 0]
     graph.remove(["3", "1"])
     graph.add(Document("b b b", id="4"))
-    graph.update(Document("a b", id="2"))
+    graph.add(Document("a b", id="2"))
     retriever("a")
     assert (index.size, index.statistics().total_length) == (2, 5)
     assert [index.statistics().frequency(t) for t in "abcx"] == [1, 2, 0, 0]
