@@ -43,12 +43,18 @@ class Saturation:
     def norms(self, lengths: npt.NDArray[Any]) -> Floats:
         """Return the length norms of nodes, which are independent of the term."""
         norms: Floats = lengths / (self.average_length or 1.0)
-        return self.k1 * (1 - self.b + self.b * norms)
+        norms *= self.b  # in place: new arrays take longer than the arithmetic
+        norms += 1 - self.b
+        norms *= self.k1
+        return norms
 
     def weighed(self, counts: npt.NDArray[Any], norms: Floats | float) -> Floats:
         """Return the impacts of counts in nodes of some norms."""
         impacts = counts.astype(np.float64)
-        return impacts * (self.k1 + 1) / (impacts + norms)
+        divisors = impacts + norms
+        impacts *= self.k1 + 1
+        impacts /= divisors
+        return impacts
 
 
 class TermWeights(NamedTuple):
@@ -92,8 +98,8 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
     def __init__(self, postings: Postings, lengths: Ints, alive: Mask) -> None:
         super().__init__()
         self._postings, self._alive = postings, None if alive.all() else alive
-        self.size, self._lengths = int(alive.sum()), lengths
-        self.total_length = int(lengths.sum(where=alive))
+        self.size, self._lengths = int(np.count_nonzero(alive)), lengths
+        self.total_length = int(lengths.sum() if self._alive is None else lengths.sum(where=alive))
         self._cached: dict[Saturation, tuple[Floats, dict[str, Floats]]] = {}
         self.held = 0
 
@@ -119,6 +125,8 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
 
     def frequency(self, term: str) -> int:
         """Return the number of nodes with a term."""
+        if self._alive is None and term not in self:  # without copies of the rows
+            return self._postings.count(term)
         return len(self[term][0])
 
     def of_query(self, weights: Mapping[str, float], saturation: Saturation) -> QueryPostings:

@@ -315,7 +315,8 @@ class NodeTable:
         table._parents = Runs.from_arrays(arrays, "parents", lambda text: text or None)
         table._documents = Runs.from_arrays(arrays, "documents", str)
         table._metadata = Runs.from_arrays(arrays, "metadata", str)
-        table.rows = {table.ids[row]: row for row in np.flatnonzero(table.alive).tolist()}
+        rows = np.flatnonzero(table.alive)
+        table.rows = dict(zip(table.ids_of(rows), rows.tolist(), strict=True))
         return table
 
 

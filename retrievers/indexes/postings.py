@@ -82,6 +82,14 @@ class Postings:
     def __len__(self) -> int:
         return len(self.lists.rows) + self._later_size
 
+    def count(self, term: str) -> int:
+        """Return the number of rows with a term, including removed rows."""
+        number = self.vocabulary.get(term, -1)
+        later, starts = self.later.get(number), self.lists.starts
+        is_listed = 0 <= number < len(starts) - 1
+        listed = int(starts[number + 1] - starts[number]) if is_listed else 0
+        return listed + (0 if later is None else len(later[0]))
+
     def extend(self, first_row: int, batches: Iterable[Sequence[Iterable[str]]]) -> None:
         """Add the terms of new rows, numbered from ``first_row``.
 
