@@ -113,8 +113,8 @@ class PageApp:
             self.engine, retriever = source, source.retriever
         else:
             retriever = as_retriever(source)
-            model = no_model if llm is None else llm
-            self.engine = QueryEngine(retriever, model, min_score=min_score, check="quotes")
+            llm = no_model if llm is None else llm
+            self.engine = QueryEngine(retriever, llm, min_score=min_score, check="quotes")
         self.graph = _graph_of(retriever)
         self.pages = DocumentPages(self.graph, restriction_of(retriever))
         llm = self.engine.llm
@@ -124,12 +124,10 @@ class PageApp:
             *(("", self._start), ("search", self._search), ("documents", self.pages.list_html)),
             *(("document", self.pages.passage_html), ("picture", self.pages.picture)),
         )
+        files = {n: Response(asset(n), 200, _SECURITY, kind) for n, kind in _FILES.items()}
         routes = [
             *(Route(f"/{name}", partial(self._handle, name, view)) for name, view in views),
-            *(
-                Route(f"/{name}", Response(asset(name), 200, _SECURITY, _FILES[name]))
-                for name in _FILES
-            ),
+            *(Route(f"/{name}", file) for name, file in files.items()),
             Route("/ask", partial(self._handle, "ask", None), methods=["POST"]),
         ]
         self._app = AccessCheck(Starlette(routes=routes), host, token, cookie=True)

@@ -285,6 +285,7 @@ def test_stopped_engine_raises_and_works_after_restart(graph: NodeGraph, engine:
 PAGE = Path(__file__).parents[2] / "docs" / "stores.md"
 
 
+@pytest.mark.parametrize("engine", ["langchain-chroma", "langchain-milvus"], indirect=True)
 def test_example_on_the_page_runs(
     engine: Any,
     graph: NodeGraph,
