@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing, contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any
 
 from ..nodegraph.errors import ModelError
@@ -19,15 +18,6 @@ with extra("openai", "openai"):
 
 Prompt = str | Sequence[Mapping[str, Any]]
 """The user's message, or a conversation: ``[{"role": "user", "content": "..."}, ...]``."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChatUsage:
-    """The number of answered requests, prompt tokens and completion tokens."""
-
-    requests: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
 
 
 class OpenAIChat(ServerModel):
@@ -55,9 +45,6 @@ class OpenAIChat(ServerModel):
         **options: Further fields of the request: ``seed=1``, ``max_completion_tokens=500``,
             ``extra_body={...}``.
 
-    Attributes:
-        usage: The requests and tokens so far.
-
     Raises:
         TypeError: If a client is sync instead of async, or async instead of sync.
         ValueError: If the model's name is empty, a number is out of range, or both a client and its
@@ -66,8 +53,8 @@ class OpenAIChat(ServerModel):
 
     Example:
         >>> chat = OpenAIChat("qwen3", base_url="http://127.0.0.1:8000/v1", api_key="-")
-        >>> chat.name, chat.usage.requests
-        ('openai qwen3 temperature=0', 0)
+        >>> chat.name
+        'openai qwen3 temperature=0'
     """
 
     def __init__(
@@ -92,7 +79,6 @@ class OpenAIChat(ServerModel):
         self.system = system
         self.settings = {key: value for key, value in settings.items() if value is not None}
         self.name = name or _name(model, system, self.settings)
-        self.usage = ChatUsage()
 
     def __repr__(self) -> str:
         return f"OpenAIChat({self.name!r})"
@@ -140,7 +126,7 @@ class OpenAIChat(ServerModel):
             TimeoutError: If the server does not answer in time.
             ModelError: If the stream ends before the answer is complete.
         """
-        request = self._request(prompt, **_STREAMED)
+        request = self._request(prompt, stream=True)
 
         def chunks() -> Iterator[Any]:
             with closing(request(self._client)) as response:
@@ -163,7 +149,7 @@ class OpenAIChat(ServerModel):
         if client is None:
             yield await self.acomplete(prompt)
             return
-        request = self._request(prompt, **_STREAMED)
+        request = self._request(prompt, stream=True)
 
         async def chunks() -> AsyncIterator[Any]:
             async with await request(client) as response:
@@ -200,7 +186,6 @@ class OpenAIChat(ServerModel):
                 f"the server's answer for model {self.model!r} has no message: {answer!r:.200}; it "
                 "does not speak OpenAI's protocol: give a function of your own to LLM"
             )
-        self._count(answer)
         if refusal := getattr(message, "refusal", None):
             raise ModelError(f"model {self.model!r} refused: {refusal}")
         self._check_end(choices[0].finish_reason or "stop")
@@ -210,8 +195,6 @@ class OpenAIChat(ServerModel):
 
     def _read_chunk(self, chunk: Any, end: str | None) -> tuple[str | None, str | None]:
         """Return the text of a chunk, and the finish reason so far."""
-        if chunk.usage is not None:
-            self._count(chunk)
         if not chunk.choices:
             return None, end
         choice = chunk.choices[0]
@@ -241,18 +224,6 @@ class OpenAIChat(ServerModel):
                     f"the server of model {self.model!r} takes no JSON schema: {error}"
                 ) from error
             raise
-
-    def _count(self, answer: Any) -> None:
-        usage = getattr(answer, "usage", None)
-        with self._lock:
-            self.usage = ChatUsage(
-                self.usage.requests + 1,
-                self.usage.prompt_tokens + (getattr(usage, "prompt_tokens", None) or 0),
-                self.usage.completion_tokens + (getattr(usage, "completion_tokens", None) or 0),
-            )
-
-
-_STREAMED: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
 
 
 def _name(model: str, system: str | None, settings: Mapping[str, Any]) -> str:

@@ -25,7 +25,7 @@ PACKAGES = ("nodegraph", "retrievers", "adapters")
 # Public names of modules without a list of names.
 MODULES = {
     "nodekin.adapters.openai": ("OpenAIEmbedder", "RerankEndpoint"),
-    "nodekin.adapters.openai_chat": ("OpenAIChat", "ChatUsage"),
+    "nodekin.adapters.openai_chat": ("OpenAIChat",),
 }
 
 

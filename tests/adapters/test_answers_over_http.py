@@ -55,7 +55,6 @@ async def test_query_engine_answers_equal_in_every_way(server, chat, plain, mode
     assert set(await every_way(engine)) == {SAID}
     answer = engine.query(QUESTION)
     assert [source.text for source in answer.cited] == TEXTS[:1]
-    assert chat.usage.requests == len(server.asked)
     assert any(body.get("stream") for body in server.asked) == (mode != "map_rerank")
 
 

@@ -1,23 +1,23 @@
-"""Comparison with LangChain's ParentDocumentRetriever and MultiVectorRetriever.
+"""Comparison with LangChain's ParentDocumentRetriever.
 
 All retrievers use equal embeddings. Tests of equal results come first, then tests of differences.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
-from langchain_classic.retrievers import MultiVectorRetriever, ParentDocumentRetriever
+from langchain_classic.retrievers import ParentDocumentRetriever
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.stores import InMemoryStore
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import CharacterTextSplitter, RecursiveCharacterTextSplitter
 
-from nodekin.nodegraph import ROOT, Node, NodeGraph
-from nodekin.retrievers import RecursiveRetriever, Retriever
+from nodekin.nodegraph import ROOT, NodeGraph
+from nodekin.retrievers import Retriever
 
 TEXTS = {
     "tea": "Green tea is steamed. Black tea is fermented.\n\nTea comes from leaves.",
@@ -141,81 +141,3 @@ def test_updated_parent_is_not_found_by_old_text(graph: NodeGraph) -> None:
     assert {match.node.text for each in every for match in each.evidence}.isdisjoint(
         piece.strip() for piece in small().split_text(TEXTS["river"])
     )
-
-
-SUMMARIES = {
-    "tea": "Kinds of tea",
-    "coffee": "How coffee is made",
-    "river": "Water and fish",
-    "茶": "茶的种类",
-    "both": "Hot drinks 热饮",
-}
-ASKED = {
-    "tea": "How is black tea made?\nWhat are leaves for?",
-    "coffee": "What are beans for?",
-    "river": "Where does a river end?\nIs the sea salty?",
-    "茶": "红茶怎么做？\n茶树长在哪里？",
-    "both": "What do people drink？\n人们喝什么？",
-}
-
-
-def several(k: int) -> MultiVectorRetriever:
-    """Return LangChain's retriever over summaries, questions and children of each text."""
-    retriever = MultiVectorRetriever(
-        vectorstore=InMemoryVectorStore(Counting()),
-        docstore=InMemoryStore(),
-        search_kwargs={"k": k},
-    )
-    kinds: list[Callable[[str], list[str]]] = [
-        lambda i: [SUMMARIES[i]],
-        lambda i: ASKED[i].splitlines(),
-        lambda i: small().split_text(TEXTS[i]),
-    ]
-    for kind in kinds:
-        retriever.vectorstore.add_documents(
-            [Document(text, metadata={"doc_id": i}) for i in TEXTS for text in kind(i)]
-        )
-    retriever.docstore.mset([(i, Document(text)) for i, text in TEXTS.items()])
-    return retriever
-
-
-@pytest.fixture
-def kinds(graph: NodeGraph) -> NodeGraph:
-    """Return the graph with summaries and questions."""
-
-    def summary(node: Node) -> str:
-        return SUMMARIES[node.id]
-
-    def questions(node: Node) -> list[str]:
-        return ASKED[node.id].splitlines()
-
-    graph.create_node_group("summary", summary, trans_node=True)
-    graph.create_node_group("question", questions, trans_node=True)
-    return graph
-
-
-GROUPS = ["summary", "question", "child"]
-
-
-@pytest.mark.parametrize("question", [*QUESTIONS, "热饮", "Is the sea salty?"])
-async def test_several_vectors_per_document_match_langchain(
-    kinds: NodeGraph, question: str
-) -> None:
-    mine = RecursiveRetriever(kinds, GROUPS, ROOT, "cosine", top_k=len(TEXTS))
-    other = several(k=100)
-    expected = contents(other.invoke(question))
-    assert texts(mine.retrieve(question)) == expected
-    assert texts(await mine.aretrieve(question)) == contents(await other.ainvoke(question))
-
-
-def test_document_filter_returns_full_top_k(kinds: NodeGraph) -> None:
-    """LangChain filters by child metadata; our nodes inherit their document's metadata."""
-    other = several(k=2)
-    other.search_kwargs["filter"] = lambda child: child.metadata.get("kind") == "drink"
-    assert other.invoke("tea") == []
-    for i in TEXTS:
-        kinds.update(
-            Document(TEXTS[i], metadata={"kind": "drink" if i != "river" else "place"}, id=i)
-        )
-    mine = RecursiveRetriever(kinds, GROUPS, ROOT, "cosine", top_k=4, filters={"kind": "drink"})
-    assert {each.node.id for each in mine("The sea is salty.")} == {"tea", "coffee", "茶", "both"}

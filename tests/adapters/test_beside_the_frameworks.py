@@ -13,8 +13,8 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from llama_index.core import VectorStoreIndex
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms import MockLLM
-from llama_index.core.retrievers import QueryFusionRetriever, RecursiveRetriever
-from llama_index.core.schema import IndexNode, TextNode
+from llama_index.core.retrievers import QueryFusionRetriever
+from llama_index.core.schema import TextNode
 
 from nodekin.adapters import langchain, llama_index
 from nodekin.nodegraph import NodeGraph, split_sentences
@@ -87,33 +87,6 @@ def test_cosine_scores_match_vector_stores_of_frameworks(graph: NodeGraph, quest
     index = VectorStoreIndex(nodes, embed_model=OfLlamaIndex())
     theirs = index.as_retriever(similarity_top_k=4).retrieve(question)
     assert [r.score for r in mine] == pytest.approx([r.score for r in theirs], abs=1e-5)
-
-
-@pytest.mark.parametrize("question", QUESTIONS)
-def test_sentences_are_lifted_to_documents_like_llama_index(
-    graph: NodeGraph, question: str
-) -> None:
-    """Results match if each document is found once: LlamaIndex counts children, we targets."""
-    parents = {name: TextNode(text=text, id_=name) for name, text in TEXTS.items()}
-    children = [
-        IndexNode(text=node.text, index_id=node.document_id, id_=node.id)
-        for node in graph.nodes("sentence")
-    ]
-    index = VectorStoreIndex(children, embed_model=OfLlamaIndex())
-    everything = index.as_retriever(similarity_top_k=len(children))
-    recursive = RecursiveRetriever(
-        "vector", retriever_dict={"vector": everything}, node_dict=dict(parents)
-    )
-    theirs = list(dict.fromkeys(r.node.node_id for r in recursive.retrieve(question)))
-    mine = Retriever(graph, "sentence", "cosine", target="ROOT", top_k=4)(question)
-    assert ids(mine) == theirs
-    few = RecursiveRetriever(
-        "vector",
-        retriever_dict={"vector": index.as_retriever(similarity_top_k=2)},
-        node_dict=dict(parents),
-    )
-    assert len({r.node.node_id for r in few.retrieve(question)}) <= 2
-    assert len(Retriever(graph, "sentence", "cosine", target="ROOT", top_k=2)(question)) == 2
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

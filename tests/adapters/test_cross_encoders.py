@@ -6,11 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.fixed_retriever import passage
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Retriever, ScoredNode
-from nodekin.retrievers.protocols import RerankError
 from nodekin.retrievers.rerankers.cross_encoder_reranker import CrossEncoderReranker
 from nodekin.retrievers.rerankers.rerank_retriever import RerankRetriever
 from nodekin.retrievers.similarities.bm25 import Bm25
@@ -143,59 +141,3 @@ def test_long_passages_are_read_in_windows(model) -> None:
     assert best.node.text[window.start : window.end] == window.text
     tokens = model.tokenizer(question, window.text)["input_ids"]
     assert len(tokens) <= 144
-
-
-@pytest.fixture(params=["Bert", "DistilBert", "XLMRoberta", "Electra", "Bert with two labels"])
-def tiny(request, tmp_path: Path):
-    """Return a cross-encoder with made-up weights whose tokens are characters."""
-    reason = "the cross-encoder needs: pip install torch sentence-transformers"
-    torch = pytest.importorskip("torch", reason=reason)
-    package = pytest.importorskip("sentence_transformers", reason=reason)
-    import tokenizers
-    import transformers
-
-    kind, _, two = request.param.partition(" ")
-    marks = ["[PAD]", "[CLS]", "[SEP]", "[UNK]"]
-    vocabulary = {token: at for at, token in enumerate([*marks, *"abcdefgh 长江茶。?"])}
-    made = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary, unk_token="[UNK]"))
-    made.pre_tokenizer = tokenizers.pre_tokenizers.Split(tokenizers.Regex("."), "isolated")
-    made.post_processor = tokenizers.processors.TemplateProcessing(
-        "[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1", [("[CLS]", 1), ("[SEP]", 2)]
-    )
-    names = ["input_ids", "attention_mask", *(["token_type_ids"] * (kind in ("Bert", "Electra")))]
-    tokenizer = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=made,
-        pad_token="[PAD]",
-        cls_token="[CLS]",
-        sep_token="[SEP]",
-        unk_token="[UNK]",
-        model_input_names=names,
-    )
-    torch.manual_seed(0)
-    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
-    if kind == "DistilBert":
-        sizes = {"dim": 32, "n_layers": 2, "n_heads": 2, "hidden_dim": 64}
-    config = getattr(transformers, f"{kind}Config")(
-        vocab_size=len(vocabulary),
-        intermediate_size=64,
-        max_position_embeddings=80,
-        num_labels=2 if two else 1,
-        pad_token_id=0,
-        initializer_range=0.5,
-        **sizes,
-    )
-    getattr(transformers, f"{kind}ForSequenceClassification")(config).save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    return package.CrossEncoder(str(tmp_path), device="cpu", max_length=64)
-
-
-def test_long_passage_gets_the_score_of_its_best_window(tiny) -> None:
-    results = [passage(text) for text in ("茶。", "abc", "长江。" * 30, "长江。" * 5_000)]
-    if tiny.num_labels > 1:
-        with pytest.raises(RerankError, match="num_labels=1"):
-            CrossEncoderReranker(tiny).rerank(results, "茶?")
-        return
-    for result in CrossEncoderReranker(tiny).rerank(results, "茶?"):
-        window = result.evidence[0].node.text
-        assert len(window) < 64
-        assert result.score == pytest.approx(tiny.predict([("茶?", window)])[0], abs=1e-5)
