@@ -189,17 +189,15 @@ def load_jsonl(path: str | Path, fields: Mapping[str, str] | None = None) -> Dat
     return Dataset(questions, name=path.name)
 
 
-def load_csv(
-    path: str | Path, fields: Mapping[str, str] | None = None, *, separator: str = "|"
-) -> Dataset:
+def load_csv(path: str | Path, fields: Mapping[str, str] | None = None) -> Dataset:
     """Load questions from a CSV file with a header.
 
-    The columns are the fields of ``load_jsonl``. A span has the form ``document:start-end``.
+    The columns are the fields of ``load_jsonl``. Several values in a cell are separated by ``|``.
+    A span has the form ``document:start-end``.
 
     Args:
         path: The file, in UTF-8.
         fields: Other names of the columns in the file: ``{"question": "Frage"}``.
-        separator: The separator of several values in a cell.
 
     Raises:
         ValueError: If a column is missing, a value is invalid, or an id is repeated.
@@ -213,7 +211,7 @@ def load_csv(
             row: dict[str, Any] = {n: c.strip() for n, c in cells.items() if n and c and c.strip()}
             for field in ("passages", "document_ids", "spans", "answers"):
                 if cell := row.get(name := names[field]):
-                    row[name] = [part.strip() for part in cell.split(separator)]
+                    row[name] = [part.strip() for part in cell.split("|")]
             spans = (re.fullmatch(r"(.+):(\d+)-(\d+)", s) for s in row.get(names["spans"], ()))
             row[names["spans"]] = [
                 match and {"document_id": match[1], "start": match[2], "end": match[3]}

@@ -178,8 +178,6 @@ def compare_with_baseline(
             names = nearest_names(name, evaluation.metrics)
             raise ValueError(f"max_loss has {name!r}, which is not measured; measured: {names}")
         number(limit, f"max_loss of {name!r}")
-    if not Path(path).exists():
-        raise FileNotFoundError(f"there is no baseline {str(path)!r}; save one first")
     header, baseline = _load(path)
     setups = [name for name in evaluation.records if name in baseline]
     asked = {key: r.asked for rows in baseline.values() for key, (r, _) in rows.items()}

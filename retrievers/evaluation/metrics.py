@@ -66,8 +66,8 @@ class Matching:
     Each result of a gold document matches the document. Each result that overlaps a gold span by
     a token or more matches the span. A result matches a gold passage if
 
-    - ``"edit"``: the similarity is above the threshold: 1 - edit distance / length of the longer
-      text, in characters. Ragas and LazyLLM compute context recall without a model like this. It
+    - ``"edit"``: the similarity is above 0.5: 1 - edit distance / length of the longer text, in
+      characters. Ragas and LazyLLM compute context recall without a model like this. It
       requires results of about the size of the gold.
     - ``"contains"``: one text contains the other, apart from white space.
     - ``"place"``: the result overlaps the passage in its document by a token or more. This works
@@ -75,22 +75,18 @@ class Matching:
 
     Args:
         passages: The comparison with gold passages.
-        threshold: The threshold of ``"edit"``, from 0 to below 1.
         document_key: The metadata field with the id of a result's document, like ``"source"``.
             None: the node's ``document_id``.
 
     Raises:
-        ValueError: If the comparison is unknown or the threshold out of range.
+        ValueError: If the comparison is unknown.
     """
 
     passages: PassageMatch = "edit"
-    threshold: float = 0.5
     document_key: str | None = None
 
     def __post_init__(self) -> None:
         choice(self.passages, "passages", get_args(PassageMatch))
-        if isinstance(self.threshold, bool) or not 0 <= self.threshold < 1:
-            raise ValueError(f"threshold must be from 0 to below 1, got {self.threshold!r}")
 
     def matches(self, gold: Gold, item: RetrievedItem) -> bool:
         """Return whether a result is this gold.
@@ -100,7 +96,7 @@ class Matching:
         """
         if isinstance(gold, GoldPassage):
             if self.passages == "edit":
-                return is_similar(item.text, gold.text, self.threshold)
+                return is_similar(item.text, gold.text)
             text, passage = " ".join(item.text.split()), " ".join(gold.text.split())
             return bool(text) and (text in passage or passage in text)
         if not item.document_id:
@@ -110,16 +106,16 @@ class Matching:
         return isinstance(gold, GoldDocument) or _overlaps(gold, item)
 
 
-def is_similar(entry: str, other: str, threshold: float) -> bool:
-    """Return whether the edit similarity of two texts is above a threshold.
+def is_similar(entry: str, other: str) -> bool:
+    """Return whether the edit similarity of two texts is above 0.5.
 
     The edit similarity is 1 - edit distance (Levenshtein, 1966) / length of the longer text.
 
     Example:
-        >>> is_similar("kitten", "sitting", 0.5), is_similar("kitten", "sitting", 0.6)
+        >>> is_similar("kitten", "sitting"), is_similar("kitten", "cat")
         (True, False)
     """
-    return Levenshtein.normalized_similarity(entry, other, score_cutoff=threshold) > threshold
+    return Levenshtein.normalized_similarity(entry, other, score_cutoff=0.5) > 0.5
 
 
 def _overlaps(gold: GoldSpan, item: RetrievedItem) -> bool:
@@ -298,11 +294,11 @@ def _ndcg(case: RetrievalCase, k: int | None) -> Judgement:
 def _context_recall(case: RetrievalCase, k: int | None) -> Judgement:
     """Return the share of gold passages with a similar result, by edit distance.
 
-    Ragas' context recall without a model (``NonLLMContextRecall``), with its threshold.
+    Ragas' context recall without a model (``NonLLMContextRecall``).
     """
     passages = _passages(case)
     texts = [item.text for item in case.items[:k]]
-    right = sum(any(is_similar(text, entry, 0.5) for text in texts) for entry in passages)
+    right = sum(any(is_similar(text, entry) for text in texts) for entry in passages)
     return _share(right, len(passages), " passages")
 
 

@@ -28,7 +28,6 @@ class Record:
         error: The exception. Empty: success.
         tokens: The number of tokens of the results.
         model_calls: The number of language model calls of this package.
-        model_tokens: The number of tokens of these calls, prompts and answers.
     """
 
     setup: str
@@ -41,7 +40,6 @@ class Record:
     error: str = ""
     tokens: int = 0
     model_calls: int = 0
-    model_tokens: int = 0
 
 
 def first_names(names: Sequence[str], count: int) -> str:

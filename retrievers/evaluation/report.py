@@ -172,9 +172,6 @@ def bootstrap(rows: Sequence[tuple[float, ...]]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-_FONTS = ("DejaVu Sans", "Noto Sans CJK SC", "PingFang SC", "Hiragino Sans GB", "Microsoft YaHei")
-
-
 class Evaluation:
     """The results of each system for each question, and their judgements by metrics.
 
@@ -285,18 +282,15 @@ class Evaluation:
     def costs(self, setup: str) -> dict[str, float]:
         """Return the costs of a system.
 
-        ``seconds`` is the total duration, ``median_seconds`` the duration of a question: the first
-        question may build indexes. ``tokens`` is the mean number of tokens of a question's
-        results, without failures.
+        ``median_seconds`` is the duration of a question: the first question may build indexes.
+        ``tokens`` is the mean number of tokens of a question's results, without failures.
         """
         records = self.records[setup].values()
         tokens = [record.tokens for record in records if not record.error]
         return {
             "median_seconds": statistics.median(record.seconds for record in records),
-            "seconds": sum(record.seconds for record in records),
             "tokens": statistics.fmean(tokens or [0]),
             "model_calls": sum(record.model_calls for record in records),
-            "model_tokens": sum(record.model_tokens for record in records),
             "failed": sum(bool(record.error) for record in records),
         }
 
@@ -384,25 +378,21 @@ class Evaluation:
         Path(path).write_text("".join(lines), encoding="utf-8", newline="\n")
 
     def save_figure(self, path: str | Path) -> None:
-        """Draw the figures with their intervals to a file ``.png`` or ``.svg``.
+        """Draw the figures with their intervals to a file, such as ``.png`` or ``.svg``.
 
         Each metric has a panel, with a point and an interval for each system that is judged.
 
         Raises:
             ImportError: If matplotlib is not installed.
-            ValueError: If the file has another suffix.
+            ValueError: If matplotlib does not support the suffix.
         """
-        if Path(path).suffix not in (".png", ".svg"):
-            raise ValueError(f"a figure must be a file .png or .svg, got {str(path)!r}")
         try:
-            from matplotlib import font_manager, rc_context
+            from matplotlib import rc_context
             from matplotlib.figure import Figure as Canvas
         except ImportError as error:
             raise ImportError('figures need matplotlib: pip install "nodekin[eval]"') from error
-        installed = {font.name for font in font_manager.fontManager.ttflist}
-        fonts = [font for font in _FONTS if font in installed]
         height = (0.3 * len(self.figures) + 0.8) * len(self.metrics)  # height in inches
-        with rc_context({"font.family": fonts, "text.parse_math": False}):
+        with rc_context({"text.parse_math": False}):
             canvas = Canvas(figsize=(7.5, height), layout="constrained")
             panels = canvas.subplots(len(self.metrics), squeeze=False)[:, 0]
             for metric, panel in zip(self.metrics, panels, strict=True):

@@ -208,18 +208,13 @@ def _search(
             seconds = time.perf_counter() - start
             error = f"{type(raised).__name__}: {raised}"
     tokens = sum(count_tokens(item.text) for item in items)
-    calls = [*_model_calls(span)]
-    model_tokens = sum(count_tokens(text) for texts in calls for text in texts)
     place = (setup, question.id, question.text, asked)
-    return Record(*place, items, answer, seconds, error, tokens, len(calls), model_tokens)
+    return Record(*place, items, answer, seconds, error, tokens, _model_calls(span))
 
 
-def _model_calls(span: Span) -> Iterator[tuple[str, str]]:
-    """Yield the prompt and the answer of each model call in a trace."""
-    if span.name == "ask":
-        yield str(span.attributes.get("prompt", "")), str(span.attributes.get("answer", ""))
-    for child in span.children:
-        yield from _model_calls(child)
+def _model_calls(span: Span) -> int:
+    """Return the number of model calls in a trace."""
+    return (span.name == "ask") + sum(map(_model_calls, span.children))
 
 
 def _item(result: ScoredNode, document_key: str | None) -> RetrievedItem:

@@ -27,7 +27,7 @@ def first_hits(retriever: Retriever, questions: Sequence[dict]) -> np.ndarray:
     places = []
     for question in questions:
         texts = [result.node.text for result in retriever.retrieve(question["question"])]
-        hits = (n for n, text in enumerate(texts, 1) if is_similar(text, question["context"], 0.5))
+        hits = (n for n, text in enumerate(texts, 1) if is_similar(text, question["context"]))
         places.append(next(hits, np.inf))
     return np.array(places)
 

@@ -140,8 +140,6 @@ def test_invalid_metric_raises():
         get_metric("recall@0")
     with pytest.raises(TypeError, match="a metric must be a name"):
         get_metric(5)
-    with pytest.raises(ValueError, match="threshold must be from 0 to below 1, got 50"):
-        Matching(threshold=50)
     with pytest.raises(ValueError, match="got 'x'"):
         evaluate({"a": object()}, Dataset([Question("1", "?")]), ["x"])
 
