@@ -17,7 +17,7 @@ from ..filters import Filters
 from ..plans.effects import ask
 from ..plans.limits import CallLimits
 from ..plans.plan import All, Do, Part
-from ..plans.prompting import neutralize, quote_passage
+from ..plans.prompting import neutralize, passage_title, quote_passage
 from ..results import ScoredNode
 from ..strategies.outcome import SubResults, answer_texts
 from .answer import Answer, OmittedResult, Source, only_cites
@@ -290,7 +290,6 @@ def _match_offset(source: Source) -> int:
 
 def merge_results(
     results: Sequence[ScoredNode],
-    title: Callable[[Node], str],
     has_space: Callable[[Source], bool],
 ) -> tuple[list[Source], list[OmittedResult]]:
     """Return the sources of results, best first, and the results without new text.
@@ -301,7 +300,6 @@ def merge_results(
 
     Args:
         results: Best first.
-        title: Returns the line above a passage from the best matching node.
         has_space: Whether a prompt has space for a source.
     """
     omitted: list[OmittedResult] = []
@@ -316,7 +314,7 @@ def merge_results(
         if owner is not result:
             omitted.append(OmittedResult(result, "duplicate", owner))
             continue
-        source = Source(0, result, text, title=title(result.best_match))
+        source = Source(0, result, text, title=passage_title(result.best_match))
         placed.append((source, _place_of(result.node)))
         at = len(placed) - 1
         while union := _union_with_another(placed, at, has_space):

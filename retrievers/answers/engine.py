@@ -21,12 +21,11 @@ from ...nodegraph.errors import explain_names
 from ...nodegraph.models.llm import LLM, as_llm
 from ...nodegraph.models.model_objects import attribute
 from ...nodegraph.models.templates import Language, language_of
-from ...nodegraph.node import Node
 from ...nodegraph.splitters.chunking import count_tokens
 from ..filters import Filters, parse_filters
 from ..foreign.foreign_retriever import as_retriever
 from ..plans.plan import Do, Part, arun, astream, run, stream
-from ..plans.prompting import Prompt, PromptMixin, PromptReplacement, passage_title, replace_prompts
+from ..plans.prompting import Prompt, PromptMixin, PromptReplacement, replace_prompts
 from ..protocols import RetrieverLike
 from ..restricted_retriever import restrict
 from ..results import ScoredNode
@@ -105,7 +104,6 @@ class QueryEngine(PromptMixin):
         length: A function that returns the length of a text: ``count_tokens`` (an estimate), or
             the model's tokenizer.
         language: The language of the prompts, ``"zh"`` or ``"en"``. None: the question's language.
-        title: A function that returns the line above a passage from the best matching node in it.
         timeout: Seconds per model call. None: the model's client decides.
         total_timeout: Seconds per question, including the search. For a stream, the time starts
             with the first text. When the time is over, the answer so far is returned with a note.
@@ -147,7 +145,6 @@ class QueryEngine(PromptMixin):
         history_window: int = 1024,
         length: Callable[[str], int] = count_tokens,
         language: Language | None = None,
-        title: Callable[[Node], str] = passage_title,
         timeout: float | None = None,
         total_timeout: float | None = None,
     ) -> None:
@@ -166,10 +163,9 @@ class QueryEngine(PromptMixin):
         self.num_output = whole(num_output, "num_output", 0)
         self.history_window = whole(history_window, "history_window", 0)
         self.language: Language | None = choice(language, "language", (None, *get_args(Language)))
-        for name, function in (("length", length), ("title", title)):
-            if not callable(function):
-                raise TypeError(f"{name} must be a function, got {function!r:.80}")
-        self.length, self.title = length, title
+        if not callable(length):
+            raise TypeError(f"length must be a function, got {length!r:.80}")
+        self.length = length
         self.timeout = seconds(timeout, "timeout")
         self.total_timeout = seconds(total_timeout, "total_timeout")
         self._replace_prompts(replace_prompts(PROMPTS, {} if prompts is None else prompts))

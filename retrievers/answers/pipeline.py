@@ -23,7 +23,7 @@ from ...nodegraph.models.templates import QuotedText, language_of, schema_of
 from ..plans.effects import find_all
 from ..plans.limits import CallLimits, LimitExceededError
 from ..plans.plan import Do
-from ..plans.prompting import ask_and_parse, neutralize
+from ..plans.prompting import ask_and_parse, neutralize, passage_title
 from ..protocols import RetrieverProtocol
 from ..ranking import cut_scores
 from ..results import Results, ScoredNode
@@ -94,7 +94,7 @@ async def _steps(context: AnswerContext, pairs: Sequence[Pair]) -> Answer:
     def has_space(source: Source) -> bool:
         return all(context.has_space(name, [source], answer="") for name in names)
 
-    merge = partial(merge_results, results, context.engine.title, has_space)
+    merge = partial(merge_results, results, has_space)
     context.candidates, context.omitted = await Do(merge, kind="work")
     if not context.candidates:
         return _cited_answer(context, FinalAnswer("", False))
@@ -169,7 +169,7 @@ async def preset_answer(context: AnswerContext) -> Answer | None:
     if preset is None:
         return None
     node = preset.result.node
-    title = context.engine.title(node)
+    title = passage_title(node)
     source = Source(1, preset.result, str(node.content), cited=True, title=title)
     return replace(context.build_answer(preset.answer, [source], True), preset=preset)
 

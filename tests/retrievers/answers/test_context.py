@@ -18,9 +18,7 @@ def span(start: int, end: int, document: str = "a", group: str = "g") -> ScoredN
 
 
 def joined(*results: ScoredNode, longest: int = 1000) -> tuple[list[str], list[tuple[str, str]]]:
-    sources, omitted = merge_results(
-        results, lambda _: "", lambda source: len(source.text) <= longest
-    )
+    sources, omitted = merge_results(results, lambda source: len(source.text) <= longest)
     reasons = [(item.result.node.text, item.reason) for item in omitted]
     return [source.text for source in sources], reasons
 
@@ -60,7 +58,7 @@ def test_each_result_is_used_or_omitted_once(drawn, longest) -> None:
         span(start, start + length, document, group=str(at))
         for at, (start, length, document) in enumerate(drawn)
     ]
-    sources, omitted = merge_results(results, lambda _: "", lambda s: len(s.text) <= longest)
+    sources, omitted = merge_results(results, lambda s: len(s.text) <= longest)
     ids = [r.node.id for s in sources for r in (s.result, *s.merged)]
     ids += [item.result.node.id for item in omitted]
     assert sorted(ids) == sorted(result.node.id for result in results)
