@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...nodegraph.errors import nearest_names
 from ...nodegraph.models.output.queries import parse_route
 from ...nodegraph.models.templates import schema_of
-from ..base_retriever import join_notes
 from ..filters import Filters
 from ..plans.prompting import Prompt
-from ..results import QueryVariant
-from .model_prompt import PromptOptions, QueryTransform, QueryVariants, describe_error
+from .model_prompt import PromptOptions, QueryTransform, QueryVariants
 from .transform_retriever import (
     StrategyOptions,
     Tools,
@@ -120,8 +118,8 @@ class RouterRetriever(TransformRetriever):
     """A retriever that searches one route, chosen by a model for each question.
 
     Routes are corpora, or ways to search one corpus: sub-questions for comparisons, the plain
-    retriever for other questions. The notes of the evidence name the route, and the reason for
-    the default route.
+    retriever for other questions. The evidence names the route, and the reason for the default
+    route.
 
     Args:
         routes: Retrievers, functions and query engines by name, or pairs of a description and
@@ -146,7 +144,7 @@ class RouterRetriever(TransformRetriever):
         >>> print(router("What is tea?")[0].explain())  # doctest: +ELLIPSIS
         0...  ROOT  "Tea is a drink."
           0...  ROOT  bm25 for "What is tea?": itself
-            route of "What is tea?" (to 'words')
+            route for 'words' of "What is tea?"
     """
 
     name = "router"
@@ -184,17 +182,3 @@ class RouterRetriever(TransformRetriever):
         for (query, _), ranking in zip(variants, rankings, strict=True):
             self.check_failures(query, ranking)
         return rankings
-
-    def evidence_variant(
-        self, query: str, ranking: VariantResults, note: str | None
-    ) -> QueryVariant:
-        """Return the variant in the evidence of a route's results."""
-        return QueryVariant(query, self.variant_name, join_notes(f"to {ranking.tool!r}", note))
-
-    def describe_failures(self, rankings: Sequence[VariantResults]) -> str:
-        """Return the failed routes and their errors. Empty without failures."""
-        return "; ".join(
-            f"route {ranking.tool!r} failed: {describe_error(ranking.error)}"
-            for ranking in rankings
-            if ranking.error is not None
-        )

@@ -49,7 +49,7 @@ def named_tools(tools: Tools, noun: str = "tool") -> dict[str, tuple[str, Retrie
 
     Raises:
         TypeError: If the tools are not a mapping, or a tool is not a retriever.
-        ValueError: If the tools are empty, or a name is blank.
+        ValueError: If the tools are empty, or a name is not a text with letters.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -65,10 +65,8 @@ def named_tools(tools: Tools, noun: str = "tool") -> dict[str, tuple[str, Retrie
         )
     named: dict[str, tuple[str, RetrieverProtocol]] = {}
     for name, value in tools.items():
-        if not isinstance(name, str):
-            raise TypeError(f"the name of a {noun} must be a string, got {name!r:.80}")
-        if not name.strip():
-            raise ValueError(f"the name of a {noun} must not be blank, got {name!r}")
+        if not isinstance(name, str) or not name.strip():
+            raise ValueError(f"the name of a {noun} must be a text with letters, got {name!r:.80}")
         pair = value if isinstance(value, tuple | list) else ("", value)
         if len(pair) != 2 or not isinstance(pair[0], str):
             raise TypeError(
@@ -307,8 +305,8 @@ class TransformRetriever(PromptMixin, BaseRetriever):
         results: list[Sequence[ScoredNode]] = []
         for ranking in (ranking for ranking in rankings if ranking.error is None):
             variant = self.evidence_variant(query, ranking, note)
-            # The query itself needs a variant only for a note.
-            plain = ranking.query == query and variant.note is None
+            # The query itself needs a variant only for a note or a tool.
+            plain = ranking.query == query and variant.note is None and ranking.tool is None
             results.append(ranking.results if plain else with_variant(ranking.results, variant))
         if len(results) == 1:
             return list(results[0][:limit])
@@ -319,11 +317,17 @@ class TransformRetriever(PromptMixin, BaseRetriever):
         self, query: str, ranking: VariantResults, note: str | None
     ) -> QueryVariant:
         """Return the variant in the evidence of a ranking's results."""
-        tool = "" if ranking.tool is None else f" for {ranking.tool!r}"
-        return QueryVariant(query, self.variant_name + tool, join_notes(note, ranking.note))
+        strategy = self.variant_name + _for_tool(ranking)
+        return QueryVariant(query, strategy, join_notes(note, ranking.note))
 
     def describe_failures(self, rankings: Sequence[VariantResults]) -> str:
         """Return the failed searches and their errors. Empty without failures."""
         failed = [ranking for ranking in rankings if ranking.error is not None]
-        reasons = "; ".join(f"{item.query[:60]!r}: {describe_error(item.error)}" for item in failed)
+        reasons = "; ".join(
+            f"{item.query[:60]!r}{_for_tool(item)}: {describe_error(item.error)}" for item in failed
+        )
         return f"{len(failed)} of {len(rankings)} searches failed: {reasons}" if failed else ""
+
+
+def _for_tool(ranking: VariantResults) -> str:
+    return "" if ranking.tool is None else f" for {ranking.tool!r}"

@@ -40,8 +40,7 @@ def test_router_searches_the_chosen_route(
     results = router.retrieve(QUERY)
     assert best(results) == [found] == best(asyncio.run(router.aretrieve(QUERY)))
     (variant,) = results[0].evidence[0].variants
-    assert variant.strategy == "route"
-    assert str(variant.note).startswith(f"to '{taken}'")
+    assert variant.strategy == f"route for '{taken}'"
     assert ("route failed" in str(variant.note)) == (answer in ("banana", ""))
     assert router.query_transform(QUERY) == [taken]
 
@@ -58,7 +57,9 @@ def test_default_replaces_a_failed_route(routes: dict[str, Any], scripted: Any) 
     router = RouterRetriever(routes, scripted("closed"), default="chinese")
     results = router.retrieve(QUERY)
     assert best(results) == ["nile-zh"] == best(asyncio.run(router.aretrieve(QUERY)))
-    assert "to 'chinese'; route 'closed' failed: RuntimeError: unreachable" in results[0].explain()
+    explanation = results[0].explain()
+    assert "route for 'chinese' of" in explanation
+    assert f"1 of 2 searches failed: '{QUERY}' for 'closed': RuntimeError" in explanation
     with pytest.raises(RuntimeError, match="unreachable"):
         RouterRetriever(routes, scripted("closed"), on_error="raise").retrieve(QUERY)
     routes["chinese"] = FailingRetriever(None)

@@ -210,8 +210,8 @@ def test_answers_without_space_are_noted(passages: Retriever, scripted: Any) -> 
         ({}, ValueError, "tools must not be empty"),
         ({"a": 3}, TypeError, "the tool 'a' must be an object with retrieve"),
         ({"a": ("x", 3, 4)}, TypeError, "a pair"),
-        ({"": FixedRetriever([])}, ValueError, "must not be blank"),
-        ({3: FixedRetriever([])}, TypeError, "must be a string"),
+        ({"": FixedRetriever([])}, ValueError, "must be a text with letters, got ''"),
+        ({3: FixedRetriever([])}, ValueError, "must be a text with letters, got 3"),
         ([FixedRetriever([])], TypeError, "several with names go into"),
     ],
 )
