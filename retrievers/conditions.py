@@ -399,32 +399,22 @@ def _contains(required: Any) -> Decide:
 
 
 def _like(fold: Callable[[str], str], pattern: str) -> Decide:
-    """Return a test whether a text matches a pattern.
+    """Return a test whether a text matches a pattern. A backslash escapes a character.
 
     Each part between two ``%`` is searched once, from left to right. The time is linear, unlike a
-    regular expression with several ``.*``. A backslash escapes a character.
+    regular expression with several ``.*``.
     """
-    parts: list[list[str]] = [[]]
+    parts = [""]
     for token in re.findall(r"\\.|.", fold(pattern), re.DOTALL):
         if token == "%":
-            parts.append([])
+            parts.append("")
         else:
-            parts[-1].append("." if token == "_" else re.escape(token[-1]))
-    first, *others = (re.compile("".join(part), re.DOTALL) for part in parts)
-
-    def matches(value: Any) -> bool:
-        if not isinstance(value, str):
-            return False
-        text = fold(value)
-        if not others:
-            return first.fullmatch(text) is not None
-        match = first.match(text)
-        for part in others[:-1]:
-            match = match and part.search(text, match.end())
-        start = len(text) - len(parts[-1])
-        return bool(match and match.end() <= start and others[-1].match(text, start))
-
-    return on_items(matches)
+            parts[-1] += "." if token == "_" else re.escape(token[-1])
+    first, *inner = parts
+    last = f".*{inner.pop()}" if inner else ""
+    atomic = "".join(f"(?=(?P<p{n}>.*?{part}))(?P=p{n})" for n, part in enumerate(inner))
+    match = re.compile(first + atomic + last, re.DOTALL).fullmatch
+    return on_items(lambda value: isinstance(value, str) and match(fold(value)) is not None)
 
 
 def _is_empty(value: Any) -> bool:

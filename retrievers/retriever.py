@@ -12,18 +12,17 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import numpy as np
 
-from ..nodegraph.concurrency import run_in_tasks
 from ..nodegraph.errors import nearest_names
 from ..nodegraph.graph import NodeGraph
 from ..nodegraph.models.embedder import Vectors
 from .base_retriever import RESTRICTION, BaseRetriever, check_texts
 from .filters import Filters, all_of
-from .plans.plan import Do
+from .plans.plan import Do, gather
 from .protocols import Similarity
 from .ranking import Lift
 from .results import OutputFormat, Results, ScoredNode
 from .retrieval_conditions import Conditions, check_restriction
-from .search import QueryVectors, Rank, Search, Select, all_results, search
+from .search import Rank, Search, Select, all_results, search
 from .similarities.registry import DEFAULT, MakeIndex, Unranked, get_similarity, with_index
 from .validation import UNBOUNDED, check_number, check_top_k, choice, whole
 
@@ -206,7 +205,7 @@ class Retriever(BaseRetriever):
         if not self.embed_keys:
             raise ValueError(f"{self!r} compares texts; vectors need similarity='cosine'")
         of_query = self.search_for([query], top_k, filters)
-        vectors = dict.fromkeys(self._embedded(), np.asarray([vector], np.float32))
+        vectors = dict.fromkeys(self.embedded(), np.asarray([vector], np.float32))
         (results,) = search([of_query], [query], vectors, None, all_results)
         return results
 
@@ -253,23 +252,10 @@ class Retriever(BaseRetriever):
         other.fetch_k = whole(fetch_k, "fetch_k", 1)
         return other
 
-    def _embedded(self) -> list[tuple[NodeGraph, str]]:
+    def embedded(self) -> list[tuple[NodeGraph, str]]:
         """Return the graphs with their searched embeddings."""
         pairs = product(self.graphs, self.embed_keys)
         return [(graph, key) for graph, key in pairs if key in graph.embeddings.embedders]
-
-    def query_vectors(self, queries: Sequence[str]) -> QueryVectors:
-        """Return the vectors of queries, by graph and embedding. A graph caches them."""
-        return {
-            (graph, key): graph.embeddings.query_vectors(queries, key)
-            for graph, key in self._embedded()
-        }
-
-    async def aquery_vectors(self, queries: Sequence[str]) -> QueryVectors:
-        """Async version of ``query_vectors``."""
-        embedded = self._embedded()
-        calls = [partial(graph.embeddings.aquery_vectors, queries, key) for graph, key in embedded]
-        return dict(zip(embedded, await run_in_tasks(calls, len(calls)), strict=True))
 
     def search_for(
         self, queries: Sequence[str], top_k: int | None, filters: Filters | None
@@ -313,12 +299,17 @@ async def search_together(
         retriever.search_for(queries, limit, filters)
         for retriever, limit in zip(retrievers, limits, strict=True)
     ]
+
+    async def embed(graph: NodeGraph, key: str) -> Vectors:
+        of_graph = graph.embeddings
+        call = partial(of_graph.query_vectors, queries, key)
+        return await Do(call, partial(of_graph.aquery_vectors, queries, key))
+
+    pairs = dict.fromkeys(pair for retriever in retrievers for pair in retriever.embedded())
     vectors: dict[tuple[NodeGraph, str], Vectors] = {}
-    for retriever in retrievers:
-        if retriever.embed_keys and queries:
-            embed = partial(retriever.query_vectors, queries)
-            aembed = partial(retriever.aquery_vectors, queries)
-            vectors.update(await Do(embed, aembed))
+    if pairs and queries:
+        embedded = await gather([partial(embed, *pair) for pair in pairs])
+        vectors = dict(zip(pairs, embedded, strict=True))
     return await Do(partial(search, searches, queries, vectors, rank, select), kind="work")
 
 

@@ -25,7 +25,7 @@ def check_number(value: object, name: str, what: str = "a number") -> None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{name} must be {what}, got {value!r:.80}")
     if math.isnan(value):
-        raise ValueError(f"{name} must be {what}, got nan")
+        raise ValueError(f"{name} must be a number, got nan")
 
 
 def number(value: float, name: str) -> float:
