@@ -401,7 +401,7 @@ def _merged(
         has_more = has_more or (len(ids) == limit and not is_cut)
     if len(sources) > 1:
         rows.sort(key=lambda row: -row[0])
-    return rows[:limit], has_more
+    return rows[:limit], has_more or len(rows) > (limit or math.inf)
 
 
 def _lifted(search: Search, rows: Sequence[Hit]) -> Ranking:

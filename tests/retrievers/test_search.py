@@ -68,6 +68,15 @@ def test_hits_of_several_graphs_are_sorted_by_score() -> None:
     assert [result.node.id for result in results] == ["A1", "A2"]
 
 
+def test_targets_are_complete_if_one_document_has_most_hits() -> None:
+    graphs = [
+        graph_of([Document("\n".join(["tea"] * 8), id="long")]),
+        graph_of([Document("tea of the garden", id="b"), Document("tea of the garden", id="c")]),
+    ]
+    found = Retriever(graphs, "line", target="ROOT", top_k=3)("tea")
+    assert [result.node.id for result in found] == ["long", "b", "c"]
+
+
 def test_repeated_graph_is_searched_once() -> None:
     graph = graph_of([Document("tea\nsea", id="1"), Document("tea leaf", id="2")])
     assert Retriever([graph, graph], "line").retrieve("tea") == Retriever(graph, "line").retrieve(
