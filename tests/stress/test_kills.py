@@ -157,7 +157,7 @@ def perform(graph: NodeGraph, operation: Operation, folder: Path) -> None:
     kind, given = operation
     if kind in ("add", "update"):
         documents = [Document(text, metadata, id=i) for i, (text, metadata) in given.items()]
-        (graph.add if kind == "add" else graph.update)(documents)
+        graph.add(documents)
     elif kind == "remove":
         known = {node.id for node in graph.nodes("ROOT")}
         graph.remove([i for i in given if i in known])
