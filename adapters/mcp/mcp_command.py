@@ -9,7 +9,6 @@ from pathlib import Path
 import click
 
 from ...retrievers.corpus_tools.toolset import CorpusTools
-from ..cli.messages import ExitStatus
 from ..cli.options import folders_argument, store_option
 from ..cli.workspace import check_model, find_index, model_of, open_graph
 from ..source_refresh import SourceRefresh
@@ -31,7 +30,7 @@ def mcp(
     port: int,
     search_fetch: bool,
     store: Path | None,
-) -> int:
+) -> None:
     """Serve an index, or FOLDERs read into memory, to agents (Model Context Protocol).
 
     The tools are search, grep, outline, read, related and cite. They only read. Other addresses
@@ -57,8 +56,7 @@ def mcp(
 
         refresh = SourceRefresh() if folders else None
         server = CorpusServer(open_tools, search_fetch=search_fetch, refresh=refresh)
-        if not http:
+        if http:
+            serve_http(server.http_app(host, os.environ.get(TOKEN)), host, port, "/mcp")
+        else:
             anyio.run(server.run_stdio)
-            return ExitStatus.SUCCESS
-        serve_http(server.http_app(host, os.environ.get(TOKEN)), host, port, "/mcp")
-    return ExitStatus.SUCCESS

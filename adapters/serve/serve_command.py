@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 
 from ...retrievers.composite.default_retriever import DefaultRetriever
-from ..cli.messages import ExitStatus
 from ..cli.options import folders_argument, model_options, store_option
 from ..cli.workspace import find_index, model_of, open_graph
 from ..named_models import chat_model
@@ -30,7 +29,7 @@ def serve(
     port: int,
     model: str | None,
     min_score: float | None,
-) -> int:
+) -> None:
     """Open an index, or FOLDERs read into memory, as a page in the browser.
 
     The page answers questions with sources and explains why a passage is found. Without a language
@@ -48,7 +47,7 @@ def serve(
 
     llm = chat_model(model) if model else None
     index = find_index(store, folders)
-    place = folders[0] if folders else (store or Path()).absolute().parent
+    place = folders[0] if folders else index.folder.parent
     with open_graph(index, quiet=False, model=model_of(index)) as graph:
         retriever = DefaultRetriever(graph)
         graph.build(*retriever.groups)
@@ -62,4 +61,3 @@ def serve(
             min_score=min_score,
             refresh=SourceRefresh() if folders else None,
         )
-    return ExitStatus.SUCCESS

@@ -47,11 +47,12 @@ def test_folder_is_served(nodekin, visited):
     assert returned["value"] == [one["document"] for one in listed]
 
 
-def test_page_names_model(indexed, visited, monkeypatch):
+def test_page_names_model_and_folder(indexed, here, visited, monkeypatch):
     returned = visited(lambda client: text_of(client.get("/")))
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
     assert indexed(*SERVE, "-m", "small").status == 0
     assert "small answers" in returned["value"]
+    assert returned["value"].startswith(here.name)
     assert indexed(*SERVE).status == 0
     assert "no language model" in returned["value"]
 
