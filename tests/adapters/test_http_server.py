@@ -1,7 +1,5 @@
 """Ports are bound before an address is printed."""
 
-import socket
-
 import pytest
 import uvicorn
 
@@ -22,13 +20,6 @@ def test_serve_http_prints_free_port(monkeypatch, capsys, host, shown):
     )
     serve_http(app, host, 0, "/mcp")
     assert f"serving http://{shown}:{served[0]}/mcp " in capsys.readouterr().err
-
-
-def test_serve_http_at_used_port_raises(capsys):
-    used = socket.create_server(("127.0.0.1", 0))
-    with used, pytest.raises(OSError, match="choose another with"):
-        serve_http(app, "127.0.0.1", used.getsockname()[1], "/")
-    assert capsys.readouterr().err == ""
 
 
 def test_serve_http_at_foreign_address_raises():

@@ -170,14 +170,6 @@ def test_named_similarity_has_equal_scores_everywhere() -> None:
     assert found(NodeGraphIndex(nodes, similarity="bm25")) == expected
 
 
-def test_search_builds_missing_groups(files: Path, nodekin: Any) -> None:
-    nodekin("index", "docs")
-    with NodeGraph(store=".nodekin/graph.sqlite", progress=False) as stored:
-        stored.add(Document("The zebra is known to few.", id="zebra"))
-    ran = nodekin("search", "zebra", "--json")
-    assert ran.json["results"][0]["document"] == "zebra"
-
-
 ENCYCLOPAEDIA = {
     f"{name}{n}": f"# {name} {n}\n\n{name} {n} is a town. It lies near {name} {n + 1}."
     for name in ("Alder", "Birch", "Cedar")
@@ -201,28 +193,3 @@ def test_index_builds_links(linked: Path, nodekin: Any) -> None:
     assert (ran.status, ran.err) == (0, "")
     assert "link" in str(ran.json["results"])
     assert (linked / ".nodekin" / "graph.sqlite").stat().st_size == size
-
-
-def test_search_builds_missing_links(
-    linked: Path, nodekin: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as earlier:
-        earlier.setattr(DefaultRetriever, "build", lambda default: default.retrieve("nodekin"))
-        nodekin("index", "docs")
-    assert "link" in str(nodekin("search", "Which town is near Alder 3?", "--json").json["results"])
-
-
-def test_eval_finds_index_above_or_by_variable(
-    files: Path, nodekin: Any, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: Any
-) -> None:
-    measure = ("eval", "--data", str(files / "q.jsonl"), "-m", "recall@5", "--json")
-    nodekin("index", "docs")
-    expected = nodekin(*measure).json["figures"]
-    (files / "deep").mkdir()
-    (files / ".git").mkdir()
-    monkeypatch.chdir(files / "deep")
-    assert nodekin(*measure).json["figures"] == expected
-    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
-    assert "there is no index" in nodekin(*measure).err
-    monkeypatch.setenv("NODEKIN_STORE", str(files / ".nodekin"))
-    assert nodekin(*measure).json["figures"] == expected

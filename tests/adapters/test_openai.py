@@ -65,13 +65,6 @@ def test_vectors_are_ordered_by_their_index(server, client):
     assert server.asked[0]["dimensions"] == 3
 
 
-def test_client_retries_after_server_errors(server, client):
-    server.statuses = [500, 429]
-    embedder = as_embedder(OpenAIEmbedder("abc", client=client))
-    assert embedder.passages(["tea"]).tolist() == [[3, 3, 1]]
-    assert len(server.asked) == 3
-
-
 @pytest.mark.parametrize(
     ("change", "says"),
     [

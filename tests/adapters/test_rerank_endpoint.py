@@ -101,17 +101,6 @@ def test_key_is_given_or_from_environment(server, monkeypatch):
         RerankEndpoint("abc")
 
 
-def test_failed_rerank_keeps_retrieval_order(server, endpoint):
-    server.statuses = [400]
-    graph = NodeGraph(progress=False)
-    graph.add(["tea tea", "green tea"])
-    retriever = RerankRetriever(Retriever(graph, "ROOT"), "ModuleReranker", model=endpoint)
-    results = retriever("tea")
-    assert [r.node.text for r in results] == ["tea tea", "green tea"]
-    assert "BadRequestError" in results[0].evidence[0].similarity
-    assert "not now" in results[0].evidence[0].similarity
-
-
 @pytest.mark.parametrize(
     "change",
     [

@@ -26,12 +26,6 @@ def test_ask_without_model_names_variables(nodekin, monkeypatch, given):
     assert f"set {missing}OPENAI_BASE_URL" in ran.err
 
 
-def test_ask_without_question_raises(nodekin):
-    ran = nodekin("ask")
-    assert ran.status == 2
-    assert "--chat" in ran.err
-
-
 def test_answer_has_numbered_sources(nodekin, server):
     ran = nodekin("ask", "Which tea is fermented?", "--in", "docs", "-k", "2", "--model", "other")
     assert ran.status == 0
@@ -73,13 +67,6 @@ def test_ask_with_strategy(nodekin, server, strategy):
     assert ran.json["sources"][0]["document"] == "docs/tea.md"
 
 
-def test_ask_without_results_has_status_1(nodekin, server):
-    ran = nodekin("ask", "zebra?", "--in", "docs")
-    assert ran.status == 1
-    assert ran.out.strip()
-    assert server.asked == []
-
-
 def test_min_score_asks_no_model(nodekin, server):
     ran = nodekin("ask", "fermented", "--in", "docs", "--min-score", "1.01")
     assert ran.status == 2
@@ -94,18 +81,6 @@ def test_chat_remembers_questions(nodekin, server):
     asked = "Which tea is fermented?\n\nAnd who likes it?\n"
     nodekin("ask", "--chat", "--in", "docs", input=asked)
     assert any("Which tea is fermented?" in prompt for prompt in server.prompts[1:])
-
-
-def test_failed_condensing_is_one_line(nodekin, server):
-    server.statuses = [200, *[500] * 6]  # with a schema and in words
-    ran = nodekin("ask", "--chat", "--in", "docs", input="fermented?\nand tea?\n")
-    assert ran.out.count("It is fermented [1].") == 2
-    (line,) = ran.err.splitlines()
-    assert line.startswith(
-        "nodekin: condensing the question failed: ModelError: the language model"
-    )
-    assert "InternalServerError: Error code: 500 - not now" in line
-    assert line.endswith("; the question was searched unchanged")
 
 
 def test_broken_stream_keeps_text(nodekin, server):

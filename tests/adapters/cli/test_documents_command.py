@@ -42,12 +42,6 @@ def test_show_of_ambiguous_name_raises(indexed, here):
     assert indexed("show", "docs/more/tea.md").out == "More tea.\n"
 
 
-def test_show_replaces_control_characters(indexed, here):
-    (here / "docs" / "bad.txt").write_text("tea\x1b[2J", "utf-8")
-    indexed("index")
-    assert indexed("show", "bad.txt").out == "tea\ufffd[2J\n"
-
-
 def test_removed_document_stays_away(indexed, here):
     ran = indexed("remove", "docs/tea.md")
     assert (ran.status, ran.out) == (0, "removed 1 document; 2 left\n")
@@ -118,11 +112,6 @@ def test_status(indexed, here):
     }
     lines = indexed("status", "--check").out.splitlines()
     assert "groups      3 ROOT, 3 passage, 11 sentence" in lines
-
-
-def test_status_without_index_is_an_error(nodekin):
-    assert nodekin("status").status == 3
-    assert nodekin("status", "--check").status == 3
 
 
 def test_check_of_damaged_file_names_remedy(indexed, here):

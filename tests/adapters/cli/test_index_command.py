@@ -13,13 +13,6 @@ def test_index_prints_counts(nodekin):
     assert ran.err == ""
 
 
-def test_index_in_impossible_folder_raises(nodekin, here):
-    (here / "file.txt").write_text("Tea.", "utf-8")
-    ran = nodekin("index", "docs", "--store", "file.txt/index")
-    assert (ran.status, ran.out) == (3, "")
-    assert "'file.txt/index'" in ran.err
-
-
 def test_index_again_reads_changed_files(nodekin, here):
     nodekin("index", "docs")
     (here / "docs" / "river.txt").unlink()
@@ -70,13 +63,6 @@ def test_files_without_reader_are_named(nodekin, here):
     assert "have no reader (.png 1): picture.png" in ran.err
     assert nodekin("index").err == ""
     assert nodekin("index", "docs", "--quiet", "--rebuild").err == ""
-
-
-def test_index_of_missing_folder_raises(nodekin, here):
-    ran = nodekin("index", "nowhere")
-    assert (ran.status, len(ran.err.splitlines())) == (2, 1)
-    assert "'nowhere' does not exist" in ran.err
-    assert not (here / ".nodekin").exists()
 
 
 def test_folder_inside_indexed_folder(nodekin, here):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nodekin.adapters.cli.output import best_start, highlighted
+from nodekin.adapters.cli.output import highlighted
 
 SAMPLES = Path(__file__).parents[3] / "examples" / "files"
 
@@ -31,11 +31,6 @@ def test_words_of_query_are_highlighted(text, query, found):
     marked = [n for span in highlighted(text, query).spans for n in range(span.start, span.end)]
     shown = "".join(c if n in marked else "\n" for n, c in enumerate(text))
     assert [part for part in shown.split("\n") if part] == found
-
-
-def test_best_start_has_most_different_words():
-    text = "Tea, tea, tea. Green tea is steamed. Milk."
-    assert text[best_start(text, "steamed tea") :].startswith("Green tea is steamed.")
 
 
 def test_search_shows_place_score_and_lines(indexed):

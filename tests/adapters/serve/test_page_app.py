@@ -112,21 +112,6 @@ def test_other_hosts_and_origins_are_refused(client) -> None:
     assert client.get("/").status_code == 200
 
 
-def test_page_at_foreign_address_requires_token(retriever) -> None:
-    with pytest.raises(ValueError, match="token"):
-        PageApp(retriever, host="0.0.0.0")
-    client = Client(PageApp(retriever, host="0.0.0.0", token="geheim"), "http://192.168.1.4:8766")
-    assert client.get("/").status_code == 401
-    assert client.get("/documents", token="falsch").status_code == 401
-    welcome = client.get("/", token="geheim")
-    assert (welcome.status_code, welcome.headers["location"]) == (303, "/")
-    cookie = welcome.headers["set-cookie"]
-    assert "HttpOnly" in cookie
-    assert "SameSite=strict" in cookie
-    headers = {"cookie": cookie.split(";")[0]}
-    assert asyncio.run(client.request("GET", "/", headers=headers)).status_code == 200
-
-
 def test_failed_request_is_logged_with_reason(app, client, caplog, monkeypatch) -> None:
     errors = [OSError(), RuntimeError("the disk is gone")]
 
