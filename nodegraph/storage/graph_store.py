@@ -155,8 +155,10 @@ class GraphStore(NodeTables):
         """Return the stamps of a group's derivations by document id, in document order."""
         return {i: share.stamp for i, share in self._stored(group, ids).items()}
 
-    def _stored(self, group: str, ids: Iterable[str] | None) -> dict[str, _Stored]:
+    def _stored(self, group: str, ids: Collection[str] | None) -> dict[str, _Stored]:
         """Return the derivations of a group by document id, in document order. None: all."""
+        if ids is not None and not ids:
+            return {}
         query = (
             "SELECT docs.key, docs.id, d.key, d.revision, d.fields, d.search_text, d.source, "
             f"d.rule, d.metadata FROM {_OF_DOCUMENTS} WHERE d.document = docs.key AND d.grp = ?"

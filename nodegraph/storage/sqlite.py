@@ -6,8 +6,8 @@ import os
 import sqlite3
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -100,18 +100,25 @@ class SQLiteDatabase:
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         """Return all rows of a query."""
-        with self.lock, self._explaining():
-            return self._db().execute(statement, values).fetchall()
+        with self.lock:
+            try:
+                return self._db().execute(statement, values).fetchall()
+            except sqlite3.Error as error:
+                raise self._explained(error) from error
 
     def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         """Run a statement once for each row of values."""
         if rows:
-            with self._explaining():
+            try:
                 self._db().executemany(statement, rows)
+            except sqlite3.Error as error:
+                raise self._explained(error) from error
 
     def _run(self, statement: str) -> None:
-        with self._explaining():
+        try:
             self._db().execute(statement)
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
 
     # Turns and transactions
 
@@ -145,13 +152,15 @@ class SQLiteDatabase:
     def _db(self) -> sqlite3.Connection:
         if self._connection is None:
             name = ":memory:" if self.path is None else str(self.path)
-            with self._explaining():
+            try:
                 db = sqlite3.connect(name, _TIMEOUT, isolation_level=None, check_same_thread=False)
                 try:
                     self._prepare(db)
                 except BaseException:
                     db.close()
                     raise
+            except sqlite3.Error as error:
+                raise self._explained(error) from error
             self._connection = db
         return self._connection
 
@@ -212,16 +221,11 @@ class SQLiteDatabase:
                 self._connection.close()
                 self._connection = None
 
-    @contextmanager
-    def _explaining(self) -> Iterator[None]:
-        """Convert errors of SQLite to ``StoreError`` with the place and a remedy."""
-        try:
-            yield
-        except sqlite3.Error as error:
-            text, place = str(error), self.path or "the graph in memory"
-            remedies = (remedy for word, remedy in _REMEDIES.items() if word in text)
-            remedy = next(remedies, "nothing was changed")
-            raise StoreError(f"{place}: {text}: {remedy}") from error
+    def _explained(self, error: sqlite3.Error) -> StoreError:
+        """Return an error of SQLite with the place and a remedy."""
+        text, place = str(error), self.path or "the graph in memory"
+        remedies = (remedy for word, remedy in _REMEDIES.items() if word in text)
+        return StoreError(f"{place}: {text}: {next(remedies, 'nothing was changed')}")
 
     # Forks
 
