@@ -109,17 +109,27 @@ class GraphReader:
         return lineages[name]
 
     def same_group(self, transform: object, parent: str, name: str) -> str | None:
-        """Return a registered group with this transform and parent, or None.
+        """Return a registered or stored group with this transform and parent, or None.
 
         Args:
             transform: The transform.
             parent: The name of the parent group.
-            name: The intended name of the group. A group with another name has priority.
+            name: The intended name of the group. A registered group with another name has priority.
         """
-        version = make_group(name, transform, parent, None, 0, None, {}).transform_version
-        groups = list(self._groups.values())
-        names = [g.name for g in groups if (g.parent, g.transform_version) == (parent, version)]
-        return min(names, key=lambda other: (other == name, other), default=None)
+        group = make_group(name, transform, parent, None, 0, None, {})
+        registered = [
+            other.name
+            for other in list(self._groups.values())
+            if (other.parent, other.transform_version) == (parent, group.transform_version)
+        ]
+        if registered:
+            return min(registered, key=lambda other: (other == name, other))
+        above = self.lineage(parent)
+        for stored in sorted({*self._store.groups()}.difference(self._groups)):
+            group = make_group(stored, transform, parent, None, 0, None, {})
+            if self._builder.is_stored([*above, group]):
+                return stored
+        return None
 
     def declare(self, group: NodeGroup, replace: bool) -> None:
         """Register a group, and clear the cache of lineages."""

@@ -20,7 +20,7 @@ from nodekin.adapters.cli.workspace import find_index, model_of, open_graph
 from nodekin.adapters.langchain import NodeGraphRetriever
 from nodekin.adapters.llama_index import NodeGraphIndex
 from nodekin.adapters.serve.page_app import PageApp
-from nodekin.nodegraph import Document, Embedder, PassageSplitter, split_sentences
+from nodekin.nodegraph import Document, Embedder
 from nodekin.retrievers import CorpusTools, DefaultRetriever, Retriever
 
 __all__ = ["here", "nodekin"]
@@ -131,8 +131,6 @@ def faces(embed: Any) -> Iterator[tuple[str, list[Found]]]:
     yield "as_retriever", found(graph)
     yield "CorpusTools", of_tools(CorpusTools(graph, max_tokens=2_000))
     with NodeGraph(store=".nodekin/graph.sqlite", embed=embed, progress=False) as stored:
-        stored.create_node_group("passage", PassageSplitter)
-        stored.create_node_group("sentence", split_sentences, "passage")
         yield "as_retriever of the index", found(stored)
         assert "passage sentence" not in stored.groups
     documents = [LangChainDocument(text, id=name) for name, text in TEXTS.items()]
