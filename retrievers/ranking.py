@@ -88,6 +88,8 @@ def in_document_order(results: Sequence[ScoredNode]) -> list[ScoredNode]:
     Results of other documents keep their ranks.
     """
     ordered: list[ScoredNode] = []
+    if len({*map(_SCORE, results)}) == len(results):
+        return [*results]
     for _, run in groupby(results, _SCORE):
         tied = [*run]
         if len(tied) > 1:
