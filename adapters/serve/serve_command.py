@@ -50,7 +50,7 @@ def serve(
     place = folders[0] if folders else index.folder.parent
     with open_graph(index, quiet=False, model=model_of(index)) as graph:
         retriever = DefaultRetriever(graph)
-        graph.build(*retriever.groups)
+        graph.build(retriever.target, retriever.sentences)
         page_app.serve(
             retriever,
             llm,

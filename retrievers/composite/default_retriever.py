@@ -214,23 +214,6 @@ class DefaultRetriever(BaseRetriever):
             first = reader.nodes_by_id(reader.ids(self.target)[:1])
         self.retrieve("".join(node.text[:_PROBED] for node in first), top_k=1)
 
-    @property
-    def groups(self) -> list[str]:
-        """The searched groups. Groups of links are included after the measurement."""
-        groups = [self.target, self.sentences]
-        if self._follows_links(self._read_settings()):
-            self._declare_entities()
-            groups.append(self.entities)
-        return groups
-
-    def _follows_links(self, measured: MeasuredSettings | None) -> bool:
-        if isinstance(self.follow_links, bool):
-            return self.follow_links
-        return measured is not None and measured.links
-
-    def _declare_entities(self) -> None:
-        self.graph.create_node_group(self.entities, EntityExtractor(), parent=self.target)
-
     def __repr__(self) -> str:
         return f"DefaultRetriever({self.graph!r}, {self.target!r}, top_k={self.top_k})"
 
@@ -322,7 +305,7 @@ class DefaultRetriever(BaseRetriever):
                     await Do(index.ready)
                 settings = self.graph, self.target, self.sentences, self._embed_keys
                 measured = await Do(partial(measure, *settings, indexes))
-            links = self._follows_links(measured)
+            links = measured.links if self.follow_links is None else self.follow_links
             span.attributes.update(weights=[SENTENCES, WHOLE, *measured.weights], links=links)
             find = partial(self._find_linked if links else self._find, measured, filters)
             budget = BUDGET.get()
@@ -407,7 +390,7 @@ class DefaultRetriever(BaseRetriever):
         group: Group,
     ) -> list[Results | None]:
         """Search all branches, and follow links. See ``Find``."""
-        self._declare_entities()
+        self.graph.create_node_group(self.entities, EntityExtractor(), parent=self.target)
         weights = [SENTENCES, WHOLE, *measured.weights]
         branches = [branch for _, branch in self._branches]
         inner = FusionRetriever(branches, "relative", weights, top_k=DEPTH)
