@@ -91,8 +91,8 @@ def read_office(source: SourceFile) -> Document:
 def _note_lost_words(source: SourceFile, roots: Iterable[Element], text: str) -> None:
     """Note the words of the file that are not in its text."""
     known = set(re.findall(r"\w+", text))
-    parts = (part for root in roots for part in _texts(root))
-    for word in (word for part in parts for word in re.findall(r"\w+", part)):
+    parts = "\n".join(part for root in roots for part in _texts(root))
+    for word in re.findall(r"\w+", parts):
         if word not in known and word not in text:
             source.note("words left out", word)
 
@@ -148,12 +148,14 @@ def _running_heads(name: str, root: Element) -> Iterator[tuple[str, str]]:
     if match := re.fullmatch(r"word/(header|footer)\d*\.xml", name):
         yield match[1], texts(root, "t", "tab")
     for shape in named(root, "sp") if name.startswith("ppt/slides/") else ():
-        if any(inner.get("type") in ("ftr", "dt") for inner in named(shape, "ph")):
+        if any(inner.get("type") in _HEAD_SHAPES[1:] for inner in named(shape, "ph")):
             yield "footer", texts(shape, "t")
     if name == "styles.xml":
         for head in named(root, *_HEADS):
             yield local_name(head).partition("-")[0], "".join(head.itertext())
 
+
+_HEAD_SHAPES = ("sldNum", "ftr", "dt", "hdr")
 
 _HEADS = ("header", "footer", "header-first", "header-left", "footer-left")
 
@@ -214,6 +216,8 @@ def _replaced(child: Element, parent: Element) -> list[Element]:
         case "AlternateContent" if next(named(child, "oMath"), None) is not None:
             choices = (inner for choice in list(child)[:1] for inner in choice)
             return [new for choice in choices for new in _replaced(choice, parent)]
+        case "sp" if any(inner.get("type") in _HEAD_SHAPES for inner in named(child, "ph")):
+            return []
         case "ruby":
             base = next(named(child, "rubyBase"), child)
             reading = texts(next(named(child, "rt"), child), "t")
@@ -224,6 +228,12 @@ def _replaced(child: Element, parent: Element) -> list[Element]:
             number = f"%{integer(attribute(parent, 'ilvl')) + 1}"
             marked = attribute(child, "val").replace(number, f"\ue031{number}\ue032")
             child.set(f"{space}val", marked)
+        case "noBreakHyphen":
+            return [_run(space, "\u2011")[0]]
+        case "sym":
+            code = chr(int(attribute(child, "char"), 16) % 256)
+            is_known = attribute(child, "font") == "Symbol"
+            return [_run(space, code.translate(_SYMBOL_FONT) if is_known else "\ufffd")[0]]
         case "i" | "strike" | "dstrike" if local_name(parent) == "rPr":
             return []
         case "vertAlign":
@@ -236,6 +246,12 @@ def _replaced(child: Element, parent: Element) -> list[Element]:
         child.attrib.update({"strike": "sngStrike"} if height > 0 else {"i": "1"} if height else {})
     return [child]
 
+
+_SYMBOL_FONT = str.maketrans(
+    "abcdefghiklmnopqrstuwxyzCDFGJLPQSUWXY\xa3\xa5\xae\xb0\xb1\xb3\xb4\xb6\xb7\xb8\xb9\xbb\xce\xd6\xe5\xf2",
+    "αβχδεφγηικλμνοπθρστυωξψζΧΔΦΓϑΛΠΘΣΥΩΞΨ≤∞→°±≥×∂•÷≠≈∈√∑∫",
+)
+"""The letters and signs of the font Symbol by their codes."""
 
 _CHINESE = ("chinese", "japanese", "taiwanese", "ideograph")
 """The beginnings of formats of list numbers that the library writes as 1, 2, 3."""
@@ -269,6 +285,10 @@ def _replaced_open(archive: zipfile.ZipFile, child: Element, parent: Element) ->
     name = local_name(child)
     if name in ("annotation", "tracked-changes"):
         return [Element(f"{_TEXT}span")]
+    if name == "frame" and local_name(parent) == "text":  # of a page, not of a paragraph
+        paragraph = Element(f"{_TEXT}p")
+        paragraph.append(child)
+        return [paragraph]
     targets = [attribute(inner, "href") for inner in child if local_name(inner) == "object"]
     if name == "frame" and targets:
         paragraph = Element(f"{_TEXT}p")
@@ -327,7 +347,7 @@ def _block(block: Any, is_slide: bool) -> str:
         return f"Notes: {quote}" if quote and is_slide else quote
     text = _line(block.content or ()) or block.text or ""
     if block.kind == "heading" and text:
-        return f"{'#' * max(1, block.level - is_slide)} {' '.join(text.split())}"
+        return f"{'#' * min(6, max(1, block.level - is_slide))} {' '.join(text.split())}"
     return f"```\n{text}\n```" if block.kind == "code_block" else _HASHES.sub(r"\\\g<0>", text)
 
 

@@ -123,7 +123,7 @@ LEFT_OUT = {
     "comments left out": ("commentReference", "comment", "cm", "annotation"),
     "deleted passages left out": ("del", "moveFrom", "deletion"),
     "pictures left out": ("blip", "imagedata", "image"),
-    "embedded files left out": ("OLEObject", "altChunk"),
+    "embedded files left out": ("OLEObject", "altChunk", "oleObj"),
 }
 """The elements of Office files that readers leave out, by kind of note."""
 

@@ -133,6 +133,8 @@ def word_file() -> Features:
         _p("Green tea", '<w:pStyle w:val="Heading2"/>'),
         _p("Black tea", '<w:pStyle w:val="Heading2"/>'),
         *(_p("Boil", _item(2)), _p("Pour", _item(2)), _p("Slowly", _item(2, 1))),
+        '<w:p><w:r><w:t>E</w:t><w:noBreakHyphen/><w:t>105 at 5</w:t><w:sym w:font="Symbol" '
+        'w:char="F0B0"/><w:sym w:font="Wingdings" w:char="F0FC"/></w:r></w:p>',
         *(_p("Between the items."), _p("Drink", _item(2)), _p("Tasted", _item(3))),
         _p("A byte count of 2", after=script.format("super", "30") + later),
         _p("Water is H", after=script.format("sub", "2") + later),
@@ -200,6 +202,7 @@ def word_file() -> Features:
         "SimplefieldComplexfield",
         *(TABLE, "Innermost", "Outermost"),
         *("Noted (Footnote)", "Commented", "Inserted", "Textbox", "第三章 Tasted"),
+        "E\u2011105 at 5°\ufffd",
         *(CHART_TABLE, "- Wither\n- Roll", "茶(chá)", "Control"),
         "\n\nHeader: Teahouse",
     ]
@@ -267,10 +270,12 @@ def slides_file() -> Features:
         footer = slide.shapes.add_textbox(*place)
         footer.text_frame.text = "Teahouse"
         slide.shapes.add_textbox(*place).text_frame.text = f"Slide {number}"
-        shape = footer._element.find(".//{*}nvPr")
-        etree.SubElement(shape, shape.tag.replace("nvPr", "ph")).attrib.update(
-            {"type": "ftr", "idx": "11"}
-        )
+        place_number = slide.shapes.add_textbox(*place)
+        place_number.text_frame.text = f"9{number}"
+        for shape, kind in ((footer, "ftr"), (place_number, "sldNum")):
+            properties = shape._element.find(".//{*}nvPr")
+            tag = properties.tag.replace("nvPr", "ph")
+            etree.SubElement(properties, tag).attrib.update({"type": kind, "idx": "11"})
     buffer = BytesIO()
     deck.core_properties.title = "Numbers"
     deck.save(buffer)
@@ -445,6 +450,7 @@ def open_text() -> Features:
         f"<text:p>Is {_object(1)}</text:p><text:p>{_object(2)}</text:p>"
         "<text:p><draw:frame><draw:text-box><text:p>Textbox</text:p></draw:text-box></draw:frame>"
         f"<draw:frame><draw:image/></draw:frame></text:p><table:table>{_OPEN_TABLE}</table:table>"
+        "<draw:frame><draw:text-box><text:p>Floating</text:p></draw:text-box></draw:frame>"
     )
     list_style = f'<text:list-style style:name="L">{level(1, "a", third)}</text:list-style>'
     outline = f"{level(1, '1', '')}{level(2, '1', both)}"
@@ -453,7 +459,7 @@ def open_text() -> Features:
     known = [
         *("# 1 Buying", "## 1.1 Green", "c) Boil\nd) Pour", "Between.", "e) Drink"),
         *("Count 2^30 and H2O, Field", "Noted (Footnote)", "Said", "Is a^2 + b/sqrt(c)"),
-        *("Chart: Harvest", "Spring 41", "Textbox", TABLE, "\n\nHeader: Teahouse"),
+        *("Chart: Harvest", "Spring 41", "Textbox", TABLE, "Floating", "\n\nHeader: Teahouse"),
     ]
     left_out = {
         "comments left out: 1 (first: Said": "Remark",
