@@ -13,11 +13,11 @@ from ...nodegraph.node import ROOT, Node
 from ...nodegraph.storage.sqlite import faults_of
 from ...retrievers.corpus_tools.reading_tools import CorpusView
 from ...retrievers.corpus_tools.tool_output import ToolError
+from ..changed_files import newer_files
 from . import workspace
 from .messages import CommandError, ExitStatus, message, printable, warn
 from .options import common_options, store_option
 from .output import document_name, echo_json
-from .search_command import newer_files
 
 _AROUND = 10  # lines before and after the requested line
 

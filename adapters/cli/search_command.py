@@ -6,18 +6,15 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import chain
-from pathlib import Path
 from typing import Any, Literal
 
 import click
 
-from ...nodegraph.readers.folder_scan import scan_files
 from ...retrievers.analysis.phrases import quoted_phrases
 from ...retrievers.composite.default_retriever import DefaultRetriever
 from ...retrievers.filters import Filters, all_of, metadata_key, parse_filters
 from ...retrievers.group_failures import describe_failures, group_failures
-from ..source_refresh import visible_files
+from ..changed_files import newer_files
 from . import output
 from .messages import ExitStatus, message, warn
 from .options import common_options, search_options
@@ -87,16 +84,6 @@ def open_search(
         phrases: Literal["first", "required"] = "required" if exact else "first"
         retriever = DefaultRetriever(graph, top_k=options["top_k"], phrases=phrases)
         yield retriever, conditions
-
-
-def newer_files(sources: Iterable[Path], updated: float) -> int:
-    """Return the number of files that were changed, added or moved after the last update."""
-    files = visible_files(sources)
-    newer = {Path(path) for path, stat in files if max(stat.st_mtime, stat.st_ctime) > updated}
-    if not newer:  # the usual case; a scan takes longer
-        return 0
-    scans = (scan_files(source).files.values() for source in sources if source.exists())
-    return len(newer.intersection(chain.from_iterable(scans)))
 
 
 def parse_conditions(conditions: Iterable[str]) -> Filters:

@@ -11,7 +11,6 @@ import click
 from ...retrievers.corpus_tools.toolset import CorpusTools
 from ..cli.options import folders_argument, store_option
 from ..cli.workspace import check_model, find_index, model_of, open_graph
-from ..source_refresh import SourceRefresh
 
 TOKEN = "NODEKIN_MCP_TOKEN"
 
@@ -54,8 +53,7 @@ def mcp(
             opened = open_graph(index, quiet=True, model=model_of(index))
             return CorpusTools(stack.enter_context(opened))
 
-        refresh = SourceRefresh() if folders else None
-        server = CorpusServer(open_tools, search_fetch=search_fetch, refresh=refresh)
+        server = CorpusServer(open_tools, search_fetch=search_fetch)
         if http:
             serve_http(server.http_app(host, os.environ.get(TOKEN)), host, port, "/mcp")
         else:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from ...nodegraph.graph import NodeGraph
 from ...nodegraph.search_text import source_title
 from ...retrievers.corpus_tools.tool_output import ToolError
 from ...retrievers.corpus_tools.toolset import CorpusTools
@@ -50,7 +49,6 @@ class CorpusServer:
     Args:
         open_tools: Returns the tools. Called once, in a thread, by the first request.
         search_fetch: Offer only ``search`` and ``fetch``, in the form of ChatGPT's connectors.
-        refresh: Updates the graph before each answer, in a thread, such as ``SourceRefresh()``.
     """
 
     def __init__(
@@ -58,12 +56,10 @@ class CorpusServer:
         open_tools: Callable[[], CorpusTools],
         *,
         search_fetch: bool = False,
-        refresh: Callable[[NodeGraph], bool] | None = None,
     ) -> None:
         self._open = open_tools
         self._tools: CorpusTools | None = None
         self._opening = threading.Lock()
-        self._refresh = refresh
         self._search_fetch = search_fetch
         self.server: Server[Any] = Server(
             "nodekin",
@@ -98,12 +94,10 @@ class CorpusServer:
             return types.CallToolResult(content=[types.TextContent(text=str(error))], is_error=True)
 
     def _ready(self) -> CorpusTools:
-        """Return the tools, up to date."""
+        """Return the tools, which the first request opens."""
         with self._opening:
             if self._tools is None:
                 self._tools = self._open()
-        if self._refresh is not None:
-            self._refresh(self._tools.graph)
         return self._tools
 
     async def run_stdio(self) -> None:

@@ -88,8 +88,6 @@ class PageApp:
         host: The address of the server. Requests must name it in their ``Host`` header.
         token: The required access token of requests. None: no token, for loopback only.
         min_score: The minimum score of a result. An engine uses its own minimum score.
-        refresh: A function called with the graph before each answer, in a thread.
-            ``SourceRefresh()`` rereads changed files of folders.
 
     Raises:
         TypeError: If the source is not a retriever or a query engine, or the model is invalid.
@@ -106,9 +104,7 @@ class PageApp:
         host: str = "127.0.0.1",
         token: str | None = None,
         min_score: float | None = None,
-        refresh: Callable[[NodeGraph], object] | None = None,
     ) -> None:
-        self._refresh = refresh
         if isinstance(source, QueryEngine):
             self.engine, retriever = source, source.retriever
         else:
@@ -140,8 +136,6 @@ class PageApp:
         """Answer a request by a view, or by an answer if the view is None. Show errors."""
         page, status = _page(request), 200
         try:
-            if self._refresh is not None:
-                await run_in_threadpool(self._refresh, self.graph)
             if view is None:
                 return await self._ask(request, page)
             content = await run_in_threadpool(view, request.query_params, page)
@@ -313,7 +307,7 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 8766,
     token: str | None = None,
-    **settings: Any,
+    min_score: float | None = None,
 ) -> None:
     """Serve the page for a retriever or a query engine until the program is interrupted.
 
@@ -326,7 +320,7 @@ def serve(
         host: The address to bind. ``token`` is required if it is not a loopback address.
         port: The port. 0: any free port.
         token: The access token of the page. None: a random token on a loopback address.
-        **settings: ``min_score`` and ``refresh`` of ``PageApp``.
+        min_score: The minimum score of a result. An engine uses its own minimum score.
 
     Raises:
         OSError: If the port is in use, or the address does not belong to this machine.
@@ -337,7 +331,7 @@ def serve(
     if token is None and host in LOOPBACK:
         token = secrets.token_urlsafe(16)
         path = f"/?token={token}"
-    app = PageApp(source, llm, title=title, host=host, token=token, **settings)
+    app = PageApp(source, llm, title=title, host=host, token=token, min_score=min_score)
     serve_http(app, host, port, path)
 
 

@@ -11,7 +11,6 @@ from ...retrievers.composite.default_retriever import DefaultRetriever
 from ..cli.options import folders_argument, model_options, store_option
 from ..cli.workspace import find_index, model_of, open_graph
 from ..named_models import chat_model
-from ..source_refresh import SourceRefresh
 
 TOKEN = "NODEKIN_SERVE_TOKEN"
 
@@ -36,8 +35,7 @@ def serve(
     model, the page lists passages.
     Documents are never changed. Open the printed address, which contains a token. To choose the
     token, set NODEKIN_SERVE_TOKEN; this is required to bind another address than loopback. An
-    empty NODEKIN_SERVE_TOKEN gives access to all accounts of this machine. Changed folders are
-    read again.
+    empty NODEKIN_SERVE_TOKEN gives access to all accounts of this machine.
 
     \b
     nodekin serve              the index of this folder
@@ -59,5 +57,4 @@ def serve(
             port=port,
             token=os.environ.get(TOKEN),
             min_score=min_score,
-            refresh=SourceRefresh() if folders else None,
         )

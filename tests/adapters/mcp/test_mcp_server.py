@@ -15,7 +15,6 @@ import uvicorn
 from mcp import Client, StdioServerParameters
 
 from nodekin.adapters.mcp.mcp_server import CorpusServer
-from nodekin.adapters.source_refresh import SourceRefresh
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import CorpusTools
 
@@ -117,28 +116,6 @@ async def test_cancelled_call_ends(tools) -> None:
         go_on.set()
         after = await client.call_tool("outline", {})  # the server goes on
     assert "tea/green.md" in after.content[0].text
-
-
-@pytest.fixture
-def folder(tmp_path):
-    folder = tmp_path / "docs"
-    folder.mkdir()
-    (folder / "tea.md").write_text("Green tea is steamed.", "utf-8")
-    return folder
-
-
-def following(folder) -> CorpusServer:
-    """Return a server that looks at the folder before each answer."""
-    graph = NodeGraph(folder, progress=False, on_error="skip")
-    return CorpusServer(lambda: CorpusTools(graph), refresh=SourceRefresh(0, lambda: 0.0))
-
-
-async def test_changed_folder_is_read_again(folder) -> None:
-    async with Client(following(folder).server) as client:
-        assert (await client.call_tool("search", {"query": "roasted"})).structured_content
-        (folder / "coffee.md").write_text("Coffee is roasted.", "utf-8")
-        found = await client.call_tool("search", {"query": "roasted"})
-    assert found.structured_content["entries"][0]["document"] == "docs/coffee.md"
 
 
 @asynccontextmanager

@@ -5,9 +5,6 @@ import pytest
 import uvicorn
 from support.page_client import Client, found, text_of
 
-from nodekin.adapters.serve import serve_command
-from nodekin.adapters.source_refresh import SourceRefresh
-
 pytestmark = pytest.mark.enable_socket
 
 SERVE = ("serve", "--port", "0")
@@ -83,21 +80,6 @@ def test_only_printed_address_opens_page(nodekin, here, visited, monkeypatch):
     cookie = {"cookie": welcome.headers["set-cookie"].split(";")[0]}
     assert asyncio.run(client.request("GET", "/", headers=cookie)).status_code == 200
     assert nodekin(*SERVE, "docs").err.split("?token=")[1][:16] not in address  # another each time
-
-
-def test_served_folder_is_read_again(nodekin, here, visited, monkeypatch):
-    monkeypatch.setattr(serve_command, "SourceRefresh", lambda: SourceRefresh(0, lambda: 0.0))
-
-    def look(client):
-        before = found(client.get("/search", query="roasted"))
-        (here / "docs" / "coffee.md").write_text("Coffee is roasted.", "utf-8")
-        return before, found(client.get("/search", query="roasted"))
-
-    returned = visited(look)
-    assert nodekin(*SERVE, "docs").status == 0
-    before, after = returned["value"]
-    assert "docs/coffee.md" not in before
-    assert after[0] == "docs/coffee.md"
 
 
 def test_used_port_is_reported_before_any_address(nodekin):

@@ -1,0 +1,37 @@
+"""The files of an index that changed after its last update."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import chain
+from pathlib import Path
+
+from ..nodegraph.readers.folder_scan import scan_files
+
+
+def newer_files(sources: Iterable[Path], updated: float) -> int:
+    """Return the number of files that were changed, added or moved after the last update.
+
+    Args:
+        sources: The folders and files of the index.
+        updated: The time of the last update, in seconds since 1970.
+    """
+    sources = [*sources]
+    files = chain.from_iterable(map(_visible_files, sources))
+    newer = {Path(path) for path, stat in files if max(stat.st_mtime, stat.st_ctime) > updated}
+    if not newer:  # the usual case; a scan takes longer
+        return 0
+    scans = (scan_files(source).files.values() for source in sources if source.exists())
+    return len(newer.intersection(chain.from_iterable(scans)))
+
+
+def _visible_files(source: Path) -> Iterator[tuple[str, os.stat_result]]:
+    paths = [str(source)] if source.is_file() else []
+    for folder, below, names in os.walk(source):
+        below[:] = [name for name in below if not name.startswith(".")]
+        paths += [os.path.join(folder, name) for name in names]
+    for path in paths:
+        with suppress(OSError):  # removed, or a broken link
+            yield path, os.stat(path)
