@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
-from ctypes import c_double, c_float, c_int
+from collections.abc import Callable, Iterator, Sequence
+from ctypes import c_float, c_int
 from functools import cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from math import inf
 from operator import attrgetter, neg
 from typing import Any, NamedTuple
@@ -18,33 +18,56 @@ _NEAR = 3.0  # points between rules that count as one rule
 
 _MAX_RULES = 300  # maximum per direction; drawings have more
 
-_MAX_OPEN_RULES = 30  # maximum of equal width
-
 _MAX_CELL = 30  # mean characters of a cell between gaps; columns of prose have more
 
 _WORD = re.compile(r"\S+")
 
 
 def with_tables(paths: Sequence[Any], textpage: Any, lines: Lines) -> Lines:
-    """Replace the lines of each ruled table by one line with its Markdown.
+    """Replace the lines of each ruled table by one line with its rows.
 
     A table has at least two rows and two columns between drawn lines, or at least three rules of
     equal width and columns between gaps. Each text in it is included once. If a line of text
     crosses its border, the lines are unchanged.
     """
+    from pypdfium2 import raw
+
     horizontal, vertical = _rules(paths)
     if not horizontal:
         return lines
-    open_grids = _open_grids(horizontal, vertical, textpage, lines)
-    for grid in (*_grids(horizontal, vertical), *open_grids):
+    box = raw.FS_RECTF()
+
+    @cache
+    def words(line: TextLine) -> list[_Word]:
+        found: list[_Word] = []
+        for match in _WORD.finditer(line.text):
+            start, end = match.span()
+            raw.FPDFText_GetLooseCharBox(textpage.raw, line.start + start, box)
+            left = box.left
+            raw.FPDFText_GetLooseCharBox(textpage.raw, line.start + end - 1, box)
+            found.append(_Word(left, box.right, start))
+        return found
+
+    for grid in (*_grids(horizontal, vertical), *_open_grids(horizontal, vertical, lines, words)):
         inside = _lines_inside(grid, lines)
-        rows = _rows(grid, textpage, inside)
+        rows = _rows(grid, inside, words)
         if rows:
             starts = {line.start for line in inside[1:]}
             table = TextLine("", inside[0].start, rows=rows)
             kept = (line for line in lines if line.start not in starts)
             lines = [table if line is inside[0] else line for line in kept]
     return lines
+
+
+class _Word(NamedTuple):
+    """A word: its left and right edges, and its start in its line."""
+
+    left: float
+    right: float
+    start: int
+
+
+_Words = Callable[[TextLine], Sequence[_Word]]
 
 
 class _Rule(NamedTuple):
@@ -72,7 +95,10 @@ class _Grid(NamedTuple):
 
 
 def _rules(paths: Sequence[Any]) -> tuple[list[_Rule], list[_Rule]]:
-    """Return the straight horizontal and vertical lines among the paths of a page."""
+    """Return the straight horizontal and vertical lines among the paths of a page.
+
+    A path is a line, or a frame of four lines.
+    """
     from pypdfium2 import raw
 
     horizontal: list[_Rule] = []
@@ -80,49 +106,21 @@ def _rules(paths: Sequence[Any]) -> tuple[list[_Rule], list[_Rule]]:
     if len(paths) > 10 * _MAX_RULES:
         return [], []
     edges = [c_float() for _ in range(4)]
+    mode, is_stroked = c_int(), c_int()
     for path in paths:
         if not raw.FPDFPageObj_GetBounds(path, *edges):
             continue
         x0, bottom, x1, top = (edge.value for edge in edges)
-        strokes: Sequence[tuple[float, ...]] | Iterator[tuple[float, ...]] = ()
         if top - bottom <= _NEAR < x1 - x0:
-            strokes = [(x0, (top + bottom) / 2, x1, (top + bottom) / 2)]
+            horizontal.append(_Rule((top + bottom) / 2, x0, x1))
         elif x1 - x0 <= _NEAR < top - bottom:
-            strokes = [((x0 + x1) / 2, bottom, (x0 + x1) / 2, top)]
-        elif x1 - x0 > _NEAR:
-            strokes = _strokes(path)
-        for x, y, to_x, to_y in strokes:
-            if abs(y - to_y) < 1:
-                horizontal.append(_Rule((y + to_y) / 2, min(x, to_x), max(x, to_x)))
-            elif abs(x - to_x) < 1:
-                vertical.append(_Rule((x + to_x) / 2, min(y, to_y), max(y, to_y)))
+            vertical.append(_Rule((x0 + x1) / 2, bottom, top))
+        elif x1 - x0 > _NEAR and raw.FPDFPath_CountSegments(path) in (4, 5):
+            raw.FPDFPath_GetDrawMode(path, mode, is_stroked)
+            if is_stroked.value:
+                horizontal += (_Rule(y, x0, x1) for y in (bottom, top))
+                vertical += (_Rule(x, bottom, top) for x in (x0, x1))
     return _merged(horizontal), _merged(vertical)
-
-
-def _strokes(path: Any) -> Iterator[tuple[float, float, float, float]]:
-    """Yield the straight lines of a path: start and end."""
-    from pypdfium2 import raw
-
-    mode, is_stroked = c_int(), c_int()
-    raw.FPDFPath_GetDrawMode(path, mode, is_stroked)
-    count = raw.FPDFPath_CountSegments(path)
-    if not is_stroked.value or count > _MAX_RULES:
-        return
-    matrix, x, y = raw.FS_MATRIX(), c_float(), c_float()
-    raw.FPDFPageObj_GetMatrix(path, matrix)
-    a, b, c, d, e, f = (getattr(matrix, name) for name in "abcdef")
-    start = before = (0.0, 0.0)
-    for index in range(count):
-        segment = raw.FPDFPath_GetPathSegment(path, index)
-        raw.FPDFPathSegment_GetPoint(segment, x, y)
-        point = a * x.value + c * y.value + e, b * x.value + d * y.value + f
-        if raw.FPDFPathSegment_GetType(segment) == raw.FPDF_SEGMENT_LINETO:
-            yield *before, *point
-        else:
-            start = point
-        if raw.FPDFPathSegment_GetClose(segment):
-            yield *point, *start
-        before = point
 
 
 def _merged(rules: list[_Rule]) -> list[_Rule]:
@@ -177,82 +175,63 @@ def _positions(rules: Sequence[_Rule], across: Sequence[_Rule]) -> list[float]:
 
 
 def _open_grids(
-    horizontal: Sequence[_Rule], vertical: Sequence[_Rule], textpage: Any, lines: Lines
+    horizontal: Sequence[_Rule], vertical: Sequence[_Rule], lines: Lines, words: _Words
 ) -> Iterator[_Grid]:
     """Yield tables with rules above, below the header, and below, but without vertical rules."""
-    from pypdfium2 import raw
-
-    box = raw.FS_RECTF()
-
-    @cache
-    def words(start: int, text: str) -> list[tuple[float, float]]:
-        """Return the left and the right edge of each word of a line."""
-        edges: list[float] = []
-        for word in _WORD.finditer(text):
-            for character, side in ((word.start(), "left"), (word.end() - 1, "right")):
-                raw.FPDFText_GetLooseCharBox(textpage.raw, start + character, box)
-                edges.append(getattr(box, side))
-        return list(zip(edges[::2], edges[1::2], strict=True))
-
     by_ends: dict[tuple[int, int], list[_Rule]] = {}
-    for rule in horizontal:
+    for rule in reversed(horizontal):  # from the top of the page
         if not any(map(rule.crosses, vertical)):
             by_ends.setdefault((round(rule.start / 4), round(rule.end / 4)), []).append(rule)
     for rules in by_ends.values():
-        rules = rules[: -_MAX_OPEN_RULES - 1 : -1]  # from the top of the page
-        while len(rules) > 2:
-            for last in range(len(rules), 2, -1):
-                if grid := _open_grid(rules[:last], lines, words):
-                    yield grid
-                    break
-            else:
-                last = 1
-            rules = rules[last:]
+        bands = [_between(*both, lines) for both in pairwise(rules)] if len(rules) > 2 else []
+        start = 0
+        for end, band in enumerate([*bands, []], start=1):
+            if not _gaps(band, words):
+                if end - start > 2:
+                    yield from _open_grid(rules[start:end], bands[start : end - 1], words)
+                start = end
 
 
-def _open_grid(rules: Sequence[_Rule], lines: Lines, words: Any) -> _Grid | None:
-    """Return the table between rules, from top to bottom. None: the text has no columns."""
-    (top, left, right), head, bottom = rules[0], rules[1].at, rules[-1].at
-    inside = [
+def _between(rule: _Rule, below: _Rule, lines: Lines) -> Lines:
+    """Return the lines between two horizontal rules."""
+    return [
         line
         for line in lines
-        if bottom < line.baseline < top and line.x0 < right and line.x1 > left and line.is_placed
+        if below.at < line.baseline < rule.at
+        and line.x0 < rule.end
+        and line.x1 > rule.start
+        and line.is_placed
     ]
-    body = sorted((x for x in inside if x.baseline < head), key=lambda x: -x.baseline)
-    if not body or len(body) == len(inside):
-        return None
-    size = body[len(body) // 2].size
-    boxes = [box for x in body for box in words(x.start, x.text)]
-    of_body = _gaps(boxes, 0.6 * size)
-    boxes += (box for x in inside if x.baseline >= head for box in words(x.start, x.text))
-    of_all = _gaps(boxes, 0.6 * size)
-    # If as many columns remain, no cell of the header spans columns.
-    columns = [left, *(of_all if len(of_all) == len(of_body) else of_body), right]
+
+
+def _open_grid(rules: Sequence[_Rule], bands: Sequence[Lines], words: _Words) -> Iterator[_Grid]:
+    """Yield the table between rules, from top to bottom, unless its columns are prose."""
+    (top, left, right), head, bottom = rules[0], rules[1].at, rules[-1].at
+    inside = [*chain(*bands)]
+    body = sorted(chain(*bands[1:]), key=lambda line: -line.baseline)
+    gaps, of_body = _gaps(inside, words), _gaps(body, words)
+    # If fewer columns remain, a cell of the header spans columns.
+    columns = [left, *(gaps if len(gaps) == len(of_body) else of_body), right]
     rows = [top, head]
-    for line in body:
-        is_first = any(start < columns[1] for start, _ in words(line.start, line.text))
-        if is_first and rows[-1] - line.baseline > 1.5 * size and line is not body[0]:
-            rows.append(line.baseline + 0.9 * size)
+    for line in body[1:]:
+        is_first = any(word.left < columns[1] for word in words(line))
+        if is_first and rows[-1] - line.baseline > 1.5 * line.size:
+            rows.append(line.baseline + 0.9 * line.size)
     rows.append(bottom)
     cells = (len(rows) - 1) * (len(columns) - 1)
-    if len(columns) < 3 or sum(len(line.text) for line in inside) > _MAX_CELL * cells:
-        return None
-    return _Grid(
-        [_Rule(y, left, right) for y in reversed(rows)],
-        [_Rule(x, bottom, top) for x in columns],
-        columns,
-        rows,
-    )
+    if len(columns) > 2 and sum(len(line.text) for line in inside) <= _MAX_CELL * cells:
+        horizontal = [_Rule(y, left, right) for y in reversed(rows)]
+        yield _Grid(horizontal, [_Rule(x, bottom, top) for x in columns], columns, rows)
 
 
-def _gaps(boxes: Sequence[tuple[float, float]], width: float) -> list[float]:
-    """Return the middles of the gaps between words that are wider than a width."""
+def _gaps(lines: Lines, words: _Words) -> list[float]:
+    """Return the middles of the gaps between the words of all lines."""
     gaps: list[float] = []
     edge = inf
-    for start, end in sorted(boxes):
-        if start - edge > width:
-            gaps.append((edge + start) / 2)
-        edge = end if edge == inf else max(edge, end)
+    for word in sorted(word for line in lines for word in words(line)):
+        if word.left - edge > 0.6 * lines[len(lines) // 2].size:
+            gaps.append((edge + word.left) / 2)
+        edge = word.right if edge == inf else max(edge, word.right)
     return gaps
 
 
@@ -268,11 +247,11 @@ def _lines_inside(grid: _Grid, lines: Lines) -> list[TextLine]:
     return [] if is_crossed else inside
 
 
-def _rows(grid: _Grid, textpage: Any, lines: Sequence[TextLine]) -> list[TableRow]:
+def _rows(grid: _Grid, lines: Lines, words: _Words) -> list[TableRow]:
     """Return the rows of a grid. Empty if the grid is not a table."""
     texts: dict[int, dict[int, list[tuple[float, str]]]] = {}  # by row and column
     for line in lines:
-        for (row, column), text in _parts(line, grid, textpage):
+        for (row, column), text in _parts(line, grid, words):
             texts.setdefault(row, {}).setdefault(column, []).append((line.baseline, text))
     columns = sorted({column for cells in texts.values() for column in cells})
     xs = [*(grid.columns[column] for column in columns), grid.columns[-1]]
@@ -280,67 +259,49 @@ def _rows(grid: _Grid, textpage: Any, lines: Sequence[TextLine]) -> list[TableRo
     for number, below in pairwise([*sorted(texts), -1]):
         cells, top, bottom = texts[number], grid.rows[number], grid.rows[below]
         # A header and a body, or a body without rules between its rows.
-        count = _count_rows(cells) if len(grid.rows) <= 3 else 1
+        count = _count_rows([*cells.values()]) if len(grid.rows) <= 3 else 1
         height = (top - bottom) / count
         for at in range(count):
             y = top - at * height
             lines_of = cells if count == 1 else {c: cells[c][at : at + 1] for c in cells}
-            parts = [[text for _, text in lines_of.get(c, ())] or [""] for c in columns]
+            parts = ([text for _, text in lines_of.get(c, ())] or [""] for c in columns)
+            filled = [without_bullets(joined(part)) for part in parts]
             boxes = [(x0, y - height, x1, y) for x0, x1 in pairwise(xs)]
-            rows.append(
-                [(without_bullets(joined(p)), b) for p, b in zip(parts, boxes, strict=True)]
-            )
-    filled = sum(text != "" for row in rows for text, _ in row)
-    if min(len(rows), len(columns)) < 2 or filled < 0.4 * len(rows) * len(columns):
-        return []
-    return rows
+            rows.append([*zip(filled, boxes, strict=True)])
+    count = sum(text != "" for row in rows for text, _ in row)
+    is_table = min(len(rows), len(columns)) > 1 and count >= 0.4 * len(rows) * len(columns)
+    return rows if is_table else []
 
 
-def _count_rows(cells: Mapping[int, Sequence[tuple[float, str]]]) -> int:
+def _count_rows(cells: Sequence[Sequence[tuple[float, str]]]) -> int:
     """Return the number of rows between two rules: all cells have lines at equal heights."""
-    heights = [[height for height, _ in cell] for cell in cells.values()]
-    is_same = len({len(cell) for cell in heights}) == 1 and all(
-        max(row) - min(row) <= _NEAR for row in zip(*heights, strict=True)
+    is_same = len({len(cell) for cell in cells}) == 1 and all(
+        max(row)[0] - min(row)[0] <= _NEAR for row in zip(*cells, strict=True)
     )
-    return len(heights[0]) if is_same and len(heights) > 1 else 1
+    return len(cells[0]) if is_same and len(cells) > 1 else 1
 
 
-def _parts(line: TextLine, grid: _Grid, textpage: Any) -> Iterator[tuple[tuple[int, int], str]]:
+def _parts(line: TextLine, grid: _Grid, words: _Words) -> Iterator[tuple[tuple[int, int], str]]:
     """Yield the cells (row, column) that a line crosses, with the text in each cell.
 
     For merged cells, yield the first cell, to the left and above.
     """
-    from pypdfium2 import raw
-
-    x, y = c_double(), c_double()
-
-    def cell_at(character: int) -> tuple[int, int]:
-        raw.FPDFText_GetCharOrigin(textpage.raw, line.start + character, x, y)
-        row = bisect_right(grid.rows, -y.value - 1, key=neg) - 1
-        column = bisect_right(grid.columns, x.value + 1) - 1
+    parts: list[tuple[tuple[int, int], int]] = []
+    for word in words(line):
+        row = bisect_right(grid.rows, -line.baseline - 1, key=neg) - 1
+        column = bisect_right(grid.columns, word.left + 1) - 1
         row = min(max(row, 0), len(grid.rows) - 2)
         column = min(max(column, 0), len(grid.columns) - 2)
-        middle = sum(grid.columns[column : column + 2]) / 2, sum(grid.rows[row : row + 2]) / 2
-        while column and not _is_ruled(grid.vertical, grid.columns[column], middle[1]):
+        x, y = sum(grid.columns[column : column + 2]) / 2, sum(grid.rows[row : row + 2]) / 2
+        while column and not _is_ruled(grid.vertical, grid.columns[column], y):
             column -= 1
-        while row and not _is_ruled(grid.horizontal, grid.rows[row], middle[0]):
+        while row and not _is_ruled(grid.horizontal, grid.rows[row], x):
             row -= 1
-        return row, column
-
-    last: tuple[int, int] | None = None
-    start = 0
-    for word in _WORD.finditer(line.text):
-        first, end = word.span()
-        cell = cell_at(first)
-        is_within_cell = end == first + 1 or cell_at(end - 1) == cell
-        for at in (first,) if is_within_cell else range(first, end):
-            cell = cell_at(at) if at > first else cell
-            if last is not None and cell != last:
-                yield last, line.text[start:at].strip()
-                start = at
-            last = cell
-    if last is not None:
-        yield last, line.text[start:].strip()
+        if not parts or parts[-1][0] != (row, column):
+            parts.append(((row, column), word.start))
+    ends = [*(start for _, start in parts[1:]), len(line.text)]
+    for (cell, start), end in zip(parts, ends, strict=True):
+        yield cell, line.text[start:end].strip()
 
 
 def _is_ruled(rules: Sequence[_Rule], at: float, position: float) -> bool:

@@ -47,14 +47,6 @@ BOXES = "".join(
 )
 
 
-def halved(boxes: str) -> str:
-    """Return boxes as one path, in half the size about (20, 240)."""
-    parts = [list(map(int, line.split()[:4])) for line in boxes.splitlines()]
-    return " ".join(
-        f"{10 + x / 2} {120 + y / 2} {width / 2} {height / 2} re" for x, y, width, height in parts
-    )
-
-
 def text_in(folder: Path, content: str) -> str:
     (folder / "a.pdf").write_bytes(pdf_of(content.encode()))
     (node,) = NodeGraph(folder / "a.pdf", progress=False).nodes("ROOT")
@@ -66,12 +58,11 @@ def text_in(folder: Path, content: str) -> str:
     [
         ruled(COLUMNS, ROWS),
         BOXES,
-        "q 2 0 0 2 -20 -240 cm " + halved(BOXES) + " S Q\n",
         rules(*((20, y, 280, y) for y in ROWS), (110, 240, 110, 180), (200, 240, 200, 180)),
         ruled(COLUMNS, (240, 220, 180)),  # a head, and a body without lines
         ruled(COLUMNS, (240, 239, 220, 200, 180, 179)),  # double lines
     ],
-    ids=["lines", "boxes", "one path", "open sides", "head and body", "double"],
+    ids=["lines", "boxes", "open sides", "head and body", "double"],
 )
 def test_ruled_table_becomes_markdown(tmp_path: Path, drawn: str) -> None:
     around = words((20, 260, "Prices of all rooms."), (20, 160, "They hold until March."))
