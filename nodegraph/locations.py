@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import struct
 import unicodedata
 import zlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain
-from operator import add, sub
 from typing import NamedTuple, TypeAlias
+
+import numpy as np
 
 SCALE = 10_000
 """Width and height of a page, in the units of a layout."""
@@ -51,25 +50,19 @@ Layout: TypeAlias = Sequence[TextBox]
 
 def pack_layout(layout: Layout) -> bytes:
     """Convert a layout to compressed bytes, for ``unpack_layout``."""
-    columns = list(zip(*layout, strict=True))
-    if columns:
-        starts, ends = columns[:2]
-        columns[0] = tuple(map(sub, starts, (0, *starts)))
-        columns[1] = tuple(map(sub, ends, starts))
-    numbers = [*chain.from_iterable(columns)]
-    return zlib.compress(struct.pack(f"<{len(numbers)}i", *numbers), 1)
+    columns = np.array(layout, dtype="<i4").reshape(-1, len(TextBox._fields)).T
+    distances = np.diff(columns[0], prepend=np.int32(0))
+    lengths = columns[1] - columns[0]
+    return zlib.compress(np.vstack([distances, lengths, *columns[2:]]).tobytes(), 1)
 
 
 def unpack_layout(value: bytes) -> Layout:
     """Restore a layout from ``pack_layout``."""
-    data = zlib.decompress(value)
-    numbers = struct.unpack(f"<{len(data) // 4}i", data)
-    count = len(numbers) // len(TextBox._fields)
-    if not count:
-        return []
-    offsets, lengths, *columns = (numbers[at : at + count] for at in range(0, len(numbers), count))
-    starts = list(accumulate(offsets))
-    return [*map(TextBox, starts, map(add, starts, lengths), *columns)]
+    numbers = np.frombuffer(zlib.decompress(value), dtype="<i4")
+    distances, lengths, *columns = numbers.reshape(len(TextBox._fields), -1)
+    starts = np.cumsum(distances)
+    columns = [starts, starts + lengths, *columns]
+    return list(map(TextBox, *(column.tolist() for column in columns)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,11 +142,9 @@ _CHARACTER_WIDTHS = {**_NARROW, **dict.fromkeys("mwMWABCDEGHKNOPQRSUVXYZ%@", 1.4
 
 def _width(text: str) -> float:
     """Return the estimated width of a text, in letters."""
-    if text.isascii():
-        return sum(_CHARACTER_WIDTHS.get(character, 1.0) for character in text)
     return sum(
         2.0
-        if character > "\u2e7f" and unicodedata.east_asian_width(character) in "WF"
+        if unicodedata.east_asian_width(character) in "WF"
         else _CHARACTER_WIDTHS.get(character, 1.0)
         for character in text
     )

@@ -14,7 +14,6 @@ from ...nodegraph.errors import ReadError
 from ...nodegraph.node import Node
 from ...nodegraph.workers.process_workers import WorkerProcess
 from .office_xml import parser
-from .pdf import page_with_fields
 
 _WIDTH = 1_200  # pixels
 
@@ -80,35 +79,35 @@ def page_image(node: Node, page: int | None = None, span: tuple[int, int] | None
 
     try:
         image = graph.reader.shared(render_page, started).call((str(path), page, rectangles))
-    except (TimeoutError, ChildProcessError) as error:
+    except (TimeoutError, ChildProcessError, RuntimeError) as error:
         raise ReadError(f"can't show page {page} of {path}: {error}") from error
-    if isinstance(image, str):
-        raise ReadError(f"can't show page {page} of {path}: {image}")
     return bytes(image)
 
 
-def render_page(task: tuple[str, int, Sequence[_Rectangle]]) -> bytes | str:
-    """Return a page of a PDF as a PNG, or the reason for a failure.
+def render_page(task: tuple[str, int, Sequence[_Rectangle]]) -> bytes:
+    """Return a page of a PDF as a PNG.
 
     Args:
         task: The path, the page number from 1, and the rectangles to highlight.
+
+    Raises:
+        ValueError: If the visible area of the page is empty.
     """
     from PIL import Image
-    from pypdfium2 import PdfDocument, PdfiumError
+    from pypdfium2 import PdfDocument
+
+    from .pdf import page_with_fields
 
     path, number, rectangles = task
-    try:
-        pdf = PdfDocument(path)
-        page = page_with_fields(pdf, number)
-        width, height = page.get_size()
-        if not width * height:
-            return "it shows nothing: it is cut to an empty area"
-        scale = min(_WIDTH / width, _MAX_HEIGHT / height, (_MAX_PIXELS / (width * height)) ** 0.5)
-        bitmap = page.render(scale=scale, rev_byteorder=True)
-        pixels = bitmap.to_numpy()[:, :, :3].copy()
-        pdf.close()
-    except (PdfiumError, OSError) as error:
-        return str(error)
+    pdf = PdfDocument(path)
+    page = page_with_fields(pdf, number)
+    width, height = page.get_size()
+    if not width * height:
+        raise ValueError("it shows nothing: it is cut to an empty area")
+    scale = min(_WIDTH / width, _MAX_HEIGHT / height, (_MAX_PIXELS / (width * height)) ** 0.5)
+    bitmap = page.render(scale=scale, rev_byteorder=True)
+    pixels = bitmap.to_numpy()[:, :, :3].copy()
+    pdf.close()
     rows, columns = pixels.shape[:2]
     margin = round(_PADDING * rows)
     for left, top, right, bottom in rectangles:

@@ -34,6 +34,9 @@ from .pdf_layout import (
 )
 from .pdf_tables import with_tables
 
+with parser("pypdfium2"):
+    from pypdfium2 import PdfDocument, PdfiumError, raw
+
 _MAX_GARBAGE = 0.25  # maximum share of meaningless characters in a readable page
 
 _LINE = re.compile(r"\S(?:[^\r\n\ufffe]*\S)?")  # a hyphen ends a line
@@ -41,6 +44,8 @@ _LINE = re.compile(r"\S(?:[^\r\n\ufffe]*\S)?")  # a hyphen ends a line
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 
 _ALEF_LAM = re.compile("[\u0622\u0623\u0625\u0627]\u0644")
+
+_UNREAD = "pages without readable text, which ReadOptions(ocr=...) may read"
 
 _PASSWORD = 4  # FPDF_ERR_PASSWORD
 
@@ -55,8 +60,6 @@ def read_pdf(source: SourceFile) -> Document:
     Raises:
         ReadError: If the file is damaged or encrypted, or no page has text.
     """
-    with parser("pypdfium2"):
-        from pypdfium2 import PdfDocument, PdfiumError
     try:
         # The bytes are faster than reading parts of a file.
         with closing(PdfDocument(source.path.read_bytes())) as pdf:
@@ -68,11 +71,9 @@ def read_pdf(source: SourceFile) -> Document:
 
 
 def _document(pdf: Any, source: SourceFile) -> Document:
-    from pypdfium2 import PdfiumError
-
     pages: list[Lines] = []
     projections: list[Sequence[float]] = []
-    unreadable: list[int] = []
+    unread: list[int] = []
     damage: PdfiumError | None = None
     for number in range(1, len(pdf) + 1):
         projection: Sequence[float] = (0, 0, 0, 0, 0, 0)
@@ -83,7 +84,8 @@ def _document(pdf: Any, source: SourceFile) -> Document:
             if lines is None:
                 lines = lines_of_text(source.ocr(_png(page))) if source.ocr else []
                 if not lines:
-                    unreadable.append(number)
+                    unread.append(number)
+                    source.note(_UNREAD, f"page {number}")
         except PdfiumError as error:
             damage, lines = error, []
             source.note("damaged pages left out", f"page {number}")
@@ -91,7 +93,7 @@ def _document(pdf: Any, source: SourceFile) -> Document:
         projections.append(projection)
     if damage and not any(pages):
         raise damage
-    if unreadable and not any(pages):
+    if unread and not any(pages):
         raise ReadError(
             f"{source.path} has no text on its pages ({len(pages):,}), only pictures or unreadable "
             "characters: give ReadOptions(ocr=...), such as tesseract() of "
@@ -100,11 +102,7 @@ def _document(pdf: Any, source: SourceFile) -> Document:
             skippable=True,
         )
     named = {name: pdf.get_metadata_value(name.title()).strip() for name in ("title", "author")}
-    metadata: dict[str, Any] = {name: value for name, value in named.items() if value}
-    if unreadable:
-        metadata["unread_pages"] = unreadable
-        kind = "pages without readable text, which ReadOptions(ocr=...) may read"
-        source.note(kind, f"page {unreadable[0]}", len(unreadable))
+    metadata = {name: value for name, value in {**named, "unread_pages": unread}.items() if value}
     metadata |= {"page_unit": "page", "page_count": len(pages)}
     text, placed = pages_as_text(pages, list(_outline(pdf)))
     return source.document(text, metadata, _boxes(placed, projections))
@@ -118,8 +116,6 @@ def _projection(page: Any) -> Sequence[float]:
     Returns:
         The origin (x and y), the change per point to the right, and per point upwards.
     """
-    from pypdfium2 import raw
-
     size, column, row = 1000 * SCALE, c_int(), c_int()
     corners: list[tuple[float, float]] = []
     for x, y in ((0, 0), (100, 0), (0, 100)):
@@ -168,8 +164,6 @@ def _outline(pdf: Any) -> Iterator[tuple[int, int, str]]:
 
 def _lines_of_page(page: Any, source: SourceFile, number: int) -> Lines | None:
     """Return the lines of a page. None: no meaningful text."""
-    from pypdfium2 import raw
-
     textpage = page.get_textpage()
     text = _text(textpage)
     angles = _samples(len(text), partial(raw.FPDFText_GetCharAngle, textpage.raw))
@@ -188,7 +182,7 @@ def _lines_of_page(page: Any, source: SourceFile, number: int) -> Lines | None:
     if unreadable := text.count("\ufffd"):
         source.note("unreadable characters", f"page {number}", unreadable)
     paths = _paths(page, source, number)
-    lines, turned = _lines(textpage, text, is_upward=angle == 270)
+    lines, turned = _lines(textpage, text)
     if angle:
         return lines
     # Vertical text, as in old Chinese books.
@@ -196,15 +190,12 @@ def _lines_of_page(page: Any, source: SourceFile, number: int) -> Lines | None:
     if turned and not is_vertical:
         words = " ".join(line.text for line in turned)
         source.note("turned lines left out", f"page {number}: {words[:40]}", len(turned))
-        starts = {line.start for line in turned}
-        lines = [line for line in lines if line.start not in starts]
+        lines = [line for line in lines if line not in turned]
     return with_parts_joined(with_tables(paths, textpage, lines))
 
 
 def _text(textpage: Any) -> str:
     """Return the text of a page, with a character for each index of PDFium."""
-    from pypdfium2 import raw
-
     text = normalized(textpage.get_text_range())
     count = textpage.count_chars()
     if len(text) != count:  # PDFium omits characters without a code
@@ -221,40 +212,28 @@ _CONTROLS = {0: "\ufffd", 2: HYPHEN}
 
 def _paths(page: Any, source: SourceFile, number: int) -> list[Any]:
     """Return the drawn paths of a page. Note its pictures and comments."""
-    from pypdfium2 import raw
-
     handle = page.raw
     objects = [raw.FPDFPage_GetObject(handle, n) for n in range(raw.FPDFPage_CountObjects(handle))]
     kinds = list(map(raw.FPDFPageObj_GetType, objects))
-    comments = 0
     for index in range(raw.FPDFPage_GetAnnotCount(handle)):
         annotation = raw.FPDFPage_GetAnnot(handle, index)
         kind = raw.FPDFAnnot_GetSubtype(annotation)
-        comments += kind in (raw.FPDF_ANNOT_TEXT, raw.FPDF_ANNOT_FREETEXT)
         raw.FPDFPage_CloseAnnot(annotation)
-    for what, count in (
-        ("pictures left out", kinds.count(raw.FPDF_PAGEOBJ_IMAGE)),
-        ("comments left out", comments),
-    ):
-        if count:
-            source.note(what, f"page {number}", count)
+        if kind in (raw.FPDF_ANNOT_TEXT, raw.FPDF_ANNOT_FREETEXT):
+            source.note("comments left out", f"page {number}")
+    if pictures := kinds.count(raw.FPDF_PAGEOBJ_IMAGE):
+        source.note("pictures left out", f"page {number}", pictures)
     is_path = [kind == raw.FPDF_PAGEOBJ_PATH for kind in kinds]
     return list(compress(objects, is_path))
 
 
 def _samples(length: int, measure: Callable[[int], float]) -> list[float]:
-    """Measure 12 characters of a page, and 48 characters if any value is not 0."""
-    for count in (12, 48):
-        values = [measure(index) for index in range(0, length, length // count + 1)]
-        if not any(values):
-            break
-    return values
+    """Measure 24 characters of a page."""
+    return [measure(index) for index in range(0, length, length // 24 + 1)]
 
 
 def _with_ligatures_in_order(textpage: Any, text: str) -> str:
     """Restore the order of letters in Arabic ligatures, which PDFium reverses."""
-    from pypdfium2 import raw
-
     if "\u0644" not in text:
         return text
     x, y = c_double(), c_double()
@@ -278,17 +257,23 @@ def _png(page: Any) -> bytes:
 _MAX_SLOPE = 0.1  # radians
 
 
-def _lines(textpage: Any, text: str, *, is_upward: bool) -> tuple[list[TextLine], list[TextLine]]:
+def _size(handle: Any, index: int, matrix: Any) -> float:
+    """Return the size of a character in points. Its matrix is stored in ``matrix``."""
+    size: float = abs(raw.FPDFText_GetFontSize(handle, index))
+    if raw.FPDFText_GetMatrix(handle, index, matrix):
+        size *= hypot(matrix.c, matrix.d)
+    return size
+
+
+def _lines(textpage: Any, text: str) -> tuple[list[TextLine], list[TextLine]]:
     """Return the lines of a page with positions, measured at their first and last characters.
 
-    Vertical and upward lines have the positions of a rotated page. The positions of
-    right-to-left lines are unknown.
+    Downward and upward lines have the positions of a rotated page. The positions of right-to-left
+    lines are unknown.
 
     Returns:
         All lines, and the lines turned against the page, such as stamps and watermarks.
     """
-    from pypdfium2 import raw
-
     handle = textpage.raw
     box, matrix, x, y = raw.FS_RECTF(), raw.FS_MATRIX(), c_double(), c_double()
     lines: list[TextLine] = []
@@ -299,22 +284,19 @@ def _lines(textpage: Any, text: str, *, is_upward: bool) -> tuple[list[TextLine]
         start, stop = pending.pop()
         raw.FPDFText_GetCharOrigin(handle, start, x, y)
         x0, baseline, turn = x.value, y.value, 0
-        size: float = abs(raw.FPDFText_GetFontSize(handle, start))
-        is_turned = False
-        if raw.FPDFText_GetMatrix(handle, start, matrix):
-            size *= hypot(matrix.c, matrix.d)
-            is_turned = matrix.b != 0 and abs(atan2(matrix.b, matrix.a)) > _MAX_SLOPE
+        size = _size(handle, start, matrix)
+        is_turned = matrix.b != 0 and abs(atan2(matrix.b, matrix.a)) > _MAX_SLOPE
         raw.FPDFText_GetLooseCharBox(handle, stop - 1, box)
-        right = box.right
+        right, width = box.right, abs(box.left - x0)
         if not 0 <= baseline - box.bottom <= 0.5 * size:  # not the usual descent of letters
             if at := _parting(handle, text, start, stop, size):
                 pending += [(at, stop), (start, start + len(text[start:at].rstrip()))]
                 continue
-            if box.top < baseline and baseline - box.top > abs(box.left - x0):
+            if baseline - box.top > width:
                 x0, right, baseline, turn = -baseline, -box.bottom, x0, 1
-        if is_upward:
-            x0, right, baseline, turn = y.value, box.top, -x.value, -1
-        elif right <= x0 and not turn and not _RIGHT_TO_LEFT.search(text, start, stop):
+            elif is_turned and box.bottom - baseline > width:
+                x0, right, baseline, turn = baseline, box.top, -x0, -1
+        if right <= x0 and not turn and not _RIGHT_TO_LEFT.search(text, start, stop):
             # A page number may be displayed before the text that precedes it.
             for index in range(start, stop):
                 raw.FPDFText_GetLooseCharBox(handle, index, box)
@@ -333,8 +315,6 @@ _BOLD = re.compile("bold|black|heavy|cmbx|cmb10|-bd|demi", re.I)
 
 def _is_bold(handle: Any, index: int) -> bool:
     """Return whether a character is bold, according to the name or the weight of its font."""
-    from pypdfium2 import raw
-
     name, flags = create_string_buffer(200), c_int()
     raw.FPDFText_GetFontInfo(handle, index, name, 200, flags)
     is_named = _BOLD.search(name.value.decode("utf-8", "replace"))
@@ -349,8 +329,6 @@ def _with_raised_digits(handle: Any, text: str) -> str:
 
     They are smaller letters at a higher position, or glyphs of the font for superscripts.
     """
-    from pypdfium2 import raw
-
     x, y = c_double(), c_double()
     left, right, bottom, top = (c_double() for _ in range(4))
     matrix = raw.FS_MATRIX()
@@ -360,12 +338,10 @@ def _with_raised_digits(handle: Any, text: str) -> str:
         rise = bottom.value - y.value
         if rise < 0.5:
             return False
-        size = raw.FPDFText_GetFontSize(handle, beside)
-        if raw.FPDFText_GetMatrix(handle, beside, matrix):
-            size *= hypot(matrix.c, matrix.d)
+        size = _size(handle, beside, matrix)
         if not text[index].isdigit():  # a sign is in the middle of a line
-            return bool(rise > 0.42 * size)
-        return bool(0.18 * size < rise < 0.8 * size > 1.4 * (top.value - bottom.value))
+            return rise > 0.42 * size
+        return 0.18 * size < rise < 0.8 * size > 1.4 * (top.value - bottom.value)
 
     def first_raised(start: int, end: int, beside: int) -> int:
         """Return the start of the raised characters at the end of a number."""
@@ -383,8 +359,6 @@ def _with_raised_digits(handle: Any, text: str) -> str:
         if start and text[start - 1] in "+−–-":
             start -= 1
         before = text[start - 1] if start else "\n"
-        if before == " " and end == start + 1:
-            continue
         first = first_raised(start, end, start if before.isspace() else start - 1)
         if before in "\r\n" and end < len(text) and not text[end].isspace():
             first = min(first, first_raised(start, end, end))
@@ -401,8 +375,6 @@ def _parting(handle: Any, text: str, start: int, stop: int, size: float) -> int:
     column to the head of the next column. Such a line ends at another height than its start and
     turns back before its end.
     """
-    from pypdfium2 import raw
-
     x, y = c_double(), c_double()
 
     def origin(index: int) -> tuple[float, float]:

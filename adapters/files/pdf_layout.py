@@ -7,8 +7,8 @@ import unicodedata
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, pairwise
-from operator import attrgetter
+from itertools import accumulate, chain, pairwise
+from operator import attrgetter, not_
 from typing import NamedTuple
 
 from ...nodegraph.readers.text import PAGE_BREAK, markdown_table
@@ -194,8 +194,8 @@ def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lin
 
     A header or footer is separated from the text. It is at one height on more than half of all
     pages, or of all left or all right pages, and on at least three pages if available. Its text is
-    constant, or contains a page number, or consists of headings of the text. A
-    page number may be alone at another height.
+    constant, or contains a page number, or consists of headings of the text. A page number may be
+    alone at another height.
     """
     margins: dict[int, list[tuple[int, str]]] = {}
     found: dict[tuple[int, str], list[int]] = {}
@@ -347,17 +347,15 @@ def pages_as_text(
         for page, on_page in enumerate(_without_running_heads(pages, pitch))
         for line in on_page
     ]
-    is_below = [False, *(_is_below(a, b, pitch) for a, b in pairwise(lines))]
+    is_below = [False, *(_is_below(a, b, pitch) for a, b in pairwise(lines))][: len(lines)]
     headings = _headings(lines, is_below, outline)
     parts: list[str] = []
     placed: list[PlacedText] = []
     length = page = 0
     for start, end, level in _blocks(lines, headings, is_below):
-        between = "\n\n" if start else ""
-        if lines[start].page > page:
-            between = f"\n\n{PAGE_BREAK}\n\n" * (lines[start].page - page)
-        parts.append(between)
-        length += len(between)
+        between = f"\n\n{PAGE_BREAK}\n\n" * (lines[start].page - page) or "\n\n"
+        parts.append(between if start else between.lstrip("\n"))
+        length += len(parts[-1])
         block = lines[start:end]
         for text, places in _block_texts(block, level):
             parts.append(text)
@@ -366,14 +364,9 @@ def pages_as_text(
         page = block[-1].page
     parts.append(f"\n\n{PAGE_BREAK}\n\n" * (len(pages) - 1 - page))
     text, removed = _hyphens_resolved("".join(parts))
-    blanks = len(text) - len(text.lstrip("\n "))
-    if removed or blanks:
+    if removed:
         placed = [
-            _moved(
-                place,
-                -blanks - bisect_left(removed, place.start),
-                -blanks - bisect_left(removed, place.end),
-            )
+            _moved(place, -bisect_left(removed, place.start), -bisect_left(removed, place.end))
             for place in placed
         ]
     return text.strip("\n "), placed
@@ -388,8 +381,7 @@ def _block_texts(lines: Lines, level: int) -> Iterator[tuple[str, Sequence[Place
     if lines[0].rows:
         yield from _table_texts(lines)
         return
-    as_usual = without_ligatures if level else without_bullets
-    texts = [as_usual(_without_leader(line.text)) for line in lines]
+    texts = [as_markdown(_without_leader(line.text), bullets=not level) for line in lines]
     if level:
         yield f"{'#' * min(level, 6)} ", ()
     elif texts[0][0] == "#":
@@ -417,8 +409,9 @@ def _table_texts(tables: Lines) -> Iterator[tuple[str, Sequence[PlacedText]]]:
         rows += ((table.page, row) for row in table.rows[is_repeated:])
     first, line, *others = markdown_table([text for text, _ in row] for _, row in rows).split("\n")
     previous = tables[0].page
-    for (page, row), text in zip(rows, [f"{first}\n{line}", *others], strict=True):
-        if text in others:
+    texts = [f"{first}\n{line}", *others]
+    for at, ((page, row), text) in enumerate(zip(rows, texts, strict=True)):
+        if at:
             yield "\n" + PAGE_BREAK * (page - previous), ()
         cells = zip(row, _CELL.finditer(text), strict=False)
         yield text, [PlacedText(*cell.span(1), page, x, False) for (_, x), cell in cells if cell[1]]
@@ -439,19 +432,12 @@ def _without_leader(text: str) -> str:
     return _LEADER.sub(" .... ", text).strip() if _has_leader(text) else text
 
 
-def without_ligatures(text: str) -> str:
-    """Replace each ligature by its letters, and raised digits by powers and note marks."""
-    if text.isascii():
-        return text
-    letters = _LIGATURE.sub(lambda m: unicodedata.normalize("NFKC", m[0]).strip(_FILLER), text)
-    return raised_as_text(letters)
-
-
-def without_bullets(text: str) -> str:
-    """Replace bullets by Markdown bullets, and ligatures and raised digits as above."""
+def as_markdown(text: str, *, bullets: bool = True) -> str:
+    """Replace ligatures by letters, raised digits by powers and note marks, and bullets."""
     if text.isascii() or not _SPECIAL.search(text):
         return text
-    return _BULLET.sub("- ", without_ligatures(text))
+    text = _LIGATURE.sub(lambda m: unicodedata.normalize("NFKC", m[0]).strip(_FILLER), text)
+    return raised_as_text(_BULLET.sub("- ", text) if bullets else text)
 
 
 def joined(texts: Sequence[str]) -> str:
@@ -532,14 +518,11 @@ def _is_below(line: TextLine, following: TextLine, pitch: float) -> bool:
 
 def _column_edges(lines: Lines, is_below: Sequence[bool]) -> list[float]:
     """Return for each line the right edge of its column."""
-    edges = [line.x1 for line in lines]
-    for at in range(1, len(lines)):
-        if is_below[at]:
-            edges[at] = max(edges[at - 1 : at + 1])
-    for at in range(len(lines) - 1, 0, -1):
-        if is_below[at]:
-            edges[at - 1] = edges[at]
-    return edges
+    columns = list(accumulate(map(not_, is_below)))
+    edges: dict[int, float] = {}
+    for column, line in zip(columns, lines, strict=True):
+        edges[column] = max(line.x1, edges.get(column, line.x1))
+    return [edges[column] for column in columns]
 
 
 def _is_full(line: TextLine, following: TextLine, edge: float) -> bool:
@@ -559,40 +542,22 @@ def _is_full(line: TextLine, following: TextLine, edge: float) -> bool:
 
 
 def _continues_elsewhere(line: TextLine, following: TextLine, edge: float) -> bool:
-    """Return whether a line continues the block of a line that is not directly above it."""
+    """Return whether a line continues a block in the next column or on the next page."""
     is_next_page = following.page > line.page
-    if line.rows or following.rows:
-        return is_next_page and _continues_table(line, following)
+    if line.rows and following.rows:
+        row, other = line.rows[0], following.rows[0]
+        return is_next_page and len(row) == len(other) and abs(row[0][1][0] - other[0][1][0]) <= 3
+    text = line.text
+    if line.rows or following.rows or _SENTENCE_END.search(text) or _ITEM.match(following.text):
+        return False
     if not is_next_page:
         if not (line.is_placed and following.is_placed):
-            return not _SENTENCE_END.search(line.text) and not _ITEM.match(following.text)
+            return True
         if following.baseline <= line.baseline:  # not at the top of another column
             return False
-    return _may_continue(line, following) and _is_full(line, following, edge)
-
-
-def _continues_table(table: TextLine, following: TextLine) -> bool:
-    """Return whether two tables have equal columns."""
-    if not (table.rows and following.rows):
+    if abs(line.size - following.size) > line.size / 10 or not _is_full(line, following, edge):
         return False
-    edges, following_edges = (
-        [edge for _, (left, _, right, _) in one.rows[0] for edge in (left, right)]
-        for one in (table, following)
-    )
-    return len(edges) == len(following_edges) and all(
-        abs(edge - other) <= 3 for edge, other in zip(edges, following_edges, strict=True)
-    )
-
-
-def _may_continue(line: TextLine, following: TextLine) -> bool:
-    """Return whether a paragraph may continue in the next column or on the next page."""
-    text, first = line.text, following.text[0]
-    if (
-        abs(line.size - following.size) > line.size / 10
-        or _SENTENCE_END.search(text)
-        or _ITEM.match(following.text)
-    ):
-        return False
+    first = following.text[0]
     if first.islower() or _CJK.match(first) or text[-1] in ",，、-" + HYPHEN:
         return True
     return (
@@ -684,19 +649,21 @@ def _numbered_headings(
         if heading[0] == (1,):
             counted = [heading]
             for following in found[start + 1 :]:
-                last, number = counted[-1][0], following[0]
-                common, end = number[:-1], number[-1]
-                if number == (*last, 1) or (
-                    common == last[: len(common)]
-                    and len(common) < len(last)
-                    and 0 < end - last[len(common)] < 3  # a heading may be unrecognized
-                ):
+                if _is_next(following[0], counted[-1][0]):
                     counted.append(following)
             longest = max(longest, counted, key=len)
     if len(longest) < 3:
         return {}
     top = levels.get(_rounded(lines[longest[0][1]].size), 1)
     return {at: (top + len(number) - 1, 1) for number, at in longest}
+
+
+def _is_next(number: tuple[int, ...], last: tuple[int, ...]) -> bool:
+    """Return whether a number may follow another number, with at most one heading between."""
+    *common, end = number
+    depth = len(common)
+    is_near = depth < len(last) and 0 < end - last[depth] < 3
+    return number == (*last, 1) or (is_near and number[:depth] == last[:depth])
 
 
 def _heading_number(

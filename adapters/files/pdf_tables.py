@@ -9,10 +9,14 @@ from ctypes import c_float, c_int
 from functools import cache
 from itertools import chain, pairwise
 from math import inf
-from operator import attrgetter, neg
+from operator import neg
 from typing import Any, NamedTuple
 
-from .pdf_layout import Lines, TableRow, TextLine, joined, without_bullets
+from .office_xml import parser
+from .pdf_layout import Lines, TableRow, TextLine, as_markdown, joined
+
+with parser("pypdfium2"):
+    from pypdfium2 import raw
 
 _NEAR = 3.0  # points between rules that count as one rule
 
@@ -30,8 +34,6 @@ def with_tables(paths: Sequence[Any], textpage: Any, lines: Lines) -> Lines:
     equal width and columns between gaps. Each text in it is included once. If a line of text
     crosses its border, the lines are unchanged.
     """
-    from pypdfium2 import raw
-
     horizontal, vertical = _rules(paths)
     if not horizontal:
         return lines
@@ -99,8 +101,6 @@ def _rules(paths: Sequence[Any]) -> tuple[list[_Rule], list[_Rule]]:
 
     A path is a line, or a frame of four lines.
     """
-    from pypdfium2 import raw
-
     horizontal: list[_Rule] = []
     vertical: list[_Rule] = []
     if len(paths) > 10 * _MAX_RULES:
@@ -123,22 +123,20 @@ def _rules(paths: Sequence[Any]) -> tuple[list[_Rule], list[_Rule]]:
     return _merged(horizontal), _merged(vertical)
 
 
-def _merged(rules: list[_Rule]) -> list[_Rule]:
+def _merged(rules: Sequence[_Rule]) -> list[_Rule]:
     """Merge rules that touch or overlap on one line."""
+    aligned: list[_Rule] = []
+    at = -inf
+    for rule in sorted(rules):
+        at = at if rule.at - at <= _NEAR else rule.at
+        aligned.append(rule._replace(at=at))
     merged: list[_Rule] = []
-    rules.sort()
-    first = 0
-    while first < len(rules):
-        at = rules[first].at
-        last = bisect_right(rules, (at + _NEAR, inf))
-        start, end = inf, -inf
-        for rule in sorted(rules[first:last], key=attrgetter("start")):
-            if rule.start > end + _NEAR:
-                start, end = rule.start, rule.end
-                merged.append(rule)
-            end = max(end, rule.end)
-            merged[-1] = _Rule(at, start, end)
-        first = last
+    for rule in sorted(aligned):
+        last = merged[-1] if merged else rule
+        if merged and rule.at == last.at and rule.start <= last.end + _NEAR:
+            merged[-1] = last._replace(end=max(last.end, rule.end))
+        else:
+            merged.append(rule)
     return merged
 
 
@@ -265,12 +263,10 @@ def _rows(grid: _Grid, lines: Lines, words: _Words) -> list[TableRow]:
             y = top - at * height
             lines_of = cells if count == 1 else {c: cells[c][at : at + 1] for c in cells}
             parts = ([text for _, text in lines_of.get(c, ())] or [""] for c in columns)
-            filled = [without_bullets(joined(part)) for part in parts]
+            filled = [as_markdown(joined(part)) for part in parts]
             boxes = [(x0, y - height, x1, y) for x0, x1 in pairwise(xs)]
             rows.append([*zip(filled, boxes, strict=True)])
-    count = sum(text != "" for row in rows for text, _ in row)
-    is_table = min(len(rows), len(columns)) > 1 and count >= 0.4 * len(rows) * len(columns)
-    return rows if is_table else []
+    return rows if min(len(rows), len(columns)) > 1 else []
 
 
 def _count_rows(cells: Sequence[Sequence[tuple[float, str]]]) -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from pypdfium2 import PdfiumError
 from support.sample_files import pdf_of
 
 from nodekin.adapters.files.page_images import page_image, render_page
@@ -64,7 +65,8 @@ def test_page_image_raises_for_other_nodes(tmp_path: Path) -> None:
     with pytest.raises(LookupError, match="was not read from a file"):
         page_image(graph.node("b"))
     (tmp_path / "c.pdf").write_bytes(b"%PDF-1.4 nothing")
-    assert isinstance(render_page((str(tmp_path / "c.pdf"), 1, ())), str)
+    with pytest.raises(PdfiumError):
+        render_page((str(tmp_path / "c.pdf"), 1, ()))
 
 
 @pytest.mark.parametrize(
@@ -81,11 +83,12 @@ def test_page_image_raises_for_other_nodes(tmp_path: Path) -> None:
 def test_page_image_has_limited_size(tmp_path: Path, boxes: bytes, shown: object) -> None:
     file = tmp_path / "a.pdf"
     file.write_bytes(pdf_of(b"").replace(b"MediaBox[0 0 300 300]", boxes))
-    image = render_page((str(file), 1, [(0.9, 0.9, 1, 1), (0.6, 0.6, 0.4, 0.4)]))
-    if isinstance(image, str):
-        assert str(shown) in image
+    task = (str(file), 1, [(0.9, 0.9, 1, 1), (0.6, 0.6, 0.4, 0.4)])
+    if isinstance(shown, str):
+        with pytest.raises(ValueError, match=shown):
+            render_page(task)
     else:
-        assert Image.open(io.BytesIO(image)).size == shown
+        assert Image.open(io.BytesIO(render_page(task))).size == shown
 
 
 def test_form_field_values_are_read_and_rendered(tmp_path: Path) -> None:
