@@ -82,7 +82,7 @@ def _document(pdf: Any, source: SourceFile) -> Document:
             projection = _projection(page)
             lines = _lines_of_page(page, source, number)
             if lines is None:
-                lines = lines_of_text(source.ocr(_png(page))) if source.ocr else []
+                lines = lines_of_text(source.ocr(_png(page)), number - 1) if source.ocr else []
                 if not lines:
                     unread.append(number)
                     source.note(_UNREAD, f"page {number}")
@@ -182,7 +182,7 @@ def _lines_of_page(page: Any, source: SourceFile, number: int) -> Lines | None:
     if unreadable := text.count("\ufffd"):
         source.note("unreadable characters", f"page {number}", unreadable)
     paths = _paths(page, source, number)
-    lines, turned = _lines(textpage, text)
+    lines, turned = _lines(textpage, text, number - 1)
     if angle:
         return lines
     # Vertical text, as in old Chinese books.
@@ -228,8 +228,8 @@ def _paths(page: Any, source: SourceFile, number: int) -> list[Any]:
 
 
 def _samples(length: int, measure: Callable[[int], float]) -> list[float]:
-    """Measure 24 characters of a page."""
-    return [measure(index) for index in range(0, length, length // 24 + 1)]
+    """Measure 12 characters of a page."""
+    return [measure(index) for index in range(0, length, length // 12 + 1)]
 
 
 def _with_ligatures_in_order(textpage: Any, text: str) -> str:
@@ -265,7 +265,7 @@ def _size(handle: Any, index: int, matrix: Any) -> float:
     return size
 
 
-def _lines(textpage: Any, text: str) -> tuple[list[TextLine], list[TextLine]]:
+def _lines(textpage: Any, text: str, page: int) -> tuple[list[TextLine], list[TextLine]]:
     """Return the lines of a page with positions, measured at their first and last characters.
 
     Downward and upward lines have the positions of a rotated page. The positions of right-to-left
@@ -304,7 +304,7 @@ def _lines(textpage: Any, text: str) -> tuple[list[TextLine], list[TextLine]]:
         may_be_heading = text[start].isdigit() and HEADING_NUMBER.match(text, start, stop)
         is_bold = bool(may_be_heading) and _is_bold(handle, start)
         line = text[start:stop]
-        lines.append(TextLine(line, start, x0, right, baseline, size, turn, (), is_bold))
+        lines.append(TextLine(line, start, x0, right, baseline, size, turn, (), is_bold, page))
         if is_turned and right > x0:
             turned.append(lines[-1])
     return lines, turned
@@ -359,6 +359,8 @@ def _with_raised_digits(handle: Any, text: str) -> str:
         if start and text[start - 1] in "+−–-":
             start -= 1
         before = text[start - 1] if start else "\n"
+        if before == " " and end == start + 1:  # a usual digit
+            continue
         first = first_raised(start, end, start if before.isspace() else start - 1)
         if before in "\r\n" and end < len(text) and not text[end].isspace():
             first = min(first, first_raised(start, end, end))

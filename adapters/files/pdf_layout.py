@@ -100,9 +100,9 @@ Lines = Sequence[TextLine]
 """Lines in reading order."""
 
 
-def lines_of_text(text: str) -> list[TextLine]:
+def lines_of_text(text: str, page: int = 0) -> list[TextLine]:
     """Return the lines of a text without positions."""
-    return [TextLine(line.strip()) for line in text.splitlines() if line.strip()]
+    return [TextLine(line.strip(), page=page) for line in text.splitlines() if line.strip()]
 
 
 def normalized(text: str) -> str:
@@ -217,8 +217,6 @@ def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lin
     def kept(line: TextLine, page: int) -> TextLine | None:
         """Return a line, the first header in the size of the text, or None."""
         height, text = _height(line), line.text
-        if height not in margins:
-            return line
         is_number = bool(_PAGE_NUMBER.fullmatch(text))
         if is_number and any(number - page in offsets for number in _page_numbers(text)):
             return None
@@ -231,7 +229,12 @@ def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lin
         return line._replace(size=min(line.size, body)) if is_new else None
 
     return [
-        [stays for line in lines if (stays := kept(line, page))] for page, lines in enumerate(pages)
+        [
+            stays
+            for line in lines
+            if (stays := kept(line, page) if _height(line) in margins else line)
+        ]
+        for page, lines in enumerate(pages)
     ]
 
 
@@ -245,10 +248,11 @@ def _running_titles(pages: Sequence[Lines], margins: _Margins) -> dict[int, set[
         titled = [one for one in on if len(one[1]) < 160 and not _SENTENCE_END.search(one[1])]
         if _is_on_most([page for page, _ in titled], len(pages)):
             likely[height] = {text for _, text in titled}
+    longest = max((len(text) for texts in likely.values() for text in texts), default=0)
     titles = {""}.union(
         _squeezed(line.text)
         for line in (chain(*pages) if likely else ())
-        if len(line.text) < 80 and _height(line) not in likely
+        if len(line.text) < min(80, 2 * longest) and _height(line) not in likely
     )
     found: dict[int, set[str]] = {}
     for height, texts in likely.items():
@@ -319,14 +323,8 @@ def _line_pitch(pages: Sequence[Lines]) -> float:
     return max(usual, key=usual.__getitem__, default=_USUAL_PITCH)
 
 
-class PlacedText(NamedTuple):
-    """A line or a cell of a table with its span in the text of all pages."""
-
-    start: int
-    end: int
-    page: int
-    rectangle: Rectangle
-    is_line: bool
+PlacedText = tuple[int, int, int, Rectangle, bool]
+"""A part of a text: start, end, page, rectangle, and whether it is one line."""
 
 
 def pages_as_text(
@@ -342,11 +340,7 @@ def pages_as_text(
         outline: The outline of the file: page (from 0), level (from 1), title.
     """
     pitch = _line_pitch(pages)
-    lines = [
-        line._replace(page=page)
-        for page, on_page in enumerate(_without_running_heads(pages, pitch))
-        for line in on_page
-    ]
+    lines = list(chain(*_without_running_heads(pages, pitch)))
     is_below = [False, *(_is_below(a, b, pitch) for a, b in pairwise(lines))][: len(lines)]
     headings = _headings(lines, is_below, outline)
     parts: list[str] = []
@@ -359,21 +353,18 @@ def pages_as_text(
         block = lines[start:end]
         for text, places in _block_texts(block, level):
             parts.append(text)
-            placed += (_moved(place, length, length) for place in places)
+            for first, last, at_page, rectangle, is_line in places:
+                placed.append((length + first, length + last, at_page, rectangle, is_line))
             length += len(text)
         page = block[-1].page
     parts.append(f"\n\n{PAGE_BREAK}\n\n" * (len(pages) - 1 - page))
     text, removed = _hyphens_resolved("".join(parts))
     if removed:
         placed = [
-            _moved(place, -bisect_left(removed, place.start), -bisect_left(removed, place.end))
-            for place in placed
+            (start - bisect_left(removed, start), end - bisect_left(removed, end), *place)
+            for start, end, *place in placed
         ]
     return text.strip("\n "), placed
-
-
-def _moved(place: PlacedText, start: int, end: int) -> PlacedText:
-    return place._replace(start=place.start + start, end=place.end + end)
 
 
 def _block_texts(lines: Lines, level: int) -> Iterator[tuple[str, Sequence[PlacedText]]]:
@@ -390,7 +381,7 @@ def _block_texts(lines: Lines, level: int) -> Iterator[tuple[str, Sequence[Place
         if at + 1 < len(lines):
             pages = lines[at + 1].page - line.page
             text = text + PAGE_BREAK * pages if pages else _with_break(text, texts[at + 1])
-        place = PlacedText(0, len(text.rstrip()), line.page, line.rectangle, not line.turn)
+        place = 0, len(text.rstrip()), line.page, line.rectangle, not line.turn
         yield text, [place] if line.is_placed else ()
 
 
@@ -414,7 +405,7 @@ def _table_texts(tables: Lines) -> Iterator[tuple[str, Sequence[PlacedText]]]:
         if at:
             yield "\n" + PAGE_BREAK * (page - previous), ()
         cells = zip(row, _CELL.finditer(text), strict=False)
-        yield text, [PlacedText(*cell.span(1), page, x, False) for (_, x), cell in cells if cell[1]]
+        yield text, [(*cell.span(1), page, box, False) for (_, box), cell in cells if cell[1]]
         previous = page
 
 
@@ -600,16 +591,17 @@ _TITLE_NUMBER = re.compile(
 def _headings_by_title(lines: Lines, titles: Mapping[int, Mapping[str, int]]) -> _Headings:
     """Return the headings of up to three lines that are titles of the outline."""
     found: _Headings = {}
-    for at, line in enumerate(lines):
-        of_page = titles.get(line.page, {}) if line.text else {}
-        text = ""
-        for count, part in enumerate(lines[at : at + 3] if of_page else (), 1):
-            text += _squeezed(part.text)
-            for title, level in of_page.items():
-                end = len(text) - len(title)
-                is_alone = count > 1 and line.text.isdecimal()
-                if text.endswith(title) and _TITLE_NUMBER.fullmatch(text, 0, end) and not is_alone:
-                    found.setdefault(at, (level, count))
+    squeezed = [_squeezed(line.text) if line.page in titles else "" for line in lines]
+    for last, end in enumerate(squeezed):
+        of_page = titles[lines[last].page] if end else {}
+        for title, level in of_page.items():
+            if title.endswith(end) or end.endswith(title):
+                for at in range(max(last - 2, 0), last + 1):
+                    text = "".join(squeezed[at : last + 1])
+                    is_alone = at < last and text.removesuffix(end).isdecimal()
+                    number = _TITLE_NUMBER.fullmatch(text, 0, len(text) - len(title))
+                    if text.endswith(title) and number and squeezed[at] and not is_alone:
+                        found[at] = level, last + 1 - at
     return found
 
 
@@ -696,10 +688,13 @@ def _rounded(size: float) -> float:
 
 def _sizes(lines: Iterable[TextLine]) -> Counter[float]:
     """Return the number of characters by rounded size."""
-    characters: Counter[float] = Counter()
+    exact: dict[float, int] = {}
     for line in lines:
         if line.x1 > line.x0:
-            characters[_rounded(line.size)] += len(line.text)
+            exact[line.size] = exact.get(line.size, 0) + len(line.text)
+    characters: Counter[float] = Counter()
+    for size, count in exact.items():
+        characters[_rounded(size)] += count
     return characters
 
 
@@ -712,7 +707,7 @@ def _levels_by_size(lines: Lines) -> dict[float, int]:
     return {size: n for n, size in enumerate(sorted(larger, reverse=True)[:6], start=1)}
 
 
-_SPLIT_WORD = re.compile(rf"([\w-]*){HYPHEN}(?=([\w-]*))")
+_SPLIT_WORD = re.compile(rf"(?<![\w-])([\w-]*){HYPHEN}(?=([\w-]*))")
 
 _NO_LETTER = re.compile(r"[\W\d_]")
 
@@ -724,7 +719,7 @@ def _hyphens_resolved(text: str) -> tuple[str, list[int]]:
     """
     if HYPHEN not in text:
         return text, []
-    whole = re.sub(rf"[\w-]*{HYPHEN}[\w-]*", " ", text.casefold())
+    whole = re.sub(rf"(?<![\w-])[\w-]*{HYPHEN}[\w-]*", " ", text.casefold())
     words = set(re.findall(r"[\w-]+", whole))
     removed: list[int] = []
 

@@ -55,7 +55,7 @@ def with_tables(paths: Sequence[Any], textpage: Any, lines: Lines) -> Lines:
         rows = _rows(grid, inside, words)
         if rows:
             starts = {line.start for line in inside[1:]}
-            table = TextLine("", inside[0].start, rows=rows)
+            table = TextLine("", inside[0].start, rows=rows, page=inside[0].page)
             kept = (line for line in lines if line.start not in starts)
             lines = [table if line is inside[0] else line for line in kept]
     return lines
@@ -226,10 +226,12 @@ def _gaps(lines: Lines, words: _Words) -> list[float]:
     """Return the middles of the gaps between the words of all lines."""
     gaps: list[float] = []
     edge = inf
-    for word in sorted(word for line in lines for word in words(line)):
-        if word.left - edge > 0.6 * lines[len(lines) // 2].size:
-            gaps.append((edge + word.left) / 2)
-        edge = word.right if edge == inf else max(edge, word.right)
+    width = 0.6 * lines[len(lines) // 2].size if lines else 0
+    for left, right, _ in sorted(chain.from_iterable(map(words, lines))):
+        if left - edge > width:
+            gaps.append((edge + left) / 2)
+        if right > edge or edge == inf:
+            edge = right
     return gaps
 
 

@@ -5,12 +5,9 @@ from pathlib import Path
 import pytest
 from support.sample_files import pdf_of
 
+from nodekin.adapters.files import pdf_layout
 from nodekin.adapters.files.pdf import read_pdf
-from nodekin.adapters.files.pdf_layout import (
-    TextLine,
-    lines_of_text,
-    pages_as_text,
-)
+from nodekin.adapters.files.pdf_layout import TextLine, lines_of_text
 from nodekin.nodegraph import Document, NodeGraph, ReadError, ReadOptions
 from nodekin.nodegraph.locations import SCALE, unpack_layout
 from nodekin.nodegraph.readers.source_files import SourceFile
@@ -63,6 +60,12 @@ def test_failed_ocr_skips_only_its_file(tmp_path: Path) -> None:
     assert len(graph.nodes("ROOT")) == 1
     (failure,) = graph.failures
     assert "ZeroDivisionError" in str(failure.error)
+
+
+def pages_as_text(pages, outline):
+    """Return the text of pages and the places of its parts."""
+    numbered = [[line._replace(page=n) for line in lines] for n, lines in enumerate(pages)]
+    return pdf_layout.pages_as_text(numbered, outline)
 
 
 MEANINGLESS = (
@@ -326,7 +329,7 @@ def test_table_over_two_pages_is_merged(second: tuple[tuple[str, str], ...], tex
     pages = [[table_of(("Tea", "Cup"), ("Keemun", "4"))], [table_of(*second)]]
     whole, placed = pages_as_text(pages, [])
     assert whole == f"| Tea | Cup |\n| --- | --- |\n{text}"
-    cells = [whole[part.start : part.end] for part in placed]
+    cells = [whole[start:end] for start, end, *_ in placed]
     rows = second if second[0][0] != "Tea" else second[1:]
     assert cells == ["Tea", "Cup", "Keemun", "4", *(cell for row in rows for cell in row)]
     graph = NodeGraph(progress=False)
