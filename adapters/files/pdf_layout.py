@@ -361,8 +361,8 @@ def pages_as_text(
     text, removed = _hyphens_resolved("".join(parts))
     if removed:
         placed = [
-            (start - bisect_left(removed, start), end - bisect_left(removed, end), *place)
-            for start, end, *place in placed
+            (start - bisect_left(removed, start), end - bisect_left(removed, end), at, box, is_line)
+            for start, end, at, box, is_line in placed
         ]
     return text.strip("\n "), placed
 
