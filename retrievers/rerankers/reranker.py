@@ -154,7 +154,6 @@ class Reranker:
         output_format: The format of results of a call: None (scored nodes), ``"content"`` or
             ``"dict"``.
         join: Whether to join contents to one text: True for line breaks, or a separator.
-        name: The name in traces, logs and errors. Defaults to the reranker's name.
         **settings: Settings of a named reranker or a function: ``model=...``,
             ``required=[...]``.
 
@@ -184,7 +183,6 @@ class Reranker:
         relative_cut: float | None = None,
         output_format: OutputFormat | None = None,
         join: bool | str = False,
-        name: str | None = None,
         **settings: object,
     ) -> None:
         self.reranker = get_reranker(reranker, settings)
@@ -195,7 +193,7 @@ class Reranker:
         check_output(output_format, join)
         self.output_format = output_format
         self.join = join
-        self.name = name or self.reranker.name
+        self.name = self.reranker.name
 
     @property
     def is_filter(self) -> bool:
@@ -280,8 +278,6 @@ RERANKERS: dict[str, RerankerFactory] = {
     "NearDuplicateFilter": NearDuplicateFilter,
 }
 
-_BUILT_IN = frozenset(RERANKERS)
-
 _FACTORY = "__nodekin_reranker__"
 """The attribute of a registered function that contains its factory."""
 
@@ -319,7 +315,6 @@ def register_reranker(
 
     Raises:
         TypeError: If the function is async or not a function.
-        ValueError: If the name belongs to a built-in reranker.
 
     Example:
         >>> from nodekin.nodegraph import Node
@@ -345,10 +340,6 @@ def register_reranker(
                 "rerank(results, query) and async arerank(results, query)"
             )
         registered_name = name or str(getattr(decorated, "__name__", type(decorated).__name__))
-        if registered_name in _BUILT_IN:
-            raise ValueError(
-                f"{registered_name!r} is nodekin's own; give another name: name='my_...'"
-            )
 
         def factory(**settings: object) -> FunctionReranker:
             return FunctionReranker(decorated, batch, registered_name, settings)
@@ -376,11 +367,6 @@ def get_reranker(reranker: Any, settings: Mapping[str, object]) -> RerankerProto
             )
         factory = RERANKERS[reranker]
         check_settings(settings, factory, repr(reranker))
-        for name, p in inspect.signature(factory).parameters.items():
-            if name not in settings and p.default is p.empty and p.kind is not p.VAR_KEYWORD:
-                raise TypeError(
-                    f"{reranker!r} needs {name}: write Reranker({reranker!r}, {name}=...)"
-                )
         return factory(**settings)
     if hasattr(reranker, _FACTORY):
         registered: RerankerFactory = getattr(reranker, _FACTORY)

@@ -136,7 +136,7 @@ def test_nested_rerank_retriever_can_be_pickled() -> None:
     ("reranker", "settings", "error", "says"),
     [
         ("KeywordFiltr", {}, ValueError, "unknown reranker 'KeywordFiltr'"),
-        ("ModuleReranker", {}, TypeError, "needs model"),
+        ("ModuleReranker", {}, TypeError, "required positional argument: 'model'"),
         (Reranker("KeywordFilter"), {"required": "a"}, TypeError, "itself"),
         ("KeywordFilter", {"top_k": 0}, ValueError, "top_k must be 1 or more"),
         ("KeywordFilter", {"fetch_k": 0}, ValueError, "fetch_k must be 1 or more, got 0"),
