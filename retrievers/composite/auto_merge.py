@@ -91,8 +91,6 @@ class AutoMergeRetriever(PostprocessRetriever):
                 f"ratio must be from 0 to below 1, got {ratio!r}: a parent replaces its children "
                 "if more than this share of them are hits"
             )
-        if target is not None and not isinstance(target, str):
-            raise TypeError(f"target must be the name of a group, got {target!r:.80}")
         self.ratio = ratio
         self.target = target
         self.lift = choice(lift, "lift", ("max", "sum", "mean"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -93,13 +93,10 @@ def as_retriever(
             )
         if has(source, "retrieve", "aretrieve", "_retrieve"):
             return _of_llama_index(name, source)
-    remedy = "wrap anything else in a function: lambda query: ..."
-    if isinstance(source, Mapping | list | tuple):
-        remedy = "several with names go into SubQuestionRetriever, RouterRetriever or a fusion"
     raise TypeError(
         f"{what} must be an object with retrieve() and aretrieve() that take a query, top_k "
         "and filters, a retriever of LangChain or LlamaIndex, a function of a query, or a "
-        f"NodeGraph, got {source!r:.80}; {remedy}"
+        f"NodeGraph, got {source!r:.80}; wrap anything else in a function: lambda query: ..."
     )
 
 

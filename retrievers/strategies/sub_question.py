@@ -366,8 +366,6 @@ class SubQuestionRetriever(TransformRetriever):
                 own["tools"] = descriptions
         options.setdefault("mode", "relative")
         super().__init__(inner, llm, **own, **options)
-        if not isinstance(answers, bool):
-            raise TypeError(f"answers must be True or False, got {answers!r:.80}")
         self.answers = answers
         self._prompts = {PARTIAL_NAME: PARTIAL.replaced(answer_prompt)}
 

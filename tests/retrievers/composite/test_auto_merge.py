@@ -185,7 +185,6 @@ def test_auto_merge_counts_children_per_group() -> None:
         ({"inner": "bm25"}, TypeError, "inner must be an object with retrieve.* got 'bm25'"),
         ({"ratio": 1}, ValueError, "ratio must be from 0 to below 1, got 1"),
         ({"ratio": "x"}, TypeError, "ratio must be a number, got 'x'"),
-        ({"target": 3}, TypeError, "target must be the name of a group, got 3"),
         ({"lift": "best"}, ValueError, "lift must be 'max', 'sum' or 'mean', got 'best'"),
         ({"top_k": 0}, ValueError, "top_k must be 1 or more"),
     ],

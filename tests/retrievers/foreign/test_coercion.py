@@ -57,7 +57,7 @@ def test_error_for_invalid_source_names_allowed_types() -> None:
             as_retriever(source, "inner")
     with pytest.raises(TypeError, match="that take a query, top_k and filters"):
         FusionRetriever([Bare()])
-    with pytest.raises(TypeError, match="go into SubQuestionRetriever"):
+    with pytest.raises(TypeError, match="wrap anything else in a function"):
         QueryEngine({"teas": 3}, str)
 
 

@@ -36,9 +36,8 @@ def test_results_have_scores_evidence_and_span() -> None:
     assert results[0].evidence[0].node == results[0].node
     (done,) = traced.children
     assert done.name == "rerank"
-    assert done.attributes == {
-        **{"reranker": "ModuleReranker", "query": "q", "candidates": 2, "results": 2}
-    }
+    counts = {"candidates": 2, "results": 2}
+    assert done.attributes == {"reranker": "ModuleReranker", "query": "q", **counts}
     (model,) = done.children
     assert (model.name, model.attributes) == ("model", {"passages": 2, "windows": 2})
 

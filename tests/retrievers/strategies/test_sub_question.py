@@ -212,7 +212,7 @@ def test_answers_without_space_are_noted(passages: Retriever, scripted: Any) -> 
         ({"a": ("x", 3, 4)}, TypeError, "a pair"),
         ({"": FixedRetriever([])}, ValueError, "must be a text with letters, got ''"),
         ({3: FixedRetriever([])}, ValueError, "must be a text with letters, got 3"),
-        ([FixedRetriever([])], TypeError, "several with names go into"),
+        ([FixedRetriever([])], TypeError, "wrap anything else in a function"),
     ],
 )
 def test_invalid_tools_raise(tools: Any, error: type[Exception], message: str) -> None:
