@@ -101,9 +101,14 @@ _OFFICE_NAMES = (
 )
 
 
+_MAX_UNNAMED = 20_000_000  # bytes of a file with another suffix
+
+
 def _kind_of(path: Path, head: bytes) -> str:
-    """Return the kind of an Office file or a book by its content. Empty: another file."""
-    if not head.startswith((_ZIP, _OLE, b"{\\rtf1")):
+    """Return the kind of an Office file by its content. Empty: another file."""
+    is_named = path.suffix.lower() in _OFFICE_NAMES
+    is_small = is_named or path.stat().st_size <= _MAX_UNNAMED  # an archive may be huge
+    if not is_small or not head.startswith((_ZIP, _OLE, b"{\\rtf1")):
         return ""
     with parser("anydoc"):
         from anydoc import format_from_bytes
@@ -118,7 +123,8 @@ def _is_office(path: Path, head: bytes) -> bool:
 
 
 def _is_epub(path: Path, head: bytes) -> bool:
-    return _kind_of(path, head) == "epub"
+    is_marked = head[30:].startswith(b"mimetypeapplication/epub+zip")
+    return is_marked or (path.suffix.lower() == ".epub" and head.startswith(_ZIP))
 
 
 def _read_office_file(source: SourceFile) -> Document:
