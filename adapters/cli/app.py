@@ -129,5 +129,6 @@ def _print_error(error: Exception) -> int:
         texts = [arg for arg in sys.argv[2:] if arg.startswith("-") and " " in arg]
         if isinstance(shown, click.NoSuchOption) and texts:
             hint = f'; a text that starts with a dash: {name} -- "{texts[0]}"'
-    click.echo(f"{name}: {printable(' '.join(shown.format_message().split()))}{hint}", err=True)
+    text = printable(" ".join(shown.format_message().split())).rstrip(".")
+    click.echo(f"{name}: {text}{hint}", err=True)
     return shown.exit_code

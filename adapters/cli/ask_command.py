@@ -107,7 +107,9 @@ def _record(answer: Answer, model: str) -> dict[str, Any]:
         "preset": answer.preset is not None,
         "model": model,
         "sources": [
-            output.result_record(s.result, number=s.number, cited=s.cited, shown=s.text)
+            output.result_record(
+                s.result, rank=s.number, number=s.number, cited=s.cited, shown=s.text
+            )
             for s in answer.sources
         ],
         "left_out": [

@@ -78,7 +78,7 @@ def snippet(result: ScoredNode, query: str) -> list[Text]:
         if begin == lines[at][0] and end - begin > 2 * width:  # a paragraph in one line
             words = [span.start for span in row.spans if span.start >= start - begin]
             skipped = max(start - begin, min(words, default=0) - width)
-            row = Text("… " if skipped else "") + row[skipped:]
+            row = Text("…" if skipped else "") + row[skipped:]
         rows += (Text(number) + row).wrap(console(), width)
     return rows[:_ROWS]
 

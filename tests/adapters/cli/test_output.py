@@ -65,7 +65,7 @@ def test_snippet_of_long_line_is_an_excerpt(nodekin, here):
     (here / "docs" / "long.txt").write_text(text)
     head, *lines = nodekin("search", "withered", "--in", "docs", "-k", "1").out.splitlines()
     assert head.startswith("1. docs/long.txt:1")
-    assert lines[0].startswith("   … Green tea is withered. And so on")
+    assert lines[0].startswith("   …Green tea is withered. And so on")
     assert len(lines) == 5
     assert max(map(len, lines)) <= 80
 
