@@ -255,6 +255,35 @@ def test_an_interrupted_update_is_finished(
     graph.close()
 
 
+def test_graphs_that_fill_a_table_together_write_each_node_once(
+    address: str, small: None, postgres_server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add, written = PgvectorBackend.add, list[int]()
+
+    def counting(self: PgvectorBackend, nodes: Any) -> None:
+        written.append(len(nodes))
+        add(self, nodes)
+
+    monkeypatch.setattr(PgvectorBackend, "add", counting)
+    graphs = [opened(address) for _ in range(3)]
+    graphs[0].add(documents(30))
+    graphs[0].build("line", embed=True)
+    found: list[list[tuple[str, float]]] = []
+    threads = [
+        threading.Thread(target=lambda g=g: found.append(rows(Retriever(g, "line", "cosine")("x"))))
+        for g in graphs
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert found[0] == found[1] == found[2] != []
+    assert sum(written) == 300
+    assert [*tables(postgres_server, graphs[0]).values()] == [300]
+    for graph in graphs:
+        graph.close()
+
+
 @pytest.mark.parametrize("dimension", [2_001, 4_001])
 def test_long_vectors_are_searched(
     address: str, small: None, kinds: set[str], dimension: int
