@@ -83,6 +83,7 @@ def read_office(source: SourceFile) -> Document:
         metadata["page_unit"] = "slide"
     text = join_pages(_markdown(page, is_slide=bool(slides)) for page in slides or pages)
     text = "\n\n".join(filter(None, [text, *running_heads(heads)]))
+    text = _SHOWN_LABEL.sub(_label_text, text)
     text = _CHINESE_NUMBER.sub(_chinese, _NOTE.sub(lambda mark: notes.get(mark[1], ""), text))
     _note_lost_words(source, roots, text)
     return source.document(text, metadata)
@@ -256,14 +257,14 @@ _SYMBOL_FONT = str.maketrans(
 _CHINESE = ("chinese", "japanese", "taiwanese", "ideograph")
 """The beginnings of formats of list numbers that the library writes as 1, 2, 3."""
 
-_CHINESE_NUMBER = re.compile("\ue031(\\d+)\ue032")
+_CHINESE_NUMBER = re.compile("\ue031([^\ue032]*)\ue032")
 
 
 def _chinese(match: re.Match[str]) -> str:
+    if not re.fullmatch(r"\d\d?", match[1]):
+        return match[1]
     tens, ones = divmod(int(match[1]), 10)
     digits = " 一二三四五六七八九"
-    if tens > 9:
-        return match[1]
     return f"{digits[tens] if tens > 1 else ''}{'十' if tens else ''}{digits[ones]}".strip()
 
 
@@ -301,6 +302,9 @@ def _replaced_open(archive: zipfile.ZipFile, child: Element, parent: Element) ->
             return [paragraph]
         child[:] = [Element(f"{{{_URN}drawing:1.0}}text-box")]
         child[0].append(paragraph)
+    if name == "list-level-style-number" and attribute(child, "num-format").startswith("一"):
+        for key, mark in (("num-prefix", "{}\ue031"), ("num-suffix", "\ue032{}")):
+            child.set(f"{{{_URN}style:1.0}}{key}", mark.format(attribute(child, key)))
     if name == "text-properties":
         child.attrib.pop(_STRUCK[0], "")
         child.attrib.pop(_ITALIC[0], "")
@@ -314,9 +318,10 @@ _RTF_MARKS = (
     (r"\\super(?![a-z])", r"\\strike"),
     (r"\\sub(?![a-z])", r"\\i"),
     (r"\\nosupersub(?![a-z\d])", r"\\strike0\\i0"),
+    (r"\{\\listtext(?![a-z])(?:\\pard|\\plain|\s)*([^{}]*)\}", r"{\\u57397?\1\\u57398?}"),
     (r"\{\\(header|footer)[lrf]?(?![a-z])", rf"{{\\footnote\\u{ord(_MARK)}?\1 "),
 )
-"""Patterns of a rich text and their replacements: marks of scripts, and running heads as notes."""
+"""Patterns of a rich text and their replacements: scripts, labels of items, running heads."""
 
 
 def _rewritten_rtf(source: SourceFile) -> bytes:
@@ -370,10 +375,21 @@ def _rows(table: Any) -> list[list[str]]:
     return rows
 
 
+_SHOWN_LABEL = re.compile("\ue035(.*?)\ue036\\s*")
+"""The label of an item of a rich text."""
+
+
+def _label_text(match: re.Match[str]) -> str:
+    return f"{match[1].strip()} " if any(map(str.isalnum, match[1])) else ""
+
+
 def _items(items: Any) -> Iterator[str]:
     for number, item in enumerate(items.items, items.start):
-        label = item.marker_label or _label(items.marker, number)
-        first, *rest = _markdown(item.blocks).split("\n")
+        text = _markdown(item.blocks)
+        shown = _SHOWN_LABEL.match(text)
+        of_rich_text = _label_text(shown).strip() if shown else ""
+        label = of_rich_text or item.marker_label or _label(items.marker, number)
+        first, *rest = _SHOWN_LABEL.sub("", text).split("\n")
         yield f"{label} {first}"
         yield from (f"{' ' * (len(label) + 1)}{line}" for line in rest if line)
 

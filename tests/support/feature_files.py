@@ -452,14 +452,25 @@ def open_text() -> Features:
         f"<draw:frame><draw:image/></draw:frame></text:p><table:table>{_OPEN_TABLE}</table:table>"
         "<draw:frame><draw:text-box><text:p>Floating</text:p></draw:text-box></draw:frame>"
     )
-    list_style = f'<text:list-style style:name="L">{level(1, "a", third)}</text:list-style>'
+    chinese = level(1, "一, 二, 三, ...", 'style:num-suffix="、"')
+    body += items("Tasted").replace('"L"', '"M"')
+    list_style = f'<text:list-style style:name="M">{chinese}</text:list-style>'
+    list_style += f'<text:list-style style:name="L">{level(1, "a", third)}</text:list-style>'
     outline = f"{level(1, '1', '')}{level(2, '1', both)}"
     master = f"<text:outline-style>{outline}</text:outline-style>"
     master += "<style:header><text:p>Teahouse</text:p></style:header>"
     known = [
         *("# 1 Buying", "## 1.1 Green", "c) Boil\nd) Pour", "Between.", "e) Drink"),
         *("Count 2^30 and H2O, Field", "Noted (Footnote)", "Said", "Is a^2 + b/sqrt(c)"),
-        *("Chart: Harvest", "Spring 41", "Textbox", TABLE, "Floating", "\n\nHeader: Teahouse"),
+        *(
+            "Chart: Harvest",
+            "Spring 41",
+            "Textbox",
+            TABLE,
+            "Floating",
+            "一、 Tasted",
+            "\n\nHeader: Teahouse",
+        ),
     ]
     left_out = {
         "comments left out: 1 (first: Said": "Remark",
@@ -518,10 +529,12 @@ def rich_text() -> Features:
     text = (
         r"{\rtf1\ansi{\header Teahouse\par}{\pard\outlinelevel0 Buying\par}Count 2{\super 30} and "
         r"H\sub 2\nosupersub O.{\super 5} Noted{\super\chftn}{\footnote Footnote}\par "
-        r"{\field{\*\fldinst DATE}{\fldrslt Field}} {\pict 00}"
+        r"{\field{\*\fldinst DATE}{\fldrslt Field}} {\pict 00}\par "
+        r"{\listtext\pard\plain \u19968?\u12289?\tab}Tasted"
         r"{\*\annotation{\*\atnid x}Remark}\par}"
     )
-    known = ["# Buying", "Count 2^30 and H2O.[5] Noted (Footnote)", "Field", "Header: Teahouse"]
+    known = ["# Buying", "Count 2^30 and H2O.[5] Noted (Footnote)", "Field", "一、 Tasted"]
+    known.append("Header: Teahouse")
     left_out = {"pictures left out: 1": "", "comments left out: 1": "Remark"}
     return text.encode(), known, left_out
 
