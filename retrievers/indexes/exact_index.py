@@ -86,14 +86,9 @@ class Exact:
 
     def __call__(self, text: str) -> list[str]:
         """Return the term of a text: its key. No term: the text never matches."""
-        key = self.key(text)
-        return [key] if key else []
-
-    def key(self, text: str) -> str:
-        """Return the key of a text. Empty: the text never matches."""
-        if self.normalize is True:
-            return normal_text(text)
-        return self.normalize(text) if self.normalize else text
+        if self.normalize:
+            text = normal_text(text) if self.normalize is True else self.normalize(text)
+        return [text] if text else []
 
 
 class ScanIndex(SyncedIndex):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import digest
@@ -15,8 +14,6 @@ from ...nodegraph.storage.graph_store import Changes
 from .array_files import Arrays, load_arrays, save_arrays
 
 logger = logging.getLogger(__name__)
-
-Item = TypeVar("Item")
 
 # Above this number of unsaved changes, plus this share of the nodes, the file is written
 # immediately.
@@ -238,10 +235,3 @@ class SyncedIndex:
         except Exception as error:  # the file may contain anything: the index is rebuilt
             logger.warning("the index in %s does not fit and is rebuilt: %s", path, error)
             self._reset()
-
-
-def portions(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """Yield items in lists, so that no more are held at a time."""
-    iterator = iter(items)
-    while portion := list(islice(iterator, size)):
-        yield portion

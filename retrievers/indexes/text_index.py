@@ -14,6 +14,7 @@ from ...nodegraph.concurrency import track
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import fingerprint
 from ...nodegraph.node import Node
+from ...nodegraph.storage.columns import portions
 from ..analysis.phrases import Phrase
 from ..analysis.text_analyzer import Analyzer
 from ..filters import Filter, parse_filters
@@ -23,7 +24,6 @@ from .array_files import Arrays, grown
 from .bm25_scores import Floats, QueryPostings, TermPostings, TermWeights, best_rows
 from .node_table import FilterIndex, NodeTable
 from .postings import MAX_TEXTS, Postings
-from .synced_index import portions
 
 _LONG = 1_000  # minimum number of nodes for a progress bar
 

@@ -14,13 +14,13 @@ from ...nodegraph.errors import VectorLengthError
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import digest
 from ...nodegraph.node import Node
+from ...nodegraph.storage.columns import portions
 from ..filters import Filter
 from ..protocols import Snapshot
 from ..results import Hits
 from .array_files import Arrays, grown
 from .nearest_vectors import Floats, Hnsw, has_faiss, nearest, unit, wants_hnsw
 from .node_table import FilterIndex, NodeTable
-from .synced_index import portions
 
 logger = logging.getLogger(__name__)
 

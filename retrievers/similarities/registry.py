@@ -217,9 +217,7 @@ def with_index(similarity: Similarity, index: str | MakeIndex) -> Similarity:
     if index == DEFAULT:
         return similarity
     if index == "map":
-        from ..indexes.exact_index import Exact
-
-        return similarity if isinstance(similarity, Exact) else Exact()
+        return similarity if similarity.name == "exact" else _exact()
     if isinstance(index, str) or not callable(index):
         raise TypeError(
             "index must be 'default', 'map' or a callable (graph, group, key, similarity), got "
