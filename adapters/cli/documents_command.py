@@ -15,9 +15,9 @@ from ...retrievers.corpus_tools.reading_tools import CorpusView
 from ...retrievers.corpus_tools.tool_output import ToolError
 from ..changed_files import newer_files
 from . import workspace
-from .messages import CommandError, ExitStatus, message, printable, warn
+from .messages import CommandError, ExitStatus, message, printable
 from .options import common_options, store_option
-from .output import document_name, echo_json
+from .output import document_name, echo_json, node_record
 
 _AROUND = 10  # lines before and after the requested line
 
@@ -43,8 +43,6 @@ def list_command(store: Path | None, json: bool, quiet: bool) -> int:
     for name, lengths in () if json else files.items():
         number = f" ({len(lengths):,} records)" if len(lengths) > 1 else ""
         click.echo(f"{sum(lengths):>11,}  {name}{number}")
-    if not records and not quiet:
-        warn("the index is empty")
     return ExitStatus.SUCCESS if records else ExitStatus.NO_RESULTS
 
 
@@ -62,10 +60,11 @@ def show_command(document: str, store: Path | None, json: bool, quiet: bool) -> 
     numbered = re.fullmatch(r"(.+):([1-9][0-9]{0,8})", document)
     with workspace.open_graph(workspace.find_index(store), quiet=quiet) as graph:
         node = _find_document(graph, numbered[1] if numbered else document)
+        nodes = [node_record(passage) for passage in graph.find("passage")(node)]
     if json:
         path = node.metadata.get("file_path")
         record = {"id": node.id, "path": path, "text": node.text, "metadata": node.metadata}
-        return echo_json("show", record)
+        return echo_json("show", {**record, "nodes": nodes})
     rows = lines = printable(node.text).split("\n")
     if numbered:
         at = min(int(numbered[2]), len(lines))

@@ -162,8 +162,7 @@ def _print_estimate(graph: NodeGraph) -> None:
     for key in graph.embeddings.embedders:
         graph.embeddings.embed(texts, key, "a sample")
     seconds = (time.monotonic() - start) / len(texts) * missing
-    duration = f"{seconds / 60:.0f} min" if seconds > 90 else f"{seconds:.0f} s"
-    warn(message("estimate", count=missing, time=duration))
+    warn(message("estimate", count=missing, time=f"{seconds / 60:.1f} min"))
 
 
 def changes(sources: Sequence[Path], index: Path) -> Iterator[object]:

@@ -6,10 +6,12 @@ import json
 import os
 import traceback
 from enum import IntEnum
-from functools import cache
 from pathlib import Path
 
 import click
+
+_LINES: dict[str, list[str]]
+_LINES = json.loads(Path(__file__).with_name("messages.json").read_text("utf-8"))
 
 
 def message(name: str, **values: object) -> str:
@@ -20,20 +22,9 @@ def message(name: str, **values: object) -> str:
         '+ 5 more read, not cited'
     """
     plural = "" if values.get("count") == 1 else "s"
-    return _lines()[name][is_chinese()].format(s=plural, **values)
-
-
-@cache
-def _lines() -> dict[str, tuple[str, str]]:
-    lines: dict[str, tuple[str, str]]
-    lines = json.loads(Path(__file__).with_name("messages.json").read_text("utf-8"))
-    return lines
-
-
-def is_chinese() -> bool:
-    """Return whether the locale is Chinese."""
-    names = (os.environ.get(name) for name in ("LC_ALL", "LC_MESSAGES", "LANG"))
-    return next(filter(None, names), "").lower().startswith("zh")
+    locale = next(filter(None, map(os.environ.get, ("LC_ALL", "LC_MESSAGES", "LANG"))), "")
+    is_chinese = locale.lower().startswith("zh")
+    return _LINES[name][is_chinese].format(s=plural, **values)
 
 
 def warn(text: object) -> None:

@@ -12,8 +12,6 @@ CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
 _EXISTING = click.Path(exists=True, path_type=Path)
 
-_NUMBER = click.IntRange(min=1)
-
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 
 folders_argument = click.argument("folders", nargs=-1, type=_EXISTING, metavar="[FOLDER]...")
@@ -38,7 +36,7 @@ def _options(*options: Callable[[Any], Any]) -> Callable[[CommandT], CommandT]:
 
 
 search_options = _options(
-    click.option("-k", "--top-k", type=_NUMBER, default=6, help="How many results. Default: 6."),
+    click.option("-k", "--top-k", type=click.IntRange(1), default=6, help="How many. Default: 6."),
     click.option(
         *("-f", "--filter"),
         multiple=True,

@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -146,10 +147,30 @@ def echo_json(command: str, record: Mapping[str, Any]) -> None:
     click.echo(escaped(json.dumps(record, ensure_ascii=False, indent=2, default=str)))
 
 
+_MATCH_FIELDS = ("score", "similarity", "query", "embed_key", "share")
+
+
 def result_record(result: ScoredNode, **more: object) -> dict[str, Any]:
     """Return a result as JSON values, after more values."""
-    record = {**more, **result.to_dict(), "line": line_of(result.node)}
-    record["document"] = record.pop("document_id") or None
-    record["path"] = result.metadata.get("file_path")
-    record["matches"] = [{"id": m.pop("node_id"), **m} for m in record.pop("evidence")]
-    return record
+    return {
+        **more,
+        "score": result.score,
+        **node_record(result.node),
+        "path": result.metadata.get("file_path"),
+        "place": result.place,
+        "metadata": result.metadata,
+        "matches": [
+            {
+                **node_record(match.node),
+                **{name: getattr(match, name) for name in _MATCH_FIELDS},
+                "variants": [asdict(variant) for variant in match.variants],
+            }
+            for match in result.evidence
+        ],
+    }
+
+
+def node_record(node: Node) -> dict[str, Any]:
+    """Return a node as JSON values, with its document and line."""
+    record = {name: getattr(node, name) for name in ("id", "group", "start", "end", "text")}
+    return {**record, "document": node.document_id or None, "line": line_of(node)}

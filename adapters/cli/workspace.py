@@ -23,8 +23,6 @@ from .messages import CommandError, ExitStatus, message, warn
 
 _FILE = "index.json"
 
-_VERSION = 1
-
 _SETTINGS = ("embed", "encoding", "ocr", "updated")
 
 
@@ -60,7 +58,7 @@ class Workspace:
 
     def save(self) -> None:
         """Write the settings."""
-        record = {"version": _VERSION, **{name: getattr(self, name) for name in _SETTINGS}}
+        record = {"version": 1, **{name: getattr(self, name) for name in _SETTINGS}}
         new = self.folder / f"{_FILE}.{os.getpid()}.new"
         new.write_text(json.dumps(record), encoding="utf-8")
         new.replace(self.folder / _FILE)
@@ -79,8 +77,8 @@ def load_index(folder: Path) -> Workspace:
     """
     try:
         record = {**json.loads((folder / _FILE).read_text(encoding="utf-8"))}
-        if record["version"] != _VERSION:
-            raise ValueError(f"its version must be {_VERSION}, got {record['version']!r:.20}")
+        if record["version"] != 1:
+            raise ValueError(f"its version must be 1, got {record['version']!r:.20}")
         return Workspace(folder, **{name: record[name] for name in _SETTINGS})
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CommandError(
