@@ -13,9 +13,10 @@ from ..base_retriever import BaseRetriever
 from ..filters import Filters
 from ..foreign.foreign_retriever import as_retriever
 from ..plans.effects import fetch_until_full
+from ..plans.plan import Do
 from ..protocols import RerankerProtocol, RetrieverLike
 from ..ranking import cut_scores
-from ..results import Evidence, OutputFormat, Results
+from ..results import Evidence, OutputFormat, Results, without_removed
 from ..validation import check_top_k, choice
 from .reranker import Reranker, get_reranker
 
@@ -117,6 +118,7 @@ class RerankRetriever(BaseRetriever):
         async def select(
             queries: Sequence[str], candidates: Sequence[Results]
         ) -> list[tuple[Results, bool]]:
+            candidates = await Do(lambda: [*map(without_removed, candidates)], kind="work")
             selected = []
             for query, of_query in zip(queries, candidates, strict=True):
                 results = await self._rerank(of_query, query)  # a function may not be thread-safe
