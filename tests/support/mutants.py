@@ -3,30 +3,39 @@
     python tests/support/mutants.py COUNT SEED [FOLDER ...]
 
 First all quick tests run once with coverage, which records the tests of each line. A mutant is one
-changed operator, number, condition or return value. Its file is restored after the tests. The
-report lists the mutants that no test noticed. With folders, such as ``retrievers/indexes``, only
-their files are changed, and only the tests below the same paths run.
+changed operator, number, condition or return value. Mutants are tested two at a time, in two
+worktrees of the current commit. The report lists the mutants that no test noticed. With folders,
+such as ``retrievers/indexes``, only their files are changed, and only the tests below the same
+paths run.
 """
 
 from __future__ import annotations
 
 import ast
-import json
 import os
 import random
+import re
+import signal
 import subprocess
 import sys
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import accumulate, chain
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, cast
+
+from coverage import CoverageData  # type: ignore[import-not-found]
 
 REPO = Path(__file__).resolve().parents[2]
 PACKAGES = ("nodegraph", "retrievers", "adapters")
-RECORD = REPO / "build" / "mutants.json"
-MOST_TESTS = 150  # of one mutant, the most specific first
+BUILD = REPO / "build" / "mutants"
+FIRST = 12  # tests of a mutant that run before the others
 TIMEOUT = 300
+SECONDS = 100  # limit of the tests of a mutant, as measured with coverage
+STARTUP = 0.1  # seconds of a test outside its body
 LARGE = 64  # a larger number is a size, which may be one more
 
 _OPERATORS: dict[type[ast.AST], Any] = {
@@ -34,9 +43,6 @@ _OPERATORS: dict[type[ast.AST], Any] = {
     **{ast.NotEq: ast.Eq, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn},
     **{ast.NotIn: ast.In, ast.And: ast.Or, ast.Or: ast.And, ast.Add: ast.Sub, ast.Sub: ast.Add},
 }
-
-Tests = dict[str, dict[str, list[str]]]
-"""The tests of each line, by file and line number."""
 
 
 def mutations(tree: ast.Module) -> Iterator[tuple[int, Callable[[], None]]]:
@@ -74,7 +80,7 @@ def _unnoticeable(node: ast.AST) -> ast.AST:
             return node
         case ast.Call(func=ast.Name(id="lru_cache")) | ast.Return(value=ast.Constant(value=None)):
             return node
-        case ast.keyword(arg="slots" | "strict" | "repr" | "allow_nan"):
+        case ast.keyword(arg="slots" | "strict" | "repr" | "allow_nan" | "stacklevel"):
             return node
         case ast.Raise() | ast.BinOp(op=ast.LShift()):
             return node
@@ -83,93 +89,124 @@ def _unnoticeable(node: ast.AST) -> ast.AST:
     return ast.Pass()
 
 
-def pytest(*arguments: str, **options: Any) -> int:
-    """Run the quick tests among the arguments; return the exit status."""
-    quick = ["-q", "-m", "not slow and not models", "-p", "no:cacheprovider", *arguments]
-    command = [sys.executable, "-m", "pytest", *quick]
-    env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.run(command, cwd=REPO, env=env, **options).returncode
+def worktree(name: str) -> Path:
+    """Return a worktree of the current commit, whose modules replace the installed package."""
+    tree = BUILD / name
+    subprocess.run(["git", "worktree", "remove", "--force", tree], cwd=REPO, capture_output=True)
+    subprocess.run(["git", "worktree", "add", "-q", "--detach", tree], cwd=REPO, check=True)
+    for package in PACKAGES:
+        (tree / "root" / package).symlink_to(tree / package)
+    (tree / "build").mkdir()
+    (tree / "build" / "nodekin").symlink_to(tree / "root")
+    return tree
 
 
-def record(folders: list[str]) -> Tests:
-    """Run the tests of some folders; return the tests of each line."""
-    from coverage import CoverageData  # type: ignore[import-not-found]
+def passes(tree: Path, output: Path, *arguments: str, limit: float | None = None) -> bool:
+    """Run quick tests in a worktree; return whether all pass within ``limit`` seconds."""
+    command = [sys.executable, "-m", "pytest", "-m", "not slow and not models", *arguments]
+    paths = f"{tree / 'build'}:{os.environ.get('PYTHONPATH', '')}"
+    with output.open("w") as file:
+        run = subprocess.Popen(
+            command,
+            cwd=tree,
+            env=os.environ | {"PYTHONPATH": paths},
+            stdout=file,
+            start_new_session=True,
+        )
+        try:
+            return run.wait(limit) == 0
+        except subprocess.TimeoutExpired:
+            os.killpg(run.pid, signal.SIGKILL)  # also the servers that tests have started
+            return False
 
-    RECORD.parent.mkdir(exist_ok=True)
-    paths = [f"tests/{folder}" for folder in folders] if folders else ["tests"]
-    pytest(
-        "-n", "auto", "--dist", "worksteal", "--cov", "--cov-context=test", "--cov-report=", *paths
+
+def record(tree: Path, folders: list[str]) -> None:
+    """Run the tests of some folders; save the tests of each line and the times of the tests."""
+    options = ["-vv", "-n", "2", "--durations=0", "--durations-min=0", "--cov", "--cov-report="]
+    paths = [f"tests/{folder}" for folder in folders] or ["tests"]
+    passes(tree, BUILD / "tests.txt", *options, "--cov-context=test", *paths)
+    (tree / ".coverage").rename(BUILD / ".coverage")
+
+
+def durations() -> dict[str, float]:
+    """Return the seconds of each recorded test that passed."""
+    text = (BUILD / "tests.txt").read_text(encoding="utf-8")
+    passed = {*re.findall(r"PASSED (tests/.+?) *$", text, re.MULTILINE)}
+    found = re.findall(r"^([\d.]+)s call +(tests/.+?) *$", text, re.MULTILINE)
+    return {name: float(seconds) for seconds, name in found if name in passed}
+
+
+def tests_of(file: str, line: int, data: CoverageData, seconds: dict[str, float]) -> list[str]:
+    """Return the tests of a line, or of its file: those of its folder first, then fast ones."""
+    lines, path = data.contexts_by_lineno(file), Path("tests", file)
+    contexts = [*filter(None, lines.get(line, ()))]
+    own, near = str(path.with_name(f"test_{path.stem}")), f"{path.parent}/"
+    # Code in other processes is not recorded, and code outside functions runs at import.
+    always = own if contexts else (near, "tests/test_architecture.py")
+    contexts = contexts or chain.from_iterable(lines.values())
+    names = {context.rpartition("|")[0] for context in contexts} & {*seconds}
+    names.update(name for name in seconds if name.startswith(always))
+    ordered = sorted(
+        names,
+        key=lambda name: (not name.startswith(own), not name.startswith(near), seconds[name]),
     )
-    data = CoverageData(str(REPO / ".coverage"))
-    data.read()
-    tests: Tests = {}
-    for file in data.measured_files():
-        lines = data.contexts_by_lineno(file)
-        tests[file] = {
-            str(line): sorted({name.partition("|")[0] for name in names if name})
-            for line, names in lines.items()
-        }
-    RECORD.write_text(json.dumps(tests))
-    return tests
+    totals = accumulate(seconds[name] + STARTUP for name in ordered)
+    return [name for name, total in zip(ordered, totals, strict=True) if total <= SECONDS]
 
 
-def tests_of(file: str, line: int, tests: Tests) -> list[str]:
-    """Return the tests that run a line, or of its file, those that run the fewest lines first."""
-    lines = tests.get(file, {})
-    found = lines.get(str(line)) or [name for names in lines.values() for name in names]
-    sizes = Counter(name for each in tests.values() for names in each.values() for name in names)
-    return sorted(set(found), key=lambda name: (sizes[name], name))[:MOST_TESTS]
-
-
-def is_noticed(file: str, line: int, tests: Tests) -> bool:
-    """Run the tests of a changed line; return whether one of them fails."""
-    names = tests_of(file, line, tests)
-    if not names:
-        return False
-    listed = RECORD.with_name("mutant_tests.txt")
-    listed.write_text("\n".join(names))
-    try:
-        status = pytest("-x", "-n", "0", f"@{listed}", capture_output=True, timeout=TIMEOUT)
-    except subprocess.TimeoutExpired:
-        return True
-    if status not in (0, 1):
-        raise RuntimeError(f"pytest ended with {status} for {listed}")
-    return status == 1
+def is_noticed(trees: SimpleQueue[Path], file: str, source: str, tests: list[str]) -> bool:
+    """Change a file in a worktree and run its tests; return whether a test fails."""
+    tree = trees.get()
+    path, listed, output = tree / file, tree / "build" / "tests.txt", tree / "build" / "output.txt"
+    before = path.read_text(encoding="utf-8")
+    path.write_text(source, encoding="utf-8")
+    options = ["-qx", "-n", "0", "-p", "no:cacheprovider", f"@{listed}"]
+    noticed = False
+    for part in filter(None, (tests[:FIRST], tests[FIRST:])):
+        listed.write_text("\n".join(part), encoding="utf-8")
+        noticed = noticed or not passes(tree, output, *options, limit=TIMEOUT)
+    path.write_text(before, encoding="utf-8")
+    trees.put(tree)
+    return noticed
 
 
 def main(count: int, seed: int, folders: list[str]) -> None:
-    if subprocess.run(["git", "diff", "--quiet", "--", *PACKAGES], cwd=REPO).returncode:
-        sys.exit("commit or stash the changes of the source first, since files are changed")
-    tests = json.loads(RECORD.read_text()) if RECORD.exists() else record(folders)
-    rng = random.Random(seed)
-    files = sorted(path for folder in folders or PACKAGES for path in (REPO / folder).rglob("*.py"))
-    sizes = [path.stat().st_size for path in files]
-    tried, noticed = defaultdict[str, int](int), defaultdict[str, int](int)
-    while sum(tried.values()) < count:
-        (path,) = rng.choices(files, sizes)
-        source = path.read_text(encoding="utf-8")
-        tree = ast.parse(source)
-        if not (places := [*mutations(tree)]):
-            continue
-        line, change = rng.choice(places)
-        before = ast.unparse(tree).splitlines()
-        change()
-        mutant = ast.unparse(ast.fix_missing_locations(tree))
-        file = path.relative_to(REPO).as_posix()
-        try:
-            path.write_text(mutant, encoding="utf-8")
-            dead = is_noticed(file, line, tests)
-        finally:
-            path.write_text(source, encoding="utf-8")
-        tried[file.split("/")[0]] += 1
-        noticed[file.split("/")[0]] += dead
-        if not dead:
+    BUILD.mkdir(parents=True, exist_ok=True)
+    trees = SimpleQueue[Path]()
+    for name in ("first", "second"):
+        trees.put(tree := worktree(name))
+    if not (BUILD / ".coverage").exists():
+        record(tree, folders)
+    data, seconds = CoverageData(str(BUILD / ".coverage")), durations()
+    data.read()
+    rng, places, jobs = random.Random(seed), list[str](), list[tuple[str, str, list[str]]]()
+    paths = sorted(path for name in folders or PACKAGES for path in (tree / name).rglob("*.py"))
+    sizes = [path.stat().st_size for path in paths]
+    while len(jobs) < count:
+        (path,) = rng.choices(paths, sizes)
+        module = ast.parse(path.read_text(encoding="utf-8"))
+        if changes := [*mutations(module)]:
+            line, change = rng.choice(changes)
+            before = ast.unparse(module).splitlines()
+            change()
+            mutant = ast.unparse(ast.fix_missing_locations(module))
             new = next(b for a, b in zip(before, mutant.splitlines(), strict=False) if a != b)
-            sys.stdout.write(f"not noticed: {file}:{line}: {new.strip()}\n")
-            sys.stdout.flush()
-    for package in tried:
-        sys.stdout.write(f"{package}: {noticed[package]} of {tried[package]} noticed\n")
-    sys.stdout.write(f"seed {seed}: {sum(noticed.values())} of {count} noticed\n")
+            file = path.relative_to(tree).as_posix()
+            places.append(f"{file}:{line}: {new.strip()}")
+            jobs.append((file, mutant, tests_of(file, line, data, seconds)))
+    tried, noticed = Counter[str](), Counter[str]()
+    with ThreadPoolExecutor(2) as pool:
+        for place, found in zip(
+            places, pool.map(lambda job: is_noticed(trees, *job), jobs), strict=True
+        ):
+            tried.update([place.partition("/")[0], "all"])
+            if found:
+                noticed.update([place.partition("/")[0], "all"])
+            else:
+                sys.stdout.write(f"not noticed: {place}\n")
+                sys.stdout.flush()
+    for package, number in tried.items():
+        sys.stdout.write(f"{package}: {noticed[package]} of {number} noticed\n")
 
 
 if __name__ == "__main__":
