@@ -97,8 +97,6 @@ class LlamaIndexBackend(VectorBackend):
         """Return the node for the store: many stores allow only few, flat metadata fields."""
         node = embedded.node
         metadata = {_GROUP: node.group, _FINGERPRINT: embedded.fingerprint}
-        # If a store deletes by source only, each node is its own source.
-        source = node.document_id if self._deletes_nodes and node.document_id else node.id
         return TextNode(
             id_=node.id,
             text=node.text,
@@ -106,5 +104,6 @@ class LlamaIndexBackend(VectorBackend):
             metadata=metadata,
             excluded_embed_metadata_keys=list(metadata),
             excluded_llm_metadata_keys=list(metadata),
-            relationships={NodeRelationship.SOURCE: related(source)},
+            # Some stores delete by source only, so each node is its own source.
+            relationships={NodeRelationship.SOURCE: related(node.id)},
         )

@@ -98,6 +98,8 @@ def test_results_equal_results_of_built_in_index(
         assert pairs(theirs(query)) == pairs(mine(query))
         assert pairs(asyncio.run(theirs.aretrieve(query))) == pairs(mine(query))
     assert [pairs(each) for each in theirs.batch(QUERIES)] == [pairs(mine(q)) for q in QUERIES]
+    graph.remove(["d2", "d36"])
+    assert [pairs(theirs(query)) for query in QUERIES] == [pairs(mine(q)) for q in QUERIES]
 
 
 def test_wrong_arguments_raise() -> None:
