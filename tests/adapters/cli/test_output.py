@@ -43,10 +43,10 @@ def test_search_shows_place_score_and_lines(indexed):
 
 
 def test_snippet_of_code_has_line_numbers(nodekin, here):
-    code = "\n".join(f"value_{n} = {n}" for n in range(9)) + "\ndef steep(leaves):\n    pass\n"
+    code = "\n" + "\n".join(f"value_{n} = {n}" for n in range(8)) + "\ndef steep(leaves):\n    pass\n"
     (here / "docs" / "tea.py").write_text(code)
     out = nodekin("search", "steep leaves", "--in", "docs", "-k", "1").out
-    assert "     9  value_8 = 8\n" in out
+    assert "     9  value_7 = 7\n" in out
     assert "    10  def steep(leaves):\n" in out
     assert out.startswith("1. docs/tea.py:10  ")
 
@@ -62,9 +62,10 @@ def test_snippet_of_table_has_header_row(nodekin, here):
 
 def test_snippet_of_long_line_is_an_excerpt(nodekin, here):
     text = "Nothing of note. " * 30 + "Green tea is withered. " + "And so on it goes. " * 30
-    (here / "docs" / "long.txt").write_text(text)
+    name = f"{'long' * 20}.txt"
+    (here / "docs" / name).write_text(text)
     head, *lines = nodekin("search", "withered", "--in", "docs", "-k", "1").out.splitlines()
-    assert head.startswith("1. docs/long.txt:1")
+    assert head.startswith(f"1. docs/{name}:1 ")  # not wrapped
     assert lines[0].startswith("   …Green tea is withered. And so on")
     assert len(lines) == 5
     assert max(map(len, lines)) <= 80

@@ -84,6 +84,7 @@ def isolated(pattern: str, reader: object, *texts: str):
         isolated("a.*", TwoPages, "Subject: Tea", "Tea is a drink."),
         isolated("*.msg", TwoPages(), "Subject: Tea", "Tea is a drink."),
         isolated("*.msg", load_directory, "Subject: Tea\nTea is a drink."),
+        ("*.msg", lambda path: [*map(LangChainDocument, "ab")], ["a", "b"]),
         (".MSG", TextLoader, ["Subject: Tea\nTea is a drink."]),
         ("A.msg", lambda path: MessageLoader(str(path)), ["Tea is a drink."]),
     ],

@@ -5,6 +5,7 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,6 +26,9 @@ def act(argument: str) -> Any:
     if argument == "crash":
         os.kill(os.getpid(), signal.SIGKILL)
     if argument == "exit":
+        os._exit(3)
+    if argument.endswith("once") and not os.path.exists(argument):
+        os.mkdir(argument)
         os._exit(3)
     if argument == "raise":
         raise ValueError("no such text")
@@ -52,8 +56,9 @@ def test_process_runs_until_close() -> None:
         assert process.call("id") != first
 
 
-def test_crash_raises_child_process_error() -> None:
+def test_crash_raises_child_process_error(tmp_path: Path) -> None:
     with started() as process:
+        assert process.call(str(tmp_path / "once"))
         with pytest.raises(ChildProcessError, match="ended by SIGKILL"):
             process.call("crash")
         with pytest.raises(ChildProcessError, match="ended with status 3"):

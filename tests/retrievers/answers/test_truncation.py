@@ -23,6 +23,7 @@ LENGTHS = st.sampled_from([len, count_tokens, lambda text: len(text) // 4 + 1])
         ("One. Two. Three. Four.", 16, 5, "One. Two. Three."),
         ("第一句。第二句。第三句。", 8, 9, "第二句。第三句。"),
         ("A sentence of many words. End.", 13, 0, "A sentence of"),
+        ("A sentence of many words. End.", 15, 0, "A sentence of"),
         ("一个没有句号的很长的句子", 5, 0, "一个没有句"),
         ("Tea.", 0, 0, ""),
     ],

@@ -157,11 +157,12 @@ def test_gate_without_judged_questions_fails(tmp_path):
 def test_to_markdown_escapes_questions(tmp_path):
     text = "Which <img src=x> | `tea` @someone is number 1?"
     data = Dataset([Question("1", text, (GoldDocument("d1"),))])
-    evaluate({"a|b": found()}, data, ["recall@1"]).save(tmp_path / "b.jsonl")
-    lost = evaluate({"a|b": found({1})}, data, ["recall@1"])
+    evaluate({"a|茶": found()}, data, ["recall@1"]).save(tmp_path / "b.jsonl")
+    assert "a|茶" in (tmp_path / "b.jsonl").read_text(encoding="utf-8")
+    lost = evaluate({"a|茶": found({1})}, data, ["recall@1"])
     summary = compare_with_baseline(lost, tmp_path / "b.jsonl", {"recall@1": 0}).to_markdown()
     assert summary.startswith("### Retrieval: the gate passed\n")
-    assert "| a\\|b | 0.0000 (0.000 to 1.000) | 1 |" in summary
+    assert "| a\\|茶 | 0.0000 (0.000 to 1.000) | 1 |" in summary
     assert "Which &lt;img src=x> \\| &#96;tea&#96; &#64;someone is number 1? (1.000 -> 0" in summary
 
 

@@ -103,6 +103,7 @@ def test_answer_metrics_of_a_query_engine(words):
     other = engine(words, "It costs much.")
     assert judgement(other, judge, "answer_relevance").value == 0.0
     assert judgement(other, judge, "groundedness").value == 0.0
+    assert judge.metric("groundedness").asks_model
     unknown = engine(words, "The passages do not say.")
     judged = judgement(unknown, judge, "groundedness")
     assert judged.reason == "the answer is 'unknown': there are no statements"
