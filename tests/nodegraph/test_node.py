@@ -26,7 +26,8 @@ def test_metadata_merges_document_ancestors_and_node() -> None:
 
 def test_searched_text_without_a_graph() -> None:
     assert Node("tea", {"title": "Cups"}).searched_text == "Cups\ntea"
-    assert "brown" in Node("tea", {"colour": "brown"}, search_text="colour").searched_text
+    node = Node("tea", {"colour": "brown"}, search_text="colour")
+    assert ("brown" in node.searched_text, node.searched_sources) == (True, ("colour",))
 
 
 def test_new_metadata_reruns_no_text_transform() -> None:

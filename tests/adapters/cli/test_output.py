@@ -43,7 +43,8 @@ def test_search_shows_place_score_and_lines(indexed):
 
 
 def test_snippet_of_code_has_line_numbers(nodekin, here):
-    code = "\n" + "\n".join(f"value_{n} = {n}" for n in range(8)) + "\ndef steep(leaves):\n    pass\n"
+    values = "".join(f"\nvalue_{n} = {n}" for n in range(8))
+    code = f"{values}\ndef steep(leaves):\n    pass\n"
     (here / "docs" / "tea.py").write_text(code)
     out = nodekin("search", "steep leaves", "--in", "docs", "-k", "1").out
     assert "     9  value_7 = 7\n" in out
