@@ -239,15 +239,12 @@ def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lin
 
 
 def _running_titles(pages: Sequence[Lines], margins: _Margins) -> dict[int, set[str]]:
-    """Return the headers, by height, that consist of one or two headings of the text.
-
-    A page number may precede or follow them.
-    """
-    likely: dict[int, set[str]] = {}
-    for height, on in margins.items():
-        titled = [one for one in on if len(one[1]) < 160 and not _SENTENCE_END.search(one[1])]
-        if _is_on_most([page for page, _ in titled], len(pages)):
-            likely[height] = {text for _, text in titled}
+    """Return the headers, by height, that consist of one or two headings of the text."""
+    likely = {
+        height: {text for _, text in on}
+        for height, on in margins.items()
+        if _is_on_most([page for page, _ in on], len(pages))
+    }
     longest = max((len(text) for texts in likely.values() for text in texts), default=0)
     titles = {""}.union(
         _squeezed(line.text)
@@ -257,9 +254,10 @@ def _running_titles(pages: Sequence[Lines], margins: _Margins) -> dict[int, set[
     found: dict[int, set[str]] = {}
     for height, texts in likely.items():
         for text in texts:
-            for way in {_squeezed(text), _squeezed(_OUTER_NUMBER.sub("", text))}:
-                if any(way[:n] in titles and way[n:] in titles for n in range(1, len(way) + 1)):
-                    found.setdefault(height, set()).add(text)
+            squeezed = _squeezed(text)
+            ends = range(1, len(squeezed) + 1)
+            if any(squeezed[:n] in titles and squeezed[n:] in titles for n in ends):
+                found.setdefault(height, set()).add(text)
     return {height: on for height, on in found.items() if 2 * len(on) > len(likely[height])}
 
 
