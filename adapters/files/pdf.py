@@ -321,7 +321,7 @@ def _is_bold(handle: Any, index: int) -> bool:
     return bool(is_named) or raw.FPDFText_GetFontWeight(handle, index) >= 600
 
 
-_NUMBERS = re.compile("[0-9](?:[0-9,–-]*[0-9])?")  # also "2,030" or "12,13"
+_NUMBERS = re.compile("[+−–-]?[0-9](?:[0-9,–-]*[0-9])?")  # also "2,030" or "12,13"
 
 
 def _with_raised_digits(handle: Any, text: str) -> str:
@@ -350,24 +350,18 @@ def _with_raised_digits(handle: Any, text: str) -> str:
             end -= 1
         return end
 
-    parts: list[str] = []
-    done = 0
-    for match in _NUMBERS.finditer(text):
+    def with_raised(match: re.Match[str]) -> str:
         start, end = match.span()
-        if text[end : end + 1] == "\u2044":  # the slash of a fraction
-            continue
-        if start and text[start - 1] in "+−–-":
-            start -= 1
         before = text[start - 1] if start else "\n"
-        if before == " " and end == start + 1:  # a usual digit
-            continue
+        is_usual = before == " " and end == start + 1
+        if is_usual or text[end : end + 1] == "\u2044":  # the slash of a fraction
+            return match[0]
         first = first_raised(start, end, start if before.isspace() else start - 1)
         if before in "\r\n" and end < len(text) and not text[end].isspace():
             first = min(first, first_raised(start, end, end))
-        if first < end:
-            parts += (text[done:first], text[first:end].translate(RAISED))
-            done = end
-    return "".join([*parts, text[done:]])
+        return text[start:first] + text[first:end].translate(RAISED)
+
+    return _NUMBERS.sub(with_raised, text)
 
 
 def _parting(handle: Any, text: str, start: int, stop: int, size: float) -> int:

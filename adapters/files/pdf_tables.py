@@ -180,26 +180,18 @@ def _open_grids(
     for rule in reversed(horizontal):  # from the top of the page
         if not any(map(rule.crosses, vertical)):
             by_ends.setdefault((round(rule.start / 4), round(rule.end / 4)), []).append(rule)
+    placed = [line for line in lines if line.is_placed]
     for rules in by_ends.values():
-        bands = [_between(*both, lines) for both in pairwise(rules)] if len(rules) > 2 else []
+        bands = [
+            _within(placed, rule.start, rule.end, below.at, rule.at)
+            for rule, below in pairwise(rules)
+        ]
         start = 0
         for end, band in enumerate([*bands, []], start=1):
             if not _gaps(band, words):
                 if end - start > 2:
                     yield from _open_grid(rules[start:end], bands[start : end - 1], words)
                 start = end
-
-
-def _between(rule: _Rule, below: _Rule, lines: Lines) -> Lines:
-    """Return the lines between two horizontal rules."""
-    return [
-        line
-        for line in lines
-        if below.at < line.baseline < rule.at
-        and line.x0 < rule.end
-        and line.x1 > rule.start
-        and line.is_placed
-    ]
 
 
 def _open_grid(rules: Sequence[_Rule], bands: Sequence[Lines], words: _Words) -> Iterator[_Grid]:
@@ -235,14 +227,19 @@ def _gaps(lines: Lines, words: _Words) -> list[float]:
     return gaps
 
 
+def _within(lines: Lines, left: float, right: float, bottom: float, top: float) -> list[TextLine]:
+    """Return the lines whose baselines are in a rectangle, also in part."""
+    return [
+        line
+        for line in lines
+        if bottom < line.baseline < top and line.x0 < right and line.x1 > left
+    ]
+
+
 def _lines_inside(grid: _Grid, lines: Lines) -> list[TextLine]:
     """Return the lines inside a grid. Empty if a line crosses the border."""
     left, right = grid.columns[0] - _NEAR, grid.columns[-1] + _NEAR
-    inside = [
-        line
-        for line in lines
-        if grid.rows[-1] < line.baseline < grid.rows[0] and line.x1 > left and line.x0 < right
-    ]
+    inside = _within(lines, left, right, grid.rows[-1], grid.rows[0])
     is_crossed = any(line.x0 < left or line.x1 > right or line.rows for line in inside)
     return [] if is_crossed else inside
 
