@@ -182,6 +182,8 @@ def _open_grids(
             by_ends.setdefault((round(rule.start / 4), round(rule.end / 4)), []).append(rule)
     placed = [line for line in lines if line.is_placed]
     for rules in by_ends.values():
+        if len(rules) < 3:  # saves the measurement of all words
+            continue
         bands = [
             _within(placed, rule.start, rule.end, below.at, rule.at)
             for rule, below in pairwise(rules)
