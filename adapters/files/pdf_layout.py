@@ -589,17 +589,19 @@ _TITLE_NUMBER = re.compile(
 def _headings_by_title(lines: Lines, titles: Mapping[int, Mapping[str, int]]) -> _Headings:
     """Return the headings of up to three lines that are titles of the outline."""
     found: _Headings = {}
-    squeezed = [_squeezed(line.text) if line.page in titles else "" for line in lines]
-    for last, end in enumerate(squeezed):
-        of_page = titles[lines[last].page] if end else {}
-        for title, level in of_page.items():
-            if title.endswith(end) or end.endswith(title):
-                for at in range(max(last - 2, 0), last + 1):
-                    text = "".join(squeezed[at : last + 1])
-                    is_alone = at < last and text.removesuffix(end).isdecimal()
-                    number = _TITLE_NUMBER.fullmatch(text, 0, len(text) - len(title))
-                    if text.endswith(title) and number and squeezed[at] and not is_alone:
-                        found[at] = level, last + 1 - at
+    for last, line in enumerate(lines):
+        of_page = titles.get(line.page, {})
+        end = _squeezed(line.text[-1:])
+        if not end or not any(title.endswith(end) for title in of_page):
+            continue
+        for at in range(max(last - 2, 0), last + 1):
+            text = _squeezed("".join(part.text for part in lines[at : last + 1]))
+            if not lines[at].text or (at < last and lines[at].text.isdecimal()):
+                continue
+            for title, level in of_page.items():
+                number_end = len(text) - len(title)
+                if text.endswith(title) and _TITLE_NUMBER.fullmatch(text, 0, number_end):
+                    found[at] = level, last + 1 - at
     return found
 
 
