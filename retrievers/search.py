@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice, repeat
@@ -50,8 +50,7 @@ MAX_QUERIES = 64
 _FETCH = 3  # hits per target, at first
 
 
-@contextmanager
-def reading(groups: Mapping[NodeGraph, Iterable[str]]) -> Iterator[None]:
+def reading(groups: Mapping[NodeGraph, Iterable[str]]) -> AbstractContextManager[None]:
     """Hold the locks of several graphs, with groups built, until the block ends.
 
     All threads lock the graphs in the same order, to avoid deadlocks.
@@ -63,6 +62,14 @@ def reading(groups: Mapping[NodeGraph, Iterable[str]]) -> Iterator[None]:
         UnknownGroupError: If a graph has no such group.
         TransformError: If a transform raises while a group is built.
     """
+    if len(groups) == 1:
+        ((graph, names),) = groups.items()
+        return graph.reader.reading(*names)
+    return _reading_all(groups)
+
+
+@contextmanager
+def _reading_all(groups: Mapping[NodeGraph, Iterable[str]]) -> Iterator[None]:
     ordered = sorted(groups, key=id)
     for graph in ordered[1:]:  # built before any lock is held
         with graph.reader.reading(*groups[graph]):
