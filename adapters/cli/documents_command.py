@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import click
@@ -62,9 +63,8 @@ def show_command(document: str, store: Path | None, json: bool, quiet: bool) -> 
         node = _find_document(graph, numbered[1] if numbered else document)
         nodes = [node_record(passage) for passage in graph.find("passage")(node)]
     if json:
-        path = node.metadata.get("file_path")
-        record = {"id": node.id, "path": path, "text": node.text, "metadata": node.metadata}
-        return echo_json("show", {**record, "nodes": nodes})
+        record = {"id": node.id, "path": node.metadata.get("file_path"), "text": node.text}
+        return echo_json("show", {**record, "metadata": node.metadata, "nodes": nodes})
     rows = lines = printable(node.text).split("\n")
     if numbered:
         at = min(int(numbered[2]), len(lines))
@@ -140,17 +140,20 @@ def status_command(store: Path | None, check: bool, json: bool, quiet: bool) -> 
     except (CommandError, ImportError, ModelError) as error:
         problem = str(error)
     with workspace.open_graph(index, quiet=True, model=model) as graph:
+        documents = [*CorpusView(graph, ROOT).documents()]
         notes = [
             f"{document.metadata.get('file_path', document.id)}: {note}"
-            for document in CorpusView(graph, ROOT).documents()
+            for document in documents
             for note in document.metadata.get("read_notes", ())
         ]
+        encodings = Counter(str(each.metadata.get("encoding", "utf-8")) for each in documents)
         failures, missing = graph.failures, workspace.missing_vectors(graph)
         newer = newer_files(graph.sources, index.updated)
         facts = {
             "store": str(index.folder.absolute()),
             "sources": [str(source) for source in graph.sources],
-            "documents": graph.groups[ROOT].size,
+            "documents": len(documents),
+            "encodings": dict(encodings.most_common()),
             "groups": {group.name: group.size for group in graph.groups.values() if group.built},
             "embeddings": index.embed or None,
             "bytes": sum(file.stat().st_size for file in index.folder.iterdir() if file.is_file()),

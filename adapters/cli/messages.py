@@ -110,12 +110,9 @@ def as_command_error(error: Exception) -> CommandError:
     return CommandError("this is a bug: report it with the lines above", ExitStatus.INTERNAL_ERROR)
 
 
-_KEY = "rejects the key (status {status}): set OPENAI_API_KEY"
-
-_REASONS = {  # reasons of failed requests, by status
+_REASONS: dict[object, str] = {  # reasons of failed requests, by status
     None: "does not answer ({error}): is it running? OPENAI_BASE_URL is its address",
-    401: _KEY,
-    403: _KEY,
+    **dict.fromkeys((401, 403), "rejects the key (status {status}): set OPENAI_API_KEY"),
     404: "has no such model or path (status 404): check the name of the model, and "
     "OPENAI_BASE_URL, which usually ends with /v1",
 }

@@ -100,6 +100,7 @@ def test_status(indexed, here):
         "store": str(here / ".nodekin"),
         "sources": [str(here / "docs")],
         "documents": 3,
+        "encodings": {"utf-8": 3},
         "groups": {"ROOT": 3, "passage": 3, "sentence": 11},
         "embeddings": None,
         "embeddings_error": None,
