@@ -546,7 +546,7 @@ def pdf_file() -> Features:
     placed += [(10, 24, 184, "Keemun"), (10, 114, 184, "3"), (10, 20, 150, "Below.")]
     content = "".join(f"BT /F {size} Tf {x} {y} Td ({t}) Tj ET\n" for size, x, y, t in placed)
     content += "BT /F 30 Tf 0 1 -1 0 250 60 Tm (Stamped) Tj ET\n"
-    content += "".join(f"{x} 180 90 20 re {x} 200 90 20 re S\n" for x in (20, 110))
+    content += "".join(f"{x} 180 90 20 re S {x} 200 90 20 re S\n" for x in (20, 110))
     content += "q 20 0 0 20 20 20 cm /I Do Q"
     note = b"/Annots[<</Type/Annot/Subtype/Text/Rect[0 0 9 9]/Contents(Remark)>>]"
     data = pdf_of(content.encode()).replace(b"/Type/Page/", b"/Type/Page" + note + b"/")
