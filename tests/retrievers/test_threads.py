@@ -73,7 +73,7 @@ def test_concurrent_results_read_one_snapshot(target: str | None) -> None:
     for number in range(1, 13):
         changes.append(lambda g, n=number: g.add(pair(n, "tea")))
         if number % 3 == 0:
-            changes.append(lambda g, n=number: g.update(pair(n, "green tea")))
+            changes.append(lambda g, n=number: g.add(pair(n, "green tea")))
             changes.append(lambda g, n=number: g.remove([f"{n - 1}a", f"{n - 1}b"]))
 
     def ask(graph: NodeGraph) -> tuple:
